@@ -2,13 +2,16 @@
 //!
 //! A job's description is a pure function of the experiment and its seed, so messages carry its id and actors look up
 //! the rest. A policy may look at a job once it was submitted to it.
+//!
+//! A job may be a *stage* of a chain: its client submits each stage when it learns that the one before it has ended.
+//! Policies see every stage as a job of its own.
 
 use crate::base::{JobId, Span, TaskId, Time};
 
 /// A job as its client submits it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JobSpec {
-    /// When it arrives at its client.
+    /// When it arrives at its client. A later stage of a chain is as old as the first, and has the arrival of that one.
     pub arrival: Time,
     /// How many tasks it has, at least one.
     pub tasks: u32,
@@ -20,16 +23,26 @@ pub struct JobSpec {
     pub deadline: Option<Time>,
 }
 
-/// The description of every job of a run, by dense id in order of arrival.
+/// The description of every job of a run, by dense id in order of arrival. The stages of a chain have consecutive ids.
 pub trait Catalog: Send + Sync {
     /// How many jobs there are.
     fn jobs(&self) -> u32;
     /// The job's description.
     fn job(&self, job: JobId) -> JobSpec;
-    /// The first job from number `from` on that arrives at a client. Catalogs of many clients keep an index, so that
-    /// the cost per client is proportional to its own jobs.
+    /// The stage before this one, whose end its client waits for; `None` for a job that arrives by itself.
+    fn after(&self, _job: JobId) -> Option<JobId> {
+        None
+    }
+    /// The stage that waits for the end of this job.
+    fn next_stage(&self, job: JobId) -> Option<JobId> {
+        let next = JobId(job.0 + 1);
+        (next.0 < self.jobs() && self.after(next) == Some(job)).then_some(next)
+    }
+    /// The first job from number `from` on that arrives by itself at a client. Catalogs of many clients keep an index, so
+    /// that the cost per client is proportional to its own jobs.
     fn next_of(&self, client: u32, from: u32) -> Option<JobId> {
-        (from..self.jobs()).map(JobId).find(|&job| self.job(job).client == client)
+        let arrives = |job: &JobId| self.job(*job).client == client && self.after(*job).is_none();
+        (from..self.jobs()).map(JobId).find(arrives)
     }
     /// How many tasks the job has.
     fn tasks(&self, job: JobId) -> u32 {

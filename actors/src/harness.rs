@@ -12,6 +12,8 @@ pub(crate) struct Jobs {
     pub tasks: u32,
     /// Jobs of the long class.
     pub long: Vec<JobId>,
+    /// Stages of each chain; the jobs of a chain follow each other.
+    pub stages: u32,
 }
 
 impl Catalog for Jobs {
@@ -19,9 +21,13 @@ impl Catalog for Jobs {
         1000
     }
     fn job(&self, job: JobId) -> JobSpec {
-        let arrival = Time(u64::from(job.0) * 1_000_000_000);
+        let first = job.0 - job.0 % self.stages;
+        let arrival = Time(u64::from(first) * 1_000_000_000);
         let class = self.long.contains(&job).into();
         JobSpec { arrival, tasks: self.tasks, client: 0, class, deadline: None }
+    }
+    fn after(&self, job: JobId) -> Option<JobId> {
+        (!job.0.is_multiple_of(self.stages)).then(|| JobId(job.0 - 1))
     }
     fn estimate(&self, task: TaskId) -> Span {
         Span::from_secs(u64::from(task.index) + 1)
@@ -49,7 +55,7 @@ impl Harness {
             me,
             now: Time::ZERO,
             oracle: None,
-            jobs: Jobs { tasks, long: Vec::new() },
+            jobs: Jobs { tasks, long: Vec::new(), stages: 1 },
             rng: Rng::new(1, me.0, 0),
             machine,
         }
@@ -58,6 +64,12 @@ impl Harness {
     /// These jobs are long.
     pub(crate) fn with_long(mut self, jobs: &[JobId]) -> Self {
         self.jobs.long = jobs.to_vec();
+        self
+    }
+
+    /// The jobs are chains of this many stages.
+    pub(crate) fn with_stages(mut self, stages: u32) -> Self {
+        self.jobs.stages = stages;
         self
     }
 

@@ -309,7 +309,7 @@ fn no_message_that_is_let_in_makes_a_machine_panic() {
             }
             let layout = policy.layout(layout);
             eprintln!("seed {seed}, {schedulers} schedulers, {policy:?}");
-            let load = Load::new(12, 5, schedulers, 1.0);
+            let load = Load::new(12, 5, schedulers, 1.0).in_stages(2);
             let mut chaos = Chaos::new(&policy, &layout, &load, seed);
             for _ in 0..STEPS {
                 chaos.step(&mut seen);

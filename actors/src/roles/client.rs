@@ -4,7 +4,8 @@
 //! Policies with a central scheduler have some or all jobs go to the first one that is up instead. A job's response
 //! time ends when its client is notified of its end. Where the layout limits requests, a client has a job controller:
 //! it submits a job when the controller has created its first tasks, and the job ends when the controller has counted
-//! the ends of all.
+//! the ends of all. The stages of a chain are submitted one after the other: each when the client learns that the one
+//! before it has ended.
 
 use super::job_controller::{JobController, Step};
 use super::job_table::JobTable;
@@ -60,6 +61,23 @@ impl Client {
         let catalog = fx.catalog();
         if let Some(job) = catalog.next_of(self.index, from) {
             fx.arm(Timer::Arrival(job), catalog.job(job).arrival.since(fx.now()));
+        }
+    }
+
+    /// Notes the arrival of a job, or of the next stage of one, and submits it.
+    fn arrived(&mut self, job: JobId, fx: &mut Effects<'_>) {
+        fx.note(Note::Arrived { job });
+        match &mut self.controller {
+            Some(controller) => controller.arrived(job, fx),
+            None => self.submit(job, Submission::default(), None, fx),
+        }
+    }
+
+    /// Notes the end of a job, and begins the stage that waits for it.
+    fn finished(&mut self, job: JobId, fx: &mut Effects<'_>) {
+        fx.note(Note::Finished { job });
+        if let Some(next) = fx.catalog().next_stage(job) {
+            self.arrived(next, fx);
         }
     }
 
@@ -120,17 +138,13 @@ impl Machine for Client {
         match input {
             Input::Start { .. } => self.arm_next(0, fx),
             Input::Fire(Timer::Arrival(job)) => {
-                fx.note(Note::Arrived { job });
-                match &mut self.controller {
-                    Some(controller) => controller.arrived(job, fx),
-                    None => self.submit(job, Submission::default(), None, fx),
-                }
+                self.arrived(job, fx);
                 self.arm_next(job.0 + 1, fx);
             }
             Input::Fire(Timer::Tick(_)) => {
                 match self.controller.as_mut().and_then(|controller| controller.done(fx)) {
                     Some((job, Step::Created)) => self.submit(job, Submission::default(), None, fx),
-                    Some((job, Step::Counted)) => fx.note(Note::Finished { job }),
+                    Some((job, Step::Counted)) => self.finished(job, fx),
                     None => {}
                 }
             }
@@ -144,7 +158,7 @@ impl Machine for Client {
                 // A second report of the same job comes from a scheduler that was cut off: the first counts.
                 match (self.open.close(job), &mut self.controller) {
                     (Some(_), Some(controller)) => controller.ended(job, fx),
-                    (Some(_), None) => fx.note(Note::Finished { job }),
+                    (Some(_), None) => self.finished(job, fx),
                     (None, _) => {}
                 }
             }
@@ -212,6 +226,64 @@ mod tests {
             Input::Deliver { from: client.layout.scheduler(0), msg: Job::Finished { job: JOB }.into() };
         assert_eq!(client.step(finished), [Effect::Note(Note::Finished { job: JOB })]);
         assert_eq!(client.step(finished), [], "a second report changes nothing");
+    }
+
+    /// Jobs 0 and 1 are the stages of a chain, and so are 2 and 3.
+    fn chains(layout: Layout) -> Harness {
+        of(layout, 1).with_stages(2)
+    }
+
+    fn finished(client: &mut Harness, job: u32) -> Vec<Effect> {
+        let from = client.layout.scheduler(0);
+        client.step(Input::Deliver { from, msg: Job::Finished { job: JobId(job) }.into() })
+    }
+
+    #[test]
+    fn a_stage_is_submitted_once_the_one_before_it_has_ended() {
+        let mut client = chains(Layout::new(1, 0, [1]));
+        let scheduler = client.layout.scheduler(0);
+        let send = |job| Effect::Send {
+            to: scheduler,
+            msg: Job::Submit { job: JobId(job), round: 0 }.into(),
+            recovery: false,
+        };
+        let arrived = |job| Effect::Note(Note::Arrived { job: JobId(job) });
+        let first = client.step(Input::Fire(Timer::Arrival(JOB)));
+        let next = Effect::Arm { timer: Timer::Arrival(JobId(2)), after: Span::from_secs(2) };
+        assert_eq!(first, [arrived(0), send(0), next], "the next to arrive by itself is another chain");
+        let ended = |job| Effect::Note(Note::Finished { job: JobId(job) });
+        assert_eq!(finished(&mut client, 0), [ended(0), arrived(1), send(1)]);
+        assert_eq!(finished(&mut client, 0), [], "a second report submits nothing");
+        assert_eq!(finished(&mut client, 1), [ended(1)], "no chain goes on as another");
+    }
+
+    /// The scheduler crashes while it has a later stage: that stage alone is submitted again.
+    #[test]
+    fn a_crash_repeats_only_the_open_stage() {
+        let mut client = chains(Layout::new(2, 0, [1]));
+        let [own, other] = [client.layout.scheduler(0), client.layout.scheduler(1)];
+        client.step(Input::Fire(Timer::Arrival(JOB)));
+        finished(&mut client, 0);
+        let again = Job::Submit { job: JobId(1), round: 1 }.into();
+        assert_eq!(sends(&client.step(Input::Down { actor: own })), [(other, again)]);
+        assert_eq!(finished(&mut client, 0), [], "what the crashed scheduler had reported before");
+    }
+
+    /// Ten requests a second: a stage of one task is created in 0.2 s and counted in 0.2 s.
+    #[test]
+    fn limited_requests_create_each_stage() {
+        let mut client = chains(Layout::new(1, 0, [1]).with_requests(Some(10.0)));
+        let scheduler = client.layout.scheduler(0);
+        let visit = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(200) };
+        let tick = Input::Fire(Timer::Tick(0));
+        assert!(client.step(Input::Fire(Timer::Arrival(JOB))).contains(&visit));
+        assert_eq!(sends(&client.step(tick)), [(scheduler, submit(0))]);
+        assert_eq!(finished(&mut client, 0), [visit]);
+        let [ended, arrived] =
+            [Note::Finished { job: JOB }, Note::Arrived { job: JobId(1) }].map(Effect::Note);
+        assert_eq!(client.step(tick), [ended, arrived, visit]);
+        let second = Job::Submit { job: JobId(1), round: 0 }.into();
+        assert_eq!(sends(&client.step(tick)), [(scheduler, second)]);
     }
 
     /// Ten requests a second, two jobs of 600 tasks: 500 tasks and the state of the job at a visit; the job that ends

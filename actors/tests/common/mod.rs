@@ -10,6 +10,8 @@ pub struct Load {
     pub jobs: u32,
     pub tasks: u32,
     schedulers: u32,
+    /// Stages of each chain; the jobs of a chain follow each other.
+    stages: u32,
     pub arrivals: Vec<Time>,
 }
 
@@ -23,7 +25,12 @@ impl Load {
                 Time::ZERO + Span::from_secs_f64(now)
             })
             .collect();
-        Self { jobs, tasks, schedulers, arrivals }
+        Self { jobs, tasks, schedulers, stages: 1, arrivals }
+    }
+
+    /// The jobs as chains of this many stages, each chain with the arrival of its first.
+    pub fn in_stages(self, stages: u32) -> Self {
+        Self { stages, ..self }
     }
 
     /// The work of a copy.
@@ -38,9 +45,13 @@ impl Catalog for Load {
         self.jobs
     }
     fn job(&self, job: JobId) -> JobSpec {
-        let arrival = self.arrivals[job.index()];
-        let (client, class) = (job.0 % self.schedulers, (job.0 % 5 == 4).into());
+        let chain = job.0 / self.stages;
+        let arrival = self.arrivals[(chain * self.stages) as usize];
+        let (client, class) = (chain % self.schedulers, (chain % 5 == 4).into());
         JobSpec { arrival, tasks: self.tasks, client, class, deadline: None }
+    }
+    fn after(&self, job: JobId) -> Option<JobId> {
+        (!job.0.is_multiple_of(self.stages)).then(|| JobId(job.0 - 1))
     }
     fn estimate(&self, _: TaskId) -> Span {
         Span::from_secs(1)

@@ -90,19 +90,21 @@ pub(super) fn duration(
     jobs: u32,
     seed: u64,
 ) -> Result<(), ConfigError> {
-    let (WorkloadSpec::Synthetic(spec), Some(demand)) = (&world.workload, &world.service.demand) else {
-        return Ok(());
+    let (work, key): (_, &[&str]) = match (&world.workload, &world.service.demand) {
+        (WorkloadSpec::Synthetic(spec), Some(demand)) => {
+            (spec.tasks.mean().max(1.0) * demand.mean(), &["service", "demand"])
+        }
+        (WorkloadSpec::Mix(mix), _) => (mix.mean_work(), &["workload", "mix", "class"]),
+        _ => return Ok(()),
     };
-    let work = f64::from(jobs) * spec.tasks.mean().max(1.0) * demand.mean();
+    let work = f64::from(jobs) * work;
     let lasts = work / world.cluster.capacity(seed);
     // A law without a finite mean cannot be checked by its mean.
     if !lasts.is_finite() || lasts < LONGEST_S / 2.0 {
         return Ok(());
     }
     let message = "the cores would need more than the 292 years that are safe to emulate";
-    Err(document
-        .error_at(&["service", "demand"], message)
-        .help("lower the work, the jobs or the tasks, or add cores"))
+    Err(document.error_at(key, message).help("lower the work, the jobs or the tasks, or add cores"))
 }
 
 /// Refuses targets of faults of a kind that exists under none of the policies, whose machines these are.

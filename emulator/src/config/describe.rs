@@ -7,7 +7,7 @@ use volary_actors::base::{JobId, Law, Span};
 use volary_actors::catalog::Catalog;
 use volary_engine::results::{Cell, cell_name};
 use volary_engine::scenario::Resolved;
-use volary_engine::workload::{Service, Synthetic, Workload, WorkloadSpec};
+use volary_engine::workload::{Mix, Service, Synthetic, Workload, WorkloadSpec};
 
 use super::experiment::{Experiment, SweepSlice};
 use super::written::{line, network};
@@ -31,13 +31,14 @@ pub struct Load {
     pub throughput: f64,
 }
 
-/// The offered load of a cell, if it is known: from the laws of a synthetic workload, otherwise from the jobs drawn
-/// under `seed`.
+/// The offered load of a cell, if it is known: from the laws of a synthetic workload or a mix, otherwise from the jobs
+/// drawn under `seed`.
 pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
     let throughput = world.interference.as_ref().map_or(Some(1.0), |profile| profile.throughput())?;
     let capacity = world.cluster.capacity(seed) * throughput;
     let demand = match (&world.workload, &world.service) {
         (WorkloadSpec::Synthetic(jobs), Service { demand: Some(demand), .. }) => synthetic(jobs, demand),
+        (WorkloadSpec::Mix(mix), _) => mixed(mix),
         _ => drawn(world, seed, traces),
     };
     let offered = demand? / capacity;
@@ -49,6 +50,12 @@ fn synthetic(jobs: &Synthetic, demand: &Law<Span>) -> Option<f64> {
     let gap = jobs.interarrival.mean();
     // A single job has no rate.
     (gap > 0.0 && jobs.jobs > 1).then(|| jobs.tasks.mean().max(1.0) * demand.mean() / gap)
+}
+
+/// Work that arrives per second; a single job has no rate.
+fn mixed(mix: &Mix) -> Option<f64> {
+    let gap = mix.interarrival.mean();
+    (gap > 0.0 && mix.jobs > 1).then(|| mix.mean_work() / gap)
 }
 
 /// Work that arrives per second, from the jobs of a run; a single job has no rate.

@@ -219,7 +219,7 @@ impl Planner<'_> {
             let schedulers = world.cluster.schedulers;
             let built = Workload::build(&world.workload, &world.service, file.seed, schedulers, &self.traces)
                 .map_err(|error| explain::workload(document, &error))?;
-            checks::duration(document, world, built.jobs(), file.seed)?;
+            checks::duration(document, world, built.chains(), file.seed)?;
             let classes = built.classes();
             self.last_classes = classes.len();
             self.classes.extend(classes.iter().filter(|_| classes.len() > 1).map(|label| label.to_string()));

@@ -23,7 +23,10 @@ pub(super) fn of_policy(entry: &PolicyEntry, world: &Resolved, classes: usize) -
 /// Warns about a policy that inspects copies later than they end, and so does nothing in this world.
 fn of_patience(entry: &PolicyEntry, world: &Resolved) -> Option<String> {
     let patience = entry.spec.patience()?.as_secs_f64();
-    let mean = world.service.demand.as_ref()?.mean();
+    let mean = match (&world.workload, &world.service.demand) {
+        (WorkloadSpec::Mix(mix), _) => mix.mean_work() / mix.mean_tasks(),
+        (_, demand) => demand.as_ref()?.mean(),
+    };
     (patience > LONG * mean).then(|| {
         let (name, patience, mean) = (entry.label(), number::seconds(patience), number::seconds(mean));
         format!(
@@ -54,20 +57,27 @@ pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
          the probability that a bad spell ends, above 0"
             .to_owned()
     });
-    let synthetic = match &world.workload {
-        WorkloadSpec::Synthetic(synthetic) => Some(synthetic),
+    let mut means: Vec<(String, f64)> =
+        world.service.demand.iter().map(|law| ("service.demand".to_owned(), law.mean())).collect();
+    let drawn = match &world.workload {
+        WorkloadSpec::Synthetic(spec) => {
+            means.push(("workload.synthetic.tasks".to_owned(), spec.tasks.mean()));
+            Some(("workload.synthetic.interarrival", spec.jobs, &spec.interarrival))
+        }
+        WorkloadSpec::Mix(mix) => {
+            for (key, stage) in mix.stages() {
+                means.push((format!("{key}.demand"), stage.demand.mean()));
+                means.push((format!("{key}.tasks"), stage.tasks.mean()));
+            }
+            Some(("workload.mix.interarrival", mix.jobs, &mix.interarrival))
+        }
         WorkloadSpec::Trace(_) | WorkloadSpec::YahooLike(_) | WorkloadSpec::ClouderaLike(_) => None,
     };
-    let at_once = synthetic.filter(|spec| spec.jobs > 1 && spec.interarrival.mean() == 0.0).map(|_| {
-        "workload.synthetic.interarrival is always 0: all jobs arrive at once, and response times grow with their number"
-            .to_owned()
+    means.extend(drawn.map(|(key, _, gap)| (key.to_owned(), gap.mean())));
+    let at_once = drawn.filter(|(_, jobs, gap)| *jobs > 1 && gap.mean() == 0.0).map(|(key, ..)| {
+        format!("{key} is always 0: all jobs arrive at once, and response times grow with their number")
     });
-    let means = [
-        ("service.demand", world.service.demand.as_ref().map(|law| law.mean())),
-        ("workload.synthetic.tasks", synthetic.map(|spec| spec.tasks.mean())),
-        ("workload.synthetic.interarrival", synthetic.map(|spec| spec.interarrival.mean())),
-    ];
-    let endless = means.into_iter().filter(|(_, mean)| mean.is_some_and(f64::is_infinite)).map(|(key, _)| {
+    let endless = means.into_iter().filter(|(_, mean)| mean.is_infinite()).map(|(key, _)| {
         format!(
             "{key} has no mean: a few draws decide every result, and other seeds give others; cut its tail, or write a \
              shape above 1"

@@ -72,7 +72,7 @@ const P99: SummaryColumn =
     SummaryColumn::times("p99", "99th percentile of response time", |s| s.response_s.p99);
 const SLOWDOWN: SummaryColumn = SummaryColumn::of_jobs(
     "slowdown",
-    "median of response time over the work of the longest task",
+    "median of response time over the work of the longest task, or over `alone`",
     |s| s.slowdown.p50,
     number::short,
 );

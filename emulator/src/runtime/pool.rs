@@ -98,7 +98,7 @@ impl Pool<'_> {
         let world = World::build(point, run.seed, &self.traces).map_err(CellError::from);
         let measured = world.and_then(|world| {
             let point = world.point();
-            self.begin(&point.label, &point.cell, run.seed, u64::from(world.workload().jobs()));
+            self.begin(&point.label, &point.cell, run.seed, u64::from(world.workload().chains()));
             let log = self.log.map(|log| log.unit(&run.id, &point.label, run.seed));
             match (section.runtime, log) {
                 (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, section, self.watch),

@@ -19,7 +19,7 @@ pub struct CellRecord {
     pub summary: Summary,
     /// Response times of finished jobs, s.
     pub response: Sketch,
-    /// Response time over the work of the job's longest task, of finished jobs.
+    /// Response time over the work of the job's longest task, or over that of the job alone, of finished jobs.
     pub slowdown: Sketch,
     /// Response times of finished jobs of each class, by label; empty if there is one class.
     #[serde(default)]

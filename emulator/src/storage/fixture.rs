@@ -56,6 +56,7 @@ pub(crate) fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f
                 arrival: f64::from(job) * 0.02,
                 response,
                 longest,
+                alone: None,
                 tasks: 10,
                 class: if job % 10 == 0 { "long" } else { "short" }.into(),
             }

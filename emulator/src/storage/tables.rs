@@ -101,6 +101,7 @@ tables! {
         "arrival_s": Double = arrival,
         "response_s": OptionalDouble = response,
         "longest_s": Double = longest,
+        "alone_s": OptionalDouble = alone,
         "tasks": Int64 = tasks,
         "class": Label = class,
     }
@@ -218,6 +219,19 @@ impl ColumnKind<f64> for OptionalDouble {
 
     fn loaded(field: &Field) -> Option<f64> {
         if *field == Field::Null { Some(f64::NAN) } else { Double::loaded(field) }
+    }
+}
+
+impl ColumnKind<Option<f64>> for OptionalDouble {
+    type Stored = DoubleType;
+    const SCHEMA: (&'static str, &'static str) = <Self as ColumnKind<f64>>::SCHEMA;
+
+    fn stored(value: Option<f64>) -> Option<f64> {
+        value
+    }
+
+    fn loaded(field: &Field) -> Option<Option<f64>> {
+        if *field == Field::Null { Some(None) } else { Double::loaded(field).map(Some) }
     }
 }
 
@@ -465,6 +479,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut cell = measured("a", &[], 1, 1.0, 50);
         cell.jobs[7].response = f64::NAN;
+        cell.jobs[8].alone = Some(2.5);
         cell.copies[0].attempt = u32::MAX;
         let path = |kind: TableKind| folder.path().join(kind.name());
         for kind in TableKind::ALL {

@@ -195,9 +195,9 @@ fn check_experiments(published: bool) {
     let tasks: Vec<_> = found.iter().collect();
     let ran = both(&tasks, |&(name, path)| {
         let jobs = JOBS.iter().find(|(known, _)| known == name).map_or(40, |(_, jobs)| *jobs);
-        let traced = fs::read_to_string(path).unwrap().contains("[workload.trace]");
-        let workload = if traced { "trace" } else { "synthetic" };
-        let set = (jobs > 0).then(|| format!("workload.{workload}.jobs={jobs}"));
+        let text = fs::read_to_string(path).unwrap();
+        let form = ["trace", "mix"].into_iter().find(|form| text.contains(&format!("[workload.{form}]")));
+        let set = (jobs > 0).then(|| format!("workload.{}.jobs={jobs}", form.unwrap_or("synthetic")));
         lines(name, path, &Vec::from_iter(set))
     });
     check("experiments", |name| PUBLISHED.contains(&name) == published, &ran);

@@ -117,13 +117,12 @@ impl PolicyMetric for Binder<'_> {
         }
     }
 
-    fn finished(&mut self, copy: CopyId, start: Time, now: Time) {
+    fn finished(&mut self, copy: CopyId, arrived: Time, start: Time, now: Time) {
         let Some(books) = &mut self.books else { return };
         let (id, index) = (copy.task.job, copy.task.index as usize);
         let Some(job) = &mut books.open[id.index()] else { return };
-        let arrival = self.workload.job(id).arrival;
         for (stage, at) in job.stages.iter_mut().zip([job.bound[index], start, now]) {
-            stage.add(at.since(arrival).as_secs_f64());
+            stage.add(at.since(arrived).as_secs_f64());
         }
         if job.stages[0].count as usize == job.bound.len() {
             let stages = job.stages;
@@ -189,12 +188,12 @@ mod tests {
         let at = |tenths: u64| arrival + Span::from_millis(100 * tenths);
         let copy = |task| JobId(0).task(task).copy(0);
         let mut binder = Binder::new(&workload);
-        binder.finished(copy(0), at(0), at(1));
+        binder.finished(copy(0), arrival, at(0), at(1));
         for (time, task) in [(5, 0), (7, 1), (25, 1)] {
             binder.bound(at(time), copy(task));
         }
-        binder.finished(copy(0), at(10), at(40));
-        binder.finished(copy(1), at(30), at(80));
+        binder.finished(copy(0), arrival, at(10), at(40));
+        binder.finished(copy(1), arrival, at(30), at(80));
         assert!(binder.books.as_ref().unwrap().open.iter().all(Option::is_none));
         let close = |binder: Binder<'_>| {
             let mut results = PolicyResults::default();

@@ -10,8 +10,8 @@ pub trait PolicyMetric {
     /// An actor emitted a note.
     fn note(&mut self, now: Time, who: ActorId, note: Note);
 
-    /// The first finished copy of a task, started at `start`, ended.
-    fn finished(&mut self, _copy: CopyId, _start: Time, _now: Time) {}
+    /// The first finished copy of a task ended. Its job was submitted at `arrived`, and it started at `start`.
+    fn finished(&mut self, _copy: CopyId, _arrived: Time, _start: Time, _now: Time) {}
 
     /// The node of a core crashed.
     fn crashed(&mut self, _now: Time, _core: u32) {}
@@ -33,9 +33,9 @@ impl<A: PolicyMetric, B: PolicyMetric> PolicyMetric for (A, B) {
         self.1.note(now, who, note);
     }
 
-    fn finished(&mut self, copy: CopyId, start: Time, now: Time) {
-        self.0.finished(copy, start, now);
-        self.1.finished(copy, start, now);
+    fn finished(&mut self, copy: CopyId, arrived: Time, start: Time, now: Time) {
+        self.0.finished(copy, arrived, start, now);
+        self.1.finished(copy, arrived, start, now);
     }
 
     fn crashed(&mut self, now: Time, core: u32) {

@@ -63,18 +63,22 @@ pub struct Summary {
     pub tasks: TaskCounts,
     /// Counts of copies.
     pub copies: CopyCounts,
-    /// Response times of finished jobs: from the arrival at the client to the client's receipt of the end.
+    /// Response times of finished jobs: from the arrival at the client to the client's receipt of the end, that of the
+    /// last stage where jobs have stages.
     pub response_s: Distribution,
-    /// Wait of tasks: from the job's arrival to the start of the copy that finished first. Under a policy that runs
-    /// several copies of a task it includes the time of slower copies that started earlier.
+    /// Wait of tasks: from the arrival of the job, or the submission of its stage, to the start of the copy that
+    /// finished first. Under a policy that runs several copies of a task it includes the time of slower copies that
+    /// started earlier.
     pub wait_s: Brief,
-    /// Slowdown of finished jobs: the response time of each over the work of its longest task (`longest_s`).
+    /// Slowdown of finished jobs: the response time of each over the work of its longest task (`longest_s`), or over
+    /// `alone` where the class of a mix states that.
     pub slowdown: Brief,
-    /// Work of the longest task of finished jobs (attempt 0 on a healthy core). `response_s.p99 / longest_s.p99` is the
+    /// Work of the longest task of finished jobs (attempt 0 on a healthy core), of a job with stages the sum of that of
+    /// each. `response_s.p99 / longest_s.p99` is the
     /// slowdown that the Pigeon paper prints, a ratio of percentiles.
     pub longest_s: Brief,
-    /// The times of each class of jobs, by its label: `short` and `long` where the workload has a cutoff, otherwise
-    /// empty.
+    /// The times of each class of jobs, by its label: `short` and `long` where the workload has a cutoff, the names of
+    /// the classes of a mix; otherwise, and where there is one class only, empty.
     #[serde(default)]
     pub classes: BTreeMap<String, ClassResults>,
     /// Time from the first arrival to the last completion or, in a run that did not finish, to the last event.
@@ -235,18 +239,22 @@ pub struct JobRow {
     pub arrival: f64,
     /// Response time, s; NaN if unfinished.
     pub response: f64,
-    /// Work of its longest task, s.
+    /// Work of its longest task, s; of a job with stages the sum of that of each.
     pub longest: f64,
-    /// Number of tasks.
+    /// Its response time alone in the cluster, s, if the workload states it.
+    pub alone: Option<f64>,
+    /// Number of tasks, of all its stages.
     pub tasks: u32,
     /// Label of its class.
     pub class: Arc<str>,
 }
 
 impl JobRow {
-    /// Response time over the work of the longest task; `None` if unfinished, or without work.
+    /// Response time over that alone in the cluster, if it is stated, or else over the work of the longest task; `None`
+    /// if unfinished, or without work.
     pub fn slowdown(&self) -> Option<f64> {
-        (self.response.is_finite() && self.longest > 0.0).then(|| self.response / self.longest)
+        let least = self.alone.unwrap_or(self.longest);
+        (self.response.is_finite() && least > 0.0).then(|| self.response / least)
     }
 }
 
@@ -255,7 +263,7 @@ impl JobRow {
 pub struct CopyRow {
     /// Job.
     pub job: u32,
-    /// Task in the job.
+    /// Task in the job; those of later stages follow those of earlier ones.
     pub task: u32,
     /// Attempt.
     pub attempt: u32,

@@ -9,13 +9,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use volary_actors::base::{Law, Span};
 use volary_netem::Size;
 
-/// Where jobs come from: exactly one of `[workload.synthetic]`, `[workload.trace]`,
+/// Where jobs come from: exactly one of `[workload.synthetic]`, `[workload.mix]`, `[workload.trace]`,
 /// `[workload.yahoo-like]`, `[workload.cloudera-like]`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum WorkloadSpec {
     /// Jobs drawn from laws; needs `service.demand`.
     Synthetic(Synthetic),
+    /// Jobs of several classes, each a chain of stages with laws of their own.
+    Mix(Mix),
     /// Jobs read from a file.
     Trace(TraceSpec),
     /// Jobs with the laws of the Yahoo trace of the Hawk, Eagle, Kairos, Pigeon and Murmuration papers.
@@ -43,6 +45,49 @@ pub struct Synthetic {
     /// (3Sigma, section 4.3: slack of 0.2 to 0.8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_slack: Option<Law<f64>>,
+}
+
+/// `[workload.mix]`: jobs of several classes, as the mixes of the Kairos paper (Table 1) are.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mix {
+    /// Number of jobs that arrive, at least one.
+    pub jobs: u32,
+    /// Gap before each arrival.
+    pub interarrival: Law<Span>,
+    /// The classes, at least one. A job is of each with a probability in proportion to its weight.
+    pub class: Vec<MixClass>,
+}
+
+/// `[[workload.mix.class]]`: a class of jobs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MixClass {
+    /// Its name in results, claims and reports: letters, digits, `-` and `_`.
+    pub name: String,
+    /// Its share of the jobs, relative to the other classes.
+    pub weight: f64,
+    /// Its stages, at least one. A stage is submitted when the client learns that the one before it has ended;
+    /// policies see each as a job of its own, results see the chain as one job.
+    pub stages: Vec<MixStage>,
+    /// Response time of such a job alone in the cluster: what its slowdown is measured against. If absent the slowdown
+    /// is that against the work of the longest tasks of the stages together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Span>,
+    /// Whether policies with classes take its jobs for long ones.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub long: bool,
+}
+
+/// A stage of a class of jobs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MixStage {
+    /// Tasks of the stage. Samples of a law are rounded and count as one at least.
+    pub tasks: Law<f64>,
+    /// Law of the work of its tasks, in place of `service.demand`; `service.homogeneous` and `service.correlated` say
+    /// which of them are alike.
+    pub demand: Law<Span>,
 }
 
 /// Defines sections whose jobs follow a trace, with their common keys.
@@ -120,11 +165,12 @@ pub enum Model {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Service {
-    /// Law of the work. A synthetic workload needs it; a trace or a trace-like generator brings the work of
-    /// its tasks along, and a law given here replaces it.
+    /// Law of the work. A synthetic workload needs it, a mix has laws of its own instead; a trace or a trace-like
+    /// generator brings the work of its tasks along, and a law given here replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demand: Option<Law<Span>>,
-    /// Whether all tasks of a job have equal work. Ignored where the trace gives the duration of each task.
+    /// Whether all tasks of a job, or of a stage of one, have equal work. Ignored where the trace gives the duration of
+    /// each task.
     pub homogeneous: Share,
     /// Whether all copies of a task have equal work.
     pub correlated: Share,
@@ -246,6 +292,10 @@ impl JsonSchema for Share {
     }
 }
 
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
 fn is_zero(span: &Span) -> bool {
     *span == Span::ZERO
 }
@@ -295,6 +345,15 @@ mod tests {
         assert_eq!(file.service.correlated, Share::ALL);
 
         assert!(matches!(parse("[workload.yahoo-like]").unwrap().workload, WorkloadSpec::YahooLike(_)));
+        let mix = "[workload.mix]\njobs = 9\ninterarrival = \"1s\"\n[[workload.mix.class]]\nname = \"a\"\n\
+                   weight = 0.3\nstages = [{ tasks = 15, demand = \"51s\" }, { tasks = { uniform = { low = 1, high = 9 \
+                   } }, demand = \"34s\" }]\nalone = \"85s\"\n[[workload.mix.class]]\nname = \"b\"\nweight = 1\n\
+                   long = true\nstages = [{ tasks = 1, demand = \"1s\" }]\n";
+        let WorkloadSpec::Mix(mix) = parse(mix).unwrap().workload else { panic!("{mix}") };
+        let [a, b] = &mix.class[..] else { panic!("{mix:?}") };
+        assert_eq!((a.stages.len(), a.alone, a.long), (2, Some(Span::from_secs(85)), false));
+        assert_eq!((b.name.as_str(), b.weight, b.long), ("b", 1.0, true));
+
         let like = parse("[workload.cloudera-like]\njobs = 5\n").unwrap().workload;
         assert!(matches!(like, WorkloadSpec::ClouderaLike(Like { jobs: Some(5), .. })));
     }
@@ -304,6 +363,7 @@ mod tests {
         for (text, line, names) in [
             ("[workload.synthetic]\njobs = 1\ntaskz = 2\n", "line 3", "taskz"),
             ("[workload.trace]\nfile = \"a.tr\"\nfallback = \"yahoo\"\n", "line 3", "yahoo-like"),
+            ("[workload.mix]\njobs = 1\ninterarrival = \"1s\"\n", "line 1", "class"),
             ("[workload.yahoolike]\n", "line 1", "yahoo-like"),
             ("[workload.yahoo-like]\n[service]\ncorrelated = 1.5\n", "line 3", "share"),
             ("[workload.yahoo-like]\n[service]\nestimate = \"perfect\"\n", "line 3", "exact"),

@@ -1,5 +1,6 @@
 //! The jobs of one run: arrivals, shapes, work and estimates, each a pure function of the experiment and seed.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -9,16 +10,21 @@ use volary_actors::catalog::{Catalog, JobSpec};
 use super::config::Estimate;
 use super::generate::{LikeJob, duration};
 use super::homes::Homes;
+use super::mix::Stages;
 use super::trace::Trace;
 use super::work::Demand;
 
 /// The jobs of one run.
+///
+/// Results count *chains*: a job of a mix with all its stages, each of which is a job of the [catalog](Catalog). Jobs
+/// of other workloads are chains of one.
 ///
 /// Drawn jobs cost 12 to 16 bytes each and nothing per task; jobs of a trace share the parsed trace. A mean over the
 /// tasks of a job is computed when it is first asked for.
 #[derive(Debug)]
 pub struct Workload {
     pub(super) shapes: Shapes,
+    /// Of chains.
     pub(super) arrivals: Vec<Time>,
     pub(super) deadlines: Option<Vec<Time>>,
     pub(super) demand: Option<Demand>,
@@ -42,6 +48,25 @@ pub(super) enum Shapes {
     Like(Vec<LikeJob>),
     /// Jobs of a trace.
     Traced(Arc<Trace>),
+    /// Stages of the jobs of a mix.
+    Staged(Stages),
+}
+
+impl Shapes {
+    /// Number of jobs of the catalog.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Drawn(tasks) => tasks.len(),
+            Self::Like(jobs) => jobs.len(),
+            Self::Traced(trace) => trace.jobs().len(),
+            Self::Staged(stages) => stages.len(),
+        }
+    }
+
+    /// Number of chains.
+    pub(super) fn chains(&self) -> usize {
+        if let Self::Staged(stages) = self { stages.chains() as usize } else { self.len() }
+    }
 }
 
 /// Roots of the draws that jobs need after they are built.
@@ -65,10 +90,54 @@ impl Addresses {
 impl Workload {
     /// The work of a copy on a healthy core: a pure function of the seed and the copy's ids.
     pub fn work(&self, copy: CopyId) -> Span {
-        match &self.demand {
-            Some(demand) => demand.copy(copy),
+        match self.demand(copy.task.job) {
+            Some((demand, job)) => demand.copy(job.task(copy.task.index).copy(copy.attempt)),
             None => self.own(copy.task),
         }
+    }
+
+    /// The law that the work of a job follows, and the number under which it is drawn.
+    fn demand(&self, job: JobId) -> Option<(&Demand, JobId)> {
+        match (&self.shapes, &self.demand) {
+            (Shapes::Staged(stages), _) => Some(stages.demand(job)),
+            (_, Some(demand)) => Some((demand, job)),
+            (_, None) => None,
+        }
+    }
+
+    fn stages(&self) -> Option<&Stages> {
+        if let Shapes::Staged(stages) = &self.shapes { Some(stages) } else { None }
+    }
+
+    /// Number of chains.
+    pub fn chains(&self) -> u32 {
+        self.arrivals.len() as u32
+    }
+
+    /// The chain that a job belongs to.
+    pub fn chain(&self, job: JobId) -> u32 {
+        self.stages().map_or(job.0, |stages| stages.chain(job))
+    }
+
+    /// Ids of the jobs of a chain, in order of submission.
+    pub fn jobs_of(&self, chain: u32) -> Range<u32> {
+        self.stages().map_or(chain..chain + 1, |stages| stages.of_chain(chain))
+    }
+
+    /// Number of tasks of the stages before a job in its chain.
+    pub fn tasks_before(&self, job: JobId) -> u32 {
+        let Some(stages) = self.stages() else { return 0 };
+        (stages.of_chain(stages.chain(job)).start..job.0).map(|before| stages.tasks(JobId(before))).sum()
+    }
+
+    /// The response time of a job alone in the cluster, if the workload states it.
+    pub fn alone(&self, job: JobId) -> Option<Span> {
+        self.stages()?.alone(job)
+    }
+
+    /// The class of a job as results see it: an index of [`classes`](Self::classes).
+    pub fn class_index(&self, job: JobId) -> usize {
+        self.stages().map_or_else(|| usize::from(Catalog::class(self, job)), |stages| stages.class(job))
     }
 
     /// The work of the job's longest task, attempt 0 of each.
@@ -86,7 +155,7 @@ impl Workload {
         &self.warnings
     }
 
-    /// Labels of the classes of jobs, by [`JobSpec::class`]. Without a cutoff all jobs are of the first.
+    /// Labels of the classes of jobs: those of a mix, or short and long. Without a cutoff all jobs are of the first.
     pub fn classes(&self) -> &[Arc<str>] {
         &self.classes
     }
@@ -97,6 +166,7 @@ impl Workload {
             Shapes::Drawn(tasks) => tasks[job.index()],
             Shapes::Like(jobs) => jobs[job.index()].tasks,
             Shapes::Traced(trace) => trace.jobs()[job.index()].tasks,
+            Shapes::Staged(stages) => stages.tasks(job),
         }
     }
 
@@ -117,23 +187,26 @@ impl Workload {
                 Span::from_secs_f64(duration(f64::from(jobs[task.job.index()].mean), &mut address.draw()))
             }
             Shapes::Traced(trace) => trace.duration(task),
-            Shapes::Drawn(_) => unreachable!("drawn jobs have a law of demand; the plan refuses others"),
+            Shapes::Drawn(_) | Shapes::Staged(_) => {
+                unreachable!("drawn jobs have a law of demand; the plan refuses others")
+            }
         }
     }
 
-    /// The client a job arrives at.
-    fn home(&self, job: JobId) -> u32 {
-        (self.addresses.home.at(u64::from(job.0)).unit() * f64::from(self.schedulers)) as u32
+    /// The client a chain arrives at.
+    fn home(&self, chain: u32) -> u32 {
+        (self.addresses.home.at(u64::from(chain)).unit() * f64::from(self.schedulers)) as u32
     }
 
     /// Work of a task as far as it is known before a copy of it runs.
     fn exact(&self, task: TaskId) -> Span {
-        self.demand.as_ref().map_or_else(|| self.own(task), |demand| demand.exact(task))
+        self.demand(task.job)
+            .map_or_else(|| self.own(task), |(demand, job)| demand.exact(job.task(task.index)))
     }
 
     /// Mean of the exact estimates of a job's tasks.
     fn exact_mean(&self, job: JobId) -> Span {
-        if self.demand.as_ref().is_some_and(|demand| demand.homogeneous(job)) {
+        if self.demand(job).is_some_and(|(demand, job)| demand.homogeneous(job)) {
             return self.exact(job.task(0));
         }
         self.means.get(job, || {
@@ -151,33 +224,41 @@ impl Workload {
         }
     }
 
-    /// The factor of a job's estimation error.
+    /// The factor of the estimation error of a job with all its stages.
     fn factor(&self, job: JobId, error: &Law<f64>) -> f64 {
-        error.sample(&mut self.addresses.estimate.at(u64::from(job.0)).draw())
+        error.sample(&mut self.addresses.estimate.at(u64::from(self.chain(job))).draw())
     }
 }
 
 impl Catalog for Workload {
     fn jobs(&self) -> u32 {
-        self.arrivals.len() as u32
+        self.shapes.len() as u32
     }
 
     fn job(&self, job: JobId) -> JobSpec {
+        let chain = self.chain(job);
         JobSpec {
-            arrival: self.arrivals[job.index()],
+            arrival: self.arrivals[chain as usize],
             tasks: self.tasks(job),
-            client: self.home(job),
+            client: self.home(chain),
             class: self.class(job),
             deadline: self.deadlines.as_ref().map(|deadlines| deadlines[job.index()]),
         }
     }
 
     fn next_of(&self, client: u32, from: u32) -> Option<JobId> {
-        if self.schedulers == 1 {
-            return (from < self.jobs()).then_some(JobId(from));
-        }
-        let homes = self.homes.get_or_init(|| Homes::new(self.schedulers, self.jobs(), |job| self.home(job)));
-        homes.next(client, from)
+        let from = self.stages().map_or(from, |stages| stages.chain_from(from));
+        let next = if self.schedulers == 1 {
+            (from < self.chains()).then_some(from)
+        } else {
+            let homes = || Homes::new(self.schedulers, self.chains(), |chain| self.home(chain));
+            self.homes.get_or_init(homes).next(client, from)
+        };
+        next.map(|chain| JobId(self.jobs_of(chain).start))
+    }
+
+    fn after(&self, job: JobId) -> Option<JobId> {
+        self.stages()?.before(job)
     }
 
     fn tasks(&self, job: JobId) -> u32 {
@@ -185,7 +266,12 @@ impl Catalog for Workload {
     }
 
     fn class(&self, job: JobId) -> u8 {
-        self.cutoff.is_some_and(|cutoff| self.job_estimate(job) >= cutoff).into()
+        match &self.shapes {
+            Shapes::Staged(stages) => stages.is_long(job).into(),
+            Shapes::Drawn(_) | Shapes::Like(_) | Shapes::Traced(_) => {
+                self.cutoff.is_some_and(|cutoff| self.job_estimate(job) >= cutoff).into()
+            }
+        }
     }
 
     fn estimate(&self, task: TaskId) -> Span {
@@ -193,7 +279,8 @@ impl Catalog for Workload {
             Estimate::Exact => self.exact(task),
             Estimate::Mean => self.mean(task.job),
             Estimate::Error(error) => {
-                let right = if self.demand.is_some() { self.exact(task) } else { self.mean(task.job) };
+                let right =
+                    if self.demand(task.job).is_some() { self.exact(task) } else { self.mean(task.job) };
                 right.scale(self.factor(task.job, error))
             }
         }

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `config` | `[workload.…]` and `[service]` of an experiment file |
 //! | `plan`, `jobs` | [`Workload`]: the jobs of a run, from those sections and a seed |
+//! | `tasks` | numbers of tasks under a law |
 //! | `work` | the four models of work under a law of demand |
+//! | `mix` | jobs of several classes, each a chain of stages |
 //! | `generate` | generators with the laws of published traces |
 //! | `trace`, `read` | traces in memory, and one parser per format |
 
@@ -13,12 +15,16 @@ mod error;
 mod generate;
 mod homes;
 mod jobs;
+mod mix;
 mod plan;
 mod read;
+mod tasks;
 mod trace;
 mod work;
 
-pub use config::{Estimate, Like, Model, Service, Share, Synthetic, TraceSpec, WorkloadSpec};
+pub use config::{
+    Estimate, Like, Mix, MixClass, MixStage, Model, Service, Share, Synthetic, TraceSpec, WorkloadSpec,
+};
 pub use error::WorkloadError;
 pub use jobs::Workload;
 pub use trace::{Format, NoTraces, Trace, TraceJob, TraceSource};

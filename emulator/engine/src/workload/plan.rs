@@ -5,11 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use volary_actors::base::{Address, JobId, Law, Purpose, Span, Time};
 
-use super::config::{Estimate, Like, Model, Service, Synthetic, TraceSpec, WorkloadSpec};
+use super::config::{Estimate, Like, Mix, Model, Service, Synthetic, TraceSpec, WorkloadSpec};
 use super::error::WorkloadError;
 use super::generate::{LikeJob, Published};
 use super::jobs::{Addresses, Means, Shapes, Workload};
-use super::trace::{MOST_TASKS, Trace, TraceSource};
+use super::tasks::{check_tasks, task_count};
+use super::trace::{Trace, TraceSource};
 use super::work::Demand;
 
 /// A workload whose files are read and whose defaults are filled in; only the seed is missing.
@@ -30,6 +31,7 @@ enum Jobs {
     Synthetic { jobs: u32, tasks: Law<f64> },
     Like { jobs: u32, model: Model, facts: Published },
     Traced(Arc<Trace>),
+    Mix(Mix),
 }
 
 impl Workload {
@@ -70,6 +72,7 @@ impl Plan {
     ) -> Result<Self, WorkloadError> {
         let plan = match spec {
             WorkloadSpec::Synthetic(spec) => Self::synthetic(spec, service)?,
+            WorkloadSpec::Mix(spec) => Self::mix(spec, service)?,
             WorkloadSpec::Trace(spec) => Self::trace(spec, service, traces)?,
             WorkloadSpec::YahooLike(spec) => {
                 Self::like("workload.yahoo-like", Model::YahooLike, spec, service)?
@@ -85,7 +88,7 @@ impl Plan {
 
     fn synthetic(spec: &Synthetic, service: &Service) -> Result<Self, WorkloadError> {
         check_jobs("workload.synthetic", spec.jobs)?;
-        check_tasks(&spec.tasks)?;
+        check_tasks("workload.synthetic.tasks", &spec.tasks)?;
         if service.demand.is_none() {
             return Err(WorkloadError::config(
                 "service.demand",
@@ -99,6 +102,29 @@ impl Plan {
             speedup: 1.0,
             cutoff: spec.cutoff,
             deadline_slack: spec.deadline_slack.clone(),
+            service: service.clone(),
+            warnings: Vec::new(),
+        })
+    }
+
+    fn mix(spec: &Mix, service: &Service) -> Result<Self, WorkloadError> {
+        check_jobs("workload.mix", spec.jobs)?;
+        spec.check(service)?;
+        let most = spec.most_stages();
+        if u64::from(spec.jobs) * most > u64::from(MOST_JOBS) {
+            let why = format!(
+                "{} jobs of up to {most} stages are more than {MOST_JOBS} stages; lower their number",
+                spec.jobs
+            );
+            return Err(WorkloadError::config("workload.mix.jobs", why));
+        }
+        Ok(Self {
+            section: "workload.mix",
+            jobs: Jobs::Mix(spec.clone()),
+            gap: Some(spec.interarrival.clone()),
+            speedup: 1.0,
+            cutoff: None,
+            deadline_slack: None,
             service: service.clone(),
             warnings: Vec::new(),
         })
@@ -167,13 +193,18 @@ impl Plan {
         let section = self.section;
         let tasks = matches!(&self.jobs, Jobs::Synthetic { tasks, .. } if tasks.is_unread());
         let error = matches!(&self.service.estimate, Some(Estimate::Error(law)) if law.is_unread());
-        for (unread, key) in [
+        let mut laws = vec![
             (tasks, format!("{section}.tasks")),
             (self.gap.as_ref().is_some_and(Law::is_unread), format!("{section}.interarrival")),
             (self.deadline_slack.as_ref().is_some_and(Law::is_unread), format!("{section}.deadline_slack")),
-            (self.service.demand.as_ref().is_some_and(Law::is_unread), "service.demand".into()),
             (error, "service.estimate".into()),
-        ] {
+        ];
+        laws.extend(self.demands().into_iter().map(|(key, law)| (law.is_unread(), key)));
+        if let Jobs::Mix(mix) = &self.jobs {
+            let stages = mix.stages().into_iter();
+            laws.extend(stages.map(|(key, stage)| (stage.tasks.is_unread(), format!("{key}.tasks"))));
+        }
+        for (unread, key) in laws {
             if unread {
                 return Err(WorkloadError::config(
                     key,
@@ -182,6 +213,19 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// The laws of work, each with its dotted key.
+    fn demands(&self) -> Vec<(String, &Law<Span>)> {
+        match &self.jobs {
+            Jobs::Mix(mix) => {
+                let stages = mix.stages().into_iter();
+                stages.map(|(key, stage)| (format!("{key}.demand"), &stage.demand)).collect()
+            }
+            Jobs::Synthetic { .. } | Jobs::Like { .. } | Jobs::Traced(_) => {
+                self.service.demand.iter().map(|law| ("service.demand".to_owned(), law)).collect()
+            }
+        }
     }
 
     /// Checks that involve several keys.
@@ -201,36 +245,29 @@ impl Plan {
             ));
         }
         let correlated = self.service.correlated.part() >= 1.0;
-        match &self.service.demand {
-            None if !correlated => Err(WorkloadError::config(
+        let demands = self.demands();
+        if demands.is_empty() && !correlated {
+            return Err(WorkloadError::config(
                 "service.correlated",
                 "copies of a task can only differ under a law of work: the trace gives each task one duration; set \
                  service.demand, or leave `correlated` true",
-            )),
-            Some(law) if law.mean() == 0.0 => Err(WorkloadError::config(
-                "service.demand",
-                "no copy would have any work; write for example { exponential = { mean = \"1s\" } }",
-            )),
-            Some(law) if !correlated && !law.mean().is_finite() => Err(WorkloadError::config(
-                "service.demand",
-                "uncorrelated copies need a law with a finite mean; give a pareto a shape above 1",
-            )),
-            _ => Ok(()),
+            ));
         }
+        demands.into_iter().try_for_each(|(key, law)| check_demand(key, law, correlated))
     }
 
     /// Draws the jobs under `seed`.
     pub(super) fn draw(self, seed: u64, schedulers: u32) -> Result<Workload, WorkloadError> {
         let shape = Address::new(seed, Purpose::Shape);
-        let estimate = self.service.estimate.unwrap_or(match self.service.demand {
-            Some(_) => Estimate::Exact,
-            None => Estimate::Mean,
-        });
+        let drawn = !self.demands().is_empty();
+        let estimate =
+            self.service.estimate.clone().unwrap_or(if drawn { Estimate::Exact } else { Estimate::Mean });
         let (homogeneous, correlated) = (self.service.homogeneous, self.service.correlated);
-        let demand = self.service.demand.map(|law| Demand::new(law, homogeneous, correlated, seed));
         let (shapes, own) = match self.jobs {
+            Jobs::Mix(mix) => (Shapes::Staged(mix.draw(&self.service, seed)?), None),
             Jobs::Synthetic { jobs, tasks } => {
-                let count = |job| task_count(&tasks, job, shape);
+                let refused = |why| WorkloadError::config("workload.synthetic.tasks", why);
+                let count = |job| task_count(&tasks, job, shape).map_err(refused);
                 (Shapes::Drawn((0..jobs).map(count).collect::<Result<_, _>>()?), None)
             }
             Jobs::Like { jobs, model, facts } => {
@@ -242,8 +279,8 @@ impl Plan {
                 (Shapes::Traced(trace), Some(arrivals))
             }
         };
-        let jobs = shapes.len();
-        let arrivals = arrivals(self.gap.as_ref(), own, jobs, self.speedup, seed);
+        let demand = self.service.demand.map(|law| Demand::new(law, homogeneous, correlated, seed));
+        let arrivals = arrivals(self.gap.as_ref(), own, shapes.chains(), self.speedup, seed);
         if arrivals.last() == Some(&Time::MAX) {
             let why = "the last job would arrive after the 584 years a run can last; shorten the gaps";
             let key = if self.gap.is_some() { "interarrival" } else { "speedup" };
@@ -251,13 +288,13 @@ impl Plan {
         }
         let mut workload = Workload {
             // Homogeneous jobs under a law of demand need no mean over tasks.
-            means: Means::new(if demand.is_some() && homogeneous.part() >= 1.0 { 0 } else { jobs }),
+            means: Means::new(if drawn && homogeneous.part() >= 1.0 { 0 } else { shapes.len() }),
+            classes: labels(&shapes, self.cutoff),
             shapes,
             arrivals,
             deadlines: None,
             demand,
             estimate,
-            classes: CLASSES[..1 + usize::from(self.cutoff.is_some())].iter().map(|&c| c.into()).collect(),
             cutoff: self.cutoff,
             schedulers,
             homes: OnceLock::new(),
@@ -269,6 +306,19 @@ impl Plan {
     }
 }
 
+/// Checks a law of work, `correlated` if the copies of a task are alike.
+fn check_demand(key: String, law: &Law<Span>, correlated: bool) -> Result<(), WorkloadError> {
+    if law.mean() == 0.0 {
+        let why = "no copy would have any work; write for example { exponential = { mean = \"1s\" } }";
+        return Err(WorkloadError::config(key, why));
+    }
+    if !correlated && !law.mean().is_finite() {
+        let why = "uncorrelated copies need a law with a finite mean; give a pareto a shape above 1";
+        return Err(WorkloadError::config(key, why));
+    }
+    Ok(())
+}
+
 fn check_jobs(section: &str, jobs: u32) -> Result<(), WorkloadError> {
     if (1..=MOST_JOBS).contains(&jobs) {
         return Ok(());
@@ -277,43 +327,12 @@ fn check_jobs(section: &str, jobs: u32) -> Result<(), WorkloadError> {
     Err(WorkloadError::config(format!("{section}.jobs"), why))
 }
 
-/// Refuses a law whose bounds state that jobs have less than one task. Where only the tail of a law is below one,
-/// samples are rounded and count as at least one.
-fn check_tasks(law: &Law<f64>) -> Result<(), WorkloadError> {
-    let written: &[f64] = match law {
-        Law::Constant(tasks) => std::slice::from_ref(tasks),
-        Law::Empirical(observed) => &observed.values,
-        Law::Uniform(_)
-        | Law::Normal(_)
-        | Law::Lognormal(_)
-        | Law::Exponential(_)
-        | Law::Gamma(_)
-        | Law::Erlang(_)
-        | Law::Pareto(_)
-        | Law::Weibull(_)
-        | Law::Hyperexponential(_) => &[],
-    };
-    let error = |what: f64| {
-        let why = format!("a job cannot have {what} tasks; write whole numbers of at least 1");
-        Err(WorkloadError::config("workload.synthetic.tasks", why))
-    };
-    if let Some(&part) = written.iter().find(|tasks| tasks.fract() != 0.0) {
-        return error(part);
+/// Labels of the classes of jobs.
+fn labels(shapes: &Shapes, cutoff: Option<Span>) -> Vec<Arc<str>> {
+    if let Shapes::Staged(stages) = shapes {
+        return stages.labels();
     }
-    match law.bounds().0.unwrap_or_else(|| law.mean()) {
-        least if least < 1.0 => error(least),
-        _ => Ok(()),
-    }
-}
-
-impl Shapes {
-    fn len(&self) -> usize {
-        match self {
-            Self::Drawn(tasks) => tasks.len(),
-            Self::Like(jobs) => jobs.len(),
-            Self::Traced(trace) => trace.jobs().len(),
-        }
-    }
+    CLASSES[..1 + usize::from(cutoff.is_some())].iter().map(|&class| class.into()).collect()
 }
 
 /// Arrivals by the law of gaps, or else those of the trace relative to its first, so that an excerpt of a long log does
@@ -340,17 +359,6 @@ fn arrivals(
         Some(faster(*now))
     };
     (0..jobs).scan(Time::ZERO, step).collect()
-}
-
-/// Number of tasks of a drawn job.
-fn task_count(law: &Law<f64>, job: u32, shape: Address) -> Result<u32, WorkloadError> {
-    let tasks = law.sample(&mut shape.at(u64::from(job)).draw()).round().max(1.0);
-    if tasks > f64::from(MOST_TASKS) {
-        let why =
-            format!("job {job} drew {tasks:.0} tasks, more than {MOST_TASKS}; give the law a lighter tail");
-        return Err(WorkloadError::config("workload.synthetic.tasks", why));
-    }
-    Ok(tasks as u32)
 }
 
 fn deadlines(workload: &Workload, slack: &Law<f64>, shape: Address) -> Vec<Time> {

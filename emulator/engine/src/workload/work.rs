@@ -20,13 +20,31 @@ pub(super) struct Demand {
     shape: Address,
 }
 
+/// The root of the draws of the stages with this number; jobs without stages draw as first ones. Addresses of jobs are
+/// smaller than those of stages.
+pub(super) const fn draws_of(stage: usize, seed: u64, purpose: Purpose) -> Address {
+    let root = Address::new(seed, purpose);
+    if stage == 0 { root } else { root.at((1 << 32) + stage as u64) }
+}
+
 /// Address of the draw of this trait of a job, below the job's own address of purpose `Shape`.
 const CORRELATED: u64 = 1;
 const HOMOGENEOUS: u64 = 2;
 
 impl Demand {
     pub(super) fn new(law: Law<Span>, homogeneous: Share, correlated: Share, seed: u64) -> Self {
-        let (work, shape) = (Address::new(seed, Purpose::Work), Address::new(seed, Purpose::Shape));
+        Self::of_stage(0, law, homogeneous, correlated, seed)
+    }
+
+    /// The work of the stages with this number in their chains, which has draws of its own. Jobs are numbered by chain.
+    pub(super) fn of_stage(
+        stage: usize,
+        law: Law<Span>,
+        homogeneous: Share,
+        correlated: Share,
+        seed: u64,
+    ) -> Self {
+        let [work, shape] = [Purpose::Work, Purpose::Shape].map(|draws| draws_of(stage, seed, draws));
         Self { mean: law.mean(), law, homogeneous, correlated, work, shape }
     }
 

@@ -106,36 +106,39 @@ fn max_of_gammas(n: i32) -> f64 {
     (0..200_000).map(|i| step * f64::midpoint(tail(f64::from(i) * step), tail(f64::from(i + 1) * step))).sum()
 }
 
+/// One-way delays that a task waits for from its job's arrival to the report of its end, on an idle cluster.
+pub(crate) const HOPS: &[(&str, u32, &str)] = &[
+    ("random = {}", 2, "launch, completed"),
+    ("round-robin = {}", 2, "launch, completed"),
+    ("central-queue = {}", 2, "launch, completed"),
+    ("latin-square = { order = 2 }", 2, "row, completed"),
+    ("full-repetition = { order = 2 }", 2, "row, completed"),
+    ("gang = {}", 2, "switch, completed"),
+    ("sparrow = {}", 4, "reserve, claim, grant, completed"),
+    ("sparrow = { form = \"pairs\" }", 4, "reserve, claim, grant, completed"),
+    ("sparrow = { form = \"per-task\" }", 4, "sample, length, launch, completed"),
+    ("peacock = { form = \"threshold\" }", 4, "visit, claim, grant, completed"),
+    ("peacock = {}", 4, "visit, claim, grant, completed"),
+    ("murmuration = {}", 2, "row, completed"),
+    ("hawk = {}", 4, "reserve, claim, grant, completed"),
+    ("eagle = {}", 4, "probe, claim, grant, completed"),
+    ("kubernetes = { attempt = \"0s\" }", 2, "row, completed"),
+    ("yaq-d = {}", 2, "row, completed"),
+    ("yaq-c = {}", 2, "row, completed"),
+    ("naive = {}", 2, "row, completed"),
+    ("late = {}", 2, "row, completed"),
+    ("hadoop2 = {}", 2, "row, completed"),
+    ("mantri = {}", 2, "row, completed"),
+    ("dolly = {}", 2, "row, completed"),
+    ("hedged = {}", 2, "row, completed"),
+];
+
 /// Without queueing and with constants everything is exact: hops × 10 ms + 1 s.
 #[test]
 fn hops() {
-    for (policy, hops, source) in [
-        ("random = {}", 2, "launch, completed"),
-        ("round-robin = {}", 2, "launch, completed"),
-        ("central-queue = {}", 2, "launch, completed"),
-        ("latin-square = { order = 2 }", 2, "row, completed"),
-        ("full-repetition = { order = 2 }", 2, "row, completed"),
-        ("gang = {}", 2, "switch, completed"),
-        ("sparrow = {}", 4, "reserve, claim, grant, completed"),
-        ("sparrow = { form = \"pairs\" }", 4, "reserve, claim, grant, completed"),
-        ("sparrow = { form = \"per-task\" }", 4, "sample, length, launch, completed"),
-        ("peacock = { form = \"threshold\" }", 4, "visit, claim, grant, completed"),
-        ("peacock = {}", 4, "visit, claim, grant, completed"),
-        ("murmuration = {}", 2, "row, completed"),
-        ("hawk = {}", 4, "reserve, claim, grant, completed"),
-        ("eagle = {}", 4, "probe, claim, grant, completed"),
-        ("kubernetes = { attempt = \"0s\" }", 2, "row, completed"),
-        ("yaq-d = {}", 2, "row, completed"),
-        ("yaq-c = {}", 2, "row, completed"),
-        ("naive = {}", 2, "row, completed"),
-        ("late = {}", 2, "row, completed"),
-        ("hadoop2 = {}", 2, "row, completed"),
-        ("mantri = {}", 2, "row, completed"),
-        ("dolly = {}", 2, "row, completed"),
-        ("hedged = {}", 2, "row, completed"),
-    ] {
+    for (policy, hops, source) in HOPS {
         let run = run(&one_task(8, 1, policy, ""));
-        check(policy, &run, "response_s", 1.0 + 0.01 * f64::from(hops), 0.0, source);
+        check(policy, &run, "response_s", 1.0 + 0.01 * f64::from(*hops), 0.0, source);
     }
     let thirty = with(&one_task(10, 1, "murmuration = {}", ""), &["workload.synthetic.tasks=30"]);
     let source = "three of thirty tasks on every node, as the least work is chosen each time";

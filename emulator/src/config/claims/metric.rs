@@ -123,7 +123,9 @@ fn unknown<'a>(
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> ParseError {
     let help = did_you_mean(name, known.clone()).unwrap_or_else(|| match known.clone().next() {
-        None if what == CLASS => "the workload has no classes; give it a `cutoff`".to_owned(),
+        None if what == CLASS => {
+            "the workload has no classes; give it a `cutoff`, or write it as a mix of several".to_owned()
+        }
         None => "nothing is swept here".to_owned(),
         Some(_) => format!("known: {}", known.collect::<Vec<_>>().join(", ")),
     });

@@ -46,7 +46,7 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Markup> {
     let submitted = |record: &CellRecord| record.summary.jobs.submitted;
     let response = curves(group, view, |record| Some((&record.response, submitted(record))));
     let slowdown = curves(group, view, |record| Some((&record.slowdown, submitted(record))));
-    let work = "response time over the work of the longest task";
+    let work = "response time over the work of the longest task, or over `alone`";
     let mut charts = vec![
         distribution("Response time", "response time", TickUnit::Seconds, &response),
         tail("The slowest jobs", "response time", TickUnit::Seconds, &response),

@@ -3,6 +3,7 @@
 mod damaged;
 mod files;
 mod mistakes;
+mod mixes;
 
 use volary::config::{ConfigError, Experiment, Overrides, Repeat};
 

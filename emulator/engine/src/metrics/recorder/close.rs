@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use volary_actors::base::{JobId, Time};
+use volary_actors::base::{JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 
 use super::super::PolicyMetric;
@@ -159,24 +159,34 @@ impl Recorder<'_> {
     }
 
     fn job_rows(&self) -> Vec<JobRow> {
-        let row = |(id, job): (usize, &Job)| {
-            let id = JobId(id as u32);
-            let spec = self.workload.job(id);
-            let response = match job {
-                Job::Pending => return None,
-                Job::Open { .. } => f64::NAN,
-                Job::Finished(at) => at.since(spec.arrival).as_secs_f64(),
-            };
-            Some(JobRow {
-                job: id.0,
-                arrival: spec.arrival.as_secs_f64(),
-                response,
-                longest: self.workload.longest(id).as_secs_f64(),
-                tasks: spec.tasks,
-                class: Arc::clone(&self.workload.classes()[usize::from(spec.class)]),
-            })
+        (0..self.workload.chains()).filter_map(|chain| self.job_row(chain)).collect()
+    }
+
+    /// The row of a chain, if it has arrived.
+    fn job_row(&self, chain: u32) -> Option<JobRow> {
+        let workload = self.workload;
+        let stages = || workload.jobs_of(chain).map(JobId);
+        let (first, last) = (stages().next()?, stages().last()?);
+        if matches!(self.jobs[first.index()], Job::Pending) {
+            return None;
+        }
+        let arrival = workload.job(first).arrival;
+        let response = match self.jobs[last.index()] {
+            Job::Pending | Job::Open { .. } => f64::NAN,
+            Job::Finished(at) => at.since(arrival).as_secs_f64(),
         };
-        self.jobs.iter().enumerate().filter_map(row).collect()
+        Some(JobRow {
+            job: chain,
+            arrival: arrival.as_secs_f64(),
+            response,
+            longest: stages()
+                .map(|job| workload.longest(job))
+                .fold(Span::ZERO, |sum, work| sum + work)
+                .as_secs_f64(),
+            alone: workload.alone(first).map(Span::as_secs_f64),
+            tasks: stages().map(|job| workload.tasks(job)).sum(),
+            class: Arc::clone(&workload.classes()[workload.class_index(first)]),
+        })
     }
 
     fn notes(&self) -> Vec<String> {
@@ -187,7 +197,7 @@ impl Recorder<'_> {
                 self.resubmitted
             ));
         }
-        let pending = self.jobs.len() as u64 - self.counts.submitted;
+        let pending = u64::from(self.workload.chains()) - self.counts.submitted;
         if pending > 0 {
             notes.push(format!("{pending} jobs had not arrived when the run ended"));
         }

@@ -48,11 +48,11 @@ impl Recording {
 /// Emulated time without progress after which open jobs count as unfinished: longer than any repair.
 const STALLED: Span = Span::from_secs(24 * 3600);
 
-/// A job's progress.
+/// The progress of a job of the catalog.
 #[derive(Debug)]
 pub(super) enum Job {
     Pending,
-    Open { done: TaskSet, left: u32 },
+    Open { since: Time, done: TaskSet, left: u32 },
     Finished(Time),
 }
 
@@ -191,9 +191,19 @@ impl<'a> Recorder<'a> {
         self.progress = now;
         let JobSpec { tasks, arrival, .. } = self.workload.job(job);
         assert!(matches!(self.jobs[job.index()], Job::Pending), "job {} arrived twice", job.0);
-        self.jobs[job.index()] = Job::Open { done: TaskSet::new(tasks), left: tasks };
-        self.counts.submitted += 1;
+        let before = self.workload.after(job);
+        if let Some(before) = before {
+            let ended = matches!(self.jobs[before.index()], Job::Finished(_));
+            assert!(
+                ended,
+                "job {} began before the stage that it waits for, job {}, had ended",
+                job.0, before.0
+            );
+        }
+        self.counts.submitted += u64::from(before.is_none());
         self.tasks.submitted += u64::from(tasks);
+        let since = if before.is_some() { now } else { arrival };
+        self.jobs[job.index()] = Job::Open { since, done: TaskSet::new(tasks), left: tasks };
         // The time from which responses count; a paused client submits later.
         self.first_arrival = Some(self.first_arrival.map_or(arrival, |first| first.min(arrival)));
     }
@@ -204,14 +214,14 @@ impl<'a> Recorder<'a> {
             panic!("job {} finished twice, or before it arrived", job.0)
         };
         assert_eq!(left, 0, "job {} finished with {left} tasks that no copy finished", job.0);
-        self.counts.finished += 1;
+        self.counts.finished += u64::from(self.workload.next_stage(job).is_none());
         self.last_finish = now;
         self.progress = now;
     }
 
     fn completed(&mut self, now: Time, core: u32, copy: CopyId) {
         let first = match &mut self.jobs[copy.task.job.index()] {
-            Job::Open { done, left } => {
+            Job::Open { done, left, .. } => {
                 let first = done.add(copy.task.index);
                 *left -= u32::from(first);
                 first
@@ -237,10 +247,14 @@ impl<'a> Recorder<'a> {
                 self.copies.finished += 1;
                 self.tasks.finished += 1;
                 let start = earlier.map_or(since, |s| s.first);
-                self.metrics.finished(copy, start, now);
-                let JobSpec { arrival, class, .. } = self.workload.job(copy.task.job);
+                let job = copy.task.job;
+                let Job::Open { since: arrived, .. } = self.jobs[job.index()] else {
+                    unreachable!("only an open job has a first copy of a task")
+                };
+                self.metrics.finished(copy, arrived, start, now);
+                let class = self.workload.class_index(job);
                 // The histogram resizes itself; u64 microseconds hold any wait.
-                let _ = self.waits[usize::from(class)].record(start.since(arrival).0 / 1000);
+                let _ = self.waits[class].record(start.since(arrived).0 / 1000);
             }
             CopyEnd::Second => self.copies.finished += 1,
             CopyEnd::Preempted => self.copies.preempted += 1,
@@ -266,7 +280,8 @@ impl<'a> Recorder<'a> {
     }
 
     fn keep(&mut self, core: u32, copy: CopyId, start: Time, end: Time, end_kind: CopyEnd) {
-        let sampled = self.sampled_one_in > 0 && copy.task.job.0.is_multiple_of(self.sampled_one_in);
+        let chain = self.workload.chain(copy.task.job);
+        let sampled = self.sampled_one_in > 0 && chain.is_multiple_of(self.sampled_one_in);
         let drawn = core < self.recording.timeline_cores
             && start < Time::ZERO + self.recording.timeline
             && self.timeline.len() < self.recording.timeline_copies as usize;
@@ -274,8 +289,8 @@ impl<'a> Recorder<'a> {
             return;
         }
         let row = CopyRow {
-            job: copy.task.job.0,
-            task: copy.task.index,
+            job: chain,
+            task: self.workload.tasks_before(copy.task.job) + copy.task.index,
             attempt: copy.attempt,
             core,
             start: start.as_secs_f64(),
@@ -311,8 +326,8 @@ impl<'a> Recorder<'a> {
     }
 
     /// Whether every job has ended.
-    pub const fn all_finished(&self) -> bool {
-        self.counts.finished == self.jobs.len() as u64
+    pub fn all_finished(&self) -> bool {
+        self.counts.finished == u64::from(self.workload.chains())
     }
 
     /// Jobs finished so far.
@@ -321,8 +336,8 @@ impl<'a> Recorder<'a> {
     }
 
     /// Whether jobs have yet to arrive, or copies are running.
-    pub const fn is_active(&self) -> bool {
-        self.counts.submitted < self.jobs.len() as u64 || self.busy > 0
+    pub fn is_active(&self) -> bool {
+        self.counts.submitted < u64::from(self.workload.chains()) || self.busy > 0
     }
 
     /// Time of the last arrival, start, end or crash.

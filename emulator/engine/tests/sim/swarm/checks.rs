@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use volary_actors::base::{CopyId, Endpoint, JobId, Law, TaskId};
+use volary_actors::catalog::Catalog;
 use volary_engine::metrics::Recording;
 use volary_engine::replay::{Logged, replay};
 use volary_engine::results::{CopyEnd, CopyRow, Measured};
@@ -125,6 +126,7 @@ fn examine(world: &World, again: Again) {
     totals(&measured);
     executions(world, &measured);
     responses(world, &measured);
+    stages(world, &measured);
     match again {
         Again::Nothing => {}
         Again::SameSeed => {
@@ -167,8 +169,12 @@ fn totals(measured: &Measured) {
     assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost);
 }
 
-const fn copy(row: &CopyRow) -> CopyId {
-    CopyId { task: TaskId { job: JobId(row.job), index: row.task }, attempt: row.attempt }
+/// The copy of an execution, whose tasks are numbered through the stages of its job.
+fn copy(world: &World, row: &CopyRow) -> CopyId {
+    let workload = world.workload();
+    let stages = workload.jobs_of(row.job).map(JobId);
+    let job = stages.rev().find(|&job| workload.tasks_before(job) <= row.task).expect("a job has a stage");
+    CopyId { task: TaskId { job, index: row.task - workload.tasks_before(job) }, attempt: row.attempt }
 }
 
 /// What the executions of a copy add up to.
@@ -191,7 +197,7 @@ fn executions(world: &World, measured: &Measured) {
     }
     let mut copies: BTreeMap<CopyId, Spent> = BTreeMap::new();
     for row in &rows {
-        let spent = copies.entry(copy(row)).or_default();
+        let spent = copies.entry(copy(world, row)).or_default();
         let length = row.end - row.start;
         spent.busy += length;
         spent.work += length * world.machines().cores.speed(row.core);
@@ -201,7 +207,8 @@ fn executions(world: &World, measured: &Measured) {
     let ended = |how: &[CopyEnd]| rows.iter().filter(|row| how.contains(&row.end_kind)).collect::<Vec<_>>();
     let finished = ended(&[CopyEnd::First, CopyEnd::Second]);
     for row in &finished {
-        let (spent, work) = (&copies[&copy(row)], world.workload().work(copy(row)).as_secs_f64());
+        let (spent, work) =
+            (&copies[&copy(world, row)], world.workload().work(copy(world, row)).as_secs_f64());
         // Every stretch is rounded to the nanosecond on a core that may be fast.
         let rounding = 1e-9 * work + 1e-8 * f64::from(spent.stretches + 1);
         assert!(spent.work >= work - rounding, "{row:?} did {} s of its {work} s", spent.work);
@@ -216,7 +223,7 @@ fn executions(world: &World, measured: &Measured) {
     let restarted = totals.started - copies.len() as u64;
     assert!(restarted <= totals.lost, "{restarted} copies started again, {} were lost", totals.lost);
     let busy: f64 = copies.values().map(|spent| spent.busy).sum();
-    let useful: f64 = first.iter().map(|row| copies[&copy(row)].busy).sum();
+    let useful: f64 = first.iter().map(|row| copies[&copy(world, row)].busy).sum();
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * (1.0 + a.abs());
     assert!(near(busy, totals.busy_s), "rows are busy for {busy} s, the totals for {} s", totals.busy_s);
     assert!(restarted > 0 || near(busy - useful, totals.wasted_work_s), "{} s of {totals:?}", busy - useful);
@@ -233,6 +240,19 @@ fn is_healthy(world: &World) -> bool {
     whole && world.faults().crashes().is_empty() && !is_paused(world)
 }
 
+/// No task of a stage starts before every task of the stage before it has ended.
+fn stages(world: &World, measured: &Measured) {
+    let mut ends: BTreeMap<JobId, f64> = BTreeMap::new();
+    for row in measured.copies.iter().filter(|row| row.end_kind == CopyEnd::First) {
+        let end = ends.entry(copy(world, row).task.job).or_default();
+        *end = end.max(row.end);
+    }
+    for row in &measured.copies {
+        let before = world.workload().after(copy(world, row).task.job);
+        assert!(before.is_none_or(|job| ends[&job] <= row.start), "{row:?} starts before its stage");
+    }
+}
+
 /// A job ends after its tasks, takes no less than the work of its longest task on the fastest core, and starts no task
 /// before it arrives.
 fn responses(world: &World, measured: &Measured) {
@@ -244,7 +264,7 @@ fn responses(world: &World, measured: &Measured) {
         let job = jobs[&row.job];
         assert!(row.start >= job.arrival - ROUNDING, "{row:?} starts before {job:?}");
         if row.end_kind == CopyEnd::First {
-            let least = world.workload().work(copy(row)).as_secs_f64() / fastest;
+            let least = world.workload().work(copy(world, row)).as_secs_f64() / fastest;
             assert!(job.response >= least - ROUNDING - 1e-9 * least, "{job:?} with {row:?} of {least} s");
             assert!(row.end <= job.arrival + job.response + ROUNDING, "{row:?} ends after {job:?}");
         }

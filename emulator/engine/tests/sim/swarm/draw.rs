@@ -184,8 +184,13 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     let jobs = (HORIZON / gap).clamp(5.0, 80.0) as u32;
     let mut text = format!("title = \"swarm\"\nseed = {seed}\n[cluster]\nschedulers = {}\n", site.schedulers);
     text.push_str(&site.text);
-    workload(dice, &mut text, (jobs, tasks), gap, demand);
-    service(dice, &mut text, demand);
+    let staged = dice.chance(25);
+    if staged {
+        mix(dice, &mut text, (jobs, tasks), gap, demand);
+    } else {
+        workload(dice, &mut text, (jobs, tasks), gap, demand);
+    }
+    service(dice, &mut text, (!staged).then_some(demand));
     text.push_str("[network]\n");
     network(dice, &mut text, site.topology);
     if dice.chance(70) {
@@ -198,16 +203,48 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     text
 }
 
-fn workload(dice: &mut Dice, text: &mut String, (jobs, tasks): (u32, u32), gap: f64, demand: f64) {
-    let size = match dice.below(3) {
+/// A law of numbers of tasks with this mean.
+fn size(dice: &mut Dice, tasks: u32) -> String {
+    match dice.below(3) {
         0 => format!("{{ uniform = {{ low = 1, high = {} }} }}", 2 * tasks - 1),
         _ => tasks.to_string(),
-    };
-    let interarrival = match dice.below(10) {
+    }
+}
+
+/// A law of gaps between arrivals with this mean, or of none.
+fn gaps(dice: &mut Dice, gap: f64) -> String {
+    match dice.below(10) {
         0 => "\"0s\"".to_owned(),
         1 | 2 => law(dice, gap),
         _ => format!("{{ exponential = {{ mean = {} }} }}", span(gap)),
-    };
+    }
+}
+
+/// Up to three classes of jobs of up to four stages, with about this work in all.
+fn mix(dice: &mut Dice, text: &mut String, (jobs, tasks): (u32, u32), gap: f64, demand: f64) {
+    writeln!(text, "[workload.mix]\njobs = {jobs}\ninterarrival = {}", gaps(dice, gap)).unwrap();
+    for class in 0..=dice.below(3) {
+        writeln!(
+            text,
+            "[[workload.mix.class]]\nname = \"class-{class}\"\nweight = {:.2}",
+            dice.scale(0.1, 1.0)
+        )
+        .unwrap();
+        let stages = 1 + dice.below(4);
+        let stage = |_| {
+            let size = size(dice, tasks.div_ceil(stages));
+            format!("{{ tasks = {size}, demand = {} }}", law(dice, demand))
+        };
+        let stages: Vec<_> = (0..stages).map(stage).collect();
+        writeln!(text, "stages = [{}]\nlong = {}", stages.join(", "), dice.chance(40)).unwrap();
+        if dice.chance(30) {
+            writeln!(text, "alone = {}", dice.span(demand, 10.0 * demand)).unwrap();
+        }
+    }
+}
+
+fn workload(dice: &mut Dice, text: &mut String, (jobs, tasks): (u32, u32), gap: f64, demand: f64) {
+    let (size, interarrival) = (size(dice, tasks), gaps(dice, gap));
     write!(
         text,
         "[workload.synthetic]\njobs = {jobs}\ntasks = {size}\ninterarrival = {interarrival}\ncutoff = {}\n",
@@ -219,12 +256,14 @@ fn workload(dice: &mut Dice, text: &mut String, (jobs, tasks): (u32, u32), gap: 
     }
 }
 
-fn service(dice: &mut Dice, text: &mut String, demand: f64) {
+/// What copies need; the stages of a mix have laws of `demand` of their own.
+fn service(dice: &mut Dice, text: &mut String, demand: Option<f64>) {
     let shares = ["true", "false", "0.5"];
     let (homogeneous, correlated) = (dice.pick(&shares), dice.pick(&shares));
-    let demand = law(dice, demand);
-    writeln!(text, "[service]\ndemand = {demand}\nhomogeneous = {homogeneous}\ncorrelated = {correlated}")
-        .unwrap();
+    writeln!(text, "[service]\nhomogeneous = {homogeneous}\ncorrelated = {correlated}").unwrap();
+    if let Some(demand) = demand {
+        writeln!(text, "demand = {}", law(dice, demand)).unwrap();
+    }
     if dice.chance(20) {
         writeln!(text, "preemption = {}", dice.span(1e-6, 0.1)).unwrap();
     }

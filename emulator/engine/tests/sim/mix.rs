@@ -1,0 +1,179 @@
+//! Jobs of several stages: exact on idle clusters, through crashes, on several shards.
+
+use proptest::prelude::*;
+use volary_actors::base::{JobId, Time};
+use volary_actors::machine::Note;
+use volary_engine::metrics::Recording;
+use volary_engine::results::{CopyEnd, Measured};
+
+use crate::common::{FAULTY, one_task, run, with, world};
+use crate::oracles::HOPS;
+use crate::sharding::lockstep;
+
+/// A class of jobs with these stages, as number and work of tasks.
+fn class(name: &str, weight: f64, stages: &[(u32, &str)], rest: &str) -> String {
+    let stage = |(tasks, demand): &(u32, &str)| format!("{{ tasks = {tasks}, demand = {demand} }}");
+    let stages: Vec<_> = stages.iter().map(stage).collect();
+    format!("{{ name = \"{name}\", weight = {weight:?}, stages = [{}]{rest} }}", stages.join(", "))
+}
+
+/// The experiment with a mix of these classes in place of its workload.
+fn mixed(text: &str, jobs: u32, interarrival: &str, classes: &[String]) -> String {
+    let mut file: toml::Table = toml::from_str(text).unwrap();
+    file["service"].as_table_mut().unwrap().remove("demand");
+    file.remove("workload");
+    let classes = classes.join(", ");
+    let text = toml::to_string(&file).unwrap();
+    let mix = format!("{{ jobs = {jobs}, interarrival = {interarrival}, class = [{classes}] }}");
+    with(&text, &[&format!("workload.mix={mix}")])
+}
+
+/// One job of these stages in the world of [`one_task`].
+fn alone(nodes: u32, policy: &str, stages: &[(u32, &str)]) -> Measured {
+    run(&mixed(&one_task(nodes, 1, policy, ""), 1, "\"1s\"", &[class("only", 1.0, stages, "")]))
+}
+
+fn near(found: f64, expected: f64) -> bool {
+    (found - expected).abs() < 1e-9 * expected.max(1.0)
+}
+
+/// Every stage costs its work and the hops of a job of its own; the client starts the next one without delay.
+#[test]
+fn a_chain_alone_takes_the_sum_of_its_stages() {
+    for (policy, hops, _) in HOPS {
+        let run = alone(8, policy, &[(1, "\"1s\""), (1, "\"2s\""), (1, "\"250ms\"")]);
+        let response = run.summary.response_s.mean;
+        let expected = 3.25 + 3.0 * 0.01 * f64::from(*hops);
+        assert!(near(response, expected), "{policy}: {response} instead of {expected}");
+        assert_eq!(
+            (run.summary.jobs.submitted, run.summary.jobs.finished, run.summary.tasks.finished),
+            (1, 1, 3)
+        );
+        let [job] = &run.jobs[..] else { panic!("{:?}", run.jobs) };
+        assert_eq!((job.job, job.tasks, job.longest, job.alone), (0, 3, 3.25, None));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// A chain takes as long as its stages one by one as jobs of their own, in however many waves.
+    #[test]
+    fn stages_take_what_they_take_alone(
+        nodes in 1..5u32,
+        stages in prop::collection::vec((1..12u32, 1..5000u64), 1..5),
+    ) {
+        let stages: Vec<_> = stages.into_iter().map(|(tasks, ms)| (tasks, format!("\"{ms}ms\""))).collect();
+        let stages: Vec<_> = stages.iter().map(|(tasks, demand)| (*tasks, demand.as_str())).collect();
+        let policy = "central-queue = {}";
+        let single = |(tasks, demand): &(u32, &str)| {
+            let set = [format!("workload.synthetic.tasks={tasks}"), format!("service.demand={demand}")];
+            run(&with(&one_task(nodes, 1, policy, ""), &set.each_ref().map(String::as_str))).summary.response_s.mean
+        };
+        let chain = alone(nodes, policy, &stages).summary.response_s.mean;
+        let sum: f64 = stages.iter().map(single).sum();
+        prop_assert!(near(chain, sum), "{} for {}", chain, sum);
+    }
+}
+
+/// A mix of one class of one stage is the synthetic workload, event by event.
+#[test]
+fn a_mix_of_one_stage_runs_like_a_synthetic_workload() {
+    for policy in ["sparrow = {}", "hawk = {}", "murmuration = {}", "central-queue = {}"] {
+        let text = format!("{FAULTY}[[policy]]\n{policy}\n");
+        let demand = "{ exponential = { mean = \"100ms\" } }";
+        let gap = "{ exponential = { mean = \"50ms\" } }";
+        let one = run(&mixed(&text, 80, gap, &[class("only", 0.4, &[(4, demand)], "")]));
+        let other = run(&text);
+        assert_eq!(one.summary.engine.order_hash, other.summary.engine.order_hash, "{policy}");
+        assert_eq!(one.summary.response_s, other.summary.response_s, "{policy}");
+    }
+}
+
+/// Jobs that never meet: 2 s and 1 s of work and two round trips, or 1 s and one.
+#[test]
+fn results_see_chains_under_the_names_of_their_classes() {
+    let classes = [
+        class("two", 1.0, &[(2, "\"2s\""), (3, "\"1s\"")], ", alone = \"1510ms\""),
+        class("one", 1.0, &[(1, "\"1s\"")], ", long = true"),
+    ];
+    let run = run(&mixed(&one_task(4, 1, "central-queue = {}", ""), 50, "\"100s\"", &classes));
+    let [("one", one), ("two", two)] =
+        run.summary.classes.iter().map(|(label, times)| (label.as_str(), times)).collect::<Vec<_>>()[..]
+    else {
+        panic!("{:?}", run.summary.classes)
+    };
+    assert_eq!((run.summary.jobs.submitted, run.summary.jobs.finished, one.jobs + two.jobs), (50, 50, 50));
+    assert!(one.jobs > 10 && two.jobs > 10);
+    assert_eq!(run.summary.tasks.submitted, one.jobs + 5 * two.jobs);
+    for (times, response, slowdown, longest) in [(one, 1.02, 1.02, 1.0), (two, 3.04, 3.04 / 1.51, 3.0)] {
+        assert!(near(times.response_s.p50, response) && near(times.response_s.max, response), "{times:?}");
+        assert!(near(times.slowdown.p50, slowdown) && near(times.longest_s.p50, longest), "{times:?}");
+        assert!((times.wait_s.p99 - 0.01).abs() < 1e-4, "a stage waits from its own submission: {times:?}");
+    }
+    // Tasks are numbered through their chain, in both tables by the number of the job.
+    for job in &run.jobs {
+        let mut tasks: Vec<_> = run.copies.iter().filter(|row| row.job == job.job).collect();
+        tasks.sort_by_key(|row| row.task);
+        assert!(tasks.iter().map(|row| row.task).eq(0..job.tasks), "{job:?}: {tasks:?}");
+        assert_eq!(job.tasks, if &*job.class == "two" { 5 } else { 1 });
+        let begins = |row: u32| tasks[row as usize].start - job.arrival;
+        assert!(
+            (0..job.tasks).all(|task| near(begins(task), if task < 2 { 0.01 } else { 2.03 })),
+            "{tasks:?}"
+        );
+    }
+    assert!(near(run.summary.makespan_s, 49.0 * 100.0 + run.jobs[49].response));
+}
+
+/// A run that ends between two stages has an open job.
+#[test]
+fn a_chain_is_open_until_its_last_stage_has_ended() {
+    let text = mixed(
+        &one_task(1, 1, "random = {}", ""),
+        1,
+        "\"1s\"",
+        &[class("a", 1.0, &[(1, "\"1s\""), (1, "\"9s\"")], "")],
+    );
+    let world = world(&text);
+    let mut books = world.recorder(Recording::default());
+    let client = world.layout().client(0);
+    let (copy, worker) = (JobId(0).task(0).copy(0), world.layout().worker(0, 0));
+    let at = |s: u64| Time(s * 1_000_000_000);
+    books.note(at(1), client, Note::Arrived { job: copy.task.job });
+    books.note(at(1), worker, Note::Started { copy, resumed: false });
+    books.note(at(2), worker, Note::Completed { copy });
+    books.note(at(2), client, Note::Finished { job: copy.task.job });
+    assert!(!books.all_finished());
+    books.note(at(2), client, Note::Arrived { job: JobId(1) });
+    let closed = books.cut(at(5));
+    assert_eq!((closed.jobs.submitted, closed.jobs.finished, closed.jobs.unfinished), (1, 0, 1));
+    assert_eq!((closed.tasks.submitted, closed.tasks.finished), (2, 1));
+    assert!(closed.rows[0].response.is_nan() && closed.rows[0].tasks == 2);
+}
+
+/// Nodes and schedulers crash, messages are lost and doubled: every stage still ends once, after the one before it.
+#[test]
+fn nothing_is_lost_between_stages() {
+    let demand = "{ exponential = { mean = \"100ms\" } }";
+    let classes = [
+        class("three", 0.6, &[(4, demand), (1, demand), (6, demand)], ""),
+        class("one", 0.4, &[(3, demand)], ", long = true"),
+    ];
+    for policy in
+        ["sparrow = {}", "peacock = {}", "murmuration = {}", "latin-square = { order = 2 }", "eagle = {}"]
+    {
+        let text = with(&format!("{FAULTY}[[policy]]\n{policy}\n"), &["cluster.schedulers=3"]);
+        let text = mixed(&text, 60, "{ exponential = { mean = \"100ms\" } }", &classes);
+        let (world, alone) = (world(&text), run(&text));
+        assert_eq!((alone.summary.jobs.finished, alone.summary.jobs.submitted), (60, 60), "{policy}");
+        assert_eq!(alone.summary.tasks.finished, alone.summary.tasks.submitted);
+        let first = alone.copies.iter().filter(|row| row.end_kind == CopyEnd::First).count() as u64;
+        assert!(alone.sampled_one_in > 1 || first == alone.summary.tasks.finished, "{policy}");
+        for shards in [2, 5] {
+            let (rows, crossed) = lockstep(&world, shards, world.recorder(Recording::default()));
+            assert_eq!(rows, alone.jobs, "{policy} on {shards} shards");
+            assert!(crossed > 0);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Mixes of classes of jobs in experiment files: what plans, and what is said about those that do not.
+
+use std::fs;
+
+use volary::config::describe::load;
+use volary::config::{Experiment, Overrides};
+
+use super::plan;
+use crate::common::binary::changed;
+
+/// Two classes, one with two stages.
+const MIX: &str = r#"title = "a mix"
+seed = 7
+
+[cluster]
+nodes = 10
+
+[workload.mix]
+jobs = 100
+interarrival = { exponential = { mean = "4s" } }
+
+[[workload.mix.class]]
+name = "pair"
+weight = 0.5
+stages = [
+  { tasks = 15, demand = "1s" },
+  { tasks = 5, demand = { exponential = { mean = "2s" } } },
+]
+alone = "4s"
+
+[[workload.mix.class]]
+name = "single"
+weight = 1.5
+stages = [{ tasks = { uniform = { low = 1, high = 9 } }, demand = "5s" }]
+long = true
+
+[[policy]]
+random = {}
+
+[[claim]]
+says = "pairs end"
+check = ["random.classes.pair.response_s.p50 < 1000"]
+"#;
+
+fn message(text: &str) -> String {
+    match plan(text) {
+        Ok(_) => panic!("accepted:\n{text}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn the_load_of_a_mix_is_known_from_its_laws() {
+    let experiment = plan(MIX).unwrap();
+    assert_eq!(experiment.warnings, [] as [&str; 0]);
+    let found = load(&experiment.points[0].resolved, 7, &experiment.traces()).unwrap();
+    // A quarter of 25 s and three quarters of 25 s, every 4 s, on 10 cores.
+    assert!((found.offered - 0.625).abs() < 1e-9, "{found:?}");
+}
+
+#[test]
+fn doubtful_mixes_are_warned_about() {
+    for (from, to, words) in [
+        ("{ exponential = { mean = \"4s\" } }", "\"0s\"", "workload.mix.interarrival is always 0"),
+        (
+            "demand = \"1s\"",
+            "demand = { pareto = { scale = \"1s\", shape = 0.9 } }",
+            "workload.mix.class[0].stages[0].demand has no mean",
+        ),
+        (
+            "random = {}\n",
+            "random = {}\n\n[[policy]]\nlate = {}\n",
+            "policy `late` learns of a copy after 60",
+        ),
+    ] {
+        let text = changed(MIX, &[(from, to)]);
+        let warnings = plan(&text).unwrap().warnings;
+        assert_eq!(warnings.len(), 1, "{to}: {warnings:?}");
+        assert!(warnings[0].starts_with(words), "{to}: {warnings:?}");
+    }
+}
+
+/// What is changed, what to, where the error points, and words it must hold.
+const MISTAKES: &str = r#"
+[[policy]] => [service]\ndemand = "1s"\n[[policy]] | e.toml:27:10 | `service.demand`: the stages of a mix | leave it out
+stages = [{ tasks = { uniform = { low = 1, high = 9 } }, demand = "5s" }] => stages = [] | e.toml:23:10 | class[1].stages`: 0 stages | write for example
+weight = 1.5 => weight = -1.5 | e.toml:22:10 | at least zero, not -1.5 | a share such as 0.3
+alone = "4s" => alone = "0s" | e.toml:18:9 | against 0 has no value | or leave it out
+name = "single" => name = "pair" | e.toml:21:8 | two classes are called `pair` | another name
+name = "single" => name = "1 s" | e.toml:21:8 | is no name of a class | letters, digits
+name = "single"\n => | e.toml:20: | lacks `name` | add `name = …`
+tasks = 5 => tasks = 0.5 | e.toml:16:13 | class[0].stages[1].tasks`: a job cannot have 0.5 tasks | at least 1
+tasks = 5 => taks = 5 | e.toml:16:5 | unknown key `taks` | did you mean `tasks`?
+demand = "1s" => demand = "0s" | e.toml:15:25 | class[0].stages[0].demand`: no copy would have any work | write for example
+jobs = 100 => jobs = 0 | e.toml:8:8 | 0 jobs | write for example
+jobs = 100 => jobs = 100_000_000 | e.toml:8:8 | more than 100000000 stages | lower their number
+demand = "5s" => demand = "200000d" | e.toml:11: | 292 years | lower the work
+classes.pair => classes.pairs | e.toml:32:26 | unknown class of jobs `pairs` | did you mean `pair`?
+[workload.mix]\njobs = 100 => [workload.mix]\ncutoff = "1s"\njobs = 100 | e.toml:8:1 | unknown key `cutoff` | known here: jobs
+"#;
+
+#[test]
+fn every_mistake_in_a_mix_is_located_and_has_a_remedy() {
+    for mistake in MISTAKES.trim().lines() {
+        let mut words = mistake.split(" | ");
+        let (from, to) = words.next().unwrap().split_once(" =>").unwrap();
+        let [from, to] = [from, to.strip_prefix(' ').unwrap_or(to)].map(|text| text.replace("\\n", "\n"));
+        let text = message(&changed(MIX, &[(&from, &to)]));
+        let missing: Vec<_> = words.chain([" = help: "]).filter(|word| !text.contains(word)).collect();
+        assert!(missing.is_empty(), "{mistake} lacks {missing:?}\n{text}");
+    }
+    let none = message(&changed(MIX, &[("weight = 0.5", "weight = 0"), ("weight = 1.5", "weight = 0.0")]));
+    assert!(none.contains("e.toml:13:10") && none.contains("the weights sum to 0"), "{none}");
+}
+
+/// The values of empirical laws of stages come from files beside the experiment.
+#[test]
+fn laws_of_stages_read_their_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mix.toml");
+    fs::write(folder.path().join("sizes.txt"), "2\n4 # tasks\n").unwrap();
+    fs::write(&file, changed(MIX, &[("tasks = 15", "tasks = { empirical = { file = \"sizes.txt\" } }")]))
+        .unwrap();
+    let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
+    let found = load(&experiment.points[0].resolved, 7, &experiment.traces()).unwrap();
+    // A quarter of 3 s + 10 s instead of 15 s + 10 s.
+    assert!((found.offered - 0.55).abs() < 1e-9, "{found:?}");
+}
