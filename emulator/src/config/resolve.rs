@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use volary_actors::catalog::Catalog;
 use volary_actors::layout::Layout;
 use volary_actors::policies::PolicySpec;
 use volary_engine::results::{Cell, cell_name, same};

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use volary_actors::catalog::Catalog;
 use volary_engine::results::{Cell, Summary, cell_name};
 use volary_engine::world::World;
 

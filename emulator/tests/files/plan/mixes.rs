@@ -91,11 +91,11 @@ name = "single" => name = "1 s" | e.toml:21:8 | is no name of a class | letters,
 name = "single"\n => | e.toml:20: | lacks `name` | add `name = …`
 tasks = 5 => tasks = 0.5 | e.toml:16:13 | class[0].stages[1].tasks`: a job cannot have 0.5 tasks | at least 1
 tasks = 5 => taks = 5 | e.toml:16:5 | unknown key `taks` | did you mean `tasks`?
-demand = "1s" => demand = "0s" | e.toml:15:25 | class[0].stages[0].demand`: no copy would have any work | write for example
+demand = "1s" => demand = "0s" | e.toml:15:26 | class[0].stages[0].demand`: no copy would have any work | write for example
 jobs = 100 => jobs = 0 | e.toml:8:8 | 0 jobs | write for example
 jobs = 100 => jobs = 100_000_000 | e.toml:8:8 | more than 100000000 stages | lower their number
 demand = "5s" => demand = "200000d" | e.toml:11: | 292 years | lower the work
-classes.pair => classes.pairs | e.toml:32:26 | unknown class of jobs `pairs` | did you mean `pair`?
+classes.pair => classes.pairs | e.toml:31:26 | unknown class of jobs `pairs` | did you mean `pair`?
 [workload.mix]\njobs = 100 => [workload.mix]\ncutoff = "1s"\njobs = 100 | e.toml:8:1 | unknown key `cutoff` | known here: jobs
 "#;
 
