@@ -10,8 +10,9 @@ use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Score, Span, Time}
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
-    BacklogReport, Blocks, EndUpdate, Gossip, Heartbeat, Job, KINDS, Launch, Message, PlacementForm,
-    PlacementUpdate, Probe, Progress, Ring, RingProbe, Row, Share, Slice, Steal, TaskRange,
+    BacklogReport, Blocks, EndUpdate, Gossip, Heartbeat, Job, KINDS, Launch, Message, NodeReport,
+    PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row, Share, Slice, Steal,
+    TaskRange,
 };
 use volary_actors::policies::PolicySpec;
 
@@ -215,7 +216,7 @@ impl<'a> Chaos<'a> {
         };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(36) {
+        match self.below(40) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job }.into(),
             2 => Launch::Row(row).into(),
@@ -251,6 +252,13 @@ impl<'a> Chaos<'a> {
             25 => Heartbeat::Wait { wait: span, passing: span, at: self.now + span }.into(),
             26..34 => self.gossip(job, group, any).into(),
             34 => Progress::Report { copy, score: Score(any), at: self.now + span }.into(),
+            35 => {
+                let (at, tasks) = (self.now + span, any);
+                NodeReport::Service { tasks, attained_ms: any, spread_ms: any, at }.into()
+            }
+            36 => NodeReport::Room { slots: any, at: self.now + span }.into(),
+            37 => Preemption::Suspend { copy, turn: group }.into(),
+            38 => Preemption::Resume { copy, turn: group }.into(),
             _ => {
                 let copy = (turn == 0).then_some(copy);
                 Slice::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()

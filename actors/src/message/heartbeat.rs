@@ -1,4 +1,4 @@
-//! Yaq-d: periodic reports of the wait at a node.
+//! Periodic reports of nodes: the wait there, what they have served, the room they have.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,4 +22,33 @@ pub enum Heartbeat {
 protocol! {
     Heartbeat in run;
     Wait = "heartbeat.wait", Datagram, Node -> Scheduler: Self::Wait { .. },
+}
+
+/// The state of a node for a central scheduler. The newest one wins; a lost one is superseded by the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum NodeReport {
+    /// Node → scheduler: what the copies that run or are suspended here have attained (Kairos, algorithm 1).
+    Service {
+        /// How many there are.
+        tasks: u32,
+        /// The sum of their attained service, ms.
+        attained_ms: u32,
+        /// Its standard deviation, ms.
+        spread_ms: u32,
+        /// When it was so.
+        at: Time,
+    },
+    /// Node → scheduler: containers that fit beside those that run here (YARN).
+    Room {
+        /// How many.
+        slots: u32,
+        /// When it was so.
+        at: Time,
+    },
+}
+
+protocol! {
+    NodeReport in run;
+    Service = "heartbeat.service", Datagram, Node -> Scheduler: Self::Service { .. },
+    Room = "heartbeat.room", Datagram, Node -> Scheduler: Self::Room { .. },
 }

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::core::Core;
 use super::gang::Slice;
 use super::gossip::Gossip;
-use super::heartbeat::Heartbeat;
+use super::heartbeat::{Heartbeat, NodeReport};
 use super::job::Job;
 use super::launch::Launch;
+use super::preempt::Preemption;
 use super::probe::Probe;
 use super::progress::Progress;
 use super::protocol::{Protocol, Run};
@@ -109,6 +110,10 @@ messages! {
     Heartbeat(Heartbeat),
     /// Node → scheduler: progress of running copies.
     Progress(Progress),
+    /// Node → scheduler: attained service, or room.
+    NodeReport(NodeReport),
+    /// Scheduler → node: suspension and resumption.
+    Preemption(Preemption),
 }
 
 impl Message {

@@ -10,6 +10,7 @@
     reason = "a machine has a use for a few messages: others count as unexpected, or a comment says why there are none"
 )]
 
+pub mod big_c;
 pub mod central_queue;
 pub mod dolly;
 pub mod eagle;
@@ -18,6 +19,7 @@ pub mod gang;
 pub mod hadoop2;
 pub mod hawk;
 pub mod hedged;
+pub mod kairos;
 pub mod kubernetes;
 pub mod late;
 pub mod latin_square;
@@ -33,6 +35,7 @@ mod shared;
 pub mod sparrow;
 pub mod yaq_c;
 pub mod yaq_d;
+pub mod yarn_fifo;
 
 pub use policy::{BuildContext, Policy, is_watched};
 pub use registry::{Card, PolicySpec};

@@ -88,6 +88,11 @@ pub trait Policy {
         None
     }
 
+    /// The parameter that is about long jobs, where the policy makes no sense without them; otherwise `None`.
+    fn needs_long(&self) -> Option<&'static str> {
+        None
+    }
+
     /// How nodes report the progress of running copies; `None` if they do not.
     fn reports(&self) -> Option<ReportOptions> {
         None

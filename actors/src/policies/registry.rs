@@ -111,6 +111,11 @@ macro_rules! registry {
                 match self { $(Self::$variant(config) => config.one_scheduler(),)* }
             }
 
+            /// The parameter that is about long jobs, where this policy makes no sense without them; otherwise `None`.
+            pub fn needs_long(&self) -> Option<&'static str> {
+                match self { $(Self::$variant(config) => config.needs_long(),)* }
+            }
+
             /// How long a copy runs before this policy queries its progress; `None` if it never does.
             pub fn patience(&self) -> Option<Span> {
                 match self { $(Self::$variant(config) => config.patience(),)* }
@@ -150,6 +155,9 @@ registry! {
     "kubernetes" => Kubernetes(super::kubernetes::Kubernetes),
     "yaq-d" => YaqD(super::yaq_d::YaqD),
     "yaq-c" => YaqC(super::yaq_c::YaqC),
+    "kairos" => Kairos(super::kairos::Kairos),
+    "yarn-fifo" => YarnFifo(super::yarn_fifo::YarnFifo),
+    "big-c" => BigC(super::big_c::BigC),
     "naive" => Naive(super::naive::Naive),
     "late" => Late(super::late::LatePolicy),
     "hadoop2" => Hadoop2(super::hadoop2::Hadoop2),

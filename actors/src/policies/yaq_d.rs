@@ -8,6 +8,7 @@ use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
 use crate::message::{Heartbeat, Message};
 use crate::roles::NodeManager;
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
+use crate::roles::heartbeats::Heartbeats;
 use crate::roles::membership::Membership;
 use crate::roles::min_wait_index::MinWaitIndex;
 
@@ -75,43 +76,17 @@ impl Policy for YaqD {
 /// A node manager with heartbeats.
 struct HeartbeatNode {
     manager: NodeManager,
-    every: Span,
-    /// Offset of heartbeats from the multiples of `every`.
-    phase: Span,
-    /// Whether an idle node continues: its last heartbeat may have been lost.
-    always: bool,
-    /// Whether a node to which nothing happened is silent.
-    silent: bool,
-    /// Whether anything happened since the last heartbeat.
-    changed: bool,
-    beating: bool,
+    beats: Heartbeats,
 }
 
 impl HeartbeatNode {
+    /// An idle node continues where its last heartbeat may have been lost.
     fn new(config: &YaqD, manager: NodeManager, context: BuildContext<'_>) -> Self {
-        let nodes = u64::from(context.layout.nodes());
-        let spread = u128::from(config.heartbeat.0) * u128::from(context.index) / u128::from(nodes);
-        let phase = if config.together { Span::ZERO } else { Span(spread as u64) };
-        Self {
-            manager,
-            every: config.heartbeat,
-            phase,
-            always: context.lossy,
-            silent: config.silent,
-            changed: false,
-            beating: false,
-        }
-    }
-
-    /// Arms the next heartbeat, unless schedulers already know the state.
-    fn keep_beating(&mut self, fx: &mut Effects<'_>) {
-        let due = self.always || self.changed || !self.silent && !self.manager.is_idle();
-        if !self.beating && due {
-            self.beating = true;
-            let since = (u128::from(fx.now().0) + u128::from(self.every.0) - u128::from(self.phase.0))
-                % u128::from(self.every.0);
-            fx.arm(Timer::Tick(0), Span(self.every.0 - since as u64));
-        }
+        let beats = Heartbeats::new(config.heartbeat, context.index, context.layout.nodes())
+            .together(config.together)
+            .always(context.lossy)
+            .silent(config.silent);
+        Self { manager, beats }
     }
 
     fn beat(&mut self, fx: &mut Effects<'_>) {
@@ -119,7 +94,7 @@ impl HeartbeatNode {
         for i in 0..fx.layout().schedulers() {
             fx.send(fx.layout().scheduler(i), Heartbeat::Wait { wait, passing, at: fx.now() });
         }
-        (self.beating, self.changed) = (false, false);
+        self.beats.sent();
     }
 }
 
@@ -130,9 +105,11 @@ impl Machine for HeartbeatNode {
         } else {
             self.manager.step(input, fx);
             // Every other input means that a task came, ended or is void.
-            self.changed |= !matches!(input, Input::Start { .. });
+            if !matches!(input, Input::Start { .. }) {
+                self.beats.changed();
+            }
         }
-        self.keep_beating(fx);
+        self.beats.arm(self.manager.is_idle(), fx);
     }
 }
 

@@ -10,12 +10,16 @@
 //! | [`late_binding`] | a scheduler that reserves places on nodes and binds a task to the node that claims first |
 //! | [`speculation`] | a scheduler that may send tasks further copies, to free cores or random nodes |
 //! | [`replication`] | a scheduler that runs every task of a group on several servers |
+//! | [`las`] | the cores of a node and its suspended copies, least attained service first |
+//! | [`heartbeats`] | when a node sends heartbeats |
+//! | [`task_queue`] | a central queue of tasks |
 //! | [`membership`] | the nodes believed alive: picking and sampling |
 //! | [`backlog`] | a central scheduler's estimate of the work ahead of a new task at every node |
 //! | [`node_bitmap`] | nodes with long work |
 //! | `job_controller` | the work queue of a client whose requests are limited |
 //! | [`job_table`] | open jobs, and which of their tasks are done |
 //! | [`min_wait_index`] | the work expected at every node, with the minimum at hand |
+//! | [`yarn`] | a resource manager that gives containers on heartbeats, and its nodes |
 //! | [`resend`](resend()) | a scheduler's reaction to a message that could not be delivered |
 
 #![allow(
@@ -26,8 +30,10 @@
 pub mod backlog;
 pub mod client;
 pub mod early_binding;
+pub mod heartbeats;
 mod job_controller;
 pub mod job_table;
+pub mod las;
 pub mod late_binding;
 pub mod membership;
 pub mod min_wait_index;
@@ -37,7 +43,9 @@ pub mod node_queue;
 pub mod replication;
 mod resend;
 pub mod speculation;
+pub mod task_queue;
 pub mod worker;
+pub mod yarn;
 
 pub use client::Client;
 pub use node::NodeManager;

@@ -356,8 +356,14 @@ fn check_policy(
         }
         _ => Ok(()),
     };
+    let classes = match entry.spec.needs_long() {
+        Some(key) if !file.workload.has_long() => Err(format!(
+            "{key}: all jobs of this workload are short; give it a `cutoff` from which jobs are long"
+        )),
+        _ => Ok(()),
+    };
     let fits = || Cluster::check_size(&entry.spec.layout(layout.clone()), entry.spec.extras());
-    entry.spec.check(layout).and(slice).and(oracle).and_then(|()| fits()).map_err(|why| {
+    entry.spec.check(layout).and(slice).and(oracle).and(classes).and_then(|()| fits()).map_err(|why| {
         let index = i.to_string();
         let key = why.split_once(':').map_or("", |(key, _)| key);
         let path = ["policy", index.as_str(), entry.name.as_str(), key];

@@ -100,6 +100,8 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             lost: 0,
             wasted_work_s: submitted as f64,
             busy_s: 11.0 * submitted as f64,
+            suspensions: 3 * submitted,
+            suspended_s: 0.5 * submitted as f64,
         },
         response_s: Distribution::of(responses),
         wait_s: Brief { mean: 0.02, p50: 0.01, p90: 0.1, p99: 0.2 },

@@ -187,6 +187,12 @@ pub struct CopyCounts {
     /// Core time spent on all copies, wasted work included. 0 if not recorded.
     #[serde(default)]
     pub busy_s: f64,
+    /// How often copies were suspended, to go on later with their progress.
+    #[serde(default)]
+    pub suspensions: u64,
+    /// Time for which copies were suspended before they went on, summed over suspensions.
+    #[serde(default)]
+    pub suspended_s: f64,
 }
 
 /// Messages that crossed the emulated network.

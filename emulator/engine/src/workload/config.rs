@@ -26,6 +26,18 @@ pub enum WorkloadSpec {
     ClouderaLike(Like),
 }
 
+impl WorkloadSpec {
+    /// Whether jobs are of a short and a long class.
+    pub const fn has_long(&self) -> bool {
+        match self {
+            Self::Synthetic(spec) => spec.cutoff.is_some(),
+            Self::Trace(spec) => spec.cutoff.is_some(),
+            // Their traces have a cutoff of their own.
+            Self::YahooLike(_) | Self::ClouderaLike(_) => true,
+        }
+    }
+}
+
 /// `[workload.synthetic]`: jobs drawn from laws.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -6,6 +6,7 @@ mod common;
 mod exact_cores;
 mod faults;
 mod injections;
+mod kairos;
 mod mix;
 mod murmuration;
 mod oracles;

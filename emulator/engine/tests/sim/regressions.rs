@@ -184,3 +184,13 @@ fn a_paused_node_of_peacock_keeps_probes_of_the_next_scheduler() {
     );
     assert!(all_finished(&run(&text)));
 }
+
+/// Copies that were suspended on one core run on the other when their node crashes: each is lost once.
+#[test]
+fn a_copy_that_changed_its_core_is_lost_once() {
+    let network = "[[network.fault]]\ncrash = { who = [\"nodes\"], at = \"20s\", for = \"40ms\" }";
+    let text = "seed = 0\n[cluster]\nnodes = 1\ncores = 2\nspeed = 0.2\n[workload.synthetic]\njobs = 2\ninterarrival = \"1s\"\n\
+         tasks = { uniform = { low = 1, high = 13 } }\n[service]\ndemand = \"1s\"\n[[policy]]\nkairos = { quantum = \"1s\" }\n";
+    let measured = run(&format!("{text}{network}\n"));
+    assert!(all_finished(&measured) && measured.summary.copies.lost > 0, "{:?}", measured.summary.copies);
+}

@@ -130,6 +130,37 @@ fn an_error_is_drawn_like_a_compiler_draws_it() {
 }
 
 #[test]
+fn what_kairos_and_its_rivals_cannot_run_is_refused() {
+    let cutoff = GOOD.replace("jobs = 100", "cutoff = \"2s\"\njobs = 100");
+    let with = |text: &str, policy: &str| {
+        text.replace("sparrow = { probe_ratio = 2 }", &format!("label = \"sparrow\"\n{policy}"))
+    };
+    for (policy, words) in [
+        ("kairos = { quantum = \"0s\" }", "quantum: must be 1us or longer, not 0ns"),
+        ("kairos = { interval = \"0s\" }", "interval: must be 1us or longer, not 0ns"),
+        ("kairos = { stretch = 0.5 }", "stretch: must be between 1 and"),
+        ("yarn-fifo = { heartbeat = \"0s\" }", "heartbeat: must be 1us or longer, not 0ns"),
+        ("big-c = { short_share = 1.0 }", "short_share: must be above 0 and below 1, not 1"),
+        ("big-c = { short_share = 0.0 }", "short_share: must be above 0 and below 1, not 0"),
+        ("big-c = { monitor = \"0s\" }", "monitor: must be 1us or longer, not 0ns"),
+    ] {
+        let error = message(&with(&cutoff, policy));
+        assert!(error.contains(words), "{policy}: {error}");
+    }
+    let error = message(&with(GOOD, "big-c = {}"));
+    assert!(
+        error.contains("short_share: all jobs of this workload are short") && error.contains("`cutoff`"),
+        "{error}"
+    );
+    let several = cutoff.replace("[workload", "schedulers = 2\n\n[workload");
+    for policy in ["kairos", "yarn-fifo", "big-c"] {
+        assert!(plan(&with(&cutoff, &format!("{policy} = {{}}"))).is_ok(), "{policy}");
+        let error = message(&with(&several, &format!("{policy} = {{}}")));
+        assert!(error.contains("set cluster.schedulers = 1, not 2"), "{policy}: {error}");
+    }
+}
+
+#[test]
 fn a_quantum_that_preemption_uses_up_is_refused() {
     let text = |quantum: &str| {
         GOOD.replace("[service]", "[service]\npreemption = \"50ms\"").replace(

@@ -63,12 +63,14 @@ pub(super) struct Running {
     since: Time,
 }
 
-/// A suspended copy: when it first started, and the core time spent on it.
+/// A copy that was suspended: when it first started, the core time spent on it, and when it was suspended last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspended {
-    core: u32,
+    /// The core it was suspended on; `None` while it runs again, there or on another one of its node.
+    core: Option<u32>,
     first: Time,
     pub(super) spent: f64,
+    at: Time,
 }
 
 impl Default for Recording {
@@ -164,6 +166,9 @@ impl<'a> Recorder<'a> {
             Note::Started { copy, resumed } => {
                 self.progress = now;
                 self.copies.started += u64::from(!resumed);
+                if resumed {
+                    self.resumed(now, copy);
+                }
                 let slot = &mut self.running[self.layout.core_index(who) as usize];
                 assert!(slot.is_none(), "{copy} started on a busy core");
                 *slot = Some(Running { copy, since: now });
@@ -267,6 +272,15 @@ impl<'a> Recorder<'a> {
         self.keep(core, copy, since, now, how);
     }
 
+    fn resumed(&mut self, now: Time, copy: CopyId) {
+        if let Some(suspended) = self.suspended.get_mut(&copy) {
+            suspended.core = None;
+            self.copies.suspended_s += now.since(suspended.at).as_secs_f64();
+            // A copy that goes on in the same instant was never off its core.
+            self.copies.suspensions -= u64::from(suspended.at == now);
+        }
+    }
+
     fn suspend(&mut self, now: Time, core: u32) {
         let Some(Running { copy, since }) = self.running[core as usize].take() else {
             panic!("core {core} suspended what it was not running")
@@ -274,8 +288,12 @@ impl<'a> Recorder<'a> {
         let stretch = now.since(since).as_secs_f64();
         self.busy -= 1;
         self.busy_s += stretch;
-        let entry = self.suspended.entry(copy).or_insert(Suspended { core, first: since, spent: 0.0 });
+        let entry =
+            self.suspended.entry(copy).or_insert(Suspended { core: None, first: since, spent: 0.0, at: now });
+        entry.core = Some(core);
         entry.spent += stretch;
+        entry.at = now;
+        self.copies.suspensions += 1;
         self.keep(core, copy, since, now, CopyEnd::Suspended);
     }
 
@@ -318,7 +336,7 @@ impl<'a> Recorder<'a> {
             self.ended(now, core, CopyEnd::Lost);
         }
         let gone: Vec<_> =
-            self.suspended.iter().filter(|(_, s)| s.core == core).map(|(copy, _)| *copy).collect();
+            self.suspended.iter().filter(|(_, s)| s.core == Some(core)).map(|(copy, _)| *copy).collect();
         for suspended in gone.iter().filter_map(|copy| self.suspended.remove(copy)) {
             self.copies.lost += 1;
             self.copies.wasted_work_s += suspended.spent;

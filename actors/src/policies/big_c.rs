@@ -1,0 +1,188 @@
+//! Big-C, which suspends long jobs for short ones, the second baseline of the Kairos paper.
+
+use super::policy::{BuildContext, Policy};
+use super::shared::check_period;
+use crate::base::{Span, parameters};
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::roles::heartbeats::Heartbeats;
+use crate::roles::yarn::{ContainerNode, Reclaiming, ResourceManager, YarnOptions};
+
+parameters! {
+    /// Parameters of Big-C.
+    struct BigC {
+        /// Period of a node's heartbeats, on which it gets its containers (YARN: 1 s).
+        heartbeat: Span = Span::from_secs(1),
+        /// The share of the containers that is guaranteed to short jobs; the rest is for long ones. A queue may use more
+        /// while the other wants no more. The Kairos paper has 0.95, and 0.7 for its uniform workload.
+        #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
+        short_share: f64 = 0.95,
+        /// How often the queues are looked at (3 s in Hadoop).
+        monitor: Span = Span::from_secs(3),
+        /// How far above its share a queue must be before anything is taken from it, as a part of the share.
+        over: f64 = 0.1 => 0.0..=1000.0,
+        /// The part of all containers that is taken back in one look, at most, but one at least.
+        round: f64 = 0.1 => 0.0..=1.0,
+        /// The part of what is to be taken back that is taken in one look: some containers end by themselves.
+        damping: f64 = 0.2 => 0.0..=1.0,
+        /// Containers are killed, and their tasks begin anew, as in plain YARN; otherwise they are suspended.
+        kill: bool = false,
+    }
+}
+
+impl Policy for BigC {
+    const ABOUT: &'static str = "Big-C (Chen, Rao and Zhou, USENIX ATC 2017, as in the Kairos paper)\n\
+        YARN with a queue each for short and for long jobs. Each has a share, and may use what the other leaves. When the \
+        other wants its share, containers of the newest jobs are suspended, a few at a time; they go on where they are \
+        before their queue gets new ones there. Short jobs do not preempt short ones.";
+
+    const VARIANTS: &'static [&'static str] = &[
+        r#"{ heartbeat = "200ms", monitor = "500ms" }"#,
+        r#"{ heartbeat = "300ms", monitor = "200ms", short_share = 0.5, over = 0.0, damping = 1.0 }"#,
+        r#"{ heartbeat = "300ms", monitor = "500ms", short_share = 0.7, kill = true }"#,
+    ];
+
+    fn one_scheduler(&self) -> bool {
+        true
+    }
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        check_period("heartbeat", self.heartbeat)?;
+        check_period("monitor", self.monitor)?;
+        if self.short_share > 0.0 && self.short_share < 1.0 {
+            return Ok(());
+        }
+        Err(format!(
+            "short_share: must be above 0 and below 1, not {}; long jobs get the rest",
+            self.short_share
+        ))
+    }
+
+    fn needs_long(&self) -> Option<&'static str> {
+        Some("short_share")
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let reclaiming = Reclaiming {
+            short_share: self.short_share,
+            every: self.monitor,
+            over: self.over,
+            round: self.round,
+            damping: self.damping,
+            kill: self.kill,
+        };
+        let options = YarnOptions { masters: false, reclaiming: Some(reclaiming) };
+        Box::new(ResourceManager::new(options, context.layout))
+    }
+
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let beats = Heartbeats::new(self.heartbeat, context.index, context.layout.nodes());
+        Box::new(ContainerNode::new(beats, context.layout.cores(context.index)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{ActorId, CopyId, JobId, Time};
+    use crate::harness::{Harness, sends};
+    use crate::machine::{Effect, Input, Timer};
+    use crate::message::{Core, Launch, Message, NodeReport, Preemption, TaskRange};
+
+    const LONG: JobId = JobId(0);
+
+    /// Half of the containers for each class, everything taken back at once; job 0 is long.
+    fn bench(config: BigC, cores: &[u32], tasks: u32) -> Harness {
+        let layout = Layout::new(1, 0, cores.iter().copied());
+        let config = BigC { short_share: 0.5, round: 1.0, damping: 1.0, ..config };
+        config.bench(&layout, layout.scheduler(0), tasks).with_long(&[LONG])
+    }
+
+    fn beat(bench: &mut Harness, node: u32, slots: u32) -> Vec<(ActorId, Message)> {
+        let node = bench.layout.node(node);
+        bench.receive(node, NodeReport::Room { slots, at: Time::ZERO })
+    }
+
+    fn task(bench: &Harness, copy: CopyId) -> (ActorId, Message) {
+        (bench.layout.node(0), Launch::Task { copy, at: bench.now }.into())
+    }
+
+    fn copy(job: u32, task: u32) -> CopyId {
+        JobId(job).task(task).copy(0)
+    }
+
+    #[test]
+    fn long_jobs_use_what_is_free_and_are_suspended_for_short_ones() {
+        let mut bench = bench(BigC::default(), &[4], 4);
+        let node = bench.layout.node(0);
+        let look = Effect::Arm { timer: Timer::Tick(0), after: Span::from_secs(3) };
+        assert_eq!(bench.submit(0), [look]);
+        assert_eq!(beat(&mut bench, 0, 4).len(), 4, "nobody else wants them");
+        bench.submit(1);
+        let suspended = sends(&bench.step(Input::Fire(Timer::Tick(0))));
+        let order = |task| (node, Preemption::Suspend { copy: copy(0, task), turn: 1 }.into());
+        assert_eq!(suspended, [order(3), order(2)], "two are over the share, the last ones go first");
+        let given = beat(&mut bench, 0, 2);
+        assert_eq!(given, [task(&bench, copy(1, 0)), task(&bench, copy(1, 1))]);
+        // Equal shares are in use: the short queue is next by its number, then the long one.
+        bench.receive(node, Launch::Completed { copy: copy(0, 0) });
+        let resume = |task| (node, Message::from(Preemption::Resume { copy: copy(0, task), turn: 2 }));
+        assert_eq!(beat(&mut bench, 0, 1), [resume(2)], "one long container against two short ones");
+        let again = bench.step(Input::Undelivered { to: node, msg: resume(2).1 });
+        assert_eq!(sends(&again), [resume(2)]);
+        let old = Preemption::Suspend { copy: copy(0, 2), turn: 1 }.into();
+        assert_eq!(sends(&bench.step(Input::Undelivered { to: node, msg: old })), [], "it is void");
+    }
+
+    #[test]
+    fn killed_tasks_begin_anew() {
+        let mut bench = bench(BigC { kill: true, ..BigC::default() }, &[2], 2);
+        let node = bench.layout.node(0);
+        bench.submit(0);
+        beat(&mut bench, 0, 2);
+        bench.submit(1);
+        let killed = sends(&bench.step(Input::Fire(Timer::Tick(0))));
+        assert_eq!(killed, [(node, Launch::Drop(TaskRange::one(LONG.task(1), 1)).into())]);
+        assert_eq!(beat(&mut bench, 0, 1), [task(&bench, copy(1, 0))]);
+        bench.receive(node, Launch::Completed { copy: copy(1, 0) });
+        assert_eq!(beat(&mut bench, 0, 1), [task(&bench, copy(1, 1))]);
+        bench.receive(node, Launch::Completed { copy: copy(1, 1) });
+        assert_eq!(beat(&mut bench, 0, 1), [task(&bench, LONG.task(1).copy(1))]);
+    }
+
+    /// Orders can overtake each other and the tasks that they are about.
+    #[test]
+    fn a_node_carries_out_the_newest_order() {
+        let layout = Layout::new(1, 0, [1]);
+        let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
+        let mut node = BigC::default().bench(&layout, me, 2);
+        let [a, b] = [0, 1].map(|task| LONG.task(task).copy(0));
+        let (suspend, resume) =
+            (|copy, turn| Preemption::Suspend { copy, turn }, |copy, turn| Preemption::Resume { copy, turn });
+        let order = |order: Core| (worker, Message::from(order));
+        assert_eq!(node.receive(scheduler, suspend(a, 1)), [], "it has not come");
+        assert_eq!(
+            node.receive(scheduler, Launch::Task { copy: a, at: Time::ZERO }),
+            [order(Core::Run { copy: a })]
+        );
+        assert_eq!(node.receive(scheduler, suspend(a, 3)), [order(Core::Suspend { copy: a })]);
+        let left = Span::from_secs(2);
+        node.receive(worker, Core::Suspended { copy: a, left });
+        assert_eq!(
+            node.receive(scheduler, Launch::Task { copy: b, at: Time::ZERO }),
+            [order(Core::Run { copy: b })]
+        );
+        assert_eq!(node.receive(scheduler, resume(a, 2)), [], "older than the last order");
+        assert_eq!(node.receive(scheduler, resume(a, 4)), [], "it waits for the core");
+        let end = node.ended(b);
+        assert_eq!(end[1], order(Core::Resume { copy: a, left }));
+        assert_eq!(node.receive(scheduler, resume(a, 6)), [], "it runs");
+        assert_eq!(node.receive(scheduler, suspend(a, 5)), [], "the newer one came first");
+        assert_eq!(node.receive(scheduler, suspend(a, 7)), [order(Core::Suspend { copy: a })]);
+        // It ended in this very instant.
+        let sent = node.receive(worker, Core::Suspended { copy: a, left: Span::ZERO });
+        assert_eq!(sent, [order(Core::Resume { copy: a, left: Span::ZERO })]);
+        let drop = Launch::Drop(TaskRange::one(LONG.task(0), 1));
+        assert_eq!(node.receive(scheduler, drop), [order(Core::Stop { copy: a })]);
+    }
+}

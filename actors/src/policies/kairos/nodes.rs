@@ -1,0 +1,204 @@
+//! The nodes as the central scheduler knows them, by the number of their copies.
+
+use super::policy::{Kairos, KairosPick};
+use crate::base::{CopyId, Rng, Time};
+use crate::layout::Layout;
+use crate::roles::min_wait_index::MinWaitIndex;
+
+/// A node.
+#[derive(Clone, Debug)]
+struct DealtNode {
+    /// Copies dealt to it that are not known to have ended, and when; never more than it may hold.
+    copies: Vec<(CopyId, Time)>,
+    /// The number of its copies by its last report, and what was dealt since.
+    count: u32,
+    /// What distinguishes it among nodes of equal count, by its last report.
+    measure: u32,
+    /// When the last report was sent.
+    reported: Time,
+    cores: u32,
+    up: bool,
+    /// Whether it could not be reached lately.
+    avoided: bool,
+}
+
+/// All nodes.
+pub(super) struct DealtNodes {
+    pick: KairosPick,
+    queue: u32,
+    nodes: Vec<DealtNode>,
+    /// Those with room, by count less cores, then by measure.
+    ranks: MinWaitIndex,
+}
+
+impl DealtNodes {
+    pub(super) fn new(config: &Kairos, layout: &Layout) -> Self {
+        let node = |index| DealtNode {
+            copies: Vec::new(),
+            count: 0,
+            measure: 0,
+            reported: Time::ZERO,
+            cores: layout.cores(index),
+            up: true,
+            avoided: false,
+        };
+        let nodes: Vec<_> = (0..layout.nodes()).map(node).collect();
+        let ranks = MinWaitIndex::new(layout.nodes(), Vec::new());
+        let mut all = Self { pick: config.pick, queue: config.queue, nodes, ranks };
+        (0..layout.nodes()).for_each(|index| all.rank(index));
+        all
+    }
+
+    /// The node that gets the next task: of those with room the one with the fewest copies, then the least measure,
+    /// then chance. Dealing one task to each node of a level before the next level is the same order, because a node
+    /// that gets a task moves to the next level.
+    pub(super) fn next(&mut self, rng: &mut Rng) -> Option<u32> {
+        self.ranks.pick(rng)
+    }
+
+    /// Whether any node has room.
+    pub(super) fn has_room(&mut self) -> bool {
+        self.ranks.least().is_some()
+    }
+
+    /// Deals a task to a node.
+    pub(super) fn deal(&mut self, index: u32, copy: CopyId, now: Time) {
+        let node = &mut self.nodes[index as usize];
+        node.copies.push((copy, now));
+        node.count += 1;
+        self.rank(index);
+    }
+
+    /// Removes a copy that left a node; returns whether it was there.
+    pub(super) fn release(&mut self, index: u32, copy: CopyId) -> bool {
+        let node = &mut self.nodes[index as usize];
+        let Some(at) = node.copies.iter().position(|(dealt, _)| *dealt == copy) else { return false };
+        node.copies.swap_remove(at);
+        // A report may have told that already.
+        node.count = node.count.min(node.copies.len() as u32);
+        self.rank(index);
+        true
+    }
+
+    /// Takes note of a report, unless it is older than the last one. What was dealt after it was sent is added, and the
+    /// copies that are not known to have ended are a bound.
+    pub(super) fn report(&mut self, index: u32, (tasks, attained_ms, spread_ms): (u32, u32, u32), at: Time) {
+        let node = &mut self.nodes[index as usize];
+        if at < node.reported {
+            return;
+        }
+        node.reported = at;
+        let since = node.copies.iter().filter(|(_, dealt)| *dealt > at).count() as u32;
+        node.count = tasks.saturating_add(since).min(node.copies.len() as u32);
+        node.measure = match self.pick {
+            KairosPick::Var => spread_ms,
+            KairosPick::Sum => attained_ms,
+            KairosPick::Random => 0,
+        };
+        self.rank(index);
+    }
+
+    /// Excludes a node, or readmits it.
+    pub(super) fn avoid(&mut self, index: u32, avoided: bool) {
+        if let Some(node) = self.nodes.get_mut(index as usize) {
+            node.avoided = avoided;
+            self.rank(index);
+        }
+    }
+
+    /// Marks a node as down; returns the copies it had.
+    pub(super) fn down(&mut self, index: u32) -> Vec<(CopyId, Time)> {
+        let node = &mut self.nodes[index as usize];
+        node.up = false;
+        (node.count, node.measure) = (0, 0);
+        let lost = std::mem::take(&mut node.copies);
+        self.rank(index);
+        lost
+    }
+
+    /// Marks a node as up, without copies.
+    pub(super) fn up(&mut self, index: u32) {
+        let node = &mut self.nodes[index as usize];
+        (node.up, node.avoided) = (true, false);
+        self.rank(index);
+    }
+
+    fn rank(&mut self, index: u32) {
+        let node = &self.nodes[index as usize];
+        let most = node.cores.saturating_add(self.queue) as usize;
+        let level = i64::from(node.count) - i64::from(node.cores);
+        self.ranks.set(index, level << 32 | i64::from(node.measure));
+        self.ranks.reach(index, node.up && !node.avoided && node.copies.len() < most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{JobId, Span};
+
+    fn copy(task: u32) -> CopyId {
+        JobId(0).task(task).copy(0)
+    }
+
+    fn nodes(cores: &[u32], queue: u32) -> (DealtNodes, Rng) {
+        let config = Kairos { queue, ..Kairos::default() };
+        (DealtNodes::new(&config, &Layout::new(1, 0, cores.iter().copied())), Rng::new(1, 2, 3))
+    }
+
+    /// Three nodes of one core with Q = 1: a task each, in the order of their spreads, then another, then no more.
+    #[test]
+    fn tasks_are_dealt_level_by_level() {
+        let (mut nodes, mut rng) = nodes(&[1, 1, 1], 1);
+        for (index, spread) in [(0, 20), (1, 30), (2, 10)] {
+            nodes.report(index, (0, 0, spread), Time(5));
+        }
+        let mut order = Vec::new();
+        while let Some(index) = nodes.next(&mut rng) {
+            nodes.deal(index, copy(order.len() as u32), Time(6));
+            order.push(index);
+        }
+        assert_eq!(order, [2, 0, 1, 2, 0, 1]);
+        assert!(!nodes.has_room());
+        assert!(nodes.release(0, copy(1)) && !nodes.release(0, copy(1)));
+        assert_eq!(nodes.next(&mut rng), Some(0));
+    }
+
+    /// A report of one copy, sent between the second and the third assignment, counts two; the older one is ignored.
+    #[test]
+    fn a_report_replaces_the_count_and_adds_what_was_dealt_since() {
+        let (mut nodes, mut rng) = nodes(&[1, 1], 9);
+        for task in 0..3 {
+            nodes.deal(0, copy(task), Time(u64::from(task) * 10));
+        }
+        (3..6).for_each(|task| nodes.deal(1, copy(task), Time(0)));
+        nodes.report(0, (1, 0, 0), Time(15));
+        nodes.report(0, (3, 0, 0), Time(14));
+        assert_eq!(nodes.next(&mut rng), Some(0), "two against three");
+        // The end of the first copy was in the report; that of the second is news.
+        nodes.release(0, copy(0));
+        assert_eq!(nodes.nodes[0].count, 2);
+        nodes.release(0, copy(1));
+        assert_eq!(nodes.nodes[0].count, 1);
+        nodes.report(0, (7, 0, 0), Time(0) + Span(20));
+        assert_eq!(nodes.nodes[0].count, 1, "it cannot have more than it was dealt");
+    }
+
+    #[test]
+    fn free_cores_come_first_and_lost_nodes_not_at_all() {
+        let (mut nodes, mut rng) = nodes(&[1, 3], 1);
+        for task in 0..2 {
+            assert_eq!(nodes.next(&mut rng), Some(1));
+            nodes.deal(1, copy(task), Time(0));
+        }
+        nodes.avoid(0, true);
+        assert_eq!(nodes.next(&mut rng), Some(1));
+        assert_eq!(nodes.down(1).len(), 2);
+        assert_eq!(nodes.next(&mut rng), None);
+        nodes.up(1);
+        assert_eq!(nodes.next(&mut rng), Some(1));
+        nodes.avoid(0, false);
+        (2..6).for_each(|task| nodes.deal(1, copy(task), Time(0)));
+        assert_eq!(nodes.next(&mut rng), Some(0));
+    }
+}

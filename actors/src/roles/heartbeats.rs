@@ -1,0 +1,79 @@
+//! The heartbeats of a node: at multiples of a period, spread evenly over nodes, while it has something to tell.
+
+use crate::base::Span;
+use crate::machine::{Effects, Timer};
+
+/// The tick of a node's heartbeats.
+pub const BEAT: u32 = 0;
+
+/// The heartbeats of a node.
+#[derive(Clone, Debug)]
+pub struct Heartbeats {
+    every: Span,
+    /// Offset of heartbeats from the multiples of `every`.
+    phase: Span,
+    /// Whether a node with nothing to tell continues.
+    always: bool,
+    /// Whether a node to which nothing happened is silent.
+    silent: bool,
+    /// Whether anything happened since the last heartbeat.
+    changed: bool,
+    beating: bool,
+}
+
+impl Heartbeats {
+    /// Heartbeats of node `index` of `nodes`, which are spread over the period. The node is silent while it is idle,
+    /// once it has said so.
+    pub fn new(every: Span, index: u32, nodes: u32) -> Self {
+        let spread = u128::from(every.0) * u128::from(index) / u128::from(nodes);
+        Self {
+            every,
+            phase: Span(spread as u64),
+            always: false,
+            silent: false,
+            changed: false,
+            beating: false,
+        }
+    }
+
+    /// All nodes send theirs at the same instants.
+    pub const fn together(mut self, together: bool) -> Self {
+        if together {
+            self.phase = Span::ZERO;
+        }
+        self
+    }
+
+    /// An idle node continues.
+    pub const fn always(mut self, always: bool) -> Self {
+        self.always = always;
+        self
+    }
+
+    /// A node to which nothing happened is silent too.
+    pub const fn silent(mut self, silent: bool) -> Self {
+        self.silent = silent;
+        self
+    }
+
+    /// Something happened that the next heartbeat tells.
+    pub const fn changed(&mut self) {
+        self.changed = true;
+    }
+
+    /// The heartbeat of an armed tick was sent.
+    pub const fn sent(&mut self) {
+        (self.beating, self.changed) = (false, false);
+    }
+
+    /// Arms the next heartbeat, unless its receivers already know the state.
+    pub fn arm(&mut self, idle: bool, fx: &mut Effects<'_>) {
+        let due = self.always || self.changed || !self.silent && !idle;
+        if !self.beating && due {
+            self.beating = true;
+            let since = (u128::from(fx.now().0) + u128::from(self.every.0) - u128::from(self.phase.0))
+                % u128::from(self.every.0);
+            fx.arm(Timer::Tick(BEAT), Span(self.every.0 - since as u64));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! YARN's node manager: runs containers, reports its room with every heartbeat, suspends and resumes as it is told.
+
+use std::collections::VecDeque;
+
+use crate::base::{ActorId, CopyId, Span};
+use crate::layout::Role;
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Core, Launch, Message, NodeReport, Preemption, TaskRange};
+use crate::roles::heartbeats::Heartbeats;
+
+/// A container.
+#[derive(Clone, Copy, Debug)]
+struct HeldCopy {
+    copy: CopyId,
+    from: ActorId,
+    /// The last order about it.
+    turn: u32,
+    /// Work still missing when it was suspended; `None` before it first ran.
+    left: Option<Span>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Held {
+    Idle,
+    Running(HeldCopy),
+    /// The worker was told to suspend it and has not answered yet.
+    Leaving(HeldCopy),
+}
+
+/// A node manager.
+pub struct ContainerNode {
+    cores: Box<[Held]>,
+    /// Copies that came, or are to go on, while all cores were busy, because the manager did not know of some.
+    waiting: VecDeque<HeldCopy>,
+    suspended: Vec<HeldCopy>,
+    beats: Heartbeats,
+}
+
+impl ContainerNode {
+    /// A node with `cores` containers and these heartbeats.
+    pub fn new(beats: Heartbeats, cores: u32) -> Self {
+        let cores = vec![Held::Idle; cores as usize].into();
+        Self { cores, waiting: VecDeque::new(), suspended: Vec::new(), beats }
+    }
+
+    /// Containers that fit beside those that run.
+    fn room(&self) -> u32 {
+        let idle = self.cores.iter().filter(|held| matches!(held, Held::Idle)).count();
+        idle.saturating_sub(self.waiting.len()) as u32
+    }
+
+    fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
+        match fx.layout().role(fx.me()) {
+            Role::Node(node) => fx.layout().worker(node, core as u32),
+            role => unreachable!("a node manager runs as {role:?}"),
+        }
+    }
+
+    /// Gives idle cores the copies that wait.
+    fn fill(&mut self, fx: &mut Effects<'_>) {
+        while let Some(core) = self.cores.iter().position(|held| matches!(held, Held::Idle))
+            && let Some(next) = self.waiting.pop_front()
+        {
+            let copy = next.copy;
+            let order = next.left.map_or(Core::Run { copy }, |left| Core::Resume { copy, left });
+            fx.send(Self::worker(core, fx), order);
+            self.cores[core] = Held::Running(next);
+        }
+    }
+
+    fn ended(&mut self, core: usize, copy: CopyId, fx: &mut Effects<'_>) {
+        if let Held::Running(held) = std::mem::replace(&mut self.cores[core], Held::Idle) {
+            debug_assert_eq!(held.copy, copy, "a core ended what it was not given");
+            fx.send(held.from, Launch::Completed { copy });
+        }
+        self.fill(fx);
+    }
+
+    /// Carries out an order to suspend a copy. One that waits for a core is put aside as it is.
+    fn suspend(&mut self, copy: CopyId, turn: u32, fx: &mut Effects<'_>) {
+        let known = |held: &HeldCopy| held.copy == copy && held.turn < turn;
+        for core in 0..self.cores.len() {
+            if let Held::Running(held) = self.cores[core]
+                && known(&held)
+            {
+                fx.send(Self::worker(core, fx), Core::Suspend { copy });
+                self.cores[core] = Held::Leaving(HeldCopy { turn, ..held });
+                return;
+            }
+        }
+        if let Some(at) = self.waiting.iter().position(known)
+            && let Some(held) = self.waiting.remove(at)
+        {
+            self.suspended.push(HeldCopy { turn, ..held });
+        }
+    }
+
+    /// A worker suspended a copy. One without work left ended in that very instant.
+    fn put_aside(&mut self, core: usize, left: Span, fx: &mut Effects<'_>) {
+        if let Held::Leaving(held) = std::mem::replace(&mut self.cores[core], Held::Idle) {
+            let held = HeldCopy { left: Some(left), ..held };
+            if left == Span::ZERO {
+                self.waiting.push_front(held);
+            } else {
+                self.suspended.push(held);
+            }
+        }
+        self.fill(fx);
+    }
+
+    /// Carries out an order to resume a copy, or takes note of it where the one to suspend it has not come yet.
+    fn resume(&mut self, copy: CopyId, turn: u32, fx: &mut Effects<'_>) {
+        let known = |held: &HeldCopy| held.copy == copy && held.turn < turn;
+        if let Some(at) = self.suspended.iter().position(known) {
+            let held = self.suspended.remove(at);
+            self.waiting.push_back(HeldCopy { turn, ..held });
+            return self.fill(fx);
+        }
+        let running = self.cores.iter_mut().filter_map(|held| match held {
+            Held::Running(held) => Some(held),
+            Held::Idle | Held::Leaving(_) => None,
+        });
+        if let Some(held) = running.chain(&mut self.waiting).find(|held| known(held)) {
+            held.turn = turn;
+        }
+    }
+
+    /// Removes all copies for which `which` holds.
+    fn remove(&mut self, which: impl Fn(&HeldCopy) -> bool, fx: &mut Effects<'_>) {
+        self.waiting.retain(|held| !which(held));
+        self.suspended.retain(|held| !which(held));
+        for core in 0..self.cores.len() {
+            if let Held::Running(held) = self.cores[core]
+                && which(&held)
+            {
+                fx.send(Self::worker(core, fx), Core::Stop { copy: held.copy });
+                self.cores[core] = Held::Idle;
+            }
+        }
+        self.fill(fx);
+    }
+
+    fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
+        let core = match fx.layout().role(from) {
+            Role::Worker { core, .. } => core as usize,
+            _ => 0,
+        };
+        match *msg {
+            Message::Launch(Launch::Task { copy, .. }) => {
+                self.waiting.push_back(HeldCopy { copy, from, turn: 0, left: None });
+                self.fill(fx);
+            }
+            Message::Launch(Launch::Drop(tasks)) => self.remove(|held| is_dropped(held.copy, tasks), fx),
+            Message::Preemption(Preemption::Suspend { copy, turn }) => self.suspend(copy, turn, fx),
+            Message::Preemption(Preemption::Resume { copy, turn }) => self.resume(copy, turn, fx),
+            Message::Core(Core::Ended { copy }) => self.ended(core, copy, fx),
+            Message::Core(Core::Suspended { left, .. }) => self.put_aside(core, left, fx),
+            _ => fx.unexpected(msg),
+        }
+    }
+}
+
+fn is_dropped(copy: CopyId, tasks: TaskRange) -> bool {
+    tasks.contains(copy.task) && copy.attempt < tasks.below
+}
+
+impl Machine for ContainerNode {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
+            Input::Fire(Timer::Tick(_)) => {
+                fx.send(fx.layout().scheduler(0), NodeReport::Room { slots: self.room(), at: fx.now() });
+                self.beats.sent();
+            }
+            // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
+            Input::Undelivered { to, msg: Message::Launch(Launch::Completed { copy }) } => {
+                fx.recover(to, Launch::Completed { copy });
+            }
+            Input::Down { actor } => self.remove(|held| held.from == actor, fx),
+            // The first heartbeat is armed below; a restarted scheduler knows nothing of this node; reports are
+            // datagrams; only ticks are armed; the other inputs are a worker's.
+            _ => {}
+        }
+        // A node without room has nothing to offer.
+        self.beats.arm(self.room() == 0, fx);
+    }
+}
