@@ -21,6 +21,7 @@ pub mod hawk;
 pub mod hedged;
 pub mod kairos;
 pub mod kubernetes;
+pub mod las_sparrow;
 pub mod late;
 pub mod latin_square;
 pub mod mantri;

@@ -158,6 +158,7 @@ registry! {
     "kairos" => Kairos(super::kairos::Kairos),
     "yarn-fifo" => YarnFifo(super::yarn_fifo::YarnFifo),
     "big-c" => BigC(super::big_c::BigC),
+    "las-sparrow" => LasSparrow(super::las_sparrow::LasSparrow),
     "naive" => Naive(super::naive::Naive),
     "late" => Late(super::late::LatePolicy),
     "hadoop2" => Hadoop2(super::hadoop2::Hadoop2),

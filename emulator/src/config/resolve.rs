@@ -358,7 +358,7 @@ fn check_policy(
     };
     let classes = match entry.spec.needs_long() {
         Some(key) if !file.workload.has_long() => Err(format!(
-            "{key}: all jobs of this workload are short; give it a `cutoff` from which jobs are long"
+            "{key}: all jobs of this workload are short; give it a `cutoff` from which jobs are long, or a class of its mix `long = true`"
         )),
         _ => Ok(()),
     };

@@ -28,10 +28,11 @@ pub enum WorkloadSpec {
 
 impl WorkloadSpec {
     /// Whether jobs are of a short and a long class.
-    pub const fn has_long(&self) -> bool {
+    pub fn has_long(&self) -> bool {
         match self {
             Self::Synthetic(spec) => spec.cutoff.is_some(),
             Self::Trace(spec) => spec.cutoff.is_some(),
+            Self::Mix(mix) => mix.class.iter().any(|class| class.long),
             // Their traces have a cutoff of their own.
             Self::YahooLike(_) | Self::ClouderaLike(_) => true,
         }

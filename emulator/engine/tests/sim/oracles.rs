@@ -129,8 +129,7 @@ pub(crate) const HOPS: &[(&str, u32, &str)] = &[
     ("yaq-d = {}", 2, "row, completed"),
     ("yaq-c = {}", 2, "row, completed"),
     ("kairos = { eager = true }", 2, "task, completed"),
-    ("yarn-fifo = {}", 3, "heartbeat, task, completed"),
-    ("big-c = {}", 3, "heartbeat, task, completed"),
+    ("las-sparrow = {}", 4, "reserve, claim, grant, completed"),
     ("naive = {}", 2, "row, completed"),
     ("late = {}", 2, "row, completed"),
     ("hadoop2 = {}", 2, "row, completed"),
@@ -149,6 +148,21 @@ fn hops() {
     let thirty = with(&one_task(10, 1, "murmuration = {}", ""), &["workload.synthetic.tasks=30"]);
     let source = "three of thirty tasks on every node, as the least work is chosen each time";
     check("murmuration", &run(&thirty), "response_s", 3.02, 0.0, source);
+}
+
+/// The job arrives when the first of eight nodes sends one of its heartbeats, one a second.
+#[test]
+fn heartbeats() {
+    for policy in ["yarn-fifo = {}", "big-c = {}"] {
+        check(
+            policy,
+            &run(&one_task(8, 1, policy, "")),
+            "response_s",
+            1.03,
+            0.0,
+            "heartbeat, task, completed",
+        );
+    }
 }
 
 /// Four equal tasks of 100 s, one of them on a core of a tenth of the speed, and a fifth core: when is the

@@ -1,0 +1,221 @@
+//! Kairos' nodes without its centre: least attained service under Sparrow's placement.
+
+use std::collections::VecDeque;
+
+use super::policy::{BuildContext, Policy};
+use super::shared::check_period;
+use crate::base::{ActorId, JobId, Span, parameters};
+use crate::layout::Layout;
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Core, Launch, Message, Probe};
+use crate::roles::las::{Las, LasOptions};
+use crate::roles::late_binding::{LateBinding, ProbeOptions};
+use crate::roles::node::Reservation;
+
+parameters! {
+    /// Parameters of Sparrow with least attained service at the nodes.
+    struct LasSparrow {
+        /// Reservations per task, d, on random nodes.
+        probe_ratio: f64 = 2.0 => 1.0..=1000.0,
+        /// Reservations of a job, at least.
+        min_probes: u32 = 0 => 0..=65536,
+        /// First wait before a reservation that may have been lost is sent again; doubles each time. Armed only where
+        /// the network can lose datagrams.
+        probe_timeout: Span = Span::from_secs(1),
+        /// Q: a node asks for a task while it has fewer than N + Q, with N cores. With 0 it is Sparrow.
+        queue: u32 = 4,
+        /// W: how long a core runs a copy before it compares it with the suspended ones.
+        quantum: Span = Span::from_secs(50),
+        /// At the end of a quantum a suspended copy takes the core if it has attained at least that much less; zero: if
+        /// it has attained less.
+        hysteresis: Span = Span::ZERO,
+        /// How often a copy that waits is passed over at ends of quanta before it runs next, whatever it has attained;
+        /// zero: never.
+        missed: u32 = 3,
+        /// Quanta for which it then runs without being preempted.
+        stretch: f64 = 1.0 => 1.0..=1000000.0,
+    }
+}
+
+impl Policy for LasSparrow {
+    const ABOUT: &'static str = "LAS under Sparrow (ours; Kairos, SoCC 2018, sections 7.2 and 8, without its centre)\n\
+        Schedulers place reservations on random nodes as Sparrow does. A node asks for a task while it has fewer than \
+        N + Q copies, runs a newcomer at once, and suspends what has attained most service, as Kairos does. Nobody \
+        knows run times or the state of other nodes.";
+
+    const VARIANTS: &'static [&'static str] =
+        &[r#"{ quantum = "300ms" }"#, r#"{ quantum = "1s", queue = 1, missed = 1, stretch = 2 }"#];
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        check_period("quantum", self.quantum)?;
+        check_period("probe_timeout", self.probe_timeout)
+    }
+
+    fn time_slice(&self) -> Option<(&'static str, Span)> {
+        Some(("quantum", self.quantum))
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let options = ProbeOptions {
+            probe_ratio: self.probe_ratio,
+            min_probes: self.min_probes,
+            probe_timeout: self.probe_timeout,
+            ..ProbeOptions::default()
+        };
+        Box::new(LateBinding::new(options, None, context.layout, context.lossy))
+    }
+
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let options = LasOptions {
+            quantum: self.quantum,
+            hysteresis: self.hysteresis,
+            missed: self.missed,
+            stretch: self.stretch,
+        };
+        let cores = context.layout.cores(context.index);
+        Box::new(ClaimingLas {
+            las: Las::new(options, cores),
+            most: cores.saturating_add(self.queue),
+            places: VecDeque::new(),
+            claims: Vec::new(),
+        })
+    }
+}
+
+/// A node that asks the schedulers of its reservations for tasks while it has room, oldest reservation first.
+struct ClaimingLas {
+    las: Las,
+    /// Copies that it holds at most, those asked for included.
+    most: u32,
+    places: VecDeque<Reservation>,
+    /// Scheduler, job and group of tasks that were asked for.
+    claims: Vec<(ActorId, JobId, u32)>,
+}
+
+impl ClaimingLas {
+    fn claim(&mut self, fx: &mut Effects<'_>) {
+        while self.las.tasks() + (self.claims.len() as u32) < self.most
+            && let Some(place) = self.places.front_mut()
+        {
+            place.count -= 1;
+            let Reservation { from, job, group, count, repair } = *place;
+            if count == 0 {
+                self.places.pop_front();
+            }
+            self.claims.push((from, job, group));
+            fx.send_as(repair, from, Probe::Claim { job, group, repair });
+        }
+    }
+
+    /// Queues a reservation, unless it is known: datagrams can be doubled, and schedulers repeat those believed lost.
+    fn reserve(&mut self, place: Reservation) {
+        let Reservation { from, job, group, count, repair } = place;
+        let same = |known: &&mut Reservation| (known.from, known.job, known.group) == (from, job, group);
+        if let Some(known) = self.places.iter_mut().find(same) {
+            known.count = known.count.max(count);
+        } else if repair || !self.claims.contains(&(from, job, group)) {
+            self.places.push_back(place);
+        }
+    }
+
+    /// A claim was answered, or cannot be.
+    fn settle(&mut self, from: ActorId, job: JobId, group: u32) {
+        if let Some(at) = self.claims.iter().position(|&claim| claim == (from, job, group)) {
+            self.claims.swap_remove(at);
+        }
+    }
+
+    fn probe(&mut self, from: ActorId, probe: Probe, fx: &mut Effects<'_>) {
+        match probe {
+            Probe::Reserve { job, group, count, repair } => {
+                self.reserve(Reservation { from, job, group, count, repair });
+            }
+            // Work is accepted even if its claim was given up meanwhile, since it must not be lost.
+            Probe::Grant { row, group } => {
+                self.settle(from, row.job, group);
+                (0..row.width).for_each(|position| self.las.arrive(from, row.copy(position), fx));
+            }
+            Probe::Nothing { job, group } => self.settle(from, job, group),
+            Probe::Cancel { job, group } => {
+                self.places.retain(|place| (place.from, place.job, place.group) != (from, job, group));
+            }
+            Probe::Claim { .. } | Probe::Sample { .. } | Probe::Length { .. } => fx.unexpected(&probe.into()),
+        }
+    }
+
+    fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
+        match *msg {
+            Message::Probe(probe) => self.probe(from, probe, fx),
+            Message::Core(Core::Ended { copy }) => {
+                if let Some(scheduler) = self.las.ended(from, copy, fx) {
+                    fx.send(scheduler, Launch::Completed { copy });
+                }
+            }
+            Message::Core(Core::Suspended { copy, left }) => self.las.suspended(from, copy, left, fx),
+            _ => fx.unexpected(msg),
+        }
+    }
+
+    /// Drops everything of a crashed coordinator: it will be requested again elsewhere.
+    fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        self.las.forget(actor, fx);
+        self.places.retain(|place| place.from != actor);
+        self.claims.retain(|claim| claim.0 != actor);
+    }
+}
+
+impl Machine for ClaimingLas {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
+            Input::Fire(Timer::Tick(tick)) => self.las.fire(tick, fx),
+            Input::Undelivered { to, msg } => match msg {
+                // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
+                Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
+                Message::Probe(Probe::Claim { job, group, .. }) => self.settle(to, job, group),
+                // Nothing else leaves the node.
+                _ => {}
+            },
+            Input::Down { actor } => self.forget(actor, fx),
+            // A start needs no action; a restarted scheduler knows nothing of this node; only ticks are armed; the
+            // other inputs are a worker's.
+            _ => {}
+        }
+        self.claim(fx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Row;
+
+    /// One core and Q = 1: two of three reservations lead to claims; the second task preempts the first; a place is
+    /// free again when one ends.
+    #[test]
+    fn a_node_asks_for_as_many_tasks_as_it_may_hold() {
+        let layout = Layout::new(1, 0, [1]);
+        let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
+        let mut node = LasSparrow { queue: 1, ..LasSparrow::default() }.bench(&layout, me, 1);
+        let reserve = |job| Probe::Reserve { job: JobId(job), group: 0, count: 1, repair: false };
+        let claim = |job| (scheduler, Probe::Claim { job: JobId(job), group: 0, repair: false }.into());
+        let copy = |job| JobId(job).task(0).copy(0);
+        let grant = |job| Probe::Grant { row: Row::single(copy(job)), group: 0 };
+        let order = |order: Core| (worker, Message::from(order));
+        assert_eq!(node.receive(scheduler, reserve(1)), [claim(1)]);
+        assert_eq!(node.receive(scheduler, reserve(1)), [], "a repeated reservation is known");
+        assert_eq!(node.receive(scheduler, reserve(2)), [claim(2)]);
+        assert_eq!(node.receive(scheduler, reserve(3)), [], "two are asked for");
+        assert_eq!(node.receive(scheduler, grant(1)), [order(Core::Run { copy: copy(1) })]);
+        assert_eq!(node.receive(scheduler, grant(2)), [order(Core::Suspend { copy: copy(1) })]);
+        let left = Span::from_secs(3);
+        let sent = node.receive(worker, Core::Suspended { copy: copy(1), left });
+        assert_eq!(sent, [order(Core::Run { copy: copy(2) })]);
+        let sent = node.ended(copy(2));
+        let done = (scheduler, Launch::Completed { copy: copy(2) }.into());
+        assert_eq!(sent, [order(Core::Resume { copy: copy(1), left }), done, claim(3)]);
+        let nothing = Probe::Nothing { job: JobId(3), group: 0 };
+        assert_eq!(node.receive(scheduler, nothing), []);
+        assert_eq!(node.receive(scheduler, reserve(4)), [claim(4)]);
+    }
+}
