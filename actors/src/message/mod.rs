@@ -6,6 +6,7 @@
 mod core;
 mod gang;
 mod gossip;
+mod group;
 mod heartbeat;
 mod job;
 mod launch;
@@ -21,6 +22,7 @@ mod steal;
 pub use self::core::Core;
 pub use gang::Slice;
 pub use gossip::{BacklogReport, EndUpdate, Gossip, PlacementForm, PlacementUpdate};
+pub use group::{Batch, Group, Mirror, Turn};
 pub use heartbeat::{Heartbeat, NodeReport};
 pub use job::Job;
 pub use launch::{Launch, Row, TaskRange};

@@ -83,6 +83,10 @@ impl Run<'_> {
         node < self.layout.nodes()
     }
 
+    pub(super) fn has_core(&self, core: u32) -> bool {
+        core < self.layout.workers()
+    }
+
     pub(super) fn has_scheduler(&self, scheduler: u32) -> bool {
         scheduler < self.layout.schedulers()
     }

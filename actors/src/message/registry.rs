@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::core::Core;
 use super::gang::Slice;
 use super::gossip::Gossip;
+use super::group::Group;
 use super::heartbeat::{Heartbeat, NodeReport};
 use super::job::Job;
 use super::launch::Launch;
@@ -114,6 +115,8 @@ messages! {
     NodeReport(NodeReport),
     /// Scheduler → node: suspension and resumption.
     Preemption(Preemption),
+    /// Pigeon: schedulers, masters of groups and workers.
+    Group(Group),
 }
 
 impl Message {

@@ -28,6 +28,7 @@ pub mod mantri;
 pub mod murmuration;
 pub mod naive;
 pub mod peacock;
+pub mod pigeon;
 mod policy;
 pub mod random;
 mod registry;

@@ -1,0 +1,212 @@
+//! Pigeon: tasks pass from schedulers through the masters of groups to workers.
+//!
+//! A master is an extra actor, or a node that declared itself one. A worker is named by the number of its core among
+//! all cores of the run.
+
+use serde::{Deserialize, Serialize};
+
+use super::protocol::{Run, protocol};
+use crate::base::{CopyId, JobId};
+use crate::layout::Role;
+use crate::message::Stamp;
+
+/// Tasks of a job: `len` of them, the first with index `base`, each `step` behind the one before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Batch {
+    /// The job.
+    pub job: JobId,
+    /// Index of the first task.
+    pub base: u32,
+    /// How many, at least one.
+    pub len: u32,
+    /// Distance between two of them, at least one.
+    pub step: u32,
+    /// Attempt number of every copy.
+    pub attempt: u32,
+}
+
+impl Batch {
+    /// One task.
+    pub const fn single(copy: CopyId) -> Self {
+        Self { job: copy.task.job, base: copy.task.index, len: 1, step: 1, attempt: copy.attempt }
+    }
+
+    /// The copy at a position below `len`.
+    pub const fn copy(&self, position: u32) -> CopyId {
+        self.job.task(self.base + position * self.step).copy(self.attempt)
+    }
+
+    /// The indices of its tasks.
+    pub fn indices(self) -> impl Iterator<Item = u32> {
+        (0..self.len).map(move |position| self.base + position * self.step)
+    }
+
+    /// Whether a task of its job is one of these.
+    pub const fn contains(&self, index: u32) -> bool {
+        match index.checked_sub(self.base) {
+            Some(offset) => offset.is_multiple_of(self.step) && offset / self.step < self.len,
+            None => false,
+        }
+    }
+
+    /// Removes its first copy.
+    pub const fn take_first(&mut self) -> CopyId {
+        let first = self.copy(0);
+        self.base += if self.len > 1 { self.step } else { 0 };
+        self.len -= 1;
+        first
+    }
+
+    fn fits(&self, run: &Run<'_>) -> bool {
+        let last = u64::from(self.base) + u64::from(self.len.saturating_sub(1)) * u64::from(self.step);
+        self.len > 0
+            && self.step > 0
+            && run.has_job(self.job)
+            && last < u64::from(run.catalog.tasks(self.job))
+    }
+}
+
+/// The state of a core, as its messages number it: lives of its node first, then changes within a life.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Serialize, Deserialize)]
+pub struct Turn {
+    /// How often the node was restarted.
+    pub life: u16,
+    /// How often the core began or ended a copy in this life.
+    pub count: u32,
+}
+
+/// What a queue of a master is told to its standby as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Mirror {
+    /// The queues are empty: what follows is all that waits.
+    Reset,
+    /// These tasks wait behind the others of their class, or before them.
+    Queued {
+        /// Which tasks.
+        batch: Batch,
+        /// Whether they are short.
+        short: bool,
+        /// Whether they are the next ones.
+        front: bool,
+    },
+    /// So many tasks have left the heads of the queues.
+    Served {
+        /// Of short tasks.
+        short: u32,
+        /// Of long tasks.
+        long: u32,
+    },
+}
+
+/// The conversation of schedulers, masters and workers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Group {
+    /// Scheduler → master: run these tasks. A master that has handed over passes it on.
+    Tasks {
+        /// Whether they are short.
+        short: bool,
+        /// Number of the scheduler.
+        scheduler: u32,
+        /// Which tasks.
+        batch: Batch,
+    },
+    /// Master → node: run this copy on a core.
+    Run {
+        /// The core.
+        core: u32,
+        /// Which copy.
+        copy: CopyId,
+        /// Number of the scheduler that gets the result.
+        scheduler: u32,
+    },
+    /// Node → master: a core is idle. A master that has handed over passes it on.
+    Idle {
+        /// Which life of the node.
+        life: u16,
+        /// Which change of the core.
+        count: u32,
+        /// The core.
+        core: u32,
+    },
+    /// Node → master, when asked: a core is busy.
+    Status {
+        /// Which life of the node.
+        life: u16,
+        /// Which change of the core.
+        count: u32,
+        /// The core.
+        core: u32,
+        /// What it runs.
+        copy: CopyId,
+        /// Number of the scheduler that gets the result.
+        scheduler: u32,
+    },
+    /// Master → node: what do the cores do? Master → scheduler: which tasks of this group are open? Node → node that
+    /// declared itself master: are you there?
+    Ask,
+    /// Scheduler → master, when asked: these tasks are open. The attempt number is fresh, for those that nobody runs.
+    Open {
+        /// Whether they are short.
+        short: bool,
+        /// Number of the scheduler.
+        scheduler: u32,
+        /// Which tasks.
+        batch: Batch,
+    },
+    /// Master → node, scheduler: this actor is the master of the group now. Nodes answer as if asked, and schedulers.
+    Takes {
+        /// Among nodes, the later election counts.
+        term: u32,
+        /// And in an election the earliest claim.
+        at: Stamp,
+    },
+    /// Master → its standby: a change of the queues.
+    Mirror(Mirror),
+    /// Master → scheduler: the lengths of its queues.
+    Lengths {
+        /// Tasks that wait.
+        waiting: u32,
+        /// Workers that run something.
+        busy: u32,
+        /// When it was so.
+        at: Stamp,
+    },
+}
+
+protocol! {
+    Group in run;
+    Tasks = "group.tasks", Stream,
+        Scheduler -> Extra | Scheduler -> Node | Extra -> Extra | Extra -> Node | Node -> Extra | Node -> Node:
+        Self::Tasks { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run),
+    Run = "group.run", Stream, Extra -> Node | Node -> Node: Self::Run { core, copy, scheduler }
+        if run.has_core(core) && matches!(run.to, Role::Node(node) if run.layout.node_of_core(core) == node)
+            && run.has_task(copy.task) && run.has_scheduler(scheduler),
+    Idle = "group.idle", Stream, Node -> Extra | Node -> Node | Extra -> Extra | Extra -> Node:
+        Self::Idle { core, .. } if run.has_core(core),
+    Status = "group.status", Stream, Node -> Extra | Node -> Node | Extra -> Extra | Extra -> Node:
+        Self::Status { core, copy, scheduler, .. }
+        if run.has_core(core) && run.has_task(copy.task) && run.has_scheduler(scheduler),
+    Ask = "group.ask", Stream, Extra -> Node | Extra -> Scheduler | Node -> Node | Node -> Scheduler: Self::Ask,
+    Open = "group.open", Stream,
+        Scheduler -> Extra | Scheduler -> Node | Extra -> Extra | Extra -> Node | Node -> Extra | Node -> Node:
+        Self::Open { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run),
+    Takes = "group.takes", Stream, Extra -> Node | Extra -> Scheduler | Node -> Node | Node -> Scheduler:
+        Self::Takes { .. },
+    Mirror = "group.mirror", Stream, Extra -> Extra:
+        Self::Mirror(mirror) if !matches!(mirror, Mirror::Queued { batch, .. } if !batch.fits(run)),
+    Lengths = "group.lengths", Datagram, Extra -> Scheduler | Node -> Scheduler: Self::Lengths { .. },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_hold_every_step_th_task() {
+        let mut batch = Batch { job: JobId(1), base: 2, len: 3, step: 4, attempt: 0 };
+        assert_eq!(batch.indices().collect::<Vec<_>>(), [2, 6, 10]);
+        assert_eq!((0..12).filter(|&index| batch.contains(index)).collect::<Vec<_>>(), [2, 6, 10]);
+        assert_eq!([(); 3].map(|()| batch.take_first().task.index), [2, 6, 10]);
+        assert_eq!(batch.len, 0);
+    }
+}

@@ -1,0 +1,181 @@
+//! Groups of workers: which node belongs to which, and which workers are reserved.
+
+use std::ops::Range;
+
+use super::config::Pigeon;
+use crate::base::ActorId;
+use crate::layout::Layout;
+
+/// The groups of a layout. A node belongs to the group in which its first core falls, counting cores in the order of
+/// nodes. With phantom reserved workers each node counts as one core, whatever the layout has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkerGroups {
+    size: u32,
+    count: u32,
+    reserved: f64,
+    phantom: bool,
+    master_on_worker: bool,
+    standby: bool,
+}
+
+impl WorkerGroups {
+    pub(super) fn new(config: &Pigeon, layout: &Layout) -> Self {
+        let Pigeon { reserved, phantom_reserved: phantom, master_on_worker, standby, .. } = *config;
+        let size = config.group.max(1);
+        let mut groups = Self { size, count: 0, reserved, phantom, master_on_worker, standby };
+        groups.count = layout.nodes().checked_sub(1).map_or(0, |last| groups.of(last, layout) + 1);
+        groups
+    }
+
+    /// How many there are.
+    pub(super) const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The group of a node.
+    pub(super) fn of(&self, node: u32, layout: &Layout) -> u32 {
+        self.position(node, layout) / self.size
+    }
+
+    /// The number of a node's first core, where phantom cores do not count.
+    fn position(&self, node: u32, layout: &Layout) -> u32 {
+        if self.phantom { node } else { layout.core_index(layout.worker(node, 0)) }
+    }
+
+    /// The nodes of a group.
+    pub(super) fn nodes(&self, group: u32, layout: &Layout) -> Range<u32> {
+        self.first_node(group, layout)..self.first_node(group + 1, layout)
+    }
+
+    /// The first node whose first core is not before the cores of a group.
+    fn first_node(&self, group: u32, layout: &Layout) -> u32 {
+        let first = u64::from(group) * u64::from(self.size);
+        if self.phantom {
+            return first.min(u64::from(layout.nodes())) as u32;
+        }
+        if first >= u64::from(layout.workers()) {
+            return layout.nodes();
+        }
+        let node = layout.node_of_core(first as u32);
+        node + u32::from(u64::from(self.position(node, layout)) < first)
+    }
+
+    /// The cores of a group among all cores of the run.
+    pub(super) fn cores(&self, group: u32, layout: &Layout) -> Range<u32> {
+        let Range { start, end } = self.nodes(group, layout);
+        let at = |node| if node < layout.nodes() { layout.core_index(layout.worker(node, 0)) } else { layout.workers() };
+        at(start)..at(end)
+    }
+
+    /// The cores of a group that tasks may use: all but the one in whose place the master is.
+    pub(super) fn workers(&self, group: u32, layout: &Layout) -> Range<u32> {
+        let Range { start, end } = self.cores(group, layout);
+        start + u32::from(self.master_on_worker)..end
+    }
+
+    /// How many workers of a group are reserved, without phantoms.
+    fn reserved(&self, group: u32, layout: &Layout) -> u32 {
+        let workers = if self.phantom { self.nodes(group, layout) } else { self.workers(group, layout) };
+        let workers = workers.end.saturating_sub(workers.start);
+        let share = (self.reserved * f64::from(workers)).round() as u32;
+        share.max(u32::from(self.reserved > 0.0)).min(workers.saturating_sub(1))
+    }
+
+    /// The first reserved core of a group; all after it are reserved as well.
+    pub(super) fn first_reserved(&self, group: u32, layout: &Layout) -> u32 {
+        if !self.phantom {
+            return self.cores(group, layout).end - self.reserved(group, layout);
+        }
+        let node = self.nodes(group, layout).end - self.reserved(group, layout);
+        if node < layout.nodes() { layout.core_index(layout.worker(node, 0)) } else { layout.workers() }
+    }
+
+    /// The reserved workers that a master begins with: those of its group, and with phantoms a core of each of those
+    /// of the groups before it.
+    pub(super) fn reserved_cores(&self, group: u32, layout: &Layout, out: &mut Vec<u32>) {
+        if !self.phantom {
+            out.extend(self.first_reserved(group, layout)..self.cores(group, layout).end);
+            return;
+        }
+        for owner in 0..=group {
+            let nodes = self.nodes(owner, layout);
+            let reserved = nodes.end - self.reserved(owner, layout)..nodes.end;
+            out.extend(reserved.map(|node| layout.core_index(layout.worker(node, group - owner))));
+        }
+    }
+
+    /// The cores of a node in the layout of a run with phantom reserved workers: one for each master that lists it.
+    pub(super) fn phantom_cores(&self, node: u32, layout: &Layout) -> u32 {
+        let group = self.of(node, layout);
+        let first = self.nodes(group, layout).end - self.reserved(group, layout);
+        if node >= first { self.count - group } else { 1 }
+    }
+
+    /// The master of a group.
+    pub(super) fn master(&self, group: u32, layout: &Layout) -> ActorId {
+        layout.extra(group)
+    }
+
+    /// Its standby.
+    pub(super) fn standby(&self, group: u32, layout: &Layout) -> Option<ActorId> {
+        self.standby.then(|| layout.extra(self.count + group))
+    }
+
+    /// The group of an extra actor, and whether it is a standby.
+    pub(super) const fn of_extra(&self, extra: u32) -> (u32, bool) {
+        if extra < self.count { (extra, false) } else { (extra - self.count, true) }
+    }
+
+    /// Masters and standbys.
+    pub(super) const fn extras(&self) -> u32 {
+        if self.standby { 2 * self.count } else { self.count }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(config: &Pigeon, layout: &Layout) -> Vec<(Range<u32>, Range<u32>)> {
+        let groups = WorkerGroups::new(config, layout);
+        let of = |group| {
+            let nodes = groups.nodes(group, layout);
+            assert!(nodes.clone().all(|node| groups.of(node, layout) == group));
+            (nodes, groups.first_reserved(group, layout)..groups.cores(group, layout).end)
+        };
+        (0..groups.count()).map(of).collect()
+    }
+
+    #[test]
+    fn groups_hold_consecutive_nodes_and_reserve_their_last_workers() {
+        let config = |group, reserved| Pigeon { group, reserved, ..Pigeon::default() };
+        let single = Layout::new(1, 0, [1; 10]);
+        assert_eq!(groups(&config(4, 0.25), &single), [(0..4, 3..4), (4..8, 7..8), (8..10, 9..10)]);
+        assert_eq!(groups(&config(99, 0.02), &single), [(0..10, 9..10)], "one group, and at least one is reserved");
+        assert_eq!(groups(&config(5, 0.0), &single), [(0..5, 5..5), (5..10, 10..10)]);
+        assert_eq!(groups(&config(1, 0.9), &single)[9], (9..10, 10..10), "never all");
+        let double = Layout::new(1, 0, [2; 5]);
+        assert_eq!(groups(&config(3, 0.5), &double), [(0..2, 2..4), (2..3, 5..6), (3..5, 8..10)]);
+        let mixed = Layout::new(1, 0, [4, 1, 3, 2]);
+        assert_eq!(groups(&config(4, 0.2), &mixed), [(0..1, 3..4), (1..3, 7..8), (3..4, 9..10)]);
+    }
+
+    /// Two groups of two with one reserved worker each: the second master lists both.
+    #[test]
+    fn phantom_reserved_workers_are_listed_by_all_later_masters() {
+        let config = Pigeon { group: 2, reserved: 0.5, phantom_reserved: true, ..Pigeon::default() };
+        let cluster = Layout::new(1, 0, [1; 4]);
+        let shape = WorkerGroups::new(&config, &cluster);
+        let cores: Vec<_> = (0..4).map(|node| shape.phantom_cores(node, &cluster)).collect();
+        assert_eq!(cores, [1, 2, 1, 1]);
+        let layout = Layout::new(1, 2, cores);
+        let groups = WorkerGroups::new(&config, &layout);
+        let listed = |group| {
+            let mut out = Vec::new();
+            groups.reserved_cores(group, &layout, &mut out);
+            out
+        };
+        assert_eq!((listed(0), listed(1)), (vec![1], vec![2, 4]));
+        assert_eq!([groups.first_reserved(0, &layout), groups.first_reserved(1, &layout)], [1, 4]);
+    }
+}

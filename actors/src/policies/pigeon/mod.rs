@@ -1,0 +1,16 @@
+//! Pigeon: schedulers deal tasks out to the masters of groups of workers, which queue them and give them to idle
+//! workers.
+
+mod claim;
+mod config;
+mod extra;
+mod groups;
+mod master;
+mod node;
+mod policy;
+mod queues;
+mod scheduler;
+mod split;
+mod workers;
+
+pub use config::Pigeon;

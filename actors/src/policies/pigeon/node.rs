@@ -1,0 +1,331 @@
+//! A node of Pigeon: each core runs one copy at a time, and its end is reported to the scheduler of the copy and to the
+//! master of the group.
+//!
+//! A core that is given another copy before it has ended one, which happens only when masters change, keeps it until
+//! then. While a group is without a master, its nodes wait for one, and one of them becomes it.
+
+use std::collections::VecDeque;
+
+use super::claim::{GroupMasters, MasterClaim};
+use super::config::Pigeon;
+use super::groups::WorkerGroups;
+use super::master::Master;
+use crate::base::{ActorId, CopyId, Span};
+use crate::layout::{Layout, Role};
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Core, Group, Launch, Message};
+
+/// Ticks of a node beyond those of a master on it: it becomes master, it makes sure that its master is there. Those
+/// that were armed before the last change of masters are void: their upper bits count the changes.
+const CLAIM: u32 = 4;
+const WATCH: u32 = 5;
+const KINDS: u32 = 8;
+
+/// A copy, the scheduler of its result and the master that sent it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Assigned {
+    copy: CopyId,
+    scheduler: u32,
+    by: ActorId,
+}
+
+#[derive(Clone, Debug, Default)]
+struct GroupCore {
+    running: Option<Assigned>,
+    next: VecDeque<Assigned>,
+    /// How often it began or ended a copy.
+    turns: u32,
+}
+
+/// A node manager of Pigeon.
+pub(super) struct PigeonNode {
+    config: Pigeon,
+    groups: WorkerGroups,
+    group: u32,
+    first_core: u32,
+    life: u16,
+    cores: Box<[GroupCore]>,
+    masters: GroupMasters,
+    /// The highest election heard of.
+    term: u32,
+    /// How often the masters changed.
+    changes: u32,
+    /// Schedulers and masters that are down.
+    dead: Vec<ActorId>,
+    /// Present while this node is the master.
+    hosted: Option<Box<Master>>,
+}
+
+impl PigeonNode {
+    pub(super) fn new(config: &Pigeon, node: u32, layout: &Layout) -> Self {
+        let groups = WorkerGroups::new(config, layout);
+        let group = groups.of(node, layout);
+        Self {
+            config: config.clone(),
+            groups,
+            group,
+            first_core: layout.core_index(layout.worker(node, 0)),
+            life: 0,
+            cores: vec![GroupCore::default(); layout.cores(node) as usize].into(),
+            masters: GroupMasters::new(groups.master(group, layout), groups.standby(group, layout)),
+            term: 0,
+            changes: 0,
+            dead: Vec::new(),
+            hosted: None,
+        }
+    }
+
+    fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
+        match msg {
+            Group::Run { core, copy, scheduler } => {
+                self.assign((core - self.first_core) as usize, Assigned { copy, scheduler, by: from }, fx);
+            }
+            Group::Ask => match &mut self.hosted {
+                Some(master) if from != fx.me() => master.receive(from, msg, fx),
+                _ => self.tell_cores(from, fx),
+            },
+            Group::Takes { term: 0, .. } => self.tell_cores(from, fx),
+            Group::Takes { term, at } => self.claimed(MasterClaim { term, at: at.into(), node: from }, fx),
+            Group::Tasks { .. } | Group::Open { .. } | Group::Idle { .. } | Group::Status { .. } => {
+                match (&mut self.hosted, self.masters.current()) {
+                    (Some(master), _) => master.receive(from, msg, fx),
+                    // Another one is the master now.
+                    (None, Some(master)) if master != fx.me() => fx.recover(master, msg),
+                    // The next one asks.
+                    (None, _) => {}
+                }
+            }
+            Group::Mirror(_) | Group::Lengths { .. } => fx.unexpected(&msg.into()),
+        }
+    }
+
+    fn assign(&mut self, core: usize, assigned: Assigned, fx: &mut Effects<'_>) {
+        let scheduler = fx.layout().scheduler(assigned.scheduler);
+        if self.cores[core].running.is_some() {
+            self.cores[core].next.push_back(assigned);
+        } else if self.dead.contains(&scheduler) {
+            self.cores[core].turns += 2;
+            self.tell_idle(core, assigned.by, fx);
+        } else {
+            self.begin(core, assigned, fx);
+        }
+    }
+
+    fn begin(&mut self, core: usize, assigned: Assigned, fx: &mut Effects<'_>) {
+        let slot = &mut self.cores[core];
+        slot.turns += 1;
+        slot.running = Some(assigned);
+        fx.send(self.worker(core, fx), Core::Run { copy: assigned.copy });
+    }
+
+    fn worker(&self, core: usize, fx: &Effects<'_>) -> ActorId {
+        fx.layout().worker_of_core(self.first_core + core as u32)
+    }
+
+    /// A core runs nothing any more: it goes on with what it was given meanwhile, or is idle.
+    fn proceed(&mut self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
+        self.cores[core].turns += 1;
+        match self.cores[core].next.pop_front() {
+            Some(next) => self.begin(core, next, fx),
+            None => self.tell_idle(core, by, fx),
+        }
+    }
+
+    /// Tells the master that a core is idle, and the one of another group that sent the copy, as far as there is one.
+    fn tell_idle(&self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
+        let idle = self.state(core);
+        if let Some(master) = self.masters.current() {
+            fx.send(master, idle);
+        }
+        if self.is_foreign(by, fx.layout()) {
+            fx.send(by, idle);
+        }
+    }
+
+    /// Whether an actor is the master of another group.
+    fn is_foreign(&self, actor: ActorId, layout: &Layout) -> bool {
+        matches!(layout.role(actor), Role::Extra(extra) if self.groups.of_extra(extra).0 != self.group)
+    }
+
+    /// The state of a core, as its master is told.
+    fn state(&self, core: usize) -> Group {
+        let GroupCore { running, turns: count, .. } = self.cores[core];
+        let (life, core) = (self.life, self.first_core + core as u32);
+        match running {
+            Some(Assigned { copy, scheduler, .. }) => Group::Status { life, count, core, copy, scheduler },
+            None => Group::Idle { life, count, core },
+        }
+    }
+
+    fn tell_cores(&self, master: ActorId, fx: &mut Effects<'_>) {
+        for core in 0..self.cores.len() {
+            fx.recover(master, self.state(core));
+        }
+    }
+
+    fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        let core = (fx.layout().core_index(worker) - self.first_core) as usize;
+        if let Some(Assigned { scheduler, by, .. }) = self.cores[core].running.take() {
+            fx.send(fx.layout().scheduler(scheduler), Launch::Completed { copy });
+            self.proceed(core, by, fx);
+        }
+    }
+
+    /// Stops the copies of a scheduler that crashed: it will be asked for them again.
+    fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        let Role::Scheduler(scheduler) = fx.layout().role(actor) else { return };
+        for core in 0..self.cores.len() {
+            self.cores[core].next.retain(|next| next.scheduler != scheduler);
+            if let Some(Assigned { copy, by, .. }) = self.cores[core].running
+                && self.cores[core].running.is_some_and(|running| running.scheduler == scheduler)
+            {
+                self.cores[core].running = None;
+                fx.send(self.worker(core, fx), Core::Stop { copy });
+                self.proceed(core, by, fx);
+            }
+        }
+    }
+
+    /// A worker claims to be the master.
+    fn claimed(&mut self, claim: MasterClaim, fx: &mut Effects<'_>) {
+        if !self.masters.claims(claim) {
+            if let Some(master) = &self.hosted {
+                master.tell(claim.node, fx);
+            }
+            return;
+        }
+        self.term = self.term.max(claim.term);
+        if claim.node != fx.me() {
+            self.hosted = None;
+            self.changed(fx);
+        }
+        self.tell_cores(claim.node, fx);
+    }
+
+    /// Arms what the present masters need: a claim if there is none, a watch if a worker is the master.
+    fn changed(&mut self, fx: &mut Effects<'_>) {
+        self.changes += 1;
+        let after = self.config.declare_after;
+        if self.masters.current().is_none() {
+            let spread = Span(after.0 / 4);
+            let late = spread.scale(fx.rng().unit());
+            fx.arm(self.tick(CLAIM), after + late);
+        } else if self.masters.declared().is_some_and(|master| master != fx.me()) {
+            fx.arm(self.tick(WATCH), after);
+        }
+    }
+
+    const fn tick(&self, kind: u32) -> Timer {
+        Timer::Tick(kind + KINDS.wrapping_mul(self.changes))
+    }
+
+    fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
+        if let Timer::Tick(claim) = self.tick(CLAIM)
+            && tick == claim
+        {
+            self.declare(fx);
+        } else if let Timer::Tick(watch) = self.tick(WATCH)
+            && tick == watch
+        {
+            if let Some(master) = self.masters.declared() {
+                fx.recover(master, Group::Ask);
+                fx.arm(self.tick(WATCH), self.config.declare_after);
+            }
+        } else if let Some(master) = &mut self.hosted
+            && tick < CLAIM
+        {
+            master.tick(tick, fx);
+        }
+    }
+
+    /// Becomes the master of a group that has none.
+    fn declare(&mut self, fx: &mut Effects<'_>) {
+        if self.masters.current().is_some() {
+            return;
+        }
+        self.term += 1;
+        self.masters.claims(MasterClaim { term: self.term, at: fx.now(), node: fx.me() });
+        let dead = self.dead.iter().copied();
+        let master = Master::take_over(&self.config, self.groups, self.group, self.term, None, dead, fx);
+        self.hosted = Some(Box::new(master));
+    }
+
+    fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
+        let master = self.masters.current();
+        match msg {
+            // A scheduler that crashed is reported down.
+            Message::Launch(Launch::Completed { .. }) if !self.dead.contains(&to) => fx.recover(to, msg),
+            Message::Group(state @ (Group::Idle { core, .. } | Group::Status { core, .. })) => {
+                let own = core.checked_sub(self.first_core).map(|core| core as usize);
+                let own = own.filter(|&core| core < self.cores.len());
+                if own.is_some_and(|core| Some(to) == master && self.state(core) == state)
+                    || (self.is_foreign(to, fx.layout()) && !self.dead.contains(&to))
+                {
+                    fx.recover(to, state);
+                }
+                self.lose(to, fx);
+            }
+            Message::Group(Group::Ask) if self.hosted.is_none() => self.lose(to, fx),
+            Message::Group(msg) => {
+                if let Some(master) = &mut self.hosted {
+                    master.undelivered(to, msg, fx);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A worker that is the master cannot be reached.
+    fn lose(&mut self, master: ActorId, fx: &mut Effects<'_>) {
+        if self.masters.declared() == Some(master) {
+            self.masters.give_up(master);
+            self.changed(fx);
+        }
+    }
+
+    fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        self.dead.push(actor);
+        if let Some(master) = &mut self.hosted {
+            master.down(actor, fx);
+        }
+        self.forget(actor, fx);
+        if self.masters.set(actor, false) {
+            self.changed(fx);
+        }
+    }
+
+    fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        self.dead.retain(|&other| other != actor);
+        if let Some(master) = &mut self.hosted {
+            master.up(actor, fx);
+        }
+        let before = self.masters.current();
+        if self.masters.set(actor, true) {
+            // It asks all that know something.
+            self.hosted = None;
+            self.changed(fx);
+            if before.is_none() {
+                self.tell_cores(actor, fx);
+            }
+        }
+    }
+}
+
+impl Machine for PigeonNode {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Start { epoch } => self.life = epoch as u16,
+            Input::Deliver { from, msg } => match msg {
+                Message::Group(msg) => self.receive(from, msg, fx),
+                Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
+                _ => fx.unexpected(&msg),
+            },
+            Input::Undelivered { to, msg } => self.undelivered(to, msg, fx),
+            Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
+            Input::Down { actor } => self.down(actor, fx),
+            Input::Up { actor } => self.up(actor, fx),
+            // Only ticks are armed; the other inputs are a worker's.
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A master's view of the workers of its group: what each does, and which are idle, longest idle first.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use super::groups::WorkerGroups;
+use super::queues::Next;
+use crate::base::JobId;
+use crate::layout::Layout;
+use crate::message::Turn;
+
+/// What a worker does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum WorkerState {
+    /// Its node is down.
+    Down,
+    /// It has not said.
+    Unknown,
+    Idle,
+    Running(Next),
+}
+
+/// The workers of a group.
+#[derive(Debug)]
+pub(super) struct Workers {
+    /// The cores of the group.
+    range: Range<u32>,
+    /// Those from here on are reserved.
+    first_reserved: u32,
+    states: Box<[(WorkerState, Turn)]>,
+    /// What was given to reserved workers of other groups.
+    lent: BTreeMap<u32, Next>,
+    idle_reserved: VecDeque<u32>,
+    idle_others: VecDeque<u32>,
+    /// Unreserved workers whose nodes are up. If there are none, reserved ones serve both queues.
+    unreserved_up: u32,
+    /// Workers that run something.
+    busy: u32,
+}
+
+impl Workers {
+    /// Those of a group, all idle, or in a state that they have not told.
+    pub(super) fn new(groups: &WorkerGroups, group: u32, known: bool, layout: &Layout) -> Self {
+        let range = groups.workers(group, layout);
+        let first_reserved = groups.first_reserved(group, layout).max(range.start);
+        let state = if known { WorkerState::Idle } else { WorkerState::Unknown };
+        let mut workers = Self {
+            first_reserved,
+            states: vec![(state, Turn::default()); range.len()].into(),
+            lent: BTreeMap::new(),
+            idle_reserved: VecDeque::new(),
+            idle_others: VecDeque::new(),
+            unreserved_up: first_reserved - range.start,
+            busy: 0,
+            range,
+        };
+        if known {
+            workers.idle_others.extend(workers.range.start..first_reserved);
+            let mut reserved = Vec::new();
+            groups.reserved_cores(group, layout, &mut reserved);
+            workers.idle_reserved.extend(reserved);
+        }
+        workers
+    }
+
+    fn state(&mut self, core: u32) -> Option<&mut (WorkerState, Turn)> {
+        self.states.get_mut(core.checked_sub(self.range.start)? as usize)
+    }
+
+    /// Whether a worker runs short tasks only.
+    pub(super) fn is_reserved(&self, core: u32) -> bool {
+        !self.range.contains(&core) || (core >= self.first_reserved && self.unreserved_up > 0)
+    }
+
+    /// Workers that run something.
+    pub(super) const fn busy(&self) -> u32 {
+        self.busy
+    }
+
+    /// Removes an idle worker for a task.
+    pub(super) fn take(&mut self, short: bool) -> Option<u32> {
+        self.idle_others.pop_front().or_else(|| if short { self.idle_reserved.pop_front() } else { None })
+    }
+
+    /// A worker has nothing to do.
+    pub(super) fn put(&mut self, core: u32) {
+        if self.is_reserved(core) { self.idle_reserved.push_back(core) } else { self.idle_others.push_back(core) }
+    }
+
+    /// A worker was given a copy.
+    pub(super) fn start(&mut self, core: u32, next: Next) {
+        self.busy += 1;
+        match self.state(core) {
+            Some((state, _)) => *state = WorkerState::Running(next),
+            None => drop(self.lent.insert(core, next)),
+        }
+    }
+
+    /// A worker says that it is idle, or what it runs; returns whether it is idle and was not before. Messages can
+    /// overtake each other: older ones count for nothing.
+    pub(super) fn told(&mut self, core: u32, turn: Turn, running: Option<Next>) -> bool {
+        if !self.range.contains(&core) {
+            self.busy -= u32::from(running.is_none() && self.lent.remove(&core).is_some());
+            return false;
+        }
+        let Some((state, last)) = self.state(core) else { return false };
+        let lost = matches!(*state, WorkerState::Unknown | WorkerState::Down);
+        let new = turn > *last || (turn == *last && lost);
+        if !new {
+            return false;
+        }
+        *last = turn;
+        let before = *state;
+        *state = running.map_or(WorkerState::Idle, WorkerState::Running);
+        if before == WorkerState::Down {
+            self.count_up(core);
+        }
+        let busy = |state| u32::from(matches!(state, WorkerState::Running(_)));
+        let now = u32::from(running.is_some());
+        self.busy = self.busy + now - busy(before);
+        if running.is_some() && before == WorkerState::Idle {
+            self.unlist(core);
+        }
+        running.is_none() && before != WorkerState::Idle
+    }
+
+    /// A copy could not be sent to a worker; returns whether the worker was to run it.
+    pub(super) fn refused(&mut self, core: u32, next: Next) -> bool {
+        let Some((state, _)) = self.state(core) else {
+            let was = self.lent.get(&core) == Some(&next);
+            if was {
+                self.lent.remove(&core);
+                self.busy -= 1;
+            }
+            return was;
+        };
+        let was = *state == WorkerState::Running(next);
+        if was {
+            *state = WorkerState::Unknown;
+            self.busy -= 1;
+        }
+        was
+    }
+
+    /// A node crashed: its workers are gone, with what they ran.
+    pub(super) fn down(&mut self, cores: Range<u32>) {
+        for core in cores {
+            if self.lent.remove(&core).is_some() {
+                self.busy -= 1;
+            }
+            self.unlist(core);
+            if let Some((state, _)) = self.state(core) {
+                let before = std::mem::replace(state, WorkerState::Down);
+                self.busy -= u32::from(matches!(before, WorkerState::Running(_)));
+                if before != WorkerState::Down && core < self.first_reserved {
+                    self.unreserved_up -= 1;
+                    self.regroup();
+                }
+            }
+        }
+    }
+
+    /// A node is back and its workers are idle; those that are told, in their order.
+    pub(super) fn up(&mut self, cores: Range<u32>) -> Vec<u32> {
+        let mut idle = Vec::new();
+        for core in cores {
+            if let Some((state @ WorkerState::Down, _)) = self.state(core) {
+                *state = WorkerState::Idle;
+                self.count_up(core);
+                idle.push(core);
+            }
+        }
+        idle
+    }
+
+    fn count_up(&mut self, core: u32) {
+        if core < self.first_reserved {
+            self.unreserved_up += 1;
+            self.regroup();
+        }
+    }
+
+    fn unlist(&mut self, core: u32) {
+        self.idle_reserved.retain(|&other| other != core);
+        self.idle_others.retain(|&other| other != core);
+    }
+
+    /// Sorts idle workers into their lists after the first unreserved one came or the last one went.
+    fn regroup(&mut self) {
+        if self.unreserved_up <= 1 {
+            let reserved = std::mem::take(&mut self.idle_reserved);
+            let others = std::mem::take(&mut self.idle_others);
+            others.into_iter().chain(reserved).for_each(|core| self.put(core));
+        }
+    }
+
+    /// Whether a worker whose node is up has not said what it does.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.states.iter().any(|(state, _)| *state == WorkerState::Unknown)
+    }
+
+    /// Whether no node of the group is up.
+    pub(super) fn all_down(&self) -> bool {
+        self.states.iter().all(|(state, _)| *state == WorkerState::Down)
+    }
+
+    /// The workers that run something, in the order of their cores.
+    pub(super) fn running(&self) -> impl Iterator<Item = (u32, Next)> + '_ {
+        let own = (self.range.start..).zip(&self.states).filter_map(|(core, (state, _))| match *state {
+            WorkerState::Running(next) => Some((core, next)),
+            WorkerState::Down | WorkerState::Unknown | WorkerState::Idle => None,
+        });
+        own.chain(self.lent.iter().map(|(&core, &next)| (core, next)))
+    }
+
+    /// Appends the indices of the tasks of a job that run.
+    pub(super) fn tasks_of(&self, job: JobId, out: &mut Vec<u32>) {
+        out.extend(self.running().map(|(_, (copy, _))| copy.task).filter(|task| task.job == job).map(|task| task.index));
+    }
+}
