@@ -10,9 +10,9 @@ use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Score, Span, Time}
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
-    BacklogReport, Blocks, EndUpdate, Gossip, Heartbeat, Job, KINDS, Launch, Message, NodeReport,
-    PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row, Share, Slice, Steal,
-    TaskRange,
+    BacklogReport, Batch, Blocks, EndUpdate, Gossip, Group, Heartbeat, Job, KINDS, Launch, Message, Mirror,
+    NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row, Share, Slice,
+    Steal, TaskRange,
 };
 use volary_actors::policies::PolicySpec;
 
@@ -216,7 +216,7 @@ impl<'a> Chaos<'a> {
         };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(40) {
+        match self.below(52) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job }.into(),
             2 => Launch::Row(row).into(),
@@ -259,10 +259,32 @@ impl<'a> Chaos<'a> {
             36 => NodeReport::Room { slots: any, at: self.now + span }.into(),
             37 => Preemption::Suspend { copy, turn: group }.into(),
             38 => Preemption::Resume { copy, turn: group }.into(),
+            39..51 => self.group(copy, any).into(),
             _ => {
                 let copy = (turn == 0).then_some(copy);
                 Slice::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()
             }
+        }
+    }
+
+    fn group(&mut self, copy: CopyId, any: u32) -> Group {
+        let (core, scheduler) = (self.dice.below(9), self.dice.below(3));
+        let (life, count, short) = (any as u16, any, self.below(2) == 0);
+        let (len, step) = (1 + self.dice.below(3), [1, 2, any][self.below(3)]);
+        let batch = Batch { job: copy.task.job, base: copy.task.index, len, step, attempt: any };
+        let at = self.now.into();
+        match self.below(11) {
+            0 => Group::Tasks { short, scheduler, batch },
+            1 => Group::Run { core, copy, scheduler },
+            2 => Group::Idle { life, count, core },
+            3 => Group::Status { life, count, core, copy, scheduler },
+            4 => Group::Ask,
+            5 => Group::Open { short, scheduler, batch },
+            6 => Group::Takes { term: any, at },
+            7 => Group::Lengths { waiting: any, busy: any, at },
+            8 => Group::Mirror(Mirror::Reset),
+            9 => Group::Mirror(Mirror::Served { short: any, long: any }),
+            _ => Group::Mirror(Mirror::Queued { batch, short, front: core == 0 }),
         }
     }
 

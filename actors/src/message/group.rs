@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::{Run, protocol};
 use crate::base::{CopyId, JobId};
-use crate::layout::Role;
 use crate::message::Stamp;
 
 /// Tasks of a job: `len` of them, the first with index `base`, each `step` behind the one before.

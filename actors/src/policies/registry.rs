@@ -152,6 +152,7 @@ registry! {
     "murmuration" => Murmuration(super::murmuration::Murmuration),
     "hawk" => Hawk(super::hawk::Hawk),
     "eagle" => Eagle(super::eagle::Eagle),
+    "pigeon" => Pigeon(super::pigeon::Pigeon),
     "kubernetes" => Kubernetes(super::kubernetes::Kubernetes),
     "yaq-d" => YaqD(super::yaq_d::YaqD),
     "yaq-c" => YaqC(super::yaq_c::YaqC),

@@ -64,11 +64,6 @@ impl GroupMasters {
         true
     }
 
-    /// The best claim known.
-    pub(super) const fn claim(&self) -> Option<MasterClaim> {
-        self.claim
-    }
-
     /// A worker claims to be master; returns whether that takes precedence over what is known.
     pub(super) fn claims(&mut self, new: MasterClaim) -> bool {
         let better = self.claim.is_none_or(|old| old.node == new.node || new.beats(&old));
@@ -106,6 +101,6 @@ mod tests {
         assert!(masters.claims(order[1]) && !masters.claims(order[0]) && masters.claims(order[2]));
         assert_eq!(masters.current(), Some(ActorId(8)));
         masters.set(first, true);
-        assert_eq!((masters.current(), masters.claim()), (Some(first), None));
+        assert_eq!((masters.current(), masters.claim), (Some(first), None));
     }
 }

@@ -355,10 +355,10 @@ impl Master {
     /// Makes sure that busy workers are there: a worker that is the master is not told of their crashes.
     fn probe(&self, fx: &mut Effects<'_>) {
         let layout = fx.layout();
-        let busy: BTreeSet<_> = self.workers.running().map(|(core, _)| layout.node_of_core(core)).collect();
-        for node in busy.into_iter().map(|node| layout.node(node)).filter(|&node| node != fx.me()) {
-            fx.recover(node, Group::Ask);
-        }
+        let node = |(core, _)| layout.node(layout.node_of_core(core));
+        let mut busy: BTreeSet<_> = self.workers.running().map(node).collect();
+        busy.remove(&fx.me());
+        busy.into_iter().for_each(|node| fx.recover(node, Group::Ask));
         fx.arm(Timer::Tick(PROBE), self.config.declare_after);
     }
 

@@ -80,12 +80,14 @@ impl PigeonNode {
             Group::Run { core, copy, scheduler } => {
                 self.assign((core - self.first_core) as usize, Assigned { copy, scheduler, by: from }, fx);
             }
-            Group::Ask => match &mut self.hosted {
-                Some(master) if from != fx.me() => master.receive(from, msg, fx),
+            Group::Ask => match (&mut self.hosted, fx.layout().role(from)) {
+                (Some(master), Role::Node(_)) if from != fx.me() => master.receive(from, msg, fx),
                 _ => self.tell_cores(from, fx),
             },
-            Group::Takes { term: 0, .. } => self.tell_cores(from, fx),
-            Group::Takes { term, at } => self.claimed(MasterClaim { term, at: at.into(), node: from }, fx),
+            Group::Takes { term, at } => match fx.layout().role(from) {
+                Role::Node(_) => self.claimed(MasterClaim { term, at: at.into(), node: from }, fx),
+                _ => self.tell_cores(from, fx),
+            },
             Group::Tasks { .. } | Group::Open { .. } | Group::Idle { .. } | Group::Status { .. } => {
                 match (&mut self.hosted, self.masters.current()) {
                     (Some(master), _) => master.receive(from, msg, fx),
@@ -243,7 +245,7 @@ impl PigeonNode {
         if self.masters.current().is_some() {
             return;
         }
-        self.term += 1;
+        self.term = self.term.saturating_add(1);
         self.masters.claims(MasterClaim { term: self.term, at: fx.now(), node: fx.me() });
         let dead = self.dead.iter().copied();
         let master = Master::take_over(&self.config, self.groups, self.group, self.term, None, dead, fx);

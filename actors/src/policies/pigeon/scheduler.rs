@@ -146,9 +146,10 @@ impl PigeonScheduler {
         match msg {
             Group::Ask => self.answer(group, from, fx),
             Group::Takes { term, at } => {
+                let is_worker = matches!(fx.layout().role(from), Role::Node(_));
                 let view = &mut self.views[group as usize];
                 view.reachable = true;
-                if term == 0 || view.masters.claims(MasterClaim { term, at: at.into(), node: from }) {
+                if !is_worker || view.masters.claims(MasterClaim { term, at: at.into(), node: from }) {
                     self.answer(group, from, fx);
                 }
                 self.regroup(fx);
@@ -313,6 +314,6 @@ mod tests {
             batches.len()
         };
         assert_eq!([of(&[]), of(&[4]), of(&[4, 5, 6]), of(&[1, 4, 7, 10])], [0, 1, 1, 1]);
-        assert_eq!([of(&[0, 1, 5, 6, 7]), of(&[0, 1, 2, 9])], [3, 2]);
+        assert_eq!([of(&[0, 1, 5, 6, 7]), of(&[0, 1, 2, 9])], [2, 2]);
     }
 }

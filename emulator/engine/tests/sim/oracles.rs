@@ -25,6 +25,7 @@ random = {} | 10 100000 1 0.2 | 1s | slowdown 1.5 0.02 | M/D/1: 1 + œÅ / (2 (1 ‚
 random = {} | 10 400000 1 0.14285714285714285 | | response_s 3.33333 0.03 | M/M/1 at load 0.7
 central-queue = {} | 2 400000 1 0.625 | | response_s 2.77778 0.04 | M/M/2 at load 0.8, Erlang C
 central-queue = {} | 10 400000 1 0.1111111111111111 | | response_s 1.66873 0.04 | M/M/10 at load 0.9, Erlang C
+pigeon = { group = 10 } | 10 400000 1 0.1111111111111111 | | response_s 1.66873 0.04 | one group: M/M/10 at load 0.9, Erlang C
 kubernetes = { retry = "tail", attempt = "1ms" } | 10 100000 1 0.2 | | response_s 1.0082 0.02 | M/M/10, and a millisecond
 yaq-c = {} | 2 300000 1 0.625 | 1s | response_s 1.8976 0.04 | M/D/2: the least wait is where it is free first
 kairos = { eager = true, queue = 1000000, quantum = "100ms", missed = 0 } | 1 150000 1 2.0 | | response_s 2.0 0.02 | M/M/1 at load 0.5, whatever the quantum
@@ -125,6 +126,7 @@ pub(crate) const HOPS: &[(&str, u32, &str)] = &[
     ("murmuration = {}", 2, "row, completed"),
     ("hawk = {}", 4, "reserve, claim, grant, completed"),
     ("eagle = {}", 4, "probe, claim, grant, completed"),
+    ("pigeon = {}", 3, "tasks, run, completed"),
     ("kubernetes = { attempt = \"0s\" }", 2, "row, completed"),
     ("yaq-d = {}", 2, "row, completed"),
     ("yaq-c = {}", 2, "row, completed"),
