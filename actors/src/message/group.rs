@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::protocol::{Run, protocol};
+use super::share::Stamp;
 use crate::base::{CopyId, JobId};
-use crate::message::Stamp;
 
 /// Tasks of a job: `len` of them, the first with index `base`, each `step` behind the one before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

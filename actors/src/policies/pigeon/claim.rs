@@ -1,4 +1,4 @@
-//! Who is the master of a group: the first master if it is up, else the standby, else the worker with the best claim.
+//! The master of a group: the first one if it is up, else the standby, else the worker with the best claim.
 
 use crate::base::{ActorId, Time};
 

@@ -33,7 +33,15 @@ impl MasterSeat {
         let groups = WorkerGroups::new(config, layout);
         let (group, is_standby) = groups.of_extra(extra);
         let mirror = TaskQueues::new(config);
-        Self { config: config.clone(), groups, group, is_standby, master: None, mirror, dead: BTreeSet::new() }
+        Self {
+            config: config.clone(),
+            groups,
+            group,
+            is_standby,
+            master: None,
+            mirror,
+            dead: BTreeSet::new(),
+        }
     }
 
     /// The other of the two.

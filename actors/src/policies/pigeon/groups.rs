@@ -63,7 +63,9 @@ impl WorkerGroups {
     /// The cores of a group among all cores of the run.
     pub(super) fn cores(&self, group: u32, layout: &Layout) -> Range<u32> {
         let Range { start, end } = self.nodes(group, layout);
-        let at = |node| if node < layout.nodes() { layout.core_index(layout.worker(node, 0)) } else { layout.workers() };
+        let at = |node| {
+            if node < layout.nodes() { layout.core_index(layout.worker(node, 0)) } else { layout.workers() }
+        };
         at(start)..at(end)
     }
 
@@ -151,7 +153,11 @@ mod tests {
         let config = |group, reserved| Pigeon { group, reserved, ..Pigeon::default() };
         let single = Layout::new(1, 0, [1; 10]);
         assert_eq!(groups(&config(4, 0.25), &single), [(0..4, 3..4), (4..8, 7..8), (8..10, 9..10)]);
-        assert_eq!(groups(&config(99, 0.02), &single), [(0..10, 9..10)], "one group, and at least one is reserved");
+        assert_eq!(
+            groups(&config(99, 0.02), &single),
+            [(0..10, 9..10)],
+            "one group, and at least one is reserved"
+        );
         assert_eq!(groups(&config(5, 0.0), &single), [(0..5, 5..5), (5..10, 10..10)]);
         assert_eq!(groups(&config(1, 0.9), &single)[9], (9..10, 10..10), "never all");
         let double = Layout::new(1, 0, [2; 5]);

@@ -141,9 +141,9 @@ impl Master {
                 self.settle(false, fx);
             }
             Group::Ask => self.asked(from, fx),
-            Group::Run { .. } | Group::Takes { .. } | Group::Mirror(_) | Group::Lengths { .. } => {
-                fx.unexpected(&msg.into());
-            }
+            // Of the other master, from before it handed over.
+            Group::Mirror(_) => {}
+            Group::Run { .. } | Group::Takes { .. } | Group::Lengths { .. } => fx.unexpected(&msg.into()),
         }
         self.arm(fx);
     }
@@ -363,11 +363,8 @@ impl Master {
     }
 
     fn report(&self, fx: &mut Effects<'_>) {
-        let lengths = Group::Lengths {
-            waiting: self.queues.waiting(),
-            busy: self.workers.busy(),
-            at: fx.now().into(),
-        };
+        let lengths =
+            Group::Lengths { waiting: self.queues.waiting(), busy: self.workers.busy(), at: fx.now().into() };
         let layout = fx.layout();
         for scheduler in (0..layout.schedulers()).map(|i| layout.scheduler(i)) {
             if !self.dead.contains(&scheduler) {

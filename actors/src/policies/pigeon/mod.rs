@@ -11,6 +11,8 @@ mod policy;
 mod queues;
 mod scheduler;
 mod split;
+#[cfg(test)]
+mod tests;
 mod workers;
 
 pub use config::Pigeon;

@@ -89,15 +89,22 @@ impl PigeonNode {
                 _ => self.tell_cores(from, fx),
             },
             Group::Tasks { .. } | Group::Open { .. } | Group::Idle { .. } | Group::Status { .. } => {
-                match (&mut self.hosted, self.masters.current()) {
-                    (Some(master), _) => master.receive(from, msg, fx),
-                    // Another one is the master now.
-                    (None, Some(master)) if master != fx.me() => fx.recover(master, msg),
-                    // The next one asks.
-                    (None, _) => {}
-                }
+                self.pass_on(from, msg, fx);
             }
             Group::Mirror(_) | Group::Lengths { .. } => fx.unexpected(&msg.into()),
+        }
+    }
+
+    /// A message to the master of the group.
+    fn pass_on(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
+        match (&mut self.hosted, self.masters.current()) {
+            (Some(master), _) => master.receive(from, msg, fx),
+            // A master does not send these: it has lost its state in a crash.
+            (None, Some(master)) if master == from => self.lose(from, fx),
+            // Another one is the master now.
+            (None, Some(master)) if master != fx.me() => fx.recover(master, msg),
+            // The next one asks.
+            (None, _) => {}
         }
     }
 

@@ -35,7 +35,9 @@ impl Policy for Pigeon {
             return Err(format!("reserved: must be at least 0 and below 1, not {}", self.reserved));
         }
         if let GroupWeight::Tasks(weight @ ..2) = self.weight {
-            return Err(format!("weight: must be 2 or more, or \"strict\", not {weight}: below 2 no short task would run"));
+            return Err(format!(
+                "weight: must be 2 or more, or \"strict\", not {weight}: below 2 no short task would run"
+            ));
         }
         check_period("push", self.push)?;
         check_period("declare_after", self.declare_after)?;
@@ -53,10 +55,17 @@ impl Policy for Pigeon {
         if count == 1 && u64::from(self.group) > workers(0) as u64 {
             remarks.push(format!("one group of {} workers, fewer than `group`", workers(0)));
         } else if count > 1 && workers(last) < workers(0) {
-            remarks.push(format!("the last of {count} groups has {} workers, the first {}", workers(last), workers(0)));
+            remarks.push(format!(
+                "the last of {count} groups has {} workers, the first {}",
+                workers(last),
+                workers(0)
+            ));
         }
         if classes < 2 && self.reserved > 0.0 {
-            remarks.push("all jobs are short, so no worker needs to be reserved: state the workload's `cutoff`".to_owned());
+            remarks.push(
+                "all jobs are short, so no worker needs to be reserved: state the workload's `cutoff`"
+                    .to_owned(),
+            );
         }
         remarks
     }
@@ -67,7 +76,8 @@ impl Policy for Pigeon {
 
     fn cores(&self, layout: &Layout) -> Option<Vec<u32>> {
         let groups = WorkerGroups::new(self, layout);
-        self.phantom_reserved.then(|| (0..layout.nodes()).map(|node| groups.phantom_cores(node, layout)).collect())
+        self.phantom_reserved
+            .then(|| (0..layout.nodes()).map(|node| groups.phantom_cores(node, layout)).collect())
     }
 
     fn extra(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -96,10 +106,15 @@ impl Pigeon {
         let most = (0..layout.nodes()).map(|node| layout.cores(node)).max().unwrap_or(1);
         if self.phantom_reserved {
             if most > 1 {
-                return Err("phantom_reserved: the authors' simulator has nodes of one core; set cluster.cores = 1".into());
+                return Err(
+                    "phantom_reserved: the authors' simulator has nodes of one core; set cluster.cores = 1"
+                        .into(),
+                );
             }
             if self.master_on_worker {
-                return Err("phantom_reserved: the authors' simulator has no master_on_worker; leave one out".into());
+                return Err(
+                    "phantom_reserved: the authors' simulator has no master_on_worker; leave one out".into(),
+                );
             }
         }
         if most > self.group {
@@ -108,16 +123,22 @@ impl Pigeon {
             ));
         }
         let groups = WorkerGroups::new(self, layout);
-        let actors = 2 * u64::from(layout.schedulers()) + u64::from(layout.nodes()) + u64::from(layout.workers());
+        let actors =
+            2 * u64::from(layout.schedulers()) + u64::from(layout.nodes()) + u64::from(layout.workers());
         if actors + u64::from(groups.extras()) >= u64::from(u32::MAX) {
             return Err(format!("group: {} masters are more than a run can hold; raise it", groups.extras()));
         }
         let last = groups.count().saturating_sub(1);
         if self.master_on_worker && (0..=last).any(|group| groups.workers(group, layout).is_empty()) {
-            return Err("master_on_worker: a group has one worker, whose place the master takes; choose another `group`".into());
+            return Err(
+                "master_on_worker: a group has no worker beside its master; choose another `group`".into()
+            );
         }
         if self.lengths > Span::ZERO && groups.count() == 1 {
-            return Err("lengths: there is one group, which gets all tasks; lower `group`, or leave `lengths` out".into());
+            return Err(
+                "lengths: there is one group, which gets all tasks; lower `group`, or leave `lengths` out"
+                    .into(),
+            );
         }
         Ok(())
     }

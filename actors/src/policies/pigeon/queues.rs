@@ -133,9 +133,8 @@ impl TaskQueues {
     /// Begins to keep what a standby must be told, with all that waits now, or ends it.
     pub(super) fn tell(&mut self, standby: bool) {
         self.untold = standby.then(|| {
-            let queued = |short| {
-                move |waiting: &Waiting| Mirror::Queued { batch: waiting.batch, short, front: false }
-            };
+            let queued =
+                |short| move |waiting: &Waiting| Mirror::Queued { batch: waiting.batch, short, front: false };
             let short = self.short.iter().map(queued(true));
             std::iter::once(Mirror::Reset).chain(short).chain(self.long.iter().map(queued(false))).collect()
         });
@@ -236,7 +235,8 @@ mod tests {
         assert_eq!(runs_of_short(&mut loaded(tasks(20), WeightRule::Paper), 5), [19; 5]);
         assert_eq!(runs_of_short(&mut loaded(tasks(2), WeightRule::Paper), 5), [1; 5]);
         assert_eq!(runs_of_short(&mut loaded(tasks(20), WeightRule::Released), 5), [21; 5]);
-        let mut strict = loaded(GroupWeight::Strict(super::super::config::StrictPriority::Strict), WeightRule::Paper);
+        let mut strict =
+            loaded(GroupWeight::Strict(super::super::config::StrictPriority::Strict), WeightRule::Paper);
         assert_eq!(runs_of_short(&mut strict, 1), [1000]);
     }
 

@@ -183,7 +183,8 @@ impl PigeonScheduler {
     /// Uses the groups that can be used, for tasks that found none as well.
     fn regroup(&mut self, fx: &mut Effects<'_>) {
         let layout = fx.layout();
-        let usable: Vec<_> = (0..self.groups.count()).filter(|&group| self.is_usable(group, layout)).collect();
+        let usable: Vec<_> =
+            (0..self.groups.count()).filter(|&group| self.is_usable(group, layout)).collect();
         self.splitter.set_groups(usable.into_iter());
         self.relaunch(|_, _, _| false, fx);
     }

@@ -1,4 +1,4 @@
-//! Which tasks of a job go to which group.
+//! The split of a job's tasks among groups.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -103,7 +103,9 @@ impl Splitter {
         let none = |&group: &u32| GroupShare { group, base: 0, len: 0, step: 1 };
         self.shares.extend(self.groups.iter().map(none));
         // Equal levels are served in the order drawn above.
-        let level = |group, more| (u64::from(load(group)) + u64::from(more)) * SCALE / u64::from(workers(group).max(1));
+        let level = |group, more| {
+            (u64::from(load(group)) + u64::from(more)) * SCALE / u64::from(workers(group).max(1))
+        };
         let mut levels: BinaryHeap<_> =
             (0..).zip(&self.groups).map(|(at, &group)| Reverse((level(group, 0), at))).collect();
         for _ in 0..tasks {

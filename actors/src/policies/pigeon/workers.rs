@@ -84,7 +84,11 @@ impl Workers {
 
     /// A worker has nothing to do.
     pub(super) fn put(&mut self, core: u32) {
-        if self.is_reserved(core) { self.idle_reserved.push_back(core) } else { self.idle_others.push_back(core) }
+        if self.is_reserved(core) {
+            self.idle_reserved.push_back(core)
+        } else {
+            self.idle_others.push_back(core)
+        }
     }
 
     /// A worker was given a copy.
@@ -215,6 +219,11 @@ impl Workers {
 
     /// Appends the indices of the tasks of a job that run.
     pub(super) fn tasks_of(&self, job: JobId, out: &mut Vec<u32>) {
-        out.extend(self.running().map(|(_, (copy, _))| copy.task).filter(|task| task.job == job).map(|task| task.index));
+        out.extend(
+            self.running()
+                .map(|(_, (copy, _))| copy.task)
+                .filter(|task| task.job == job)
+                .map(|task| task.index),
+        );
     }
 }

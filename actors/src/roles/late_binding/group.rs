@@ -4,7 +4,7 @@ use super::places::Places;
 use crate::roles::job_table::OpenJob;
 
 /// Tasks that are bound together.
-pub(super) struct Group {
+pub(super) struct TaskGroup {
     /// First task.
     pub base: u32,
     /// How many tasks.
@@ -17,7 +17,7 @@ pub(super) struct Group {
     pub places: Places,
 }
 
-impl Group {
+impl TaskGroup {
     /// Up to `size` of a job's `tasks`, from `base` on.
     pub(super) fn new(base: u32, size: u32, tasks: u32) -> Self {
         Self { base, len: size.min(tasks - base), launched: 0, again: Vec::new(), places: Places::default() }

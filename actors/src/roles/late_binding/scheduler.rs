@@ -1,7 +1,7 @@
 //! The scheduler: reservations on sampled nodes, tasks for those that claim first, and recovery of both. Used by
 //! Sparrow, and for the short jobs of Hawk and Eagle.
 
-use super::group::Group;
+use super::group::TaskGroup;
 use super::options::{ProbeOptions, SamplingForm};
 use super::places::portion;
 use super::samples::Samples;
@@ -16,7 +16,7 @@ use crate::roles::resend::resend;
 
 struct LateJob {
     open: OpenJob,
-    groups: Vec<Group>,
+    groups: Vec<TaskGroup>,
     /// Node of each launched task.
     nodes: Vec<Option<ActorId>>,
     /// In the sampling form, where every task is a group.
@@ -82,7 +82,7 @@ impl LateBinding {
         let samples = (self.options.form == SamplingForm::PerTask).then(|| Samples::new(tasks, each));
         let mut placed = LateJob {
             open,
-            groups: (0..tasks.div_ceil(size)).map(|g| Group::new(g * size, size, tasks)).collect(),
+            groups: (0..tasks.div_ceil(size)).map(|g| TaskGroup::new(g * size, size, tasks)).collect(),
             nodes: vec![None; tasks as usize],
             samples,
             checking: self.lossy,
@@ -236,7 +236,7 @@ impl LateBinding {
                 self.probe(&mut placed, job.task(id), tasks, true, fx);
             }
         }
-        let open = placed.groups.iter().any(Group::is_open);
+        let open = placed.groups.iter().any(TaskGroup::is_open);
         placed.checking = open && self.lossy;
         self.jobs.open(job, placed);
         if open {

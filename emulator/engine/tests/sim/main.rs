@@ -10,6 +10,7 @@ mod kairos;
 mod mix;
 mod murmuration;
 mod oracles;
+mod pigeon;
 mod regressions;
 mod sharding;
 mod swarm;

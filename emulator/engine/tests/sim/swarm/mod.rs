@@ -4,7 +4,8 @@
 //! experiments that fail, one is shrunk and printed.
 //!
 //! The seeds follow from the commit, `VOLARY_SWARM_COMMIT`, so that every push tries others. `VOLARY_SWARM_SEEDS=5000
-//! cargo test -p volary-engine --test sim swarm` tries more; `VOLARY_SWARM_SEED=17` repeats one.
+//! cargo test -p volary-engine --test sim swarm` tries more; `VOLARY_SWARM_SEED=17` repeats one;
+//! `VOLARY_SWARM_POLICY=pigeon` passes over the seeds that draw another policy.
 
 mod checks;
 mod draw;
@@ -59,8 +60,9 @@ fn check_half(half: u64) {
     let (first, count) = number("VOLARY_SWARM_SEED")
         .map_or_else(|| (first(), number("VOLARY_SWARM_SEEDS").unwrap_or(SEEDS)), |seed| (seed, 1));
     let seeds = (first + half..first + count).step_by(2);
-    let failed: Vec<_> =
-        seeds.filter_map(|seed| Some((seed, broken(&experiment(seed), again(seed))?))).collect();
+    let policy = var("VOLARY_SWARM_POLICY").map(|name| format!("\n{name} = ")).unwrap_or_default();
+    let drawn = seeds.map(|seed| (seed, experiment(seed))).filter(|(_, text)| text.contains(&policy));
+    let failed: Vec<_> = drawn.filter_map(|(seed, text)| Some((seed, broken(&text, again(seed))?))).collect();
     let Some((seed, why)) = failed.first() else { return };
     eprintln!("{}", experiment(*seed));
     let fails = |text: &str| matches!(check(text, again(*seed)), Err(Flaw::Broken(_)));

@@ -1,0 +1,361 @@
+//! Steps of schedulers, masters, standbys and workers.
+
+use super::Pigeon;
+use super::config::TaskSplit;
+use crate::base::{ActorId, CopyId, JobId, Span, Time};
+use crate::harness::{Harness, sends};
+use crate::layout::Layout;
+use crate::machine::{Effect, Input, Timer};
+use crate::message::{Batch, Core, Group, Job, Launch, Message, Mirror, Stamp};
+use crate::policies::policy::Policy;
+
+const LONG: JobId = JobId(1);
+
+/// One scheduler, groups of four single-core workers of which the last is reserved, masters and standbys.
+fn config() -> Pigeon {
+    Pigeon { group: 4, reserved: 0.25, split: TaskSplit::InOrder, standby: true, ..Pigeon::default() }
+}
+
+fn bench(me: impl Fn(&Layout) -> ActorId, nodes: usize) -> Harness {
+    let extras = config().extras(&Layout::new(1, 0, vec![1; nodes]));
+    let layout = Layout::new(1, extras, vec![1; nodes]);
+    let mut bench = config().bench(&layout, me(&layout), 6).with_long(&[LONG]);
+    bench.step(Input::Start { epoch: 0 });
+    bench
+}
+
+fn batch(job: u32, base: u32, len: u32, attempt: u32) -> Batch {
+    Batch { job: JobId(job), base, len, step: 1, attempt }
+}
+
+fn tasks(job: u32, base: u32, len: u32) -> Group {
+    Group::Tasks { short: JobId(job) != LONG, scheduler: 0, batch: batch(job, base, len, 0) }
+}
+
+fn open(job: u32, base: u32, len: u32) -> Group {
+    Group::Open { short: JobId(job) != LONG, scheduler: 0, batch: batch(job, base, len, 1) }
+}
+
+fn copy(job: u32, task: u32, attempt: u32) -> CopyId {
+    JobId(job).task(task).copy(attempt)
+}
+
+const fn idle(core: u32, count: u32) -> Group {
+    Group::Idle { life: 0, count, core }
+}
+
+/// The copies that are sent to cores.
+fn runs(sent: &[(ActorId, Message)]) -> Vec<(u32, CopyId)> {
+    let run = |&(_, msg): &(ActorId, Message)| match msg {
+        Message::Group(Group::Run { core, copy, .. }) => Some((core, copy)),
+        _ => None,
+    };
+    sent.iter().filter_map(run).collect()
+}
+
+/// The kinds of messages to each receiver.
+fn kinds(sent: &[(ActorId, Message)]) -> Vec<(ActorId, &'static str)> {
+    sent.iter().map(|(to, msg)| (*to, msg.name())).collect()
+}
+
+fn queued(job: u32, base: u32, len: u32) -> Mirror {
+    Mirror::Queued { batch: batch(job, base, len, 0), short: JobId(job) != LONG, front: false }
+}
+
+/// Long tasks run on unreserved workers only; short ones go to those first, then to the reserved one, and wait.
+#[test]
+fn a_master_gives_tasks_to_idle_workers_and_queues_the_rest() {
+    let mut master = bench(|layout| layout.extra(0), 4);
+    let scheduler = master.layout.scheduler(0);
+    let node = |core: u32| master.layout.node(core);
+    let [n0, n1, n3] = [node(0), node(1), node(3)];
+    let at_long = |task| copy(1, task, 0);
+    let sent = master.receive(scheduler, tasks(1, 0, 5));
+    assert_eq!(runs(&sent), [(0, at_long(0)), (1, at_long(1)), (2, at_long(2))], "not the reserved one");
+    let sent = master.receive(scheduler, tasks(0, 0, 3));
+    assert_eq!(runs(&sent), [(3, copy(0, 0, 0))]);
+    assert_eq!(runs(&master.receive(n3, idle(3, 2))), [(3, copy(0, 1, 0))]);
+    assert_eq!(runs(&master.receive(n1, idle(1, 2))), [(1, copy(0, 2, 0))], "the short one comes first");
+    assert_eq!(runs(&master.receive(n1, idle(1, 2))), [], "the same message again");
+    assert_eq!(runs(&master.receive(n3, idle(3, 4))), [], "the long one is not for it");
+    assert_eq!(runs(&master.receive(n0, idle(0, 2))), [(0, at_long(3))]);
+    assert_eq!(runs(&master.receive(scheduler, tasks(2, 0, 1))), [(3, copy(2, 0, 0))]);
+    assert_eq!(runs(&master.receive(n1, idle(1, 4))), [(1, at_long(4))]);
+}
+
+/// Which worker has been idle longest is next.
+#[test]
+fn the_longest_idle_worker_is_next() {
+    let mut master = bench(|layout| layout.extra(0), 4);
+    let scheduler = master.layout.scheduler(0);
+    master.receive(scheduler, tasks(0, 0, 3));
+    for core in [2, 0, 1] {
+        master.receive(master.layout.node(core), idle(core, 2));
+    }
+    let cores: Vec<_> = runs(&master.receive(scheduler, tasks(2, 0, 4))).iter().map(|run| run.0).collect();
+    assert_eq!(cores, [2, 0, 1, 3]);
+}
+
+/// A copy that cannot be delivered goes to another worker; the one that could not be reached is asked, until it answers.
+#[test]
+fn a_worker_that_cannot_be_reached_is_asked() {
+    let mut master = bench(|layout| layout.extra(0), 4);
+    let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
+    let run = master.receive(scheduler, tasks(0, 0, 1))[0].1;
+    let back = sends(&master.step(Input::Undelivered { to: node, msg: run }));
+    assert_eq!(kinds(&back), [(node, "group.ask"), (master.layout.node(1), "group.run")]);
+    let again = sends(&master.step(Input::Undelivered { to: node, msg: Group::Ask.into() }));
+    assert_eq!(kinds(&again), [(node, "group.ask")]);
+    master.receive(node, idle(0, 0));
+    let cores: Vec<_> = runs(&master.receive(scheduler, tasks(2, 0, 3))).iter().map(|run| run.0).collect();
+    assert_eq!(cores, [2, 0, 3], "it is idle again");
+}
+
+/// After the crash of a worker the schedulers are asked, and what nobody has runs again with a fresh attempt.
+#[test]
+fn tasks_of_a_dead_worker_are_run_again() {
+    let mut master = bench(|layout| layout.extra(0), 4);
+    let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(1));
+    master.receive(scheduler, tasks(0, 0, 6));
+    let sent = sends(&master.step(Input::Down { actor: node }));
+    assert_eq!(kinds(&sent), [(scheduler, "group.ask")]);
+    assert_eq!(master.receive(scheduler, open(0, 0, 6)), [], "all others run or wait here");
+    let freed = runs(&master.receive(master.layout.node(0), idle(0, 2)));
+    assert_eq!(freed, [(0, copy(0, 4, 0))]);
+    let next = [(2, 2), (3, 2)]
+        .map(|(core, count)| runs(&master.receive(master.layout.node(core), idle(core, count)))[0]);
+    assert_eq!(next, [(2, copy(0, 5, 0)), (3, copy(0, 1, 1))]);
+    let back = runs(&sends(&master.step(Input::Up { actor: node })));
+    assert_eq!(back, [], "nothing waits");
+}
+
+/// Long tasks are not left to a group whose unreserved workers are gone.
+#[test]
+fn the_last_workers_run_everything() {
+    let mut master = bench(|layout| layout.extra(0), 4);
+    let scheduler = master.layout.scheduler(0);
+    for node in 0..3 {
+        master.step(Input::Down { actor: master.layout.node(node) });
+    }
+    assert_eq!(runs(&master.receive(scheduler, tasks(1, 0, 2))), [(3, copy(1, 0, 0))]);
+    assert_eq!(runs(&master.receive(master.layout.node(3), idle(3, 2))), [(3, copy(1, 1, 0))]);
+    let back = master.step(Input::Up { actor: master.layout.node(0) });
+    assert_eq!(sends(&back), []);
+    master.receive(master.layout.node(3), idle(3, 4));
+    assert_eq!(
+        runs(&master.receive(scheduler, tasks(1, 2, 2))),
+        [(0, copy(1, 2, 0))],
+        "it is reserved again"
+    );
+}
+
+#[test]
+fn the_queues_are_mirrored_now_and_then() {
+    let mut master = bench(|layout| layout.extra(0), 4);
+    let (scheduler, standby) = (master.layout.scheduler(0), master.layout.extra(1));
+    let push = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(100) };
+    let deliver = |msg: Group| Input::Deliver { from: scheduler, msg: msg.into() };
+    assert!(!master.step(deliver(tasks(0, 0, 4))).contains(&push), "nothing waits");
+    assert!(master.step(deliver(tasks(1, 0, 3))).contains(&push));
+    assert!(!master.step(deliver(tasks(2, 0, 2))).contains(&push), "it is armed");
+    master.receive(master.layout.node(0), idle(0, 2));
+    let told: Vec<_> = sends(&master.step(Input::Fire(Timer::Tick(0))));
+    let mirror = |change| (standby, Message::from(Group::Mirror(change)));
+    assert_eq!(told, [queued(1, 0, 3), queued(2, 0, 2), Mirror::Served { short: 1, long: 0 }].map(mirror));
+    master.step(Input::Down { actor: standby });
+    master.receive(master.layout.node(1), idle(1, 2));
+    let told = sends(&master.step(Input::Up { actor: standby }));
+    assert_eq!(told, []);
+    let told = sends(&master.step(Input::Fire(Timer::Tick(0))));
+    assert_eq!(told, [Mirror::Reset, queued(1, 0, 3)].map(mirror), "one that comes back is told all");
+}
+
+/// A standby asks workers and schedulers, and queues what nobody has in the order that it was told.
+#[test]
+fn a_standby_takes_over() {
+    let mut standby = bench(|layout| layout.extra(1), 4);
+    let (scheduler, master) = (standby.layout.scheduler(0), standby.layout.extra(0));
+    for change in [queued(3, 0, 1), queued(2, 0, 2), Mirror::Served { short: 0, long: 0 }] {
+        standby.receive(master, Group::Mirror(change));
+    }
+    let passed = standby.receive(scheduler, tasks(0, 0, 1));
+    assert_eq!(kinds(&passed), [(master, "group.tasks")], "the master is up");
+    standby.now = Time::ZERO + Span::from_secs(9);
+    let sent = sends(&standby.step(Input::Down { actor: master }));
+    let takes = Message::from(Group::Takes { term: 0, at: Stamp::from(standby.now) });
+    let told: Vec<_> =
+        (0..4).map(|i| standby.layout.node(i)).chain([scheduler]).map(|to| (to, takes)).collect();
+    assert_eq!(sent, told);
+    assert_eq!(runs(&standby.receive(standby.layout.node(2), idle(2, 6))), []);
+    assert_eq!(
+        runs(&standby.receive(scheduler, tasks(5, 0, 1))),
+        [(2, copy(5, 0, 0))],
+        "new tasks need not wait"
+    );
+    for msg in [open(2, 0, 2), open(3, 0, 1), open(5, 0, 1), open(4, 0, 1)] {
+        assert_eq!(standby.receive(scheduler, msg), []);
+    }
+    for (core, running) in [(0, copy(4, 0, 0)), (1, copy(2, 0, 0))] {
+        let status = Group::Status { life: 0, count: 3, core, copy: running, scheduler: 0 };
+        assert_eq!(standby.receive(standby.layout.node(core), status), []);
+    }
+    // The last answer: job 3 was queued first, job 2 has one task left, jobs 4 and 5 run.
+    assert_eq!(runs(&standby.receive(standby.layout.node(3), idle(3, 8))), [(3, copy(3, 0, 1))]);
+    assert_eq!(runs(&standby.receive(standby.layout.node(0), idle(0, 4))), [(0, copy(2, 1, 1))]);
+    assert_eq!(runs(&standby.receive(standby.layout.node(1), idle(1, 4))), []);
+    standby.step(Input::Up { actor: master });
+    let passed = standby.receive(standby.layout.node(2), idle(2, 8));
+    assert_eq!(kinds(&passed), [(master, "group.idle")], "it has handed over");
+}
+
+/// A worker that never answers is waited for only so long.
+#[test]
+fn a_master_that_comes_back_does_not_wait_for_ever() {
+    let layout = Layout::new(1, 2, [1; 4]);
+    let mut master = config().bench(&layout, layout.extra(0), 6);
+    let start = master.step(Input::Start { epoch: 1 });
+    assert_eq!(sends(&start).len(), 5);
+    assert!(start.contains(&Effect::Arm { timer: Timer::Tick(2), after: Span::from_secs(5) }));
+    for core in 0..3 {
+        master.receive(layout.node(core), idle(core, 2));
+    }
+    assert_eq!(master.receive(layout.scheduler(0), open(0, 2, 2)), []);
+    assert_eq!(
+        runs(&sends(&master.step(Input::Fire(Timer::Tick(2))))),
+        [(0, copy(0, 2, 1)), (1, copy(0, 3, 1))]
+    );
+}
+
+#[test]
+fn a_worker_reports_to_scheduler_and_master() {
+    let mut node = bench(|layout| layout.node(0), 4);
+    let (scheduler, master, worker) =
+        (node.layout.scheduler(0), node.layout.extra(0), node.layout.worker(0, 0));
+    let run = |job| Group::Run { core: 0, copy: copy(job, 0, 0), scheduler: 0 };
+    let begins = |job| (worker, Message::from(Core::Run { copy: copy(job, 0, 0) }));
+    let done = |job| (scheduler, Message::from(Launch::Completed { copy: copy(job, 0, 0) }));
+    assert_eq!(node.receive(master, run(0)), [begins(0)]);
+    assert_eq!(node.ended(copy(0, 0, 0)), [done(0), (master, idle(0, 2).into())]);
+    assert_eq!(node.receive(master, run(2)), [begins(2)]);
+    assert_eq!(node.receive(master, run(3)), [], "it is kept until the first has ended");
+    assert_eq!(node.ended(copy(2, 0, 0)), [done(2), begins(3)]);
+    let status = Group::Status { life: 0, count: 5, core: 0, copy: copy(3, 0, 0), scheduler: 0 };
+    assert_eq!(node.receive(master, Group::Ask), [(master, status.into())]);
+    let stop = (worker, Message::from(Core::Stop { copy: copy(3, 0, 0) }));
+    assert_eq!(sends(&node.step(Input::Down { actor: scheduler })), [stop, (master, idle(0, 6).into())]);
+    assert_eq!(node.receive(master, run(4)), [(master, idle(0, 8).into())], "its scheduler is dead");
+    let lost = |count| Input::Undelivered { to: master, msg: idle(0, count).into() };
+    assert_eq!(sends(&node.step(lost(8))), [(master, idle(0, 8).into())]);
+    assert_eq!(sends(&node.step(lost(6))), [], "the master has been told more since");
+}
+
+/// The timers that were armed.
+fn armed(effects: &[Effect]) -> Vec<(Timer, Span)> {
+    let arm = |effect: &Effect| {
+        if let Effect::Arm { timer, after } = *effect { Some((timer, after)) } else { None }
+    };
+    effects.iter().filter_map(arm).collect()
+}
+
+/// With both masters down a worker becomes master, until one is back or another one has claimed earlier.
+#[test]
+fn a_worker_declares_itself_master() {
+    let mut node = bench(|layout| layout.node(2), 4);
+    let layout = node.layout.clone();
+    let (scheduler, first, standby) = (layout.scheduler(0), layout.extra(0), layout.extra(1));
+    assert_eq!(armed(&node.step(Input::Down { actor: first })), [], "the standby is there");
+    let [(claim, after)] = armed(&node.step(Input::Down { actor: standby }))[..] else { panic!("it waits") };
+    let least = Span::from_secs(5);
+    assert!(after >= least && after <= least + Span::from_millis(1250));
+    node.now = Time::ZERO + after;
+    let sent = sends(&node.step(Input::Fire(claim)));
+    let takes = |at: Time| Message::from(Group::Takes { term: 1, at: at.into() });
+    let others: Vec<_> = (0..4).map(|i| layout.node(i)).chain([scheduler]).collect();
+    assert_eq!(sent, others.iter().map(|&to| (to, takes(node.now))).collect::<Vec<_>>());
+    // It answers itself like the others do.
+    assert_eq!(node.receive(layout.node(2), Group::Takes { term: 1, at: node.now.into() }).len(), 1);
+    assert_eq!(node.receive(layout.node(2), idle(2, 0)), []);
+    assert_eq!(runs(&node.receive(scheduler, tasks(0, 0, 1))), [(2, copy(0, 0, 0))]);
+    let later = Group::Takes { term: 1, at: Time(node.now.0 + 1).into() };
+    assert_eq!(node.receive(layout.node(0), later), [(layout.node(0), takes(node.now))], "it came later");
+    let earlier = Group::Takes { term: 1, at: Time(node.now.0 - 1).into() };
+    assert_eq!(kinds(&node.receive(layout.node(3), earlier)), [(layout.node(3), "group.idle")]);
+    let passed = node.receive(scheduler, tasks(2, 0, 1));
+    assert_eq!(kinds(&passed), [(layout.node(3), "group.tasks")]);
+    let back = node.step(Input::Up { actor: first });
+    assert_eq!(sends(&back), [], "it is asked");
+    assert_eq!(kinds(&node.receive(scheduler, tasks(2, 1, 1))), [(first, "group.tasks")]);
+}
+
+/// A worker that became master can crash as well: the others look after it.
+#[test]
+fn a_declared_master_is_watched() {
+    let mut node = bench(|layout| layout.node(2), 4);
+    let layout = node.layout.clone();
+    node.step(Input::Down { actor: layout.extra(0) });
+    node.step(Input::Down { actor: layout.extra(1) });
+    let claim = Group::Takes { term: 1, at: Stamp::from(Time(7)) };
+    let accepted = node.step(Input::Deliver { from: layout.node(0), msg: claim.into() });
+    assert_eq!(kinds(&sends(&accepted)), [(layout.node(0), "group.idle")]);
+    let [(watch, _)] = armed(&accepted)[..] else { panic!("it watches") };
+    let asked = node.step(Input::Fire(watch));
+    assert_eq!((kinds(&sends(&asked)), armed(&asked).len()), (vec![(layout.node(0), "group.ask")], 1));
+    let lost = node.step(Input::Undelivered { to: layout.node(0), msg: Group::Ask.into() });
+    let [(claim, _)] = armed(&lost)[..] else { panic!("it waits") };
+    let sent = sends(&node.step(Input::Fire(claim)));
+    assert!(
+        sent.iter().all(|(_, msg)| matches!(msg, Message::Group(Group::Takes { term: 2, .. }))),
+        "{sent:?}"
+    );
+    assert_eq!(sent.len(), 5);
+}
+
+/// The batches that are sent, with the attempt.
+fn dealt(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u32, u32, u32)> {
+    let of = |&(to, msg): &(ActorId, Message)| match msg {
+        Message::Group(Group::Tasks { batch, .. } | Group::Open { batch, .. }) => {
+            Some((to, batch.base, batch.len, batch.attempt))
+        }
+        _ => None,
+    };
+    sent.iter().filter_map(of).collect()
+}
+
+#[test]
+fn a_scheduler_deals_tasks_out_and_counts_results() {
+    let mut scheduler = bench(|layout| layout.scheduler(0), 8);
+    let layout = scheduler.layout.clone();
+    let [first, second] = [layout.extra(0), layout.extra(1)];
+    let sent = sends(&scheduler.submit(0));
+    assert_eq!(dealt(&sent), [(first, 0, 3, 0), (second, 3, 3, 0)]);
+    for task in 0..6 {
+        let sent = scheduler.receive(layout.node(task), Launch::Completed { copy: copy(0, task, 0) });
+        let end = (layout.client(0), Message::from(Job::Finished { job: JobId(0) }));
+        assert_eq!(sent, if task == 5 { vec![end] } else { vec![] });
+    }
+}
+
+/// What a master did not get goes to another one; what a new master asks for is told once, with a fresh attempt.
+#[test]
+fn a_scheduler_sends_again_what_masters_lost() {
+    let mut scheduler = bench(|layout| layout.scheduler(0), 8);
+    let layout = scheduler.layout.clone();
+    let [first, second] = [layout.extra(0), layout.extra(1)];
+    let lost = sends(&scheduler.submit(0))[0];
+    scheduler.receive(layout.node(0), Launch::Completed { copy: copy(0, 4, 0) });
+    let again = sends(&scheduler.step(Input::Undelivered { to: first, msg: lost.1 }));
+    assert_eq!(dealt(&again), [(second, 0, 3, 1)]);
+    assert_eq!(
+        dealt(&sends(&scheduler.submit(2))),
+        [(second, 0, 6, 0)],
+        "the first is left alone for a while"
+    );
+    scheduler.step(Input::Fire(Timer::Tick(0)));
+    let standby = layout.extra(3);
+    scheduler.step(Input::Down { actor: second });
+    let takes = Group::Takes { term: 0, at: Stamp::from(Time(1)) };
+    let told = scheduler.receive(standby, takes);
+    assert_eq!(dealt(&told), [(standby, 0, 4, 2), (standby, 5, 1, 2), (standby, 0, 6, 1)]);
+    let late = sends(&scheduler.step(Input::Undelivered { to: second, msg: again[0].1 }));
+    assert_eq!(late, [], "the standby has them");
+}

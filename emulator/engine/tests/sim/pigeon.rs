@@ -1,0 +1,134 @@
+//! Pigeon against its paper's analysis, and what it costs in messages.
+
+use volary_engine::results::Measured;
+
+use crate::common::{one_task, run, with};
+
+/// The probability that a task finds an idle worker among `workers` at load `rho`, equation 1: one minus Erlang's C.
+fn task_unqueued(workers: u32, rho: f64) -> f64 {
+    let load = f64::from(workers) * rho;
+    // The sum of load^k / k! over load^n / n!, from its largest term on.
+    let (mut term, mut sum) = (1.0, 0.0);
+    for k in (1..=workers).rev() {
+        term *= f64::from(k) / load;
+        sum += term;
+    }
+    1.0 - 1.0 / (1.0 + (1.0 - rho) * sum)
+}
+
+/// The mean wait of a task, in task times, equation 2.
+fn task_wait(workers: u32, rho: f64) -> f64 {
+    (1.0 - task_unqueued(workers, rho)) / (f64::from(workers) * (1.0 - rho))
+}
+
+/// The share of jobs of `tasks` equal tasks that do not wait, equation 3.
+fn equal_tasks_unqueued(workers: u32, rho: f64, tasks: i32) -> f64 {
+    task_unqueued(workers, rho).powi(tasks)
+}
+
+/// The same under Sparrow with two probes a task, equation 4.
+fn sparrow_unqueued(rho: f64, tasks: u32) -> f64 {
+    // The logarithm of C(2F, i).
+    let (probes, mut choose, mut sum) = (2 * tasks, 0.0f64, 0.0);
+    for idle in 0..=probes {
+        if idle >= tasks {
+            let busy = (probes - idle) as i32;
+            sum += choose.exp() * (1.0 - rho).powi(idle as i32) * rho.powi(busy);
+        }
+        choose += f64::from(probes - idle).ln() - f64::from(idle + 1).ln();
+    }
+    sum
+}
+
+/// The share of jobs of exponential tasks that do not wait, equation 6.
+fn job_unqueued(workers: u32, rho: f64) -> f64 {
+    task_unqueued(workers, rho) * (-task_wait(workers, rho)).exp()
+}
+
+fn near(value: f64, expected: f64, what: &str) {
+    assert!((value - expected).abs() <= 2e-5 * expected + 1e-6, "{what}: {value} instead of {expected}");
+}
+
+/// O-P1: equations 1, 2 and 6.
+#[test]
+fn queueing_of_a_group() {
+    for (workers, rho, task, wait, job) in [
+        (50, 0.8, 0.913047, 0.008695, 0.905143),
+        (50, 0.9, 0.636136, 0.072773, 0.591486),
+        (100, 0.8, 0.980354, 0.000982, 0.979391),
+        (100, 0.9, 0.783060, 0.021694, 0.766255),
+        (200, 0.8, 0.998623, 0.000034, 0.998589),
+    ] {
+        near(task_unqueued(workers, rho), task, "equation 1");
+        near(task_wait(workers, rho), wait, "equation 2");
+        near(job_unqueued(workers, rho), job, "equation 6");
+    }
+}
+
+/// O-P2: equations 3 and 4.
+#[test]
+fn equal_tasks() {
+    for (tasks, rho, expected) in [
+        (50, 0.4, 0.98324),
+        (50, 0.5, 0.53980),
+        (50, 0.6, 0.027099),
+        (100, 0.4, 0.99832),
+        (100, 0.5, 0.52817),
+        (100, 0.6, 0.0026354),
+    ] {
+        near(sparrow_unqueued(rho, tasks), expected, "equation 4");
+    }
+    for (workers, tasks, rho, expected) in [
+        (100, 50, 0.7, 0.97729),
+        (100, 50, 0.8, 0.37080),
+        (100, 50, 0.9, 4.895e-6),
+        (100, 100, 0.7, 0.95510),
+        (100, 100, 0.8, 0.13749),
+        (200, 100, 0.8, 0.87128),
+        (200, 100, 0.9, 4.90e-5),
+    ] {
+        let value = equal_tasks_unqueued(workers, rho, tasks);
+        assert!((value - expected).abs() <= 1e-3 * expected, "equation 3: {value} instead of {expected}");
+    }
+}
+
+fn messages(run: &Measured, kind: &str) -> u64 {
+    let json = serde_json::to_value(&run.summary).unwrap();
+    json["messages"]["by_kind"][kind].as_u64().unwrap_or(0)
+}
+
+/// F tasks over N masters: at most min(F, N) messages with tasks, and for each task a run, a result and an idle worker.
+#[test]
+fn a_job_of_f_tasks_makes_at_most_min_f_n_and_3_f_messages() {
+    for (tasks, masters) in [(3, 10), (10, 10), (95, 10)] {
+        let set = format!("workload.synthetic.tasks={tasks}");
+        let run = run(&with(&one_task(40, 2, "pigeon = { group = 4 }", ""), &[&set]));
+        assert_eq!(messages(&run, "group.tasks"), masters.min(tasks));
+        for kind in ["group.run", "launch.completed"] {
+            assert_eq!(messages(&run, kind), tasks, "{kind}");
+        }
+        assert!(messages(&run, "group.idle") <= tasks);
+        assert_eq!(run.summary.messages.recovery, 0);
+    }
+}
+
+/// A crashed master: with a standby, tasks run again after the peer timeout (5 s) and two round trips; without one a
+/// worker takes over; what comes back by itself asks.
+#[test]
+fn a_crash_of_the_master_delays_jobs_and_loses_none() {
+    let crash = |who: &str, lasting: &str| {
+        format!("[[network.fault]]\ncrash = {{ who = [{who}], at = \"1.005s\"{lasting} }}")
+    };
+    for (policy, faults, longest) in [
+        ("pigeon = { standby = true }", crash("\"master:0\"", ""), 1.0 + 5.0 + 0.05),
+        ("pigeon = { standby = true }", crash("\"masters\"", ""), 1.0 + 5.0 + 6.25 + 0.1),
+        ("pigeon = {}", crash("\"masters\"", ""), 1.0 + 5.0 + 6.25 + 0.1),
+        ("pigeon = {}", crash("\"masters\"", ", for = \"1s\""), 1.0 + 1.0 + 1.05),
+        ("pigeon = { group = 4 }", crash("\"masters\"", ", for = \"1s\""), 1.0 + 1.0 + 1.05),
+    ] {
+        let run = run(&one_task(8, 1, policy, &faults));
+        let (jobs, response) = (run.summary.jobs, run.jobs[0].response);
+        assert_eq!((jobs.finished, jobs.submitted), (1, 1), "{policy}, {faults}");
+        assert!(response <= longest, "{policy}, {faults}: {response} s, at most {longest}");
+    }
+}
