@@ -74,7 +74,8 @@ parameters! {
 
 /// Relative service of the two queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "weight must be a whole number from 2 on, or \"strict\"")]
+#[serde(untagged, expecting = "a whole number from 2 on, or \"strict\"")]
+#[schemars(description = "whole number from 2 on, or \"strict\"")]
 pub enum GroupWeight {
     /// One of this many tasks is long, at least 2.
     Tasks(u32),

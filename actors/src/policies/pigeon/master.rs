@@ -310,15 +310,13 @@ impl Master {
     /// A message of this master came back.
     pub(super) fn undelivered(&mut self, to: ActorId, msg: Group, fx: &mut Effects<'_>) {
         match msg {
-            Group::Run { core, copy, scheduler } => {
-                if self.workers.refused(core, (copy, scheduler)) {
-                    let short = fx.catalog().class(copy.task.job) == 0;
-                    if !self.dead.contains(&fx.layout().scheduler(scheduler)) {
-                        self.queues.push_front(short, Waiting { scheduler, batch: Batch::single(copy) });
-                    }
-                    fx.recover(to, Group::Ask);
-                    self.serve(fx);
+            Group::Run { core, copy, scheduler } if self.workers.refused(core, (copy, scheduler)) => {
+                let short = fx.catalog().class(copy.task.job) == 0;
+                if !self.dead.contains(&fx.layout().scheduler(scheduler)) {
+                    self.queues.push_front(short, Waiting { scheduler, batch: Batch::single(copy) });
                 }
+                fx.recover(to, Group::Ask);
+                self.serve(fx);
             }
             Group::Ask | Group::Takes { .. } if self.dead.contains(&to) => {}
             Group::Ask | Group::Takes { .. } => match fx.layout().role(to) {
