@@ -75,6 +75,12 @@ impl WorkerGroups {
         start + u32::from(self.master_on_worker)..end
     }
 
+    /// The nodes of a group that have workers.
+    pub(super) fn worker_nodes(&self, group: u32, layout: &Layout) -> Range<u32> {
+        let (nodes, workers) = (self.nodes(group, layout), self.workers(group, layout));
+        if workers.is_empty() { nodes.end..nodes.end } else { layout.node_of_core(workers.start)..nodes.end }
+    }
+
     /// How many workers of a group are reserved, without phantoms.
     fn reserved(&self, group: u32, layout: &Layout) -> u32 {
         let workers = if self.phantom { self.nodes(group, layout) } else { self.workers(group, layout) };
@@ -164,6 +170,15 @@ mod tests {
         assert_eq!(groups(&config(3, 0.5), &double), [(0..2, 2..4), (2..3, 5..6), (3..5, 8..10)]);
         let mixed = Layout::new(1, 0, [4, 1, 3, 2]);
         assert_eq!(groups(&config(4, 0.2), &mixed), [(0..1, 3..4), (1..3, 7..8), (3..4, 9..10)]);
+    }
+
+    #[test]
+    fn a_master_takes_the_place_of_the_first_worker() {
+        let config = Pigeon { group: 3, master_on_worker: true, ..Pigeon::default() };
+        let layout = Layout::new(1, 0, [1, 2, 2, 1]);
+        let groups = WorkerGroups::new(&config, &layout);
+        assert_eq!([0, 1].map(|group| groups.workers(group, &layout)), [1..3, 4..6]);
+        assert_eq!([0, 1].map(|group| groups.worker_nodes(group, &layout)), [1..2, 2..4]);
     }
 
     /// Two groups of two with one reserved worker each: the second master lists both.

@@ -43,6 +43,8 @@ pub(super) struct Master {
     dead: BTreeSet<ActorId>,
     /// What it says when it takes the group over; a worker that declared itself master has a term above 0.
     takes: Group,
+    /// Whether the queues were cleared because all workers were down.
+    abandoned: bool,
     pushing: bool,
     reporting: bool,
 }
@@ -67,6 +69,7 @@ impl Master {
             recovery: None,
             dead: BTreeSet::new(),
             takes: Group::Takes { term: 0, at: Stamp::from(crate::base::Time::ZERO) },
+            abandoned: false,
             pushing: false,
             reporting: false,
         }
@@ -145,7 +148,7 @@ impl Master {
             Group::Mirror(_) => {}
             Group::Run { .. } | Group::Takes { .. } | Group::Lengths { .. } => fx.unexpected(&msg.into()),
         }
-        self.arm(fx);
+        self.finish(fx);
     }
 
     /// A worker makes sure that its master is there, where that is a worker too. It may have been given up.
@@ -252,9 +255,11 @@ impl Master {
                 self.dead.insert(actor);
                 self.workers.down(cores(node, layout));
                 if self.workers.all_down() {
-                    // The schedulers send what is open to other groups.
+                    // The schedulers send what is open to other groups. They may have been told of the crash earlier
+                    // and have sent more since, so they are asked when a worker is back.
                     self.queues.clear();
                     self.recovery = None;
+                    self.abandoned = true;
                 } else if self.recovery.is_none() {
                     self.serve(fx);
                     self.ask(fx);
@@ -271,7 +276,7 @@ impl Master {
             }
             _ => {}
         }
-        self.arm(fx);
+        self.finish(fx);
     }
 
     /// Whether this master may have given tasks to a node.
@@ -293,7 +298,7 @@ impl Master {
             Role::Scheduler(_) if self.is_declared() => self.tell(actor, fx),
             _ => {}
         }
-        self.arm(fx);
+        self.finish(fx);
     }
 
     /// Whether a worker is the master.
@@ -304,7 +309,7 @@ impl Master {
     /// Begins to tell the standby, or ends it.
     pub(super) fn standby(&mut self, up: bool, fx: &mut Effects<'_>) {
         self.queues.tell(up);
-        self.arm(fx);
+        self.finish(fx);
     }
 
     /// A message of this master came back.
@@ -325,7 +330,7 @@ impl Master {
             },
             _ => {}
         }
-        self.arm(fx);
+        self.finish(fx);
     }
 
     /// A tick of this master.
@@ -347,7 +352,7 @@ impl Master {
             PROBE => self.probe(fx),
             _ => {}
         }
-        self.arm(fx);
+        self.finish(fx);
     }
 
     /// Makes sure that busy workers are there: a worker that is the master is not told of their crashes.
@@ -371,8 +376,12 @@ impl Master {
         }
     }
 
-    /// Arms the ticks that are needed.
-    fn arm(&mut self, fx: &mut Effects<'_>) {
+    /// Ends a step: asks what is open if the first worker is back, and arms the ticks that are needed.
+    fn finish(&mut self, fx: &mut Effects<'_>) {
+        if self.abandoned && !self.workers.all_down() {
+            self.abandoned = false;
+            self.ask(fx);
+        }
         if !self.pushing && self.queues.has_untold() {
             self.pushing = true;
             fx.arm(Timer::Tick(PUSH), self.config.push);

@@ -175,7 +175,7 @@ impl PigeonScheduler {
     }
 
     fn has_nodes(&self, group: u32, layout: &Layout) -> bool {
-        let nodes = self.groups.nodes(group, layout);
+        let nodes = self.groups.worker_nodes(group, layout);
         let down = self.down.range(nodes.clone()).count();
         down < nodes.len()
     }
