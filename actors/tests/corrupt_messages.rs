@@ -11,8 +11,8 @@ use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
     BacklogReport, Batch, Blocks, EndUpdate, Gossip, Group, Heartbeat, Job, KINDS, Launch, Message, Mirror,
-    NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row, Share, Slice,
-    Steal, TaskRange,
+    NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row, Share,
+    Slice, Steal, TaskRange,
 };
 use volary_actors::policies::PolicySpec;
 
