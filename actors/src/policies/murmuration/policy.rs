@@ -1,6 +1,6 @@
 //! The policy Murmuration.
 
-use super::config::{Murmuration, MurmurationRank, MurmurationSpread};
+use super::config::{Murmuration, MurmurationOrder, MurmurationRank, MurmurationSpread};
 use super::node::MurmurationNode;
 use super::scheduler::MurmurationScheduler;
 use crate::base::Span;
@@ -11,6 +11,9 @@ use crate::policies::shared::check_period;
 
 /// Upper bound of `fan_out`.
 const MOST_FAN_OUT: u32 = 1 << 16;
+
+/// The default of `bypass`, in effect no limit.
+const NO_BYPASS_LIMIT: f64 = 1e9;
 
 impl Policy for Murmuration {
     const ABOUT: &'static str = "Murmuration (Vijayakumar, Madhavapeddy and Kalyvianaki, SoCC 2024)\n\
@@ -31,6 +34,7 @@ impl Policy for Murmuration {
     ];
 
     fn check(&self, _: &Layout) -> Result<(), String> {
+        self.check_order()?;
         check_period("ask_timeout", self.ask_timeout)?;
         if self.repair > Span::ZERO {
             check_period("repair", self.repair)?;
@@ -61,5 +65,22 @@ impl Policy for Murmuration {
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(MurmurationNode::new(self, context))
+    }
+}
+
+impl Murmuration {
+    /// Refuses parameters of `srjf` where nothing reads them.
+    fn check_order(&self) -> Result<(), String> {
+        let unread = [
+            ("rank", self.rank != MurmurationRank::Task),
+            ("bypass", self.bypass < NO_BYPASS_LIMIT),
+            ("preemptive", self.preemptive),
+        ];
+        match unread.iter().find(|(_, given)| *given) {
+            Some((key, _)) if self.order == MurmurationOrder::Fcfs => Err(format!(
+                "{key}: has no effect with order = \"fcfs\"; add order = \"srjf\" or remove {key}"
+            )),
+            _ => Ok(()),
+        }
     }
 }

@@ -14,6 +14,15 @@ fn what_cannot_work_is_refused() {
     let (repair, update_delay) = (Span::from_secs(1), Span::from_secs(2));
     let error = wrong(Murmuration { repair, update_delay, ..unbatched() });
     assert!(error.starts_with("update_delay: 2s is longer than repair, 1s"), "{error}");
+    let fcfs = Murmuration::default();
+    for (key, config) in [
+        ("rank", Murmuration { rank: MurmurationRank::Job, ..fcfs }),
+        ("bypass", Murmuration { bypass: 5.0, ..fcfs }),
+        ("preemptive", Murmuration { preemptive: true, ..fcfs }),
+    ] {
+        let error = wrong(config);
+        assert!(error.starts_with(&format!("{key}: has no effect with order = \"fcfs\"")), "{error}");
+    }
 }
 
 /// A restarted node restarts its task count, even if the cache keeps its entry, so its reports are accepted.
