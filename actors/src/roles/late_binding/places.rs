@@ -24,6 +24,11 @@ impl Places {
         self.0.iter().copied()
     }
 
+    /// How many a node has.
+    pub(crate) fn of(&self, node: ActorId) -> u32 {
+        self.0.iter().find(|(n, _)| *n == node).map_or(0, |&(_, places)| places)
+    }
+
     /// Adds places of a node that has none.
     pub(crate) fn push(&mut self, node: ActorId, count: u32) {
         self.0.push((node, count));

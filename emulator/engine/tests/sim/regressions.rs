@@ -81,6 +81,30 @@ fn rejected_probes_of_eagle_do_not_multiply() {
     }
 }
 
+/// A place moves with the answer to the newest offer of it. The scheduler has restarted, and its empty bitmap names nodes
+/// free of long work that reject every offer.
+#[test]
+fn places_that_move_among_rejecting_nodes_do_not_multiply() {
+    let probes = |rounds: u32| {
+        let measured = run(&format!(
+            "seed = 9524\n[cluster]\nschedulers = 2\nnodes = 10\ncores = 2\n[workload.synthetic]\njobs = 80\n\
+             tasks = {{ uniform = {{ low = 1, high = 7 }} }}\ninterarrival = {{ exponential = {{ mean = \"612ms\" }} }}\n\
+             cutoff = \"1243ms\"\n[service]\ndemand = {{ weibull = {{ scale = \"1s\", shape = 0.78 }} }}\n\
+             [network]\none_way = {{ weibull = {{ scale = \"1612us\", shape = 1.49 }} }}\n\
+             [[network.fault]]\npause = {{ who = [\"scheduler:1\"], at = \"6417ms\", for = \"18s\" }}\n\
+             [[network.fault]]\ncrash = {{ who = [\"scheduler:0\"], at = \"6417ms\", for = \"63ms\" }}\n\
+             [[network.fault]]\ncrash = {{ who = [\"node:5\"], at = \"3380ms\", for = \"1362ms\" }}\n\
+             [[policy]]\neagle = {{ min_probes = 217, replacement = true, retry_rounds = {rounds} }}\n"
+        ));
+        assert!(all_finished(&measured));
+        measured.summary.messages.by_kind["share.probe"]
+    };
+    let few = probes(3);
+    for rounds in [12, 100] {
+        assert!(probes(rounds) < 4 * few, "{} messages with {rounds} rounds, {few} with 3", probes(rounds));
+    }
+}
+
 /// A row that comes back undelivered is launched again by itself, not with its group.
 #[test]
 fn rows_without_a_reachable_node_do_not_multiply() {
