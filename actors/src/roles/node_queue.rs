@@ -43,12 +43,16 @@ struct RankedEntry {
 struct Ranked {
     bypass: f64,
     waiting: VecDeque<RankedEntry>,
+    /// No waiting entry has a shorter estimate.
+    shortest: Span,
 }
 
 impl Ranked {
-    fn entry(&self, rank: Rank) -> RankedEntry {
+    fn entry(&mut self, rank: Rank) -> RankedEntry {
         // The product would be no number where the estimate is zero.
         let slack = if self.bypass.is_infinite() { Span::MAX } else { rank.estimate.scale(self.bypass) };
+        let others = if self.waiting.is_empty() { Span::MAX } else { self.shortest };
+        self.shortest = others.min(rank.estimate);
         RankedEntry { rank, slack }
     }
 
@@ -57,6 +61,9 @@ impl Ranked {
         let Some(mut least) = head.rank.key else { return 0 };
         let (mut next, mut slack) = (0, head.slack);
         for (at, waiting) in self.waiting.iter().enumerate().skip(1) {
+            if slack < self.shortest {
+                break; // nothing behind can overtake
+            }
             if let Some(key) = waiting.rank.key
                 && key < least
                 && waiting.rank.estimate <= slack
@@ -81,7 +88,9 @@ impl<E> NodeQueue<E> {
     pub fn new(order: QueueOrder) -> Self {
         let ranked = match order {
             QueueOrder::Fifo => None,
-            QueueOrder::Least { bypass } => Some(Box::new(Ranked { bypass, waiting: VecDeque::new() })),
+            QueueOrder::Least { bypass } => {
+                Some(Box::new(Ranked { bypass, waiting: VecDeque::new(), shortest: Span::MAX }))
+            }
         };
         Self { entries: VecDeque::new(), ranked }
     }
