@@ -115,6 +115,11 @@ pub trait Policy {
         None
     }
 
+    /// Number of nodes that the caches of schedulers cover, the first ones.
+    fn cached_nodes(&self, layout: &Layout) -> u32 {
+        layout.nodes()
+    }
+
     /// A scheduler.
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine>;
 

@@ -132,6 +132,11 @@ macro_rules! registry {
                 match self { $(Self::$variant(config) => config.oracle(),)* }
             }
 
+            /// Number of nodes that the caches of schedulers cover, the first ones.
+            pub fn cached_nodes(&self, layout: &Layout) -> u32 {
+                match self { $(Self::$variant(config) => config.cached_nodes(layout),)* }
+            }
+
             /// The machine of an actor; see [`Policy::machine`].
             pub fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {
                 match self { $(Self::$variant(config) => config.machine(me, layout, lossy, observed),)* }

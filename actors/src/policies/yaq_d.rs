@@ -64,6 +64,10 @@ impl Policy for YaqD {
         check_bypass(self.bypass)
     }
 
+    fn cached_nodes(&self, layout: &Layout) -> u32 {
+        partition(self.nodes, layout)
+    }
+
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(EarlyBinding::new(Snapshot::new(self, context), context.layout))
     }

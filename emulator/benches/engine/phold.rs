@@ -97,6 +97,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         timeline_copies: 0,
         cache_interval: no_time,
         unqueued: None,
+        cached_nodes: None,
     };
     let faults = Faults::default();
     let mut shard = Shard::new(parts, Recorder::new(&layout, workload, &faults, limits, 1));

@@ -36,6 +36,8 @@ pub struct Recording {
     pub cache_interval: Span,
     /// How much longer than its longest task a job may take to count as unqueued; `None` if that is not measured.
     pub unqueued: Option<Span>,
+    /// Number of nodes that caches cover, the first ones; `None`: all.
+    pub cached_nodes: Option<u32>,
 }
 
 impl Recording {
@@ -83,6 +85,7 @@ impl Default for Recording {
             timeline_copies: 20_000,
             cache_interval: Span::from_secs(1),
             unqueued: None,
+            cached_nodes: None,
         }
     }
 }
@@ -151,7 +154,7 @@ impl<'a> Recorder<'a> {
             sampled_one_in,
             sample: Vec::new(),
             timeline: Vec::new(),
-            metrics: policy_metrics(layout, workload, faults, recording.cache_interval, seed),
+            metrics: policy_metrics(layout, workload, faults, recording, seed),
             progress: Time::ZERO,
         }
     }

@@ -17,6 +17,7 @@ const LIMITS: Recording = Recording {
     timeline_copies: 0,
     cache_interval: Span::ZERO,
     unqueued: None,
+    cached_nodes: None,
 };
 
 /// Two jobs of one task.

@@ -51,7 +51,7 @@ fn simulate(
 ) -> Staleness {
     let layout = Layout::new(receivers, 0, vec![1; sources as usize]);
     let looks = Looks::new(Instants::new(3, Time(nanos(20.0)), Span::from_secs_f64(every)));
-    let mut books = TrackerState::new(&layout, 1, looks, 1);
+    let mut books = TrackerState::new(&layout, layout.nodes(), 1, looks, 1);
     let mut agenda: Agenda = (0..sources).map(|source| Reverse((1, AgeEvent::Made { source }))).collect();
     let mut newest = vec![0; (receivers * sources) as usize];
     while let Some(Reverse((at, event))) = agenda.pop().filter(|Reverse((at, _))| *at < nanos(until)) {

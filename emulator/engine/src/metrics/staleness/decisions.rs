@@ -38,9 +38,9 @@ pub(super) struct Decisions {
 }
 
 impl Decisions {
-    pub(super) fn new(layout: &Layout, seed: u64) -> Self {
+    pub(super) fn new(layout: &Layout, cached: u32, seed: u64) -> Self {
         Self {
-            waits: TrueWaits::new(layout),
+            waits: TrueWaits::new(layout, cached),
             all: 0,
             out_of_sync: 0,
             conflicts: 0,
@@ -116,8 +116,8 @@ mod tests {
     #[test]
     fn decisions_are_sampled_evenly() {
         let layout = Layout::new(1, 0, [1, 1]);
-        let (view, rank) = (View::new(0, 1, 2), (0, Time::ZERO));
-        let mut decisions = Decisions::new(&layout, 1);
+        let (view, rank) = (View::new(0, 1, 2, 2), (0, Time::ZERO));
+        let mut decisions = Decisions::new(&layout, 2, 1);
         decisions.waits.placed(0, JobId(0).task(0), rank, Span::from_secs(10));
         for second in 0..10_000 {
             let now = Time::ZERO + Span::from_secs(second);

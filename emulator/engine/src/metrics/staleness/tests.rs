@@ -16,7 +16,8 @@ fn one_job() -> Workload {
 /// The state of `nodes` nodes and schedulers that are observed every second.
 fn state(schedulers: u32, nodes: usize) -> TrackerState {
     let layout = Layout::new(schedulers, 0, vec![1; nodes]);
-    TrackerState::new(&layout, 1, Looks::new(Instants::new(1, Time::ZERO, Span::from_secs(1))), 1)
+    let looks = Looks::new(Instants::new(1, Time::ZERO, Span::from_secs(1)));
+    TrackerState::new(&layout, layout.nodes(), 1, looks, 1)
 }
 
 #[test]
@@ -46,7 +47,7 @@ fn whoever_is_down_is_not_looked_at() {
     let crash: Vec<FaultSpec> = serde_json::from_str(crash).unwrap();
     let faults = Faults::resolve(&crash, &groups, layout.endpoints()).unwrap();
     let workload = one_job();
-    let mut tracker = Tracker::new(&layout, &workload, &faults, Span::from_secs(1), 1);
+    let mut tracker = Tracker::new(&layout, &workload, &faults, Recording::default(), 1);
     let copy = JobId(0).task(0).copy(0);
     let placed = Note::Placed { copy, node: 0, believed: 0, order: ServiceOrder::Arrival };
     tracker.note(Time::ZERO, layout.scheduler(0), placed);

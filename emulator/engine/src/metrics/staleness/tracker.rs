@@ -28,6 +28,7 @@ use volary_netem::Faults;
 
 use super::super::PolicyMetric;
 use super::super::gauge::Gauge;
+use super::super::recorder::Recording;
 use super::ages::Ages;
 use super::decisions::{Decision, Decisions};
 use super::instants::{Instants, Looks};
@@ -64,6 +65,8 @@ pub struct Tracker<'a> {
     workload: &'a Workload,
     faults: &'a Faults,
     every: Span,
+    /// Number of nodes that caches cover.
+    cached: u32,
     seed: u64,
     /// `None` until the first placement.
     books: Option<Box<TrackerState>>,
@@ -72,14 +75,16 @@ pub struct Tracker<'a> {
 impl<'a> Tracker<'a> {
     /// Creates a tracker that observes caches at an interval once one is used. With an interval of zero it does
     /// nothing.
-    pub const fn new(
+    pub fn new(
         layout: &'a Layout,
         workload: &'a Workload,
         faults: &'a Faults,
-        every: Span,
+        recording: Recording,
         seed: u64,
     ) -> Self {
-        Self { layout, workload, faults, every, seed, books: None }
+        let (every, nodes) = (recording.cache_interval, layout.nodes());
+        let cached = recording.cached_nodes.map_or(nodes, |cached| cached.min(nodes));
+        Self { layout, workload, faults, every, cached, seed, books: None }
     }
 
     /// Returns the state, brought up to `now`; `None` if no cache is in use.
@@ -98,9 +103,8 @@ impl<'a> Tracker<'a> {
 
     fn open(&mut self, now: Time) {
         if self.books.is_none() {
-            let looks = Looks::new(Instants::new(self.seed, now, self.every));
-            self.books =
-                Some(Box::new(TrackerState::new(self.layout, self.workload.jobs(), looks, self.seed)));
+            let (jobs, looks) = (self.workload.jobs(), Looks::new(Instants::new(self.seed, now, self.every)));
+            self.books = Some(Box::new(TrackerState::new(self.layout, self.cached, jobs, looks, self.seed)));
         }
     }
 
@@ -282,7 +286,7 @@ impl PolicyMetric for Tracker<'_> {
 
     fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
         self.at(end);
-        let nodes = self.layout.nodes();
+        let nodes = self.cached;
         let Some(books) = self.books else { return };
         let (decisions_out_of_sync, conflicts, regret_s) = books.decisions.summary();
         let error = |gauge: &Gauge| if books.snapshots { Spread::UNMEASURED } else { gauge.spread() };
@@ -305,20 +309,20 @@ impl PolicyMetric for Tracker<'_> {
 }
 
 impl TrackerState {
-    fn new(layout: &Layout, jobs: u32, looks: Looks, seed: u64) -> Self {
+    fn new(layout: &Layout, cached: u32, jobs: u32, looks: Looks, seed: u64) -> Self {
         let (schedulers, nodes) = (layout.schedulers(), layout.nodes());
         let watched = (0..schedulers).filter(|&scheduler| is_watched(scheduler, schedulers));
         Self {
             truth: vec![0; nodes as usize],
             places: vec![Vec::new(); jobs as usize],
-            views: watched.map(|scheduler| View::new(scheduler, schedulers, nodes)).collect(),
+            views: watched.map(|scheduler| View::new(scheduler, schedulers, nodes, cached)).collect(),
             looks,
             ages: Ages::new(),
             snapshots: false,
             errors: Gauge::new(),
             bias: Gauge::new(),
             in_flight: Gauge::new(),
-            decisions: Decisions::new(layout, seed),
+            decisions: Decisions::new(layout, cached, seed),
             decision_errors: Gauge::new(),
         }
     }

@@ -47,6 +47,8 @@ pub(super) struct Received {
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) scheduler: u32,
+    /// Number of nodes that it covers, the first ones.
+    cached: u32,
     /// Expected work at every node, ns.
     work: Vec<i64>,
     /// Pending updates of each node, oldest first.
@@ -75,9 +77,10 @@ pub(super) struct Lack {
 }
 
 impl View {
-    pub(super) fn new(scheduler: u32, schedulers: u32, nodes: u32) -> Self {
+    pub(super) fn new(scheduler: u32, schedulers: u32, nodes: u32, cached: u32) -> Self {
         Self {
             scheduler,
+            cached,
             work: vec![0; nodes as usize],
             pending: vec![VecDeque::new(); nodes as usize],
             datagrams: vec![VecDeque::new(); schedulers as usize],
@@ -194,8 +197,7 @@ impl View {
             in_flight: self.in_flight,
             ..StalenessRow::default()
         };
-        let nodes = self.work.len() as u32;
-        let observed = (0..nodes).step_by(step(nodes));
+        let observed = (0..self.cached).step_by(step(self.cached));
         let count = observed.len() as f64;
         let (mut information, mut informed) = (0.0, 0.0);
         for node in observed {

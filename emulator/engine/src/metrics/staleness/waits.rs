@@ -35,6 +35,8 @@ struct NodeTasks {
 #[derive(Debug)]
 pub(super) struct TrueWaits {
     nodes: Vec<NodeTasks>,
+    /// Number of nodes that schedulers choose among, the first ones.
+    choices: usize,
 }
 
 impl NodeTasks {
@@ -67,14 +69,14 @@ impl NodeTasks {
 }
 
 impl TrueWaits {
-    pub(super) fn new(layout: &Layout) -> Self {
+    pub(super) fn new(layout: &Layout, choices: u32) -> Self {
         let node = |node| NodeTasks {
             cores: layout.cores(node),
             up: true,
             running: Vec::new(),
             waiting: Vec::new(),
         };
-        Self { nodes: (0..layout.nodes()).map(node).collect() }
+        Self { nodes: (0..layout.nodes()).map(node).collect(), choices: choices as usize }
     }
 
     /// A task is placed on a node, which is up as far as its scheduler knows.
@@ -114,7 +116,7 @@ impl TrueWaits {
     pub(super) fn least(&self, rank: Rank, now: Time, limit: Span) -> Option<(u32, Span)> {
         let mut least = None;
         let mut limit = limit;
-        for (node, tasks) in (0..).zip(&self.nodes).filter(|(_, tasks)| tasks.up) {
+        for (node, tasks) in (0..).zip(&self.nodes[..self.choices]).filter(|(_, tasks)| tasks.up) {
             if let Some(wait) = tasks.wait(rank, now, limit) {
                 (least, limit) = (Some((node, wait)), wait);
             }
@@ -143,7 +145,7 @@ mod tests {
     /// One core: what is left of the running task, and what is served before; in order of placement or by rank.
     #[test]
     fn a_task_waits_for_what_is_served_before_it() {
-        let mut waits = TrueWaits::new(&Layout::new(1, 0, [1, 1]));
+        let mut waits = TrueWaits::new(&Layout::new(1, 0, [1, 1]), 2);
         for (job, rank) in [(0, 9), (1, 5), (2, 2)] {
             waits.placed(0, task(job), (rank, Time::ZERO), Span::from_secs(10 + u64::from(job)));
         }
@@ -152,6 +154,9 @@ mod tests {
         assert_eq!([1, 2, 5, 9].map(wait), [7, 19, 30, 30]);
         let limit = Span::from_secs(30);
         assert_eq!(waits.least((9, Time::ZERO), second(4), limit), Some((1, Span::ZERO)));
+        waits.choices = 1;
+        assert_eq!(waits.least((9, Time::ZERO), second(4), limit), None, "the idle node is no choice");
+        waits.choices = 2;
         waits.crashed(1);
         assert_eq!(waits.least((9, Time::ZERO), second(4), limit), None);
         waits.left(0, task(1));
@@ -161,7 +166,7 @@ mod tests {
     /// Two cores take waiting tasks as they become free.
     #[test]
     fn cores_share_what_waits() {
-        let mut waits = TrueWaits::new(&Layout::new(1, 0, [2]));
+        let mut waits = TrueWaits::new(&Layout::new(1, 0, [2]), 1);
         let rank = (0, Time::ZERO);
         waits.placed(0, task(0), rank, Span::from_secs(3));
         assert_eq!(waits.wait(0, rank, second(0)), Span::ZERO, "one core for each");
