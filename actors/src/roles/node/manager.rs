@@ -80,6 +80,8 @@ pub struct NodeManager {
     slots: Box<[CoreState]>,
     options: NodeOptions,
     queue: NodeQueue<Entry>,
+    /// Number of waiting rows of long jobs.
+    long_rows: usize,
     early: VecDeque<TaskRange>,
     reporter: Option<Reporter>,
 }
@@ -95,7 +97,7 @@ impl NodeManager {
         let slots = (0..cores).map(|_| CoreState::Idle).collect();
         let queue = NodeQueue::new(options.order);
         let reporter = options.reports.clone().map(Reporter::new);
-        Self { slots, options, queue, early: VecDeque::new(), reporter }
+        Self { slots, options, queue, long_rows: 0, early: VecDeque::new(), reporter }
     }
 
     fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
@@ -121,6 +123,7 @@ impl NodeManager {
                 self.slots[core] = CoreState::Claiming { from, job, group };
                 fx.send_as(repair, from, Probe::Claim { job, group, repair });
             } else if let Some(Entry::Row(row)) = self.queue.remove(at) {
+                self.long_rows -= usize::from(row.long);
                 self.run(core, row, fx);
             }
         }
@@ -139,6 +142,7 @@ impl NodeManager {
             QueueOrder::Fifo => Rank::FIFO,
             QueueOrder::Least { .. } => self.rank(job, fx.catalog().tasks(job), fx),
         };
+        self.long_rows += usize::from(entry.is_long_row());
         self.queue.push(entry, rank);
     }
 
@@ -219,7 +223,9 @@ impl NodeManager {
             Entry::Row(row) if row.overlaps(tasks) => {
                 found = true;
                 row.remove(tasks);
-                row.seek().is_some()
+                let stays = row.seek().is_some();
+                self.long_rows -= usize::from(row.long && !stays);
+                stays
             }
             Entry::Row(_) | Entry::Reservation(_) => true,
         });
@@ -285,7 +291,7 @@ impl NodeManager {
 
     /// Whether tasks of long jobs wait or run here.
     pub fn has_long(&self) -> bool {
-        self.runs_long() || self.queue.iter().any(Entry::is_long_row)
+        self.long_rows > 0 || self.runs_long()
     }
 
     fn runs_long(&self) -> bool {
@@ -385,7 +391,11 @@ impl NodeManager {
             }
         }
         self.queue.retain_mut(|entry| match entry {
-            Entry::Row(row) => row.from != actor,
+            Entry::Row(row) => {
+                let stays = row.from != actor;
+                self.long_rows -= usize::from(row.long && !stays);
+                stays
+            }
             Entry::Reservation(place) => place.from != actor,
         });
         self.fill(fx);
