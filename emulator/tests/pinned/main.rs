@@ -28,6 +28,10 @@ const JOBS: &[(&str, u32)] = &[
     ("hosts/first", 0),
     ("hosts/gossip", 0),
     ("hosts/placements", 500),
+    ("kairos/centre", 500),
+    ("kairos/fig8", 500),
+    ("kairos/fig9", 500),
+    ("kairos/quantum", 2000),
     ("latin-square/fig4", 2000),
     ("latin-square/fig4-gang", 1000),
     ("latin-square/fig4-heavy", 5000),
@@ -62,6 +66,8 @@ const JOBS: &[(&str, u32)] = &[
 /// Experiments that read published traces.
 const PUBLISHED: &[&str] = &[
     "google/eagle",
+    "kairos/fig8",
+    "kairos/fig9",
     "murmuration/fig12",
     "murmuration/fig13",
     "murmuration/fig14",
