@@ -96,6 +96,27 @@ fn the_longest_idle_worker_is_next() {
     assert_eq!(cores, [2, 0, 1, 3]);
 }
 
+/// Two groups of two, each with a reserved worker, of which the second master lists both: what it used there comes back
+/// to the first master, which then has two.
+#[test]
+fn phantom_workers_return_to_the_master_of_their_group() {
+    let config = Pigeon { group: 2, reserved: 0.5, phantom_reserved: true, ..Pigeon::default() };
+    let layout = Layout::new(1, 2, [1, 2, 1, 1]);
+    let start = |extra| {
+        let mut master = config.bench(&layout, layout.extra(extra), 6);
+        master.step(Input::Start { epoch: 0 });
+        master
+    };
+    let (mut first, mut second) = (start(0), start(1));
+    let scheduler = layout.scheduler(0);
+    let cores = |sent: &[(ActorId, Message)]| runs(sent).iter().map(|run| run.0).collect::<Vec<_>>();
+    assert_eq!(cores(&second.receive(scheduler, tasks(0, 0, 4))), [3, 2, 4]);
+    assert_eq!(cores(&first.receive(scheduler, tasks(0, 0, 1))), [0]);
+    assert_eq!(first.receive(layout.node(1), idle(2, 2)), []);
+    assert_eq!(second.receive(layout.node(1), idle(2, 2)), [], "it is not the second master's any more");
+    assert_eq!(cores(&first.receive(scheduler, tasks(2, 0, 3))), [1, 2]);
+}
+
 /// A copy that cannot be delivered goes to another worker; the one that could not be reached is asked, until it answers.
 #[test]
 fn a_worker_that_cannot_be_reached_is_asked() {

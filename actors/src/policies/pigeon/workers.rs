@@ -39,14 +39,14 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// Those of a group, all idle, or in a state that they have not told.
+    /// Those of a group, all idle, or in a state that they have not told. What a phantom core does is told by its node
+    /// once another master has used it.
     pub(super) fn new(groups: &WorkerGroups, group: u32, known: bool, layout: &Layout) -> Self {
         let range = groups.workers(group, layout);
         let first_reserved = groups.first_reserved(group, layout).max(range.start);
-        let state = if known { WorkerState::Idle } else { WorkerState::Unknown };
         let mut workers = Self {
             first_reserved,
-            states: vec![(state, Turn::default()); range.len()].into(),
+            states: vec![(WorkerState::Unknown, Turn::default()); range.len()].into(),
             lent: BTreeMap::new(),
             idle_reserved: VecDeque::new(),
             idle_others: VecDeque::new(),
@@ -55,10 +55,14 @@ impl Workers {
             range,
         };
         if known {
-            workers.idle_others.extend(workers.range.start..first_reserved);
-            let mut reserved = Vec::new();
-            groups.reserved_cores(group, layout, &mut reserved);
-            workers.idle_reserved.extend(reserved);
+            let mut idle: Vec<_> = (workers.range.start..first_reserved).collect();
+            groups.reserved_cores(group, layout, &mut idle);
+            for core in idle {
+                if let Some((state, _)) = workers.state(core) {
+                    *state = WorkerState::Idle;
+                }
+                workers.put(core);
+            }
         }
         workers
     }
