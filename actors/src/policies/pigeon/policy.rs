@@ -49,7 +49,10 @@ impl Policy for Pigeon {
 
     fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String> {
         let groups = WorkerGroups::new(self, layout);
-        let workers = |group| groups.workers(group, layout).len();
+        let workers = |group| {
+            if self.phantom_reserved { groups.nodes(group, layout) } else { groups.workers(group, layout) }
+                .len()
+        };
         let mut remarks = Vec::new();
         let (count, last) = (groups.count(), groups.count().saturating_sub(1));
         if count == 1 && u64::from(self.group) > workers(0) as u64 {
