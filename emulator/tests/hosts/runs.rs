@@ -88,6 +88,36 @@ fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, cells: usize) {
     assert!(error > 0.0 && error < CLOCK_BUDGET_S, "{error}");
 }
 
+/// Masters of groups and their standbys live where the nodes of their groups do; one crashes and comes back.
+#[test]
+fn masters_live_on_the_hosts_of_their_nodes() {
+    let cluster = Cluster::start("");
+    let crash = "network.fault=[{crash={who=[\"master:1\"],at=\"1s\",for=\"1500ms\"}}]";
+    let pigeon = "policy=[{pigeon={group=4,standby=true}},{random={}}]";
+    let set = format!("--set {pigeon} --set {crash} --set network.peer_timeout=500ms");
+    let run = |args: &str| {
+        lines(&expect(cluster.path(), &format!("run e.toml --json --quiet --out {args} {set}"), 0).0)
+    };
+    let there = run("there --runtime hosts --hosts ids/hosts.toml --set run.record.inputs=true");
+    let here = run("here");
+    for (there, here) in there.iter().zip(&here) {
+        assert_eq!((&there["jobs"]["finished"], &there["jobs"]), (&80.into(), &here["jobs"]));
+        assert_near(there, here, |run| run["response_s"]["p50"].as_f64().unwrap());
+    }
+    let hosts = cluster.manifest("there")["hosts"].clone();
+    for (host, masters) in hosts.as_array().unwrap().iter().zip(["0,3", "1,4", "2,5"]) {
+        let held = host["held"].as_array().unwrap();
+        assert_eq!(held[0]["extras"], format!("masters {masters}"), "{hosts}");
+        assert!(held[1].get("extras").is_none(), "the other policy has none: {hosts}");
+        assert_eq!(held[0]["nodes"], held[1]["nodes"]);
+    }
+    let log = cluster.log("there", "h2");
+    assert!(log.contains("4 nodes and 1 schedulers, 2 masters; "), "{log}");
+    let replayed = lines(&expect(cluster.path(), "replay there --json", 0).0);
+    assert_eq!(replayed.len(), 2);
+    assert!(replayed.iter().all(|one| one["divergence"].is_null() && one["shards"] == 3), "{replayed:#?}");
+}
+
 #[test]
 fn a_wrong_clock_is_seen_through() {
     // Without correction every message to and from h2 would be a quarter of an hour early or late.

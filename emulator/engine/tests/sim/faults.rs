@@ -49,6 +49,21 @@ fn a_pause_shifts_the_finish_by_its_length() {
     }
 }
 
+/// The run is the same event by event, and its notes say why; a policy that has masters has them crash.
+#[test]
+fn a_fault_at_masters_does_not_concern_other_policies() {
+    let crash = fault("crash", r#"who = ["master:0"], at = "0.5s", for = "3s""#);
+    let cut = fault("partition", r#"a = ["masters"], b = ["nodes"], at = "0.5s", for = "3s""#);
+    for policy in ["random = {}", "central-queue = {}"] {
+        let (alone, spared) = (one(2, 1, policy, ""), one(2, 1, policy, &format!("{crash}\n{cut}")));
+        assert_eq!(alone.summary.engine.order_hash, spared.summary.engine.order_hash, "{policy}");
+        let says = "network.fault[0], a crash of master:0, did not concern this policy";
+        assert!(spared.notes[0].starts_with(says) && spared.notes.len() == 2, "{:?}", spared.notes);
+    }
+    let (struck, _) = finishes(2, 1, "pigeon = {}", &crash);
+    assert!(struck > 3.5 - 1.0, "no master takes the task before 3.5 s, and it ended after {struck} s");
+}
+
 #[test]
 fn a_paused_scheduler_places_nothing() {
     let pause = fault("pause", r#"who = ["scheduler:0"], at = "0.5s", for = "20s""#);

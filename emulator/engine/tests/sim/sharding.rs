@@ -23,6 +23,14 @@ impl Observer for Log {
     }
 }
 
+/// A master is down for long enough that its standby takes over, and all of a group for so long that a worker does.
+const MASTERS: &str = r#"
+[[network.fault]]
+crash = { who = ["master:1"], at = "1200ms", for = "800ms" }
+[[network.fault]]
+crash = { who = ["master:0", "master:4"], at = "1300ms" }
+"#;
+
 /// Steps the shard whose next event is due first, and hands parcels over at once.
 pub(crate) fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (Vec<JobRow>, u64) {
     let layout = world.layout();
@@ -63,10 +71,17 @@ pub(crate) fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (
 #[test]
 fn several_shards_do_what_one_does() {
     let set = ["cluster.schedulers=3", "workload.synthetic.jobs=150"];
-    for policy in
-        ["latin-square = { order = 2 }", "sparrow = {}", "peacock = {}", "murmuration = {}", "random = {}"]
-    {
-        let text = with(&format!("{FAULTY}[[policy]]\n{policy}\n"), &set);
+    let timeout = "network.peer_timeout=300ms";
+    let pigeon = "pigeon = { group = 6, standby = true, push = \"20ms\", declare_after = \"400ms\" }";
+    for (policy, faults, set) in [
+        ("latin-square = { order = 2 }", "", &set[..]),
+        ("sparrow = {}", "", &set),
+        ("peacock = {}", "", &set),
+        ("murmuration = {}", "", &set),
+        ("random = {}", "", &set),
+        (pigeon, MASTERS, &[set[0], set[1], timeout]),
+    ] {
+        let text = with(&format!("{FAULTY}{faults}[[policy]]\n{policy}\n"), set);
         let (world, alone) = (world(&text), run(&text));
         assert_eq!(alone.summary.jobs.finished, 150, "{policy}");
         for shards in [1, 2, 5] {

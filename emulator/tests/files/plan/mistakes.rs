@@ -85,6 +85,45 @@ fn every_mistake_is_located_and_has_a_remedy() {
     }
 }
 
+/// Masters exist under Pigeon alone: the faults of an experiment may name them where it runs Pigeon among others.
+#[test]
+fn faults_at_masters_need_a_policy_that_has_them() {
+    let with = |who: &str, policy: &str| {
+        let fault = format!("[[network.fault]]\ncrash = {{ who = [\"{who}\"], at = \"1s\" }}\n");
+        let policy = format!("sparrow = {{ probe_ratio = 2 }}\n\n{policy}");
+        changed(
+            GOOD,
+            &[
+                ("[interference]", &format!("{fault}[interference]")),
+                ("sparrow = { probe_ratio = 2 }\n", &policy),
+            ],
+        )
+    };
+    let pigeon = "[[policy]]\npigeon = { group = 5, reserved = 0.0 }\n";
+    for who in ["master:3", "masters", "masters:1-2"] {
+        let experiment = plan(&with(who, pigeon)).unwrap();
+        let text = volary::config::describe::text(&experiment, None);
+        assert!(text.contains("(4 masters)"), "{text}");
+    }
+    for (who, policy, words) in [
+        (
+            "master:3",
+            "",
+            &[
+                "e.toml:21:",
+                "`master:3` names nothing here",
+                "no policy of this experiment has masters",
+                "pigeon",
+            ][..],
+        ),
+        ("mastr:3", pigeon, &["`mastr:3` names nothing here", "did you mean `master`?"][..]),
+        ("master:4", pigeon, &["`master:4` names nothing here", "there are 4 masters, 0 to 3"][..]),
+    ] {
+        let text = message(&with(who, policy));
+        assert!(words.iter().all(|word| text.contains(word)), "{who}: {text}");
+    }
+}
+
 #[test]
 fn a_task_that_fits_nowhere_is_refused() {
     let text = message(&changed(GOOD, &[("cores = 2", "cpu = 8"), ("[service]", "[service]\ncpu = 9")]));
