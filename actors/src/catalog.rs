@@ -6,7 +6,7 @@
 //! A job may be a *stage* of a chain: its client submits each stage when it learns that the one before it has ended.
 //! Policies see every stage as a job of its own.
 
-use crate::base::{JobId, Span, TaskId, Time};
+use crate::base::{Feature, JobId, Span, TaskId, Time};
 
 /// A job as its client submits it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +51,11 @@ pub trait Catalog: Send + Sync {
     /// The job's class.
     fn class(&self, job: JobId) -> u8 {
         self.job(job).class
+    }
+    /// The value of a job's feature, by which predictors find jobs like it; zero if it is unknown. Values mean something
+    /// only by being equal.
+    fn feature(&self, _job: JobId, _feature: Feature) -> u32 {
+        0
     }
     /// The estimate of a task's work for estimate-based policies, in reference-core time.
     fn estimate(&self, task: TaskId) -> Span;

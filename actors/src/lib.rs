@@ -11,6 +11,7 @@
 //! | [`message`] | the messages, a file per protocol |
 //! | [`layout`] | roles and endpoints of actors |
 //! | [`catalog`] | descriptions of jobs |
+//! | [`predict`] | predictors of run times |
 //! | [`roles`] | client, worker, the standard node manager, job tables |
 //! | [`policies`] | scheduling systems, and their registry |
 //!
@@ -24,6 +25,7 @@ pub mod layout;
 pub mod machine;
 pub mod message;
 pub mod policies;
+pub mod predict;
 pub mod roles;
 
 #[cfg(test)]

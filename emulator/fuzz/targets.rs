@@ -1,7 +1,8 @@
 //! What the fuzzer and the replay of its corpus feed: every parser that reads what a user wrote, a disk may
 //! have spoilt or a peer sent. Errors are fine, panics are not.
 
-use std::io::Cursor;
+use std::io::{BufRead, Cursor};
+use std::iter::Empty;
 use std::path::Path;
 
 use volary::cluster::protocol::{InjectReply, InjectorMessage};
@@ -11,9 +12,10 @@ use volary::config::{Bundle, Experiment, Overrides};
 use volary::files::Pack;
 use volary::storage::input_log::{InputLog, frame, prefix};
 use volary::workload::decompress;
+use volary_actors::base::JobId;
 use volary_engine::cores::CoreTable;
 use volary_engine::parcel::Parcel;
-use volary_engine::workload::Trace;
+use volary_engine::workload::{ColumnNames, Part, Reading, Trace};
 use volary_netem::TopologyFile;
 
 /// An experiment file, as it comes in a bundle: whatever it names, no file of this machine is opened.
@@ -30,6 +32,37 @@ pub(crate) fn trace(data: &[u8]) {
     let name = ["t.tr", "t.swf", "t.csv", "t"][usize::from(kind) % 4];
     if let Ok(input) = decompress(Cursor::new(rest.to_vec())) {
         let _ = Trace::parse(Path::new(name), input, Some(1000)).map_err(|e| e.to_string());
+    }
+}
+
+/// A table of jobs; its first byte chooses what the rest is: a file with known headings, one whose columns are named,
+/// features beside a trace, or one of Google's tables.
+pub(crate) fn table(data: &[u8]) {
+    let Some((&kind, rest)) = data.split_first() else { return };
+    let input = |bytes: &[u8]| -> Box<dyn BufRead> { Box::new(Cursor::new(bytes.to_vec())) };
+    let part = |bytes: &[u8]| -> Part { Ok(("part-00000.csv".into(), input(bytes))) };
+    let named = "user=u,submit=s,start=b,end=e,outcome=o,tasks=n".parse::<ColumnNames>().ok();
+    let all = Reading { jobs: Some(1000), ..Reading::default() };
+    const JOB: &[u8] = b"0,,1,0,u,0,n,l\n1,,1,1,u,0,n,l\n9,,1,4,u,0,n,l\n";
+    let trace = match kind % 5 {
+        0 => Trace::parse_with(Path::new("t.csv"), input(rest), all),
+        1 => Trace::parse_with(Path::new("t.csv"), input(rest), Reading { columns: named.as_ref(), ..all }),
+        2 => {
+            let features = vec![("t.features.csv".into(), input(rest))];
+            Trace::parse_with(Path::new("t.tr"), input(b"1 1 1 1\n0 1 1 1\n"), Reading { features, ..all })
+        }
+        3 => Trace::parse_google(Path::new("g"), [part(rest)].into_iter(), None::<Empty<Part>>, Some(1000)),
+        _ => Trace::parse_google(
+            Path::new("g"),
+            [part(JOB)].into_iter(),
+            Some([part(rest)].into_iter()),
+            Some(1000),
+        ),
+    };
+    if let Ok(trace) = trace {
+        let jobs = || (0..trace.jobs().len() as u32).map(JobId);
+        std::hint::black_box(jobs().map(|job| (trace.run(job), trace.wait(job))).max());
+        std::hint::black_box(trace.features());
     }
 }
 

@@ -1,6 +1,7 @@
 //! Time, ids and randomness: the part of this crate that `netem` may use.
 
 pub mod class;
+pub mod feature;
 pub mod id;
 pub mod law;
 mod parameters;
@@ -9,6 +10,7 @@ pub mod score;
 pub mod time;
 
 pub use class::Class;
+pub use feature::Feature;
 pub use id::{ActorId, CopyId, Endpoint, JobId, TaskId};
 pub use law::Law;
 pub(crate) use parameters::{parameters, within};

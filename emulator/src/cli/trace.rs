@@ -3,16 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Args, Subcommand};
-use volary_actors::base::Span;
-use volary_engine::workload::Trace;
+use volary_actors::base::{Feature, JobId, Span};
+use volary_actors::predict::PredictorKind;
+use volary_engine::workload::{ColumnNames, Outcome, Trace};
 
 use super::output::{print, show};
+use crate::config::error::{did_you_mean, listed};
 use crate::files::Files;
 use crate::number::plural;
-use crate::workload::{self, Reference, Traces, describe};
+use crate::report::traces_page;
+use crate::workload::describe::{compare, describe};
+use crate::workload::predict::{Question, evaluate};
+use crate::workload::{self, Reference, Traces};
 
-/// Describe or convert workload traces.
+/// Describe, compare, predict or convert workload traces.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(subcommand)]
@@ -37,6 +43,55 @@ enum Command {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+        /// Also write a page of charts.
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+        #[command(flatten)]
+        columns: ColumnArgs,
+    },
+    /// Compare traces by the characteristics of Park's thesis (Table 3.1), with the numbers behind each.
+    Compare {
+        /// The traces; also looked for in the folders of VOLARY_TRACES.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Only the first N jobs of each.
+        #[arg(long, value_name = "N")]
+        jobs: Option<u32>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// Also write a page of charts.
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+        #[command(flatten)]
+        columns: ColumnArgs,
+    },
+    /// Predict the run time of each job from those of jobs like it, and measure the errors.
+    Predict {
+        /// The traces; also looked for in the folders of VOLARY_TRACES.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Features by which jobs are alike, such as user,name,lname,class; each counts alone and in pairs. If absent
+        /// all that the trace has, except the hour.
+        #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = feature)]
+        features: Vec<Feature>,
+        /// The predictor: jvupredict gives a point, 3sigma also a distribution.
+        #[arg(long, value_name = "NAME", value_parser = predictor, default_value = "jvupredict")]
+        predictor: PredictorKind,
+        /// Count only jobs that finished; the others are still learnt from.
+        #[arg(long, value_name = "OUTCOME", value_parser = ["finished"])]
+        only: Option<String>,
+        /// Also count parts of the trace by themselves.
+        #[arg(long, value_name = "PART", value_parser = ["week"])]
+        by: Option<String>,
+        /// Only the first N jobs.
+        #[arg(long, value_name = "N")]
+        jobs: Option<u32>,
+        /// Print JSON, a line per trace.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        columns: ColumnArgs,
     },
     /// Convert a trace to the .tr format, packed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz).
     Convert {
@@ -50,14 +105,48 @@ enum Command {
     },
 }
 
+/// The columns of `.csv` files with names of their own.
+#[derive(Debug, Args)]
+struct ColumnArgs {
+    /// Columns of a .csv file, such as user=user_ID,submit=submit_time,run=seconds; numbers of a column whose name ends
+    /// in _ms or _us count in that unit, others in seconds.
+    #[arg(long = "columns", value_name = "LIST")]
+    names: Option<ColumnNames>,
+}
+
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.command {
-        Command::Describe { file, reference, cutoff, jobs, json } => {
-            let description = describe(&read(file, *jobs)?, *reference, *cutoff);
+        Command::Describe { file, reference, cutoff, jobs, json, html, columns } => {
+            let description = describe(&read(file, *jobs, columns)?, *reference, *cutoff);
+            write_page(html.as_deref(), || traces_page(std::slice::from_ref(&description), None))?;
             show(*json, || &description, || description.to_string())
         }
+        Command::Compare { files, jobs, json, html, columns } => {
+            let described = files.iter().map(|file| Ok(describe(&read(file, *jobs, columns)?, None, None)));
+            let described = described.collect::<anyhow::Result<Vec<_>>>()?;
+            let comparison = compare(&described);
+            write_page(html.as_deref(), || traces_page(&described, Some(&comparison)))?;
+            show(*json, || &comparison, || comparison.to_string())
+        }
+        Command::Predict { files, features, predictor, only, by, jobs, json, columns } => {
+            let question = Question {
+                predictor: *predictor,
+                features: features.clone(),
+                only_finished: only.is_some(),
+                by_week: by.is_some(),
+            };
+            for (index, file) in files.iter().enumerate() {
+                let trace = read(file, *jobs, columns)?;
+                let evaluation = evaluate(&trace, &of_trace(&question, &trace)?);
+                match json {
+                    true => print(&serde_json::to_string(&evaluation)?)?,
+                    false => print(&format!("{}{evaluation}", if index > 0 { "\n" } else { "" }))?,
+                }
+            }
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Convert { file, to, jobs } => {
-            let trace = read(file, *jobs)?;
+            let trace = read(file, *jobs, &ColumnArgs { names: None })?;
             for note in trace.notes() {
                 tracing::warn!("{note}");
             }
@@ -69,12 +158,63 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn read(file: &Path, jobs: Option<u32>) -> anyhow::Result<Trace> {
+/// Writes a page, if a file is named.
+fn write_page(file: Option<&Path>, page: impl FnOnce() -> String) -> anyhow::Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    std::fs::write(file, page()).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// The question for a trace: all its features if none were named. Features and outcomes that it lacks are refused.
+fn of_trace(question: &Question, trace: &Trace) -> anyhow::Result<Question> {
+    let (file, known) = (trace.file().display(), trace.features());
+    let names = listed(known.iter().map(|feature| feature.name()));
+    let mut question = question.clone();
+    if question.features.is_empty() {
+        question.features = known.iter().copied().filter(|feature| *feature != Feature::Hour).collect();
+        anyhow::ensure!(
+            !question.features.is_empty(),
+            "{file}: no job has a feature but its hour; put a file X.features.csv beside X.tr, name the columns of a \
+             .csv file with --columns, or predict by the hour with --features hour"
+        );
+    }
+    for feature in &question.features {
+        anyhow::ensure!(
+            known.contains(feature),
+            "--features {feature}: no job of {file} has it; it has {names}"
+        );
+    }
     anyhow::ensure!(
-        !file.is_dir(),
-        "{} is a folder; name a trace in it: .tr, .swf or .csv, plain or as .xz, .zst or .gz",
+        !question.only_finished || has_finished(trace),
+        "--only finished: {file} does not say of any job that it finished; leave it out"
+    );
+    Ok(question)
+}
+
+fn has_finished(trace: &Trace) -> bool {
+    let mut outcomes = (0..trace.jobs().len() as u32).map(|job| trace.outcome(JobId(job)));
+    outcomes.any(|outcome| outcome == Some(Outcome::Finished))
+}
+
+fn feature(name: &str) -> Result<Feature, String> {
+    let known = || Feature::ALL.iter().map(|feature| feature.name());
+    name.trim().parse().map_err(|()| {
+        let help = did_you_mean(name, known()).unwrap_or_else(|| format!("known are {}", listed(known())));
+        format!("no feature is named `{name}`; {help}")
+    })
+}
+
+fn predictor(name: &str) -> Result<PredictorKind, String> {
+    let known = || PredictorKind::ALL.iter().map(|kind| kind.name());
+    name.parse().map_err(|()| format!("no predictor is named `{name}`; known are {}", listed(known())))
+}
+
+fn read(file: &Path, jobs: Option<u32>, columns: &ColumnArgs) -> anyhow::Result<Trace> {
+    anyhow::ensure!(
+        !file.is_dir() || workload::is_trace_folder(file),
+        "{} is a folder; name a trace in it: .tr, .swf or .csv, plain or as .xz, .zst or .gz; or a folder with Google's \
+         job_events",
         file.display()
     );
     let found = Traces::beside(&Files::of_disk(), Path::new("")).find(file)?;
-    Ok(workload::read(&found, jobs)?)
+    Ok(workload::read(&found, jobs, columns.names.as_ref())?)
 }

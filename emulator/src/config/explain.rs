@@ -163,7 +163,7 @@ fn missing(document: &Document<'_>, file: &Path, looked: &[PathBuf]) -> ConfigEr
         .help("or set `fallback = \"yahoo-like\"`, a generator that stands in")
         .help(
             "traces are published with the papers that use them and in the archives of Google (cluster-data), \
-             Alibaba (clusterdata) and the Parallel Workloads Archive",
+             Alibaba (clusterdata), the Parallel Workloads Archive and ATLAS (ftp.pdl.cmu.edu/pub/datasets/ATLAS)",
         )
 }
 

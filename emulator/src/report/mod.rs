@@ -9,6 +9,7 @@
 //! | [`fidelity`] | the text of certificates |
 //! | [`columns`] | the columns of summary tables |
 //! | [`html()`] | `report.html` |
+//! | `traces` | the page of `volary trace describe` and `compare` |
 
 pub mod choice;
 pub mod columns;
@@ -19,5 +20,7 @@ pub mod table;
 
 mod claims;
 mod html;
+mod traces;
 
 pub use html::html;
+pub use traces::traces_page;

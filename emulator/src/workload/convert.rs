@@ -143,7 +143,7 @@ mod tests {
             let to = folder.path().join(name);
             std::fs::write(&to, "old").unwrap();
             write(&trace, &to).unwrap();
-            assert_eq!(jobs(&read(&to, None).unwrap()), jobs(&trace), "{name}");
+            assert_eq!(jobs(&read(&to, None, None).unwrap()), jobs(&trace), "{name}");
         }
         assert_eq!(std::fs::read_to_string(folder.path().join("b.tr")).unwrap(), text);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "something was left behind");
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn rigid_jobs_are_written_task_by_task() {
         let mut trace = Trace::new(Path::new("a.swf"), Format::Swf);
-        trace.push_rigid(Time(0), Span::from_secs(7), 3, None);
+        trace.push_rigid(Time(0), Span::from_secs(7), 3);
         let mut text = Vec::new();
         write_lines(&trace, &mut text).unwrap();
         assert_eq!(text, b"0 3 7 7 7 7\n");

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
-use volary_engine::workload::{Trace, TraceSource, WorkloadError};
+use volary_engine::workload::{ColumnNames, Reading, Trace, TraceSource, WorkloadError};
 
+use super::google;
 use crate::files::Files;
 use crate::guard::guard;
 
@@ -66,21 +67,63 @@ impl TraceSource for Traces {
         if let Some(trace) = parsed.get(&key) {
             return Ok(Arc::clone(trace));
         }
-        let io = |source| WorkloadError::Io { file: key.file.clone(), source };
-        let input = self.files.stream(&key.file).and_then(decompress).map_err(io)?;
-        let trace = Arc::new(Trace::parse(&key.file, input, jobs)?);
+        let trace = Arc::new(load(&self.files, &key.file, jobs, None)?);
         parsed.insert(key, Arc::clone(&trace));
         Ok(trace)
     }
 }
 
-/// Reads the first `jobs` jobs of a file, all if `None`.
+/// Reads the first `jobs` jobs of a file, all if `None`, and the features beside it. `columns` says which columns of a
+/// `.csv` file are which.
 ///
 /// # Errors
-/// When the file cannot be read, is damaged, malformed or empty.
-pub fn read(file: &Path, jobs: Option<u32>) -> Result<Trace, WorkloadError> {
+/// When a file cannot be read, is damaged, malformed or empty.
+pub fn read(file: &Path, jobs: Option<u32>, columns: Option<&ColumnNames>) -> Result<Trace, WorkloadError> {
+    load(&Files::of_disk(), file, jobs, columns)
+}
+
+/// Whether a folder is a trace by itself: one with Google's event tables.
+pub fn is_trace_folder(folder: &Path) -> bool {
+    google::is_google(folder)
+}
+
+fn load(
+    files: &Files,
+    file: &Path,
+    jobs: Option<u32>,
+    columns: Option<&ColumnNames>,
+) -> Result<Trace, WorkloadError> {
+    if is_trace_folder(file) {
+        return google::read(files, file, jobs);
+    }
+    let features = features_of(files, file).into_iter().map(|name| {
+        let input = open(files, &name)?;
+        Ok((name, input))
+    });
+    let features = features.collect::<Result<_, WorkloadError>>()?;
+    Trace::parse_with(file, open(files, file)?, Reading { jobs, columns, features })
+}
+
+pub(super) fn open(files: &Files, file: &Path) -> Result<Box<dyn BufRead>, WorkloadError> {
     let io = |source| WorkloadError::Io { file: file.to_owned(), source };
-    Trace::parse(file, Files::of_disk().stream(file).and_then(decompress).map_err(io)?, jobs)
+    files.stream(file).and_then(decompress).map_err(io)
+}
+
+/// Ends of the names of files with the features of the jobs of a `.tr` file, in the place of its suffix.
+const BESIDE: [&str; 3] = [".features.csv", "_features.csv", "_meta.csv"];
+/// Suffixes of compressed files, and of plain ones.
+const PACKED: [&str; 4] = ["", ".xz", ".zst", ".gz"];
+
+/// The files beside a `.tr` file that hold features of its jobs.
+fn features_of(files: &Files, file: &Path) -> Vec<PathBuf> {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let plain = PACKED.iter().find_map(|packed| name.strip_suffix(&format!(".tr{packed}")));
+    let Some(stem) = plain else { return Vec::new() };
+    let named = |end: &str| {
+        let names = PACKED.iter().map(|packed| file.with_file_name(format!("{stem}{end}{packed}")));
+        names.into_iter().find(|name| files.has(name))
+    };
+    BESIDE.iter().filter_map(|end| named(end)).collect()
 }
 
 /// The content of a file that may be compressed, as its first bytes tell; damage is an error of the kind `InvalidData`.
@@ -121,6 +164,8 @@ impl<R: Read> Read for Decoder<R> {
 mod tests {
     use std::io::Write;
 
+    use volary_actors::base::{Feature, JobId};
+
     use super::*;
 
     fn with_file(name: &str, text: &str) -> (tempfile::TempDir, Traces) {
@@ -149,6 +194,39 @@ mod tests {
         }
         let text = traces.open("/dev/zero".as_ref(), None).unwrap_err().to_string();
         assert!(text.contains("pipe or device"), "{text}");
+    }
+
+    #[test]
+    fn features_beside_a_trace_are_read_with_it() {
+        let (folder, traces) = with_file("a.tr", "10 1 2 2\n11 1 2 2\n");
+        let beside = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let packed = compressed(b"user\nann\nbob\n");
+        std::fs::write(folder.path().join("a.features.csv.gz"), &packed[1].1).unwrap();
+        beside("a_meta.csv", "line,priority\n1,9\n2,9\n");
+        beside("b_meta.csv", "unrelated");
+        let trace = traces.open("a.tr".as_ref(), None).unwrap();
+        let of = |feature| [0, 1].map(|job| trace.feature(JobId(job), feature));
+        assert_eq!((of(Feature::User), of(Feature::Priority)), ([1, 2], [1, 1]));
+        // One job is enough of a longer file.
+        assert_eq!(traces.open("a.tr".as_ref(), Some(1)).unwrap().jobs().len(), 1);
+        beside("a_meta.csv", "line,priority\n1,9\n");
+        let error = read(&folder.path().join("a.tr"), None, None).unwrap_err().to_string();
+        assert!(error.contains("a_meta.csv: has 1 rows for the 2 jobs"), "{error}");
+    }
+
+    /// A few kB that would be gigabytes of zeros.
+    #[test]
+    fn compressed_zeros_are_refused_at_the_first() {
+        let zeros = compressed(&vec![0; 64 << 20]);
+        for (suffix, bytes) in zeros {
+            for name in ["a.csv", "a.tr", "a.swf"] {
+                let error = parse(name, bytes.clone()).unwrap_err().to_string();
+                assert!(
+                    error.contains(&format!("{name}:1")) && error.contains("zero byte"),
+                    "{suffix}: {error}"
+                );
+            }
+        }
     }
 
     fn parse(name: &str, data: impl Into<Vec<u8>>) -> Result<Trace, WorkloadError> {

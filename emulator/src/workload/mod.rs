@@ -4,14 +4,20 @@
 //! |---|---|
 //! | `library` | the search for traces, their decompression, and parsed ones |
 //! | [`mod@describe`], `convert` | `volary trace describe` and `volary trace convert` |
+//! | `google` | folders with Google's trace of 2011 |
+//! | [`predict`] | `volary trace predict` |
+//! | `text` | tables and numbers of their reports |
 
 mod convert;
 pub mod describe;
+mod google;
 mod library;
+pub mod predict;
+mod text;
 
 pub use convert::{write, write_lines};
 pub use describe::{Description, Reference, describe};
-pub use library::{Traces, decompress, read};
+pub use library::{Traces, decompress, is_trace_folder, read};
 
 #[cfg(test)]
 mod real;

@@ -105,6 +105,13 @@ profile show p.toml --until 0s | 2 | --until  | longer time
 topology show e.toml | 2 | e.toml is an experiment | volary plan e.toml
 trace describe no.tr | 2 | no.tr
 trace describe . | 2 | . is a folder | name a trace in it
+trace compare t.csv no.tr | 2 | no.tr
+trace describe t.csv --html no/d.html | 2 | cannot write no/d.html
+trace predict t.csv --features users | 2 | no feature is named `users`; did you mean `user`?
+trace predict t.csv --features user,queue | 2 | --features queue: no job of t.csv has it | `user`
+trace predict t.csv --predictor 2sigma | 2 | no predictor is named `2sigma` | `3sigma`
+trace predict t.csv --columns user=whom,submit=submit_ms,run=run_ms | 2 | t.csv:1 | no column `whom`
+trace predict mustang.csv.gz | 2 | mustang.csv.gz | ftp.pdl.cmu.edu/pub/datasets/ATLAS
 run kind.toml | 2 | kind.toml:26:35 | unknown message kind `foo`
 run e.toml --resume --out typo | 2 | no run in typo | leave out --resume
 run e.toml --resume --out empty | 2 | no run in empty | leave out --resume
@@ -123,6 +130,7 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
     let here = folder.path();
     fs::write(here.join("bad.toml"), changed(EXPERIMENT, &[("nodes = 8", "node = 8")])).unwrap();
     fs::write(here.join("p.toml"), PROFILE).unwrap();
+    fs::write(here.join("t.csv"), "submit_ms,run_ms,user\n1,2,3\n").unwrap();
     let kind = changed(EXPERIMENT, &[("random.makespan_s", "random.messages.by_kind.foo")]);
     fs::write(here.join("kind.toml"), kind).unwrap();
     fs::write(here.join("s.toml"), STAR).unwrap();
@@ -173,6 +181,11 @@ profile show p.toml --until 4s | throughput
 profile show p.toml --json | start_s
 topology show s.toml | 3 nodes
 trace describe t.tr | 2
+trace describe t.tr --html d.html | 2
+trace compare t.tr t.tr --html c.html | majority of jobs are small
+trace compare t.tr --json | "criterion"
+trace predict t.tr --features size | jvupredict from size, alone and in pairs: 1 values
+trace predict t.tr t.tr --predictor 3sigma --by week --json | "within_factor_two"
 trace convert t.tr u.tr.gz | 2 jobs, 3 tasks
 completions bash | _volary
 --version | volary

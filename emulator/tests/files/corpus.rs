@@ -28,9 +28,10 @@ fn corpus(target: &str) -> PathBuf {
 
 #[test]
 fn the_corpus_breaks_nothing() {
-    let all: [(&str, Target); 7] = [
+    let all: [(&str, Target); 8] = [
         ("experiment", targets::experiment),
         ("trace", targets::trace),
+        ("table", targets::table),
         ("topology", targets::topology),
         ("claim", targets::claim),
         ("interference", targets::interference),

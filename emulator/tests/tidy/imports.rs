@@ -13,6 +13,7 @@ volary_actors::layout: base
 volary_actors::machine: base catalog layout message
 volary_actors::message: base catalog layout
 volary_actors::policies: base layout machine message roles
+volary_actors::predict: base
 volary_actors::roles: base catalog layout machine message
 volary_netem::config: error faults units
 volary_netem::error:
@@ -53,12 +54,12 @@ volary::files: guard
 volary::guard:
 volary::live: cost fidelity guard storage
 volary::number:
-volary::report: chart number stats storage
+volary::report: chart number stats storage workload
 volary::runtime: cluster config cost executor fidelity guard live number report stats storage watch workload
 volary::stats:
 volary::storage: codec guard stats
 volary::watch:
-volary::workload: files guard
+volary::workload: files guard number
 ";
 
 /// Every path in the code that starts with `crate`, `super`, `self` or a crate of the workspace, absolute.

@@ -8,8 +8,8 @@ pub enum WorkloadError {
     /// A trace that was not found.
     #[error(
         "trace or data file `{}` was not found; looked for {}. Traces are published with the papers that use them and in the \
-         archives of Google (cluster-data), Alibaba (clusterdata) and the Parallel Workloads Archive; name the \
-         folder that holds yours in VOLARY_TRACES (colon-separated), put the file beside the experiment, or set \
+         archives of Google (cluster-data), Alibaba (clusterdata), the Parallel Workloads Archive and ATLAS (LANL, \
+         TwoSigma: ftp.pdl.cmu.edu/pub/datasets/ATLAS); name the folder that holds yours in VOLARY_TRACES (colon-separated), put the file beside the experiment, or set \
          `workload.trace.fallback` to a generator", .file.display(), list(.looked)
     )]
     Missing {

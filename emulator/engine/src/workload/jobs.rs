@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use volary_actors::base::{Address, CopyId, JobId, Law, Purpose, Span, TaskId, Time};
+use volary_actors::base::{Address, CopyId, Feature, JobId, Law, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 
 use super::config::Estimate;
@@ -271,6 +271,16 @@ impl Catalog for Workload {
             Shapes::Drawn(_) | Shapes::Like(_) | Shapes::Traced(_) => {
                 self.cutoff.is_some_and(|cutoff| self.job_estimate(job) >= cutoff).into()
             }
+        }
+    }
+
+    fn feature(&self, job: JobId, feature: Feature) -> u32 {
+        match &self.shapes {
+            Shapes::Traced(trace) => trace.feature(job, feature),
+            Shapes::Drawn(_) | Shapes::Like(_) | Shapes::Staged(_) if feature == Feature::Size => {
+                self.tasks(job)
+            }
+            Shapes::Drawn(_) | Shapes::Like(_) | Shapes::Staged(_) => 0,
         }
     }
 

@@ -8,8 +8,10 @@
 //! | `work` | the four models of work under a law of demand |
 //! | `mix` | jobs of several classes, each a chain of stages |
 //! | `generate` | generators with the laws of published traces |
-//! | `trace`, `read` | traces in memory, and one parser per format |
+//! | `trace`, `columns` | traces in memory: jobs, and what else is known about them |
+//! | `read` | one parser per format of traces |
 
+mod columns;
 mod config;
 mod error;
 mod generate;
@@ -22,11 +24,13 @@ mod tasks;
 mod trace;
 mod work;
 
+pub use columns::{Details, Outcome};
 pub use config::{
     Estimate, Like, Mix, MixClass, MixStage, Model, Service, Share, Synthetic, TraceSpec, WorkloadSpec,
 };
 pub use error::WorkloadError;
 pub use jobs::Workload;
+pub use read::{ColumnNames, Part, Reading};
 pub use trace::{Format, NoTraces, Trace, TraceJob, TraceSource};
 
 #[cfg(test)]

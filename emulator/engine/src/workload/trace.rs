@@ -1,11 +1,11 @@
 //! A trace in memory: jobs in order of arrival, durations in one flat vector.
 
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use volary_actors::base::{JobId, Span, TaskId, Time};
+use volary_actors::base::{Feature, JobId, Span, TaskId, Time};
 
+use super::columns::{Columns, Details, Outcome};
 use super::error::WorkloadError;
 
 /// File format of a trace.
@@ -16,8 +16,10 @@ pub enum Format {
     Tr,
     /// Standard Workload Format of the Parallel Workloads Archive: rigid parallel jobs, 18 columns.
     Swf,
-    /// One job a line with a header that names `arrival_s`, `ntasks` and `mean_s`.
+    /// One job a line, below a header that names the columns.
     Csv,
+    /// The event tables of Google's cluster data of 2011.
+    GoogleEvents,
 }
 
 /// Finds and parses traces.
@@ -48,8 +50,6 @@ pub struct TraceJob {
     pub mean: Span,
     /// How many tasks it has, at least one.
     pub tasks: u32,
-    /// The user who submitted it, if the trace says so.
-    pub user: Option<NonZeroU32>,
     /// Index of its first duration, or [`RIGID`] if every task takes the mean.
     first: u32,
 }
@@ -64,6 +64,8 @@ pub(super) const MOST_JOBS: usize = 1 << 24;
 /// Maximum number of durations of a trace, which then take 2 GiB.
 const MOST_DURATIONS: usize = 1 << 29;
 
+const HOUR_NS: u64 = 3_600_000_000_000;
+
 /// Marks a job without durations of its own.
 const RIGID: u32 = u32::MAX;
 
@@ -75,13 +77,24 @@ pub struct Trace {
     format: Format,
     jobs: Vec<TraceJob>,
     durations: Vec<f32>,
+    columns: Columns,
+    /// Whether the numbers of tasks are unknown, and each job counts as one.
+    jobs_only: bool,
     notes: Vec<String>,
 }
 
 impl Trace {
     /// Creates an empty trace for a reader of `file` to fill.
     pub fn new(file: &Path, format: Format) -> Self {
-        Self { file: file.to_owned(), format, jobs: Vec::new(), durations: Vec::new(), notes: Vec::new() }
+        Self {
+            file: file.to_owned(),
+            format,
+            jobs: Vec::new(),
+            durations: Vec::new(),
+            columns: Columns::default(),
+            jobs_only: false,
+            notes: Vec::new(),
+        }
     }
 
     /// Appends a job whose tasks have durations of their own, in seconds.
@@ -96,13 +109,23 @@ impl Trace {
                 format!("more than {MOST_DURATIONS} tasks are too many for one trace; split the file")
             })?;
         self.durations.extend_from_slice(durations);
-        self.jobs.push(TraceJob { arrival, mean, tasks: durations.len() as u32, user: None, first });
+        self.jobs.push(TraceJob { arrival, mean, tasks: durations.len() as u32, first });
         Ok(())
     }
 
     /// Appends a job of `tasks` tasks that all take `duration`.
-    pub fn push_rigid(&mut self, arrival: Time, duration: Span, tasks: u32, user: Option<NonZeroU32>) {
-        self.jobs.push(TraceJob { arrival, mean: duration, tasks, user, first: RIGID });
+    pub fn push_rigid(&mut self, arrival: Time, duration: Span, tasks: u32) {
+        self.jobs.push(TraceJob { arrival, mean: duration, tasks, first: RIGID });
+    }
+
+    /// Adds what is known about the job that was pushed as number `row`, before the jobs are sorted.
+    pub fn detail(&mut self, row: usize, details: &Details) {
+        self.columns.set(row, details);
+    }
+
+    /// Says that the source has no numbers of tasks: each job counts as one.
+    pub fn without_tasks(&mut self) {
+        self.jobs_only = true;
     }
 
     /// Adds a remark about the file for its user.
@@ -114,7 +137,10 @@ impl Trace {
     pub fn finish(mut self) -> Self {
         let late = self.jobs.windows(2).filter(|pair| pair[1].arrival < pair[0].arrival).count();
         if late > 0 {
-            self.jobs.sort_by_key(|job| job.arrival);
+            let mut order: Vec<u32> = (0..self.jobs.len() as u32).collect();
+            order.sort_by_key(|&row| self.jobs[row as usize].arrival);
+            self.jobs = order.iter().map(|&row| self.jobs[row as usize]).collect();
+            self.columns.reorder(&order);
             self.note(format!("{late} lines are out of order; jobs were sorted by arrival"));
         }
         self
@@ -154,6 +180,64 @@ impl Trace {
         }
         assert!(task.index < job.tasks, "a job has no task beyond its last");
         Span::from_secs_f64(f64::from(self.durations[job.first as usize + task.index as usize]))
+    }
+
+    /// Duration of a job's longest task: its run time without waiting.
+    pub fn run(&self, job: JobId) -> Span {
+        match self.durations(job) {
+            None => self.jobs[job.index()].mean,
+            Some(durations) => Span::from_secs_f64(f64::from(durations.iter().copied().fold(0.0, f32::max))),
+        }
+    }
+
+    /// The value of a job's feature, zero if it is unknown. Sizes are numbers of tasks, hours are 1 to 24; the others
+    /// are numbered from one on in the order in which they appear.
+    pub fn feature(&self, job: JobId, feature: Feature) -> u32 {
+        if self.columns.has(feature) {
+            return self.columns.feature(job.index(), feature);
+        }
+        let job = &self.jobs[job.index()];
+        if feature == Feature::Hour {
+            (job.arrival.0 / HOUR_NS % 24) as u32 + 1
+        } else if feature == Feature::Size && !self.jobs_only {
+            job.tasks
+        } else {
+            0
+        }
+    }
+
+    /// The features that some job has.
+    pub fn features(&self) -> Vec<Feature> {
+        let known = |&feature: &Feature| {
+            let computed = feature == Feature::Hour || feature == Feature::Size && !self.jobs_only;
+            computed || self.columns.has(feature)
+        };
+        Feature::ALL.into_iter().filter(known).collect()
+    }
+
+    /// From a job's submission to its start; zero if it is unknown.
+    pub fn wait(&self, job: JobId) -> Span {
+        self.columns.wait(job.index())
+    }
+
+    /// How a job ended, if the trace says so.
+    pub fn outcome(&self, job: JobId) -> Option<Outcome> {
+        self.columns.outcome(job.index())
+    }
+
+    /// Whether the trace says how jobs ended.
+    pub const fn has_outcomes(&self) -> bool {
+        self.columns.has_outcomes()
+    }
+
+    /// Cores of all tasks of a job together, if the trace says so.
+    pub fn cores(&self, job: JobId) -> Option<f32> {
+        self.columns.cores(job.index())
+    }
+
+    /// Whether the numbers of tasks are those of the source.
+    pub const fn counts_tasks(&self) -> bool {
+        !self.jobs_only
     }
 
     /// Number of tasks of all jobs.

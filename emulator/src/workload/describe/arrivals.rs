@@ -25,6 +25,8 @@ pub struct Arrivals {
     pub ks_p: f64,
     /// Jobs submitted in each hour of the day, over the days of the trace.
     pub jobs_by_hour: Vec<Hour>,
+    /// Tasks submitted in each hour of the day, over the days of the trace.
+    pub tasks_by_hour: Vec<Hour>,
     /// Jobs per hour over all hours.
     pub jobs_per_hour: Quantiles,
     /// Tasks per hour over all hours.
@@ -61,6 +63,7 @@ impl Arrivals {
             ks,
             ks_p,
             jobs_by_hour: days(&jobs_per_hour, first),
+            tasks_by_hour: days(&tasks_per_hour, first),
             jobs_per_hour: Quantiles::of(jobs_per_hour),
             tasks_per_hour: Quantiles::of(tasks_per_hour),
         }
@@ -147,7 +150,7 @@ mod tests {
     fn arriving(times: impl IntoIterator<Item = f64>) -> Trace {
         let mut trace = Trace::new(Path::new("a.tr"), Format::Tr);
         for time in times {
-            trace.push_rigid(Time(Span::from_secs_f64(time).0), Span::from_secs(1), 2, None);
+            trace.push_rigid(Time(Span::from_secs_f64(time).0), Span::from_secs(1), 2);
         }
         trace.finish()
     }
@@ -189,6 +192,7 @@ mod tests {
         assert_eq!(arrivals.jobs_by_hour.len(), 24);
         let (peak, trough) = arrivals.peak_and_trough().unwrap();
         assert_eq!((peak.hour, peak.p50, trough.p50), (3, 10.0, 1.0));
+        assert_eq!((arrivals.tasks_by_hour[3].p50, arrivals.tasks_by_hour[4].p75), (20.0, 2.0));
         assert_eq!((arrivals.tasks_per_hour.max, arrivals.jobs_per_hour.max), (20.0, 10.0));
         assert_eq!(Arrivals::of(&arriving([5.0])).peak_and_trough(), None);
     }

@@ -7,6 +7,8 @@ use serde::Serialize;
 use volary_actors::base::Span;
 
 use super::arrivals::Arrivals;
+use super::outcomes::Outcomes;
+use super::periods::Period;
 use super::quantiles::Quantiles;
 
 /// The characteristics of a trace.
@@ -16,6 +18,8 @@ pub struct Description {
     pub jobs: usize,
     /// Number of tasks of all jobs.
     pub tasks: u64,
+    /// Whether the trace says how many tasks jobs have; if not, each job counts as one.
+    pub counts_tasks: bool,
     /// Work of all tasks, core-seconds.
     pub work_s: f64,
     /// Cores that the work keeps busy from the first to the last arrival: work over span. Divided by the number of a
@@ -23,6 +27,8 @@ pub struct Description {
     pub offered_cores: f64,
     /// Tasks per job.
     pub fan_out: Quantiles,
+    /// Cores per job, if the trace says so.
+    pub cores: Option<Quantiles>,
     /// Mean task duration of jobs, as stated in the trace, s.
     pub mean_s: Quantiles,
     /// Longest task of jobs, s.
@@ -42,12 +48,23 @@ pub struct Description {
     pub within_job: Option<WithinJob>,
     /// Differences between the jobs of a user, if the trace names users.
     pub users: Option<Users>,
+    /// Differences between the jobs of a size, if there are sizes.
+    pub sizes: Option<Sizes>,
+    /// How jobs ended, if the trace says so.
+    pub outcomes: Option<Outcomes>,
+    /// Error of a job's mean duration as an estimate of each of its tasks: |duration / mean − 1|, if tasks have durations
+    /// of their own (Kairos, Fig. 1).
+    pub mean_error: Option<Quantiles>,
+    /// Weeks against the whole trace; empty if it is shorter than two.
+    pub weeks: Vec<Period>,
+    /// Months of 29 days against the whole trace; empty if it is shorter than two.
+    pub months: Vec<Period>,
     /// Short and long jobs, if a boundary is known.
     pub classes: Option<Classes>,
     /// The published trace it is compared with.
     pub reference: Option<Reference>,
     /// Measured and published values.
-    pub comparison: Vec<Comparison>,
+    pub comparison: Vec<PublishedValue>,
     /// Notes, such as the number of rows skipped.
     pub notes: Vec<String>,
 }
@@ -74,6 +91,19 @@ pub struct Users {
     /// Coefficient of variation of a user's durations.
     pub duration_cov: Quantiles,
     /// Share of the users whose durations vary more than exponential ones (CoV above 1).
+    pub highly_variable: f64,
+    /// Share of the jobs whose cores, or tasks, are within a factor of two of their user's mean.
+    pub near_mean_size: f64,
+}
+
+/// Spread between the jobs of a size with at least two jobs (thesis, Fig. 4.2c).
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Sizes {
+    /// Number of such sizes: cores, or tasks if the trace has no cores.
+    pub sizes: usize,
+    /// Coefficient of variation of the durations of a size's jobs.
+    pub duration_cov: Quantiles,
+    /// Share of the sizes whose durations vary more than exponential ones (CoV above 1).
     pub highly_variable: f64,
 }
 
@@ -112,7 +142,7 @@ pub enum Reference {
 
 /// A measured and a published value.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Comparison {
+pub struct PublishedValue {
     /// The compared quantity.
     pub what: &'static str,
     /// The trace's value.

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use volary_actors::base::{JobId, Span};
+use volary_actors::base::{Feature, JobId, Span};
 use volary_engine::workload::{Format, Trace, TraceJob};
 
 use super::arrivals::Arrivals;
-use super::description::{Classes, Description, Reference, Users, WithinJob};
-use super::published::{compare, cutoff_of, resembling};
+use super::description::{Classes, Description, Reference, Sizes, Users, WithinJob};
+use super::outcomes::Outcomes;
+use super::periods::periods;
+use super::published::{against, cutoff_of, resembling};
 use super::quantiles::{Quantiles, share};
 
 /// Jobs with fewer tasks are left out of the spread within jobs.
@@ -18,6 +20,7 @@ const ENOUGH_TASKS: u32 = 15;
 pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span>) -> Description {
     let each = Measured::of(trace);
     let works: Vec<f64> = each.iter().map(|job| job.work).collect();
+    let durations: Vec<f64> = each.iter().map(|job| job.longest).collect();
     let arrivals = Arrivals::of(trace);
     let work_s: f64 = works.iter().sum();
     let mut description = Description {
@@ -26,10 +29,15 @@ pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span
         tasks: trace.tasks(),
         work_s,
         offered_cores: if arrivals.span_s > 0.0 { work_s / arrivals.span_s } else { 0.0 },
+        counts_tasks: trace.counts_tasks(),
         fan_out: Quantiles::of(each.iter().map(|job| job.tasks)),
+        cores: cores(trace),
         mean_s: Quantiles::of(trace.jobs().iter().map(|job| job.mean.as_secs_f64())),
         duration_s: Quantiles::of(each.iter().map(|job| job.longest)),
         task_s: task_durations(trace),
+        outcomes: Outcomes::of(trace, &works),
+        weeks: periods(trace, &durations, 7),
+        months: periods(trace, &durations, 29),
         job_work_s: Quantiles::of(works),
         single_task: share(each.iter(), |job| job.tasks == 1.0),
         under_12min: share(each.iter(), |job| job.longest < 720.0),
@@ -37,6 +45,8 @@ pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span
         arrivals,
         within_job: within_job(&each),
         users: users(trace, &each),
+        sizes: sizes(trace, &each),
+        mean_error: mean_error(trace),
         classes: None,
         reference: None,
         comparison: Vec::new(),
@@ -48,7 +58,7 @@ pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span
     let cutoff = cutoff.or_else(|| description.reference.and_then(cutoff_of));
     description.classes = cutoff.map(|cutoff| classes(trace, cutoff, &each));
     description.comparison =
-        description.reference.map_or_else(Vec::new, |known| compare(known, &description));
+        description.reference.map_or_else(Vec::new, |known| against(known, &description));
     description
 }
 
@@ -60,6 +70,51 @@ fn task_durations(trace: &Trace) -> Quantiles {
         own.unwrap_or_default().iter().map(|&x| (f64::from(x), 1)).chain(rigid)
     };
     Quantiles::weighted((0..trace.jobs().len()).flat_map(of))
+}
+
+/// Cores per job, over the jobs that have some.
+fn cores(trace: &Trace) -> Option<Quantiles> {
+    let cores: Vec<f64> =
+        (0..).map(JobId).take(trace.jobs().len()).filter_map(|job| trace.cores(job)).map(f64::from).collect();
+    (!cores.is_empty()).then(|| Quantiles::of(cores))
+}
+
+/// |duration / mean − 1| of every task of a job with tasks of their own.
+fn mean_error(trace: &Trace) -> Option<Quantiles> {
+    let of = |job: JobId| {
+        let durations = trace.durations(job).unwrap_or_default();
+        let mean = durations.iter().map(|&x| f64::from(x)).sum::<f64>() / durations.len().max(1) as f64;
+        let errors = durations.iter().map(move |&x| (f64::from(x) / mean - 1.0).abs());
+        errors.filter(|error| error.is_finite())
+    };
+    let errors: Vec<f64> = (0..trace.jobs().len() as u32).map(JobId).flat_map(of).collect();
+    (!errors.is_empty()).then(|| Quantiles::of(errors))
+}
+
+/// Spread of durations between the jobs of a size.
+fn sizes(trace: &Trace, each: &[Measured]) -> Option<Sizes> {
+    let mut of_size: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for (job, measured) in (0..).map(JobId).zip(each) {
+        let size = size(trace, job);
+        of_size.entry(size.to_bits()).or_default().push(measured.longest);
+    }
+    of_size.retain(|_, durations| durations.len() > 1);
+    let known = trace.counts_tasks() || cores(trace).is_some();
+    (known && !of_size.is_empty()).then(|| {
+        let cov: Vec<f64> =
+            of_size.values().map(|durations| Quantiles::of(durations.iter().copied()).cov()).collect();
+        Sizes {
+            sizes: of_size.len(),
+            highly_variable: share(cov.iter(), |&&cov| cov > 1.0),
+            duration_cov: Quantiles::of(cov),
+        }
+    })
+}
+
+/// Cores of a job, or its tasks if they are unknown.
+fn size(trace: &Trace, job: JobId) -> f64 {
+    let tasks = f64::from(trace.jobs()[job.index()].tasks);
+    trace.cores(job).map_or(tasks, f64::from)
 }
 
 fn classes(trace: &Trace, cutoff: Span, each: &[Measured]) -> Classes {
@@ -78,20 +133,27 @@ fn classes(trace: &Trace, cutoff: Span, each: &[Measured]) -> Classes {
 }
 
 fn users(trace: &Trace, each: &[Measured]) -> Option<Users> {
-    let mut jobs_of: BTreeMap<u32, Vec<&Measured>> = BTreeMap::new();
-    for (job, measured) in trace.jobs().iter().zip(each) {
-        if let Some(user) = job.user {
-            jobs_of.entry(user.get()).or_default().push(measured);
+    let mut jobs_of: BTreeMap<u32, Vec<(&Measured, f64)>> = BTreeMap::new();
+    for (job, measured) in (0..).map(JobId).zip(each) {
+        let user = trace.feature(job, Feature::User);
+        if user > 0 {
+            jobs_of.entry(user).or_default().push((measured, size(trace, job)));
         }
     }
     jobs_of.retain(|_, jobs| jobs.len() > 1);
     let cov = |what: fn(&Measured) -> f64| -> Vec<f64> {
-        jobs_of.values().map(|jobs| Quantiles::of(jobs.iter().map(|job| what(job))).cov()).collect()
+        jobs_of.values().map(|jobs| Quantiles::of(jobs.iter().map(|(job, _)| what(job))).cov()).collect()
     };
+    let near = |jobs: &Vec<(&Measured, f64)>| {
+        let mean = jobs.iter().map(|(_, size)| size).sum::<f64>() / jobs.len() as f64;
+        jobs.iter().map(|(_, size)| (mean / 2.0..=2.0 * mean).contains(size)).collect::<Vec<_>>()
+    };
+    let near: Vec<bool> = jobs_of.values().flat_map(near).collect();
     let (fan_outs, durations) = (cov(|job| job.tasks), cov(|job| job.longest));
     (!jobs_of.is_empty()).then(|| Users {
         users: jobs_of.len(),
         highly_variable: share(durations.iter(), |&&cov| cov > 1.0),
+        near_mean_size: share(near.iter(), |&&near| near),
         fan_out_cov: Quantiles::of(fan_outs),
         duration_cov: Quantiles::of(durations),
     })

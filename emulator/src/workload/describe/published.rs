@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use volary_actors::base::Span;
 
-use super::description::{Comparison, Description, Reference};
+use super::description::{Description, PublishedValue, Reference};
 
 /// A quantity that papers state about a trace.
 struct Measure {
@@ -25,11 +25,11 @@ impl Measure {
 }
 
 const JOBS: Measure = Measure::whole("jobs", |d| Some(d.jobs as f64));
-const FAN_OUT_MEAN: Measure = Measure::shared("fan-out, mean", |d| Some(d.fan_out.mean));
-const FAN_OUT_P50: Measure = Measure::shared("fan-out, p50", |d| Some(d.fan_out.p50));
-const FAN_OUT_P90: Measure = Measure::shared("fan-out, p90", |d| Some(d.fan_out.p90));
-const FAN_OUT_P99: Measure = Measure::shared("fan-out, p99", |d| Some(d.fan_out.p99));
-const FAN_OUT_MAX: Measure = Measure::whole("fan-out, max", |d| Some(d.fan_out.max));
+const FAN_OUT_MEAN: Measure = Measure::shared("fan-out, mean", |d| d.counts_tasks.then_some(d.fan_out.mean));
+const FAN_OUT_P50: Measure = Measure::shared("fan-out, p50", |d| d.counts_tasks.then_some(d.fan_out.p50));
+const FAN_OUT_P90: Measure = Measure::shared("fan-out, p90", |d| d.counts_tasks.then_some(d.fan_out.p90));
+const FAN_OUT_P99: Measure = Measure::shared("fan-out, p99", |d| d.counts_tasks.then_some(d.fan_out.p99));
+const FAN_OUT_MAX: Measure = Measure::whole("fan-out, max", |d| d.counts_tasks.then_some(d.fan_out.max));
 const MEAN_MEAN: Measure = Measure::shared("mean duration, mean, s", |d| Some(d.mean_s.mean));
 const MEAN_P50: Measure = Measure::shared("mean duration, p50, s", |d| Some(d.mean_s.p50));
 const MEAN_P90: Measure = Measure::shared("mean duration, p90, s", |d| Some(d.mean_s.p90));
@@ -38,7 +38,8 @@ const GAP_P50: Measure = Measure::whole("gap, p50, s", |d| Some(d.arrivals.gap_s
 const GAP_P99: Measure = Measure::whole("gap, p99, s", |d| Some(d.arrivals.gap_s.p99));
 const LONG_JOBS: Measure = Measure::whole("long jobs, share", |d| Some(d.classes?.long_jobs));
 const LONG_WORK: Measure = Measure::whole("work of long jobs, share", |d| Some(d.classes?.long_work));
-const SINGLE_TASK: Measure = Measure::shared("jobs of one task, share", |d| Some(d.single_task));
+const SINGLE_TASK: Measure =
+    Measure::shared("jobs of one task, share", |d| d.counts_tasks.then_some(d.single_task));
 const DURATION_P80: Measure = Measure::whole("duration, p80, s", |d| Some(d.duration_s.p80));
 const UNDER_12MIN: Measure = Measure::shared("jobs under 12 min, share", |d| Some(d.under_12min));
 
@@ -143,10 +144,10 @@ fn distance(known: Reference, description: &Description) -> Option<f64> {
 }
 
 /// The facts about a known trace beside the values of the described one.
-pub(super) fn compare(known: Reference, description: &Description) -> Vec<Comparison> {
+pub(super) fn against(known: Reference, description: &Description) -> Vec<PublishedValue> {
     let row = |&(measure, published, source): &Fact| {
         let measured = (measure.of)(description)?;
-        Some(Comparison { what: measure.name, measured, published, source })
+        Some(PublishedValue { what: measure.name, measured, published, source })
     };
     facts(known).iter().filter_map(row).collect()
 }

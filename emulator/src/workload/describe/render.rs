@@ -2,11 +2,14 @@
 
 use std::fmt;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::CellAlignment;
 
 use super::arrivals::Arrivals;
-use super::description::{Classes, Description, Users, WithinJob};
+use super::description::{Classes, Description, Sizes, Users, WithinJob};
+use super::outcomes::SuccessByHours;
+use super::periods::Period;
 use super::quantiles::Quantiles;
+use crate::workload::text::{number, percent, plain, to_the_right};
 
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,7 +38,9 @@ fn facts(d: &Description) -> String {
     row("first to last arrival", format!("{} s", number(d.arrivals.span_s)));
     row("work", format!("{} core-s", number(d.work_s)));
     row("offered load", format!("{} cores busy at the trace's own pace", number(d.offered_cores)));
-    row("jobs of one task", percent(d.single_task));
+    if d.counts_tasks {
+        row("jobs of one task", percent(d.single_task));
+    }
     row("jobs under 12 min, 2 h", format!("{}, {}", percent(d.under_12min), percent(d.under_2h)));
     row(
         "gaps below 1 s",
@@ -43,19 +48,12 @@ fn facts(d: &Description) -> String {
     );
     row("variability of gaps, cv²", format!("{} (Poisson 1)", number(d.arrivals.gap_cv2)));
     row("Poisson arrivals", poisson(&d.arrivals));
-    if let Some(WithinJob { jobs, cov, std_over_root_mean }) = &d.within_job {
-        let [cov, std] = [cov, std_over_root_mean].map(|spread| number(spread.p50));
-        let text = format!("CoV {cov} (median of {jobs} jobs of 15 tasks or more), sd/√mean {std}");
-        row("spread within jobs", text);
-    }
-    if let Some(Users { users, fan_out_cov, duration_cov, highly_variable }) = &d.users {
-        let [fan_out, duration] = [fan_out_cov, duration_cov].map(|spread| number(spread.p50));
-        let variable = percent(*highly_variable);
-        let text = format!(
-            "CoV of fan-out {fan_out}, of duration {duration} (medians of {users} users); {variable} of them vary more \
-             than exponentially"
-        );
-        row("spread within users", text);
+    spreads(d, &mut row);
+    endings(d, &mut row);
+    for (name, periods) in [("weeks against the whole", &d.weeks), ("months of 29 days", &d.months)] {
+        if !periods.is_empty() {
+            row(name, range(periods));
+        }
     }
     if let Some(Classes { cutoff, long_jobs, long_tasks, long_work }) = d.classes {
         let [jobs, tasks, work] = [long_jobs, long_tasks, long_work].map(percent);
@@ -67,6 +65,66 @@ fn facts(d: &Description) -> String {
     table.trim_fmt()
 }
 
+/// Differences between the tasks of a job, and between the jobs of a user or a size.
+fn spreads(d: &Description, row: &mut impl FnMut(&str, String)) {
+    if let Some(WithinJob { jobs, cov, std_over_root_mean }) = &d.within_job {
+        let [cov, std] = [cov, std_over_root_mean].map(|spread| number(spread.p50));
+        let text = format!("CoV {cov} (median of {jobs} jobs of 15 tasks or more), sd/√mean {std}");
+        row("spread within jobs", text);
+    }
+    if let Some(error) = &d.mean_error {
+        let [half, most] = [error.p50, error.p90].map(percent);
+        row("error of the job mean", format!("{half} for half of the tasks, {most} for nine tenths"));
+    }
+    if let Some(Users { users, fan_out_cov, duration_cov, highly_variable, near_mean_size }) = &d.users {
+        let [fan_out, duration] = [fan_out_cov, duration_cov].map(|spread| number(spread.p50));
+        let variable = percent(*highly_variable);
+        let text = format!(
+            "CoV of fan-out {fan_out}, of duration {duration} (medians of {users} users); {variable} of them vary more \
+             than exponentially"
+        );
+        row("spread within users", text);
+        let near = percent(*near_mean_size);
+        row(
+            "requests of users",
+            format!("{near} of the jobs within a factor of two of their user's mean size"),
+        );
+    }
+    if let Some(Sizes { sizes, duration_cov, highly_variable }) = &d.sizes {
+        let (cov, variable) = (number(duration_cov.p50), percent(*highly_variable));
+        let text = format!("CoV of duration {cov} (median of {sizes} sizes); {variable} of them above 1");
+        row("spread within sizes", text);
+    }
+}
+
+/// How jobs ended.
+fn endings(d: &Description, row: &mut impl FnMut(&str, String)) {
+    if let Some(outcomes) = &d.outcomes {
+        for share in &outcomes.shares {
+            let [jobs, time] = [share.jobs, share.cpu_time].map(percent);
+            row(share.outcome, format!("{jobs} of the jobs, {time} of the CPU time"));
+        }
+        let [good, bad] =
+            [&outcomes.successful_size, &outcomes.unsuccessful_size].map(|size| number(size.mean));
+        row("size by outcome", format!("mean {good} of successful jobs, {bad} of unsuccessful ones"));
+        let group =
+            |group: &SuccessByHours| format!("{} from {}", percent(group.finished), number(group.from_h));
+        let groups: Vec<String> = outcomes.by_cpu_hours.iter().map(group).collect();
+        row("finished by CPU-hours", groups.join(", "));
+    }
+}
+
+/// The least and the greatest ratios of parts to the whole.
+fn range(periods: &[Period]) -> String {
+    let ends = |of: fn(&Period) -> f64| {
+        let values = || periods.iter().map(of);
+        let ends = [values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max)];
+        ends.map(number).join(" to ")
+    };
+    let (gap, duration) = (ends(|period| period.gap), ends(|period| period.duration));
+    format!("{}: mean gap {gap}, mean duration {duration} times that of the trace", periods.len())
+}
+
 fn poisson(arrivals: &Arrivals) -> String {
     let verdict = if arrivals.ks_p < 0.01 { "rejected" } else { "not rejected" };
     let p = if arrivals.ks_p < 2.2e-16 { "< 2.2e-16".to_owned() } else { format!("= {:.2e}", arrivals.ks_p) };
@@ -76,8 +134,14 @@ fn poisson(arrivals: &Arrivals) -> String {
 fn distributions(d: &Description) -> String {
     let mut table = plain();
     table.set_header(["", "mean", "min", "p10", "p25", "p50", "p75", "p90", "p99", "max"]);
+    let of_tasks = ["tasks per job", "task duration, s", "tasks per hour"];
+    let known = |name: &str| match name {
+        "cores per job" => d.cores.is_some(),
+        name => d.counts_tasks || !of_tasks.contains(&name),
+    };
     for (name, q) in [
         ("tasks per job", &d.fan_out),
+        ("cores per job", &d.cores.unwrap_or_default()),
         ("mean task duration, s", &d.mean_s),
         ("job duration, s", &d.duration_s),
         ("task duration, s", &d.task_s),
@@ -86,6 +150,9 @@ fn distributions(d: &Description) -> String {
         ("jobs per hour", &d.arrivals.jobs_per_hour),
         ("tasks per hour", &d.arrivals.tasks_per_hour),
     ] {
+        if !known(name) {
+            continue;
+        }
         let Quantiles { mean, min, p10, p25, p50, p75, p90, p99, max, .. } = *q;
         let values = [mean, min, p10, p25, p50, p75, p90, p99, max].map(number);
         table.add_row(std::iter::once(name.to_owned()).chain(values));
@@ -117,55 +184,4 @@ fn comparison(d: &Description) -> String {
         source.set_cell_alignment(CellAlignment::Left);
     }
     table.trim_fmt()
-}
-
-fn plain() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table
-}
-
-/// Aligns all columns but the first to the right.
-fn to_the_right(table: &mut Table) {
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
-}
-
-/// Four significant digits; whole numbers are written in full.
-fn number(x: f64) -> String {
-    if x == x.round() && x.abs() < 1e9 {
-        return format!("{x}");
-    }
-    match x.abs() {
-        large if large >= 1e7 => format!("{x:.3e}"),
-        large if large >= 1000.0 => format!("{x:.0}"),
-        tiny if tiny < 1e-3 => format!("{x:.2e}"),
-        some => format!("{x:.*}", (3.0 - some.log10().floor()).max(0.0) as usize),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_keep_four_digits() {
-        for (x, text) in [
-            (0.0, "0"),
-            (24_262.0, "24262"),
-            (7.4821, "7.482"),
-            (0.012_345, "0.01235"),
-            (118.784, "118.8"),
-            (2409.81, "2410"),
-            (622_548_900.5, "6.225e8"),
-            (0.000_012_3, "1.23e-5"),
-        ] {
-            assert_eq!(number(x), text);
-        }
-    }
 }

@@ -34,6 +34,9 @@ fn spread_within_jobs_and_users_is_measured() {
     let d = describe(&parse("a.tr", &format!("1 16 2 {}\n2 1 5 5\n", fifteen.join(" "))), None, None);
     let within = d.within_job.unwrap();
     assert_eq!((within.jobs, within.cov.p50), (1, 0.5));
+    // Tasks of 1 and 3 s are 50 % off their mean; the single task of the other job is not off.
+    let error = d.mean_error.unwrap();
+    assert_eq!((error.min, error.p50, error.max), (0.0, 0.5, 0.5));
     assert!((within.std_over_root_mean.p50 - 1.0 / 2f64.sqrt()).abs() < 1e-12);
 
     let row = |user: u32, run: u32, processors: u32| {
@@ -44,6 +47,48 @@ fn spread_within_jobs_and_users_is_measured() {
     assert_eq!(users.users, 2);
     assert!((users.duration_cov.max - 0.5).abs() < 1e-9 && (users.fan_out_cov.max - 0.5).abs() < 1e-9);
     assert_eq!(users.highly_variable, 0.0);
+    // Of processors 4, 4 and 1, 3, the 1 is half of its user's mean.
+    assert_eq!(users.near_mean_size, 1.0);
+    let d = describe(&parse("a.swf", &text), None, None);
+    let sizes = d.sizes.unwrap();
+    // Two jobs of 4 processors took 10 and 30 s, two of one took 5 and 1 s.
+    assert_eq!((sizes.sizes, sizes.highly_variable), (2, 0.0));
+    assert!((sizes.duration_cov.min - 0.5).abs() < 1e-9 && (sizes.duration_cov.max - 2.0 / 3.0).abs() < 1e-9);
+    assert_eq!(d.cores.unwrap().mean, 13.0 / 5.0);
+}
+
+#[test]
+fn outcomes_are_counted_by_jobs_and_by_time() {
+    let text = "submit_ms,run_ms,end,cores\n\
+        0,3600000,F,1\n1,3600000,F,3\n2,3600000,K,20\n3,1000,X,1\n4,7200000,TIMEOUT,1\n";
+    let d = describe(&parse("a.csv", text), None, None);
+    let outcomes = d.outcomes.as_ref().unwrap();
+    let (all, finished) = (24.0 * 3600.0 + 1.0 + 7200.0, 4.0 * 3600.0);
+    let share = outcomes.shares[0];
+    assert_eq!((share.outcome, share.jobs), ("finished", 0.4));
+    assert!((share.cpu_time - finished / all).abs() < 1e-9);
+    let (jobs, time) = outcomes.unsuccessful();
+    assert!((jobs - 0.4).abs() < 1e-12 && (time - 72_001.0 / all).abs() < 1e-9);
+    assert_eq!((outcomes.successful_size.mean, outcomes.unsuccessful_size.mean), (5.0 / 3.0, 10.5));
+    let groups: Vec<_> = outcomes.by_cpu_hours.iter().map(|g| (g.from_h, g.jobs, g.finished)).collect();
+    assert_eq!(groups, [(0.0, 1, 0.0), (1.0, 3, 2.0 / 3.0), (10.0, 1, 0.0)]);
+    assert_eq!((outcomes.finished, outcomes.finished_of_longest), (0.4, 0.0));
+    // Nothing is said about tasks, so nothing is compared with published fan-outs.
+    assert!(!d.counts_tasks && !d.to_string().contains("jobs of one task"));
+}
+
+#[test]
+fn parts_are_compared_with_the_whole() {
+    // Three weeks: a job an hour in the first, one every two hours after it, which take twice as long.
+    let times = (0..168).chain((168..504).step_by(2));
+    let row = |hour: u32| format!("{} 1 1 {}\n", hour * 3600, if hour < 168 { 60 } else { 120 });
+    let d = describe(&parse("a.tr", &times.map(row).collect::<String>()), None, None);
+    let weeks: Vec<_> = d.weeks.iter().map(|week| (week.number, week.jobs)).collect();
+    assert_eq!(weeks, [(1, 168), (2, 84)], "the third is not complete");
+    let gap = 502.0 / 335.0;
+    assert!((d.weeks[0].gap - 1.0 / gap).abs() < 1e-9 && (d.weeks[1].gap - 2.0 / gap).abs() < 1e-9);
+    assert!((d.weeks[0].duration - 60.0 / 90.0).abs() < 1e-9, "{:?}", d.weeks);
+    assert!(d.months.is_empty());
 }
 
 #[test]

@@ -1,56 +1,133 @@
-//! Job-level `.csv`: a header that names at least `arrival_s`, `ntasks` and `mean_s`; other columns are ignored.
+//! `.csv`: a row a job, below a header that names the columns.
 //!
-//! Every task of a job takes the job's mean. A row with one of the three blank is skipped and counted.
+//! Known are the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables derived from Google's
+//! trace (`submit_ms`, `run_ms`, …), and the ATLAS repository of LANL (`submit_time`, `start_time`, `end_time`, …); of
+//! any other file the columns are named by [`ColumnNames`]. Other columns are ignored. Every task of a job takes the
+//! job's run time. Rows that lack what a job needs are skipped and counted.
 
 use volary_actors::base::{Span, Time};
 
 use super::super::error::WorkloadError;
 use super::super::trace::Trace;
-use super::lines::Skipped;
-use super::lines::{Lines, TraceLine};
-
-const COLUMNS: [&str; 3] = ["arrival_s", "ntasks", "mean_s"];
+use super::lines::{Lines, Skipped, TraceLine};
+use super::table::{ColumnNames, Header, Instant, Meaning, TableRow, Words};
 
 /// Reads up to `limit` jobs.
-pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Result<Skipped, WorkloadError> {
+pub(super) fn read(
+    lines: &mut Lines<'_>,
+    trace: &mut Trace,
+    limit: usize,
+    names: Option<&ColumnNames>,
+) -> Result<Skipped, WorkloadError> {
     let mut skipped = Skipped::default();
-    let Some(header) = lines.next_row('#')? else { return Ok(skipped) };
-    let columns = columns(header)?;
+    let Some(line) = lines.next_row('#')? else { return Ok(skipped) };
+    let header = Header::new(line, names)?;
+    require(&header, line)?;
+    let (mut words, mut clock) = (Words::default(), Clock::default());
     while trace.jobs().len() < limit {
         let Some(line) = lines.next_row('#')? else { break };
-        let mut cells = [""; 3];
-        for (index, cell) in line.text.split(',').enumerate() {
-            if let Some(known) = columns.iter().position(|&column| column == index) {
-                cells[known] = cell.trim();
+        let row = header.row(line);
+        match times(&row, &header, &mut clock)? {
+            Err(reason) => skipped.count(reason),
+            Ok(times) => {
+                let Some(tasks) = tasks(&row, &header)? else {
+                    skipped.count("with a blank cell");
+                    continue;
+                };
+                let mut details = row.details(&mut words, tasks)?;
+                details.wait = times.wait;
+                trace.push_rigid(times.submit, times.run, tasks);
+                trace.detail(trace.jobs().len() - 1, &details);
             }
         }
-        if cells.contains(&"") {
-            skipped.count("with a blank cell");
-            continue;
-        }
-        let arrival = line.at.seconds(columns[0] + 1, COLUMNS[0], cells[0])?;
-        let tasks = line.at.count(columns[1] + 1, COLUMNS[1], cells[1])?;
-        let mean = line.at.seconds(columns[2] + 1, COLUMNS[2], cells[2])?;
-        trace.push_rigid(Time(Span::from_secs_f64(arrival).0), Span::from_secs_f64(mean), tasks, None);
     }
-    trace.note("the file is job-level: every task of a job takes the job's mean".into());
+    if counts_tasks(&header) {
+        trace.note("the file is job-level: every task of a job takes the job's mean".into());
+    } else {
+        trace.without_tasks();
+        trace.note("the file does not say how many tasks jobs have: each job counts as one".into());
+    }
     Ok(skipped)
 }
 
-/// Indices of the columns.
-fn columns(header: TraceLine<'_>) -> Result<[usize; 3], WorkloadError> {
-    let mut found = [0; 3];
-    for (index, name) in found.iter_mut().zip(COLUMNS) {
-        // A suffix in capitals describes the origin of a column, such as `ntasks_SYNTHETIC`.
-        let named = |cell: &str| {
-            let rest = cell.trim().strip_prefix(name);
-            rest.is_some_and(|rest| {
-                rest.is_empty() || rest.strip_prefix('_').is_some_and(|r| r == r.to_uppercase())
-            })
-        };
-        *index = header.text.split(',').position(named).ok_or_else(|| {
-            header.at.wrong(format!("the header names no column `{name}`; it needs {}", COLUMNS.join(", ")))
-        })?;
+fn counts_tasks(header: &Header) -> bool {
+    header.has(Meaning::Tasks) || header.has(Meaning::Nodes)
+}
+
+/// Refuses a header without what a job needs.
+fn require(header: &Header, line: TraceLine<'_>) -> Result<(), WorkloadError> {
+    let has = |meaning| header.has(meaning);
+    let lacking = if !has(Meaning::Submit) {
+        "`arrival_s`, `submit_ms` or `submit_time`: when jobs were submitted"
+    } else if !(has(Meaning::Run) || has(Meaning::Start) && has(Meaning::End)) {
+        "`mean_s` or `run_ms`, or `start_time` and `end_time`: how long jobs ran"
+    } else if line.text.contains("arrival_s") && !counts_tasks(header) {
+        "`ntasks`: how many tasks jobs have"
+    } else {
+        return Ok(());
+    };
+    Err(line.at.wrong(format!(
+        "the header names no column {lacking}; it has {}. Say which column is which with --columns, such as \
+         submit=COLUMN,run=COLUMN,user=COLUMN",
+        header.names()
+    )))
+}
+
+/// When a job was submitted, how long it waited, how long it ran.
+struct Times {
+    submit: Time,
+    wait: Option<Span>,
+    run: Span,
+}
+
+/// The times of a row, or why it describes no complete job.
+fn times(
+    row: &TableRow<'_>,
+    header: &Header,
+    clock: &mut Clock,
+) -> Result<Result<Times, &'static str>, WorkloadError> {
+    let mut at = |meaning| row.instant(meaning)?.map(|at| clock.local(row, at)).transpose();
+    let (submit, start, end) = (at(Meaning::Submit)?, at(Meaning::Start)?, at(Meaning::End)?);
+    let (run, wait) = (row.span(Meaning::Run)?, row.span(Meaning::Wait)?);
+    let Some(submit) = submit else { return Ok(Err("with a blank cell")) };
+    if header.has(Meaning::Run) {
+        let wait = wait.or_else(|| start.map(|start| start.since(submit)));
+        return Ok(run.map(|run| Times { submit, wait, run }).ok_or("without a run time"));
     }
-    Ok(found)
+    let Some(start) = start else { return Ok(Err("without a start")) };
+    let Some(end) = end else { return Ok(Err("without an end")) };
+    if end < start {
+        return Err(row
+            .at
+            .wrong("ends before it starts, which is a negative run time; correct the row or delete it"));
+    }
+    Ok(Ok(Times { submit, wait: Some(start.since(submit)), run: end.since(start) }))
+}
+
+/// The number of tasks of a row: its tasks, or else its nodes; one if the file says nothing, `None` if the cell is blank.
+fn tasks(row: &TableRow<'_>, header: &Header) -> Result<Option<u32>, WorkloadError> {
+    match row.count(Meaning::Tasks)? {
+        Some(tasks) => Ok(Some(tasks)),
+        None if header.has(Meaning::Nodes) => row.count(Meaning::Nodes),
+        None => Ok((!header.has(Meaning::Tasks)).then_some(1)),
+    }
+}
+
+/// The clock of a file. Dates count by the zone of the first one, so that hours of the day are those of the cluster.
+#[derive(Default)]
+struct Clock {
+    /// What the first time was: the zone of a date, or `None` for a number.
+    zone: Option<Option<i64>>,
+}
+
+impl Clock {
+    fn local(&mut self, row: &TableRow<'_>, at: Instant) -> Result<Time, WorkloadError> {
+        match (*self.zone.get_or_insert(at.zone), at.zone) {
+            (None, None) => Ok(Time(at.ns)),
+            (Some(first), Some(_)) => {
+                Ok(Time(at.ns.saturating_add_signed(first.saturating_mul(1_000_000_000))))
+            }
+            _ => Err(row.at.wrong("mixes dates and numbers as times; write all of them in one form")),
+        }
+    }
 }

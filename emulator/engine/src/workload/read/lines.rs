@@ -1,7 +1,8 @@
 //! Lines of a trace, and their fields, with positions for errors.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, ErrorKind, Read};
+use std::fmt;
+use std::io::{BufRead, ErrorKind};
 use std::path::Path;
 use std::str::SplitAsciiWhitespace;
 
@@ -12,7 +13,7 @@ use super::super::trace::{Format, MOST_TASKS};
 
 /// Maximum length of a line: a job of a few million tasks. Without it a compressed file could expand to one line that
 /// fills the memory.
-const LONGEST: u64 = 256 << 20;
+const LONGEST: usize = 256 << 20;
 
 /// The lines of a file.
 pub(super) struct Lines<'a> {
@@ -27,6 +28,11 @@ pub(super) struct Lines<'a> {
 impl<'a> Lines<'a> {
     pub(super) fn new(file: &'a Path, input: impl BufRead + 'static) -> Self {
         Self { file, input: Box::new(input), buffer: Vec::new(), number: 0, peeked: false }
+    }
+
+    /// The name of the file.
+    pub(super) const fn file(&self) -> &'a Path {
+        self.file
     }
 
     /// The next line without its end, or `None` after the last.
@@ -68,14 +74,31 @@ impl<'a> Lines<'a> {
 
     fn advance(&mut self) -> Result<bool, WorkloadError> {
         self.buffer.clear();
-        let read = (&mut self.input).take(LONGEST).read_until(b'\n', &mut self.buffer);
-        let read = read.map_err(|source| self.failed(source))?;
-        if read as u64 == LONGEST {
+        loop {
+            let chunk = match self.input.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(source) if source.kind() == ErrorKind::Interrupted => continue,
+                Err(source) => return Err(self.failed(source)),
+            };
+            let end = chunk.iter().position(|&byte| byte == b'\n');
+            let part = &chunk[..end.unwrap_or(chunk.len())];
             let at = At { file: self.file, line: self.number + 1 };
-            return Err(at.wrong("is longer than 256 MiB; is this a trace?"));
+            // No text holds them, but an archive or a compressed file of zeros does.
+            if part.contains(&0) {
+                return Err(at.wrong("holds a zero byte, so the file is not text; is this a trace?"));
+            }
+            if self.buffer.len() + part.len() > LONGEST {
+                return Err(at.wrong("is longer than 256 MiB; is this a trace?"));
+            }
+            self.buffer.extend_from_slice(part);
+            let (taken, ends) = (part.len() + usize::from(end.is_some()), end.is_some() || chunk.is_empty());
+            self.input.consume(taken);
+            if ends {
+                let read = taken > 0 || !self.buffer.is_empty();
+                self.number += u64::from(read);
+                return Ok(read);
+            }
         }
-        self.number += u64::from(read > 0);
-        Ok(read > 0)
     }
 
     fn failed(&self, source: std::io::Error) -> WorkloadError {
@@ -121,17 +144,12 @@ impl At<'_> {
     }
 
     /// An error about its `field`-th field, from one.
-    pub(super) fn field(self, field: usize, column: &'static str, why: String) -> WorkloadError {
+    pub(super) fn field(self, field: usize, column: &str, why: impl fmt::Display) -> WorkloadError {
         self.wrong(format!("field {field} ({column}): {why}"))
     }
 
     /// A time in seconds, finite and at least zero.
-    pub(super) fn seconds(
-        self,
-        field: usize,
-        column: &'static str,
-        text: &str,
-    ) -> Result<f64, WorkloadError> {
+    pub(super) fn seconds(self, field: usize, column: &str, text: &str) -> Result<f64, WorkloadError> {
         match text.parse::<f64>() {
             Ok(x) if x.is_finite() && x >= 0.0 && x < Span::MAX.as_secs_f64() => Ok(x),
             Ok(x) if x < 0.0 => Err(self.field(
@@ -150,7 +168,7 @@ impl At<'_> {
     }
 
     /// A number of tasks, at least one and at most [`MOST_TASKS`].
-    pub(super) fn count(self, field: usize, column: &'static str, text: &str) -> Result<u32, WorkloadError> {
+    pub(super) fn count(self, field: usize, column: &str, text: &str) -> Result<u32, WorkloadError> {
         text.parse::<u32>().ok().filter(|tasks| (1..=MOST_TASKS).contains(tasks)).ok_or_else(|| {
             self.field(
                 field,
@@ -187,13 +205,9 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field, which must be there.
-    pub(super) fn need(&mut self, column: &'static str) -> Result<&'a str, WorkloadError> {
+    pub(super) fn need(&mut self, column: &str) -> Result<&'a str, WorkloadError> {
         self.take().ok_or_else(|| {
-            self.at.field(
-                self.taken + 1,
-                column,
-                "is missing: the line ends before it; is the file cut off?".into(),
-            )
+            self.at.field(self.taken + 1, column, "is missing: the line ends before it; is the file cut off?")
         })
     }
 }

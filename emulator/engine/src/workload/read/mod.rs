@@ -1,10 +1,18 @@
 //! Parsers of traces, streamed line by line, with errors that name file, line and field.
 
 mod csv;
+mod features;
+mod google;
 mod lines;
 mod parse;
 mod swf;
+mod table;
+mod time;
 mod tr;
+
+pub use google::Part;
+pub use parse::Reading;
+pub use table::ColumnNames;
 
 #[cfg(test)]
 mod tests;

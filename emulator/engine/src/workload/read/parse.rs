@@ -1,12 +1,24 @@
-//! The parser of a trace: format, remarks.
+//! The parser of a trace: format, features beside it, remarks.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use super::super::error::WorkloadError;
 use super::super::trace::{Format, MOST_JOBS, Trace};
-use super::lines::Lines;
-use super::{csv, swf, tr};
+use super::lines::{Lines, Skipped};
+use super::table::ColumnNames;
+use super::{csv, features, swf, tr};
+
+/// How a trace is to be read.
+#[derive(Default)]
+pub struct Reading<'a> {
+    /// Only the first jobs; all if `None`.
+    pub jobs: Option<u32>,
+    /// Which columns of a `.csv` file are which; if `None`, its header must use known names.
+    pub columns: Option<&'a ColumnNames>,
+    /// Files with the features of the jobs, a row a job, with their names.
+    pub features: Vec<(PathBuf, Box<dyn BufRead>)>,
+}
 
 impl Trace {
     /// Reads the first `jobs` jobs of `input`, all if `None`. The format follows from the `name` of the file: `.tr`,
@@ -19,46 +31,71 @@ impl Trace {
         input: impl BufRead + 'static,
         jobs: Option<u32>,
     ) -> Result<Self, WorkloadError> {
-        Self::parse_bounded(name, input, jobs, MOST_JOBS)
+        Self::parse_with(name, input, Reading { jobs, ..Reading::default() })
     }
 
-    /// Like [`parse`](Self::parse), with a limit on the jobs that are held.
+    /// Like [`parse`](Self::parse), with columns and features.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse); columns for a file that has none; features that do not fit.
+    pub fn parse_with(
+        name: &Path,
+        input: impl BufRead + 'static,
+        reading: Reading<'_>,
+    ) -> Result<Self, WorkloadError> {
+        Self::parse_bounded(name, input, reading, MOST_JOBS)
+    }
+
+    /// Like [`parse_with`](Self::parse_with), with a limit on the jobs that are held.
     pub(super) fn parse_bounded(
         name: &Path,
         input: impl BufRead + 'static,
-        jobs: Option<u32>,
+        reading: Reading<'_>,
         most: usize,
     ) -> Result<Self, WorkloadError> {
+        let Reading { jobs, columns, features } = reading;
         let mut lines = Lines::new(name, input);
         let format = match Format::of(name) {
             Some(format) => format,
             None => lines.guess()?,
         };
+        if columns.is_some() && format != Format::Csv {
+            let why = "--columns is for .csv files; the columns of this format are fixed";
+            return Err(WorkloadError::Trace(format!("{}: {why}", name.display())));
+        }
         let mut trace = Self::new(name, format);
         let limit = jobs.map_or(usize::MAX, |jobs| jobs as usize).min(most + 1);
         let skipped = match format {
             Format::Tr => tr::read(&mut lines, &mut trace, limit)?,
             Format::Swf => swf::read(&mut lines, &mut trace, limit)?,
-            Format::Csv => csv::read(&mut lines, &mut trace, limit)?,
+            Format::Csv | Format::GoogleEvents => csv::read(&mut lines, &mut trace, limit, columns)?,
         };
-        if trace.jobs().len() > most {
+        for (name, input) in features {
+            features::read(&mut Lines::new(&name, input), &mut trace, jobs.is_none())?;
+        }
+        trace.checked(&skipped, most)
+    }
+
+    /// Refuses a trace of no jobs or of too many, and sorts the jobs.
+    pub(super) fn checked(mut self, skipped: &Skipped, most: usize) -> Result<Self, WorkloadError> {
+        if self.jobs().len() > most {
             return Err(WorkloadError::Trace(format!(
                 "{}: holds more than {most} jobs; split it, or take its first with `workload.trace.jobs`",
-                name.display()
+                self.file().display()
             )));
         }
         let why = skipped.text();
-        if trace.jobs().is_empty() {
+        if self.jobs().is_empty() {
             let why = if why.is_empty() { why } else { format!(" ({why})") };
             return Err(WorkloadError::Trace(format!(
                 "{}: holds no usable data{why}; check that it is the right file",
-                name.display()
+                self.file().display()
             )));
         }
         if !why.is_empty() {
-            trace.note(why);
+            self.note(why);
         }
-        Ok(trace.finish())
+        Ok(self.finish())
     }
 }
 

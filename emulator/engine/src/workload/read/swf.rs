@@ -3,33 +3,45 @@
 //! A job is rigid: its fan-out is the number of processors it used, and each task takes the job's run time. Rows that
 //! describe no complete execution are skipped and counted: cancelled jobs, jobs whose submit time, run time or
 //! processors are unknown (−1), and the partial executions (status 2 to 4) that the format lists below the summary line
-//! of a checkpointed job.
+//! of a checkpointed job. User, group, program, queue or partition, and requested time are features; a group is a class.
 
-use std::num::NonZeroU32;
+use volary_actors::base::{Feature, Span, Time};
 
-use volary_actors::base::{Span, Time};
-
+use super::super::columns::{Details, Outcome};
 use super::super::error::WorkloadError;
 use super::super::trace::{MOST_TASKS, Trace};
 use super::lines::{Lines, Skipped, TraceLine, short};
+use super::table::Words;
 
 const COLUMNS: usize = 18;
 
-/// The columns that describe a job's shape.
+/// The columns that are used; what is unknown is −1.
 struct Row {
     submit: f64,
+    wait: f64,
     run: f64,
     processors: i64,
     status: i64,
-    user: i64,
+    /// Unknown features are zero.
+    features: [u32; Feature::ALL.len()],
 }
+
+/// Columns of features, with their names; of two columns of one feature the first that is known counts.
+const FEATURES: [(usize, &str, Feature); 6] = [
+    (9, "requested time", Feature::Requested),
+    (12, "user", Feature::User),
+    (13, "group", Feature::Class),
+    (14, "application", Feature::Application),
+    (15, "queue", Feature::Queue),
+    (16, "partition", Feature::Queue),
+];
 
 /// Reads up to `limit` jobs.
 pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Result<Skipped, WorkloadError> {
-    let mut skipped = Skipped::default();
+    let (mut skipped, mut words) = (Skipped::default(), Words::default());
     while trace.jobs().len() < limit {
         let Some(line) = lines.next_row(';')? else { break };
-        let row = row(line)?;
+        let row = row(line, &mut words)?;
         let reason = match row.status {
             5 => Some("cancelled"),
             2..=4 => Some("partial executions of a job listed above"),
@@ -46,24 +58,43 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
             u32::try_from(row.processors).ok().filter(|&tasks| tasks <= MOST_TASKS).ok_or_else(|| {
                 line.at.field(5, "processors used", format!("{} processors are too many", row.processors))
             })?;
-        let user = u32::try_from(row.user).ok().and_then(NonZeroU32::new);
         let arrival = Time(Span::from_secs_f64(row.submit).0);
-        trace.push_rigid(arrival, Span::from_secs_f64(row.run), tasks, user);
+        trace.push_rigid(arrival, Span::from_secs_f64(row.run), tasks);
+        let details = Details {
+            features: row.features,
+            wait: (row.wait >= 0.0).then(|| Span::from_secs_f64(row.wait)),
+            outcome: match row.status {
+                0 => Some(Outcome::Failed),
+                1 => Some(Outcome::Finished),
+                _ => None,
+            },
+            cores: Some(tasks as f32),
+        };
+        trace.detail(trace.jobs().len() - 1, &details);
     }
     Ok(skipped)
 }
 
-fn row(line: TraceLine<'_>) -> Result<Row, WorkloadError> {
-    let mut row = Row { submit: -1.0, run: -1.0, processors: -1, status: -1, user: -1 };
+fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
+    let unknown = [0; Feature::ALL.len()];
+    let mut row = Row { submit: -1.0, wait: -1.0, run: -1.0, processors: -1, status: -1, features: unknown };
     let mut fields = line.fields();
     while let Some(text) = fields.take() {
-        match fields.taken() {
+        let column = fields.taken();
+        match column {
             2 => row.submit = time(line, 2, "submit time", text)?,
+            3 => row.wait = time(line, 3, "wait time", text)?,
             4 => row.run = time(line, 4, "run time", text)?,
             5 => row.processors = whole(line, 5, "processors used", text)?,
             11 => row.status = whole(line, 11, "status", text)?,
-            12 => row.user = whole(line, 12, "user", text)?,
             _ => {}
+        }
+        let feature = FEATURES.iter().find(|(known, ..)| *known == column);
+        if let Some(&(_, name, feature)) = feature
+            && row.features[feature.index()] == 0
+            && decimal(line, column, name, text)? >= 0.0
+        {
+            row.features[feature.index()] = words.number(feature, text);
         }
     }
     if fields.taken() < COLUMNS {
@@ -80,4 +111,15 @@ fn time(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) -> 
 
 fn whole(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) -> Result<i64, WorkloadError> {
     text.parse().map_err(|_| line.at.field(field, column, format!("`{}` is not a whole number", short(text))))
+}
+
+/// A number that is −1 if it is unknown; requested times may have a fraction.
+fn decimal(
+    line: TraceLine<'_>,
+    field: usize,
+    column: &'static str,
+    text: &str,
+) -> Result<f64, WorkloadError> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.ok_or_else(|| line.at.field(field, column, format!("`{}` is not a number", short(text))))
 }

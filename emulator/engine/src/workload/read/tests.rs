@@ -4,9 +4,10 @@ use std::io::Cursor;
 use std::path::Path;
 
 use proptest::prelude::*;
-use volary_actors::base::{JobId, Span, Time};
+use volary_actors::base::{Feature, JobId, Span, Time};
 
-use super::super::{Format, Trace, WorkloadError};
+use super::super::{Format, Outcome, Trace, WorkloadError};
+use super::{ColumnNames, Reading};
 
 fn parse(name: &str, data: impl Into<Vec<u8>>) -> Result<Trace, WorkloadError> {
     Trace::parse(Path::new(name), Cursor::new(data.into()), None)
@@ -55,7 +56,10 @@ fn tr_mistakes_name_line_field_and_remedy() {
 
 #[test]
 fn a_trace_of_too_many_jobs_is_refused() {
-    let read = |jobs, most| Trace::parse_bounded(Path::new("a.tr"), Cursor::new(TR), jobs, most);
+    let read = |jobs, most| {
+        let reading = Reading { jobs, ..Reading::default() };
+        Trace::parse_bounded(Path::new("a.tr"), Cursor::new(TR), reading, most)
+    };
     assert_eq!(read(None, 2).unwrap().jobs().len(), 2);
     assert!(read(None, 1).unwrap_err().to_string().contains("more than 1 jobs; split it"));
     assert_eq!(read(Some(1), 1).unwrap().jobs().len(), 1);
@@ -86,7 +90,12 @@ fn swf_rows_become_rigid_jobs() {
     assert_eq!(trace.jobs()[1].arrival, Time(10_000_000_000));
     assert_eq!(trace.duration(JobId(1).task(3)), Span::from_secs(100));
     assert_eq!(trace.durations(JobId(1)), None);
-    assert_eq!(trace.jobs()[1].user.map(std::num::NonZeroU32::get), Some(2));
+    // Users 1 and 2 are numbered as they appear; what is −1 is unknown.
+    let user = |job| trace.feature(JobId(job), Feature::User);
+    assert_eq!((user(0), user(1), trace.feature(JobId(0), Feature::Queue)), (1, 2, 0));
+    assert_eq!(trace.features(), [Feature::User, Feature::Class, Feature::Size, Feature::Hour]);
+    assert_eq!((trace.wait(JobId(0)), trace.wait(JobId(1))), (Span::ZERO, Span::from_secs(5)));
+    assert_eq!((trace.outcome(JobId(0)), trace.cores(JobId(0))), (Some(Outcome::Finished), Some(128.0)));
     let note = &trace.notes()[0];
     for part in [
         "5 rows skipped",
@@ -171,5 +180,142 @@ proptest! {
     ) {
         let header = if name == "a.csv" { "arrival_s,ntasks,mean_s\n" } else { "" };
         let _ = parse(name, format!("{header}{}", words.join(" ")));
+    }
+}
+
+const DERIVED: &str = "submit_ms,delay_ms,run_ms,end,user,class,name,lname\n\
+    5000,10,1500,F,17,0,n1,l1\n\
+    3000,,250,K,3,2,n2,l1\n\
+    7000,,,,3,2,n2,l1\n\
+    9000,0,1,X,,2,n1,\n";
+
+#[test]
+fn tables_derived_from_google_have_features_and_outcomes() {
+    let trace = parse("g.csv", DERIVED).unwrap();
+    assert_eq!((trace.jobs().len(), trace.counts_tasks()), (3, false));
+    // Sorted by arrival, with everything that belongs to a job.
+    let [first, second, third] = [0, 1, 2].map(JobId);
+    assert_eq!((trace.jobs()[0].arrival, trace.jobs()[0].mean), (Time(3_000_000_000), Span(250_000_000)));
+    assert_eq!((trace.wait(first), trace.wait(second)), (Span::ZERO, Span(10_000_000)));
+    assert_eq!(trace.outcome(first), Some(Outcome::Killed));
+    assert_eq!(trace.outcome(third), Some(Outcome::Failed));
+    let values = |feature| [first, second, third].map(|job| trace.feature(job, feature));
+    assert_eq!(values(Feature::User), [2, 1, 0]);
+    assert_eq!(values(Feature::Class), [2, 1, 2]);
+    assert_eq!(values(Feature::Name), [2, 1, 1]);
+    assert_eq!(values(Feature::LogicalName), [1, 1, 0]);
+    assert_eq!((values(Feature::Size), values(Feature::Hour)), ([0; 3], [1; 3]));
+    let notes = trace.notes().join("; ");
+    for part in ["1 without a run time", "each job counts as one", "sorted by arrival"] {
+        assert!(notes.contains(part), "{notes}");
+    }
+}
+
+const MUSTANG: &str = "user_ID,group_ID,submit_time,start_time,end_time,wallclock_limit,job_status,node_count,tasks_requested\n\
+    11,2,2016-02-02 06:53:00-07:00,2016-02-02 06:54:00-07:00,2016-02-02 07:54:30-07:00,16:00:00,COMPLETED,2,48\n\
+    12,2,2016-02-02 14:00:00+00:00,2016-02-02 14:00:00+00:00,2016-02-02 15:00:00+00:00,16:00:00,TIMEOUT,1,24\n\
+    12,2,2016-02-02 08:00:00-07:00,,2016-02-02 15:00:00+00:00,16:00:00,CANCELLED,1,24\n";
+const TRINITY: &str = "user_ID,group_ID,submit_time,start_time,dispatch_time,queue_time,end_time,wallclock_limit,\
+    job_status,node_count,tasks_requested\n\
+    1,1,2017-02-02 00:00:00-07:00,2017-02-02 00:10:00-07:00,2017-02-02 00:09:00-07:00,2017-02-02 00:00:01-07:00,\
+    2017-02-02 00:20:00-07:00,01:00:00,JOBEND,4,128\n";
+
+#[test]
+fn atlas_files_have_dates_and_outcomes() {
+    let trace = parse("mustang.csv", MUSTANG).unwrap();
+    assert_eq!((trace.jobs().len(), trace.tasks()), (2, 72));
+    assert_eq!((trace.jobs()[0].mean, trace.wait(JobId(0))), (Span::from_secs(3630), Span::from_secs(60)));
+    let gap = trace.jobs()[1].arrival - trace.jobs()[0].arrival;
+    assert_eq!(gap, Span::from_secs(420), "06:53 and 07:00 by one clock");
+    // The hours of the cluster, not of Greenwich: 06 and 07.
+    assert_eq!([0, 1].map(|job| trace.feature(JobId(job), Feature::Hour)), [7, 8]);
+    assert_eq!([0, 1].map(|job| trace.feature(JobId(job), Feature::Requested)), [1, 1]);
+    assert_eq!(
+        [0, 1].map(|job| trace.outcome(JobId(job))),
+        [Some(Outcome::Finished), Some(Outcome::TimedOut)]
+    );
+    assert!(trace.notes().iter().any(|note| note.contains("1 without a start")), "{:?}", trace.notes());
+    let trace = parse("trinity.csv", TRINITY).unwrap();
+    assert_eq!((trace.jobs()[0].mean, trace.wait(JobId(0))), (Span::from_secs(600), Span::from_secs(600)));
+}
+
+fn with_columns(columns: &ColumnNames, text: &str) -> Result<Trace, WorkloadError> {
+    let reading = Reading { columns: Some(columns), ..Reading::default() };
+    Trace::parse_with(Path::new("a.csv"), Cursor::new(text.to_owned()), reading)
+}
+
+#[test]
+fn columns_can_be_named() {
+    let text = "id,who,at_ms,took,how many\n1,\"ann, b\",2500,3.5,4\n2,ann,3000,1,1\n";
+    let trace =
+        with_columns(&"user=who,submit=at_ms,run=took,tasks=how many".parse().unwrap(), text).unwrap();
+    assert_eq!((trace.jobs().len(), trace.tasks()), (2, 5));
+    assert_eq!((trace.jobs()[0].arrival, trace.jobs()[0].mean), (Time(2_500_000_000), Span(3_500_000_000)));
+    assert_eq!([0, 1].map(|job| trace.feature(JobId(job), Feature::User)), [1, 2]);
+    let error =
+        with_columns(&"user=whom,submit=at_ms,run=took".parse().unwrap(), text).unwrap_err().to_string();
+    for part in ["a.csv:1", "no column `whom`", "id, who, at_ms, took, how many"] {
+        assert!(error.contains(part), "{error}");
+    }
+    let error = with_columns(&"user=who,submit=at_ms".parse().unwrap(), text).unwrap_err().to_string();
+    assert!(error.contains("run_ms") && error.contains("--columns"), "{error}");
+}
+
+#[test]
+fn mistakes_in_tables_are_told() {
+    let mustang = |from, to: &str| MUSTANG.replacen(from, to, 1);
+    for (text, parts) in [
+        (DERIVED.replace("250,K", "-250,K"), &["a.csv:3", "field 3 (run_ms)", "negative"][..]),
+        (DERIVED.replace(",K,", ",Q,"), &["a.csv:3", "field 4 (end)", "`Q` is no outcome", "CANCELLED"]),
+        (DERIVED.replace("3000,", "soon,"), &["field 1 (submit_ms)", "`soon`"]),
+        (DERIVED.replace("submit_ms", "at"), &["a.csv:1", "`submit_ms`", "--columns", "at, delay_ms"]),
+        (
+            mustang("06:53:00-07:00", "06:53:00"),
+            &["a.csv:2", "field 3 (submit_time)", "no time zone", "-07:00"],
+        ),
+        (
+            mustang("2016-02-02 07:54:30-07:00", "2016-02-02 06:00:00-07:00"),
+            &["a.csv:2", "negative run time"],
+        ),
+        (mustang("2016-02-02 14:00:00+00:00", "1454421180"), &["a.csv:3", "mixes dates and numbers"]),
+        (mustang(",48", ",0"), &["a.csv:2", "field 9 (tasks_requested)", "`0`"]),
+        ("submit_ms,run_ms\n\0\0\0".to_owned(), &["a.csv:2", "zero byte"]),
+    ] {
+        let error = complaint("a.csv", text.clone());
+        assert!(parts.iter().all(|part| error.contains(part)), "{text:?}: {error}");
+    }
+    let columns: ColumnNames = "user=u".parse().unwrap();
+    let reading = Reading { columns: Some(&columns), ..Reading::default() };
+    let error = Trace::parse_with(Path::new("a.tr"), Cursor::new(TR), reading).unwrap_err().to_string();
+    assert!(error.contains("--columns is for .csv"), "{error}");
+}
+
+fn with_features(features: &'static str, jobs: Option<u32>) -> Result<Trace, WorkloadError> {
+    let reading = Reading {
+        jobs,
+        features: vec![("a.features.csv".into(), Box::new(Cursor::new(features)))],
+        ..Reading::default()
+    };
+    Trace::parse_with(Path::new("a.tr"), Cursor::new("5 2 1 1 1\n3 1 2 2\n"), reading)
+}
+
+#[test]
+fn features_stand_beside_a_tr_file() {
+    let trace = with_features("line,user,cpu_req,job_end\n1,u5,0.25,KILL\n2,u3,0.5,FINISH\n", None).unwrap();
+    // The second line arrives first.
+    assert_eq!(trace.jobs()[0].arrival, Time(3_000_000_000));
+    assert_eq!([0, 1].map(|job| trace.feature(JobId(job), Feature::User)), [2, 1]);
+    assert_eq!([0, 1].map(|job| trace.cores(JobId(job))), [Some(8.0), Some(8.0)]);
+    assert_eq!(trace.outcome(JobId(1)), Some(Outcome::Killed));
+    assert_eq!(with_features("user\na\nb\n", Some(1)).unwrap().jobs().len(), 1);
+    for (text, part) in [
+        ("line,user\n1,a\n", "has 1 rows for the 2 jobs"),
+        ("line,user\n1,a\n2,a\n3,a\n", "more rows than `a.tr` has jobs (2)"),
+        ("line,user\n2,a\n1,a\n", "is about job 2"),
+        ("line,colour\n1,a\n2,a\n", "none of the features"),
+        ("", "is empty"),
+    ] {
+        let error = with_features(text, None).unwrap_err().to_string();
+        assert!(error.contains(part) && error.contains("a.features.csv"), "{text:?}: {error}");
     }
 }

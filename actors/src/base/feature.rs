@@ -1,0 +1,83 @@
+//! Features of jobs: what a scheduler knows about a job when it is submitted, apart from its shape.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A feature by which jobs resemble each other (Park's thesis, section 4.3.1).
+///
+/// Its value is a number that means something only by being equal to that of another job; zero says that it is unknown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Feature {
+    /// Who submitted the job.
+    User,
+    /// The job's name.
+    Name,
+    /// The name of what the job does, which its repetitions share.
+    LogicalName,
+    /// The queue, partition or group it was submitted to.
+    Queue,
+    /// The program.
+    Application,
+    /// The priority.
+    Priority,
+    /// The scheduling class.
+    Class,
+    /// The number of tasks, nodes or processors.
+    Size,
+    /// The run time that its user requested.
+    Requested,
+    /// The hour of the day in which it was submitted, by the trace's clock.
+    Hour,
+}
+
+impl Feature {
+    /// All features, in the order of their indices.
+    pub const ALL: [Self; 10] = [
+        Self::User,
+        Self::Name,
+        Self::LogicalName,
+        Self::Queue,
+        Self::Application,
+        Self::Priority,
+        Self::Class,
+        Self::Size,
+        Self::Requested,
+        Self::Hour,
+    ];
+
+    /// Its position in [`ALL`](Self::ALL).
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Its name on the command line and in columns of files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Name => "name",
+            Self::LogicalName => "lname",
+            Self::Queue => "queue",
+            Self::Application => "application",
+            Self::Priority => "priority",
+            Self::Class => "class",
+            Self::Size => "size",
+            Self::Requested => "requested",
+            Self::Hour => "hour",
+        }
+    }
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Feature {
+    type Err = ();
+
+    /// The feature of that name.
+    fn from_str(name: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|feature| feature.name() == name).ok_or(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Distributions of run times: points and evenly filled intervals, with what schedulers compute from them (Park's
+//! thesis, sections 4.2 and 4.3).
+
+use super::histogram::{BINS, Histogram};
+
+/// Probability at a point, or spread evenly over an interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Piece {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end; a point has the same as lower end.
+    pub high: f64,
+    /// Probability.
+    pub mass: f64,
+}
+
+impl Piece {
+    /// Probability of a value at or below `x`.
+    fn upto(&self, x: f64) -> f64 {
+        if x >= self.high {
+            self.mass
+        } else if x < self.low {
+            0.0
+        } else {
+            self.mass * (x - self.low) / (self.high - self.low)
+        }
+    }
+
+    fn middle(&self) -> f64 {
+        f64::midpoint(self.low, self.high)
+    }
+}
+
+/// A distribution of run times, in the unit of its values. The masses of its pieces sum to one.
+///
+/// A histogram gives one point a bin, which is what the streaming histogram stores; intervals describe analytic
+/// distributions, such as those of the thesis's example (Fig. 4.5).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Distribution {
+    pieces: Vec<Piece>,
+}
+
+/// Nodes and weights of Gauss's quadrature with three points on [−1, 1], exact up to degree five.
+const GAUSS: [(f64, f64); 3] =
+    [(-0.774_596_669_241_483_4, 5.0 / 9.0), (0.0, 8.0 / 9.0), (0.774_596_669_241_483_4, 5.0 / 9.0)];
+
+impl Distribution {
+    /// All mass at `value`.
+    pub fn point(value: f64) -> Self {
+        Self { pieces: vec![Piece { low: value, high: value, mass: 1.0 }] }
+    }
+
+    /// Even density between `low` and `high`, which must not be below `low`.
+    pub fn uniform(low: f64, high: f64) -> Self {
+        Self { pieces: vec![Piece { low, high, mass: 1.0 }] }
+    }
+
+    /// The bins of a histogram as points at their centres; `None` without values.
+    pub fn of(histogram: &Histogram) -> Option<Self> {
+        let piece =
+            |&super::Bin { centre, weight }: &super::Bin| Piece { low: centre, high: centre, mass: weight };
+        Self::normalised(histogram.bins().iter().map(piece).collect())
+    }
+
+    /// The pieces with masses that sum to one; `None` if there is no mass.
+    fn normalised(mut pieces: Vec<Piece>) -> Option<Self> {
+        pieces.retain(|piece| piece.mass > 0.0);
+        let total: f64 = pieces.iter().map(|piece| piece.mass).sum();
+        for piece in &mut pieces {
+            piece.mass /= total;
+        }
+        (!pieces.is_empty()).then_some(Self { pieces })
+    }
+
+    /// The pieces, in order of their lower ends.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Density at `x`. Points have none: their masses are among the [`pieces`](Self::pieces).
+    pub fn pdf(&self, x: f64) -> f64 {
+        let covering = self.pieces.iter().filter(|piece| piece.low <= x && x < piece.high);
+        covering.map(|piece| piece.mass / (piece.high - piece.low)).sum()
+    }
+
+    /// Probability of a value at or below `x`.
+    pub fn cdf(&self, x: f64) -> f64 {
+        self.pieces.iter().map(|piece| piece.upto(x)).sum::<f64>().min(1.0)
+    }
+
+    /// Expected value.
+    pub fn mean(&self) -> f64 {
+        self.pieces.iter().map(|piece| piece.middle() * piece.mass).sum()
+    }
+
+    /// The largest possible value.
+    pub fn max(&self) -> f64 {
+        self.pieces.iter().map(|piece| piece.high).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// The distribution of a job that has run for `elapsed`: 1 − CDF'(t) = (1 − CDF(t)) / (1 − CDF(elapsed)) for
+    /// t ≥ elapsed (thesis, equation 4.3). `None` if it has run longer than any value: the estimate was too low.
+    pub fn given(&self, elapsed: f64) -> Option<Self> {
+        let rest = |piece: &Piece| Piece {
+            low: piece.low.max(elapsed),
+            high: piece.high,
+            mass: piece.mass - piece.upto(elapsed),
+        };
+        Self::normalised(self.pieces.iter().filter(|piece| piece.high > elapsed).map(rest).collect())
+    }
+
+    /// Expected value of `f`, which is smooth but at the `kinks` (in ascending order), where it may jump. Exact where it
+    /// is a polynomial of degree five at most between them.
+    pub fn expect(&self, kinks: &[f64], f: impl Fn(f64) -> f64) -> f64 {
+        let over = |from: f64, to: f64| {
+            let (middle, half) = (f64::midpoint(from, to), (to - from) / 2.0);
+            GAUSS.iter().map(|(at, weight)| f(middle + half * at) * weight).sum::<f64>() * half
+        };
+        let piece = |piece: &Piece| {
+            if piece.low == piece.high {
+                return piece.mass * f(piece.low);
+            }
+            let inside = kinks.iter().copied().filter(|&kink| piece.low < kink && kink < piece.high);
+            let (sum, last) =
+                inside.fold((0.0, piece.low), |(sum, from), kink| (sum + over(from, kink), kink));
+            piece.mass * (sum + over(last, piece.high)) / (piece.high - piece.low)
+        };
+        self.pieces.iter().map(piece).sum()
+    }
+
+    /// The distribution of `factor` times the value; the factor is above zero.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Self {
+        let scale =
+            |&Piece { low, high, mass }: &Piece| Piece { low: low * factor, high: high * factor, mass };
+        Self { pieces: self.pieces.iter().map(scale).collect() }
+    }
+
+    /// The distribution of the sum of two independent values, as at most [`BINS`] points. Exact in its mean.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let mut sums = Histogram::default();
+        let others = other.points();
+        for (a, p) in self.points() {
+            for &(b, q) in &others {
+                sums.add_weighted(a + b, p * q);
+            }
+        }
+        Self::of(&sums).unwrap_or_else(|| self.clone())
+    }
+
+    /// Points that stand for the distribution: intervals are divided evenly, so that there are about [`BINS`].
+    fn points(&self) -> Vec<(f64, f64)> {
+        let intervals = self.pieces.iter().filter(|piece| piece.low < piece.high).count();
+        let parts = (BINS / intervals.max(1)).max(1);
+        let points = |piece: &Piece| {
+            let &Piece { low, high, mass } = piece;
+            let parts = if low < high { parts } else { 1 };
+            let at = move |k: usize| low + (high - low) * (k as f64 + 0.5) / parts as f64;
+            (0..parts).map(move |k| (at(k), mass / parts as f64))
+        };
+        self.pieces.iter().flat_map(points).collect()
+    }
+}

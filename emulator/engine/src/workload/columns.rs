@@ -1,0 +1,151 @@
+//! What a trace says about its jobs beside their shape: features, waits, outcomes and cores.
+
+use std::fmt;
+
+use volary_actors::base::{Feature, Span};
+
+/// How a job ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Outcome {
+    /// It did what it was to do.
+    Finished,
+    /// It ended by an error of its own or of a machine.
+    Failed,
+    /// Its user or a program stopped it, or a job that it depended on ended.
+    Killed,
+    /// It gave way to other jobs.
+    Evicted,
+    /// The record of its end is missing.
+    Lost,
+    /// It exceeded the time that its user requested.
+    TimedOut,
+}
+
+impl Outcome {
+    /// All outcomes.
+    pub const ALL: [Self; 6] =
+        [Self::Finished, Self::Failed, Self::Killed, Self::Evicted, Self::Lost, Self::TimedOut];
+
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+            Self::Evicted => "evicted",
+            Self::Lost => "lost",
+            Self::TimedOut => "timed out",
+        }
+    }
+
+    /// The outcome that a file states: as one letter (F K X E L), or as SLURM, MOAB and Google's event names do.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        // SLURM adds who cancelled the job.
+        let word = text.split([' ', '+', ':']).next().unwrap_or_default();
+        Some(match word.to_ascii_uppercase().as_str() {
+            "F" | "FINISH" | "FINISHED" | "COMPLETED" | "COMPLETE" | "SUCCESS" | "JOBEND" => Self::Finished,
+            "X" | "FAIL" | "FAILED" | "FAILURE" | "NODE_FAIL" | "OUT_OF_MEMORY" | "BOOT_FAIL" => Self::Failed,
+            "K" | "KILL" | "KILLED" | "CANCELLED" | "CANCELED" | "ABORTED" | "JOBCANCEL" | "REMOVED" => {
+                Self::Killed
+            }
+            "E" | "EVICT" | "EVICTED" | "PREEMPTED" => Self::Evicted,
+            "L" | "LOST" | "UNKNOWN" => Self::Lost,
+            "T" | "TIMEOUT" | "TIMEDOUT" | "TIMED" => Self::TimedOut,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is known about one job.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Details {
+    /// Values of features by [`Feature::index`]; zero if unknown.
+    pub features: [u32; Feature::ALL.len()],
+    /// From submission to start.
+    pub wait: Option<Span>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// Cores of all its tasks together.
+    pub cores: Option<f32>,
+}
+
+/// The details of all jobs, a column each. A column without values takes no memory; rows that have none at its end are
+/// not stored.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Columns {
+    features: [Vec<u32>; Feature::ALL.len()],
+    waits: Vec<Span>,
+    outcomes: Vec<Option<Outcome>>,
+    /// Zero if unknown.
+    cores: Vec<f32>,
+}
+
+impl Columns {
+    /// Sets what is known about the job in `row`; what is not keeps its value.
+    pub(super) fn set(&mut self, row: usize, details: &Details) {
+        for (column, &value) in self.features.iter_mut().zip(&details.features) {
+            put(column, row, (value > 0).then_some(value));
+        }
+        put(&mut self.waits, row, details.wait);
+        put(&mut self.outcomes, row, details.outcome.map(Some));
+        put(&mut self.cores, row, details.cores);
+    }
+
+    pub(super) fn feature(&self, row: usize, feature: Feature) -> u32 {
+        get(&self.features[feature.index()], row)
+    }
+
+    pub(super) const fn has(&self, feature: Feature) -> bool {
+        !self.features[feature.index()].is_empty()
+    }
+
+    pub(super) fn wait(&self, row: usize) -> Span {
+        get(&self.waits, row)
+    }
+
+    pub(super) fn outcome(&self, row: usize) -> Option<Outcome> {
+        get(&self.outcomes, row)
+    }
+
+    pub(super) const fn has_outcomes(&self) -> bool {
+        !self.outcomes.is_empty()
+    }
+
+    pub(super) fn cores(&self, row: usize) -> Option<f32> {
+        let cores = get(&self.cores, row);
+        (cores > 0.0).then_some(cores)
+    }
+
+    /// Puts the rows into the given order of their old indices.
+    pub(super) fn reorder(&mut self, order: &[u32]) {
+        self.features.iter_mut().for_each(|column| permute(column, order));
+        permute(&mut self.waits, order);
+        permute(&mut self.outcomes, order);
+        permute(&mut self.cores, order);
+    }
+}
+
+fn put<T: Copy + Default>(column: &mut Vec<T>, row: usize, value: Option<T>) {
+    if let Some(value) = value {
+        if column.len() <= row {
+            column.resize(row + 1, T::default());
+        }
+        column[row] = value;
+    }
+}
+
+fn get<T: Copy + Default>(column: &[T], row: usize) -> T {
+    column.get(row).copied().unwrap_or_default()
+}
+
+fn permute<T: Copy + Default>(column: &mut Vec<T>, order: &[u32]) {
+    if !column.is_empty() {
+        *column = order.iter().map(|&row| get(column, row as usize)).collect();
+    }
+}

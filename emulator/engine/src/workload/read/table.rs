@@ -1,0 +1,399 @@
+//! Columns of `.csv` files: what their names mean, their cells, and the numbering of their words.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use volary_actors::base::{Feature, Span};
+
+use super::super::columns::{Details, Outcome};
+use super::super::error::WorkloadError;
+use super::lines::{At, TraceLine, short};
+use super::time::instant;
+
+/// Google's machines are measured by the largest one, and the most frequent one with half of its capacity has two
+/// sockets of four cores (Park's thesis, section 2.4.1).
+pub(super) const CORES_OF_GOOGLE_MACHINE: f32 = 16.0;
+
+/// What a column holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Meaning {
+    Submit,
+    Start,
+    End,
+    Run,
+    Wait,
+    Tasks,
+    Nodes,
+    Cores,
+    /// CPU of a task, as a share of Google's largest machine.
+    GoogleCpu,
+    Outcome,
+    /// Number of the job that the row is about, from one.
+    Line,
+    Feature(Feature),
+}
+
+/// Names that `--columns` knows, and that headers may use as they are.
+const NAMES: [(&str, Meaning); 20] = [
+    ("submit", Meaning::Submit),
+    ("start", Meaning::Start),
+    ("end", Meaning::End),
+    ("run", Meaning::Run),
+    ("wait", Meaning::Wait),
+    ("tasks", Meaning::Tasks),
+    ("nodes", Meaning::Nodes),
+    ("cores", Meaning::Cores),
+    ("outcome", Meaning::Outcome),
+    ("line", Meaning::Line),
+    ("user", Meaning::Feature(Feature::User)),
+    ("name", Meaning::Feature(Feature::Name)),
+    ("lname", Meaning::Feature(Feature::LogicalName)),
+    ("queue", Meaning::Feature(Feature::Queue)),
+    ("application", Meaning::Feature(Feature::Application)),
+    ("priority", Meaning::Feature(Feature::Priority)),
+    ("class", Meaning::Feature(Feature::Class)),
+    ("size", Meaning::Feature(Feature::Size)),
+    ("requested", Meaning::Feature(Feature::Requested)),
+    ("hour", Meaning::Feature(Feature::Hour)),
+];
+
+/// Headings of published files: the job level of the simulators' traces, the tables derived from Google's trace, and
+/// the ATLAS repository of LANL.
+const HEADINGS: [(&str, Meaning); 22] = [
+    ("arrival_s", Meaning::Submit),
+    ("ntasks", Meaning::Tasks),
+    ("mean_s", Meaning::Run),
+    ("submit_ms", Meaning::Submit),
+    ("delay_ms", Meaning::Wait),
+    ("sched_delay_ms", Meaning::Wait),
+    ("run_ms", Meaning::Run),
+    ("job_end", Meaning::Outcome),
+    ("sched_class", Meaning::Feature(Feature::Class)),
+    ("cpu_req", Meaning::GoogleCpu),
+    ("user_ID", Meaning::Feature(Feature::User)),
+    ("group_ID", Meaning::Feature(Feature::Queue)),
+    ("submit_time", Meaning::Submit),
+    ("queue_time", Meaning::Submit),
+    ("start_time", Meaning::Start),
+    ("dispatch_time", Meaning::Start),
+    ("end_time", Meaning::End),
+    ("wallclock_limit", Meaning::Feature(Feature::Requested)),
+    ("job_status", Meaning::Outcome),
+    ("node_count", Meaning::Nodes),
+    ("tasks_requested", Meaning::Tasks),
+    ("logical_name", Meaning::Feature(Feature::LogicalName)),
+];
+
+/// Names of the columns of a file for what they mean, as `--columns user=user_ID,submit=submit_time` gives them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ColumnNames(Vec<(Meaning, String)>);
+
+impl std::str::FromStr for ColumnNames {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || NAMES.map(|(name, _)| name).join(", ");
+        let pair = |part: &str| {
+            let (name, column) = part.split_once('=').ok_or_else(|| {
+                format!("`{part}` is no pair; write for example user=user_ID,submit=submit_time")
+            })?;
+            let (_, meaning) = NAMES
+                .into_iter()
+                .find(|(known, _)| *known == name.trim())
+                .ok_or_else(|| format!("`{}` is no column that is known: {}", name.trim(), known()))?;
+            Ok((meaning, column.trim().to_owned()))
+        };
+        text.split(',').map(pair).collect::<Result<_, String>>().map(Self)
+    }
+}
+
+/// A column that is read.
+struct Column {
+    meaning: Meaning,
+    /// Its position in a row, from zero.
+    index: usize,
+    name: String,
+    /// Nanoseconds of one, for a number that is a time.
+    unit: u64,
+}
+
+/// The header of a file.
+pub(super) struct Header {
+    columns: Vec<Column>,
+    /// The names as the file has them, for errors.
+    names: String,
+}
+
+impl Header {
+    /// The columns of a header, by `names` or by the names of published files.
+    pub(super) fn new(line: TraceLine<'_>, names: Option<&ColumnNames>) -> Result<Self, WorkloadError> {
+        let cells: Vec<String> = cells(line.text).map(|cell| cell.into_owned()).collect();
+        let all = cells.join(", ");
+        let column = |meaning, index: usize| {
+            let name = cells[index].clone();
+            let unit = unit(&name);
+            Column { meaning, index, name, unit }
+        };
+        let mut columns: Vec<Column> = Vec::new();
+        if let Some(ColumnNames(names)) = names {
+            for (meaning, name) in names {
+                let index = cells.iter().position(|cell| cell == name).ok_or_else(|| {
+                    line.at.wrong(format!(
+                        "there is no column `{}`; the file has {}",
+                        short(name),
+                        brief(&all)
+                    ))
+                })?;
+                columns.push(column(*meaning, index));
+            }
+        } else {
+            for (index, name) in cells.iter().enumerate() {
+                let Some(meaning) = meaning(name, &cells) else { continue };
+                // The first of two columns with one meaning counts.
+                if columns.iter().all(|column| column.meaning != meaning) {
+                    columns.push(column(meaning, index));
+                }
+            }
+        }
+        Ok(Self { columns, names: brief(&all) })
+    }
+
+    pub(super) fn has(&self, meaning: Meaning) -> bool {
+        self.columns.iter().any(|column| column.meaning == meaning)
+    }
+
+    /// Whether it says nothing about jobs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.columns.iter().all(|column| column.meaning == Meaning::Line)
+    }
+
+    /// The names as the file has them.
+    pub(super) fn names(&self) -> &str {
+        &self.names
+    }
+
+    /// The columns of features.
+    fn features(&self) -> impl Iterator<Item = (usize, Feature)> {
+        let feature = |(at, column): (usize, &Column)| {
+            if let Meaning::Feature(feature) = column.meaning { Some((at, feature)) } else { None }
+        };
+        self.columns.iter().enumerate().filter_map(feature)
+    }
+
+    /// Splits a row into the cells of the known columns. Missing cells are blank.
+    pub(super) fn row<'a>(&'a self, line: TraceLine<'a>) -> TableRow<'a> {
+        let mut texts = vec![Cow::Borrowed(""); self.columns.len()];
+        for (index, cell) in cells(line.text).enumerate() {
+            for (text, _) in texts.iter_mut().zip(&self.columns).filter(|(_, column)| column.index == index) {
+                text.clone_from(&cell);
+            }
+        }
+        TableRow { at: line.at, header: self, texts }
+    }
+}
+
+/// What a column's name means. A suffix in capitals describes its origin, such as `ntasks_SYNTHETIC`.
+fn meaning(name: &str, all: &[String]) -> Option<Meaning> {
+    // In the table derived from Google's trace `end` is the last event; elsewhere it is a time.
+    if name == "end" && all.iter().any(|other| other == "run_ms") {
+        return Some(Meaning::Outcome);
+    }
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_uppercase()).trim_end_matches('_');
+    let known = HEADINGS.iter().chain(&NAMES);
+    let found =
+        known.clone().find(|(known, _)| *known == name).or_else(|| known.clone().find(|(k, _)| *k == plain));
+    found.map(|&(_, meaning)| meaning)
+}
+
+/// Nanoseconds of one of a column's numbers, by the end of its name.
+fn unit(name: &str) -> u64 {
+    match name.rsplit('_').next() {
+        Some("ms") => 1_000_000,
+        Some("us") => 1_000,
+        _ => 1_000_000_000,
+    }
+}
+
+/// At most 300 characters of a list of names.
+fn brief(names: &str) -> String {
+    let mut text: String = names.chars().take(300).collect();
+    if text.len() < names.len() {
+        text.push('…');
+    }
+    text
+}
+
+/// A row of a table.
+pub(super) struct TableRow<'a> {
+    pub(super) at: At<'a>,
+    header: &'a Header,
+    /// The trimmed cells, one per known column.
+    texts: Vec<Cow<'a, str>>,
+}
+
+/// A point of time in a table.
+#[derive(Clone, Copy)]
+pub(super) struct Instant {
+    /// Nanoseconds by the file's clock, or of the Unix clock.
+    pub(super) ns: u64,
+    /// Seconds east of Greenwich, if it is a date.
+    pub(super) zone: Option<i64>,
+}
+
+impl TableRow<'_> {
+    /// The column of a meaning and its text, unless it is blank.
+    fn cell(&self, meaning: Meaning) -> Option<(&Column, &str)> {
+        let at = self.header.columns.iter().position(|column| column.meaning == meaning)?;
+        let text: &str = &self.texts[at];
+        (!text.is_empty()).then_some((&self.header.columns[at], text))
+    }
+
+    /// A length of time.
+    pub(super) fn span(&self, meaning: Meaning) -> Result<Option<Span>, WorkloadError> {
+        self.cell(meaning).map(|(column, text)| self.number(column, text).map(Span)).transpose()
+    }
+
+    /// A point of time: a number or a date with a zone.
+    pub(super) fn instant(&self, meaning: Meaning) -> Result<Option<Instant>, WorkloadError> {
+        let Some((column, text)) = self.cell(meaning) else { return Ok(None) };
+        let is_date = text.contains(':') || text.matches('-').count() > 1;
+        if !is_date {
+            return Ok(Some(Instant { ns: self.number(column, text)?, zone: None }));
+        }
+        let (ns, zone) =
+            instant(text).map_err(|why| self.wrong(column, &format!("`{}` {why}", short(text))))?;
+        Ok(Some(Instant { ns, zone: Some(zone) }))
+    }
+
+    /// A number of tasks, nodes or processors.
+    pub(super) fn count(&self, meaning: Meaning) -> Result<Option<u32>, WorkloadError> {
+        let Some((column, text)) = self.cell(meaning) else { return Ok(None) };
+        self.at.count(column.index + 1, &column.name, text).map(Some)
+    }
+
+    /// The number of the job that the row is about.
+    pub(super) fn line(&self) -> Result<Option<u64>, WorkloadError> {
+        let Some((column, text)) = self.cell(Meaning::Line) else { return Ok(None) };
+        text.parse()
+            .map(Some)
+            .map_err(|_| self.wrong(column, &format!("`{}` is not a whole number", short(text))))
+    }
+
+    /// Features, outcome and cores; `tasks` is the number of tasks that share them.
+    pub(super) fn details(&self, words: &mut Words, tasks: u32) -> Result<Details, WorkloadError> {
+        let mut details = Details { outcome: self.outcome()?, ..Details::default() };
+        for (at, feature) in self.header.features() {
+            let text: &str = &self.texts[at];
+            if !text.is_empty() {
+                details.features[feature.index()] = words.number(feature, text);
+            }
+        }
+        let cpu = |share: f32| share * CORES_OF_GOOGLE_MACHINE * tasks as f32;
+        details.cores = match self.decimal(Meaning::Cores)? {
+            None => self.decimal(Meaning::GoogleCpu)?.map(cpu),
+            cores => cores,
+        };
+        Ok(details)
+    }
+
+    fn outcome(&self) -> Result<Option<Outcome>, WorkloadError> {
+        let Some((column, text)) = self.cell(Meaning::Outcome) else { return Ok(None) };
+        Outcome::of(text).map(Some).ok_or_else(|| {
+            let why = "is no outcome; known are F K X E L (finished, killed, failed, evicted, lost) and the states of \
+                       SLURM and MOAB, such as COMPLETED, FAILED, CANCELLED, TIMEOUT";
+            self.wrong(column, &format!("`{}` {why}", short(text)))
+        })
+    }
+
+    fn decimal(&self, meaning: Meaning) -> Result<Option<f32>, WorkloadError> {
+        let Some((column, text)) = self.cell(meaning) else { return Ok(None) };
+        match text.parse::<f32>() {
+            Ok(number) if number.is_finite() && number >= 0.0 => Ok(Some(number)),
+            _ => Err(self.wrong(column, &format!("`{}` is not a number of at least zero", short(text)))),
+        }
+    }
+
+    /// A time in nanoseconds: exact where the file has whole numbers of its unit.
+    fn number(&self, column: &Column, text: &str) -> Result<u64, WorkloadError> {
+        if let Some(exact) = text.parse::<u64>().ok().and_then(|whole| whole.checked_mul(column.unit)) {
+            return Ok(exact);
+        }
+        let seconds = self.at.seconds(column.index + 1, &column.name, text)?;
+        let scaled = seconds * (column.unit as f64 / 1e9);
+        Ok(Span::from_secs_f64(scaled).0)
+    }
+
+    fn wrong(&self, column: &Column, why: &str) -> WorkloadError {
+        self.at.field(column.index + 1, &column.name, why)
+    }
+}
+
+/// The cells of a row, trimmed. A cell in quotes may hold commas; two quotes in it are one.
+fn cells(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?.trim_start();
+        if let Some(quoted) = text.strip_prefix('"')
+            && let Some(end) = closing(quoted)
+        {
+            rest = quoted[end + 1..].split_once(',').map(|(_, rest)| rest);
+            return Some(quoted[..end].replace("\"\"", "\"").trim().to_owned().into());
+        }
+        let (cell, tail) = match text.split_once(',') {
+            Some((cell, tail)) => (cell, Some(tail)),
+            None => (text, None),
+        };
+        rest = tail;
+        Some(cell.trim().into())
+    })
+}
+
+/// The position of the quote that ends a cell.
+fn closing(quoted: &str) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + quoted[from..].find('"')?;
+        if !quoted[at + 1..].starts_with('"') {
+            return Some(at);
+        }
+        from = at + 2;
+    }
+}
+
+/// The numbers of words, a series for each feature, from one on in the order in which they appear.
+#[derive(Default)]
+pub(super) struct Words([BTreeMap<Box<str>, u32>; Feature::ALL.len()]);
+
+impl Words {
+    pub(super) fn number(&mut self, feature: Feature, word: &str) -> u32 {
+        let known = &mut self.0[feature.index()];
+        if let Some(&number) = known.get(word) {
+            return number;
+        }
+        let number = known.len() as u32 + 1;
+        known.insert(word.into(), number);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_split_at_commas_outside_of_quotes() {
+        let split = |text| cells(text).map(|cell| cell.into_owned()).collect::<Vec<_>>();
+        assert_eq!(split("a, b ,,c"), ["a", "b", "", "c"]);
+        assert_eq!(split(r#""a, b","say ""x""",c"#), ["a, b", "say \"x\"", "c"]);
+        assert_eq!(split(r#""never closed,b"#), ["\"never closed", "b"]);
+        assert_eq!(split(""), [""]);
+    }
+
+    #[test]
+    fn names_on_the_command_line_are_checked() {
+        assert!("user=user_ID,submit=at".parse::<ColumnNames>().is_ok());
+        let error = "usr=user_ID".parse::<ColumnNames>().unwrap_err();
+        assert!(error.contains("`usr`") && error.contains("lname"), "{error}");
+        assert!("user".parse::<ColumnNames>().unwrap_err().contains("is no pair"));
+    }
+}

@@ -1,0 +1,101 @@
+//! Evaluations of small traces that can be checked by hand.
+
+use std::path::Path;
+
+use volary_actors::base::Feature;
+use volary_actors::predict::PredictorKind;
+use volary_engine::workload::Trace;
+
+use super::*;
+
+fn parse(rows: &str) -> Trace {
+    let text = format!("submit_ms,delay_ms,run_ms,end,user,name\n{rows}");
+    Trace::parse(Path::new("a.csv"), std::io::Cursor::new(text), None).unwrap()
+}
+
+fn question(features: &[Feature]) -> Question {
+    Question {
+        predictor: PredictorKind::JvuPredict,
+        features: features.to_vec(),
+        only_finished: false,
+        by_week: false,
+    }
+}
+
+#[test]
+fn each_job_is_predicted_from_those_that_ended_before_it() {
+    // The job of 100 s is submitted at 0 and ends at 110 s, after a wait of 10 s.
+    let trace = parse("0,10000,100000,F,1,1\n109999,0,1000,F,1,1\n110000,0,100000,F,1,1\n");
+    let all = evaluate(&trace, &question(&[Feature::User])).overall;
+    assert_eq!((all.jobs, all.without_estimate), (1, 2), "the second began before the first had ended");
+    assert_eq!((all.within_factor_two, all.within_5_percent), (1.0, 1.0));
+    // Without the wait it had ended.
+    let trace = parse("0,0,100000,F,1,1\n109999,0,1000,F,1,1\n110000,0,100000,F,1,1\n");
+    assert_eq!(evaluate(&trace, &question(&[Feature::User])).overall.without_estimate, 1);
+}
+
+#[test]
+fn errors_are_counted_by_size() {
+    // One after the other; the estimate of each is what its only predecessor of that name took.
+    let runs =
+        [(100, 100), (100, 51), (100, 49), (100, 200), (100, 201), (100, 96), (0, 0), (0, 5), (100, 5)];
+    let rows: String = (0..)
+        .zip(runs)
+        .flat_map(|(pair, (first, second))| {
+            let at = 1_000_000 * pair;
+            [format!("{at},0,{second},F,1,{pair}\n"), format!("{},0,{first},K,1,{pair}\n", at + 500_000)]
+        })
+        .collect();
+    let of_names = |only_finished| {
+        let mut question = Question { only_finished, ..question(&[Feature::Name]) };
+        question.by_week = true;
+        evaluate(&parse(&rows), &question)
+    };
+    let all = of_names(false);
+    assert_eq!(all.weeks.len(), 1);
+    assert_eq!((&all.weeks[0], all.overall.jobs, all.values), (&all.overall, 17, 9));
+    let trusted: f64 = all.experts.iter().map(|expert| expert.share).sum();
+    assert!((trusted - 1.0).abs() < 1e-12);
+    let names: f64 = all.experts.iter().filter(|e| e.feature == "name").map(|e| e.share).sum();
+    assert!((names - 9.0 / 17.0).abs() < 1e-12, "{:?}", all.experts);
+    let share: f64 = all.overall.errors.iter().map(|bucket| bucket.share).sum();
+    assert!((share - 1.0).abs() < 1e-12 && all.overall.errors.len() == 21);
+    // Jobs that finished are the first of each name: their estimates are those of all jobs before them.
+    let finished = of_names(true);
+    assert_eq!((finished.overall.jobs, finished.overall.without_estimate), (8, 1));
+    assert!(finished.experts.iter().all(|expert| expert.feature == "all jobs"));
+}
+
+#[test]
+fn a_bucket_is_the_nearest_decile() {
+    // Estimate 100 for run times that make the error a little less and more than the edges.
+    for (run, percent) in
+        [(100.0, Some(0)), (96.0, Some(0)), (94.0, Some(10)), (110.0, Some(-10)), (51.5, Some(90))]
+    {
+        let rows = format!("0,0,100,F,1,1\n1000,0,{run},F,1,1\n");
+        let trace = parse(&rows);
+        let errors = evaluate(&trace, &question(&[Feature::User])).overall.errors;
+        let found: Vec<_> = errors.iter().filter(|bucket| bucket.share > 0.0).map(|b| b.percent).collect();
+        assert_eq!(found, [percent], "{run}");
+    }
+    let instant = parse("0,0,100,F,1,1\n1000,0,0,F,1,1\n");
+    let all = evaluate(&instant, &question(&[Feature::User])).overall;
+    assert_eq!((all.errors[20].percent, all.errors[20].share, all.over_twice), (None, 1.0, 1.0));
+    let quick = parse("0,0,1,F,1,1\n1000,0,10000,F,1,1\n");
+    let all = evaluate(&quick, &question(&[Feature::User])).overall;
+    assert_eq!((all.errors[0].percent, all.errors[0].share, all.under_half), (Some(-100), 1.0, 1.0));
+}
+
+#[test]
+fn distributions_are_checked_by_where_run_times_lie() {
+    let rows: String =
+        (0..200).map(|k| format!("{},0,{},F,1,1\n", k * 10_000, 1000 + k * 37 % 100)).collect();
+    let mut question = question(&[Feature::User]);
+    assert_eq!(evaluate(&parse(&rows), &question).overall.distribution, None);
+    question.predictor = PredictorKind::ThreeSigma;
+    let evaluation = evaluate(&parse(&rows), &question);
+    let fit = evaluation.overall.distribution.as_ref().unwrap();
+    assert!((fit.in_middle_80 - 0.8).abs() < 0.05 && fit.above_maximum < 0.1, "{fit:?}");
+    assert!((fit.tenths.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    assert!(evaluation.to_string().contains("above the maximum"));
+}

@@ -1,0 +1,54 @@
+//! Tables and numbers of the reports about traces.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+pub(super) fn plain() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table
+}
+
+/// Aligns all columns but the first to the right.
+pub(super) fn to_the_right(table: &mut Table) {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// Four significant digits; whole numbers are written in full.
+pub(super) fn number(x: f64) -> String {
+    if x == x.round() && x.abs() < 1e9 {
+        return format!("{x}");
+    }
+    match x.abs() {
+        large if large >= 1e7 => format!("{x:.3e}"),
+        large if large >= 1000.0 => format!("{x:.0}"),
+        tiny if tiny < 1e-3 => format!("{x:.2e}"),
+        some => format!("{x:.*}", (3.0 - some.log10().floor()).max(0.0) as usize),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_four_digits() {
+        for (x, text) in [
+            (0.0, "0"),
+            (24_262.0, "24262"),
+            (7.4821, "7.482"),
+            (0.012_345, "0.01235"),
+            (118.784, "118.8"),
+            (2409.81, "2410"),
+            (622_548_900.5, "6.225e8"),
+            (0.000_012_3, "1.23e-5"),
+        ] {
+            assert_eq!(number(x), text);
+        }
+    }
+}
