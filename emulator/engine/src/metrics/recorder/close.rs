@@ -166,7 +166,7 @@ impl Recorder<'_> {
     fn job_row(&self, chain: u32) -> Option<JobRow> {
         let workload = self.workload;
         let stages = || workload.jobs_of(chain).map(JobId);
-        let (first, last) = (stages().next()?, stages().last()?);
+        let (first, last) = (stages().next()?, stages().next_back()?);
         if matches!(self.jobs[first.index()], Job::Pending) {
             return None;
         }

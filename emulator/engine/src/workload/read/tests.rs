@@ -95,7 +95,8 @@ fn swf_rows_become_rigid_jobs() {
     assert_eq!((user(0), user(1), trace.feature(JobId(0), Feature::Queue)), (1, 2, 0));
     assert_eq!(trace.features(), [Feature::User, Feature::Class, Feature::Size, Feature::Hour]);
     assert_eq!((trace.wait(JobId(0)), trace.wait(JobId(1))), (Span::ZERO, Span::from_secs(5)));
-    assert_eq!((trace.outcome(JobId(0)), trace.cores(JobId(0))), (Some(Outcome::Finished), Some(128.0)));
+    assert_eq!((trace.outcome(JobId(0)), trace.cores(JobId(0))), (None, Some(128.0)));
+    assert_eq!(trace.outcome(JobId(1)), Some(Outcome::Finished));
     let note = &trace.notes()[0];
     for part in [
         "5 rows skipped",
