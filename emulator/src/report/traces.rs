@@ -229,7 +229,7 @@ impl Charts<'_> {
 
     /// Mean gaps and durations of parts relative to those of the whole.
     fn periods(&self, title: &str, of: fn(&Description) -> &[Period]) -> Option<Markup> {
-        let line = |trace, label, colour, value: fn(&Period) -> f64| {
+        let line = |trace: &Description, label, colour, value: fn(&Period) -> f64| {
             let points = of(trace).iter().map(|period| (f64::from(period.number), value(period))).collect();
             Series { label, colour, points, dots: true, ..Series::default() }
         };
@@ -292,7 +292,7 @@ mod tests {
             describe(&trace, None, None)
         };
         let row = |k: u32| {
-            let (end, user) = (if k % 3 == 0 { "K" } else { "F" }, k % 4);
+            let (end, user) = (if k.is_multiple_of(3) { "K" } else { "F" }, k % 4);
             format!("{},{},{end},{user},{},2\n", k * 3_600_000, 1000 + k * 977 % 5000, 1 + k % 2)
         };
         let rows: String = (0..800).map(row).collect();

@@ -190,7 +190,9 @@ mod tests {
     #[test]
     fn traces_stand_side_by_side() {
         // Two days of a busy cluster of small jobs, half of them killed; and three large jobs.
-        let row = |k: u32| format!("{},60000,{},1\n", u64::from(k) * 900, if k % 2 == 0 { "F" } else { "K" });
+        let row = |k: u32| {
+            format!("{},60000,{},1\n", u64::from(k) * 900, if k.is_multiple_of(2) { "F" } else { "K" })
+        };
         let rows: String = (0..200_000).map(row).collect();
         let busy = described("a/busy.csv", format!("submit_ms,run_ms,end,user\n{rows}"));
         let swf = |at: u32| format!("1 {at} 0 90000 512 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n");

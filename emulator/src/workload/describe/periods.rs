@@ -26,7 +26,7 @@ pub(super) fn periods(trace: &Trace, durations: &[f64], days: u64) -> Vec<Period
     let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { return Vec::new() };
     let span = last.arrival.since(first.arrival).0;
     let count = (span / (days * DAY)) as usize;
-    if count < 2 || count > MOST {
+    if !(2..=MOST).contains(&count) {
         return Vec::new();
     }
     let mut parts = vec![(0u64, 0.0); count];
