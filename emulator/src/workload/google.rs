@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use volary_engine::workload::{Part, Trace, WorkloadError};
 
-use super::library::open;
+use super::input::open;
 use crate::files::Files;
 
 const JOBS: &str = "job_events";

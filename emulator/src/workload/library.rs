@@ -1,16 +1,14 @@
-//! The search for traces, their decompression, and the cache of parsed ones: each file is parsed once and shared by all
+//! The search for traces, and the cache of parsed ones: each file is parsed once and shared by all
 //! cells.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use flate2::read::MultiGzDecoder;
-use liblzma::read::XzDecoder;
 use volary_engine::workload::{ColumnNames, Reading, Trace, TraceSource, WorkloadError};
 
 use super::google;
+use super::input::open;
 use crate::files::Files;
 use crate::guard::guard;
 
@@ -104,11 +102,6 @@ fn load(
     Trace::parse_with(file, open(files, file)?, Reading { jobs, columns, features })
 }
 
-pub(super) fn open(files: &Files, file: &Path) -> Result<Box<dyn BufRead>, WorkloadError> {
-    let io = |source| WorkloadError::Io { file: file.to_owned(), source };
-    files.stream(file).and_then(decompress).map_err(io)
-}
-
 /// Ends of the names of files with the features of the jobs of a `.tr` file, in the place of its suffix.
 const BESIDE: [&str; 3] = [".features.csv", "_features.csv", "_meta.csv"];
 /// Suffixes of compressed files, and of plain ones.
@@ -126,46 +119,13 @@ fn features_of(files: &Files, file: &Path) -> Vec<PathBuf> {
     BESIDE.iter().filter_map(|end| named(end)).collect()
 }
 
-/// The content of a file that may be compressed, as its first bytes tell; damage is an error of the kind `InvalidData`.
-///
-/// # Errors
-/// When the first bytes cannot be read.
-pub fn decompress(mut input: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
-    let mut magic = Vec::new();
-    input.by_ref().take(6).read_to_end(&mut magic)?;
-    let whole = Cursor::new(magic.clone()).chain(input);
-    let decoder: Box<dyn Read> = match magic.as_slice() {
-        [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(Decoder(XzDecoder::new_multi_decoder(whole))),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(Decoder(zstd::stream::read::Decoder::new(whole)?)),
-        [0x1f, 0x8b, ..] => Box::new(Decoder(MultiGzDecoder::new(whole))),
-        _ => Box::new(whole),
-    };
-    Ok(Box::new(BufReader::with_capacity(1 << 16, decoder)))
-}
-
-/// A decoder that reports damage as `InvalidData`.
-struct Decoder<R>(R);
-
-impl<R: Read> Read for Decoder<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Decoders report damage as one of these kinds; a failing disk reports others.
-        let damage = [ErrorKind::UnexpectedEof, ErrorKind::InvalidInput, ErrorKind::Other];
-        self.0.read(buffer).map_err(|error| {
-            if damage.contains(&error.kind()) {
-                io::Error::new(ErrorKind::InvalidData, error.to_string())
-            } else {
-                error
-            }
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Cursor, Write};
 
     use volary_actors::base::{Feature, JobId};
 
+    use super::super::input::decompress;
     use super::*;
 
     fn with_file(name: &str, text: &str) -> (tempfile::TempDir, Traces) {

@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `library` | the search for traces, their decompression, and parsed ones |
+//! | `library`, `input` | the search for traces, parsed ones, and their decompression |
 //! | [`mod@describe`], `convert` | `volary trace describe` and `volary trace convert` |
 //! | `google` | folders with Google's trace of 2011 |
 //! | [`predict`] | `volary trace predict` |
@@ -11,13 +11,15 @@
 mod convert;
 pub mod describe;
 mod google;
+mod input;
 mod library;
 pub mod predict;
 mod text;
 
 pub use convert::{write, write_lines};
 pub use describe::{Description, Reference, describe};
-pub use library::{Traces, decompress, is_trace_folder, read};
+pub use input::decompress;
+pub use library::{Traces, is_trace_folder, read};
 
 #[cfg(test)]
 mod real;

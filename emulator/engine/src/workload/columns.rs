@@ -1,4 +1,4 @@
-//! What a trace says about its jobs beside their shape: features, waits, outcomes and cores.
+//! Columns of a trace beside the shape of its jobs: features, waits, outcomes and cores.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How jobs ended (Park's thesis, section 3.5).
+//! Outcomes of jobs (Park's thesis, section 3.5).
 
 use serde::Serialize;
 use volary_actors::base::JobId;

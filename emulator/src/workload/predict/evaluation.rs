@@ -1,4 +1,4 @@
-//! What came out of predicting the jobs of a trace.
+//! The result of predicting the jobs of a trace.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! How well run times can be predicted: a predictor meets the jobs of a trace as a scheduler would (Park's thesis,
+//! Evaluation of predictors of run times: a predictor meets the jobs of a trace as a scheduler would (Park's thesis,
 //! section 3.6).
 
 mod evaluation;

@@ -1,0 +1,50 @@
+//! Input files of traces, decompressed while they are read.
+
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use liblzma::read::XzDecoder;
+use volary_engine::workload::WorkloadError;
+
+use crate::files::Files;
+
+/// Opens a file.
+pub(super) fn open(files: &Files, file: &Path) -> Result<Box<dyn BufRead>, WorkloadError> {
+    let io = |source| WorkloadError::Io { file: file.to_owned(), source };
+    files.stream(file).and_then(decompress).map_err(io)
+}
+
+/// The content of a file that may be compressed, as its first bytes tell; damage is an error of the kind `InvalidData`.
+///
+/// # Errors
+/// When the first bytes cannot be read.
+pub fn decompress(mut input: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
+    let mut magic = Vec::new();
+    input.by_ref().take(6).read_to_end(&mut magic)?;
+    let whole = Cursor::new(magic.clone()).chain(input);
+    let decoder: Box<dyn Read> = match magic.as_slice() {
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(Decoder(XzDecoder::new_multi_decoder(whole))),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(Decoder(zstd::stream::read::Decoder::new(whole)?)),
+        [0x1f, 0x8b, ..] => Box::new(Decoder(MultiGzDecoder::new(whole))),
+        _ => Box::new(whole),
+    };
+    Ok(Box::new(BufReader::with_capacity(1 << 16, decoder)))
+}
+
+/// A decoder that reports damage as `InvalidData`.
+struct Decoder<R>(R);
+
+impl<R: Read> Read for Decoder<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // Decoders report damage as one of these kinds; a failing disk reports others.
+        let damage = [ErrorKind::UnexpectedEof, ErrorKind::InvalidInput, ErrorKind::Other];
+        self.0.read(buffer).map_err(|error| {
+            if damage.contains(&error.kind()) {
+                io::Error::new(ErrorKind::InvalidData, error.to_string())
+            } else {
+                error
+            }
+        })
+    }
+}
