@@ -184,7 +184,7 @@ trace describe t.tr | 2
 trace describe t.tr --html d.html | 2
 trace compare t.tr t.tr --html c.html | majority of jobs are small
 trace compare t.tr --json | "criterion"
-trace predict t.tr --features size | jvupredict from size, alone and in pairs: 1 values
+trace predict t.tr --features size | jvupredict from size, alone and in pairs: 0 values
 trace predict t.tr t.tr --predictor 3sigma --by week --json | "within_factor_two"
 trace convert t.tr u.tr.gz | 2 jobs, 3 tasks
 completions bash | _volary
