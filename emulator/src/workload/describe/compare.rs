@@ -91,8 +91,7 @@ const ROWS: [Row; 10] = [
         "user request variability",
         "half of the jobs or more are not within a factor of two of their user's mean size",
         |d| {
-            let far =
-                d.users.filter(|_| d.counts_tasks || d.cores.is_some()).map(|u| 1.0 - u.near_mean_size)?;
+            let far = d.users.filter(|_| d.has_sizes()).map(|u| 1.0 - u.near_mean_size)?;
             Some((far >= 0.5, far, percent(far)))
         },
     ),

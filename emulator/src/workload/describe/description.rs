@@ -69,6 +69,13 @@ pub struct Description {
     pub notes: Vec<String>,
 }
 
+impl Description {
+    /// Whether the trace says how large jobs are: by cores, or else by tasks.
+    pub fn has_sizes(&self) -> bool {
+        self.counts_tasks || self.cores.is_some()
+    }
+}
+
 /// Spread of the durations within jobs of at least fifteen tasks.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct WithinJob {
@@ -90,7 +97,7 @@ pub struct Users {
     pub fan_out_cov: Quantiles,
     /// Coefficient of variation of a user's durations.
     pub duration_cov: Quantiles,
-    /// Share of the users whose durations vary more than exponential ones (CoV above 1).
+    /// Share of the users with at least three jobs whose durations vary more than exponential ones (CoV above 1).
     pub highly_variable: f64,
     /// Share of the jobs whose cores, or tasks, are within a factor of two of their user's mean.
     pub near_mean_size: f64,

@@ -152,11 +152,22 @@ fn users(trace: &Trace, each: &[Measured]) -> Option<Users> {
     let (fan_outs, durations) = (cov(|job| job.tasks), cov(|job| job.longest));
     (!jobs_of.is_empty()).then(|| Users {
         users: jobs_of.len(),
-        highly_variable: share(durations.iter(), |&&cov| cov > 1.0),
+        highly_variable: highly_variable(jobs_of.values()),
         near_mean_size: share(near.iter(), |&&near| near),
         fan_out_cov: Quantiles::of(fan_outs),
         duration_cov: Quantiles::of(durations),
     })
+}
+
+/// Share of the users with at least three jobs whose durations have a CoV above 1. Deviations are those of samples: with
+/// that of the population, the CoV of two jobs is never above 1.
+fn highly_variable<'a>(jobs_of: impl Iterator<Item = &'a Vec<(&'a Measured, f64)>>) -> f64 {
+    let cov = |jobs: &Vec<(&Measured, f64)>| {
+        let count = jobs.len() as f64;
+        Quantiles::of(jobs.iter().map(|(job, _)| job.longest)).cov() * (count / (count - 1.0)).sqrt()
+    };
+    let cov: Vec<f64> = jobs_of.filter(|jobs| jobs.len() > 2).map(cov).collect();
+    share(cov.iter(), |&&cov| cov > 1.0)
 }
 
 /// Measurements of one job.

@@ -84,11 +84,11 @@ fn spreads(d: &Description, row: &mut impl FnMut(&str, String)) {
              than exponentially"
         );
         row("spread within users", text);
-        let near = percent(*near_mean_size);
-        row(
-            "requests of users",
-            format!("{near} of the jobs within a factor of two of their user's mean size"),
-        );
+        if d.has_sizes() {
+            let near = percent(*near_mean_size);
+            let text = format!("{near} of the jobs within a factor of two of their user's mean size");
+            row("requests of users", text);
+        }
     }
     if let Some(Sizes { sizes, duration_cov, highly_variable }) = &d.sizes {
         let (cov, variable) = (number(duration_cov.p50), percent(*highly_variable));
@@ -106,7 +106,9 @@ fn endings(d: &Description, row: &mut impl FnMut(&str, String)) {
         }
         let [good, bad] =
             [&outcomes.successful_size, &outcomes.unsuccessful_size].map(|size| number(size.mean));
-        row("size by outcome", format!("mean {good} of successful jobs, {bad} of unsuccessful ones"));
+        if d.has_sizes() {
+            row("size by outcome", format!("mean {good} of successful jobs, {bad} of unsuccessful ones"));
+        }
         let group =
             |group: &SuccessByHours| format!("{} from {}", percent(group.finished), number(group.from_h));
         let groups: Vec<String> = outcomes.by_cpu_hours.iter().map(group).collect();
