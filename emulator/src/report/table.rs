@@ -120,6 +120,20 @@ mod tests {
     }
 
     #[test]
+    fn unqueued_jobs_have_a_column_where_they_are_counted() {
+        let mut counted = measured("fast", &[], 1, 1.0, 100);
+        counted.summary.unqueued = Some(0.875);
+        let records = vec![CellRecord::new("fast1", &counted)];
+        let counted = Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new());
+        let shown = text(&counted, Style::Plain);
+        assert!(
+            line(&shown, "policy").contains("unqueued") && line(&shown, "fast").contains("87.5"),
+            "{shown}"
+        );
+        assert!(!text(&study(1), Style::Plain).contains("unqueued"));
+    }
+
+    #[test]
     fn the_best_is_starred() {
         let text = text(&study(1), Style::Plain);
         assert!(text.starts_with("load = 0.8\n"), "{text}");

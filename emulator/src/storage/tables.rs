@@ -172,6 +172,11 @@ trait ColumnKind<V> {
 
     /// The value in memory; `None` if the field is of another type.
     fn loaded(field: &Field) -> Option<V>;
+
+    /// The value where the table was written by a version without this column; `None` if that is an error.
+    fn absent() -> Option<V> {
+        None
+    }
 }
 
 struct Int64;
@@ -228,6 +233,10 @@ impl ColumnKind<Option<f64>> for OptionalDouble {
 
     fn stored(value: Option<f64>) -> Option<f64> {
         value
+    }
+
+    fn absent() -> Option<Option<f64>> {
+        Some(None)
     }
 
     fn loaded(field: &Field) -> Option<Option<f64>> {
@@ -318,7 +327,7 @@ fn write_values<T: DataType>(
 fn read_column<K: ColumnKind<V>, V>(row: &Row, name: &str) -> Result<V> {
     let field = row.get_column_iter().find(|(column, _)| *column == name).map(|(_, field)| field);
     field
-        .and_then(K::loaded)
+        .map_or_else(K::absent, K::loaded)
         .ok_or_else(|| ParquetError::General(format!("no column `{name}` as this version writes it")))
 }
 
