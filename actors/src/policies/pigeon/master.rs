@@ -133,15 +133,9 @@ impl Master {
                     None => self.place_unknown(short, waiting, fx),
                 }
             }
-            Group::Idle { life, count, core } => {
-                if self.workers.told(core, Turn { life, count }, None) {
-                    self.freed(core, fx);
-                }
-                self.settle(false, fx);
-            }
+            Group::Idle { life, count, core } => self.told(core, Turn { life, count }, None, fx),
             Group::Status { life, count, core, copy, scheduler } => {
-                self.workers.told(core, Turn { life, count }, Some((copy, scheduler)));
-                self.settle(false, fx);
+                self.told(core, Turn { life, count }, Some((copy, scheduler)), fx);
             }
             Group::Ask => self.asked(from, fx),
             // Of the other master, from before it handed over.
@@ -149,6 +143,18 @@ impl Master {
             Group::Run { .. } | Group::Takes { .. } | Group::Lengths { .. } => fx.unexpected(&msg.into()),
         }
         self.finish(fx);
+    }
+
+    /// A worker says what it does. One that is the master is not told of crashes: it learns of them when the node is
+    /// back, in another life.
+    fn told(&mut self, core: u32, turn: Turn, running: Option<Next>, fx: &mut Effects<'_>) {
+        if self.is_declared() && self.workers.has_lost(core, turn) {
+            self.ask(fx);
+        }
+        if self.workers.told(core, turn, running) {
+            self.freed(core, fx);
+        }
+        self.settle(false, fx);
     }
 
     /// A worker makes sure that its master is there, where that is a worker too. It may have been given up.
@@ -260,10 +266,10 @@ impl Master {
                     self.queues.clear();
                     self.recovery = None;
                     self.abandoned = true;
-                } else if self.recovery.is_none() {
+                } else {
+                    // Also while answers are missing: what came since, and was given to that node, is not among them.
                     self.serve(fx);
                     self.ask(fx);
-                } else {
                     self.settle(false, fx);
                 }
             }

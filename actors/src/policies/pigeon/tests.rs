@@ -247,6 +247,23 @@ fn a_master_that_comes_back_does_not_wait_for_ever() {
     );
 }
 
+/// A node that crashes while answers are missing may have been given tasks that are not among them.
+#[test]
+fn a_crash_during_a_recovery_is_asked_about_as_well() {
+    let layout = Layout::new(1, 2, [1; 4]);
+    let scheduler = layout.scheduler(0);
+    let mut master = config().bench(&layout, layout.extra(0), 6);
+    master.step(Input::Start { epoch: 1 });
+    master.receive(layout.node(1), idle(1, 2));
+    assert_eq!(runs(&master.receive(scheduler, tasks(0, 0, 1))), [(1, copy(0, 0, 0))]);
+    let sent = sends(&master.step(Input::Down { actor: layout.node(1) }));
+    assert_eq!(kinds(&sent), [(scheduler, "group.ask")]);
+    assert_eq!(master.receive(scheduler, open(0, 0, 1)), [], "the others have not answered");
+    master.receive(layout.node(0), idle(0, 2));
+    master.receive(layout.node(2), idle(2, 2));
+    assert_eq!(runs(&master.receive(layout.node(3), idle(3, 2))), [(0, copy(0, 0, 1))]);
+}
+
 #[test]
 fn a_worker_reports_to_scheduler_and_master() {
     let mut node = bench(|layout| layout.node(0), 4);
@@ -297,6 +314,11 @@ fn a_worker_declares_itself_master() {
     assert_eq!(node.receive(layout.node(2), Group::Takes { term: 1, at: node.now.into() }).len(), 1);
     assert_eq!(node.receive(layout.node(2), idle(2, 0)), []);
     assert_eq!(runs(&node.receive(scheduler, tasks(0, 0, 1))), [(2, copy(0, 0, 0))]);
+    // Another node comes back with nothing of what it was given.
+    node.receive(layout.node(0), idle(0, 4));
+    assert_eq!(runs(&node.receive(scheduler, tasks(3, 0, 1))), [(0, copy(3, 0, 0))]);
+    let reborn = Group::Idle { life: 1, count: 0, core: 0 };
+    assert_eq!(kinds(&node.receive(layout.node(0), reborn)), [(scheduler, "group.ask")]);
     let later = Group::Takes { term: 1, at: Time(node.now.0 + 1).into() };
     assert_eq!(node.receive(layout.node(0), later), [(layout.node(0), takes(node.now))], "it came later");
     let earlier = Group::Takes { term: 1, at: Time(node.now.0 - 1).into() };
