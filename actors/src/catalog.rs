@@ -38,8 +38,9 @@ pub trait Catalog: Send + Sync {
         let next = JobId(job.0 + 1);
         (next.0 < self.jobs() && self.after(next) == Some(job)).then_some(next)
     }
-    /// The first job from number `from` on that arrives by itself at a client. Catalogs of many clients keep an index, so
-    /// that the cost per client is proportional to its own jobs.
+
+    /// The first job from number `from` on that arrives by itself at a client. Catalogs of many clients keep an index,
+    /// so that the cost per client is proportional to its own jobs.
     fn next_of(&self, client: u32, from: u32) -> Option<JobId> {
         let arrives = |job: &JobId| self.job(*job).client == client && self.after(*job).is_none();
         (from..self.jobs()).map(JobId).find(arrives)
@@ -52,8 +53,8 @@ pub trait Catalog: Send + Sync {
     fn class(&self, job: JobId) -> u8 {
         self.job(job).class
     }
-    /// The value of a job's feature, by which predictors find jobs like it; zero if it is unknown. Values mean something
-    /// only by being equal.
+    /// The value of a job's feature, by which predictors find jobs like it; zero if it is unknown. Values mean
+    /// something only by being equal.
     fn feature(&self, _job: JobId, _feature: Feature) -> u32 {
         0
     }

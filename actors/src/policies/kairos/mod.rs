@@ -1,8 +1,9 @@
 //! Kairos: a central scheduler deals tasks to nodes, which serve what has attained least.
 
+mod config;
 mod node;
 mod nodes;
 mod policy;
 mod scheduler;
 
-pub use policy::{Kairos, KairosOrder, KairosPick};
+pub use config::{Kairos, KairosOrder, KairosPick};

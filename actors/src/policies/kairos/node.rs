@@ -1,6 +1,6 @@
 //! The node manager of Kairos: least attained service, and reports of it to the central scheduler.
 
-use super::policy::Kairos;
+use super::config::Kairos;
 use crate::base::Span;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, NodeReport};

@@ -1,6 +1,6 @@
 //! The nodes as the central scheduler knows them, by the number of their copies.
 
-use super::policy::{Kairos, KairosPick};
+use super::config::{Kairos, KairosPick};
 use crate::base::{CopyId, Rng, Time};
 use crate::layout::Layout;
 use crate::roles::min_wait_index::MinWaitIndex;

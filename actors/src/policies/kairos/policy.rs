@@ -1,66 +1,13 @@
-//! Parameters of Kairos.
+//! The policy Kairos.
 
+use super::config::Kairos;
 use super::node::KairosNode;
 use super::scheduler::KairosScheduler;
-use crate::base::{Span, parameters};
+use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::policy::{BuildContext, Policy};
 use crate::policies::shared::check_period;
-use crate::roles::las::LasOptions;
-
-parameters! {
-    /// Parameters of Kairos.
-    struct Kairos {
-        /// W: how long a core runs a copy before it compares it with the suspended ones (section 3.2). The test bed has
-        /// 50 s, the simulations 100 s (Yahoo) and 10,000 s (Google).
-        quantum: Span = Span::from_secs(50),
-        /// Q: how many copies a node takes beyond its number of cores N (section 3.3). The test bed has 4, the
-        /// simulations 2.
-        queue: u32 = 4,
-        /// Δ: how often the central scheduler deals tasks, and nodes with copies report their attained service. The
-        /// paper gives none; YARN's heartbeats come every second.
-        interval: Span = Span::from_secs(1),
-        /// The central scheduler deals tasks as soon as it learns that one ended or a job came; otherwise at multiples
-        /// of `interval`.
-        eager: bool = false,
-        /// Which of the nodes with the fewest copies gets the next task (sections 3.3.3 and 5.3.2).
-        pick: KairosPick = KairosPick::Var,
-        /// Which of the waiting tasks is dealt next.
-        central: KairosOrder = KairosOrder::Fifo,
-        /// At the end of a quantum a suspended copy takes the core if it has attained at least that much less; zero: if
-        /// it has attained less. The authors' YARN code has one quantum.
-        hysteresis: Span = Span::ZERO,
-        /// How often a copy that waits is passed over at ends of quanta before it runs next, whatever it has attained
-        /// (section 3.2; 3 in section 6.2); zero: never.
-        missed: u32 = 3,
-        /// Quanta for which it then runs without being preempted (section 3.2: a multiple of W).
-        stretch: f64 = 1.0 => 1.0..=1000000.0,
-        /// Nodes report only after a task came or ended, for clusters in which a report of every node in every
-        /// interval costs too much.
-        silent: bool = false,
-    }
-
-    /// What distinguishes nodes with equally many copies, relative to their cores.
-    enum KairosPick {
-        /// The least variance of the attained service of their copies.
-        #[default]
-        Var,
-        /// The least sum of it.
-        Sum,
-        /// Chance.
-        Random,
-    }
-
-    /// The order of the central queue.
-    enum KairosOrder {
-        /// The oldest job first.
-        #[default]
-        Fifo,
-        /// The newest job first.
-        NewestJob,
-    }
-}
 
 impl Policy for Kairos {
     const ABOUT: &'static str = "Kairos (Delgado, Didona, Dinu and Zwaenepoel, SoCC 2018)\n\
@@ -96,16 +43,5 @@ impl Policy for Kairos {
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(KairosNode::new(self, context))
-    }
-}
-
-impl Kairos {
-    pub(super) const fn las(&self) -> LasOptions {
-        LasOptions {
-            quantum: self.quantum,
-            hysteresis: self.hysteresis,
-            missed: self.missed,
-            stretch: self.stretch,
-        }
     }
 }

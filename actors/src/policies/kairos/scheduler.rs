@@ -1,7 +1,7 @@
 //! The central scheduler of Kairos: one queue of tasks, dealt to the nodes with the fewest copies (algorithm 2).
 
+use super::config::{Kairos, KairosOrder};
 use super::nodes::DealtNodes;
-use super::policy::{Kairos, KairosOrder};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};

@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`recorder`] | totals of a run: jobs, tasks, copies |
+//! | `recording` | what is kept beyond them |
 //! | [`PolicyMetric`] | the trait of metrics that only some policies have, registered in `registry` |
 //! | [`staleness`] | staleness of the caches of schedulers |
 //! | [`aggregator`] | the observations of several shards, merged and folded, and the end of a run |
@@ -13,10 +14,12 @@ mod gauge;
 pub mod placements;
 mod policy_metric;
 pub mod recorder;
+mod recording;
 mod registry;
 pub mod staleness;
 
 pub use aggregator::{Aggregator, EndReason};
 pub use policy_metric::PolicyMetric;
-pub use recorder::{Books, Recorder, Recording};
+pub use recorder::{Books, Recorder};
+pub use recording::Recording;
 pub use registry::{PolicyMetrics, policy_metrics};

@@ -4,7 +4,7 @@ use volary_actors::layout::Layout;
 use volary_netem::Faults;
 
 use super::placements::Binder;
-use super::recorder::Recording;
+use super::recording::Recording;
 use super::staleness::{CopyTracker, Tracker};
 use crate::workload::Workload;
 

@@ -14,38 +14,10 @@ use volary_actors::message::KINDS;
 use volary_actors::roles::job_table::TaskSet;
 use volary_netem::Faults;
 
-use super::super::{PolicyMetric, PolicyMetrics, policy_metrics};
+use super::super::{PolicyMetric, PolicyMetrics, Recording, policy_metrics};
 use crate::results::{CopyCounts, CopyEnd, CopyRow, JobCounts, TaskCounts};
 use crate::shard::Observer;
 use crate::workload::Workload;
-
-/// What is recorded beyond the summary.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Recording {
-    /// Approximate number of executions to sample over the whole run.
-    pub copies: u32,
-    /// Sample one job in this many instead; 0 samples none.
-    pub one_in: Option<u32>,
-    /// Cores drawn on the timeline.
-    pub timeline_cores: u32,
-    /// Length of the timeline from the start of the run.
-    pub timeline: Span,
-    /// Maximum number of executions kept for the timeline.
-    pub timeline_copies: u32,
-    /// Interval between observations of caches; zero if their staleness is not measured.
-    pub cache_interval: Span,
-    /// How much longer than its longest task a job may take to count as unqueued; `None` if that is not measured.
-    pub unqueued: Option<Span>,
-    /// Number of nodes that caches cover, the first ones; `None`: all.
-    pub cached_nodes: Option<u32>,
-}
-
-impl Recording {
-    /// Whether the staleness of caches is measured.
-    pub fn observes_caches(&self) -> bool {
-        self.cache_interval > Span::ZERO
-    }
-}
 
 /// Emulated time without progress after which open jobs count as unfinished: longer than any repair.
 const STALLED: Span = Span::from_secs(24 * 3600);
@@ -73,21 +45,6 @@ pub(super) struct Suspended {
     first: Time,
     pub(super) spent: f64,
     at: Time,
-}
-
-impl Default for Recording {
-    fn default() -> Self {
-        Self {
-            copies: 200_000,
-            one_in: None,
-            timeline_cores: 64,
-            timeline: Span::from_secs(10),
-            timeline_copies: 20_000,
-            cache_interval: Span::from_secs(1),
-            unqueued: None,
-            cached_nodes: None,
-        }
-    }
 }
 
 /// Totals of one run, updated from its notes.

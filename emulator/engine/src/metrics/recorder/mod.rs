@@ -4,7 +4,7 @@ mod close;
 mod fold;
 
 pub use close::Books;
-pub use fold::{Recorder, Recording};
+pub use fold::Recorder;
 
 #[cfg(test)]
 mod tests;

@@ -28,7 +28,7 @@ use volary_netem::Faults;
 
 use super::super::PolicyMetric;
 use super::super::gauge::Gauge;
-use super::super::recorder::Recording;
+use super::super::recording::Recording;
 use super::ages::Ages;
 use super::decisions::{Decision, Decisions};
 use super::instants::{Instants, Looks};
