@@ -7,6 +7,7 @@ use volary_actors::machine::Note;
 use volary_netem::Faults;
 
 use super::*;
+use crate::metrics::Recording;
 use crate::workload::{NoTraces, Service, Synthetic, Workload, WorkloadSpec};
 
 const LIMITS: Recording = Recording {
