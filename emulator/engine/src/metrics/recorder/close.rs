@@ -38,7 +38,7 @@ pub struct Books {
     pub utilization: f64,
     /// Useful share of the cores.
     pub goodput: f64,
-    /// Share of the finished jobs that waited for no core; see [`Recording`](super::Recording).
+    /// Share of the finished jobs that waited for no core; see [`Recording`](crate::metrics::Recording).
     pub unqueued: Option<f64>,
     /// What only some policies note.
     pub policy: PolicyResults,
