@@ -74,6 +74,10 @@ const PUBLISHED: &[&str] = &[
     "murmuration/fig15",
     "murmuration/fig16",
     "murmuration/prototype",
+    "pigeon/fig5",
+    "pigeon/fig6-7",
+    "pigeon/fig8",
+    "pigeon/weight",
     "yahoo/baselines",
     "yahoo/hybrid",
 ];
