@@ -13,8 +13,8 @@ parameters! {
     struct BigC {
         /// Period of a node's heartbeats, on which it gets its containers (YARN: 1 s).
         heartbeat: Span = Span::from_secs(1),
-        /// The share of the containers that is guaranteed to short jobs; the rest is for long ones. A queue may use more
-        /// while the other wants no more. The Kairos paper has 0.95, and 0.7 for its uniform workload.
+        /// The share of the containers that is guaranteed to short jobs; the rest is for long ones. A queue may use
+        /// more while the other wants no more. The Kairos paper has 0.95, and 0.7 for its uniform workload.
         #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
         short_share: f64 = 0.95,
         /// How often the queues are looked at (3 s in Hadoop).

@@ -24,8 +24,8 @@ parameters! {
         /// account for them all the same. For periods too short to send all heartbeats; needs nodes of one core.
         silent: bool = false,
         /// The wait that a scheduler expects at a node grows by a random number of whole seconds, at most one heartbeat
-        /// period, drawn for each job and node. Equal waits go to the node with the lowest number. Both are rules of the
-        /// authors' simulators. No effect with heartbeats below one second.
+        /// period, drawn for each job and node. Equal waits go to the node with the lowest number. Both are rules of
+        /// the authors' simulators. No effect with heartbeats below one second.
         jitter: bool = false,
         /// A scheduler counts what it placed until the node's next heartbeat; otherwise only within a job, as in the
         /// simulators: each job starts from the last heartbeats as if nothing had been placed since.

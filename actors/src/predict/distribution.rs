@@ -109,8 +109,8 @@ impl Distribution {
         Self::normalised(self.pieces.iter().filter(|piece| piece.high > elapsed).map(rest).collect())
     }
 
-    /// Expected value of `f`, which is smooth but at the `kinks` (in ascending order), where it may jump. Exact where it
-    /// is a polynomial of degree five at most between them.
+    /// Expected value of `f`, which is smooth but at the `kinks` (in ascending order), where it may jump. Exact where
+    /// it is a polynomial of degree five at most between them.
     pub fn expect(&self, kinks: &[f64], f: impl Fn(f64) -> f64) -> f64 {
         let over = |from: f64, to: f64| {
             let (middle, half) = (f64::midpoint(from, to), (to - from) / 2.0);

@@ -1,8 +1,8 @@
 //! The streaming histogram of Ben-Haim and Tom-Tov (*A Streaming Parallel Decision Tree Algorithm*, JMLR 11, 2010).
 //!
-//! It holds at most [`BINS`] pairs of a centre and a weight. A new value becomes a bin of its own; if there are then too
-//! many, the two nearest bins become one at their weighted mean. Bins are therefore narrow where values are dense and
-//! the extremes are kept, as 3Sigma needs it (Park's thesis, section 4.3.1: at most 80 bins).
+//! It holds at most [`BINS`] pairs of a centre and a weight. A new value becomes a bin of its own; if there are then
+//! too many, the two nearest bins become one at their weighted mean. Bins are therefore narrow where values are dense
+//! and the extremes are kept, as 3Sigma needs it (Park's thesis, section 4.3.1: at most 80 bins).
 
 /// Maximum number of bins.
 pub const BINS: usize = 80;

@@ -97,8 +97,8 @@ impl fmt::Display for Combination {
 pub struct Prediction {
     /// The expected run time, s; `None` before the first job has ended.
     pub point: Option<f64>,
-    /// The combination that was trusted, by its index; `None` if no job like this one has ended, and the estimate is that
-    /// of all jobs.
+    /// The combination that was trusted, by its index; `None` if no job like this one has ended, and the estimate is
+    /// that of all jobs.
     pub combination: Option<usize>,
     /// The estimator that was trusted.
     pub estimator: Estimator,
@@ -153,8 +153,8 @@ impl Predictor {
         Prediction { point, combination, estimator, candidates, population }
     }
 
-    /// All run times of the jobs that the prediction rests on, as of now; `None` before the first job has ended, and for
-    /// a predictor of points.
+    /// All run times of the jobs that the prediction rests on, as of now; `None` before the first job has ended, and
+    /// for a predictor of points.
     pub fn histogram(&self, prediction: &Prediction) -> Option<&Histogram> {
         let history = match prediction.combination {
             None => &self.population,

@@ -1,9 +1,9 @@
 //! Least attained service on one node: cores, and copies that wait or are suspended (Kairos, section 3.2, algorithm 1).
 //!
-//! A newcomer takes a free core, or that of the running copy with the most attained service, which is suspended with its
-//! progress. A copy that ends leaves its core to the one that waits with the least. While copies wait, a core compares
-//! them with what it runs at the end of every quantum. The discipline sends orders to its workers; the machine that holds
-//! it forwards their answers and its own ticks.
+//! A newcomer takes a free core, or that of the running copy with the most attained service, which is suspended with
+//! its progress. A copy that ends leaves its core to the one that waits with the least. While copies wait, a core
+//! compares them with what it runs at the end of every quantum. The discipline sends orders to its workers; the machine
+//! that holds it forwards their answers and its own ticks.
 //!
 //! A core gets its next copy when the one before has answered with the work it has left. A copy without any ended in
 //! that very instant: it stays, and the core is free after its end.

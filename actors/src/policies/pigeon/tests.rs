@@ -117,7 +117,8 @@ fn phantom_workers_return_to_the_master_of_their_group() {
     assert_eq!(cores(&first.receive(scheduler, tasks(2, 0, 3))), [1, 2]);
 }
 
-/// A copy that cannot be delivered goes to another worker; the one that could not be reached is asked, until it answers.
+/// A copy that cannot be delivered goes to another worker; the one that could not be reached is asked, until it
+/// answers.
 #[test]
 fn a_worker_that_cannot_be_reached_is_asked() {
     let mut master = bench(|layout| layout.extra(0), 4);

@@ -196,8 +196,8 @@ impl LateBinding {
         let Offer { job, group: id, count, round, repair, .. } = refused;
         let (Some(placed), Some(sharing)) = (self.jobs.get_mut(job), &self.sharing) else { return };
         let Some(group) = placed.groups.get_mut(id as usize) else { return };
-        // A later offer, which is of all places there, has its own answer. Were they moved by each, they would move again
-        // before any offer of them arrives, and offers would multiply.
+        // A later offer, which is of all places there, has its own answer. Were they moved by each, they would move
+        // again before any offer of them arrives, and offers would multiply.
         if count < group.places.of(node) {
             return;
         }

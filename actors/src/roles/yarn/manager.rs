@@ -113,8 +113,8 @@ impl ResourceManager {
             && self.jobs.get_mut(job).is_some_and(|app| !app.master)
     }
 
-    /// Gives a container to the master of a job, which keeps it until the job ends. Masters never fill the cluster: where
-    /// they would, the newest job gives up its own.
+    /// Gives a container to the master of a job, which keeps it until the job ends. Masters never fill the cluster:
+    /// where they would, the newest job gives up its own.
     fn give_master(&mut self, node: u32, job: JobId) -> bool {
         if self.hosts.masters() + 1 >= self.hosts.total() {
             match self.hosts.newest_master() {

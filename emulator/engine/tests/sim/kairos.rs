@@ -76,8 +76,8 @@ fn foreground_background(rate: f64, tail: impl Fn(f64) -> f64) -> f64 {
     mean
 }
 
-/// Eight jobs in nine of 0.5 s on average, the rest of 5 s: mean 1 s, load 0.5. With a short quantum the mean response is
-/// that of the foreground-background queue, below processor sharing's 2 s.
+/// Eight jobs in nine of 0.5 s on average, the rest of 5 s: mean 1 s, load 0.5. With a short quantum the mean response
+/// is that of the foreground-background queue, below processor sharing's 2 s.
 #[test]
 fn short_quanta_serve_the_least_attained() {
     let tail = |x: f64| (8.0 * (-x / 0.5).exp() + (-x / 5.0).exp()) / 9.0;

@@ -81,8 +81,8 @@ fn rejected_probes_of_eagle_do_not_multiply() {
     }
 }
 
-/// A place moves with the answer to the newest offer of it. The scheduler has restarted, and its empty bitmap names nodes
-/// free of long work that reject every offer.
+/// A place moves with the answer to the newest offer of it. The scheduler has restarted, and its empty bitmap names
+/// nodes free of long work that reject every offer.
 #[test]
 fn places_that_move_among_rejecting_nodes_do_not_multiply() {
     let probes = |rounds: u32| {

@@ -52,8 +52,8 @@ pub struct Description {
     pub sizes: Option<Sizes>,
     /// How jobs ended, if the trace says so.
     pub outcomes: Option<Outcomes>,
-    /// Error of a job's mean duration as an estimate of each of its tasks: |duration / mean − 1|, if tasks have durations
-    /// of their own (Kairos, Fig. 1).
+    /// Error of a job's mean duration as an estimate of each of its tasks: |duration / mean − 1|, if tasks have
+    /// durations of their own (Kairos, Fig. 1).
     pub mean_error: Option<Quantiles>,
     /// Weeks against the whole trace; empty if it is shorter than two.
     pub weeks: Vec<Period>,

@@ -1,9 +1,9 @@
 //! `.csv`: a row a job, below a header that names the columns.
 //!
-//! Known are the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables derived from Google's
-//! trace (`submit_ms`, `run_ms`, …), and the ATLAS repository of LANL (`submit_time`, `start_time`, `end_time`, …); of
-//! any other file the columns are named by [`ColumnNames`]. Other columns are ignored. Every task of a job takes the
-//! job's run time. Rows that lack what a job needs are skipped and counted.
+//! Known are the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables derived from
+//! Google's trace (`submit_ms`, `run_ms`, …), and the ATLAS repository of LANL (`submit_time`, `start_time`,
+//! `end_time`, …); of any other file the columns are named by [`ColumnNames`]. Other columns are ignored. Every task of
+//! a job takes the job's run time. Rows that lack what a job needs are skipped and counted.
 
 use volary_actors::base::{Span, Time};
 
@@ -104,7 +104,8 @@ fn times(
     Ok(Ok(Times { submit, wait: Some(start.since(submit)), run: end.since(start) }))
 }
 
-/// The number of tasks of a row: its tasks, or else its nodes; one if the file says nothing, `None` if the cell is blank.
+/// The number of tasks of a row: its tasks, or else its nodes; one if the file says nothing, `None` if the cell is
+/// blank.
 fn tasks(row: &TableRow<'_>, header: &Header) -> Result<Option<u32>, WorkloadError> {
     match row.count(Meaning::Tasks)? {
         Some(tasks) => Ok(Some(tasks)),

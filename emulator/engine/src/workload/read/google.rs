@@ -1,5 +1,5 @@
-//! The event tables of Google's cluster data of 2011 (Reiss, Wilkes, Hellerstein: *Google cluster-usage traces: format +
-//! schema*): `job_events` and, if there is one, `task_events`.
+//! The event tables of Google's cluster data of 2011 (Reiss, Wilkes, Hellerstein: *Google cluster-usage traces: format
+//! + schema*): `job_events` and, if there is one, `task_events`.
 //!
 //! A job runs from its last SCHEDULE to the event that ends it; a task likewise, and tasks that never ran are left out.
 //! Times are microseconds; 0 stands for before the trace and 2⁶³ − 1 for after it.

@@ -3,7 +3,8 @@
 //! A job is rigid: its fan-out is the number of processors it used, and each task takes the job's run time. Rows that
 //! describe no complete execution are skipped and counted: cancelled jobs, jobs whose submit time, run time or
 //! processors are unknown (−1), and the partial executions (status 2 to 4) that the format lists below the summary line
-//! of a checkpointed job. User, group, program, queue or partition, and requested time are features; a group is a class.
+//! of a checkpointed job. User, group, program, queue or partition, and requested time are features; a group is a
+//! class.
 
 use volary_actors::base::{Feature, Span, Time};
 

@@ -3,8 +3,8 @@
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
-/// A date and time, such as `2016-02-02 06:53:00-07:00`, as the Unix time in nanoseconds and its zone in seconds east of
-/// Greenwich; `T` may separate date and time, `Z` is zone zero.
+/// A date and time, such as `2016-02-02 06:53:00-07:00`, as the Unix time in nanoseconds and its zone in seconds east
+/// of Greenwich; `T` may separate date and time, `Z` is zone zero.
 ///
 /// # Errors
 /// What is wrong with it, and the remedy.
