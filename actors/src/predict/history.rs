@@ -48,7 +48,8 @@ pub struct History {
     estimated: u32,
     sum: f64,
     rolling: f64,
-    /// The last [`MEDIAN_OF`] run times, oldest first.
+    /// The last [`MEDIAN_OF`] run times, oldest first; empty until there are two, since most values of a feature are
+    /// seen once, and `sum` is the run time of a single job.
     recent: Vec<f64>,
     /// Sum of |estimate − run time| of each estimator.
     errors: Estimates,
@@ -65,11 +66,12 @@ impl History {
 
     /// The estimates from all run times so far; `None` without any.
     pub fn estimates(&self) -> Option<Estimates> {
+        if self.jobs < 2 {
+            return (self.jobs > 0).then_some([self.sum; 4]);
+        }
         let newest = &self.recent[self.recent.len().saturating_sub(RECENT)..];
-        (self.jobs > 0).then(|| {
-            let recent = newest.iter().sum::<f64>() / newest.len() as f64;
-            [self.sum / f64::from(self.jobs), median(&self.recent), self.rolling, recent]
-        })
+        let recent = newest.iter().sum::<f64>() / newest.len() as f64;
+        Some([self.sum / f64::from(self.jobs), median(&self.recent), self.rolling, recent])
     }
 
     /// Adds the run time of a job that has ended, and the errors of the estimates that it was given when it was
@@ -83,12 +85,17 @@ impl History {
             self.estimated += 1;
         }
         self.rolling = if self.jobs == 0 { run } else { ROLLING * run + (1.0 - ROLLING) * self.rolling };
-        self.jobs += 1;
-        self.sum += run;
+        if self.jobs == 1 {
+            self.recent.push(self.sum);
+        }
         if self.recent.len() == MEDIAN_OF {
             self.recent.remove(0);
         }
-        self.recent.push(run);
+        if self.jobs > 0 {
+            self.recent.push(run);
+        }
+        self.jobs += 1;
+        self.sum += run;
         if let Some(histogram) = &mut self.histogram {
             histogram.add(run);
         }
@@ -119,10 +126,12 @@ impl History {
 
 /// Median of at most [`MEDIAN_OF`] values; of an even number the mean of the two in the middle.
 fn median(values: &[f64]) -> f64 {
-    let mut sorted = [0.0; MEDIAN_OF];
-    let sorted = &mut sorted[..values.len()];
-    sorted.copy_from_slice(values);
-    sorted.sort_unstable_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
+    let mut copy = [0.0; MEDIAN_OF];
+    let copy = &mut copy[..values.len()];
+    copy.copy_from_slice(values);
+    let (lower, &mut middle, _) = copy.select_nth_unstable_by(values.len() / 2, f64::total_cmp);
+    if values.len() % 2 == 1 {
+        return middle;
+    }
+    f64::midpoint(lower.iter().copied().fold(0.0, f64::max), middle)
 }

@@ -177,10 +177,14 @@ fn of_trace(question: &Question, trace: &Trace) -> anyhow::Result<Question> {
              .csv file with --columns, or predict by the hour with --features hour"
         );
     }
-    for feature in &question.features {
+    for (at, feature) in question.features.iter().enumerate() {
         anyhow::ensure!(
             known.contains(feature),
             "--features {feature}: no job of {file} has it; it has {names}"
+        );
+        anyhow::ensure!(
+            !question.features[..at].contains(feature),
+            "--features: `{feature}` is named twice; name each feature once, pairs of them count anyway"
         );
     }
     anyhow::ensure!(

@@ -109,6 +109,7 @@ trace compare t.csv no.tr | 2 | no.tr
 trace describe t.csv --html no/d.html | 2 | cannot write no/d.html
 trace predict t.csv --features users | 2 | no feature is named `users`; did you mean `user`?
 trace predict t.csv --features user,queue | 2 | --features queue: no job of t.csv has it | `user`
+trace predict t.csv --features user,user | 2 | --features: `user` is named twice
 trace predict t.csv --predictor 2sigma | 2 | no predictor is named `2sigma` | `3sigma`
 trace predict t.csv --columns user=whom,submit=submit_ms,run=run_ms | 2 | t.csv:1 | no column `whom`
 trace predict mustang.csv.gz | 2 | mustang.csv.gz | ftp.pdl.cmu.edu/pub/datasets/ATLAS

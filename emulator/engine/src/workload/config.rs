@@ -90,6 +90,23 @@ pub struct MixClass {
     /// Whether policies with classes take its jobs for long ones.
     #[serde(default, skip_serializing_if = "is_false")]
     pub long: bool,
+    /// Number of names that jobs of the class share, from 1 to the number of jobs. A name has a mean work for each
+    /// stage, drawn once from the law of that stage; jobs of the name are alike, up to `spread`. Names are a feature of
+    /// jobs, as those of a trace are, by which run times can be predicted. If absent jobs have no names, and a draw of
+    /// work each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<u32>,
+    /// Number of users, from 1 to the number of names: each name belongs to one of them. If absent users are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<u32>,
+    /// Share of the jobs that have one of the `names`, each with the same probability; each other job has a name of
+    /// its own, which is seen once. If absent all jobs recur.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recurrence: Option<Share>,
+    /// Coefficient of variation of the work of jobs of a name, from 0 to 10: all stages of a job have the mean work of
+    /// its name times one log-normal factor of mean 1. If absent 0: jobs of a name are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
 }
 
 /// A stage of a class of jobs.

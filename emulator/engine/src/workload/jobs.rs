@@ -12,7 +12,7 @@ use super::generate::{LikeJob, duration};
 use super::homes::Homes;
 use super::mix::Stages;
 use super::trace::Trace;
-use super::work::Demand;
+use super::work::{Demand, JobDemand};
 
 /// The jobs of one run.
 ///
@@ -91,16 +91,16 @@ impl Workload {
     /// The work of a copy on a healthy core: a pure function of the seed and the copy's ids.
     pub fn work(&self, copy: CopyId) -> Span {
         match self.demand(copy.task.job) {
-            Some((demand, job)) => demand.copy(job.task(copy.task.index).copy(copy.attempt)),
+            Some(demand) => demand.copy(copy.task.index, copy.attempt),
             None => self.own(copy.task),
         }
     }
 
-    /// The law that the work of a job follows, and the number under which it is drawn.
-    fn demand(&self, job: JobId) -> Option<(&Demand, JobId)> {
+    /// The work of a job that follows a law.
+    fn demand(&self, job: JobId) -> Option<JobDemand<'_>> {
         match (&self.shapes, &self.demand) {
             (Shapes::Staged(stages), _) => Some(stages.demand(job)),
-            (_, Some(demand)) => Some((demand, job)),
+            (_, Some(demand)) => Some(demand.of_job(job, None)),
             (_, None) => None,
         }
     }
@@ -200,13 +200,12 @@ impl Workload {
 
     /// Work of a task as far as it is known before a copy of it runs.
     fn exact(&self, task: TaskId) -> Span {
-        self.demand(task.job)
-            .map_or_else(|| self.own(task), |(demand, job)| demand.exact(job.task(task.index)))
+        self.demand(task.job).map_or_else(|| self.own(task), |demand| demand.exact(task.index))
     }
 
     /// Mean of the exact estimates of a job's tasks.
     fn exact_mean(&self, job: JobId) -> Span {
-        if self.demand(job).is_some_and(|(demand, job)| demand.homogeneous(job)) {
+        if self.demand(job).is_some_and(|demand| demand.homogeneous()) {
             return self.exact(job.task(0));
         }
         self.means.get(job, || {
@@ -277,10 +276,9 @@ impl Catalog for Workload {
     fn feature(&self, job: JobId, feature: Feature) -> u32 {
         match &self.shapes {
             Shapes::Traced(trace) => trace.feature(job, feature),
-            Shapes::Drawn(_) | Shapes::Like(_) | Shapes::Staged(_) if feature == Feature::Size => {
-                self.tasks(job)
-            }
-            Shapes::Drawn(_) | Shapes::Like(_) | Shapes::Staged(_) => 0,
+            Shapes::Staged(stages) => stages.feature(job, feature),
+            Shapes::Drawn(_) | Shapes::Like(_) if feature == Feature::Size => self.tasks(job),
+            Shapes::Drawn(_) | Shapes::Like(_) => 0,
         }
     }
 

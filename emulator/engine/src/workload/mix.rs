@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use volary_actors::base::{Address, JobId, Purpose, Span};
+use volary_actors::base::{Address, Feature, JobId, Purpose, Span};
 
 use super::config::{Mix, MixClass, MixStage, Service};
 use super::error::WorkloadError;
+use super::names::{self, Names};
 use super::tasks::{check_tasks, task_count};
-use super::work::{Demand, draws_of};
+use super::work::{Demand, JobDemand, draws_of};
 
 /// Maximum number of classes: each has histograms of its own.
 const MOST_CLASSES: usize = 256;
@@ -87,7 +88,7 @@ impl Mix {
     }
 
     fn check_class(&self, i: usize) -> Result<(), WorkloadError> {
-        let MixClass { name, weight, stages, alone, long: _ } = &self.class[i];
+        let MixClass { name, weight, stages, alone, .. } = &self.class[i];
         let refuse = |rest, why: String| Err(WorkloadError::config(class_key(i, rest), why));
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(letter) {
@@ -119,14 +120,21 @@ impl Mix {
             );
             return refuse(".stages", why);
         }
+        if let Err((key, why)) = names::check(&self.class[i], self.jobs) {
+            return refuse(key, why);
+        }
         let key = |s| format!("{}.tasks", stage_key(i, s));
         stages.iter().enumerate().try_for_each(|(s, stage)| check_tasks(&key(s), &stage.tasks))
     }
 
     /// Draws the stages of a run.
     pub(super) fn draw(&self, service: &Service, seed: u64) -> Result<Stages, WorkloadError> {
-        let mut drawn =
-            Stages { rows: Vec::new(), first: vec![JobId(0)], classes: self.kinds(service, seed) };
+        let mut drawn = Stages {
+            rows: Vec::new(),
+            first: vec![JobId(0)],
+            classes: self.kinds(service, seed),
+            names: Names::new(self, seed),
+        };
         let (shape, weights) = (Address::new(seed, Purpose::Shape), self.weights());
         for chain in 0..self.jobs {
             let class = self.pick(shape.at(u64::from(chain)).at(CLASS).unit() * weights);
@@ -137,6 +145,7 @@ impl Mix {
                 drawn.rows.push(StageRow { chain, tasks, stage: s as u16, class: class as u16 });
             }
             drawn.first.push(JobId(drawn.rows.len() as u32));
+            drawn.names.add(class, &self.class[class].stages);
         }
         Ok(drawn)
     }
@@ -173,6 +182,7 @@ pub(super) struct Stages {
     /// The first stage of each chain, and their total number at the end.
     first: Vec<JobId>,
     classes: Vec<ClassRow>,
+    names: Names,
 }
 
 /// A stage: 12 bytes.
@@ -245,10 +255,27 @@ impl Stages {
         self.classes[self.class(job)].alone
     }
 
-    /// The work of a stage, and the number under which it is drawn.
-    pub(super) fn demand(&self, job: JobId) -> (&Demand, JobId) {
+    /// The work of a stage.
+    pub(super) fn demand(&self, job: JobId) -> JobDemand<'_> {
         let StageRow { chain, stage, class, .. } = self.rows[job.index()];
-        (&self.classes[usize::from(class)].demands[usize::from(stage)], JobId(chain))
+        let demand = &self.classes[usize::from(class)].demands[usize::from(stage)];
+        demand.of_job(JobId(chain), self.names.mean(job))
+    }
+
+    /// The value of a job's feature, zero if it is unknown. Users and names are numbered through all classes.
+    pub(super) fn feature(&self, job: JobId, feature: Feature) -> u32 {
+        match feature {
+            Feature::User => self.names.label(self.chain(job)).user,
+            Feature::Name => self.names.label(self.chain(job)).name,
+            Feature::Class => self.class(job) as u32 + 1,
+            Feature::Size => self.tasks(job),
+            Feature::LogicalName
+            | Feature::Queue
+            | Feature::Application
+            | Feature::Priority
+            | Feature::Requested
+            | Feature::Hour => 0,
+        }
     }
 
     /// Labels of the classes.

@@ -7,6 +7,7 @@
 //! | `tasks` | numbers of tasks under a law |
 //! | `work` | the four models of work under a law of demand |
 //! | `mix` | jobs of several classes, each a chain of stages |
+//! | `names` | users and names of the jobs of a mix, and what jobs of a name have in common |
 //! | `generate` | generators with the laws of published traces |
 //! | `trace`, `columns` | traces in memory: jobs, and what else is known about them |
 //! | `read` | one parser per format of traces |
@@ -18,6 +19,7 @@ mod generate;
 mod homes;
 mod jobs;
 mod mix;
+mod names;
 mod plan;
 mod read;
 mod tasks;

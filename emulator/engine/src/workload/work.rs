@@ -4,7 +4,7 @@
 //! seed and its ids, not on the policy or the order of execution. The uncorrelated heterogeneous model takes the task's
 //! draw as a *mean*; taken as a rate, as Table IV prints it, work would have no mean at all.
 
-use volary_actors::base::{Address, CopyId, JobId, Law, Purpose, Span, TaskId};
+use volary_actors::base::{Address, JobId, Law, Purpose, Span};
 
 use super::config::Share;
 
@@ -48,44 +48,74 @@ impl Demand {
         Self { mean: law.mean(), law, homogeneous, correlated, work, shape }
     }
 
+    /// The work of the job that is drawn under this number; `mean` is that of its name, if it has one.
+    pub(super) const fn of_job(&self, job: JobId, mean: Option<Span>) -> JobDemand<'_> {
+        JobDemand { demand: self, job, mean }
+    }
+}
+
+/// Work of the copies of one job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JobDemand<'a> {
+    demand: &'a Demand,
+    job: JobId,
+    /// Mean work of a copy, in place of that of the law.
+    mean: Option<Span>,
+}
+
+impl JobDemand<'_> {
     /// The work of a copy.
-    pub(super) fn copy(&self, copy: CopyId) -> Span {
-        let (job, index) = (copy.task.job, copy.task.index);
-        if self.correlated(job) {
-            return self.exact(copy.task);
+    pub(super) fn copy(&self, index: u32, attempt: u32) -> Span {
+        if self.correlated() {
+            return self.exact(index);
         }
-        let task = self.work.at(u64::from(job.0)).at(u64::from(index));
-        let own = self.law.sample(&mut task.at(u64::from(copy.attempt)).draw());
-        if self.homogeneous(job) {
-            return own;
+        let (law, mean) = (&self.demand.law, self.demand.mean);
+        let task = self.job_address().at(u64::from(index));
+        let own = law.sample(&mut task.at(u64::from(attempt)).draw());
+        if self.homogeneous() {
+            return self.about_mean(own);
         }
-        let mean = self.law.sample(&mut task.draw());
-        if self.mean > 0.0 { mean.scale(own.as_secs_f64() / self.mean) } else { Span::ZERO }
+        let of_task = law.sample(&mut task.draw());
+        self.about_mean(if mean > 0.0 { of_task.scale(own.as_secs_f64() / mean) } else { Span::ZERO })
     }
 
     /// Work of a task as far as it is known before a copy of it runs.
-    pub(super) fn exact(&self, task: TaskId) -> Span {
-        let job = self.work.at(u64::from(task.job.0));
-        match (self.correlated(task.job), self.homogeneous(task.job)) {
-            (true, true) => self.law.sample(&mut job.draw()),
-            (false, true) => Span::from_secs_f64(self.mean),
-            (_, false) => self.law.sample(&mut job.at(u64::from(task.index)).draw()),
+    pub(super) fn exact(&self, index: u32) -> Span {
+        let (law, job) = (&self.demand.law, self.job_address());
+        match (self.correlated(), self.homogeneous()) {
+            (true, true) => self.mean.unwrap_or_else(|| law.sample(&mut job.draw())),
+            (false, true) => self.mean.unwrap_or_else(|| Span::from_secs_f64(self.demand.mean)),
+            (_, false) => self.about_mean(law.sample(&mut job.at(u64::from(index)).draw())),
         }
     }
 
-    /// Whether all copies of a task of this job have equal work.
-    pub(super) fn correlated(&self, job: JobId) -> bool {
-        self.includes(self.correlated, job, CORRELATED)
+    /// Whether all tasks of the job have equal work.
+    pub(super) fn homogeneous(&self) -> bool {
+        self.includes(self.demand.homogeneous, HOMOGENEOUS)
     }
 
-    /// Whether all tasks of this job have equal work.
-    pub(super) fn homogeneous(&self, job: JobId) -> bool {
-        self.includes(self.homogeneous, job, HOMOGENEOUS)
+    /// Whether all copies of a task have equal work.
+    fn correlated(&self) -> bool {
+        self.includes(self.demand.correlated, CORRELATED)
     }
 
-    fn includes(&self, share: Share, job: JobId, what: u64) -> bool {
+    fn includes(&self, share: Share, what: u64) -> bool {
         // Skips the draw in the common cases.
         share == Share::ALL
-            || (share != Share::NONE && share.includes(self.shape.at(u64::from(job.0)).at(what).unit()))
+            || (share != Share::NONE
+                && share.includes(self.demand.shape.at(u64::from(self.job.0)).at(what).unit()))
+    }
+
+    fn job_address(&self) -> Address {
+        self.demand.work.at(u64::from(self.job.0))
+    }
+
+    /// A sample of the law, moved to the mean of the job.
+    fn about_mean(&self, sample: Span) -> Span {
+        match self.mean {
+            None => sample,
+            Some(mean) if self.demand.mean > 0.0 => mean.scale(sample.as_secs_f64() / self.demand.mean),
+            Some(_) => Span::ZERO,
+        }
     }
 }

@@ -158,7 +158,12 @@ fn nothing_is_lost_between_stages() {
     let demand = "{ exponential = { mean = \"100ms\" } }";
     let classes = [
         class("three", 0.6, &[(4, demand), (1, demand), (6, demand)], ""),
-        class("one", 0.4, &[(3, demand)], ", long = true"),
+        class(
+            "one",
+            0.4,
+            &[(3, demand)],
+            ", long = true, names = 4, users = 2, recurrence = 0.7, spread = 0.4",
+        ),
     ];
     for policy in
         ["sparrow = {}", "peacock = {}", "murmuration = {}", "latin-square = { order = 2 }", "eagle = {}"]

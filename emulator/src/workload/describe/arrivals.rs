@@ -2,6 +2,7 @@
 //! 3.4).
 
 use serde::Serialize;
+use volary_actors::base::Span;
 use volary_engine::workload::Trace;
 
 use super::quantiles::{Quantiles, share};
@@ -54,16 +55,17 @@ impl Arrivals {
         let gap_s = Quantiles::of(gaps.iter().copied());
         let (ks, ks_p) = against_exponential(&gaps, gap_s.mean);
         let (jobs_per_hour, tasks_per_hour) = by_hour(trace);
-        let first = jobs.first().map_or(0, |job| job.arrival.0 / HOUR_NS);
+        let [first, last] = [jobs.first(), jobs.last()].map(|job| Span(job.map_or(0, |job| job.arrival.0)));
+        let hour = first.0 / HOUR_NS;
         Self {
-            span_s: gaps.iter().sum(),
+            span_s: last.saturating_sub(first).as_secs_f64(),
             gap_cv2: gap_s.cov().powi(2),
             sub_second: share(gaps.iter(), |&&gap| gap < 1.0),
             gap_s,
             ks,
             ks_p,
-            jobs_by_hour: days(&jobs_per_hour, first),
-            tasks_by_hour: days(&tasks_per_hour, first),
+            jobs_by_hour: days(&jobs_per_hour, hour),
+            tasks_by_hour: days(&tasks_per_hour, hour),
             jobs_per_hour: Quantiles::of(jobs_per_hour),
             tasks_per_hour: Quantiles::of(tasks_per_hour),
         }
@@ -141,7 +143,7 @@ fn kolmogorov(x: f64) -> f64 {
 mod tests {
     use std::path::Path;
 
-    use volary_actors::base::{Address, Purpose, Span, Time};
+    use volary_actors::base::{Address, Purpose, Time};
 
     use volary_engine::workload::Format;
 

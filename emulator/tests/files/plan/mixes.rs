@@ -95,6 +95,13 @@ demand = "1s" => demand = "0s" | e.toml:15:26 | class[0].stages[0].demand`: no c
 jobs = 100 => jobs = 0 | e.toml:8:8 | 0 jobs | write for example
 jobs = 100 => jobs = 100_000_000 | e.toml:8:8 | more than 100000000 stages | lower their number
 demand = "5s" => demand = "200000d" | e.toml:11: | 292 years | lower the work
+weight = 0.5 => weight = 0.5\nnames = 0 | e.toml:14:9 | 0 names are not between 1 and the number of jobs, 100 | write for example 20
+weight = 0.5 => weight = 0.5\nnames = 101 | e.toml:14:9 | 101 names are not between 1 and the number of jobs, 100
+weight = 0.5 => weight = 0.5\nnames = 4\nusers = 5 | e.toml:15:9 | 5 users are not between 1 and the number of names, 4 | write fewer
+weight = 0.5 => weight = 0.5\nnames = 4\nspread = -1 | e.toml:15:10 | -1 is not between 0 and 10 | such as 0.2
+weight = 0.5 => weight = 0.5\nnames = 4\nrecurrence = 1.5 | e.toml:15:14 | the share of the jobs from 0 to 1
+weight = 0.5 => weight = 0.5\nrecurrence = 0.5 | e.toml:14:14 | jobs that share names, and the class has none | names = 20
+weight = 0.5 => weight = 0.5\nname_s = 4 | e.toml:14:1 | unknown key `name_s` | did you mean `names`?
 classes.pair => classes.pairs | e.toml:31:26 | unknown class of jobs `pairs` | did you mean `pair`?
 [workload.mix]\njobs = 100 => [workload.mix]\ncutoff = "1s"\njobs = 100 | e.toml:8:1 | unknown key `cutoff` | known here: jobs
 "#;

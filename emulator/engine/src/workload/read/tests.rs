@@ -45,6 +45,7 @@ fn tr_mistakes_name_line_field_and_remedy() {
         ("1 3 1 1 1", &["a.tr:1", "3 tasks", "2 durations", "one duration per task"]),
         ("1 1 1 1 1", &["1 tasks", "2 durations"]),
         ("1 1 1 1\n2 1", &["a.tr:2", "field 3", "missing", "cut off"]),
+        ("submit_ms,run_ms\n1,2\n", &["a.tr:1", "field 1", "mean_s dur_1", "end its name in .csv or .swf"]),
         ("", &["holds no usable data", "right file"]),
         ("\n# nothing\n", &["holds no usable data"]),
     ] {

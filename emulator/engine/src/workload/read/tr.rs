@@ -4,8 +4,7 @@ use volary_actors::base::{Span, Time};
 
 use super::super::error::WorkloadError;
 use super::super::trace::Trace;
-use super::lines::Skipped;
-use super::lines::{Lines, TraceLine};
+use super::lines::{Lines, Skipped, TraceLine};
 
 /// Reads up to `limit` jobs.
 pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Result<Skipped, WorkloadError> {
@@ -13,10 +12,22 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
     while trace.jobs().len() < limit {
         let Some(line) = lines.next_row('#')? else { break };
         durations.clear();
-        let (arrival, mean) = job(line, &mut durations)?;
+        let number = line.text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        let words = trace.jobs().is_empty() && !number;
+        let (arrival, mean) =
+            job(line, &mut durations).map_err(|error| if words { other_format(error) } else { error })?;
         trace.push(arrival, mean, &durations).map_err(|why| line.at.wrong(why))?;
     }
     Ok(Skipped::default())
+}
+
+/// The error of a first line that does not begin with a number.
+fn other_format(error: WorkloadError) -> WorkloadError {
+    let WorkloadError::Trace(why) = error else { return error };
+    WorkloadError::Trace(format!(
+        "{why}. A line of a .tr file is `arrival_s num_tasks mean_s dur_1 … dur_n`; if the file has another format, end its \
+         name in .csv or .swf"
+    ))
 }
 
 fn job(line: TraceLine<'_>, durations: &mut Vec<f32>) -> Result<(Time, Span), WorkloadError> {

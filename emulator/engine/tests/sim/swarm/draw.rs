@@ -240,6 +240,16 @@ fn mix(dice: &mut Dice, text: &mut String, (jobs, tasks): (u32, u32), gap: f64, 
         if dice.chance(30) {
             writeln!(text, "alone = {}", dice.span(demand, 10.0 * demand)).unwrap();
         }
+        if dice.chance(30) {
+            let names = 1 + dice.below(jobs.min(6));
+            let (users, recurrence) = (1 + dice.below(names), dice.unit());
+            let spread = dice.scale(0.01, 2.0);
+            writeln!(
+                text,
+                "names = {names}\nusers = {users}\nrecurrence = {recurrence:.2}\nspread = {spread:.2}"
+            )
+            .unwrap();
+        }
     }
 }
 
