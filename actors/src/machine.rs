@@ -50,6 +50,8 @@ pub enum Input {
         copy: CopyId,
         /// The share of its work that is done.
         score: Score,
+        /// The work that is done, in reference-core time.
+        done: Span,
     },
     /// A stream message of this actor could not be delivered: a partition or crash outlasted the peer timeout.
     Undelivered {

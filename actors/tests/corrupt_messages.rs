@@ -105,7 +105,8 @@ impl<'a> Chaos<'a> {
             }
             Effect::QueryProgress { copy } => {
                 let score = Score(self.dice.below(Score::ALL.0 + 1));
-                local.push_front((me, Input::Progress { copy, score }));
+                let done = Span::from_millis(u64::from(self.dice.below(10_000)));
+                local.push_front((me, Input::Progress { copy, score, done }));
             }
             Effect::Note(_) => {}
         }

@@ -109,8 +109,9 @@ impl<'a> World<'a> {
             }
             Effect::QueryProgress { copy } => {
                 let left = self.cores[self.layout.core_index(me) as usize].0.since(self.now);
-                let score = Score::of(self.load.work(copy), left);
-                local.push_front((me, Input::Progress { copy, score }));
+                let work = self.load.work(copy);
+                let (score, done) = (Score::of(work, left), work.saturating_sub(left));
+                local.push_front((me, Input::Progress { copy, score, done }));
             }
             Effect::Note(Note::Finished { job }) => {
                 assert!(self.finished.insert(job), "{job:?} finished twice");

@@ -56,6 +56,11 @@ impl Span {
         Self(ms * 1_000_000)
     }
 
+    /// This span in whole milliseconds, rounded down; at most 49 days.
+    pub fn whole_millis(self) -> u32 {
+        u32::try_from(self.0 / 1_000_000).unwrap_or(u32::MAX)
+    }
+
     /// A span of whole seconds.
     pub const fn from_secs(s: u64) -> Self {
         Self(s * 1_000_000_000)

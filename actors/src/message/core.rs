@@ -53,6 +53,8 @@ pub enum Core {
         copy: CopyId,
         /// How much of its work it has done.
         score: Score,
+        /// The same as work, in whole milliseconds of a healthy core; at most 49 days.
+        done_ms: u32,
     },
 }
 

@@ -8,7 +8,7 @@ use crate::base::{ActorId, JobId, Span, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, Probe};
-use crate::roles::las::{Las, LasOptions};
+use crate::roles::las::{AttainedMeasure, Las, LasOptions};
 use crate::roles::late_binding::{LateBinding, ProbeOptions};
 use crate::roles::node::Reservation;
 
@@ -34,6 +34,9 @@ parameters! {
         missed: u32 = 3,
         /// Quanta for which it then runs without being preempted.
         stretch: f64 = 1.0 => 1.0..=1000000.0,
+        /// What attained service is: time on cores, which a node can measure, or work done, which its cores tell it in
+        /// the emulation. They differ where cores are degraded or of unequal speed.
+        attained: AttainedMeasure = AttainedMeasure::Time,
     }
 }
 
@@ -43,8 +46,10 @@ impl Policy for LasSparrow {
         N + Q copies, runs a newcomer at once, and suspends what has attained most service, as Kairos does. Nobody \
         knows run times or the state of other nodes.";
 
-    const VARIANTS: &'static [&'static str] =
-        &[r#"{ quantum = "300ms" }"#, r#"{ quantum = "1s", queue = 1, missed = 1, stretch = 2 }"#];
+    const VARIANTS: &'static [&'static str] = &[
+        r#"{ quantum = "300ms" }"#,
+        r#"{ quantum = "1s", queue = 1, missed = 1, stretch = 2, attained = "work" }"#,
+    ];
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_period("quantum", self.quantum)?;
@@ -71,6 +76,7 @@ impl Policy for LasSparrow {
             hysteresis: self.hysteresis,
             missed: self.missed,
             stretch: self.stretch,
+            attained: self.attained,
         };
         let cores = context.layout.cores(context.index);
         Box::new(ClaimingLas {
@@ -152,6 +158,7 @@ impl ClaimingLas {
                 }
             }
             Message::Core(Core::Suspended { copy, left }) => self.las.suspended(from, copy, left, fx),
+            Message::Core(Core::Score { copy, done_ms, .. }) => self.las.told(from, copy, done_ms, fx),
             _ => fx.unexpected(msg),
         }
     }

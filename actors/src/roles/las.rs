@@ -5,13 +5,28 @@
 //! compares them with what it runs at the end of every quantum. The discipline sends orders to its workers; the machine
 //! that holds it forwards their answers and its own ticks.
 //!
+//! Service is counted in time on a core, which a node can measure, or in work done, which it has to be told: before
+//! each decision it asks its workers, which answer within the same instant.
+//!
 //! A core gets its next copy when the one before has answered with the work it has left. A copy without any ended in
 //! that very instant: it stays, and the core is free after its end.
 
-use crate::base::{ActorId, CopyId, Span, Time};
+use crate::base::{ActorId, CopyId, Span, Time, parameters};
 use crate::layout::Role;
 use crate::machine::{Effects, Timer};
 use crate::message::Core;
+
+parameters! {
+    /// The measure of the service that a copy has attained.
+    enum AttainedMeasure {
+        /// The time it has spent on cores, however slow they were. Any node can measure it.
+        #[default]
+        Time,
+        /// The work it has done, in time of a healthy core. Cores of the emulation know it at any time. A real node
+        /// knows it only if it is told, by the application or by performance counters.
+        Work,
+    }
+}
 
 /// Options of the discipline.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -25,6 +40,8 @@ pub struct LasOptions {
     pub missed: u32,
     /// Quanta for which it then runs without being preempted, 1 or more.
     pub stretch: f64,
+    /// What attained service is.
+    pub attained: AttainedMeasure,
 }
 
 /// A copy on the node.
@@ -33,11 +50,11 @@ struct ServedCopy {
     copy: CopyId,
     /// Who sent it.
     from: ActorId,
-    /// Service up to `since`.
+    /// Service up to `since`. Where it is work, what was done since is not known yet.
     attained: Span,
     /// Work still missing when it was suspended; `None` before it first ran.
     left: Option<Span>,
-    /// When its present stretch on a core, or its wait, began.
+    /// When its present stretch on a core, or its wait, began, or when its work was last told.
     since: Time,
     /// Quanta at whose end it was passed over in this wait.
     missed: u32,
@@ -67,7 +84,10 @@ struct LasCore {
     wake: Option<(u32, Time)>,
 }
 
-/// What the copies on a node have attained.
+const _: () = assert!(size_of::<LasCore>() <= 104 && size_of::<ServedCopy>() <= 56, "nodes are many");
+
+/// What the copies on a node have attained; of those that run, work done is estimated by the time since it was last
+/// told.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AttainedService {
     /// How many there are.
@@ -84,15 +104,27 @@ pub struct Las {
     cores: Box<[LasCore]>,
     /// Longest wait first.
     waiting: Vec<ServedCopy>,
-    /// Ticks armed so far, which numbers them from one.
+    /// Those of them that came while every core was busy and may take one, once all cores have told their work.
+    newcomers: Vec<CopyId>,
+    /// The next tick.
     ticks: u32,
 }
 
 impl Las {
-    /// A node with `cores` idle cores. Its ticks are never zero, which is left to the machine that holds it.
+    /// The least tick of the discipline.
+    pub const FIRST_TICK: u32 = 4;
+
+    /// A node with `cores` idle cores. Ticks below [`FIRST_TICK`](Self::FIRST_TICK) are left to the machine that holds
+    /// it.
     pub fn new(options: LasOptions, cores: u32) -> Self {
         let core = LasCore { usage: CoreUse::Idle, wake: None };
-        Self { options, cores: vec![core; cores as usize].into(), waiting: Vec::new(), ticks: 0 }
+        Self {
+            options,
+            cores: vec![core; cores as usize].into(),
+            waiting: Vec::new(),
+            newcomers: Vec::new(),
+            ticks: Self::FIRST_TICK,
+        }
     }
 
     /// How many copies are here.
@@ -125,17 +157,49 @@ impl Las {
             self.start(core, newcomer, false, fx);
         } else {
             self.waiting.push(newcomer);
-            if let Some(core) = self.oldest(now) {
-                self.suspend(core, copy, fx);
+            match self.options.attained {
+                AttainedMeasure::Time => self.preempt_for(copy, fx),
+                AttainedMeasure::Work => {
+                    self.newcomers.push(copy);
+                    (0..self.cores.len()).for_each(|core| self.ask(core, fx));
+                }
             }
         }
         self.arm(fx);
     }
 
-    /// A worker reports that a copy ended; returns who had sent it.
+    /// A worker tells how much work its copy has done, in milliseconds, as it was asked.
+    pub fn told(&mut self, worker: ActorId, copy: CopyId, done_ms: u32, fx: &mut Effects<'_>) {
+        let (core, now, done) = (core_of(worker, fx), fx.now(), Span::from_millis(u64::from(done_ms)));
+        let CoreUse::Running { served, due, .. } = &mut self.cores[core].usage else { return };
+        if served.copy != copy {
+            return;
+        }
+        (served.attained, served.since) = (done, now);
+        let over = now >= *due;
+        // Cores answer in the order in which they were asked.
+        let last = self.cores.iter().rposition(|core| matches!(core.usage, CoreUse::Running { .. }));
+        if over {
+            self.end_quantum(core, done, fx);
+        }
+        if last == Some(core) {
+            for newcomer in std::mem::take(&mut self.newcomers) {
+                if self.waits(newcomer) {
+                    self.preempt_for(newcomer, fx);
+                }
+            }
+        }
+        self.arm(fx);
+    }
+
+    /// A worker reports that a copy ended; returns who had sent it. The end can be on its way when the node orders the
+    /// copy to be suspended, if a pause held it back; the order is then void.
     pub fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) -> Option<ActorId> {
         let core = core_of(worker, fx);
-        let CoreUse::Running { served, .. } = self.cores[core].usage else { return None };
+        let (CoreUse::Running { served, .. } | CoreUse::Leaving { served, .. }) = self.cores[core].usage
+        else {
+            return None;
+        };
         debug_assert_eq!(served.copy, copy, "a core ended what it was not given");
         self.cores[core].usage = CoreUse::Idle;
         self.resume_next(core, fx);
@@ -171,7 +235,13 @@ impl Las {
         if let CoreUse::Running { served, due, .. } = self.cores[core].usage
             && fx.now() >= due
         {
-            self.end_quantum(core, served.attained + fx.now().since(served.since), fx);
+            match self.options.attained {
+                AttainedMeasure::Time => {
+                    self.end_quantum(core, served.attained + fx.now().since(served.since), fx);
+                }
+                // The quantum ends with the answer.
+                AttainedMeasure::Work => return self.ask(core, fx),
+            }
         }
         self.arm(fx);
     }
@@ -241,6 +311,26 @@ impl Las {
         }
     }
 
+    /// Asks the worker of a core how much work the copy that runs has done.
+    fn ask(&self, core: usize, fx: &mut Effects<'_>) {
+        if let CoreUse::Running { served, .. } = self.cores[core].usage {
+            fx.send(worker(core, fx), Core::Ask { copy: served.copy });
+        }
+    }
+
+    /// Whether a copy waits and no core is promised to it.
+    fn waits(&self, copy: CopyId) -> bool {
+        let promised = |core: &LasCore| matches!(core.usage, CoreUse::Leaving { next, .. } if next == copy);
+        self.waiting.iter().any(|waiting| waiting.copy == copy) && !self.cores.iter().any(promised)
+    }
+
+    /// Gives a newcomer the core of the copy with the most attained service.
+    fn preempt_for(&mut self, newcomer: CopyId, fx: &mut Effects<'_>) {
+        if let Some(core) = self.oldest(fx.now()) {
+            self.suspend(core, newcomer, fx);
+        }
+    }
+
     /// Orders a busy core to suspend its copy and run `next` after it.
     fn suspend(&mut self, core: usize, next: CopyId, fx: &mut Effects<'_>) {
         let CoreUse::Running { mut served, .. } = self.cores[core].usage else { return };
@@ -288,9 +378,9 @@ impl Las {
                 let over = now.since(*due).0 / quantum + 1;
                 (*guarded, *due) = (false, *due + Span(quantum.saturating_mul(over)));
             }
-            self.ticks = self.ticks.checked_add(1).unwrap_or(1);
             core.wake = Some((self.ticks, *due));
             fx.arm(Timer::Tick(self.ticks), due.since(now));
+            self.ticks = self.ticks.checked_add(1).unwrap_or(Self::FIRST_TICK);
         }
     }
 }
@@ -312,247 +402,4 @@ fn core_of(worker: ActorId, fx: &Effects<'_>) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::JobId;
-    use crate::harness::{Harness, sends};
-    use crate::layout::Layout;
-    use crate::machine::{Effect, Input, Machine};
-    use crate::message::{Launch, Message};
-
-    /// The discipline as a machine.
-    struct Node(Las);
-
-    impl Machine for Node {
-        fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
-            match input {
-                Input::Deliver { from, msg: Message::Launch(Launch::Task { copy, .. }) } => {
-                    self.0.arrive(from, copy, fx);
-                }
-                Input::Deliver { from, msg: Message::Core(Core::Ended { copy }) } => {
-                    let _ = self.0.ended(from, copy, fx);
-                }
-                Input::Deliver { from, msg: Message::Core(Core::Suspended { copy, left }) } => {
-                    self.0.suspended(from, copy, left, fx);
-                }
-                Input::Fire(Timer::Tick(tick)) => self.0.fire(tick, fx),
-                Input::Down { actor } => self.0.forget(actor, fx),
-                _ => unreachable!("{input:?}"),
-            }
-        }
-    }
-
-    /// A node with its workers: what runs on each core, how much work it has left, and the ticks that are armed.
-    struct Bench {
-        harness: Harness,
-        running: Vec<Option<(CopyId, u64)>>,
-        ticks: Vec<(u64, u32)>,
-        work: Vec<u64>,
-        log: Vec<(u64, &'static str, u32)>,
-    }
-
-    fn copy(job: u32) -> CopyId {
-        JobId(job).task(0).copy(0)
-    }
-
-    impl Bench {
-        /// W = 2 s; a job of one task for each number of seconds of work.
-        fn new(cores: u32, options: LasOptions, work: &[u64]) -> Self {
-            let layout = Layout::new(1, 0, [cores]);
-            let (me, node) = (layout.node(0), Node(Las::new(options, cores)));
-            let harness = Harness::new(layout, me, 1, Box::new(node));
-            let (ticks, log) = (Vec::new(), Vec::new());
-            Self { harness, running: vec![None; cores as usize], ticks, work: work.to_vec(), log }
-        }
-
-        fn now(&self) -> u64 {
-            self.harness.now.0 / 1_000_000_000
-        }
-
-        fn input(&mut self, input: Input) {
-            for effect in self.harness.step(input) {
-                match effect {
-                    Effect::Send { to, msg: Message::Core(order), .. } => self.order(to, order),
-                    Effect::Arm { timer: Timer::Tick(tick), after } => {
-                        self.ticks.push((self.now() + after.0 / 1_000_000_000, tick));
-                    }
-                    other => panic!("{other:?}"),
-                }
-            }
-        }
-
-        fn order(&mut self, worker: ActorId, order: Core) {
-            let core = self.harness.layout.core_index(worker) as usize;
-            let now = self.now();
-            match order {
-                Core::Run { copy } => {
-                    self.log.push((now, "run", copy.task.job.0));
-                    self.running[core] = Some((copy, now + self.work[copy.task.job.index()]));
-                }
-                Core::Resume { copy, left } => {
-                    self.log.push((now, "resume", copy.task.job.0));
-                    self.running[core] = Some((copy, now + left.0 / 1_000_000_000));
-                }
-                Core::Suspend { copy } => {
-                    let Some((running, due)) = self.running[core].take() else { panic!("idle") };
-                    assert_eq!(running, copy);
-                    let left = Span::from_secs(due - now);
-                    self.input(Input::Deliver { from: worker, msg: Core::Suspended { copy, left }.into() });
-                }
-                Core::Stop { copy } => {
-                    assert_eq!(self.running[core].take().map(|(running, _)| running), Some(copy));
-                }
-                _ => panic!("{order:?}"),
-            }
-        }
-
-        /// Ticks come before ends of the same instant.
-        fn run_until(&mut self, end: u64) {
-            loop {
-                let tick = self.ticks.iter().copied().min();
-                let done = self.running.iter().flatten().map(|(_, due)| *due).min();
-                let next = tick.map(|(at, _)| at).into_iter().chain(done).min().filter(|&at| at < end);
-                let Some(now) = next else { break };
-                self.harness.now = Time::ZERO + Span::from_secs(now);
-                if let Some((at, number)) = tick.filter(|(at, _)| *at == now) {
-                    self.ticks.retain(|&armed| armed != (at, number));
-                    self.input(Input::Fire(Timer::Tick(number)));
-                    continue;
-                }
-                let core =
-                    self.running.iter().position(|run| run.is_some_and(|(_, due)| due == now)).unwrap();
-                let Some((copy, _)) = self.running[core].take() else { unreachable!("it runs") };
-                self.log.push((now, "end", copy.task.job.0));
-                let from = self.harness.layout.worker(0, core as u32);
-                self.input(Input::Deliver { from, msg: Core::Ended { copy }.into() });
-            }
-            self.harness.now = Time::ZERO + Span::from_secs(end);
-        }
-
-        fn arrive(&mut self, at: u64, job: u32) {
-            self.run_until(at);
-            let (from, now) = (self.harness.layout.scheduler(0), self.harness.now);
-            self.input(Input::Deliver { from, msg: Launch::Task { copy: copy(job), at: now }.into() });
-        }
-
-        fn ends(&self) -> Vec<(u64, u32)> {
-            self.log.iter().filter(|(_, what, _)| *what == "end").map(|&(at, _, job)| (at, job)).collect()
-        }
-    }
-
-    fn options() -> LasOptions {
-        LasOptions { quantum: Span::from_secs(2), hysteresis: Span::ZERO, missed: 0, stretch: 1.0 }
-    }
-
-    /// O-K1: swaps at 3, 5 and 7; the first ends at 9, in the instant its quantum ends, the second at 10.
-    #[test]
-    fn two_copies_take_turns() {
-        let mut bench = Bench::new(1, options(), &[5, 5]);
-        bench.arrive(0, 0);
-        bench.arrive(1, 1);
-        bench.run_until(20);
-        let log = [(0, "run", 0), (1, "run", 1), (3, "resume", 0), (5, "resume", 1), (7, "resume", 0)];
-        assert_eq!(bench.log[..5], log);
-        assert_eq!(bench.ends(), [(9, 0), (10, 1)]);
-    }
-
-    /// O-K1: a newcomer of a second delays the other by a second.
-    #[test]
-    fn a_newcomer_runs_at_once() {
-        let mut bench = Bench::new(1, options(), &[10, 1]);
-        bench.arrive(0, 0);
-        assert_eq!(bench.ticks, [], "alone it needs no tick");
-        bench.arrive(4, 1);
-        bench.run_until(20);
-        assert_eq!(bench.ends(), [(5, 1), (11, 0)]);
-        assert_eq!(bench.ticks, [], "nor in the end");
-    }
-
-    /// Two cores: the newcomer takes that of the copy that has attained most, and the one that ends leaves its core to
-    /// the suspended one that has attained least.
-    #[test]
-    fn the_most_attained_leaves_and_the_least_attained_goes_on() {
-        let mut bench =
-            Bench::new(2, LasOptions { quantum: Span::from_secs(100), ..options() }, &[50, 50, 50, 2, 1]);
-        bench.arrive(0, 0);
-        bench.arrive(3, 1);
-        bench.arrive(5, 2);
-        assert_eq!(bench.running.iter().flatten().map(|(c, _)| c.task.job.0).collect::<Vec<_>>(), [2, 1]);
-        bench.arrive(6, 3);
-        assert_eq!(bench.running.iter().flatten().map(|(c, _)| c.task.job.0).collect::<Vec<_>>(), [2, 3]);
-        bench.run_until(9);
-        assert_eq!(bench.log.last(), Some(&(8, "resume", 1)), "three seconds against five");
-        bench.arrive(9, 4);
-        assert_eq!(
-            bench.running.iter().flatten().map(|(c, _)| c.task.job.0).collect::<Vec<_>>(),
-            [4, 1],
-            "4 s each"
-        );
-    }
-
-    /// With a hysteresis of 4 s a swap needs that lead: the copies swap at 5 s, 9 s and so on, not every 2 s.
-    #[test]
-    fn hysteresis_delays_swaps() {
-        let mut bench = Bench::new(1, LasOptions { hysteresis: Span::from_secs(4), ..options() }, &[20, 20]);
-        bench.arrive(0, 0);
-        bench.arrive(1, 1);
-        bench.run_until(24);
-        let swaps: Vec<_> = bench.log.iter().filter(|(_, what, _)| *what == "resume").map(|e| e.0).collect();
-        assert_eq!(swaps, [7, 17], "1 + 6 ≥ 1 + 4, then 11 ≥ 6 + 4");
-    }
-
-    /// The first copy has attained 10 s when two newcomers come, which take turns. Passed over at 12, 14 and 16 s, it
-    /// runs at the next end of a quantum for two quanta, in which a third newcomer waits.
-    #[test]
-    fn who_is_passed_over_runs_next_and_is_not_preempted() {
-        for (missed, runs, third) in [(3, 18, 23), (0, 51, 20)] {
-            let guard = LasOptions { missed, stretch: 2.0, ..options() };
-            let mut bench = Bench::new(1, guard, &[30, 20, 20, 1]);
-            for (at, job) in [(0, 0), (10, 1), (10, 2), (19, 3)] {
-                bench.arrive(at, job);
-            }
-            bench.run_until(60);
-            let again = bench.log.iter().find(|(_, what, job)| (*what, *job) == ("resume", 0));
-            assert!(again.is_some_and(|(at, ..)| *at == runs || missed == 0), "{:?}", bench.log);
-            assert_eq!(bench.ends()[0], (third, 3), "{:?}", bench.log);
-        }
-    }
-
-    #[test]
-    fn copies_of_a_dead_scheduler_are_dropped() {
-        let mut bench = Bench::new(1, options(), &[5, 5]);
-        bench.arrive(0, 0);
-        bench.arrive(1, 1);
-        let scheduler = bench.harness.layout.scheduler(0);
-        bench.input(Input::Down { actor: scheduler });
-        assert_eq!(bench.running, [None]);
-        bench.run_until(9);
-        assert_eq!(bench.ends(), [], "the tick that is left finds nothing");
-    }
-
-    /// Copies of 1 s and 3 s of service, one running: two, 4 s, 1 s.
-    #[test]
-    fn service_is_of_all_copies() {
-        let mut bench = Bench::new(1, LasOptions { quantum: Span::from_secs(9), ..options() }, &[9, 9]);
-        bench.arrive(0, 0);
-        bench.arrive(1, 1);
-        bench.run_until(4);
-        let mut las = Las::new(options(), 1);
-        let served = |attained, since| ServedCopy {
-            copy: copy(0),
-            from: ActorId(1),
-            attained: Span::from_secs(attained),
-            left: None,
-            since: Time::ZERO + Span::from_secs(since),
-            missed: 0,
-        };
-        las.waiting.push(served(1, 0));
-        las.cores[0].usage = CoreUse::Running { served: served(0, 1), guarded: false, due: Time::MAX };
-        let service = las.service(Time::ZERO + Span::from_secs(4));
-        assert_eq!(
-            service,
-            AttainedService { tasks: 2, total: Span::from_secs(4), spread: Span::from_secs(1) }
-        );
-        assert_eq!(sends(&bench.harness.step(Input::Fire(Timer::Tick(7)))), [], "an unknown tick");
-    }
-}
+mod tests;

@@ -74,7 +74,9 @@ impl Machine for Worker {
                 Halting::Stop => fx.note(Note::Preempted { copy }),
                 Halting::No => unreachable!("halted without having asked"),
             },
-            Input::Progress { copy, score } => fx.send(self.node, Core::Score { copy, score }),
+            Input::Progress { copy, score, done } => {
+                fx.send(self.node, Core::Score { copy, score, done_ms: done.whole_millis() });
+            }
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
             // A worker has no peers beyond its node and shares its fate.
             _ => {}

@@ -1,7 +1,8 @@
-//! Experiments as text, run in virtual time; the binary; the budget of real time.
+//! Experiments as text, run in virtual time; the binary; chains of stages; the budget of real time.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
 pub mod binary;
+pub mod chains;
 
 use std::io::Write;
 

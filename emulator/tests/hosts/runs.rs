@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, EXPERIMENT, LONG, finish, kill};
 use crate::common::binary::{self, expect, lines};
+use crate::common::chains::assert_chains;
 use serde_json::Value;
 
 /// What a machine of two loaded cores may add to a response or makespan, in emulated seconds, which are real ones here.
@@ -86,6 +87,12 @@ fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, cells: usize) {
     }
     let error = manifest["clock_error_s"].as_f64().unwrap();
     assert!(error > 0.0 && error < CLOCK_BUDGET_S, "{error}");
+}
+
+#[test]
+fn chains_of_stages_run_on_hosts() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_chains(folder.path(), "--runtime hosts --spawn 3");
 }
 
 /// Masters of groups and their standbys live where the nodes of their groups do; one crashes and comes back.

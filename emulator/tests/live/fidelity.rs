@@ -9,6 +9,7 @@ use volary::watch::Watch;
 use volary_engine::results::{Certificate, Departure, Late, Measured, Proportion};
 
 use crate::common::binary::{self, expect, volary};
+use crate::common::chains::assert_chains;
 use crate::common::{LATENESS_BUDGET_S, plan, run, within_budget, worlds};
 
 /// Some two seconds of jobs on a small cluster.
@@ -67,6 +68,13 @@ fn assert_consistent(certificate: &Certificate) {
     let [host] = &certificate.hosts[..] else { panic!("{:?}", certificate.hosts) };
     assert!(host.name == "local" && host.wall_s > 0.0 && host.cpu_s > 0.0 && host.cores > 0, "{host:?}");
     assert_eq!((host.datagrams_lost, host.clock.bound_s), (0, 0.0), "nothing real is between the shards");
+}
+
+#[test]
+fn chains_of_stages_run_in_real_time() {
+    let _machine = crate::machine();
+    let folder = tempfile::tempdir().unwrap();
+    assert_chains(folder.path(), "--runtime local");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::fs;
 
 use volary::executor::free_cpus;
+use volary::storage::{load_manifest, load_rows};
+use volary_engine::results::CoreRow;
 
 use crate::common::binary::{expect, lines};
 
@@ -73,6 +75,42 @@ fn copies_burn_a_core_of_this_machine_and_are_replayed() {
     assert!(lines(&out)[0]["fidelity"].is_null());
     let (out, _) = expect(folder.path(), "plan e.toml", 0);
     assert!(out.contains("calculated or timed here, not burnt"), "{out}");
+}
+
+/// The work of a copy that is suspended on one core and goes on on another is done once: two cores do the work of all
+/// copies, and at most a chunk more in each suspension.
+#[test]
+fn suspended_copies_lose_no_work() {
+    let _machine = crate::machine();
+    if free_cpus().len() < 2 {
+        return; // refused: see below
+    }
+    let folder = folder();
+    let set = [
+        "cluster.cores=2",
+        "workload.synthetic.tasks=3",
+        "service.demand=40ms",
+        "interference.bernoulli.probability=0",
+        "policy=[{kairos={quantum=\"5ms\",eager=true,queue=8}}]",
+    ];
+    let set: String = set.iter().map(|set| format!(" --set {set}")).collect();
+    let run = format!("run e.toml --runtime local --out r --json{set}");
+    let (out, _) = expect(folder.path(), &run, 0);
+    let (line, root) = (&lines(&out)[0], folder.path().join("r"));
+    let copies = &line["copies"];
+    assert_eq!((&line["jobs"]["finished"], &line["tasks"]["finished"]), (&8.into(), &24.into()), "{line}");
+    assert_eq!((&copies["started"], &copies["finished"]), (&24.into(), &24.into()), "{line}");
+    let suspensions = copies["suspensions"].as_f64().unwrap();
+    assert!(suspensions > 20.0, "{line}");
+    let cell = &load_manifest(&root).unwrap().cells[0];
+    let cores: Vec<CoreRow> = load_rows(&root, cell).unwrap();
+    assert!(cores.iter().any(|row| row.core == 0) && cores.iter().any(|row| row.core == 1), "{cores:?}");
+    // By the rounds that the burners counted, whatever time they took.
+    let done: f64 = cores.iter().map(|row| row.done).sum();
+    let work = 24.0 * 0.04;
+    assert!(done > 0.98 * work && done < 1.02 * work, "{done} s of {work} s in {suspensions} suspensions");
+    let (out, _) = expect(folder.path(), "replay r", 0);
+    assert!(out.contains("effects identical"), "{out}");
 }
 
 #[test]

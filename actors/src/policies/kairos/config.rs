@@ -1,7 +1,7 @@
 //! Parameters of Kairos.
 
 use crate::base::{Span, parameters};
-use crate::roles::las::LasOptions;
+use crate::roles::las::{AttainedMeasure, LasOptions};
 
 parameters! {
     /// Parameters of Kairos.
@@ -30,6 +30,9 @@ parameters! {
         missed: u32 = 3,
         /// Quanta for which it then runs without being preempted (section 3.2: a multiple of W).
         stretch: f64 = 1.0 => 1.0..=1000000.0,
+        /// What attained service is: time on cores, which a node can measure, or work done, which its cores tell it in
+        /// the emulation. They differ where cores are degraded or of unequal speed. The paper has time.
+        attained: AttainedMeasure = AttainedMeasure::Time,
         /// Nodes report only after a task came or ended, for clusters in which a report of every node in every
         /// interval costs too much.
         silent: bool = false,
@@ -63,6 +66,7 @@ impl Kairos {
             hysteresis: self.hysteresis,
             missed: self.missed,
             stretch: self.stretch,
+            attained: self.attained,
         }
     }
 }

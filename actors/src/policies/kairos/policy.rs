@@ -21,7 +21,7 @@ impl Policy for Kairos {
         r#"{ quantum = "300ms", eager = true, queue = 2, pick = "sum", stretch = 2, missed = 1 }"#,
         r#"{ quantum = "500ms", interval = "100ms", queue = 8, pick = "random", hysteresis = "500ms", missed = 0 }"#,
         r#"{ quantum = "100ms", eager = true, central = "newest-job", silent = true }"#,
-        r#"{ quantum = "2s", interval = "3s", queue = 1, central = "newest-job", missed = 10 }"#,
+        r#"{ quantum = "2s", interval = "3s", queue = 1, central = "newest-job", missed = 10, attained = "work" }"#,
     ];
 
     fn one_scheduler(&self) -> bool {

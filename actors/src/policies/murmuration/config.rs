@@ -1,6 +1,7 @@
 //! Parameters of Murmuration.
 
 use crate::base::{Span, parameters};
+use crate::roles::las::{AttainedMeasure, LasOptions};
 
 parameters! {
     /// Parameters of Murmuration.
@@ -16,6 +17,18 @@ parameters! {
         /// with the one it has begun. It matters where deciding takes time. An update batches what was placed of one
         /// job without interruption.
         preemptive: bool = false,
+        /// `las`: W, how long a core runs a copy before it compares it with the suspended ones, as in Kairos.
+        quantum: Span = Span::from_secs(50),
+        /// `las`: at the end of a quantum a suspended copy takes the core if it has attained at least that much less;
+        /// zero: if it has attained less.
+        hysteresis: Span = Span::ZERO,
+        /// `las`: how often a copy that waits is passed over at ends of quanta before it runs next, whatever it has
+        /// attained; zero: never.
+        missed: u32 = 3,
+        /// `las`: quanta for which it then runs without being preempted.
+        stretch: f64 = 1.0 => 1.0..=1000000.0,
+        /// `las`: what attained service is, time on cores or work done.
+        attained: AttainedMeasure = AttainedMeasure::Time,
         /// Which of the nodes with the least expected work a task goes to.
         ties: MurmurationTies = MurmurationTies::Random,
         /// When a scheduler that takes time to decide applies updates.
@@ -66,6 +79,9 @@ parameters! {
         /// The job with the least estimated work of all its tasks first, and the task with the least `rank`. No task is
         /// preempted.
         Srjf,
+        /// Oldest job first at a scheduler. A node runs what has attained least service, as those of Kairos do, and
+        /// suspends the rest, without a bound on their number (ours). Nodes need no estimates, placement does.
+        Las,
     }
 
     /// The value by which a node orders tasks.
@@ -130,5 +146,18 @@ parameters! {
         Numbered,
         /// All updates since the question are applied, whether the copy contains them or not, as in the paper.
         Naive,
+    }
+}
+
+impl Murmuration {
+    /// The discipline of nodes under `las`.
+    pub(super) const fn las(&self) -> LasOptions {
+        LasOptions {
+            quantum: self.quantum,
+            hysteresis: self.hysteresis,
+            missed: self.missed,
+            stretch: self.stretch,
+            attained: self.attained,
+        }
     }
 }

@@ -10,6 +10,7 @@
 //! | `disseminator` | numbering updates and sending them |
 //! | `boot` | a restarted scheduler copies the cache of another |
 //! | `node` | the node manager |
+//! | `service` | the tasks of a node: their order, their cores |
 
 mod boot;
 mod cache;
@@ -19,6 +20,7 @@ mod node;
 mod policy;
 mod scheduler;
 mod seen_window;
+mod service;
 #[cfg(test)]
 mod tests;
 

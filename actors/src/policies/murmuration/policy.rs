@@ -1,6 +1,6 @@
 //! The policy Murmuration.
 
-use super::config::{Murmuration, MurmurationOrder, MurmurationRank, MurmurationSpread};
+use super::config::{Murmuration, MurmurationOrder, MurmurationRank, MurmurationSpread, MurmurationWait};
 use super::node::MurmurationNode;
 use super::scheduler::MurmurationScheduler;
 use crate::base::Span;
@@ -11,9 +11,6 @@ use crate::policies::shared::check_period;
 
 /// Upper bound of `fan_out`.
 const MOST_FAN_OUT: u32 = 1 << 16;
-
-/// The default of `bypass`, in effect no limit.
-const NO_BYPASS_LIMIT: f64 = 1e9;
 
 impl Policy for Murmuration {
     const ABOUT: &'static str = "Murmuration (Vijayakumar, Madhavapeddy and Kalyvianaki, SoCC 2024)\n\
@@ -28,6 +25,8 @@ impl Policy for Murmuration {
         r#"{ order = "srjf", decision_per_job = "20ms", decision_per_task = "5ms" }"#,
         r#"{ order = "srjf", rank = "job", bypass = 5, preemptive = true, decision_per_job = "20ms", decision_per_task = "5ms", news = "between-tasks" }"#,
         r#"{ order = "srjf", rank = "job-left-oracle", bypass = 5, ties = "lowest" }"#,
+        r#"{ order = "las", quantum = "300ms" }"#,
+        r#"{ order = "las", quantum = "1s", missed = 1, attained = "work", batch = false, repair = "5s" }"#,
         r#"{ wait = "clock", copy = "naive", forget_dead = false }"#,
         r#"{ spread = "datagrams", repair = "2s" }"#,
         r#"{ spread = "epidemic", fan_out = #, repair = "5s" }"#,
@@ -36,6 +35,7 @@ impl Policy for Murmuration {
     fn check(&self, _: &Layout) -> Result<(), String> {
         self.check_order()?;
         check_period("ask_timeout", self.ask_timeout)?;
+        check_period("quantum", self.quantum)?;
         if self.repair > Span::ZERO {
             check_period("repair", self.repair)?;
         }
@@ -55,6 +55,10 @@ impl Policy for Murmuration {
         Ok(())
     }
 
+    fn time_slice(&self) -> Option<(&'static str, Span)> {
+        (self.order == MurmurationOrder::Las).then_some(("quantum", self.quantum))
+    }
+
     fn oracle(&self) -> Option<&'static str> {
         (self.rank == MurmurationRank::JobLeftOracle).then_some("rank")
     }
@@ -69,18 +73,41 @@ impl Policy for Murmuration {
 }
 
 impl Murmuration {
-    /// Refuses parameters of `srjf` where nothing reads them.
+    /// Refuses parameters of an order where nothing reads them.
     fn check_order(&self) -> Result<(), String> {
+        let default = Self::default();
         let unread = [
-            ("rank", self.rank != MurmurationRank::Task),
-            ("bypass", self.bypass < NO_BYPASS_LIMIT),
-            ("preemptive", self.preemptive),
+            (MurmurationOrder::Srjf, "rank", self.rank != default.rank),
+            (MurmurationOrder::Srjf, "bypass", self.bypass < default.bypass),
+            (MurmurationOrder::Srjf, "preemptive", self.preemptive),
+            (MurmurationOrder::Las, "quantum", self.quantum != default.quantum),
+            (MurmurationOrder::Las, "hysteresis", self.hysteresis != default.hysteresis),
+            (MurmurationOrder::Las, "missed", self.missed != default.missed),
+            (MurmurationOrder::Las, "stretch", self.stretch > default.stretch),
+            (MurmurationOrder::Las, "attained", self.attained != default.attained),
         ];
-        match unread.iter().find(|(_, given)| *given) {
-            Some((key, _)) if self.order == MurmurationOrder::Fcfs => Err(format!(
-                "{key}: has no effect with order = \"fcfs\"; add order = \"srjf\" or remove {key}"
-            )),
-            _ => Ok(()),
+        if let Some((order, key, _)) = unread.iter().find(|(order, _, given)| *given && *order != self.order)
+        {
+            let (needed, order) = (order.name(), self.order.name());
+            return Err(format!(
+                "{key}: has no effect with order = \"{order}\"; add order = \"{needed}\" or remove {key}"
+            ));
+        }
+        if self.order == MurmurationOrder::Las && self.wait == MurmurationWait::Clock {
+            return Err("wait: \"clock\" expects a node to serve tasks one after the other, and with order = \"las\" \
+                        it does not; use wait = \"per-core\" or \"work\""
+                .into());
+        }
+        Ok(())
+    }
+}
+
+impl MurmurationOrder {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fcfs => "fcfs",
+            Self::Srjf => "srjf",
+            Self::Las => "las",
         }
     }
 }

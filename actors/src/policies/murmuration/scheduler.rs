@@ -39,7 +39,8 @@ type Queued = Reverse<(u64, Time, JobId)>;
 /// The state for placements, apart from the jobs.
 struct Placer {
     index: u32,
-    service: ServiceOrder,
+    /// The order in which nodes serve what waits there; `None` where nothing waits in an order.
+    service: Option<ServiceOrder>,
     batch: bool,
     cache: Cache,
     disseminator: Disseminator,
@@ -70,11 +71,12 @@ pub(super) struct MurmurationScheduler {
 impl MurmurationScheduler {
     pub(super) fn new(config: &Murmuration, context: BuildContext<'_>) -> Self {
         let service = match (config.order, config.rank) {
-            (MurmurationOrder::Fcfs, _) => ServiceOrder::OldestJob,
-            (MurmurationOrder::Srjf, MurmurationRank::Task) => ServiceOrder::LeastTask,
+            (MurmurationOrder::Las, _) => None,
+            (MurmurationOrder::Fcfs, _) => Some(ServiceOrder::OldestJob),
+            (MurmurationOrder::Srjf, MurmurationRank::Task) => Some(ServiceOrder::LeastTask),
             // What is left of a job when its task comes to be served is not known yet.
             (MurmurationOrder::Srjf, MurmurationRank::Job | MurmurationRank::JobLeftOracle) => {
-                ServiceOrder::LeastJob
+                Some(ServiceOrder::LeastJob)
             }
         };
         let placer = Placer {
@@ -147,7 +149,7 @@ impl MurmurationScheduler {
     /// The rank of a job of which `left` tasks are to be placed.
     fn rank(&self, job: JobId, left: u32, fx: &Effects<'_>) -> (u64, Time, JobId) {
         let first = match self.order {
-            MurmurationOrder::Fcfs => 0,
+            MurmurationOrder::Fcfs | MurmurationOrder::Las => 0,
             MurmurationOrder::Srjf => fx.catalog().job_estimate(job).0.saturating_mul(u64::from(left)),
         };
         (first, fx.catalog().job(job).arrival, job)
@@ -325,7 +327,10 @@ impl Placer {
     /// Sends a copy to the node with the least expected work and returns its number; [`NOWHERE`] if none is alive.
     fn bind(&mut self, copy: CopyId, repair: bool, fx: &mut Effects<'_>) -> u32 {
         let Some((node, believed)) = self.cache.choose(fx) else { return NOWHERE };
-        fx.note(Note::Placed { copy, node, believed, order: self.service });
+        fx.note(match self.service {
+            Some(order) => Note::Placed { copy, node, believed, order },
+            None => Note::Bound { copy },
+        });
         self.cache.place(node, copy.task.job, fx);
         let at = fx.now();
         fx.send_as(repair, fx.layout().node(node), Launch::Task { copy, at });

@@ -437,3 +437,33 @@ fn a_backlog_does_not_undo_newer_news() {
     s1.deliver(node, says(20, 1, 2));
     assert_eq!(placements(&s1.submit(1)), [(0, 14)], "it is older than the end");
 }
+
+/// A second task preempts the first, which keeps its progress; both are work of the node until they end, and a scheduler
+/// notes where it sent them without an order in which they wait.
+#[test]
+fn nodes_can_serve_the_least_attained() {
+    let config = Murmuration { order: MurmurationOrder::Las, ..unbatched() };
+    let layout = Layout::new(2, 0, [1]);
+    let (s1, s2, worker) = (layout.scheduler(0), layout.scheduler(1), layout.worker(0, 0));
+    let mut node = node(&config, &layout);
+    let copy = |job| JobId(job).task(0).copy(0);
+    let order = |order: Core| (worker, Message::from(order));
+    assert_eq!(node.receive(s1, task(5, 1)), [order(Core::Run { copy: copy(5) })]);
+    assert_eq!(node.receive(s2, task(3, 2)), [order(Core::Suspend { copy: copy(5) })]);
+    let left = Span::from_secs(4);
+    let sent = node.receive(worker, Core::Suspended { copy: copy(5), left });
+    assert_eq!(sent, [order(Core::Run { copy: copy(3) })]);
+    let effects = node.deliver(worker, Core::Ended { copy: copy(3) });
+    let done = (s2, Launch::Completed { copy: copy(3) }.into());
+    assert_eq!(sends(&effects), [order(Core::Resume { copy: copy(5), left }), done]);
+    let ended = |number, seconds, at: u64| {
+        let (estimate, since) = (Span::from_secs(seconds), Time::ZERO + Span::from_secs(at));
+        Gossip::Ended(EndUpdate { node: 0, number, estimate, since }).into()
+    };
+    assert_eq!(broadcasts(&effects), [ended(0, 3, 2)]);
+    // The first scheduler crashes: its task is stopped, and the other is told that it is gone.
+    let sent = sends(&node.step(Input::Down { actor: s1 }));
+    assert_eq!(sent, [order(Core::Stop { copy: copy(5) }), (s2, ended(1, 5, 1))]);
+    let mut s1 = scheduler(&config, 0, &layout, 1);
+    assert!(s1.submit(6).contains(&Effect::Note(Note::Bound { copy: copy(6) })));
+}

@@ -413,7 +413,7 @@ impl Machine for NodeManager {
                 Message::Launch(Launch::Row(row)) => self.row(from, row, fx),
                 Message::Launch(Launch::Drop(tasks)) => self.drop_tasks(tasks, fx),
                 Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
-                Message::Core(Core::Score { copy, score }) => self.score(from, copy, score, fx),
+                Message::Core(Core::Score { copy, score, .. }) => self.score(from, copy, score, fx),
                 Message::Probe(probe) => self.probe(from, probe, fx),
                 _ => fx.unexpected(&msg),
             },
@@ -554,7 +554,10 @@ mod tests {
         assert_eq!(fired.last(), Some(&tick));
         node.now = Time::ZERO + every;
         let report = Progress::Report { copy, score: Score(7), at: node.now };
-        assert_eq!(node.receive(worker, Core::Score { copy, score: Score(7) }), [(scheduler, report.into())]);
+        assert_eq!(
+            node.receive(worker, Core::Score { copy, score: Score(7), done_ms: 0 }),
+            [(scheduler, report.into())]
+        );
         node.ended(copy);
         assert_eq!(node.step(Input::Fire(Timer::Tick(0))), [], "nothing runs, nothing is armed");
     }

@@ -162,11 +162,12 @@ mod tests {
         let (worker, scheduler, copy) =
             (node.layout.worker(0, 0), node.layout.scheduler(0), JobId(0).task(0).copy(0));
         node.receive(scheduler, Launch::Row(Row::single(copy)));
-        let mut reported =
-            |of: f64| match node.receive(worker, Core::Score { copy, score: Score((of * 1e9) as u32) })[..] {
-                [(_, crate::message::Message::Progress(Progress::Report { score, .. }))] => score.share(),
-                ref sent => panic!("{sent:?}"),
-            };
+        let mut reported = |of: f64| match node
+            .receive(worker, Core::Score { copy, score: Score((of * 1e9) as u32), done_ms: 0 })[..]
+        {
+            [(_, crate::message::Message::Progress(Progress::Report { score, .. }))] => score.share(),
+            ref sent => panic!("{sent:?}"),
+        };
         let shares: Vec<f64> = (0..4000).map(|_| reported(0.5)).collect();
         assert!(shares.iter().all(|share| (0.4..=0.6).contains(share)));
         let mean = shares.iter().sum::<f64>() / 4000.0;

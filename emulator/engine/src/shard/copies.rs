@@ -51,8 +51,9 @@ impl<O: Observer> Shard<'_, O> {
             Some(executor) => executor.left(core),
             None => self.parts.cores.left(core, self.now),
         };
-        let score = Score::of(self.parts.workload.work(copy), left);
-        self.local_queue.push_front((me, Input::Progress { copy, score }));
+        let work = self.parts.workload.work(copy);
+        let (score, done) = (Score::of(work, left), work.saturating_sub(left));
+        self.local_queue.push_front((me, Input::Progress { copy, score, done }));
     }
 
     /// Records the loss of the copy on a core in a crash.

@@ -173,6 +173,48 @@ fn the_centre_leaves_no_core_idle_and_no_node_too_full() {
     }
 }
 
+/// Jobs of four tasks under load, some of them suspended a dozen times.
+fn preempted(preemption: &str) -> Measured {
+    let policy = r#"kairos = { eager = true, queue = 6, quantum = "200ms" }"#;
+    let demand = r#"service.demand={ hyperexponential = { means = ["500ms", "5s"], weights = [8, 1] } }"#;
+    let rest =
+        ["service.homogeneous=true", "service.correlated=true", &format!("service.preemption={preemption}")];
+    run(&with(&poisson(3, 1000, 4, 1.5, policy), &[&[demand][..], &rest].concat()))
+}
+
+/// The stretches of a copy sum up to its work, which is the same for all tasks of a job.
+#[test]
+fn suspensions_conserve_work() {
+    let measured = preempted("0s");
+    let mut served: BTreeMap<(u32, u32), (f64, u32)> = BTreeMap::new();
+    for row in &measured.copies {
+        let (work, stretches) = served.entry((row.job, row.task)).or_default();
+        *work += row.end - row.start;
+        *stretches += 1;
+    }
+    assert_eq!(served.len(), 4000);
+    for ((job, task), (work, stretches)) in &served {
+        let expected = measured.jobs[*job as usize].longest;
+        assert!(
+            (work - expected).abs() < 1e-6,
+            "task {task} of {job}: {work} s of {expected} s in {stretches}"
+        );
+    }
+    assert!(served.values().any(|(_, stretches)| *stretches > 12));
+    assert_eq!(measured.summary.copies.wasted_work_s, 0.0);
+}
+
+/// With 20 ms to put a copy away, cores are busy for the work of all copies and 20 ms for each suspension, or less where
+/// the next copy is suspended before they are over.
+#[test]
+fn each_suspension_costs_its_price_once() {
+    let measured = preempted("20ms");
+    let copies = measured.summary.copies;
+    let work: f64 = measured.jobs.iter().map(|job| 4.0 * job.longest).sum();
+    let price = (copies.busy_s - work) / f64::from(copies.suspensions as u32);
+    assert!(copies.suspensions > 1000 && price > 0.018 && price < 0.02 + 1e-6, "{price} s, {copies:?}");
+}
+
 /// A core that a waiting task could have had is idle for a heartbeat at most.
 #[test]
 fn cores_wait_for_a_heartbeat() {

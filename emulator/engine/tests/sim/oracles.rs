@@ -31,6 +31,8 @@ yaq-c = {} | 2 300000 1 0.625 | 1s | response_s 1.8976 0.04 | M/D/2: the least w
 kairos = { eager = true, queue = 1000000, quantum = "100ms", missed = 0 } | 1 150000 1 2.0 | | response_s 2.0 0.02 | M/M/1 at load 0.5, whatever the quantum
 kairos = { eager = true, queue = 1000000, quantum = "1s", missed = 0 } | 1 300000 1 2.0 | | response_s 2.0 0.02 | the same
 kairos = { eager = true, queue = 1000000, quantum = "10s" } | 1 300000 1 2.0 | | response_s 2.0 0.02 | the same
+kairos = { eager = true, queue = 1000000, quantum = "500ms", attained = "work" } | 1 150000 1 2.0 | | response_s 2.0 0.02 | the same
+murmuration = { order = "las", quantum = "500ms" } | 1 150000 1 2.0 | | response_s 2.0 0.02 | the same
 round-robin = {} | 2 200000 2 2.0 | | response_s 2.875 0.02 | O-L2, fork-join (12 − λ) / (8 (1 − λ)) at λ = 0.5
 "#;
 
@@ -124,6 +126,7 @@ pub(crate) const HOPS: &[(&str, u32, &str)] = &[
     ("peacock = { form = \"threshold\" }", 4, "visit, claim, grant, completed"),
     ("peacock = {}", 4, "visit, claim, grant, completed"),
     ("murmuration = {}", 2, "row, completed"),
+    ("murmuration = { order = \"las\" }", 2, "row, completed"),
     ("hawk = {}", 4, "reserve, claim, grant, completed"),
     ("eagle = {}", 4, "probe, claim, grant, completed"),
     ("pigeon = {}", 3, "tasks, run, completed"),

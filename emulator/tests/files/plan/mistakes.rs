@@ -178,14 +178,34 @@ fn what_kairos_and_its_rivals_cannot_run_is_refused() {
         ("kairos = { quantum = \"0s\" }", "quantum: must be 1us or longer, not 0ns"),
         ("kairos = { interval = \"0s\" }", "interval: must be 1us or longer, not 0ns"),
         ("kairos = { stretch = 0.5 }", "stretch: must be between 1 and"),
+        ("kairos = { attained = \"cpu\" }", "`time` or `work`"),
+        ("las-sparrow = { quantum = \"0s\" }", "quantum: must be 1us or longer, not 0ns"),
+        ("las-sparrow = { stretch = 0 }", "stretch: must be between 1 and"),
+        ("murmuration = { order = \"las\", quantum = \"0s\" }", "quantum: must be 1us or longer, not 0ns"),
+        ("murmuration = { quantum = \"1s\" }", "has no effect with order = \"fcfs\"; add order = \"las\""),
+        (
+            "murmuration = { order = \"srjf\", attained = \"work\" }",
+            "attained: has no effect with order = \"srjf\"",
+        ),
+        (
+            "murmuration = { order = \"las\", bypass = 5 }",
+            "bypass: has no effect with order = \"las\"; add order = \"srjf\"",
+        ),
+        ("murmuration = { order = \"las\", wait = \"clock\" }", "use wait = \"per-core\" or \"work\""),
         ("yarn-fifo = { heartbeat = \"0s\" }", "heartbeat: must be 1us or longer, not 0ns"),
         ("big-c = { short_share = 1.0 }", "short_share: must be above 0 and below 1, not 1"),
         ("big-c = { short_share = 0.0 }", "short_share: must be above 0 and below 1, not 0"),
+        ("big-c = { short_share = 1.5 }", "short_share: must be above 0 and below 1, not 1.5"),
+        ("big-c = { short_share = -0.5 }", "short_share: must be above 0 and below 1, not -0.5"),
         ("big-c = { monitor = \"0s\" }", "monitor: must be 1us or longer, not 0ns"),
     ] {
         let error = message(&with(&cutoff, policy));
         assert!(error.contains(words), "{policy}: {error}");
     }
+    // N and Q both 0: nodes have a core at least, and with Q = 0 they hold as many tasks as cores.
+    assert!(plan(&with(&cutoff, "kairos = { queue = 0 }")).is_ok());
+    let error = message(&with(&cutoff, "kairos = { queue = 0 }").replace("cores = 2", "cores = 0"));
+    assert!(error.contains("without cores"), "{error}");
     let error = message(&with(GOOD, "big-c = {}"));
     assert!(
         error.contains("short_share: all jobs of this workload are short") && error.contains("`cutoff`"),

@@ -1,0 +1,323 @@
+//! Exact schedules on one node.
+
+use super::*;
+use crate::base::{JobId, Score};
+use crate::harness::{Harness, sends};
+use crate::layout::Layout;
+use crate::machine::{Effect, Input, Machine};
+use crate::message::{Launch, Message, Row};
+
+/// The discipline as a machine.
+struct Node(Las);
+
+impl Machine for Node {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg: Message::Launch(Launch::Task { copy, .. }) } => {
+                self.0.arrive(from, copy, fx);
+            }
+            Input::Deliver { from, msg: Message::Launch(Launch::Row(row)) } => {
+                (0..row.width).for_each(|position| self.0.arrive(from, row.copy(position), fx));
+            }
+            Input::Deliver { from, msg: Message::Core(Core::Ended { copy }) } => {
+                let _ = self.0.ended(from, copy, fx);
+            }
+            Input::Deliver { from, msg: Message::Core(Core::Suspended { copy, left }) } => {
+                self.0.suspended(from, copy, left, fx);
+            }
+            Input::Deliver { from, msg: Message::Core(Core::Score { copy, done_ms, .. }) } => {
+                self.0.told(from, copy, done_ms, fx);
+            }
+            Input::Fire(Timer::Tick(tick)) => self.0.fire(tick, fx),
+            Input::Down { actor } => self.0.forget(actor, fx),
+            _ => unreachable!("{input:?}"),
+        }
+    }
+}
+
+/// A node with its workers: what runs on each core, how much work it has left, and the ticks that are armed.
+struct Bench {
+    harness: Harness,
+    running: Vec<Option<(CopyId, u64)>>,
+    ticks: Vec<(u64, u32)>,
+    work: Vec<u64>,
+    /// How many seconds each core needs for one of work.
+    slowdowns: Vec<u64>,
+    log: Vec<(u64, &'static str, u32)>,
+}
+
+fn copy(job: u32) -> CopyId {
+    JobId(job).task(0).copy(0)
+}
+
+impl Bench {
+    /// W = 2 s; a job of one task for each number of seconds of work.
+    fn new(cores: u32, options: LasOptions, work: &[u64]) -> Self {
+        let layout = Layout::new(1, 0, [cores]);
+        let (me, node) = (layout.node(0), Node(Las::new(options, cores)));
+        let harness = Harness::new(layout, me, 1, Box::new(node));
+        let (ticks, log) = (Vec::new(), Vec::new());
+        let slowdowns = vec![1; cores as usize];
+        Self { harness, running: vec![None; cores as usize], ticks, work: work.to_vec(), slowdowns, log }
+    }
+
+    fn now(&self) -> u64 {
+        self.harness.now.0 / 1_000_000_000
+    }
+
+    fn input(&mut self, input: Input) {
+        for effect in self.harness.step(input) {
+            match effect {
+                Effect::Send { to, msg: Message::Core(order), .. } => self.order(to, order),
+                Effect::Arm { timer: Timer::Tick(tick), after } => {
+                    self.ticks.push((self.now() + after.0 / 1_000_000_000, tick));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn order(&mut self, worker: ActorId, order: Core) {
+        let core = self.harness.layout.core_index(worker) as usize;
+        let (now, slowdown) = (self.now(), self.slowdowns[core]);
+        match order {
+            Core::Run { copy } => {
+                self.log.push((now, "run", copy.task.job.0));
+                self.running[core] = Some((copy, now + self.work[copy.task.job.index()] * slowdown));
+            }
+            Core::Resume { copy, left } => {
+                self.log.push((now, "resume", copy.task.job.0));
+                self.running[core] = Some((copy, now + left.0 * slowdown / 1_000_000_000));
+            }
+            Core::Suspend { copy } => {
+                let Some((running, due)) = self.running[core].take() else { panic!("idle") };
+                assert_eq!(running, copy);
+                let left = Span(Span::from_secs(due - now).0 / slowdown);
+                self.input(Input::Deliver { from: worker, msg: Core::Suspended { copy, left }.into() });
+            }
+            Core::Ask { copy } => {
+                let Some((running, due)) = self.running[core] else { panic!("idle") };
+                assert_eq!(running, copy);
+                let left_ms = (due - now) * 1000 / slowdown;
+                let done_ms = self.work[copy.task.job.index()] * 1000 - left_ms;
+                let score = Core::Score { copy, score: Score::NONE, done_ms: done_ms as u32 };
+                self.input(Input::Deliver { from: worker, msg: score.into() });
+            }
+            Core::Stop { copy } => {
+                assert_eq!(self.running[core].take().map(|(running, _)| running), Some(copy));
+            }
+            _ => panic!("{order:?}"),
+        }
+    }
+
+    /// Ticks come before ends of the same instant.
+    fn run_until(&mut self, end: u64) {
+        loop {
+            let tick = self.ticks.iter().copied().min();
+            let done = self.running.iter().flatten().map(|(_, due)| *due).min();
+            let next = tick.map(|(at, _)| at).into_iter().chain(done).min().filter(|&at| at < end);
+            let Some(now) = next else { break };
+            self.harness.now = Time::ZERO + Span::from_secs(now);
+            if let Some((at, number)) = tick.filter(|(at, _)| *at == now) {
+                self.ticks.retain(|&armed| armed != (at, number));
+                self.input(Input::Fire(Timer::Tick(number)));
+                continue;
+            }
+            let core = self.running.iter().position(|run| run.is_some_and(|(_, due)| due == now)).unwrap();
+            let Some((copy, _)) = self.running[core].take() else { unreachable!("it runs") };
+            self.log.push((now, "end", copy.task.job.0));
+            let from = self.harness.layout.worker(0, core as u32);
+            self.input(Input::Deliver { from, msg: Core::Ended { copy }.into() });
+        }
+        self.harness.now = Time::ZERO + Span::from_secs(end);
+    }
+
+    fn arrive(&mut self, at: u64, job: u32) {
+        self.run_until(at);
+        let (from, now) = (self.harness.layout.scheduler(0), self.harness.now);
+        self.input(Input::Deliver { from, msg: Launch::Task { copy: copy(job), at: now }.into() });
+    }
+
+    fn ends(&self) -> Vec<(u64, u32)> {
+        self.log.iter().filter(|(_, what, _)| *what == "end").map(|&(at, _, job)| (at, job)).collect()
+    }
+}
+
+fn options() -> LasOptions {
+    let attained = AttainedMeasure::Time;
+    LasOptions { quantum: Span::from_secs(2), hysteresis: Span::ZERO, missed: 0, stretch: 1.0, attained }
+}
+
+/// O-K1: swaps at 3, 5 and 7; the first ends at 9, in the instant its quantum ends, the second at 10.
+#[test]
+fn two_copies_take_turns() {
+    let mut bench = Bench::new(1, options(), &[5, 5]);
+    bench.arrive(0, 0);
+    bench.arrive(1, 1);
+    bench.run_until(20);
+    let log = [(0, "run", 0), (1, "run", 1), (3, "resume", 0), (5, "resume", 1), (7, "resume", 0)];
+    assert_eq!(bench.log[..5], log);
+    assert_eq!(bench.ends(), [(9, 0), (10, 1)]);
+}
+
+/// O-K1: a newcomer of a second delays the other by a second.
+#[test]
+fn a_newcomer_runs_at_once() {
+    let mut bench = Bench::new(1, options(), &[10, 1]);
+    bench.arrive(0, 0);
+    assert_eq!(bench.ticks, [], "alone it needs no tick");
+    bench.arrive(4, 1);
+    bench.run_until(20);
+    assert_eq!(bench.ends(), [(5, 1), (11, 0)]);
+    assert_eq!(bench.ticks, [], "nor in the end");
+}
+
+/// Two cores: the newcomer takes that of the copy that has attained most, and the one that ends leaves its core to
+/// the suspended one that has attained least.
+#[test]
+fn the_most_attained_leaves_and_the_least_attained_goes_on() {
+    let mut bench =
+        Bench::new(2, LasOptions { quantum: Span::from_secs(100), ..options() }, &[50, 50, 50, 2, 1]);
+    bench.arrive(0, 0);
+    bench.arrive(3, 1);
+    bench.arrive(5, 2);
+    assert_eq!(bench.running.iter().flatten().map(|(c, _)| c.task.job.0).collect::<Vec<_>>(), [2, 1]);
+    bench.arrive(6, 3);
+    assert_eq!(bench.running.iter().flatten().map(|(c, _)| c.task.job.0).collect::<Vec<_>>(), [2, 3]);
+    bench.run_until(9);
+    assert_eq!(bench.log.last(), Some(&(8, "resume", 1)), "three seconds against five");
+    bench.arrive(9, 4);
+    assert_eq!(
+        bench.running.iter().flatten().map(|(c, _)| c.task.job.0).collect::<Vec<_>>(),
+        [4, 1],
+        "4 s each"
+    );
+}
+
+/// On healthy cores the work done is the time spent: the same orders at the same times.
+#[test]
+fn work_is_time_on_healthy_cores() {
+    let log = |attained| {
+        let mut bench =
+            Bench::new(2, LasOptions { attained, missed: 2, ..options() }, &[7, 9, 4, 12, 3, 5, 8]);
+        for (at, job) in [(0, 0), (0, 1), (3, 2), (3, 3), (8, 4), (9, 5), (9, 6)] {
+            bench.arrive(at, job);
+        }
+        bench.run_until(60);
+        assert_eq!(bench.ends().len(), 7);
+        bench.log
+    };
+    assert_eq!(log(AttainedMeasure::Work), log(AttainedMeasure::Time));
+}
+
+/// Of two copies that have run for 4 s, the one on a core of a quarter of the speed has done the less work: it is
+/// preempted if time counts, as the first of equals, and goes on if work counts.
+#[test]
+fn a_slow_core_attains_time_but_little_work() {
+    for (attained, running) in [(AttainedMeasure::Time, [2, 1]), (AttainedMeasure::Work, [0, 2])] {
+        let quantum = Span::from_secs(100);
+        let mut bench = Bench::new(2, LasOptions { attained, quantum, ..options() }, &[8, 8, 1]);
+        bench.slowdowns = vec![4, 1];
+        for (at, job) in [(0, 0), (0, 1), (4, 2)] {
+            bench.arrive(at, job);
+        }
+        let jobs = bench.running.iter().flatten().map(|(copy, _)| copy.task.job.0);
+        assert_eq!(jobs.collect::<Vec<_>>(), running, "{attained:?}");
+        bench.run_until(60);
+        assert_eq!(bench.ends().len(), 3);
+    }
+}
+
+/// Two copies that come in one message take the two cores of those that run.
+#[test]
+fn newcomers_of_one_message_take_a_core_each() {
+    for attained in [AttainedMeasure::Time, AttainedMeasure::Work] {
+        let mut bench = Bench::new(2, LasOptions { attained, ..options() }, &[20, 20, 1]);
+        bench.arrive(0, 0);
+        bench.arrive(0, 1);
+        bench.run_until(5);
+        let row = Row { job: JobId(2), base: 0, len: 2, turn: 0, width: 2, attempt: 0 };
+        let from = bench.harness.layout.scheduler(0);
+        bench.input(Input::Deliver { from, msg: Launch::Row(row).into() });
+        let jobs = bench.running.iter().flatten().map(|(copy, _)| copy.task.job.0);
+        assert_eq!(jobs.collect::<Vec<_>>(), [2, 2], "{attained:?}");
+        bench.run_until(99);
+        assert_eq!(bench.ends().len(), 4);
+    }
+}
+
+/// The end of a copy that a pause held back reaches the node after an order to suspend it, which the worker ignores:
+/// the copy has ended, and the newcomer has the core.
+#[test]
+fn an_end_on_its_way_voids_a_suspension() {
+    let layout = Layout::new(1, 0, [1]);
+    let (me, worker, scheduler) = (layout.node(0), layout.worker(0, 0), layout.scheduler(0));
+    let mut node = Harness::new(layout, me, 1, Box::new(Node(Las::new(options(), 1))));
+    let task = |job| Launch::Task { copy: copy(job), at: Time::ZERO };
+    assert_eq!(node.receive(scheduler, task(0)), [(worker, Core::Run { copy: copy(0) }.into())]);
+    assert_eq!(node.receive(scheduler, task(1)), [(worker, Core::Suspend { copy: copy(0) }.into())]);
+    assert_eq!(node.ended(copy(0)), [(worker, Core::Run { copy: copy(1) }.into())]);
+}
+
+/// With a hysteresis of 4 s a swap needs that lead: the copies swap at 5 s, 9 s and so on, not every 2 s.
+#[test]
+fn hysteresis_delays_swaps() {
+    let mut bench = Bench::new(1, LasOptions { hysteresis: Span::from_secs(4), ..options() }, &[20, 20]);
+    bench.arrive(0, 0);
+    bench.arrive(1, 1);
+    bench.run_until(24);
+    let swaps: Vec<_> = bench.log.iter().filter(|(_, what, _)| *what == "resume").map(|e| e.0).collect();
+    assert_eq!(swaps, [7, 17], "1 + 6 ≥ 1 + 4, then 11 ≥ 6 + 4");
+}
+
+/// The first copy has attained 10 s when two newcomers come, which take turns. Passed over at 12, 14 and 16 s, it
+/// runs at the next end of a quantum for two quanta, in which a third newcomer waits.
+#[test]
+fn who_is_passed_over_runs_next_and_is_not_preempted() {
+    for (missed, runs, third) in [(3, 18, 23), (0, 51, 20)] {
+        let guard = LasOptions { missed, stretch: 2.0, ..options() };
+        let mut bench = Bench::new(1, guard, &[30, 20, 20, 1]);
+        for (at, job) in [(0, 0), (10, 1), (10, 2), (19, 3)] {
+            bench.arrive(at, job);
+        }
+        bench.run_until(60);
+        let again = bench.log.iter().find(|(_, what, job)| (*what, *job) == ("resume", 0));
+        assert!(again.is_some_and(|(at, ..)| *at == runs || missed == 0), "{:?}", bench.log);
+        assert_eq!(bench.ends()[0], (third, 3), "{:?}", bench.log);
+    }
+}
+
+#[test]
+fn copies_of_a_dead_scheduler_are_dropped() {
+    let mut bench = Bench::new(1, options(), &[5, 5]);
+    bench.arrive(0, 0);
+    bench.arrive(1, 1);
+    let scheduler = bench.harness.layout.scheduler(0);
+    bench.input(Input::Down { actor: scheduler });
+    assert_eq!(bench.running, [None]);
+    bench.run_until(9);
+    assert_eq!(bench.ends(), [], "the tick that is left finds nothing");
+}
+
+/// Copies of 1 s and 3 s of service, one running: two, 4 s, 1 s.
+#[test]
+fn service_is_of_all_copies() {
+    let mut bench = Bench::new(1, LasOptions { quantum: Span::from_secs(9), ..options() }, &[9, 9]);
+    bench.arrive(0, 0);
+    bench.arrive(1, 1);
+    bench.run_until(4);
+    let mut las = Las::new(options(), 1);
+    let served = |attained, since| ServedCopy {
+        copy: copy(0),
+        from: ActorId(1),
+        attained: Span::from_secs(attained),
+        left: None,
+        since: Time::ZERO + Span::from_secs(since),
+        missed: 0,
+    };
+    las.waiting.push(served(1, 0));
+    las.cores[0].usage = CoreUse::Running { served: served(0, 1), guarded: false, due: Time::MAX };
+    let service = las.service(Time::ZERO + Span::from_secs(4));
+    assert_eq!(service, AttainedService { tasks: 2, total: Span::from_secs(4), spread: Span::from_secs(1) });
+    assert_eq!(sends(&bench.harness.step(Input::Fire(Timer::Tick(7)))), [], "an unknown tick");
+}

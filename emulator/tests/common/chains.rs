@@ -1,0 +1,88 @@
+//! A mix of classes whose jobs are chains of stages, and what holds of its results in every runtime.
+
+use std::fs;
+use std::path::Path;
+
+use volary::storage::{load_manifest, load_rows};
+use volary_engine::results::{CopyRow, JobRow};
+
+use super::binary::{expect, lines};
+
+/// Three classes of chains under policies that preempt and one that does not, with losses and interference.
+const MIX: &str = r#"
+title = "chains"
+seed = 11
+[cluster]
+nodes = 6
+cores = 2
+[workload.mix]
+jobs = 40
+interarrival = { exponential = { mean = "25ms" } }
+class = [
+  { name = "pair", weight = 3, stages = [{ tasks = 3, demand = "40ms" }, { tasks = 2, demand = { exponential = { mean = "30ms" } } }] },
+  { name = "triple", weight = 2, stages = [{ tasks = 1, demand = "20ms" }, { tasks = 4, demand = "50ms" }, { tasks = 1, demand = "20ms" }] },
+  { name = "single", weight = 1, stages = [{ tasks = 2, demand = "300ms" }], long = true },
+]
+[network]
+one_way = "2ms"
+loss = 0.01
+[interference]
+bernoulli = { slot = "100ms", probability = 0.1, slowdown = 4 }
+[[policy]]
+kairos = { quantum = "20ms", eager = true }
+[[policy]]
+label = "work"
+kairos = { quantum = "20ms", attained = "work" }
+[[policy]]
+murmuration = { order = "las", quantum = "20ms" }
+[[policy]]
+sparrow = {}
+"#;
+
+/// Tasks of each stage, by class.
+const STAGES: [(&str, &[u32]); 3] = [("pair", &[3, 2]), ("triple", &[1, 4, 1]), ("single", &[2])];
+
+/// Runs the mix in virtual time and with these arguments. The jobs are the same, all finish, and no task of a stage
+/// begins before the stage before it has ended.
+pub fn assert_chains(folder: &Path, args: &str) {
+    fs::write(folder.join("mix.toml"), MIX).unwrap();
+    let run = |out: &str, args: &str| {
+        let (said, _) = expect(folder, &format!("run mix.toml --json --quiet --out {out} {args}"), 0);
+        let lines = lines(&said);
+        assert_eq!(lines.len(), 4, "{said}");
+        assert!(lines.iter().all(|run| run["jobs"]["finished"] == 40), "{said}");
+        assert!(lines[..3].iter().all(|run| run["copies"]["suspensions"].as_u64().unwrap() > 0), "{said}");
+    };
+    run("virtual", "");
+    run("real", args);
+    let [here, there] = ["virtual", "real"].map(|out| cells(&folder.join(out)));
+    for ((expected, _), (jobs, _)) in here.iter().zip(&there) {
+        let key = |job: &JobRow| (job.job, job.class.clone(), job.tasks);
+        assert!(jobs.iter().map(key).eq(expected.iter().map(key)));
+    }
+    for (jobs, copies) in here.iter().chain(&there) {
+        jobs.iter().for_each(|job| assert_in_order(job, copies));
+    }
+}
+
+/// Jobs and copies of every cell.
+fn cells(root: &Path) -> Vec<(Vec<JobRow>, Vec<CopyRow>)> {
+    let ids = load_manifest(root).unwrap().cells;
+    ids.iter().map(|id| (load_rows(root, id).unwrap(), load_rows(root, id).unwrap())).collect()
+}
+
+fn assert_in_order(job: &JobRow, copies: &[CopyRow]) {
+    let (_, stages) = STAGES.iter().find(|(class, _)| *class == &*job.class).unwrap();
+    assert_eq!(job.tasks, stages.iter().sum::<u32>(), "{job:?}");
+    let mut first = 0;
+    let mut ended = job.arrival;
+    for tasks in *stages {
+        let stage = first..first + tasks;
+        let rows = || copies.iter().filter(|row| row.job == job.job && stage.contains(&row.task));
+        assert!(stage.clone().all(|task| rows().any(|row| row.task == task)), "{job:?}");
+        let begun = rows().map(|row| row.start).fold(f64::INFINITY, f64::min);
+        assert!(begun >= ended, "stage from task {first} begins at {begun} s, after {ended} s: {job:?}");
+        ended = rows().map(|row| row.end).fold(ended, f64::max);
+        first = stage.end;
+    }
+}
