@@ -17,7 +17,8 @@ impl Policy for Murmuration {
         Each scheduler keeps a cache of the work expected at every node and sends every task of a job to the \
         node with the least. Placements are immediate and never revised. Schedulers broadcast placements and \
         nodes broadcast ends of tasks to all schedulers, so caches differ only by updates in flight. \
-        Conflicting placements queue at the node. A restarted scheduler copies the cache of another.";
+        Conflicting placements queue at the node. A restarted scheduler copies the cache of another. With \
+        order = \"las\" (ours; Kairos, SoCC 2018) nodes run what has attained least service and suspend the rest.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{}",

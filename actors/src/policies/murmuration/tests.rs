@@ -438,8 +438,8 @@ fn a_backlog_does_not_undo_newer_news() {
     assert_eq!(placements(&s1.submit(1)), [(0, 14)], "it is older than the end");
 }
 
-/// A second task preempts the first, which keeps its progress; both are work of the node until they end, and a scheduler
-/// notes where it sent them without an order in which they wait.
+/// A second task preempts the first, which keeps its progress. Both are work of the node until they end or are dropped.
+/// A scheduler states no order in which they wait.
 #[test]
 fn nodes_can_serve_the_least_attained() {
     let config = Murmuration { order: MurmurationOrder::Las, ..unbatched() };
