@@ -176,7 +176,8 @@ impl Las {
             return;
         }
         (served.attained, served.since) = (done, now);
-        let over = now >= *due;
+        // Asked by its tick, not only by a newcomer.
+        let over = now >= *due && self.cores[core].wake.is_none();
         // Cores answer in the order in which they were asked.
         let last = self.cores.iter().rposition(|core| matches!(core.usage, CoreUse::Running { .. }));
         if over {
