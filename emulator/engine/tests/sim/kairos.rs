@@ -204,8 +204,8 @@ fn suspensions_conserve_work() {
     assert_eq!(measured.summary.copies.wasted_work_s, 0.0);
 }
 
-/// With 20 ms to put a copy away, cores are busy for the work of all copies and 20 ms for each suspension, or less where
-/// the next copy is suspended before they are over.
+/// With 20 ms to put a copy away, cores are busy for the work of all copies and 20 ms for each suspension, or less
+/// where the next copy is suspended before they are over.
 #[test]
 fn each_suspension_costs_its_price_once() {
     let measured = preempted("20ms");
