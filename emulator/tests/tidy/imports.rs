@@ -6,6 +6,19 @@ use crate::sources::{CRATES, Source, sources};
 
 /// Modules, and the modules of the same crate that each imports. One that is not listed or not used fails the test.
 const ARROWS: &str = "
+volary_lp::basis:
+volary_lp::branch: basis narrow plan problem relax round
+volary_lp::certificate: columns
+volary_lp::columns: basis jobs
+volary_lp::error:
+volary_lp::jobs:
+volary_lp::narrow: jobs plan problem
+volary_lp::plan: problem
+volary_lp::problem: columns error jobs
+volary_lp::random:
+volary_lp::relax: basis certificate columns problem simplex
+volary_lp::round: plan problem random relax
+volary_lp::simplex: basis certificate columns problem
 volary_actors::base:
 volary_actors::catalog: base
 volary_actors::harness: base catalog layout machine message
@@ -64,7 +77,15 @@ volary::workload: files guard number
 
 /// Every path in the code that starts with `crate`, `super`, `self` or a crate of the workspace, absolute.
 fn paths(source: &Source) -> Vec<String> {
-    let starts = ["crate::", "super::", "self::", "volary_actors::", "volary_netem::", "volary_engine::"];
+    let starts = [
+        "crate::",
+        "super::",
+        "self::",
+        "volary_lp::",
+        "volary_actors::",
+        "volary_netem::",
+        "volary_engine::",
+    ];
     let code = &source.code;
     let begins = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
     let places = starts.iter().flat_map(|start| code.match_indices(start)).filter(|&(at, _)| begins(at));

@@ -91,7 +91,7 @@ const WIDEST: usize = 120;
 #[test]
 fn comments_fit_the_page() {
     let mut files = Vec::new();
-    for folder in ["actors", "netem", "emulator"] {
+    for folder in ["actors", "actors/lp", "netem", "emulator"] {
         for part in ["src", "tests", "benches", "engine/src", "engine/tests", "engine/benches"] {
             let folder = root().join(folder).join(part);
             if folder.is_dir() {

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates of the workspace, innermost first: package name as it is imported, and folder.
-pub(crate) const CRATES: [(&str, &str); 4] = [
+pub(crate) const CRATES: [(&str, &str); 5] = [
+    ("volary_lp", "actors/lp"),
     ("volary_actors", "actors"),
     ("volary_netem", "netem"),
     ("volary_engine", "emulator/engine"),

@@ -1,0 +1,299 @@
+//! Columns of the linear program, compiled from the jobs of a problem.
+//!
+//! A column's entries lie in runs of rows, [`Segment`]s: one for an option on a set, one for each set of a running
+//! job. Columns that differ in set or start share their values. Those that start at consecutive slots of one set form
+//! a [`Strip`], whose products with a vector are a correlation and are computed together.
+
+use std::ops::Range;
+
+use crate::basis::Variable;
+use crate::jobs::{Job, Running};
+
+/// A run of rows with a run of values.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Segment {
+    row: u32,
+    value: u32,
+    len: u32,
+}
+
+/// Columns of consecutive starts on one set: the values of each begin one row below those of the one before.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Strip {
+    column: u32,
+    count: u32,
+    /// The first column's.
+    segment: Segment,
+}
+
+/// One block and start of a job, with a column for each set of the block.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Choosable {
+    pub(crate) job: u32,
+    pub(crate) block: u32,
+    pub(crate) slot: u32,
+    pub(crate) utility: f64,
+    /// The column of the block's first set.
+    column: u32,
+    /// Columns from one set to the next.
+    stride: u32,
+}
+
+impl Choosable {
+    /// The column of the set at a place in the block.
+    pub(crate) fn column(&self, place: usize) -> usize {
+        self.column as usize + place * self.stride as usize
+    }
+}
+
+/// The linear program's columns, grouped by job: first the pending jobs, then the running ones.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Columns {
+    slots: usize,
+    cost: Vec<f64>,
+    group: Vec<u32>,
+    /// Option of each column of a pending job.
+    option: Vec<u32>,
+    /// Where the segments of each column begin, and the end.
+    first_segment: Vec<u32>,
+    segments: Vec<Segment>,
+    values: Vec<f64>,
+    strips: Vec<Strip>,
+    /// Where the strips of each group begin, and the end.
+    first_strip: Vec<u32>,
+    /// Where the columns of each group begin, and the end.
+    first_column: Vec<u32>,
+    options: Vec<Choosable>,
+    /// Where the options of each job begin, and the end.
+    first_option: Vec<u32>,
+    /// Names of the groups with their places, sorted by name.
+    names: Vec<(u64, u32)>,
+}
+
+impl Columns {
+    /// The columns of jobs whose data have been checked.
+    pub(crate) fn new(slots: usize, jobs: &[Job], running: &[Running]) -> Self {
+        let mut columns = Self { slots, first_segment: vec![0], ..Self::default() };
+        for (at, job) in jobs.iter().enumerate() {
+            columns.begin_group(job.name);
+            columns.first_option.push(columns.options.len() as u32);
+            for number in 0..job.blocks.len() {
+                columns.add_block(at, job, number);
+            }
+        }
+        columns.first_option.push(columns.options.len() as u32);
+        for job in running {
+            columns.begin_group(job.name);
+            columns.add_running(job);
+        }
+        columns.first_column.push(columns.len() as u32);
+        columns.first_strip.push(columns.strips.len() as u32);
+        columns.names.sort_unstable();
+        columns
+    }
+
+    /// Adds the columns of a block, set by set.
+    fn add_block(&mut self, at: usize, job: &Job, number: usize) {
+        let block = &job.blocks[number];
+        let values = self.add_values(&block.demand, f64::from(job.tasks));
+        let first = self.options.len() as u32;
+        let starts = || block.starts.iter().filter(|start| start.utility > 0.0);
+        let stride = starts().count() as u32;
+        for (start, column) in starts().zip(self.len() as u32..) {
+            let (slot, utility) = (start.slot, start.utility);
+            self.options.push(Choosable {
+                job: at as u32,
+                block: number as u32,
+                slot,
+                utility,
+                column,
+                stride,
+            });
+        }
+        for &set in &block.sets {
+            let mut after = None;
+            for (start, option) in starts().zip(first..) {
+                let segment = self.segment(set, start.slot, values.clone());
+                match self.strips.last_mut() {
+                    Some(strip) if after == Some(start.slot) => strip.count += 1,
+                    _ => self.strips.push(Strip { column: self.cost.len() as u32, count: 1, segment }),
+                }
+                after = Some(start.slot + 1);
+                self.segments.push(segment);
+                self.option.push(option);
+                self.end_column(start.utility);
+            }
+        }
+    }
+
+    /// Adds the column of a running job.
+    fn add_running(&mut self, job: &Running) {
+        for (set, &tasks) in job.tasks.iter().enumerate().filter(|(_, tasks)| **tasks > 0) {
+            let values = self.add_values(&job.demand, -f64::from(tasks));
+            let segment = self.segment(set as u32, 0, values);
+            self.segments.push(segment);
+            self.strips.push(Strip { column: self.len() as u32, count: 1, segment });
+        }
+        self.end_column(-job.price);
+    }
+
+    fn begin_group(&mut self, name: u64) {
+        self.names.push((name, self.first_column.len() as u32));
+        self.first_strip.push(self.strips.len() as u32);
+        self.first_column.push(self.len() as u32);
+    }
+
+    /// Stores a demand times a factor, without zeros at its end.
+    fn add_values(&mut self, demand: &[f64], factor: f64) -> Range<u32> {
+        let used = demand.iter().rposition(|value| *value > 0.0).map_or(0, |last| last + 1).min(self.slots);
+        let from = self.values.len() as u32;
+        self.values.extend(demand[..used].iter().map(|value| value * factor));
+        from..self.values.len() as u32
+    }
+
+    /// A run of values at a slot of a set, as far as it lies in the window.
+    fn segment(&self, set: u32, slot: u32, values: Range<u32>) -> Segment {
+        let slots = self.slots as u32;
+        let len = (values.end - values.start).min(slots - slot);
+        Segment { row: set * slots + slot, value: values.start, len }
+    }
+
+    fn end_column(&mut self, cost: f64) {
+        self.cost.push(cost);
+        self.group.push(self.first_column.len() as u32 - 1);
+        self.first_segment.push(self.segments.len() as u32);
+    }
+
+    /// Number of columns.
+    pub(crate) fn len(&self) -> usize {
+        self.cost.len()
+    }
+
+    /// Number of groups, one for each pending or running job.
+    pub(crate) fn groups(&self) -> usize {
+        self.first_column.len() - 1
+    }
+
+    /// Objective coefficient of a column.
+    pub(crate) fn cost(&self, column: usize) -> f64 {
+        self.cost[column]
+    }
+
+    /// Objective coefficients of all columns.
+    pub(crate) fn costs(&self) -> &[f64] {
+        &self.cost
+    }
+
+    /// Group of a column.
+    pub(crate) fn group(&self, column: usize) -> usize {
+        self.group[column] as usize
+    }
+
+    /// Columns of a group.
+    pub(crate) fn of_group(&self, group: usize) -> Range<usize> {
+        self.first_column[group] as usize..self.first_column[group + 1] as usize
+    }
+
+    /// Options of all jobs.
+    pub(crate) fn options(&self) -> &[Choosable] {
+        &self.options
+    }
+
+    /// Places of a job's options.
+    pub(crate) fn of_job(&self, job: usize) -> Range<usize> {
+        self.first_option[job] as usize..self.first_option[job + 1] as usize
+    }
+
+    /// Runs of rows of a column, each by its first row and its values.
+    pub(crate) fn runs(&self, column: usize) -> impl Iterator<Item = (usize, &[f64])> {
+        let range = self.first_segment[column] as usize..self.first_segment[column + 1] as usize;
+        self.segments[range].iter().map(|segment| {
+            let values = segment.value as usize..(segment.value + segment.len) as usize;
+            (segment.row as usize, &self.values[values])
+        })
+    }
+
+    /// Inner product of a column with a vector over the rows.
+    pub(crate) fn dot(&self, column: usize, rows: &[f64]) -> f64 {
+        self.runs(column).map(|(row, values)| dot(&rows[row..row + values.len()], values)).sum()
+    }
+
+    /// Profits c − y·a of a group's columns at duals y of the rows.
+    pub(crate) fn profits(&self, group: usize, duals: &[f64], profits: &mut Vec<f64>) {
+        let columns = self.of_group(group);
+        profits.clear();
+        profits.extend_from_slice(&self.cost[columns.clone()]);
+        let strips = self.first_strip[group] as usize..self.first_strip[group + 1] as usize;
+        for strip in &self.strips[strips] {
+            let Segment { row, value, len } = strip.segment;
+            let (row, value) = (row as usize, value as usize);
+            let end = (row / self.slots + 1) * self.slots;
+            let profits = &mut profits[strip.column as usize - columns.start..][..strip.count as usize];
+            for (row, value) in (row..).zip(&self.values[value..value + len as usize]) {
+                for (profit, dual) in profits.iter_mut().zip(&duals[row..end]) {
+                    *profit -= value * dual;
+                }
+            }
+        }
+    }
+
+    /// Adds a multiple of a column to a vector over the rows.
+    pub(crate) fn add_to(&self, column: usize, factor: f64, rows: &mut [f64]) {
+        for (row, values) in self.runs(column) {
+            for (total, value) in rows[row..].iter_mut().zip(values) {
+                *total += factor * value;
+            }
+        }
+    }
+
+    /// Place of the group of a name.
+    pub(crate) fn find_group(&self, name: u64) -> Option<usize> {
+        let at = self.names.binary_search_by_key(&name, |entry| entry.0).ok()?;
+        Some(self.names[at].1 as usize)
+    }
+
+    /// The name of a column.
+    pub(crate) fn name(&self, column: usize, jobs: &[Job], running: &[Running]) -> Variable {
+        let group = self.group(column);
+        let Some(job) = jobs.get(group) else {
+            return Variable::Preempted { job: running[group - jobs.len()].name };
+        };
+        let option = &self.options[self.option[column] as usize];
+        let block = &job.blocks[option.block as usize];
+        let set = block.sets[(column - option.column as usize) / option.stride as usize];
+        Variable::Share { job: job.name, block: block.name, slot: option.slot, set }
+    }
+
+    /// The column of a name, if there is one.
+    pub(crate) fn find(&self, name: Variable, jobs: &[Job]) -> Option<usize> {
+        match name {
+            Variable::Share { job, block, slot, set } => {
+                let at = self.find_group(job).filter(|at| *at < jobs.len())?;
+                let number = jobs[at].blocks.iter().position(|known| known.name == block)?;
+                let place = jobs[at].blocks[number].sets.binary_search(&set).ok()?;
+                let options = &self.options[self.of_job(at)];
+                let key = (number as u32, slot);
+                let option = options.binary_search_by_key(&key, |option| (option.block, option.slot)).ok()?;
+                Some(options[option].column(place))
+            }
+            Variable::Preempted { job } => {
+                let at = self.find_group(job).filter(|at| *at >= jobs.len())?;
+                Some(self.first_column[at] as usize)
+            }
+            Variable::Unplanned { .. } | Variable::Idle { .. } => None,
+        }
+    }
+}
+
+/// Inner product of two vectors of one length: four partial sums, always in the same order.
+pub(crate) fn dot(left: &[f64], right: &[f64]) -> f64 {
+    let mut sums = [0.0; 4];
+    let (left, right) = (left.chunks_exact(4), right.chunks_exact(4));
+    let rest: f64 = left.remainder().iter().zip(right.remainder()).map(|(a, b)| a * b).sum();
+    for (a, b) in left.zip(right) {
+        for lane in 0..4 {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    (sums[0] + sums[2]) + (sums[1] + sums[3]) + rest
+}

@@ -1,0 +1,225 @@
+//! Problems: jobs that compete for capacities over a window of slots, checked.
+
+use crate::columns::Columns;
+use crate::error::Error;
+use crate::jobs::{Job, Running};
+
+/// A window of slots over sets of nodes, and the jobs that compete for it; see the [crate's documentation](crate).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Problem {
+    sets: usize,
+    slots: usize,
+    capacity: Vec<f64>,
+    jobs: Vec<Job>,
+    running: Vec<Running>,
+    columns: Columns,
+}
+
+impl Problem {
+    /// A problem over `slots` slots. `capacity[set * slots + slot]` is the number of nodes that running jobs leave
+    /// free.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] names the part if a capacity, demand, price or utility is negative or not finite (utilities may
+    /// be negative), a set or slot lies outside the window, starts or sets do not rise, a job has no task, or a name
+    /// occurs twice.
+    pub fn new(
+        slots: usize,
+        capacity: Vec<f64>,
+        jobs: Vec<Job>,
+        running: Vec<Running>,
+    ) -> Result<Self, Error> {
+        if slots == 0 || !capacity.len().is_multiple_of(slots) {
+            let problem = format!("{} capacities are no multiple of {slots} slots", capacity.len());
+            return Err(Error::of(
+                "capacity",
+                problem,
+                "give one for each set and slot, and at least one slot",
+            ));
+        }
+        let sets = capacity.len() / slots;
+        amounts("capacity", &capacity)?;
+        jobs.iter().try_for_each(|job| check_job(job, sets, slots))?;
+        running.iter().try_for_each(|job| check_running(job, sets))?;
+        check_names(&jobs, &running)?;
+        Ok(Self::of_checked(slots, capacity, jobs, running))
+    }
+
+    /// A problem whose parts come from a checked one.
+    pub(crate) fn of_checked(
+        slots: usize,
+        capacity: Vec<f64>,
+        jobs: Vec<Job>,
+        running: Vec<Running>,
+    ) -> Self {
+        let columns = Columns::new(slots, &jobs, &running);
+        Self { sets: capacity.len() / slots, slots, capacity, jobs, running, columns }
+    }
+
+    /// Sets of nodes.
+    pub fn sets(&self) -> usize {
+        self.sets
+    }
+
+    /// Slots of the window.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Nodes that are free, set by set and slot by slot.
+    pub fn capacity(&self) -> &[f64] {
+        &self.capacity
+    }
+
+    /// Pending jobs, in the order of [`Problem::new`].
+    pub fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    /// Running jobs that can be preempted, in the order of [`Problem::new`].
+    pub fn running(&self) -> &[Running] {
+        &self.running
+    }
+
+    /// Options that are worth something: one for each block and start.
+    pub fn options(&self) -> usize {
+        self.columns.options().len()
+    }
+
+    /// Variables of the linear program: one for each option and set, and one for each running job.
+    pub fn variables(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The columns of the linear program.
+    pub(crate) fn columns(&self) -> &Columns {
+        &self.columns
+    }
+}
+
+/// Checks that values are finite and not negative.
+fn amounts(part: &str, values: &[f64]) -> Result<(), Error> {
+    match values.iter().position(|value| !(value.is_finite() && *value >= 0.0)) {
+        None => Ok(()),
+        Some(at) => {
+            let problem = format!("value {at} is {}", values[at]);
+            Err(Error::of(part, problem, "give a finite number that is not negative"))
+        }
+    }
+}
+
+/// Checks a pending job.
+fn check_job(job: &Job, sets: usize, slots: usize) -> Result<(), Error> {
+    let part = format!("job {}", job.name);
+    if job.tasks == 0 {
+        return Err(Error::of(part, "it has no task", "give it at least one"));
+    }
+    for (at, block) in job.blocks.iter().enumerate() {
+        let part = format!("{part}, block {}", block.name);
+        if job.blocks[..at].iter().any(|before| before.name == block.name) {
+            return Err(Error::of(
+                part,
+                "another block has this name",
+                "name each block of a job differently",
+            ));
+        }
+        amounts(&part, &block.demand)?;
+        let rising = block.sets.windows(2).all(|pair| pair[0] < pair[1])
+            && block.starts.windows(2).all(|pair| pair[0].slot < pair[1].slot);
+        if !rising {
+            return Err(Error::of(part, "sets or starts do not rise", "sort them and drop repeated ones"));
+        }
+        let inside = block.sets.iter().all(|&set| (set as usize) < sets)
+            && block.starts.iter().all(|start| (start.slot as usize) < slots);
+        if !inside {
+            let remedy = format!("use sets below {sets} and slots below {slots}");
+            return Err(Error::of(part, "a set or start lies outside the window", remedy));
+        }
+        if block.starts.iter().any(|start| !start.utility.is_finite()) {
+            return Err(Error::of(part, "a utility is not finite", "give a number"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks a running job.
+fn check_running(job: &Running, sets: usize) -> Result<(), Error> {
+    let part = format!("running job {}", job.name);
+    amounts(&part, &job.demand)?;
+    amounts(&format!("{part}, price"), &[job.price])?;
+    if job.tasks.len() == sets {
+        return Ok(());
+    }
+    let problem = format!("it has tasks on {} sets", job.tasks.len());
+    Err(Error::of(part, problem, format!("give a number for each of the {sets} sets")))
+}
+
+/// Checks that no two jobs have the same name.
+fn check_names(jobs: &[Job], running: &[Running]) -> Result<(), Error> {
+    let mut names: Vec<u64> =
+        jobs.iter().map(|job| job.name).chain(running.iter().map(|job| job.name)).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => {
+            let part = format!("job {}", pair[0]);
+            Err(Error::of(part, "another job has this name", "name each job differently"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::{Block, Start};
+
+    fn job(name: u64) -> Job {
+        let starts = vec![Start { slot: 0, utility: 1.0 }];
+        Job { name, tasks: 1, blocks: vec![Block { name: 0, sets: vec![0], demand: vec![1.0], starts }] }
+    }
+
+    fn refused(change: impl FnOnce(&mut Job, &mut Running, &mut Vec<f64>), expected: &str) {
+        let mut running = Running { name: 9, tasks: vec![1], demand: vec![1.0], price: 0.5 };
+        let (mut pending, mut capacity) = (job(1), vec![1.0, 1.0]);
+        change(&mut pending, &mut running, &mut capacity);
+        let error = Problem::new(2, capacity, vec![pending, job(2)], vec![running]).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn errors_name_part_and_remedy() {
+        let amount = "give a finite number that is not negative";
+        refused(|_, _, capacity| capacity[1] = -1.0, &format!("capacity: value 1 is -1; {amount}"));
+        refused(
+            |_, _, capacity| capacity.truncate(1),
+            "capacity: 1 capacities are no multiple of 2 slots; give one for each set and slot, and at least one slot",
+        );
+        refused(|job, _, _| job.tasks = 0, "job 1: it has no task; give it at least one");
+        refused(|job, _, _| job.name = 2, "job 2: another job has this name; name each job differently");
+        refused(|_, job, _| job.name = 2, "job 2: another job has this name; name each job differently");
+        refused(|_, job, _| job.price = f64::NAN, &format!("running job 9, price: value 0 is NaN; {amount}"));
+        refused(
+            |_, job, _| job.tasks.push(1),
+            "running job 9: it has tasks on 2 sets; give a number for each of the 1 sets",
+        );
+        let block = "job 1, block 0";
+        refused(|job, _, _| job.blocks[0].demand[0] = -2.0, &format!("{block}: value 0 is -2; {amount}"));
+        refused(
+            |job, _, _| job.blocks[0].sets = vec![1],
+            &format!("{block}: a set or start lies outside the window; use sets below 1 and slots below 2"),
+        );
+        refused(
+            |job, _, _| job.blocks[0].starts.push(Start { slot: 0, utility: 1.0 }),
+            &format!("{block}: sets or starts do not rise; sort them and drop repeated ones"),
+        );
+        refused(
+            |job, _, _| job.blocks[0].starts[0].utility = f64::INFINITY,
+            &format!("{block}: a utility is not finite; give a number"),
+        );
+        refused(
+            |job, _, _| job.blocks.push(job.blocks[0].clone()),
+            &format!("{block}: another block has this name; name each block of a job differently"),
+        );
+    }
+}

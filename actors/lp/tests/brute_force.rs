@@ -1,0 +1,134 @@
+//! Branch and bound and the relaxation's bound against enumeration of all plans, on random small instances.
+
+mod common;
+
+use common::{Random, Shape, random};
+use volary_lp::{Problem, Work, relax, round, solve};
+
+/// Enumeration of plans, job by job.
+struct Enumeration<'a> {
+    problem: &'a Problem,
+    room: Vec<f64>,
+    /// Most that the jobs from each on can be worth.
+    rest: Vec<f64>,
+    best: f64,
+}
+
+impl Enumeration<'_> {
+    /// The value of the best plan, if it is more than `floor`.
+    fn run(problem: &Problem, floor: f64) -> f64 {
+        let worth = |at: usize| -> f64 {
+            let starts = problem.jobs()[at].blocks.iter().flat_map(|block| &block.starts);
+            starts.map(|start| start.utility).fold(0.0, f64::max)
+        };
+        let rest =
+            (0..=problem.jobs().len()).map(|from| (from..problem.jobs().len()).map(worth).sum()).collect();
+        let mut enumeration = Enumeration { problem, room: problem.capacity().to_vec(), rest, best: floor };
+        enumeration.running(0, 0.0);
+        enumeration.best
+    }
+
+    fn add(&mut self, set: usize, slot: usize, demand: &[f64], nodes: f64) {
+        let slots = self.problem.slots();
+        let rows = &mut self.room[set * slots..][slot..slots];
+        rows.iter_mut().zip(demand).for_each(|(room, demand)| *room += nodes * demand);
+    }
+
+    /// Preempts each running job or not.
+    fn running(&mut self, at: usize, value: f64) {
+        let Some(job) = self.problem.running().get(at) else { return self.job(0, value) };
+        self.running(at + 1, value);
+        let turn = |enumeration: &mut Self, sign: f64| {
+            for (set, &tasks) in job.tasks.iter().enumerate() {
+                enumeration.add(set, 0, &job.demand, sign * f64::from(tasks));
+            }
+        };
+        turn(self, 1.0);
+        self.running(at + 1, value - job.price);
+        turn(self, -1.0);
+    }
+
+    /// Plans each job in all ways or not.
+    fn job(&mut self, at: usize, value: f64) {
+        if value + self.rest[at] <= self.best {
+            return;
+        }
+        let Some(job) = self.problem.jobs().get(at) else {
+            self.best = value;
+            return;
+        };
+        for block in &job.blocks {
+            for start in &block.starts {
+                let place = Place { demand: &block.demand, slot: start.slot as usize, job: at };
+                self.split(&block.sets, job.tasks, &place, value + start.utility);
+            }
+        }
+        self.job(at + 1, value);
+    }
+
+    /// Splits tasks over sets in all ways.
+    fn split(&mut self, sets: &[u32], tasks: u32, place: &Place<'_>, value: f64) {
+        let Some((&set, others)) = sets.split_first() else {
+            if tasks == 0 {
+                self.job(place.job + 1, value);
+            }
+            return;
+        };
+        let set = set as usize;
+        for here in 0..=tasks {
+            self.add(set, place.slot, place.demand, -f64::from(here));
+            if self.room.iter().all(|room| *room >= -1e-9) {
+                self.split(others, tasks - here, place, value);
+            }
+            self.add(set, place.slot, place.demand, f64::from(here));
+        }
+    }
+}
+
+/// Where the tasks of a job go.
+struct Place<'a> {
+    demand: &'a [f64],
+    slot: usize,
+    job: usize,
+}
+
+#[test]
+fn branch_and_bound_finds_the_best_plan() {
+    let mut numbers = Random(1);
+    let mut fractional = 0;
+    for case in 0..2_000 {
+        let values = [4, 40, 1_000][case % 3];
+        let shape = Shape { jobs: 6, running: 2, slots: 4, sets: 2, starts: 2, tasks: 3, values };
+        let problem = random(&mut numbers, &shape);
+        let work = Work { gap: 0.0, nodes: 100_000, pivots: 1_000_000, ruins: 20 };
+        let relaxed = relax(&problem, None, work);
+        let solved = solve(&problem, work);
+        let best = Enumeration::run(&problem, (solved.plan.value - 1e-6).max(0.0) - 1e-9);
+        let near = |value: f64| (value - best).abs() <= 1e-8;
+        assert!(near(solved.plan.value), "case {case}: {} is not {best}", solved.plan.value);
+        assert!(near(solved.bound), "case {case}: bound {} of {best}", solved.bound);
+        assert!(relaxed.bound >= best - 1e-9, "case {case}: {} is below {best}", relaxed.bound);
+        assert!(solved.plan.excess(&problem) <= 1e-6, "case {case}");
+        let rounded = round(&problem, &relaxed, work);
+        assert!(rounded.value <= best + 1e-9 && rounded.excess(&problem) <= 1e-6, "case {case}");
+        fractional += u32::from(relaxed.bound > best + 1e-6);
+    }
+    assert!(fractional > 300, "only {fractional} relaxations are not whole");
+}
+
+#[test]
+fn limits_leave_a_valid_bound() {
+    let mut numbers = Random(2);
+    for case in 0..50 {
+        let shape = Shape { jobs: 6, running: 2, slots: 4, sets: 2, starts: 2, tasks: 3, values: 20 };
+        let problem = random(&mut numbers, &shape);
+        let best =
+            solve(&problem, Work { gap: 0.0, nodes: 100_000, pivots: 1_000_000, ruins: 20 }).plan.value;
+        for nodes in 0..20 {
+            let solved = solve(&problem, Work { gap: 0.0, nodes, pivots: 40 * nodes, ruins: 0 });
+            assert!(solved.bound >= best - 1e-9, "case {case}, {nodes} nodes: {} of {best}", solved.bound);
+            assert!(solved.plan.value <= best + 1e-9, "case {case}, {nodes} nodes");
+            assert!(solved.plan.excess(&problem) <= 1e-6, "case {case}, {nodes} nodes");
+        }
+    }
+}

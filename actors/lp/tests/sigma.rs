@@ -1,0 +1,43 @@
+//! The example of 3Sigma (Park's thesis, Fig. 4.5): two jobs, one node, slots of 2.5 minutes.
+
+use volary_lp::{Block, Job, Problem, Start, Work, relax, round, solve};
+
+/// An SLO job with a deadline after 15 minutes, and a best-effort job of utility 0.2 at once and 0 at the window's end.
+fn problem(slo: &[f64], demand: &[f64]) -> Problem {
+    let job = |name, starts: Vec<Start>| {
+        let block = Block { name: 0, sets: vec![0], demand: demand.to_vec(), starts };
+        Job { name, tasks: 1, blocks: vec![block] }
+    };
+    let starts = |utility: &dyn Fn(u32) -> f64| {
+        (0..8).map(|slot| Start { slot, utility: utility(slot) }).collect::<Vec<_>>()
+    };
+    let slo = starts(&|slot| slo[slot as usize]);
+    let best_effort = starts(&|slot| 0.2 * (1.0 - f64::from(slot) / 8.0));
+    let jobs = vec![job(1, slo), job(2, best_effort)];
+    Problem::new(8, vec![1.0; 8], jobs, Vec::new()).expect("the example is valid")
+}
+
+/// Checks the slots of both jobs in the best plan, and its value.
+fn check(problem: &Problem, slots: [u32; 2], value: f64) {
+    let solved = solve(problem, Work { gap: 0.0, ..Work::default() });
+    let rounded = round(problem, &relax(problem, None, Work::default()), Work::default());
+    for plan in [&solved.plan, &rounded] {
+        assert_eq!(plan.choices.iter().map(|choice| choice.slot).collect::<Vec<_>>(), slots);
+        assert!((plan.value - value).abs() < 1e-9, "{plan:?}");
+    }
+    assert!((solved.bound - value).abs() < 1e-9, "{}", solved.bound);
+}
+
+#[test]
+fn a_job_of_uncertain_length_goes_before_best_effort() {
+    // Runtimes are uniform on (0, 10).
+    let slo = [1.0, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0];
+    check(&problem(&slo, &[1.0, 0.75, 0.5, 0.25]), [0, 4], 1.1);
+}
+
+#[test]
+fn a_job_of_certain_length_waits() {
+    // Runtimes are uniform on (2.5, 7.5).
+    let slo = [1.0, 1.0, 1.0, 1.0, 0.5, 0.0, 0.0, 0.0];
+    check(&problem(&slo, &[1.0, 1.0, 0.5]), [3, 0], 1.2);
+}
