@@ -26,7 +26,7 @@ pub(super) fn read(
     let (mut words, mut clock) = (Words::default(), Clock::default());
     while trace.jobs().len() < limit {
         let Some(line) = lines.next_row('#')? else { break };
-        let row = header.row(line);
+        let row = header.row(line)?;
         match times(&row, &header, &mut clock)? {
             Err(reason) => skipped.count(reason),
             Ok(times) => {

@@ -28,7 +28,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, all: bool) -> Resul
             }
             break;
         }
-        let row = header.row(line);
+        let row = header.row(line)?;
         let number = row.line()?.unwrap_or(rows as u64 + 1);
         if number != rows as u64 + 1 {
             let why =

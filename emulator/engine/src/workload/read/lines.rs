@@ -227,6 +227,7 @@ impl Skipped {
         }
         let all: u64 = self.0.values().sum();
         let reasons: Vec<String> = self.0.iter().map(|(reason, rows)| format!("{rows} {reason}")).collect();
-        format!("{all} rows skipped: {}", reasons.join(", "))
+        let rows = if all == 1 { "row" } else { "rows" };
+        format!("{all} {rows} skipped: {}", reasons.join(", "))
     }
 }

@@ -120,6 +120,8 @@ struct Column {
 /// The header of a file.
 pub(super) struct Header {
     columns: Vec<Column>,
+    /// Number of columns of the file.
+    width: usize,
     /// The names as the file has them, for errors.
     names: String,
 }
@@ -155,7 +157,7 @@ impl Header {
                 }
             }
         }
-        Ok(Self { columns, names: brief(&all) })
+        Ok(Self { columns, width: cells.len(), names: brief(&all) })
     }
 
     pub(super) fn has(&self, meaning: Meaning) -> bool {
@@ -180,15 +182,22 @@ impl Header {
         self.columns.iter().enumerate().filter_map(feature)
     }
 
-    /// Splits a row into the cells of the known columns. Missing cells are blank.
-    pub(super) fn row<'a>(&'a self, line: TraceLine<'a>) -> TableRow<'a> {
+    /// Splits a row into the cells of the known columns. Missing cells are blank; a row with more than the header has
+    /// lost its place in the columns.
+    pub(super) fn row<'a>(&'a self, line: TraceLine<'a>) -> Result<TableRow<'a>, WorkloadError> {
         let mut texts = vec![Cow::Borrowed(""); self.columns.len()];
         for (index, cell) in cells(line.text).enumerate() {
+            if index >= self.width && !cell.is_empty() {
+                let why = "put quotes around a cell that holds a comma";
+                return Err(line
+                    .at
+                    .wrong(format!("has more than the {} fields of the header; {why}", self.width)));
+            }
             for (text, _) in texts.iter_mut().zip(&self.columns).filter(|(_, column)| column.index == index) {
                 text.clone_from(&cell);
             }
         }
-        TableRow { at: line.at, header: self, texts }
+        Ok(TableRow { at: line.at, header: self, texts })
     }
 }
 

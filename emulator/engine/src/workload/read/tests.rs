@@ -138,6 +138,7 @@ fn csv_needs_its_columns() {
     for (text, parts) in [
         ("job,arrival_s,mean_s\n1,2,3\n", &["a.csv:1", "`ntasks`"][..]),
         ("arrival_s,ntasks,mean_s\n1,two,3\n", &["a.csv:2", "field 2 (ntasks)", "`two`"]),
+        ("arrival_s,ntasks,mean_s\n1,1,3,\n1,1,3,,x\n", &["a.csv:3", "the 3 fields of the header", "quotes"]),
         ("arrival_s,ntasks,mean_s\n1,2,-3\n", &["field 3 (mean_s)", "negative"]),
         ("arrival_s,ntasks,mean_s\n", &["no usable data"]),
     ] {
