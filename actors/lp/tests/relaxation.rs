@@ -288,7 +288,7 @@ fn large_instances_have_the_optimum_of_highs() {
 
 #[test]
 #[ignore = "needs the instances that VOLARY_LP names"]
-fn successive_cycles_start_warm() {
+fn large_instances_in_sequence_start_warm() {
     let instances = file("seq128x20x4");
     assert_eq!(instances.len(), 40);
     let mut basis = Basis::default();

@@ -2,7 +2,8 @@
 
 use volary_lp::{Block, Job, Problem, Start, Work, relax, round, solve};
 
-/// An SLO job with a deadline after 15 minutes, and a best-effort job of utility 0.2 at once and 0 at the window's end.
+/// An SLO job with a deadline after 15 minutes, and a best-effort job of utility 0.2 at once and 0 at the window's
+/// end.
 fn problem(slo: &[f64], demand: &[f64]) -> Problem {
     let job = |name, starts: Vec<Start>| {
         let block = Block { name: 0, sets: vec![0], demand: demand.to_vec(), starts };

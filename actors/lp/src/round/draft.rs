@@ -59,14 +59,13 @@ impl<'a> Draft<'a> {
         self.preempted[running]
     }
 
-    /// Plans a job by the first of its preferred options that fits, of `tries` at most.
-    pub(super) fn plan(&mut self, job: usize, preferences: &Preferences<'_>, tries: usize) -> bool {
-        let options = preferences.of_job(job);
-        let fitting = options.iter().take(tries).find(|option| self.fits(**option as usize));
-        let Some(&option) = fitting else { return false };
-        self.divide(option as usize, preferences);
-        self.choose(job, option);
-        true
+    /// Plans a job by the first of its preferred options, from place `from` on and `tries` at most, that fits.
+    pub(super) fn plan(&mut self, job: usize, preferences: &Preferences<'_>, from: usize, tries: usize) {
+        let mut options = preferences.of_job(job).iter().skip(from).take(tries);
+        if let Some(&option) = options.find(|option| self.fits(**option as usize)) {
+            self.divide(option as usize, preferences);
+            self.choose(job, option);
+        }
     }
 
     /// Determines how many tasks of an option fit on each set, and whether all do.

@@ -9,21 +9,25 @@ use super::draft::Draft;
 use super::preference::Preferences;
 
 /// Jobs that a ruin drops at most.
-const DROPPED: usize = 4;
+const DROPPED: usize = 6;
 
 /// Jobs without a plan that a recreation tries besides those dropped.
-const TRIED: usize = 8;
+const TRIED: usize = 5;
 
 /// Options of a job that a recreation tries.
 const OPTIONS: usize = 24;
+
+/// Number below which lies that of the preferred options that every fourth job passes over, so that others are tried.
+const PASSED: usize = 6;
 
 /// Rounds a relaxed solution to a plan.
 ///
 /// Jobs are taken in several orders; each gets the first option that fits, those of its own shares first and then by
 /// utility less the price of its nodes, split over sets as its shares are. The best of these drafts is improved by
 /// `work.ruins` attempts of ruin and recreate (Schrimpf et al. 2000): a few jobs are dropped, and they and some that
-/// were not planned are planned again in a random order; what is not worse is kept. It ends early once the value is
-/// within `work.gap` of `relaxed.bound`. The same arguments give the same plan.
+/// were not planned are planned again in a random order, every fourth by a later option than its first; what is not
+/// worse is kept. It ends early once the value is within `work.gap` of `relaxed.bound`. The same arguments give the
+/// same plan.
 pub fn round(problem: &Problem, relaxed: &Relaxed, work: Work) -> Plan {
     let preferences = Preferences::new(problem, relaxed);
     let best = greedy(problem, &preferences);
@@ -68,7 +72,7 @@ fn greedy<'a>(problem: &'a Problem, preferences: &Preferences<'_>) -> Draft<'a> 
                 draft.preempt(running);
             }
             for job in order {
-                draft.plan(job, preferences, usize::MAX);
+                draft.plan(job, preferences, 0, usize::MAX);
             }
             draft.spare_unneeded();
             if draft.value > best.value {
@@ -116,7 +120,8 @@ impl Search<'_, '_> {
         while !self.again.is_empty() {
             let at = self.random.below(self.again.len());
             let job = self.again.swap_remove(at);
-            self.trial.plan(job, self.preferences, OPTIONS);
+            let from = if self.random.below(4) == 0 { self.random.below(PASSED) } else { 0 };
+            self.trial.plan(job, self.preferences, from, OPTIONS);
         }
         self.trial.spare_unneeded();
         if self.trial.value >= self.best.value {
