@@ -213,6 +213,23 @@ fn equal_arguments_give_equal_bits() {
     }
 }
 
+/// FNV-1a hash of the bits of all answers to the committed instances. Other machines and optimization levels have the
+/// same; a change of the method or its parameters has another.
+const BITS: u64 = 0x8968_3165_7c8a_022b;
+
+#[test]
+fn every_machine_gives_the_same_bits() {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |bits: u64| hash = (hash ^ bits).wrapping_mul(0x0100_0000_01b3);
+    for Instance { problem, .. } in read(include_str!("data/instances.txt")) {
+        let relaxed = relax(&problem, None, Work::default());
+        let plan = round(&problem, &relaxed, Work::default());
+        relaxed.x.iter().chain(&relaxed.duals).for_each(|value| add(value.to_bits()));
+        [relaxed.value, relaxed.bound, plan.value].iter().for_each(|value| add(value.to_bits()));
+    }
+    assert_eq!(hash, BITS, "{hash:#018x}");
+}
+
 /// A job with a start at each slot.
 fn plain(name: u64, tasks: u32, sets: Vec<u32>, demand: Vec<f64>, utility: f64, slots: u32) -> Job {
     let starts = (0..slots).map(|slot| Start { slot, utility }).collect();
