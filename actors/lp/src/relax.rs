@@ -9,11 +9,11 @@ use crate::simplex::{Vertex, maximize};
 /// Limits on what a solve may do. They count steps and never seconds, so equal problems have equal answers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Work {
-    /// Pivots of the simplex method, over all nodes in [`solve`](crate::solve).
+    /// Pivots of the simplex method, over all nodes in [`solve`](crate::solve()).
     pub pivots: u32,
     /// Nodes of branch and bound.
     pub nodes: u32,
-    /// Attempts of [`round`](crate::round) to improve its plan.
+    /// Attempts of [`round`](crate::round()) to improve its plan.
     pub ruins: u32,
     /// A relative distance between value and bound at which a solve stops; 0 goes on to the optimum.
     pub gap: f64,
