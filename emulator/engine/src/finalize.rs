@@ -161,7 +161,7 @@ impl FinishedRun<'_> {
             throughput_per_s: books.throughput,
             utilization: books.utilization,
             goodput: books.goodput,
-            unqueued: books.unqueued,
+            unqueued: books.times.unqueued,
             messages: self.counters.messages(),
             placements: books.policy.placements,
             staleness: books.policy.staleness,

@@ -9,10 +9,11 @@ use super::metrics::{BAR, ComparedMetric, class_metric, mean, relative, spread};
 use super::policy::{ComparedSection, SECTIONS};
 
 /// The compared metrics, and whether they must stay within the bar.
-const SHOWN: [(&str, bool); 8] = [
+const SHOWN: [(&str, bool); 9] = [
     ("response_s.p50", true),
     ("response_s.p90", true),
     ("response_s.p99", true),
+    ("unqueued", false),
     ("response_s.mean", false),
     ("wait_s.mean", false),
     ("slowdown.mean", false),
@@ -20,7 +21,7 @@ const SHOWN: [(&str, bool); 8] = [
     ("messages.total / tasks", false),
 ];
 /// Number of these, the first ones, that are compared for each class of jobs.
-const OF_CLASSES: usize = 3;
+const OF_CLASSES: usize = 4;
 
 /// A metric in a runtime and in the reference.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -103,7 +104,9 @@ fn shown(
     runs: &[&Summary],
 ) -> Vec<MetricDivergence> {
     let shown = names.iter().filter_map(|(name, judged)| Some((ComparedMetric::named(name)?, *judged)));
-    shown.map(|(metric, judged)| MetricDivergence::new(metric, judged, reference, runs)).collect()
+    let rows = shown.map(|(metric, judged)| (judged, MetricDivergence::new(metric, judged, reference, runs)));
+    let is_measured = |row: &MetricDivergence| row.reference.is_some() || row.value.is_some();
+    rows.filter(|(judged, row)| *judged || is_measured(row)).map(|(_, row)| row).collect()
 }
 
 /// The metrics of the policy that it shares with some others, by the key of their section; empty for other policies.

@@ -31,10 +31,10 @@ pub(super) const fn metric(
 }
 
 /// Number of metrics, the first ones, that each class of jobs has as well.
-pub(super) const OF_CLASSES: usize = 10;
+pub(super) const OF_CLASSES: usize = 11;
 
 /// The metrics of every policy.
-pub const METRICS: [ComparedMetric; 14] = [
+pub const METRICS: [ComparedMetric; 15] = [
     metric("response_s.mean", |s| s.response_s.mean, number::seconds),
     metric("response_s.p50", |s| s.response_s.p50, number::seconds),
     metric("response_s.p90", |s| s.response_s.p90, number::seconds),
@@ -45,6 +45,7 @@ pub const METRICS: [ComparedMetric; 14] = [
     metric("wait_s.p99", |s| s.wait_s.p99, number::seconds),
     metric("slowdown.mean", |s| s.slowdown.mean, number::short),
     metric("slowdown.p99", |s| s.slowdown.p99, number::short),
+    metric("unqueued", |s| s.unqueued.unwrap_or(f64::NAN), number::percent),
     metric("utilization", |s| s.utilization, number::percent),
     metric("goodput", |s| s.goodput, number::percent),
     metric("copies.wasted_work_s", |s| s.copies.wasted_work_s, number::seconds),

@@ -158,6 +158,8 @@ fn differences(pairs: &[(&Summary, &Summary)], a: &[CellRecord], b: &[CellRecord
             ..difference(metric, &pairs, &a, &b)
         }));
     }
+    // Not every experiment counts unqueued jobs.
+    all.retain(|row| row.a.is_some() || row.b.is_some());
     all
 }
 

@@ -1,72 +1,19 @@
-//! The readable form of a resolved experiment (`volary plan`), and its offered load.
+//! The readable form of a resolved experiment (`volary plan`).
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use volary_actors::base::{JobId, Law, Span};
-use volary_actors::catalog::Catalog;
 use volary_engine::results::{Cell, cell_name};
 use volary_engine::scenario::Resolved;
-use volary_engine::workload::{Mix, Service, Synthetic, Workload, WorkloadSpec};
+use volary_engine::workload::WorkloadSpec;
 
 use super::experiment::{Experiment, SweepSlice};
+use super::load::{Load, load};
 use super::written::{line, network};
 use crate::number::{self, plural};
-use crate::workload::Traces;
 
 /// Cells listed; further ones are only counted.
 const SHOWN: usize = 24;
-/// Limit on the tasks of a trace or generator up to which their work is summed for display.
-const MOST_TASKS: u64 = 20_000_000;
-
-/// The load that a workload offers to a cluster.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Load {
-    /// ρ = λ · E\[tasks\] · E\[work\] / capacity: the share of the cores' time that one copy of each task needs.
-    /// Copies added by a policy are not included.
-    pub offered: f64,
-    /// Work per second that the cores can do under interference, in reference cores.
-    pub capacity: f64,
-    /// Share of a healthy core's work that remains under interference.
-    pub throughput: f64,
-}
-
-/// The offered load of a cell, if it is known: from the laws of a synthetic workload or a mix, otherwise from the jobs
-/// drawn under `seed`.
-pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
-    let throughput = world.interference.as_ref().map_or(Some(1.0), |profile| profile.throughput())?;
-    let capacity = world.cluster.capacity(seed) * throughput;
-    let demand = match (&world.workload, &world.service) {
-        (WorkloadSpec::Synthetic(jobs), Service { demand: Some(demand), .. }) => synthetic(jobs, demand),
-        (WorkloadSpec::Mix(mix), _) => mixed(mix),
-        _ => drawn(world, seed, traces),
-    };
-    let offered = demand? / capacity;
-    offered.is_finite().then_some(Load { offered, capacity, throughput })
-}
-
-/// Work that arrives per second.
-fn synthetic(jobs: &Synthetic, demand: &Law<Span>) -> Option<f64> {
-    let gap = jobs.interarrival.mean();
-    // A single job has no rate.
-    (gap > 0.0 && jobs.jobs > 1).then(|| jobs.tasks.mean().max(1.0) * demand.mean() / gap)
-}
-
-/// Work that arrives per second; a single job has no rate.
-fn mixed(mix: &Mix) -> Option<f64> {
-    let gap = mix.interarrival.mean();
-    (gap > 0.0 && mix.jobs > 1).then(|| mix.mean_work() / gap)
-}
-
-/// Work that arrives per second, from the jobs of a run; a single job has no rate.
-fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<f64> {
-    let schedulers = world.cluster.schedulers;
-    let jobs = Workload::build(&world.workload, &world.service, seed, schedulers, traces).ok()?;
-    let last = jobs.job(JobId(jobs.jobs().checked_sub(1)?)).arrival;
-    let first = jobs.job(JobId(0)).arrival;
-    let span = last.since(first).as_secs_f64();
-    (span > 0.0 && jobs.total_tasks() <= MOST_TASKS).then(|| jobs.total_work() / span)
-}
 
 /// The resolved experiment as text.
 pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {

@@ -24,6 +24,7 @@ pub mod file;
 pub mod identity;
 pub mod include;
 mod kind;
+pub mod load;
 pub mod real;
 pub mod reference;
 mod repeat;

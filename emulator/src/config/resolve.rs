@@ -18,7 +18,7 @@ use super::experiment::{Experiment, Overrides};
 use super::file::{ClaimSection, File, RuntimeKind};
 use super::identity::{Contents, digest, id_under};
 use super::kind::FileKind;
-use super::{checks, cluster, explain, include, sweep, warnings};
+use super::{checks, cluster, explain, include, load, sweep, warnings};
 use crate::files::Files;
 use crate::workload::Traces;
 
@@ -165,6 +165,7 @@ impl Planner<'_> {
             interference,
             digest: String::new(),
         };
+        load::scale_arrivals(document, &mut resolved, file.seed, &self.traces)?;
         let content = match &resolved.trace {
             Some(path) => Some(self.contents.of(&self.files, path).map_err(|why| {
                 document.error_at(&["workload", "trace", "file"], format!("{}: {why}", path.display()))

@@ -34,6 +34,10 @@ impl SummaryColumn {
         Self { marked: true, ..self }
     }
 
+    const fn by_class(self) -> Self {
+        Self { by_class: true, ..self }
+    }
+
     /// A column of times or slowdowns of jobs, with a mark.
     const fn of_jobs(
         heading: &'static str,
@@ -41,7 +45,7 @@ impl SummaryColumn {
         value: Metric,
         text: fn(f64) -> String,
     ) -> Self {
-        Self { by_class: true, ..Self::new(heading, meaning, value, text).marked() }
+        Self::new(heading, meaning, value, text).marked().by_class()
     }
 
     const fn times(heading: &'static str, meaning: &'static str, value: Metric) -> Self {
@@ -85,7 +89,8 @@ const UNQUEUED: SummaryColumn = SummaryColumn::new(
     "share of jobs that took hardly longer than their longest task, by at most run.record.unqueued",
     |s| s.unqueued.unwrap_or(f64::NAN),
     number::percent,
-);
+)
+.by_class();
 const WASTED: SummaryColumn = SummaryColumn::new(
     "wasted",
     "share of busy core time spent on copies that nobody needed",

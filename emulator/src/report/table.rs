@@ -147,13 +147,14 @@ mod tests {
     fn classes_have_rows_of_their_own() {
         let mut study = study(1);
         for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
-            let Summary { response_s, wait_s, slowdown, longest_s, .. } = run.summary;
+            let Summary { response_s, wait_s, slowdown, longest_s, unqueued, .. } = run.summary;
             let class = |longest| ClassResults {
                 jobs: 50,
                 response_s,
                 wait_s,
                 slowdown,
                 longest_s: Brief { p50: longest, ..longest_s },
+                unqueued,
             };
             run.summary.classes =
                 [("batch".to_owned(), class(9.0)), ("serving".to_owned(), class(0.1))].into();

@@ -51,8 +51,14 @@ fn yahoo_reads_as_published() {
 #[ignore = "reads published traces: set VOLARY_TRACES"]
 fn the_yahoo_generator_spreads_tasks_as_the_trace_does() {
     let real = describe("yahoo/YH1_sub.tr.xz").within_job.unwrap();
-    let spec =
-        Like { jobs: Some(24_262), speedup: 1.0, interarrival: None, cutoff: None, deadline_slack: None };
+    let spec = Like {
+        jobs: Some(24_262),
+        speedup: 1.0,
+        load: None,
+        interarrival: None,
+        cutoff: None,
+        deadline_slack: None,
+    };
     let like = Workload::build(&WorkloadSpec::YahooLike(spec), &Service::default(), 8, 1, &NoTraces).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("like.tr");

@@ -110,6 +110,11 @@ workload={yahoo-like={jobs=4000000000}} | between 1 and 100000000
 workload={yahoo-like={jobs=0}} | 0 jobs
 workload={yahoo-like={jobs=10,speedup=0}} | positive number
 workload={yahoo-like={jobs=10,speedup=nan}} | positive number
+workload.synthetic.speedup=0 | positive number
+workload.synthetic.load=0 | workload.synthetic.load: must be a positive number
+workload.synthetic.load=nan | workload.synthetic.load: must be a positive number
+workload={yahoo-like={load=0.5,speedup=2}} | keep one of the two
+workload={yahoo-like={jobs=1,load=0.5}} | is not known
 service.demand=0s | no copy would have any work
 service.demand={exponential={mean="0s"}} | no copy would have any work
 service.demand={empirical={values=["0s","0s"]}} | no copy would have any work
@@ -143,6 +148,16 @@ policy.sparrow.probe_ratio=0 | between 1 and 1000
 policy.sparrow.probe_ratio=nan | between 1 and 1000
 policy.sparrow.probe_timeout=0s | 1us or longer
 policy.sparrow.group=-1 | whole number
+policy=[{pigeon={group=0},label="sparrow"},{random={}}] | group: must be between 1 and
+policy=[{pigeon={reserved=1.0},label="sparrow"},{random={}}] | at least 0 and below 1
+policy=[{pigeon={reserved=nan},label="sparrow"},{random={}}] | at least 0 and below 1
+policy=[{pigeon={weight=1},label="sparrow"},{random={}}] | must be 2 or more
+policy=[{pigeon={weight="strct"},label="sparrow"},{random={}}] | a whole number from 2 on, or "strict"
+policy=[{pigeon={lengths="100ms"},label="sparrow"},{random={}}] | there is one group
+policy=[{pigeon={push="0s"},label="sparrow"},{random={}}] | push: must be 1us or longer
+policy=[{pigeon={declare_after="0s"},label="sparrow"},{random={}}] | declare_after: must be 1us or longer
+policy=[{pigeon={group=1,master_on_worker=true},label="sparrow"},{random={}}] | no worker beside its master
+policy=[{pigeon={phantom_reserved=true,master_on_worker=true},label="sparrow"},{random={}}] | leave one out
 run.until=0s | end before it begins
 run.record.timeline_cores=-1 | whole number
 cluster={topology="speed.toml"} | speed.toml:1:9 | speed 1000000000 | between 0.01 and 10000
@@ -161,6 +176,21 @@ fn what_cannot_be_is_refused() {
         let set = row.split(" | ").next().unwrap();
         let (_, err) = expect_of(command(here).args(["plan", "e.toml", "--set", set]), 2);
         assert_eq!(lacks(&err, &format!("{row} |  --> |  = help: "), 1), Vec::<&str>::new(), "{row}\n{err}");
+    }
+}
+
+/// Groups that do not divide the workers, and reserved workers without long jobs, are run and remarked upon.
+#[test]
+fn groups_are_remarked_upon() {
+    let folder = folder();
+    for (pigeon, words) in [
+        ("group=100", "one group of 8 workers, fewer than `group`"),
+        ("group=3", "the last of 3 groups has 2 workers, the first 3"),
+        ("group=4", "all jobs are short, so no worker needs to be reserved: state the workload's `cutoff`"),
+    ] {
+        let set = format!("policy=[{{pigeon={{{pigeon}}},label=\"sparrow\"}},{{random={{}}}}]");
+        let (out, _) = expect_of(command(folder.path()).args(["plan", "e.toml", "--set", &set]), 0);
+        assert!(out.contains(words), "{pigeon}: {out}");
     }
 }
 

@@ -94,12 +94,12 @@ impl Difference {
 
 /// Compares every number that the summary takes from the recorder.
 pub(super) fn compare(books: &Books, recorded: &Summary) -> Vec<Difference> {
-    let ClassResults { jobs: _, response_s, wait_s, slowdown, longest_s } = books.times;
+    let ClassResults { jobs: _, response_s, wait_s, slowdown, longest_s, unqueued } = books.times;
     let mut replayed = json!({
         "jobs": books.jobs, "tasks": books.tasks, "copies": books.copies, "response_s": response_s,
         "wait_s": wait_s, "slowdown": slowdown, "longest_s": longest_s, "classes": books.classes,
         "makespan_s": books.makespan, "drain_s": books.drain, "throughput_per_s": books.throughput,
-        "utilization": books.utilization, "goodput": books.goodput, "unqueued": books.unqueued,
+        "utilization": books.utilization, "goodput": books.goodput, "unqueued": unqueued,
     });
     if let (Some(all), Ok(Value::Object(policy))) =
         (replayed.as_object_mut(), serde_json::to_value(&books.policy))

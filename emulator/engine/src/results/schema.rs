@@ -129,8 +129,9 @@ impl Summary {
 
     /// The summary with the times of one class in place of those of all jobs; `None` if there is no such class.
     pub fn of_class(&self, label: &str) -> Option<Self> {
-        let ClassResults { jobs: _, response_s, wait_s, slowdown, longest_s } = *self.classes.get(label)?;
-        Some(Self { response_s, wait_s, slowdown, longest_s, ..self.clone() })
+        let ClassResults { jobs: _, response_s, wait_s, slowdown, longest_s, unqueued } =
+            *self.classes.get(label)?;
+        Some(Self { response_s, wait_s, slowdown, longest_s, unqueued, ..self.clone() })
     }
 }
 
@@ -147,6 +148,9 @@ pub struct ClassResults {
     pub slowdown: Brief,
     /// Work of the longest task of finished jobs.
     pub longest_s: Brief,
+    /// Share of the finished jobs that waited for no core; absent if `run.record.unqueued` is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unqueued: Option<f64>,
 }
 
 /// submitted = finished + failed + unfinished.

@@ -37,6 +37,27 @@ impl WorkloadSpec {
             Self::YahooLike(_) | Self::ClouderaLike(_) => true,
         }
     }
+
+    /// The keys `speedup` and `load` of the section.
+    pub const fn pace(&mut self) -> (&mut f64, &mut Option<f64>) {
+        match self {
+            Self::Synthetic(spec) => (&mut spec.speedup, &mut spec.load),
+            Self::Mix(mix) => (&mut mix.speedup, &mut mix.load),
+            Self::Trace(spec) => (&mut spec.speedup, &mut spec.load),
+            Self::YahooLike(spec) | Self::ClouderaLike(spec) => (&mut spec.speedup, &mut spec.load),
+        }
+    }
+
+    /// The name of the section below `workload`.
+    pub const fn section(&self) -> &'static str {
+        match self {
+            Self::Synthetic(_) => "synthetic",
+            Self::Mix(_) => "mix",
+            Self::Trace(_) => "trace",
+            Self::YahooLike(_) => "yahoo-like",
+            Self::ClouderaLike(_) => "cloudera-like",
+        }
+    }
 }
 
 /// `[workload.synthetic]`: jobs drawn from laws.
@@ -50,6 +71,13 @@ pub struct Synthetic {
     pub tasks: Law<f64>,
     /// Gap before each arrival.
     pub interarrival: Law<Span>,
+    /// Divides the arrival times: 2 makes jobs arrive twice as fast.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub speedup: f64,
+    /// In place of `speedup`: scales the arrival times so that this share of the cores' time is offered, one copy of
+    /// each task counted, as `volary plan` prints it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
     /// A job whose estimate (the mean over its tasks) is at least this long is of the long class; without
     /// it all jobs are short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +96,13 @@ pub struct Mix {
     pub jobs: u32,
     /// Gap before each arrival.
     pub interarrival: Law<Span>,
+    /// Divides the arrival times: 2 makes jobs arrive twice as fast.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub speedup: f64,
+    /// In place of `speedup`: scales the arrival times so that this share of the cores' time is offered, one copy of
+    /// each task counted, as `volary plan` prints it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
     /// The classes, at least one. A job is of each with a probability in proportion to its weight.
     pub class: Vec<MixClass>,
 }
@@ -136,6 +171,11 @@ macro_rules! following {
             /// faster.
             #[serde(default = "one")]
             pub speedup: f64,
+            /// In place of `speedup`: scales the arrival times so that this share of the cores' time is offered, one
+            /// copy of each task counted, as `volary plan` prints it. The scale is that of the jobs of the first
+            /// seed, so that replications with other seeds of a generator differ in load.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub load: Option<f64>,
             /// Redraws the gaps between arrivals; the jobs keep their order.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub interarrival: Option<Law<Span>>,
@@ -167,8 +207,9 @@ following! {
 impl TraceSpec {
     /// The settings of the generator that replaces a missing file.
     pub fn like(&self) -> Like {
-        let Self { file: _, fallback: _, jobs, speedup, interarrival, cutoff, deadline_slack } = self.clone();
-        Like { jobs, speedup, interarrival, cutoff, deadline_slack }
+        let Self { file: _, fallback: _, jobs, speedup, load, interarrival, cutoff, deadline_slack } =
+            self.clone();
+        Like { jobs, speedup, load, interarrival, cutoff, deadline_slack }
     }
 }
 
@@ -332,6 +373,11 @@ fn is_zero(span: &Span) -> bool {
 
 const fn one() -> f64 {
     1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(speedup: &f64) -> bool {
+    *speedup == 1.0
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Plan {
             section: "workload.synthetic",
             jobs: Jobs::Synthetic { jobs: spec.jobs, tasks: spec.tasks.clone() },
             gap: Some(spec.interarrival.clone()),
-            speedup: 1.0,
+            speedup: spec.speedup,
             cutoff: spec.cutoff,
             deadline_slack: spec.deadline_slack.clone(),
             service: service.clone(),
@@ -122,7 +122,7 @@ impl Plan {
             section: "workload.mix",
             jobs: Jobs::Mix(spec.clone()),
             gap: Some(spec.interarrival.clone()),
-            speedup: 1.0,
+            speedup: spec.speedup,
             cutoff: None,
             deadline_slack: None,
             service: service.clone(),
@@ -231,8 +231,10 @@ impl Plan {
     /// Checks that involve several keys.
     fn check(&self) -> Result<(), WorkloadError> {
         if !(self.speedup.is_finite() && self.speedup > 0.0) {
-            let why =
-                format!("must be a positive number, not {}; write 1 for the trace's own pace", self.speedup);
+            let why = format!(
+                "must be a positive number, not {}; write 1 for the pace of the gaps as they are",
+                self.speedup
+            );
             return Err(WorkloadError::config(format!("{}.speedup", self.section), why));
         }
         if let Some(Estimate::Error(law)) = &self.service.estimate

@@ -42,7 +42,14 @@ fn drawn(jobs: u32, tasks: f64, homogeneous: f64, correlated: f64) -> Workload {
 }
 
 fn like(jobs: u32) -> Like {
-    Like { jobs: Some(jobs), speedup: 1.0, interarrival: None, cutoff: None, deadline_slack: None }
+    Like {
+        jobs: Some(jobs),
+        speedup: 1.0,
+        load: None,
+        interarrival: None,
+        cutoff: None,
+        deadline_slack: None,
+    }
 }
 
 /// Mean and second moment of the work of attempt 0 of task 0, one per job.

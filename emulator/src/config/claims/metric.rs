@@ -148,9 +148,10 @@ fn template(classes: &BTreeSet<String>) -> Value {
         by_kind: KINDS.iter().map(|(kind, _)| ((*kind).to_owned(), 0)).collect(),
         ..Messages::default()
     };
+    let of_class = ClassResults { unqueued: Some(0.0), ..ClassResults::default() };
     let summary = Summary {
         messages,
-        classes: classes.iter().map(|label| (label.clone(), ClassResults::default())).collect(),
+        classes: classes.iter().map(|label| (label.clone(), of_class)).collect(),
         placements: Some(Placements::default()),
         unqueued: Some(0.0),
         staleness: Some(Staleness::default()),

@@ -115,8 +115,14 @@ fn generated(spec: &WorkloadSpec) -> Trace {
 
 #[test]
 fn generators_are_taken_for_the_traces_they_are_like() {
-    let like =
-        Like { jobs: Some(24_262), speedup: 1.0, interarrival: None, cutoff: None, deadline_slack: None };
+    let like = Like {
+        jobs: Some(24_262),
+        speedup: 1.0,
+        load: None,
+        interarrival: None,
+        cutoff: None,
+        deadline_slack: None,
+    };
     let yahoo = describe(&generated(&WorkloadSpec::YahooLike(like.clone())), None, None);
     assert_eq!(yahoo.reference, Some(Reference::Yahoo));
     for row in &yahoo.comparison {

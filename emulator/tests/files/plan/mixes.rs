@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use volary::config::describe::load;
+use volary::config::load::load;
 use volary::config::{Experiment, Overrides};
 
 use super::plan;

@@ -154,7 +154,7 @@ fn overrides_reach_everything() {
 
 #[test]
 fn the_offered_load_is_that_of_the_laws() {
-    use volary::config::describe::load;
+    use volary::config::load::load;
     use volary::workload::Traces;
 
     let traces = Traces::new(Vec::new());
@@ -170,6 +170,12 @@ fn the_offered_load_is_that_of_the_laws() {
     assert!((0.5..1.2).contains(&found.offered), "{found:?}");
     // Slowdowns without a closed form leave it open.
     assert_eq!(of(&["interference.bernoulli.slowdown={lognormal={median=4, sigma=1}}"]), None);
+    // Arrivals are scaled to a load that is asked for, under interference too.
+    for workload in ["workload.synthetic.load=0.625", "workload={yahoo-like={load=0.625}}"] {
+        let set = [workload, "service.correlated=true", "service.homogeneous=true"];
+        let found = of(&set).unwrap();
+        assert!((found.offered - 0.625).abs() < 1e-6, "{workload}: {found:?}");
+    }
     let text = volary::config::describe::text(&plan(GOOD).unwrap(), None);
     assert!(text.contains("WARNING") && text.contains("ρ = 2.162"), "{text}");
 }

@@ -38,8 +38,6 @@ pub struct Books {
     pub utilization: f64,
     /// Useful share of the cores.
     pub goodput: f64,
-    /// Share of the finished jobs that waited for no core; see [`Recording`](crate::metrics::Recording).
-    pub unqueued: Option<f64>,
     /// What only some policies note.
     pub policy: PolicyResults,
     /// Remarks for the reader of the results.
@@ -108,15 +106,15 @@ impl Recorder<'_> {
             (false, false) => self.progress,
         };
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
-        let (rows, unqueued) = (self.job_rows(), self.unqueued());
+        let rows = self.job_rows();
         let (drain, throughput) = flow(&rows, end.as_secs_f64());
         let (notes, utilization) = (self.notes(), self.share(self.busy_s, makespan));
         let goodput = self.share((self.busy_s - self.copies.wasted_work_s).max(0.0), makespan);
-        let labels = self.workload.classes();
+        let (labels, bound) = (self.workload.classes(), self.recording.unqueued);
         let classes = labels.iter().zip(&self.waits).filter(|_| labels.len() > 1);
         let classes = classes.map(|(label, waits)| {
             let rows = rows.iter().filter(|row| row.class == *label);
-            (label.to_string(), times(rows, std::slice::from_ref(waits)))
+            (label.to_string(), times(rows, std::slice::from_ref(waits), bound))
         });
         let classes = classes.collect();
         let mut policy = PolicyResults::default();
@@ -125,14 +123,13 @@ impl Recorder<'_> {
             jobs: self.counts,
             tasks: self.tasks,
             copies: CopyCounts { busy_s: self.busy_s, ..self.copies },
-            times: times(rows.iter(), &self.waits),
+            times: times(rows.iter(), &self.waits, bound),
             classes,
             makespan,
             drain,
             throughput,
             utilization,
             goodput,
-            unqueued,
             policy,
             notes,
             rows,
@@ -140,17 +137,6 @@ impl Recorder<'_> {
             sampled_one_in: self.sampled_one_in,
             timeline: self.timeline,
         }
-    }
-
-    /// The share of the finished jobs that took little longer than their longest task, if that is asked for.
-    fn unqueued(&self) -> Option<f64> {
-        let bound = self.recording.unqueued?;
-        let is_unqueued = |(id, job): (usize, &Job)| {
-            let (id, Job::Finished(at)) = (JobId(id as u32), job) else { return false };
-            at.since(self.workload.job(id).arrival) <= self.workload.longest(id) + bound
-        };
-        let unqueued = self.jobs.iter().enumerate().filter(|job| is_unqueued(*job)).count();
-        (self.counts.finished > 0).then(|| unqueued as f64 / self.counts.finished as f64)
     }
 
     /// Core time as a share of all cores.
@@ -208,16 +194,34 @@ impl Recorder<'_> {
     }
 }
 
-/// The times of jobs, and of the waits of their tasks.
-fn times<'a>(rows: impl Iterator<Item = &'a JobRow> + Clone, waits: &[Histogram<u64>]) -> ClassResults {
+/// The times of jobs, and of the waits of their tasks. Jobs that took at most `bound` longer than their longest task
+/// count as unqueued.
+fn times<'a>(
+    rows: impl Iterator<Item = &'a JobRow> + Clone,
+    waits: &[Histogram<u64>],
+    bound: Option<Span>,
+) -> ClassResults {
     let finished = rows.clone().filter(|row| !row.response.is_nan());
     ClassResults {
         jobs: rows.count() as u64,
         response_s: Distribution::of(finished.clone().map(|row| row.response)),
         wait_s: brief_of_histograms(waits),
         slowdown: Brief::of(finished.clone().filter_map(JobRow::slowdown)),
-        longest_s: Brief::of(finished.map(|row| row.longest)),
+        longest_s: Brief::of(finished.clone().map(|row| row.longest)),
+        unqueued: bound.and_then(|bound| unqueued(finished, bound)),
     }
+}
+
+/// The share of jobs that took at most `bound` longer than their longest task; `None` without jobs.
+fn unqueued<'a>(finished: impl Iterator<Item = &'a JobRow>, bound: Span) -> Option<f64> {
+    // Rows are in seconds, of whole nanoseconds.
+    let most = bound.as_secs_f64() + 0.5e-9;
+    let (mut jobs, mut unqueued) = (0u64, 0u64);
+    for row in finished {
+        jobs += 1;
+        unqueued += u64::from(row.response - row.longest <= most);
+    }
+    (jobs > 0).then(|| unqueued as f64 / jobs as f64)
 }
 
 fn brief_of_histograms(waits: &[Histogram<u64>]) -> Brief {

@@ -71,9 +71,13 @@ fn unqueued_jobs_are_counted_to_the_nanosecond() {
         recorder.note(arrival + Span::from_secs(2), worker, Note::Started { copy, resumed: false });
         recorder.note(end, worker, Note::Completed { copy });
         recorder.note(end, client, Note::Finished { job });
-        assert_eq!(recorder.close(end).unqueued, share, "within {bound} ns");
+        assert_eq!(recorder.close(end).times.unqueued, share, "within {bound} ns");
     }
-    assert_eq!(books(true, |recorder| recorder.close(Time::MAX)).unqueued, None, "it was not asked for");
+    assert_eq!(
+        books(true, |recorder| recorder.close(Time::MAX)).times.unqueued,
+        None,
+        "it was not asked for"
+    );
 }
 
 /// Each job is alone and waits for 2 s: jobs of 1 s are slowed down threefold, those of 100 s by a fiftieth.
