@@ -17,6 +17,7 @@ use crate::stats::Interval;
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Manifest, RunState};
+use crate::storage::spec_diff;
 use crate::storage::study::CellGroup;
 
 /// The comparison of two studies.
@@ -26,6 +27,9 @@ pub struct StudyComparison {
     pub a: String,
     /// The same of the second.
     pub b: String,
+    /// What differs between the two experiments, claims apart, as `key: first A, second B`.
+    #[serde(default)]
+    pub experiments: Vec<String>,
     /// One entry for each policy in each cell that both ran.
     pub points: Vec<ComparedPoint>,
     /// Policies and cells that only one study ran, in words.
@@ -91,7 +95,8 @@ pub fn compare(a: &Study, b: &Study) -> StudyComparison {
         }
         Manifest { experiment, runtime, state, .. } => format!("{experiment} ({runtime}, {state})"),
     };
-    StudyComparison { a: name(a), b: name(b), points, unmatched }
+    let experiments = spec_diff::differences(&a.manifest, &b.manifest, ["first", "second"]);
+    StudyComparison { a: name(a), b: name(b), experiments, points, unmatched }
 }
 
 /// Values of the swept keys as text, and the policy.
@@ -195,6 +200,9 @@ impl StudyComparison {
     /// A table per point; metrics that differ beyond their interval are marked with a star.
     pub fn text(&self) -> String {
         let mut out = format!("first:  {}\nsecond: {}\n", self.a, self.b);
+        if !self.experiments.is_empty() {
+            out.push_str(&format!("the experiments differ: {}\n", spec_diff::summary(&self.experiments)));
+        }
         for point in &self.points {
             let name = point_name(&point.policy, &point.cell);
             out.push_str(&format!("\n{name}  ({})\n{}\n", seeds(point), point_table(point)));
@@ -288,6 +296,18 @@ mod tests {
         assert_eq!(comparison.unmatched, ["only the second ran b, load = 0.8"]);
         let text = comparison.text();
         assert!(text.contains("+50.0\u{202f}%") && text.contains("3 seeds in common"), "{text}");
+    }
+
+    #[test]
+    fn other_experiments_are_named() {
+        let with = |jobs: u32| {
+            let mut study = study(&[1], 1.0, &["a"]);
+            study.manifest.spec = json!({"workload": {"jobs": jobs}, "claims": [jobs]});
+            study
+        };
+        assert!(!compare(&with(5), &with(5)).text().contains("differ:"));
+        let text = compare(&with(5), &with(6)).text();
+        assert!(text.contains("the experiments differ: workload.jobs: first 5, second 6\n"), "{text}");
     }
 
     #[test]

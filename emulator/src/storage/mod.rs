@@ -49,7 +49,7 @@ mod merge;
 mod paths;
 pub mod perfetto;
 mod run_dir;
-mod spec_diff;
+pub mod spec_diff;
 pub mod study;
 pub mod tables;
 

@@ -1,4 +1,4 @@
-//! Differences between the experiment of a folder's earlier run and the one to run there.
+//! Differences between the experiments of two runs.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::storage::manifest::Manifest;
 
 /// Keys of a resolved experiment that are derived from others, or do not affect results.
 const FOLLOWS: [&str; 5] = ["file", "id", "digest", "warnings", "claims"];
-/// Number of differences named in the message.
+/// Number of differences named in a message.
 const NAMED: usize = 3;
 /// Length in characters at which a value in the message is cut.
 const SHOWN: usize = 40;
@@ -17,18 +17,27 @@ pub(super) fn another(old: &Manifest, new: &Manifest) -> Option<String> {
     if old.cells.is_empty() || old.cells.iter().any(|id| new.cells.contains(id)) {
         return None;
     }
-    let mut found = Vec::new();
-    differences("", &old.spec, &new.spec, &mut found);
-    (!found.is_empty()).then(|| {
-        let more = found.len().saturating_sub(NAMED);
-        found.truncate(NAMED);
-        let rest = if more > 0 { format!(", and {more} more") } else { String::new() };
-        found.join(", ") + &rest
-    })
+    let found = differences(old, new, ["there", "here"]);
+    (!found.is_empty()).then(|| summary(&found))
 }
 
-/// Leaves that differ, as `key: there A, here B`.
-fn differences(path: &str, old: &Value, new: &Value, found: &mut Vec<String>) {
+/// The first differences, and how many there are beyond.
+pub fn summary(found: &[String]) -> String {
+    let named = found.len().min(NAMED);
+    let rest = if found.len() > named { format!(", and {} more", found.len() - named) } else { String::new() };
+    found[..named].join(", ") + &rest
+}
+
+/// Every difference between the resolved experiments of two runs, as `key: there A, here B` with these two names.
+pub fn differences(old: &Manifest, new: &Manifest, names: [&str; 2]) -> Vec<String> {
+    let mut found = Vec::new();
+    leaves("", (&old.spec, &new.spec), names, &mut found);
+    found
+}
+
+/// Adds the leaves that differ.
+fn leaves(path: &str, (old, new): (&Value, &Value), names: [&str; 2], found: &mut Vec<String>) {
+    let [there, here] = names;
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
@@ -36,19 +45,19 @@ fn differences(path: &str, old: &Value, new: &Value, found: &mut Vec<String>) {
             for key in a.keys().chain(only_new).filter(|key| !FOLLOWS.contains(&key.as_str())) {
                 let side =
                     |table: &serde_json::Map<String, Value>| table.get(key).cloned().unwrap_or_default();
-                differences(&below(key), &side(a), &side(b), found);
+                leaves(&below(key), (&side(a), &side(b)), names, found);
             }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                differences(&below(&i.to_string()), a, b, found);
+                leaves(&below(&i.to_string()), (a, b), names, found);
             }
         }
         (a, b) if a == b => {}
         (Value::Array(a), Value::Array(b)) => {
-            found.push(format!("{path}: there {} entries, here {}", a.len(), b.len()));
+            found.push(format!("{path}: {there} {} entries, {here} {}", a.len(), b.len()));
         }
-        (a, b) => found.push(format!("{path}: there {}, here {}", brief(a), brief(b))),
+        (a, b) => found.push(format!("{path}: {there} {}, {here} {}", brief(a), brief(b))),
     }
 }
 
