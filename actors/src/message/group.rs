@@ -40,14 +40,6 @@ impl Batch {
         (0..self.len).map(move |position| self.base + position * self.step)
     }
 
-    /// Whether a task of its job is one of these.
-    pub const fn contains(&self, index: u32) -> bool {
-        match index.checked_sub(self.base) {
-            Some(offset) => offset.is_multiple_of(self.step) && offset / self.step < self.len,
-            None => false,
-        }
-    }
-
     /// Removes its first copy.
     pub const fn take_first(&mut self) -> CopyId {
         let first = self.copy(0);
@@ -140,9 +132,10 @@ pub enum Group {
         /// Number of the scheduler that gets the result.
         scheduler: u32,
     },
-    /// Master → node: what do the cores do? Master → scheduler: which tasks of this group are open? Node → node that
-    /// declared itself master: are you there?
+    /// Master → scheduler: which tasks of this group are open?
     Ask,
+    /// Node → the node that is its master: are you there?
+    Watch,
     /// Scheduler → master, when asked: these tasks are open. The attempt number is fresh, for those that nobody runs.
     Open {
         /// Whether they are short.
@@ -152,7 +145,8 @@ pub enum Group {
         /// Which tasks.
         batch: Batch,
     },
-    /// Master → node, scheduler: this actor is the master of the group now. Nodes answer as if asked, and schedulers.
+    /// Master → node, scheduler: this actor is the master of the group. Nodes answer with what their cores do, schedulers
+    /// with what is open.
     Takes {
         /// Among nodes, the later election counts.
         term: u32,
@@ -175,19 +169,20 @@ pub enum Group {
 protocol! {
     Group in run;
     Tasks = "group.tasks", Stream,
-        Scheduler -> Extra | Scheduler -> Node | Extra -> Extra | Extra -> Node | Node -> Extra | Node -> Node:
+        Scheduler -> Extra | Scheduler -> Node | Extra -> Extra | Node -> Extra | Node -> Node:
         Self::Tasks { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run),
     Run = "group.run", Stream, Extra -> Node | Node -> Node: Self::Run { core, copy, scheduler }
         if run.has_core(core) && matches!(run.to, Role::Node(node) if run.layout.node_of_core(core) == node)
             && run.has_task(copy.task) && run.has_scheduler(scheduler),
-    Idle = "group.idle", Stream, Node -> Extra | Node -> Node | Extra -> Extra | Extra -> Node:
+    Idle = "group.idle", Stream, Node -> Extra | Node -> Node | Extra -> Extra:
         Self::Idle { core, .. } if run.has_core(core),
-    Status = "group.status", Stream, Node -> Extra | Node -> Node | Extra -> Extra | Extra -> Node:
+    Status = "group.status", Stream, Node -> Extra | Node -> Node | Extra -> Extra:
         Self::Status { core, copy, scheduler, .. }
         if run.has_core(core) && run.has_task(copy.task) && run.has_scheduler(scheduler),
-    Ask = "group.ask", Stream, Extra -> Node | Extra -> Scheduler | Node -> Node | Node -> Scheduler: Self::Ask,
+    Ask = "group.ask", Stream, Extra -> Scheduler | Node -> Scheduler: Self::Ask,
+    Watch = "group.watch", Stream, Node -> Node: Self::Watch,
     Open = "group.open", Stream,
-        Scheduler -> Extra | Scheduler -> Node | Extra -> Extra | Extra -> Node | Node -> Extra | Node -> Node:
+        Scheduler -> Extra | Scheduler -> Node | Extra -> Extra | Node -> Extra | Node -> Node:
         Self::Open { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run),
     Takes = "group.takes", Stream, Extra -> Node | Extra -> Scheduler | Node -> Node | Node -> Scheduler:
         Self::Takes { .. },
@@ -204,7 +199,6 @@ mod tests {
     fn batches_hold_every_step_th_task() {
         let mut batch = Batch { job: JobId(1), base: 2, len: 3, step: 4, attempt: 0 };
         assert_eq!(batch.indices().collect::<Vec<_>>(), [2, 6, 10]);
-        assert_eq!((0..12).filter(|&index| batch.contains(index)).collect::<Vec<_>>(), [2, 6, 10]);
         assert_eq!([(); 3].map(|()| batch.take_first().task.index), [2, 6, 10]);
         assert_eq!(batch.len, 0);
     }

@@ -24,7 +24,8 @@ pub(super) fn another(old: &Manifest, new: &Manifest) -> Option<String> {
 /// The first differences, and how many there are beyond.
 pub fn summary(found: &[String]) -> String {
     let named = found.len().min(NAMED);
-    let rest = if found.len() > named { format!(", and {} more", found.len() - named) } else { String::new() };
+    let rest =
+        if found.len() > named { format!(", and {} more", found.len() - named) } else { String::new() };
     found[..named].join(", ") + &rest
 }
 

@@ -29,7 +29,7 @@ pub(super) struct GroupMasters {
 }
 
 impl GroupMasters {
-    /// All are up.
+    /// The masters of a group at the beginning, when both are up.
     pub(super) const fn new(first: ActorId, standby: Option<ActorId>) -> Self {
         Self { first, standby, first_up: true, standby_up: standby.is_some(), claim: None }
     }
@@ -64,13 +64,20 @@ impl GroupMasters {
         true
     }
 
-    /// A worker claims to be master; returns whether that takes precedence over what is known.
-    pub(super) fn claims(&mut self, new: MasterClaim) -> bool {
-        let better = self.claim.is_none_or(|old| old.node == new.node || new.beats(&old));
+    /// A worker claims to be master; returns whether it is from now on, or was. While a first master or a standby is up
+    /// no worker is: the claim is from before it was back.
+    pub(super) fn accept(&mut self, new: MasterClaim) -> bool {
+        let none_up = !self.first_up && !self.standby_up;
+        let better = none_up && self.claim.is_none_or(|old| old.node == new.node || new.beats(&old));
         if better {
             self.claim = Some(new);
         }
         better
+    }
+
+    /// Whether a claim is the one in force.
+    pub(super) fn has(&self, claim: MasterClaim) -> bool {
+        self.declared().is_some() && self.claim == Some(claim)
     }
 
     /// The claim of a worker that cannot be reached is void.
@@ -98,9 +105,13 @@ mod tests {
         assert_eq!(masters.current(), Some(standby));
         masters.set(standby, false);
         assert_eq!(masters.current(), None);
-        assert!(masters.claims(order[1]) && !masters.claims(order[0]) && masters.claims(order[2]));
+        assert!(masters.accept(order[1]) && !masters.accept(order[0]) && masters.accept(order[2]));
         assert_eq!(masters.current(), Some(ActorId(8)));
+        assert!(masters.has(order[2]) && !masters.has(order[1]));
         masters.set(first, true);
         assert_eq!((masters.current(), masters.claim), (Some(first), None));
+        assert!(!masters.accept(order[3]), "the first master is back");
+        masters.set(first, false);
+        assert_eq!(masters.current(), None, "and when it is down again that claim is void");
     }
 }

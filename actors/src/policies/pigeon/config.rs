@@ -24,8 +24,8 @@ parameters! {
         split: TaskSplit = TaskSplit::Blocks,
         /// The defect of the authors' simulator: the list of reserved workers is not cleared between groups, so the
         /// i-th master begins with those of all groups up to its own, and a reserved worker runs as many tasks at once
-        /// as it is listed. One that ends a task returns to the master of its own group. The run has the cores that
-        /// this takes beside those of the cluster, and utilization counts them. Nodes must have one core.
+        /// as it is listed. After a task it is listed by the master of its own group only. In the run a reserved worker
+        /// has a core for each master that lists it; utilization counts these cores. Nodes must have one core.
         phantom_reserved: bool = false,
         /// A second master for each group, which takes over when the first crashes (section 6.1). The standby of master
         /// i has number groups + i.
@@ -33,11 +33,12 @@ parameters! {
         /// How often a master tells its standby how its queues changed.
         push: Span = Span::from_millis(100),
         /// How long a group is without a master before a worker declares itself one: the one with the earliest claim,
-        /// which it makes after this time and up to a quarter more. A new master waits as long for the answers of
-        /// workers that do not answer. Section 6.1 gives no times.
+        /// which it makes after this time and up to a quarter more. A new master waits as long for workers that do not
+        /// answer, and a worker that is the master repeats so often that it is. Section 6.1 gives no times.
         declare_after: Span = Span::from_secs(5),
-        /// How often masters report their queues to the schedulers, which then send more tasks to groups that have
-        /// more room (section 6.2, not evaluated there). Zero: never, and all groups get equal shares.
+        /// How often masters report their queues to the schedulers, which then send tasks so that the groups have
+        /// equally many for each of their workers (section 6.2 proposes reports and does not evaluate them). Zero:
+        /// never, and all groups get equal shares. With reports `split` is not read.
         lengths: Span = Span::ZERO,
         /// The first worker of each group runs nothing, because the master is there, as on EC2 in the paper.
         master_on_worker: bool = false,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::config::Pigeon;
 use super::groups::WorkerGroups;
-use super::master::Master;
+use super::master::{Master, Takeover};
 use super::queues::TaskQueues;
 use crate::base::ActorId;
 use crate::layout::Layout;
@@ -22,6 +22,8 @@ pub(super) struct MasterSeat {
     is_standby: bool,
     /// Present while this one acts.
     master: Option<Master>,
+    /// How often this one took over.
+    takeovers: u32,
     /// A standby's copy of the queues.
     mirror: TaskQueues,
     /// Actors that are down.
@@ -39,6 +41,7 @@ impl MasterSeat {
             group,
             is_standby,
             master: None,
+            takeovers: 0,
             mirror,
             dead: BTreeSet::new(),
         }
@@ -64,13 +67,15 @@ impl MasterSeat {
         self.take_over(None, fx);
         // A standby that is up has to be told what waits; one that is down is reported to be.
         if let (Some(master), Some(_)) = (&mut self.master, self.groups.standby(self.group, fx.layout())) {
-            master.standby(true, fx);
+            master.set_standby_up(true, fx);
         }
     }
 
     fn take_over(&mut self, mirror: Option<TaskQueues>, fx: &mut Effects<'_>) {
-        let dead = self.dead.iter().copied();
-        self.master = Some(Master::take_over(&self.config, self.groups, self.group, 0, mirror, dead, fx));
+        self.takeovers += 1;
+        let (dead, of) = (self.dead.iter().copied(), (self.groups, self.group));
+        let takeover = Takeover { number: self.takeovers, term: 0, mirror };
+        self.master = Some(Master::take_over(&self.config, of, takeover, dead, fx));
     }
 
     fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
@@ -96,7 +101,7 @@ impl MasterSeat {
             let mirror = std::mem::replace(&mut self.mirror, TaskQueues::new(&self.config));
             self.take_over(Some(mirror), fx);
         } else if let Some(master) = &mut self.master {
-            master.standby(false, fx);
+            master.set_standby_up(false, fx);
         }
     }
 
@@ -108,11 +113,11 @@ impl MasterSeat {
                 master.up(actor, fx);
             }
         } else if self.is_standby {
-            // The first master asks all that know something.
+            // The first master asks workers and schedulers for what this one knows.
             self.master = None;
             self.mirror.clear();
         } else if let Some(master) = &mut self.master {
-            master.standby(true, fx);
+            master.set_standby_up(true, fx);
         }
     }
 }
@@ -124,6 +129,7 @@ impl Machine for MasterSeat {
             Input::Deliver { from, msg: Message::Group(msg) } => self.receive(from, msg, fx),
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
             Input::Undelivered { to, msg: Message::Group(msg) } => {
+                // After a handover nothing has to be repeated: the first master asks for all that was said here.
                 if let Some(master) = &mut self.master {
                     master.undelivered(to, msg, fx);
                 }

@@ -9,17 +9,12 @@ use std::collections::BTreeSet;
 use super::config::Pigeon;
 use super::groups::WorkerGroups;
 use super::queues::{Next, TaskQueues, Waiting};
+use super::tick::Tick;
 use super::workers::Workers;
 use crate::base::{ActorId, JobId, Span};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Timer};
+use crate::machine::Effects;
 use crate::message::{Batch, Group, Stamp, Turn};
-
-/// Ticks of a master: the standby is told, the lengths are reported, waiting for answers ends, workers are asked.
-pub(super) const PUSH: u32 = 0;
-pub(super) const REPORT: u32 = 1;
-pub(super) const SETTLE: u32 = 2;
-pub(super) const PROBE: u32 = 3;
 
 /// A new master that waits for its workers.
 #[derive(Debug)]
@@ -28,6 +23,17 @@ struct Recovery {
     open: Vec<(bool, Waiting)>,
     /// The queues of the master before, as far as its standby was told.
     mirror: Option<TaskQueues>,
+}
+
+/// How a master takes a group over.
+#[derive(Debug)]
+pub(super) struct Takeover {
+    /// How many masters were on this seat before.
+    pub(super) number: u32,
+    /// The number of the election, if it is a worker that declared itself; else 0.
+    pub(super) term: u32,
+    /// The queues of the master before, as far as its standby was told.
+    pub(super) mirror: Option<TaskQueues>,
 }
 
 /// The master of a group.
@@ -43,6 +49,8 @@ pub(super) struct Master {
     dead: BTreeSet<ActorId>,
     /// What it says when it takes the group over; a worker that declared itself master has a term above 0.
     takes: Group,
+    /// How many masters were on this seat before; its timers carry it.
+    number: u32,
     /// Whether the queues were cleared because all workers were down.
     abandoned: bool,
     pushing: bool,
@@ -52,14 +60,14 @@ pub(super) struct Master {
 impl Master {
     /// The master of a group at the beginning of a run, when all workers are idle.
     pub(super) fn new(config: &Pigeon, groups: WorkerGroups, group: u32, layout: &Layout) -> Self {
-        let mut master = Self::with(config, groups, group, Workers::new(&groups, group, true, layout));
+        let mut master = Self::with(config, groups, group, 0, Workers::new(&groups, group, true, layout));
         if config.standby {
-            master.queues.tell_from_now();
+            master.queues.mirror_from_now();
         }
         master
     }
 
-    fn with(config: &Pigeon, groups: WorkerGroups, group: u32, workers: Workers) -> Self {
+    fn with(config: &Pigeon, groups: WorkerGroups, group: u32, number: u32, workers: Workers) -> Self {
         Self {
             group,
             groups,
@@ -69,25 +77,26 @@ impl Master {
             recovery: None,
             dead: BTreeSet::new(),
             takes: Group::Takes { term: 0, at: Stamp::from(crate::base::Time::ZERO) },
+            number,
             abandoned: false,
             pushing: false,
             reporting: false,
         }
     }
 
-    /// A master that takes over, without knowing the workers. `dead` are the actors that are down. It tells workers and
-    /// schedulers, who answer with what they run and what is open.
+    /// A master that takes over, without knowing the workers. It tells workers and schedulers, who answer with what they
+    /// run and what is open.
     pub(super) fn take_over(
         config: &Pigeon,
-        groups: WorkerGroups,
-        group: u32,
-        term: u32,
-        mirror: Option<TaskQueues>,
+        (groups, group): (WorkerGroups, u32),
+        takeover: Takeover,
         dead: impl Iterator<Item = ActorId>,
         fx: &mut Effects<'_>,
     ) -> Self {
         let layout = fx.layout();
-        let mut master = Self::with(config, groups, group, Workers::new(&groups, group, false, layout));
+        let Takeover { number, term, mirror } = takeover;
+        let workers = Workers::new(&groups, group, false, layout);
+        let mut master = Self::with(config, groups, group, number, workers);
         master.takes = Group::Takes { term, at: fx.now().into() };
         master.recovery = Some(Recovery { open: Vec::new(), mirror });
         for actor in dead {
@@ -96,28 +105,42 @@ impl Master {
                 master.workers.down(cores(node, layout));
             }
         }
-        for node in groups.nodes(group, layout) {
-            master.tell(layout.node(node), fx);
+        for node in groups.nodes(group, layout).map(|node| layout.node(node)) {
+            if !master.dead.contains(&node) {
+                fx.recover(node, master.takes);
+            }
         }
-        for scheduler in 0..layout.schedulers() {
-            master.tell(layout.scheduler(scheduler), fx);
-        }
-        fx.arm(Timer::Tick(SETTLE), config.declare_after);
+        master.tell_schedulers(master.takes, fx);
+        fx.arm(Tick::Settle.timer(number), config.declare_after);
         if term > 0 {
-            fx.arm(Timer::Tick(PROBE), config.declare_after);
+            fx.arm(Tick::Probe.timer(number), config.declare_after);
         }
         master
     }
 
-    /// Tells an actor that this is the master, unless it is down.
-    pub(super) fn tell(&self, to: ActorId, fx: &mut Effects<'_>) {
-        if !self.dead.contains(&to) {
-            fx.recover(to, self.takes);
+    /// Tells all schedulers that are up something that must arrive.
+    fn tell_schedulers(&self, msg: Group, fx: &mut Effects<'_>) {
+        let layout = fx.layout();
+        for scheduler in (0..layout.schedulers()).map(|i| layout.scheduler(i)) {
+            if !self.dead.contains(&scheduler) {
+                fx.recover(scheduler, msg);
+            }
         }
+    }
+
+    /// Tells a node that this is the master. It is up, since a message of it has arrived.
+    pub(super) fn announce(&mut self, node: ActorId, fx: &mut Effects<'_>) {
+        self.dead.remove(&node);
+        fx.recover(node, self.takes);
     }
 
     /// A message of the conversation; `from` may be a master that passes it on.
     pub(super) fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
+        if self.is_declared() && matches!(fx.layout().role(from), Role::Node(_)) && self.dead.contains(&from)
+        {
+            // A worker that is the master is not told that a node is back.
+            self.announce(from, fx);
+        }
         match msg {
             Group::Tasks { short, scheduler, batch } => {
                 let waiting = Waiting { scheduler, batch };
@@ -137,31 +160,27 @@ impl Master {
             Group::Status { life, count, core, copy, scheduler } => {
                 self.told(core, Turn { life, count }, Some((copy, scheduler)), fx);
             }
-            Group::Ask => self.asked(from, fx),
+            // The sender learns that this node is up; if it was taken for down, it has just been told more.
+            Group::Watch => {}
             // Of the other master, from before it handed over.
             Group::Mirror(_) => {}
-            Group::Run { .. } | Group::Takes { .. } | Group::Lengths { .. } => fx.unexpected(&msg.into()),
+            Group::Run { .. } | Group::Ask | Group::Takes { .. } | Group::Lengths { .. } => {
+                fx.unexpected(&msg.into());
+            }
         }
         self.finish(fx);
     }
 
-    /// A worker says what it does. One that is the master is not told of crashes: it learns of them when the node is
-    /// back, in another life.
+    /// A worker says what it does. A master that is not told of crashes learns of one here, when the node is back in
+    /// another life: a result may have been lost with the one before.
     fn told(&mut self, core: u32, turn: Turn, running: Option<Next>, fx: &mut Effects<'_>) {
-        if self.is_declared() && self.workers.has_lost(core, turn) {
-            self.ask(fx);
+        if self.is_declared() && self.workers.has_restarted(core, turn) {
+            self.tell_schedulers(Group::Ask, fx);
         }
         if self.workers.told(core, turn, running) {
             self.freed(core, fx);
         }
         self.settle(false, fx);
-    }
-
-    /// A worker makes sure that its master is there, where that is a worker too. It may have been given up.
-    fn asked(&mut self, node: ActorId, fx: &mut Effects<'_>) {
-        if self.dead.remove(&node) {
-            fx.recover(node, self.takes);
-        }
     }
 
     /// Gives tasks to idle workers one after the other, and queues the rest.
@@ -236,20 +255,10 @@ impl Master {
         }
         let Some(Recovery { mut open, mirror }) = self.recovery.take() else { return };
         if let Some(mirror) = mirror {
-            open.sort_by_key(|(_, waiting)| mirror.place(waiting.batch.job));
+            open.sort_by_cached_key(|(_, waiting)| mirror.place(waiting.batch.job));
         }
         for (short, waiting) in open {
             self.place_unknown(short, waiting, fx);
-        }
-    }
-
-    /// Asks the schedulers what is open.
-    fn ask(&self, fx: &mut Effects<'_>) {
-        let layout = fx.layout();
-        for scheduler in (0..layout.schedulers()).map(|i| layout.scheduler(i)) {
-            if !self.dead.contains(&scheduler) {
-                fx.recover(scheduler, Group::Ask);
-            }
         }
     }
 
@@ -269,7 +278,7 @@ impl Master {
                 } else {
                     // Also while answers are missing: what came since, and was given to that node, is not among them.
                     self.serve(fx);
-                    self.ask(fx);
+                    self.tell_schedulers(Group::Ask, fx);
                     self.settle(false, fx);
                 }
             }
@@ -301,7 +310,7 @@ impl Master {
                 }
                 self.settle(false, fx);
             }
-            Role::Scheduler(_) if self.is_declared() => self.tell(actor, fx),
+            Role::Scheduler(_) if self.is_declared() => fx.recover(actor, self.takes),
             _ => {}
         }
         self.finish(fx);
@@ -312,13 +321,13 @@ impl Master {
         matches!(self.takes, Group::Takes { term: 1.., .. })
     }
 
-    /// Begins to tell the standby, or ends it.
-    pub(super) fn standby(&mut self, up: bool, fx: &mut Effects<'_>) {
-        self.queues.tell(up);
+    /// The standby crashed or is back: one that is back is told all that waits.
+    pub(super) fn set_standby_up(&mut self, up: bool, fx: &mut Effects<'_>) {
+        self.queues.set_mirrored(up);
         self.finish(fx);
     }
 
-    /// A message of this master came back.
+    /// A message of this master could not be delivered.
     pub(super) fn undelivered(&mut self, to: ActorId, msg: Group, fx: &mut Effects<'_>) {
         match msg {
             Group::Run { core, copy, scheduler } if self.workers.refused(core, (copy, scheduler)) => {
@@ -326,7 +335,7 @@ impl Master {
                 if !self.dead.contains(&fx.layout().scheduler(scheduler)) {
                     self.queues.push_front(short, Waiting { scheduler, batch: Batch::single(copy) });
                 }
-                fx.recover(to, Group::Ask);
+                fx.recover(to, self.takes);
                 self.serve(fx);
             }
             Group::Ask | Group::Takes { .. } if self.dead.contains(&to) => {}
@@ -341,34 +350,34 @@ impl Master {
 
     /// A tick of this master.
     pub(super) fn tick(&mut self, tick: u32, fx: &mut Effects<'_>) {
-        match tick {
-            PUSH => {
+        match Tick::armed(tick, self.number) {
+            Some(Tick::Push) => {
                 self.pushing = false;
                 if let Some(standby) = self.groups.standby(self.group, fx.layout()) {
-                    for change in self.queues.take_untold() {
+                    for change in self.queues.take_changes() {
                         fx.send(standby, Group::Mirror(change));
                     }
                 }
             }
-            REPORT => {
+            Some(Tick::Report) => {
                 self.reporting = false;
                 self.report(fx);
             }
-            SETTLE => self.settle(true, fx),
-            PROBE => self.probe(fx),
-            _ => {}
+            Some(Tick::Settle) => self.settle(true, fx),
+            Some(Tick::Probe) => self.probe(fx),
+            Some(Tick::Claim | Tick::Watch) | None => {}
         }
         self.finish(fx);
     }
 
-    /// Makes sure that busy workers are there: a worker that is the master is not told of their crashes.
+    /// Repeats to all, also to workers that could not be reached, that this is the master. A worker that is the master is
+    /// not told of crashes: it learns of them by what comes back, and by answers from another life of a node.
     fn probe(&self, fx: &mut Effects<'_>) {
-        let layout = fx.layout();
-        let node = |(core, _)| layout.node(layout.node_of_core(core));
-        let mut busy: BTreeSet<_> = self.workers.running().map(node).collect();
-        busy.remove(&fx.me());
-        busy.into_iter().for_each(|node| fx.recover(node, Group::Ask));
-        fx.arm(Timer::Tick(PROBE), self.config.declare_after);
+        let (layout, me) = (fx.layout(), fx.me());
+        let nodes = self.groups.nodes(self.group, layout).map(|node| layout.node(node));
+        nodes.filter(|&node| node != me).for_each(|node| fx.recover(node, self.takes));
+        self.tell_schedulers(self.takes, fx);
+        fx.arm(Tick::Probe.timer(self.number), self.config.declare_after);
     }
 
     fn report(&self, fx: &mut Effects<'_>) {
@@ -386,16 +395,16 @@ impl Master {
     fn finish(&mut self, fx: &mut Effects<'_>) {
         if self.abandoned && !self.workers.all_down() {
             self.abandoned = false;
-            self.ask(fx);
+            self.tell_schedulers(Group::Ask, fx);
         }
-        if !self.pushing && self.queues.has_untold() {
+        if !self.pushing && self.queues.has_changes() {
             self.pushing = true;
-            fx.arm(Timer::Tick(PUSH), self.config.push);
+            fx.arm(Tick::Push.timer(self.number), self.config.push);
         }
         let active = self.workers.busy() + self.queues.waiting() > 0;
         if !self.reporting && active && self.config.lengths > Span::ZERO {
             self.reporting = true;
-            fx.arm(Timer::Tick(REPORT), self.config.lengths);
+            fx.arm(Tick::Report.timer(self.number), self.config.lengths);
         }
     }
 }

@@ -13,6 +13,7 @@ mod scheduler;
 mod split;
 #[cfg(test)]
 mod tests;
+mod tick;
 mod workers;
 
 pub use config::Pigeon;

@@ -4,22 +4,17 @@
 //! A core that is given another copy before it has ended one, which happens only when masters change, keeps it until
 //! then. While a group is without a master, its nodes wait for one, and one of them becomes it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::claim::{GroupMasters, MasterClaim};
 use super::config::Pigeon;
 use super::groups::WorkerGroups;
-use super::master::Master;
+use super::master::{Master, Takeover};
+use super::tick::Tick;
 use crate::base::{ActorId, CopyId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Group, Launch, Message};
-
-/// Ticks of a node beyond those of a master on it: it becomes master, it makes sure that its master is there. Those
-/// that were armed before the last change of masters are void: their upper bits count the changes.
-const CLAIM: u32 = 4;
-const WATCH: u32 = 5;
-const KINDS: u32 = 8;
 
 /// A copy, the scheduler of its result and the master that sent it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +46,7 @@ pub(super) struct PigeonNode {
     /// How often the masters changed.
     changes: u32,
     /// Schedulers and masters that are down.
-    dead: Vec<ActorId>,
+    dead: BTreeSet<ActorId>,
     /// Present while this node is the master.
     hosted: Option<Box<Master>>,
 }
@@ -70,7 +65,7 @@ impl PigeonNode {
             masters: GroupMasters::new(groups.master(group, layout), groups.standby(group, layout)),
             term: 0,
             changes: 0,
-            dead: Vec::new(),
+            dead: BTreeSet::new(),
             hosted: None,
         }
     }
@@ -80,9 +75,10 @@ impl PigeonNode {
             Group::Run { core, copy, scheduler } => {
                 self.assign((core - self.first_core) as usize, Assigned { copy, scheduler, by: from }, fx);
             }
-            Group::Ask => match (&mut self.hosted, fx.layout().role(from)) {
-                (Some(master), Role::Node(_)) if from != fx.me() => master.receive(from, msg, fx),
-                _ => self.tell_cores(from, fx),
+            Group::Watch => match &mut self.hosted {
+                Some(master) => master.receive(from, msg, fx),
+                // A master does not say what its cores do, so the sender learns that there is none here.
+                None => self.tell_cores(from, fx),
             },
             Group::Takes { term, at } => match fx.layout().role(from) {
                 Role::Node(_) => self.claimed(MasterClaim { term, at: at.into(), node: from }, fx),
@@ -91,7 +87,7 @@ impl PigeonNode {
             Group::Tasks { .. } | Group::Open { .. } | Group::Idle { .. } | Group::Status { .. } => {
                 self.pass_on(from, msg, fx);
             }
-            Group::Mirror(_) | Group::Lengths { .. } => fx.unexpected(&msg.into()),
+            Group::Ask | Group::Mirror(_) | Group::Lengths { .. } => fx.unexpected(&msg.into()),
         }
     }
 
@@ -103,20 +99,22 @@ impl PigeonNode {
             (None, Some(master)) if master == from => self.lose(from, fx),
             // Another one is the master now.
             (None, Some(master)) if master != fx.me() => fx.recover(master, msg),
-            // The next one asks.
+            // There is no master: the next one asks for it.
             (None, _) => {}
         }
     }
 
     fn assign(&mut self, core: usize, assigned: Assigned, fx: &mut Effects<'_>) {
-        let scheduler = fx.layout().scheduler(assigned.scheduler);
-        if self.cores[core].running.is_some() {
-            self.cores[core].next.push_back(assigned);
-        } else if self.dead.contains(&scheduler) {
-            self.cores[core].turns += 2;
-            self.tell_idle(core, assigned.by, fx);
-        } else {
-            self.begin(core, assigned, fx);
+        let is_wanted = !self.dead.contains(&fx.layout().scheduler(assigned.scheduler));
+        match (self.cores[core].running, is_wanted) {
+            (Some(_), true) => self.cores[core].next.push_back(assigned),
+            (None, true) => self.begin(core, assigned, fx),
+            // The master learns that the core is idle when it ends what it runs.
+            (Some(_), false) => {}
+            (None, false) => {
+                self.cores[core].turns += 2;
+                self.tell_idle(core, assigned.by, fx);
+            }
         }
     }
 
@@ -197,14 +195,15 @@ impl PigeonNode {
 
     /// A worker claims to be the master.
     fn claimed(&mut self, claim: MasterClaim, fx: &mut Effects<'_>) {
-        if !self.masters.claims(claim) {
-            if let Some(master) = &self.hosted {
-                master.tell(claim.node, fx);
+        let is_known = self.masters.has(claim);
+        self.term = self.term.max(claim.term);
+        if !self.masters.accept(claim) {
+            if let Some(master) = &mut self.hosted {
+                master.announce(claim.node, fx);
             }
             return;
         }
-        self.term = self.term.max(claim.term);
-        if claim.node != fx.me() {
+        if claim.node != fx.me() && !is_known {
             self.hosted = None;
             self.changed(fx);
         }
@@ -218,32 +217,26 @@ impl PigeonNode {
         if self.masters.current().is_none() {
             let spread = Span(after.0 / 4);
             let late = spread.scale(fx.rng().unit());
-            fx.arm(self.tick(CLAIM), after + late);
+            fx.arm(Tick::Claim.timer(self.changes), after + late);
         } else if self.masters.declared().is_some_and(|master| master != fx.me()) {
-            fx.arm(self.tick(WATCH), after);
+            fx.arm(Tick::Watch.timer(self.changes), after);
         }
     }
 
-    const fn tick(&self, kind: u32) -> Timer {
-        Timer::Tick(kind + KINDS.wrapping_mul(self.changes))
+    fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
+        match (Tick::armed(tick, self.changes), &mut self.hosted) {
+            (Some(Tick::Claim), _) => self.declare(fx),
+            (Some(Tick::Watch), _) => self.watch(fx),
+            (_, Some(master)) => master.tick(tick, fx),
+            (_, None) => {}
+        }
     }
 
-    fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
-        if let Timer::Tick(claim) = self.tick(CLAIM)
-            && tick == claim
-        {
-            self.declare(fx);
-        } else if let Timer::Tick(watch) = self.tick(WATCH)
-            && tick == watch
-        {
-            if let Some(master) = self.masters.declared() {
-                fx.recover(master, Group::Ask);
-                fx.arm(self.tick(WATCH), self.config.declare_after);
-            }
-        } else if let Some(master) = &mut self.hosted
-            && tick < CLAIM
-        {
-            master.tick(tick, fx);
+    /// Makes sure that the worker that is the master is there.
+    fn watch(&self, fx: &mut Effects<'_>) {
+        if let Some(master) = self.masters.declared().filter(|&master| master != fx.me()) {
+            fx.recover(master, Group::Watch);
+            fx.arm(Tick::Watch.timer(self.changes), self.config.declare_after);
         }
     }
 
@@ -253,9 +246,10 @@ impl PigeonNode {
             return;
         }
         self.term = self.term.saturating_add(1);
-        self.masters.claims(MasterClaim { term: self.term, at: fx.now(), node: fx.me() });
-        let dead = self.dead.iter().copied();
-        let master = Master::take_over(&self.config, self.groups, self.group, self.term, None, dead, fx);
+        self.masters.accept(MasterClaim { term: self.term, at: fx.now(), node: fx.me() });
+        let (dead, of) = (self.dead.iter().copied(), (self.groups, self.group));
+        let takeover = Takeover { number: self.term, term: self.term, mirror: None };
+        let master = Master::take_over(&self.config, of, takeover, dead, fx);
         self.hosted = Some(Box::new(master));
     }
 
@@ -274,7 +268,7 @@ impl PigeonNode {
                 }
                 self.lose(to, fx);
             }
-            Message::Group(Group::Ask) if self.hosted.is_none() => self.lose(to, fx),
+            Message::Group(Group::Watch) => self.lose(to, fx),
             Message::Group(msg) => {
                 if let Some(master) = &mut self.hosted {
                     master.undelivered(to, msg, fx);
@@ -293,7 +287,7 @@ impl PigeonNode {
     }
 
     fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
-        self.dead.push(actor);
+        self.dead.insert(actor);
         if let Some(master) = &mut self.hosted {
             master.down(actor, fx);
         }
@@ -304,13 +298,13 @@ impl PigeonNode {
     }
 
     fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
-        self.dead.retain(|&other| other != actor);
+        self.dead.remove(&actor);
         if let Some(master) = &mut self.hosted {
             master.up(actor, fx);
         }
         let before = self.masters.current();
         if self.masters.set(actor, true) {
-            // It asks all that know something.
+            // It asks the workers and schedulers for what was known here.
             self.hosted = None;
             self.changed(fx);
             if before.is_none() {

@@ -1,6 +1,6 @@
 //! Pigeon as a policy.
 
-use super::config::{GroupWeight, Pigeon};
+use super::config::{GroupWeight, Pigeon, TaskSplit};
 use super::extra::MasterSeat;
 use super::groups::WorkerGroups;
 use super::node::PigeonNode;
@@ -10,6 +10,9 @@ use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::policy::{BuildContext, Policy};
 use crate::policies::shared::check_period;
+
+/// Limit on the workers of a run with phantom reserved workers, whose number grows with the square of the groups.
+const MOST_PHANTOM_CORES: u64 = 1 << 25;
 
 impl Policy for Pigeon {
     const ABOUT: &'static str = "Pigeon (Wang et al., SoCC 2019)\n\
@@ -22,8 +25,8 @@ impl Policy for Pigeon {
 
     const VARIANTS: &'static [&'static str] = &[
         "{ group = # }",
-        r#"{ group = #, reserved = 0.3, weight = 5, standby = true, push = "50ms", declare_after = "2s" }"#,
-        r#"{ group = #, weight = "strict", split = "round-robin", lengths = "200ms" }"#,
+        r#"{ group = #, reserved = 0.3, weight = 5, standby = true, push = "50ms", declare_after = "2s", split = "round-robin" }"#,
+        r#"{ group = #, weight = "strict", lengths = "200ms" }"#,
         r#"{ group = #, rule = "released", split = "in-order", master_on_worker = true, declare_after = "1s" }"#,
         "{ group = #, reserved = 0.3, phantom_reserved = true }",
     ];
@@ -43,6 +46,11 @@ impl Policy for Pigeon {
         check_period("declare_after", self.declare_after)?;
         if self.lengths > Span::ZERO {
             check_period("lengths", self.lengths)?;
+            if self.split != TaskSplit::Blocks {
+                return Err(
+                    "split: with `lengths` tasks go where there is room; leave one of the two out".into()
+                );
+            }
         }
         self.check_groups(layout)
     }
@@ -126,10 +134,16 @@ impl Pigeon {
             ));
         }
         let groups = WorkerGroups::new(self, layout);
-        let actors =
-            2 * u64::from(layout.schedulers()) + u64::from(layout.nodes()) + u64::from(layout.workers());
-        if actors + u64::from(groups.extras()) >= u64::from(u32::MAX) {
-            return Err(format!("group: {} masters are more than a run can hold; raise it", groups.extras()));
+        if self.phantom_reserved {
+            let phantom = |node| u64::from(groups.phantom_cores(node, layout));
+            let cores: u64 = (0..layout.nodes()).map(phantom).sum();
+            if cores > MOST_PHANTOM_CORES {
+                return Err(format!(
+                    "phantom_reserved: {} masters list {cores} workers, more than {MOST_PHANTOM_CORES}; raise group, or \
+                     lower reserved",
+                    groups.count()
+                ));
+            }
         }
         let last = groups.count().saturating_sub(1);
         if self.master_on_worker && (0..=last).any(|group| groups.workers(group, layout).is_empty()) {

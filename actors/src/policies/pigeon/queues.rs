@@ -28,14 +28,16 @@ pub(super) struct TaskQueues {
     /// Short tasks since the last long one, as the rule counts them.
     count: u32,
     /// What a standby has not been told, if there is one.
-    untold: Option<Vec<Mirror>>,
+    unsent: Option<Vec<Mirror>>,
+    /// Of a standby's copy: short and long tasks that were served before it was told that they wait.
+    owed: [u32; 2],
 }
 
 impl TaskQueues {
     pub(super) fn new(config: &Pigeon) -> Self {
         let Pigeon { weight, rule, .. } = *config;
         let (short, long) = (VecDeque::new(), VecDeque::new());
-        Self { short, long, waiting: 0, weight, rule, count: 0, untold: None }
+        Self { short, long, waiting: 0, weight, rule, count: 0, unsent: None, owed: [0; 2] }
     }
 
     /// Tasks that wait.
@@ -91,8 +93,12 @@ impl TaskQueues {
             (GroupWeight::Tasks(weight), WeightRule::Released) => self.count > weight,
         };
         let serve_short = short && !(long && turn);
-        let counts = self.rule == WeightRule::Released || long;
-        self.count = if serve_short && counts { self.count.saturating_add(1) } else { 0 };
+        self.count = match self.rule {
+            _ if serve_short && (long || self.rule == WeightRule::Released) => self.count.saturating_add(1),
+            // Their counter is reset by a long task only.
+            WeightRule::Released if !long => self.count,
+            WeightRule::Released | WeightRule::Paper => 0,
+        };
         self.pop(serve_short)
     }
 
@@ -113,8 +119,8 @@ impl TaskQueues {
 
     fn recount(&mut self) {
         self.waiting = self.short.iter().chain(&self.long).map(|waiting| waiting.batch.len).sum();
-        if self.untold.is_some() {
-            self.tell(true);
+        if self.unsent.is_some() {
+            self.set_mirrored(true);
         }
     }
 
@@ -130,9 +136,9 @@ impl TaskQueues {
         all.position(|waiting| waiting.batch.job == job).unwrap_or(usize::MAX)
     }
 
-    /// Begins to keep what a standby must be told, with all that waits now, or ends it.
-    pub(super) fn tell(&mut self, standby: bool) {
-        self.untold = standby.then(|| {
+    /// Begins to keep the changes that a standby must be told, the first of them all that waits now, or ends it.
+    pub(super) fn set_mirrored(&mut self, standby: bool) {
+        self.unsent = standby.then(|| {
             let queued =
                 |short| move |waiting: &Waiting| Mirror::Queued { batch: waiting.batch, short, front: false };
             let short = self.short.iter().map(queued(true));
@@ -140,40 +146,48 @@ impl TaskQueues {
         });
     }
 
-    /// Begins to keep what a standby must be told that knows of nothing, while nothing waits.
-    pub(super) fn tell_from_now(&mut self) {
-        self.untold = Some(Vec::new());
+    /// Begins to keep the changes that a standby must be told, while nothing waits.
+    pub(super) fn mirror_from_now(&mut self) {
+        self.unsent = Some(Vec::new());
     }
 
     fn log(&mut self, change: Mirror) {
-        let Some(untold) = &mut self.untold else { return };
+        let Some(unsent) = &mut self.unsent else { return };
         if let (Some(Mirror::Served { short, long }), Mirror::Served { short: s, long: l }) =
-            (untold.last_mut(), change)
+            (unsent.last_mut(), change)
         {
             *short += s;
             *long += l;
             return;
         }
-        untold.push(change);
+        unsent.push(change);
     }
 
-    /// Whether a standby must be told something.
-    pub(super) fn has_untold(&self) -> bool {
-        self.untold.as_ref().is_some_and(|untold| !untold.is_empty())
+    /// Whether there are changes that a standby has not been told.
+    pub(super) fn has_changes(&self) -> bool {
+        self.unsent.as_ref().is_some_and(|unsent| !unsent.is_empty())
     }
 
-    /// What a standby must be told.
-    pub(super) fn take_untold(&mut self) -> Vec<Mirror> {
-        self.untold.as_mut().map(std::mem::take).unwrap_or_default()
+    /// The changes that a standby has not been told.
+    pub(super) fn take_changes(&mut self) -> Vec<Mirror> {
+        self.unsent.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Follows a change of the queues of a master.
     pub(super) fn follow(&mut self, change: Mirror) {
         match change {
-            Mirror::Reset => self.clear(),
+            Mirror::Reset => {
+                self.clear();
+                self.owed = [0; 2];
+            }
             Mirror::Queued { batch, short, front } => {
                 let waiting = Waiting { scheduler: 0, batch };
-                if front { self.push_front(short, waiting) } else { self.push(short, waiting) }
+                if front {
+                    self.push_front(short, waiting)
+                } else {
+                    self.push(short, waiting)
+                }
+                self.skip(short, 0);
             }
             Mirror::Served { short, long } => {
                 self.skip(true, short);
@@ -182,9 +196,9 @@ impl TaskQueues {
         }
     }
 
-    /// Drops so many tasks of a class; changes can arrive in another order, so there may be fewer.
+    /// Drops so many tasks of a class. Changes can arrive in another order: what is not there yet is dropped when it comes.
     fn skip(&mut self, short: bool, count: u32) {
-        let mut left = count;
+        let mut left = count + std::mem::take(&mut self.owed[usize::from(!short)]);
         while left > 0
             && let Some(head) = self.of(short).front_mut()
         {
@@ -198,6 +212,7 @@ impl TaskQueues {
             }
             self.waiting -= some;
         }
+        self.owed[usize::from(!short)] = left;
     }
 }
 
@@ -258,10 +273,42 @@ mod tests {
         assert_eq!(runs_of_short(&mut released, 2), [1, 4], "the authors' counter counts them");
     }
 
+    /// The authors' counter goes on while the queues are empty; the paper's begins anew.
+    #[test]
+    fn idle_workers_without_tasks_reset_only_the_papers_counter() {
+        for (rule, first) in [(WeightRule::Paper, 2), (WeightRule::Released, 1)] {
+            let mut queues =
+                TaskQueues::new(&Pigeon { weight: GroupWeight::Tasks(3), rule, ..Pigeon::default() });
+            let push = |queues: &mut TaskQueues, job, short, len| {
+                let batch = Batch { job: JobId(job), base: 0, len, step: 1, attempt: 0 };
+                queues.push(short, Waiting { scheduler: 0, batch });
+            };
+            push(&mut queues, 0, true, 3);
+            for _ in 0..3 {
+                queues.next(false).unwrap();
+            }
+            assert_eq!(queues.next(false), None);
+            push(&mut queues, 0, true, 100);
+            push(&mut queues, 1, false, 100);
+            assert_eq!(runs_of_short(&mut queues, 1), [first], "{rule:?}");
+        }
+    }
+
+    /// Two changes arrive in the other order: what was served is dropped when it is known.
+    #[test]
+    fn a_standby_drops_what_was_served_before_it_was_queued() {
+        let mut mirror = TaskQueues::new(&Pigeon::default());
+        mirror.follow(Mirror::Served { short: 5, long: 0 });
+        let batch = Batch { job: JobId(0), base: 0, len: 7, step: 1, attempt: 0 };
+        mirror.follow(Mirror::Queued { batch, short: true, front: false });
+        assert_eq!(mirror.waiting(), 2);
+        assert_eq!(mirror.pop(true).unwrap().0.task.index, 5);
+    }
+
     #[test]
     fn a_standby_follows_the_queues() {
         let mut queues = loaded(GroupWeight::Tasks(3), WeightRule::Paper);
-        queues.tell(true);
+        queues.set_mirrored(true);
         let mut mirror = TaskQueues::new(&Pigeon::default());
         let copy = queues.next(false).unwrap().0;
         for _ in 0..7 {
@@ -269,11 +316,11 @@ mod tests {
         }
         queues.push_front(true, Waiting { scheduler: 0, batch: Batch::single(copy) });
         queues.next(true);
-        queues.take_untold().into_iter().for_each(|change| mirror.follow(change));
-        assert_eq!(queues.take_untold(), []);
+        queues.take_changes().into_iter().for_each(|change| mirror.follow(change));
+        assert_eq!(queues.take_changes(), []);
         assert_eq!((&mirror.short, &mirror.long), (&queues.short, &queues.long));
         queues.forget(0);
-        queues.take_untold().into_iter().for_each(|change| mirror.follow(change));
+        queues.take_changes().into_iter().for_each(|change| mirror.follow(change));
         assert_eq!((mirror.waiting(), queues.waiting(), mirror.has(true)), (0, 0, false));
     }
 }

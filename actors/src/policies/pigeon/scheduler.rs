@@ -146,10 +146,16 @@ impl PigeonScheduler {
         match msg {
             Group::Ask => self.answer(group, from, fx),
             Group::Takes { term, at } => {
+                let claim = MasterClaim { term, at: at.into(), node: from };
                 let is_worker = matches!(fx.layout().role(from), Role::Node(_));
-                let view = &mut self.views[group as usize];
-                view.reachable = true;
-                if !is_worker || view.masters.claims(MasterClaim { term, at: at.into(), node: from }) {
+                let masters = &mut self.views[group as usize].masters;
+                // A worker repeats what it has said; it has been answered.
+                let is_known = is_worker && masters.has(claim);
+                if is_worker && !masters.accept(claim) {
+                    return;
+                }
+                self.views[group as usize].reachable = true;
+                if !is_known {
                     self.answer(group, from, fx);
                 }
                 self.regroup(fx);
@@ -161,10 +167,13 @@ impl PigeonScheduler {
                     view.load = waiting.saturating_add(busy);
                 }
             }
-            Group::Tasks { .. } | Group::Run { .. } | Group::Idle { .. } | Group::Status { .. } => {
-                fx.unexpected(&msg.into());
-            }
-            Group::Open { .. } | Group::Mirror(_) => fx.unexpected(&msg.into()),
+            Group::Tasks { .. }
+            | Group::Run { .. }
+            | Group::Idle { .. }
+            | Group::Status { .. }
+            | Group::Open { .. }
+            | Group::Watch
+            | Group::Mirror(_) => fx.unexpected(&msg.into()),
         }
     }
 
@@ -182,11 +191,14 @@ impl PigeonScheduler {
 
     /// Uses the groups that can be used, for tasks that found none as well.
     fn regroup(&mut self, fx: &mut Effects<'_>) {
-        let layout = fx.layout();
+        self.set_groups(fx.layout());
+        self.relaunch(|_, _, _| false, fx);
+    }
+
+    fn set_groups(&mut self, layout: &Layout) {
         let usable: Vec<_> =
             (0..self.groups.count()).filter(|&group| self.is_usable(group, layout)).collect();
         self.splitter.set_groups(usable.into_iter());
-        self.relaunch(|_, _, _| false, fx);
     }
 
     /// Tasks that could not be delivered go to other groups, unless they have been dealt with since.
@@ -204,7 +216,8 @@ impl PigeonScheduler {
                 *sent = None;
             }
         }
-        self.regroup(fx);
+        self.set_groups(fx.layout());
+        self.launch(batch.job, fx);
     }
 
     fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {

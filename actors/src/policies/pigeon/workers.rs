@@ -132,10 +132,11 @@ impl Workers {
         running.is_none() && before != WorkerState::Idle
     }
 
-    /// Whether a worker was given a copy in an earlier life of its node than the one it speaks of.
-    pub(super) fn has_lost(&mut self, core: u32, turn: Turn) -> bool {
-        self.state(core)
-            .is_some_and(|(state, last)| matches!(state, WorkerState::Running(_)) && turn.life > last.life)
+    /// Whether the node of a worker has crashed since the worker last said what it does.
+    pub(super) fn has_restarted(&mut self, core: u32, turn: Turn) -> bool {
+        self.state(core).is_some_and(|(state, last)| {
+            matches!(state, WorkerState::Idle | WorkerState::Running(_)) && turn.life > last.life
+        })
     }
 
     /// A copy could not be sent to a worker; returns whether the worker was to run it.

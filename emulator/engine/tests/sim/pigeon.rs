@@ -132,3 +132,78 @@ fn a_crash_of_the_master_delays_jobs_and_loses_none() {
         assert!(response <= longest, "{policy}, {faults}: {response} s, at most {longest}");
     }
 }
+
+/// One group of two nodes whose master is down for good. One node becomes master; the other crashes and comes back, or
+/// is cut off for a while, and then the first crashes for good. Both orders are tried, since the claim is drawn.
+#[test]
+fn a_worker_that_is_master_takes_back_nodes_that_it_had_given_up() {
+    let world = |faults: String| {
+        format!(
+            r#"
+            seed = 5
+            [cluster]
+            nodes = 2
+            cores = 1
+            schedulers = 2
+            [workload.synthetic]
+            jobs = 60
+            tasks = 2
+            interarrival = "2s"
+            [service]
+            demand = "1500ms"
+            [network]
+            one_way = "10ms"
+            [[network.fault]]
+            crash = {{ who = ["masters"], at = "1s" }}
+            {faults}
+            [[policy]]
+            pigeon = {{}}
+            "#
+        )
+    };
+    for (gone, then) in [(0, 1), (1, 0)] {
+        let left = format!(
+            r#"[[network.fault]]
+            crash = {{ who = ["node:{gone}"], at = "20s", for = "15s" }}
+            [[network.fault]]
+            crash = {{ who = ["node:{then}"], at = "60s" }}"#
+        );
+        let cut = format!(
+            r#"[[network.fault]]
+            partition = {{ a = ["node:{gone}"], b = ["node:{then}", "schedulers"], at = "2s", for = "30s" }}
+            [[network.fault]]
+            crash = {{ who = ["node:{then}"], at = "60s" }}"#
+        );
+        for faults in [left, cut] {
+            let run = run(&world(faults.clone()));
+            assert_eq!(run.summary.jobs.finished, 60, "{faults}");
+        }
+    }
+}
+
+/// Jobs of one task on one group: the share that waits for no worker, and the mean wait, are those of M/M/n.
+#[test]
+fn single_tasks_wait_as_in_an_m_m_n_queue() {
+    let text = r#"
+        seed = 9
+        [cluster]
+        nodes = 10
+        [workload.synthetic]
+        jobs = 200_000
+        tasks = 1
+        interarrival = { exponential = { mean = "12500us" } }
+        [service]
+        demand = { exponential = { mean = "100ms" } }
+        [network]
+        one_way = "0s"
+        [[policy]]
+        pigeon = { group = 10, reserved = 0.0 }
+        "#;
+    let run = run(text);
+    let waited = run.jobs.iter().filter(|job| job.response - job.longest > 1e-6).count();
+    let unqueued = 1.0 - waited as f64 / run.jobs.len() as f64;
+    let (expected, wait) = (task_unqueued(10, 0.8), 0.1 * task_wait(10, 0.8));
+    assert!((unqueued - expected).abs() < 0.02 * expected, "{unqueued} instead of {expected}");
+    let mean = run.summary.wait_s.mean;
+    assert!((mean - wait).abs() < 0.06 * wait, "{mean} s instead of {wait} s");
+}
