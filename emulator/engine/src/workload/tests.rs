@@ -19,6 +19,8 @@ fn synthetic(jobs: u32, tasks: f64) -> Synthetic {
         jobs,
         tasks: Law::Constant(tasks),
         interarrival: Law::Exponential(Exponential { mean: Span::from_millis(20) }),
+        speedup: 1.0,
+        load: None,
         cutoff: None,
         deadline_slack: None,
     }
