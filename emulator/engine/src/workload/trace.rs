@@ -80,6 +80,8 @@ pub struct Trace {
     columns: Columns,
     /// Whether the numbers of tasks are unknown, and each job counts as one.
     jobs_only: bool,
+    /// Jobs whose wait the source states.
+    known_waits: usize,
     notes: Vec<String>,
 }
 
@@ -93,6 +95,7 @@ impl Trace {
             durations: Vec::new(),
             columns: Columns::default(),
             jobs_only: false,
+            known_waits: 0,
             notes: Vec::new(),
         }
     }
@@ -120,6 +123,7 @@ impl Trace {
 
     /// Adds what is known about the job that was pushed as number `row`, before the jobs are sorted.
     pub fn detail(&mut self, row: usize, details: &Details) {
+        self.known_waits += usize::from(details.wait.is_some());
         self.columns.set(row, details);
     }
 
@@ -218,6 +222,11 @@ impl Trace {
     /// From a job's submission to its start; zero if it is unknown.
     pub fn wait(&self, job: JobId) -> Span {
         self.columns.wait(job.index())
+    }
+
+    /// How many jobs do not say how long they waited.
+    pub const fn unknown_waits(&self) -> usize {
+        self.jobs.len() - self.known_waits
     }
 
     /// How a job ended, if the trace says so.

@@ -50,8 +50,21 @@ pub fn evaluate(trace: &Trace, question: &Question) -> Evaluation {
         overall: count.all.accuracy(),
         weeks: count.weeks.iter().map(Tally::accuracy).collect(),
         values: predictor.values(),
-        notes: trace.notes().to_vec(),
+        notes: notes(trace),
     }
+}
+
+/// The remarks of the reader, and one if jobs may be learnt from before they had ended.
+fn notes(trace: &Trace) -> Vec<String> {
+    let mut notes = trace.notes().to_vec();
+    let unknown = trace.unknown_waits();
+    if unknown > 0 {
+        notes.push(format!(
+            "{} not say how long they waited: they count as ended when they would have ended without a wait",
+            if unknown == 1 { "1 job does".to_owned() } else { format!("{unknown} jobs do") }
+        ));
+    }
+    notes
 }
 
 fn run_s(trace: &Trace, job: JobId) -> f64 {
@@ -125,8 +138,8 @@ struct Tally {
     buckets: [u64; BUCKETS],
     distributions: u64,
     above: u64,
-    middle: u64,
-    tenths: [u64; 10],
+    middle: f64,
+    tenths: [f64; 10],
 }
 
 impl Tally {
@@ -148,18 +161,22 @@ impl Tally {
         }
     }
 
-    /// Counts where the run time lies in the predicted distribution.
+    /// Counts where the run time lies in the predicted distribution. One that the distribution gives a probability of
+    /// its own lies in all tenths which that covers, in parts.
     fn place(&mut self, histogram: &Histogram, run: f64) {
         self.distributions += 1;
         self.above += u64::from(histogram.range().is_some_and(|(_, most)| run > most));
-        let share = histogram.cdf(run);
-        self.middle += u64::from((0.1..=0.9).contains(&share));
-        self.tenths[((share * 10.0) as usize).min(9)] += 1;
+        let (low, high) = (histogram.cdf(run.next_down()), histogram.cdf(run));
+        self.middle += part(low, high, 0.1, 0.9);
+        for (at, tenth) in (0u8..).zip(&mut self.tenths) {
+            let from = f64::from(at) / 10.0;
+            *tenth += part(low, high, from, from + 0.1);
+        }
     }
 
     fn accuracy(&self) -> Accuracy {
         let share = |count: u64| count as f64 / self.jobs.max(1) as f64;
-        let of_distributions = |count: u64| count as f64 / self.distributions as f64;
+        let of_distributions = |count: f64| count / self.distributions as f64;
         let percent = |at: usize| (at + 1 < BUCKETS).then(|| 10 * at as i32 - 100);
         let bucket = |(at, &count): (usize, &u64)| ErrorBucket { percent: percent(at), share: share(count) };
         Accuracy {
@@ -173,12 +190,22 @@ impl Tally {
             over_twice: share(self.over_twice),
             errors: self.buckets.iter().enumerate().map(bucket).collect(),
             distribution: (self.distributions > 0).then(|| DistributionFit {
-                above_maximum: of_distributions(self.above),
+                above_maximum: of_distributions(self.above as f64),
                 in_middle_80: of_distributions(self.middle),
                 tenths: self.tenths.map(of_distributions),
             }),
         }
     }
+}
+
+/// The part of the interval from `low` to `high` within a window of [0, 1]; of a single point all or nothing, where the
+/// last window includes its end.
+fn part(low: f64, high: f64, from: f64, to: f64) -> f64 {
+    if high > low {
+        return (high.min(to) - low.max(from)).max(0.0) / (high - low);
+    }
+    let is_last = to > 1.0 - 1e-9;
+    f64::from(from <= low && (low < to || is_last))
 }
 
 /// The bucket of an estimate's error: the nearest multiple of 10 %.

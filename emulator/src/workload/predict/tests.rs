@@ -99,6 +99,12 @@ fn distributions_are_checked_by_where_run_times_lie() {
     assert!((fit.in_middle_80 - 0.8).abs() < 0.05 && fit.above_maximum < 0.1, "{fit:?}");
     assert!((fit.tenths.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     assert!(evaluation.to_string().contains("above the maximum"));
+    // A run time that always repeats lies in every tenth to an equal part.
+    let rows: String = (0..50).map(|k| format!("{},0,10000,F,1,1\n", k * 20_000)).collect();
+    let evaluation = evaluate(&parse(&rows), &question);
+    let fit = evaluation.overall.distribution.as_ref().unwrap();
+    assert!((fit.in_middle_80 - 0.8).abs() < 1e-9, "{fit:?}");
+    assert!(fit.tenths.iter().all(|tenth| (tenth - 0.1).abs() < 1e-9), "{fit:?}");
 }
 
 /// The jobs of a generated mix of one class, which has these keys, in the order of a trace. Few run at a time.

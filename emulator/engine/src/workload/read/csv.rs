@@ -91,8 +91,10 @@ fn times(
     let (run, wait) = (row.span(Meaning::Run)?, row.span(Meaning::Wait)?);
     let Some(submit) = submit else { return Ok(Err("with a blank cell")) };
     if header.has(Meaning::Run) {
+        let Some(run) = run else { return Ok(Err("without a run time")) };
+        let start = start.or_else(|| end.filter(|end| end.0 >= run.0).map(|end| Time(end.0 - run.0)));
         let wait = wait.or_else(|| start.map(|start| start.since(submit)));
-        return Ok(run.map(|run| Times { submit, wait, run }).ok_or("without a run time"));
+        return Ok(Ok(Times { submit, wait, run }));
     }
     let Some(start) = start else { return Ok(Err("without a start")) };
     let Some(end) = end else { return Ok(Err("without an end")) };

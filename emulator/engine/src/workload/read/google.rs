@@ -14,7 +14,7 @@ use super::super::columns::{Details, Outcome};
 use super::super::error::WorkloadError;
 use super::super::trace::{Format, MOST_JOBS, Trace};
 use super::lines::{At, Lines, Skipped, TraceLine, short};
-use super::table::{CORES_OF_GOOGLE_MACHINE, Words};
+use super::table::{CORES_OF_GOOGLE_MACHINE, TOO_LONG, Words};
 
 /// A part of a table: its name and its content.
 pub type Part = Result<(PathBuf, Box<dyn BufRead>), WorkloadError>;
@@ -25,6 +25,9 @@ const JOB_COLUMNS: usize = 8;
 const TASK_COLUMNS: usize = 13;
 /// Maximum number of tasks of a job; real ones have up to 52,000.
 const MOST_TASKS: u32 = 1 << 20;
+
+/// Limit on the tasks of all jobs, which then take 800 MB; the whole trace has 25 million.
+const MOST_SLOTS: usize = 1 << 25;
 /// Marks an event after the end of the trace.
 const AFTER: u64 = i64::MAX as u64;
 
@@ -64,6 +67,8 @@ struct GoogleJobs {
     index: BTreeMap<u64, u32>,
     states: Vec<JobState>,
     words: Words,
+    /// Tasks of all jobs.
+    slots: usize,
 }
 
 impl Trace {
@@ -114,7 +119,7 @@ impl GoogleJobs {
             let next = self.states.len() as u32;
             let index = *self.index.entry(cells.id()?).or_insert(next);
             if index == next {
-                if self.states.len() > MOST_JOBS {
+                if self.states.len() >= MOST_JOBS {
                     return Err(line.at.wrong(format!("is about one job more than {MOST_JOBS}")));
                 }
                 self.states.push(JobState::default());
@@ -125,7 +130,9 @@ impl GoogleJobs {
                 [(4, Feature::User), (5, Feature::Class), (6, Feature::Name), (7, Feature::LogicalName)];
             for (column, feature) in columns {
                 if !cells.texts[column].is_empty() {
-                    job.details.features[feature.index()] = self.words.number(feature, cells.texts[column]);
+                    let number = self.words.number(feature, cells.texts[column]);
+                    job.details.features[feature.index()] =
+                        number.ok_or_else(|| line.at.field(column + 1, feature.name(), TOO_LONG))?;
                 }
             }
         }
@@ -151,10 +158,17 @@ impl GoogleJobs {
             let job = &mut self.states[index as usize];
             let priority = Feature::Priority.index();
             if job.details.features[priority] == 0 {
-                job.details.features[priority] = self.words.number(Feature::Priority, cells.texts[8]);
+                let number = self.words.number(Feature::Priority, cells.texts[8]);
+                job.details.features[priority] =
+                    number.ok_or_else(|| line.at.field(9, "priority", TOO_LONG))?;
                 job.cpu = cells.share(9, "CPU request")?;
             }
             if job.tasks.len() <= task as usize {
+                self.slots += task as usize + 1 - job.tasks.len();
+                if self.slots > MOST_SLOTS {
+                    let why = format!("brings the tasks of all jobs above {MOST_SLOTS}; read fewer parts");
+                    return Err(line.at.field(4, "task index", why));
+                }
                 job.tasks.resize(task as usize + 1, TaskState::default());
             }
             job.tasks[task as usize].happened(time, &event);

@@ -150,20 +150,35 @@ impl At<'_> {
 
     /// A time in seconds, finite and at least zero.
     pub(super) fn seconds(self, field: usize, column: &str, text: &str) -> Result<f64, WorkloadError> {
-        match text.parse::<f64>() {
-            Ok(x) if x.is_finite() && x >= 0.0 && x < Span::MAX.as_secs_f64() => Ok(x),
-            Ok(x) if x < 0.0 => Err(self.field(
-                field,
-                column,
-                format!("{} is negative; times are seconds from zero on", short(text)),
-            )),
-            Ok(x) if x.is_finite() => {
-                Err(self.field(field, column, format!("{} s is longer than 584 years", short(text))))
-            }
-            Ok(_) => {
-                Err(self.field(field, column, format!("{} is not a finite number of seconds", short(text))))
-            }
-            Err(_) => Err(self.field(field, column, format!("`{}` is not a number of seconds", short(text)))),
+        self.time(field, column, text, 1_000_000_000)
+    }
+
+    /// A time in seconds, finite and at least zero, from a number of units of so many nanoseconds.
+    pub(super) fn time(
+        self,
+        field: usize,
+        column: &str,
+        text: &str,
+        unit: u64,
+    ) -> Result<f64, WorkloadError> {
+        let units = match unit {
+            1_000 => "microseconds",
+            1_000_000 => "milliseconds",
+            _ => "seconds",
+        };
+        let wrong = |why: String| Err(self.field(field, column, why));
+        let Ok(number) = text.parse::<f64>() else {
+            return wrong(format!("`{}` is not a number of {units}", short(text)));
+        };
+        let seconds = number * (unit as f64 / 1e9);
+        if !number.is_finite() {
+            wrong(format!("{} is not a finite number of {units}", short(text)))
+        } else if number < 0.0 {
+            wrong(format!("{} is negative; times are {units} from zero on", short(text)))
+        } else if seconds >= Span::MAX.as_secs_f64() {
+            wrong(format!("{} {units} are longer than 584 years", short(text)))
+        } else {
+            Ok(seconds)
         }
     }
 

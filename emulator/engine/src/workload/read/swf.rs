@@ -12,7 +12,7 @@ use super::super::columns::{Details, Outcome};
 use super::super::error::WorkloadError;
 use super::super::trace::{MOST_TASKS, Trace};
 use super::lines::{Lines, Skipped, TraceLine, short};
-use super::table::Words;
+use super::table::{TOO_LONG, Words};
 
 const COLUMNS: usize = 18;
 
@@ -95,7 +95,8 @@ fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
             && row.features[feature.index()] == 0
             && decimal(line, column, name, text)? >= 0.0
         {
-            row.features[feature.index()] = words.number(feature, text);
+            row.features[feature.index()] =
+                words.number(feature, text).ok_or_else(|| line.at.field(column, name, TOO_LONG))?;
         }
     }
     if fields.taken() < COLUMNS {

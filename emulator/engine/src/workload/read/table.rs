@@ -117,6 +117,9 @@ struct Column {
     unit: u64,
 }
 
+/// Limit on the columns of a file: a compressed header of commas must not fill the memory.
+const MOST_COLUMNS: usize = 4096;
+
 /// The header of a file.
 pub(super) struct Header {
     columns: Vec<Column>,
@@ -129,7 +132,11 @@ pub(super) struct Header {
 impl Header {
     /// The columns of a header, by `names` or by the names of published files.
     pub(super) fn new(line: TraceLine<'_>, names: Option<&ColumnNames>) -> Result<Self, WorkloadError> {
-        let cells: Vec<String> = cells(line.text).map(|cell| cell.into_owned()).collect();
+        let cells: Vec<String> =
+            cells(line.text).take(MOST_COLUMNS + 1).map(|cell| cell.into_owned()).collect();
+        if cells.len() > MOST_COLUMNS {
+            return Err(line.at.wrong(format!("the header has more than {MOST_COLUMNS} columns")));
+        }
         let all = cells.join(", ");
         let column = |meaning, index: usize| {
             let name = cells[index].clone();
@@ -149,8 +156,10 @@ impl Header {
                 columns.push(column(*meaning, index));
             }
         } else {
+            // In the table derived from Google's trace `end` is the last event; elsewhere it is a time.
+            let is_derived = cells.iter().any(|name| name == "run_ms");
             for (index, name) in cells.iter().enumerate() {
-                let Some(meaning) = meaning(name, &cells) else { continue };
+                let Some(meaning) = meaning(name, is_derived) else { continue };
                 // The first of two columns with one meaning counts.
                 if columns.iter().all(|column| column.meaning != meaning) {
                     columns.push(column(meaning, index));
@@ -202,9 +211,8 @@ impl Header {
 }
 
 /// What a column's name means. A suffix in capitals describes its origin, such as `ntasks_SYNTHETIC`.
-fn meaning(name: &str, all: &[String]) -> Option<Meaning> {
-    // In the table derived from Google's trace `end` is the last event; elsewhere it is a time.
-    if name == "end" && all.iter().any(|other| other == "run_ms") {
+fn meaning(name: &str, is_derived: bool) -> Option<Meaning> {
+    if name == "end" && is_derived {
         return Some(Meaning::Outcome);
     }
     let plain = name.trim_end_matches(|c: char| c.is_ascii_uppercase()).trim_end_matches('_');
@@ -294,7 +302,9 @@ impl TableRow<'_> {
         for (at, feature) in self.header.features() {
             let text: &str = &self.texts[at];
             if !text.is_empty() {
-                details.features[feature.index()] = words.number(feature, text);
+                details.features[feature.index()] = words
+                    .number(feature, text)
+                    .ok_or_else(|| self.wrong(&self.header.columns[at], TOO_LONG))?;
             }
         }
         let cpu = |share: f32| share * CORES_OF_GOOGLE_MACHINE * tasks as f32;
@@ -327,9 +337,8 @@ impl TableRow<'_> {
         if let Some(exact) = text.parse::<u64>().ok().and_then(|whole| whole.checked_mul(column.unit)) {
             return Ok(exact);
         }
-        let seconds = self.at.seconds(column.index + 1, &column.name, text)?;
-        let scaled = seconds * (column.unit as f64 / 1e9);
-        Ok(Span::from_secs_f64(scaled).0)
+        let seconds = self.at.time(column.index + 1, &column.name, text, column.unit)?;
+        Ok(Span::from_secs_f64(seconds).0)
     }
 
     fn wrong(&self, column: &Column, why: &str) -> WorkloadError {
@@ -373,15 +382,25 @@ fn closing(quoted: &str) -> Option<usize> {
 #[derive(Default)]
 pub(super) struct Words([BTreeMap<Box<str>, u32>; Feature::ALL.len()]);
 
+/// Limit on the length of a word in bytes: each is kept once.
+const MOST_WORD: usize = 1024;
+
+/// What is wrong with a word that has no number.
+pub(super) const TOO_LONG: &str = "is longer than 1024 bytes; names are kept in memory";
+
 impl Words {
-    pub(super) fn number(&mut self, feature: Feature, word: &str) -> u32 {
+    /// The number of a word; `None` if it is too long to be kept.
+    pub(super) fn number(&mut self, feature: Feature, word: &str) -> Option<u32> {
         let known = &mut self.0[feature.index()];
         if let Some(&number) = known.get(word) {
-            return number;
+            return Some(number);
+        }
+        if word.len() > MOST_WORD {
+            return None;
         }
         let number = known.len() as u32 + 1;
         known.insert(word.into(), number);
-        number
+        Some(number)
     }
 }
 

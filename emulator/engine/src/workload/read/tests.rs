@@ -264,6 +264,25 @@ fn columns_can_be_named() {
     assert!(error.contains("run_ms") && error.contains("--columns"), "{error}");
 }
 
+/// As spreadsheets write columns of whole numbers that have gaps; a wait follows from the end.
+#[test]
+fn times_in_milliseconds_may_have_decimals() {
+    let trace = parse("a.csv", "submit_ms,end_time,run_ms\n1454421180000.0,1454421190.5,2500.5\n").unwrap();
+    assert_eq!(trace.jobs()[0].arrival, Time(1_454_421_180_000_000_000));
+    assert_eq!(trace.run(JobId(0)), Span(2_500_500_000));
+    assert_eq!((trace.wait(JobId(0)), trace.unknown_waits()), (Span(7_999_500_000), 0));
+    let why = complaint("a.csv", "submit_ms,run_ms\n-1.5,2\n");
+    assert!(why.contains("a.csv:2") && why.contains("times are milliseconds from zero on"), "{why}");
+}
+
+#[test]
+fn headers_and_words_have_limits() {
+    let why = complaint("a.csv", ",".repeat(5000));
+    assert!(why.contains("a.csv:1") && why.contains("more than 4096 columns"), "{why}");
+    let why = complaint("a.csv", format!("submit_ms,run_ms,user\n1,2,{}\n", "x".repeat(2000)));
+    assert!(why.contains("field 3 (user)") && why.contains("longer than 1024 bytes"), "{why}");
+}
+
 #[test]
 fn mistakes_in_tables_are_told() {
     let mustang = |from, to: &str| MUSTANG.replacen(from, to, 1);
