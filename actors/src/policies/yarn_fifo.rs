@@ -13,8 +13,8 @@ parameters! {
     struct YarnFifo {
         /// Period of a node's heartbeats, on which it gets its containers (YARN: 1 s).
         heartbeat: Span = Span::from_secs(1),
-        /// An application master keeps a container for the life of its job, from before its first task on. Jobs do
-        /// without while the cluster has a single container.
+        /// An application master keeps a container for the life of its job, from before its first task on; of a job
+        /// with stages each stage has its own. Jobs do without while the cluster has a single container.
         am: bool = false,
     }
 }

@@ -69,7 +69,9 @@ impl ContainerNode {
     }
 
     fn ended(&mut self, core: usize, copy: CopyId, fx: &mut Effects<'_>) {
-        if let Held::Running(held) = std::mem::replace(&mut self.cores[core], Held::Idle) {
+        // A copy that has ended can no longer be suspended: the order is void.
+        let held = std::mem::replace(&mut self.cores[core], Held::Idle);
+        if let Held::Running(held) | Held::Leaving(held) = held {
             debug_assert_eq!(held.copy, copy, "a core ended what it was not given");
             fx.send(held.from, Launch::Completed { copy });
         }

@@ -32,7 +32,7 @@ impl WorkloadSpec {
         match self {
             Self::Synthetic(spec) => spec.cutoff.is_some(),
             Self::Trace(spec) => spec.cutoff.is_some(),
-            Self::Mix(mix) => mix.class.iter().any(|class| class.long),
+            Self::Mix(mix) => mix.class.iter().any(|class| class.long && class.weight > 0.0),
             // Their traces have a cutoff of their own.
             Self::YahooLike(_) | Self::ClouderaLike(_) => true,
         }
