@@ -35,7 +35,8 @@ pub struct LasOptions {
     pub quantum: Span,
     /// How much less than the running copy a waiting one must have attained at the end of a quantum; zero: anything.
     pub hysteresis: Span,
-    /// Quanta that a copy waits at most before it runs next, whatever it has attained; zero: it can wait for ever.
+    /// How many quanta a copy that waits is passed over in before it runs next, whatever it has attained; zero: it can
+    /// wait for ever.
     pub missed: u32,
     /// Quanta for which it then runs without being preempted, 1 or more.
     pub stretch: f64,
@@ -276,10 +277,10 @@ impl Las {
         oldest.map(|(at, _)| at)
     }
 
-    /// Whether a copy has waited for so many quanta that it runs next.
+    /// Whether a copy has waited for more than so many quanta: it was passed over at the end of each and runs next.
     fn is_starved(&self, waiting: &ServedCopy, now: Time) -> bool {
         let LasOptions { quantum, missed, .. } = self.options;
-        missed > 0 && now.since(waiting.since).0 >= quantum.0.saturating_mul(missed.into())
+        missed > 0 && now.since(waiting.since).0 > quantum.0.saturating_mul(missed.into())
     }
 
     /// The place among those that wait of the one that runs next: it is starved, or has attained least; of equals, the
