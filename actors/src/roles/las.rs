@@ -35,8 +35,8 @@ pub struct LasOptions {
     pub quantum: Span,
     /// How much less than the running copy a waiting one must have attained at the end of a quantum; zero: anything.
     pub hysteresis: Span,
-    /// How many quanta a copy that waits is passed over in before it runs next, whatever it has attained; zero: it can
-    /// wait for ever.
+    /// How many quanta a copy that waits is passed over in, by every core of the node, before it runs next, whatever it
+    /// has attained; zero: it can wait for ever.
     pub missed: u32,
     /// Quanta for which it then runs without being preempted, 1 or more.
     pub stretch: f64,
@@ -56,6 +56,8 @@ struct ServedCopy {
     left: Option<Span>,
     /// When its present stretch on a core, or its wait, began, or when its work was last told.
     since: Time,
+    /// Ends of quanta at which it was passed over in this wait.
+    missed: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -150,7 +152,7 @@ impl Las {
     /// A copy came: it runs at once, unless every core is guarded.
     pub fn arrive(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let now = fx.now();
-        let newcomer = ServedCopy { copy, from, attained: Span::ZERO, left: None, since: now };
+        let newcomer = ServedCopy { copy, from, attained: Span::ZERO, left: None, since: now, missed: 0 };
         if let Some(core) = self.cores.iter().position(|core| matches!(core.usage, CoreUse::Idle)) {
             self.start(core, newcomer, false, fx);
         } else {
@@ -277,16 +279,16 @@ impl Las {
         oldest.map(|(at, _)| at)
     }
 
-    /// Whether a copy has waited for more than so many quanta: it was passed over at the end of each and runs next.
-    fn is_starved(&self, waiting: &ServedCopy, now: Time) -> bool {
-        let LasOptions { quantum, missed, .. } = self.options;
-        missed > 0 && now.since(waiting.since).0 > quantum.0.saturating_mul(missed.into())
+    /// Whether a copy was passed over in so many quanta that it runs next: in each once by every core.
+    const fn is_starved(&self, waiting: &ServedCopy) -> bool {
+        let missed = self.options.missed.saturating_mul(self.cores.len() as u32);
+        missed > 0 && waiting.missed >= missed
     }
 
     /// The place among those that wait of the one that runs next: it is starved, or has attained least; of equals, the
     /// one that has waited longest, which is also the first to starve.
-    fn next(&self, now: Time) -> Option<usize> {
-        if self.is_starved(self.waiting.first()?, now) {
+    fn next(&self) -> Option<usize> {
+        if self.is_starved(self.waiting.first()?) {
             return Some(0);
         }
         (0..self.waiting.len()).min_by_key(|&at| self.waiting[at].attained)
@@ -295,10 +297,14 @@ impl Las {
     /// Ends the quantum of a running copy that has attained so much.
     fn end_quantum(&mut self, core: usize, attained: Span, fx: &mut Effects<'_>) {
         let now = fx.now();
-        if let Some(at) = self.next(now) {
+        if let Some(at) = self.next() {
             let next = self.waiting[at];
             let lead = attained.saturating_sub(next.attained);
-            if self.is_starved(&next, now) || lead > Span::ZERO && lead >= self.options.hysteresis {
+            let swaps = self.is_starved(&next) || lead > Span::ZERO && lead >= self.options.hysteresis;
+            for (other, waiting) in self.waiting.iter_mut().enumerate() {
+                waiting.missed += u32::from(!swaps || other != at);
+            }
+            if swaps {
                 return self.suspend(core, next.copy, fx);
             }
         }
@@ -337,7 +343,7 @@ impl Las {
 
     /// Gives a free core to the copy that is next, if one waits.
     fn resume_next(&mut self, core: usize, fx: &mut Effects<'_>) {
-        if let Some(at) = self.next(fx.now()) {
+        if let Some(at) = self.next() {
             self.resume(core, at, fx);
         }
     }
@@ -345,7 +351,7 @@ impl Las {
     /// Gives a free core to a copy that waits.
     fn resume(&mut self, core: usize, at: usize, fx: &mut Effects<'_>) {
         let next = self.waiting.remove(at);
-        let starved = self.is_starved(&next, fx.now());
+        let starved = self.is_starved(&next);
         self.start(core, next, starved, fx);
     }
 
@@ -354,7 +360,7 @@ impl Las {
         let order = next.left.map_or(Core::Run { copy }, |left| Core::Resume { copy, left });
         fx.send(worker(core, fx), order);
         let quantum = if guarded { quantum.scale(self.options.stretch) } else { quantum };
-        let served = ServedCopy { since: now, ..next };
+        let served = ServedCopy { since: now, missed: 0, ..next };
         self.cores[core].usage = CoreUse::Running { served, guarded, due: now + quantum };
     }
 

@@ -294,7 +294,7 @@ fn who_is_passed_over_runs_next_and_is_not_preempted() {
     }
 }
 
-/// Four cores end their quanta at different times: the guard counts the quanta of time, not those of all cores.
+/// Four cores end their quanta at different times: a copy that is passed over by one of them has three more to come.
 #[test]
 fn the_guard_is_the_same_with_more_cores() {
     let guard =
@@ -333,6 +333,7 @@ fn service_is_of_all_copies() {
         attained: Span::from_secs(attained),
         left: None,
         since: Time::ZERO + Span::from_secs(since),
+        missed: 0,
     };
     las.waiting.push(served(1, 0));
     las.cores[0].usage = CoreUse::Running { served: served(0, 1), guarded: false, due: Time::MAX };
