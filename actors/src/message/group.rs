@@ -145,8 +145,8 @@ pub enum Group {
         /// Which tasks.
         batch: Batch,
     },
-    /// Master → node, scheduler: this actor is the master of the group. Nodes answer with what their cores do, schedulers
-    /// with what is open.
+    /// Master → node, scheduler: this actor is the master of the group. Nodes answer with what their cores do,
+    /// schedulers with what is open.
     Takes {
         /// Among nodes, the later election counts.
         term: u32,

@@ -29,8 +29,8 @@ parameters! {
         /// At the end of a quantum a suspended copy takes the core if it has attained at least that much less; zero: if
         /// it has attained less.
         hysteresis: Span = Span::ZERO,
-        /// How many quanta a copy that waits is passed over in, by every core of the node, before it runs next, whatever
-        /// it has attained; zero: it can wait for ever.
+        /// How many quanta a copy that waits is passed over in, by every core of the node, before it runs next,
+        /// whatever it has attained; zero: it can wait for ever.
         missed: u32 = 3,
         /// Quanta for which it then runs without being preempted.
         stretch: f64 = 1.0 => 1.0..=1000000.0,

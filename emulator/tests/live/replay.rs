@@ -195,7 +195,7 @@ fn the_command_says_what_it_found() {
         (whole[..whole.len() - 3].to_vec(), 3, ["up to where the log ends", "cut"]),
         (damaged(whole.len() / 2, 4), 3, ["damaged at byte", ""]),
         // The format.
-        (damaged(8, 1), 2, ["format 3", ""]),
+        (damaged(8, 1), 2, ["format 2", ""]),
     ] {
         fs::write(&log, bytes).unwrap();
         let (out, err) = expect(at, "replay r", status);

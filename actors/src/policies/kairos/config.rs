@@ -25,8 +25,8 @@ parameters! {
         /// At the end of a quantum a suspended copy takes the core if it has attained at least that much less; zero: if
         /// it has attained less. The authors' YARN code has one quantum.
         hysteresis: Span = Span::ZERO,
-        /// How many quanta a copy that waits is passed over in, by every core of the node, before it runs next, whatever
-        /// it has attained (section 3.2; 3 in section 6.2); zero: it can wait for ever.
+        /// How many quanta a copy that waits is passed over in, by every core of the node, before it runs next,
+        /// whatever it has attained (section 3.2; 3 in section 6.2); zero: it can wait for ever.
         missed: u32 = 3,
         /// Quanta for which it then runs without being preempted (section 3.2: a multiple of W).
         stretch: f64 = 1.0 => 1.0..=1000000.0,

@@ -84,8 +84,8 @@ impl Master {
         }
     }
 
-    /// A master that takes over, without knowing the workers. It tells workers and schedulers, who answer with what they
-    /// run and what is open.
+    /// A master that takes over, without knowing the workers. It tells workers and schedulers, who answer with what
+    /// they run and what is open.
     pub(super) fn take_over(
         config: &Pigeon,
         (groups, group): (WorkerGroups, u32),
@@ -370,8 +370,9 @@ impl Master {
         self.finish(fx);
     }
 
-    /// Repeats to all, also to workers that could not be reached, that this is the master. A worker that is the master is
-    /// not told of crashes: it learns of them by what comes back, and by answers from another life of a node.
+    /// Repeats to all, also to workers that could not be reached, that this is the master. A worker that is the
+    /// master is not told of crashes: it learns of them by what comes back, and by answers from another life of a
+    /// node.
     fn probe(&self, fx: &mut Effects<'_>) {
         let (layout, me) = (fx.layout(), fx.me());
         let nodes = self.groups.nodes(self.group, layout).map(|node| layout.node(node));

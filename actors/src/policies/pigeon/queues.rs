@@ -196,9 +196,10 @@ impl TaskQueues {
         }
     }
 
-    /// Drops so many tasks of a class. Changes can arrive in another order: what is not there yet is dropped when it comes.
+    /// Drops so many tasks of a class. Changes can arrive in another order: what is not there yet is dropped when it
+    /// comes.
     fn skip(&mut self, short: bool, count: u32) {
-        let mut left = count + std::mem::take(&mut self.owed[usize::from(!short)]);
+        let mut left = count.saturating_add(std::mem::take(&mut self.owed[usize::from(!short)]));
         while left > 0
             && let Some(head) = self.of(short).front_mut()
         {

@@ -2,6 +2,7 @@
 
 use super::Pigeon;
 use super::config::TaskSplit;
+use super::tick::Tick;
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::harness::{Harness, sends};
 use crate::layout::Layout;
@@ -125,9 +126,9 @@ fn a_worker_that_cannot_be_reached_is_asked() {
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
     let run = master.receive(scheduler, tasks(0, 0, 1))[0].1;
     let back = sends(&master.step(Input::Undelivered { to: node, msg: run }));
-    assert_eq!(kinds(&back), [(node, "group.ask"), (master.layout.node(1), "group.run")]);
-    let again = sends(&master.step(Input::Undelivered { to: node, msg: Group::Ask.into() }));
-    assert_eq!(kinds(&again), [(node, "group.ask")]);
+    assert_eq!(kinds(&back), [(node, "group.takes"), (master.layout.node(1), "group.run")]);
+    let again = sends(&master.step(Input::Undelivered { to: node, msg: back[0].1 }));
+    assert_eq!(kinds(&again), [(node, "group.takes")]);
     master.receive(node, idle(0, 0));
     let cores: Vec<_> = runs(&master.receive(scheduler, tasks(2, 0, 3))).iter().map(|run| run.0).collect();
     assert_eq!(cores, [2, 0, 3], "it is idle again");
@@ -237,15 +238,13 @@ fn a_master_that_comes_back_does_not_wait_for_ever() {
     let mut master = config().bench(&layout, layout.extra(0), 6);
     let start = master.step(Input::Start { epoch: 1 });
     assert_eq!(sends(&start).len(), 5);
-    assert!(start.contains(&Effect::Arm { timer: Timer::Tick(2), after: Span::from_secs(5) }));
+    let settle = Tick::Settle.timer(1);
+    assert!(start.contains(&Effect::Arm { timer: settle, after: Span::from_secs(5) }));
     for core in 0..3 {
         master.receive(layout.node(core), idle(core, 2));
     }
     assert_eq!(master.receive(layout.scheduler(0), open(0, 2, 2)), []);
-    assert_eq!(
-        runs(&sends(&master.step(Input::Fire(Timer::Tick(2))))),
-        [(0, copy(0, 2, 1)), (1, copy(0, 3, 1))]
-    );
+    assert_eq!(runs(&sends(&master.step(Input::Fire(settle)))), [(0, copy(0, 2, 1)), (1, copy(0, 3, 1))]);
 }
 
 /// A node that crashes while answers are missing may have been given tasks that are not among them.
@@ -279,7 +278,8 @@ fn a_worker_reports_to_scheduler_and_master() {
     assert_eq!(node.receive(master, run(3)), [], "it is kept until the first has ended");
     assert_eq!(node.ended(copy(2, 0, 0)), [done(2), begins(3)]);
     let status = Group::Status { life: 0, count: 5, core: 0, copy: copy(3, 0, 0), scheduler: 0 };
-    assert_eq!(node.receive(master, Group::Ask), [(master, status.into())]);
+    let takes = Group::Takes { term: 0, at: Stamp::from(Time(1)) };
+    assert_eq!(node.receive(master, takes), [(master, status.into())]);
     let stop = (worker, Message::from(Core::Stop { copy: copy(3, 0, 0) }));
     assert_eq!(sends(&node.step(Input::Down { actor: scheduler })), [stop, (master, idle(0, 6).into())]);
     assert_eq!(node.receive(master, run(4)), [(master, idle(0, 8).into())], "its scheduler is dead");
@@ -343,8 +343,8 @@ fn a_declared_master_is_watched() {
     assert_eq!(kinds(&sends(&accepted)), [(layout.node(0), "group.idle")]);
     let [(watch, _)] = armed(&accepted)[..] else { panic!("it watches") };
     let asked = node.step(Input::Fire(watch));
-    assert_eq!((kinds(&sends(&asked)), armed(&asked).len()), (vec![(layout.node(0), "group.ask")], 1));
-    let lost = node.step(Input::Undelivered { to: layout.node(0), msg: Group::Ask.into() });
+    assert_eq!((kinds(&sends(&asked)), armed(&asked).len()), (vec![(layout.node(0), "group.watch")], 1));
+    let lost = node.step(Input::Undelivered { to: layout.node(0), msg: Group::Watch.into() });
     let [(claim, _)] = armed(&lost)[..] else { panic!("it waits") };
     let sent = sends(&node.step(Input::Fire(claim)));
     assert!(

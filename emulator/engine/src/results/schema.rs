@@ -148,8 +148,8 @@ pub struct ClassResults {
     pub slowdown: Brief,
     /// Work of the longest task of finished jobs.
     pub longest_s: Brief,
-    /// Share of the finished jobs that took at most `run.record.unqueued` longer than their longest task; absent if that
-    /// key is not set.
+    /// Share of the finished jobs that took at most `run.record.unqueued` longer than their longest task; absent if
+    /// that key is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<f64>,
 }

@@ -19,8 +19,8 @@ const FACTOR: u64 = 8;
 /// Address of the means of recurring names below the root of a stage's work. Addresses of jobs and stages are smaller.
 const MEANS: u64 = 1 << 33;
 
-/// Maximum of `spread`. The mean of n jobs has a coefficient of variation of `spread` / √n: beyond this one, even that of
-/// 10,000 jobs varies by more than a tenth.
+/// Maximum of `spread`. The mean of n jobs has a coefficient of variation of `spread` / √n: beyond this one, even
+/// that of 10,000 jobs varies by more than a tenth.
 const MOST_SPREAD: f64 = 10.0;
 
 /// Checks the keys of a class about users and names, in a mix of `jobs` jobs; the error is what follows the key of the
