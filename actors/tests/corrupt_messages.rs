@@ -274,7 +274,7 @@ impl<'a> Chaos<'a> {
         let (len, step) = (1 + self.dice.below(3), [1, 2, any][self.below(3)]);
         let batch = Batch { job: copy.task.job, base: copy.task.index, len, step, attempt: any };
         let at = self.now.into();
-        match self.below(11) {
+        match self.below(12) {
             0 => Group::Tasks { short, scheduler, batch },
             1 => Group::Run { core, copy, scheduler },
             2 => Group::Idle { life, count, core },
@@ -285,6 +285,7 @@ impl<'a> Chaos<'a> {
             7 => Group::Lengths { waiting: any, busy: any, at },
             8 => Group::Mirror(Mirror::Reset),
             9 => Group::Mirror(Mirror::Served { short: any, long: any }),
+            10 => Group::Watch,
             _ => Group::Mirror(Mirror::Queued { batch, short, front: core == 0 }),
         }
     }
