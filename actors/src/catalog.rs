@@ -19,8 +19,44 @@ pub struct JobSpec {
     pub client: u32,
     /// Its class, 0 = short, 1 = long; policies without classes ignore it.
     pub class: u8,
-    /// When it must be finished, for policies with deadlines.
+    /// When it must be finished. A job with a deadline is an *SLO job* (service-level objective), one without is
+    /// *best-effort* (Park's thesis, section 4.1).
     pub deadline: Option<Time>,
+}
+
+/// Which nodes a job prefers, and how much longer it takes on others (Park's thesis, section 4.2).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Preference {
+    /// The [kinds](crate::layout::Layout::kind) of nodes that it prefers, a bit each; 0 if all nodes are alike to it.
+    pub kinds: u32,
+    /// All tasks of the job take this many times as long if any of them runs on a node of another kind; at least 1.
+    pub slowdown: f64,
+}
+
+impl Preference {
+    /// All nodes are alike.
+    pub const NONE: Self = Self { kinds: 0, slowdown: 1.0 };
+
+    /// Whether nodes of this kind are among those that the job prefers.
+    pub const fn includes(self, kind: u8) -> bool {
+        self.kinds == 0 || self.kinds & 1 << kind != 0
+    }
+}
+
+/// A job that ended before the run: history, for predictors of run times.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PastJob {
+    /// Values of its features by [`Feature::index`]; zero if unknown.
+    pub features: [u32; Feature::ALL.len()],
+    /// Its run time: the work of its longest task, on nodes that it prefers.
+    pub run: Span,
+}
+
+impl PastJob {
+    /// The value of a feature.
+    pub const fn feature(&self, feature: Feature) -> u32 {
+        self.features[feature.index()]
+    }
 }
 
 /// The description of every job of a run, by dense id in order of arrival. The stages of a chain have consecutive ids.
@@ -57,6 +93,21 @@ pub trait Catalog: Send + Sync {
     /// something only by being equal.
     fn feature(&self, _job: JobId, _feature: Feature) -> u32 {
         0
+    }
+    /// Which nodes the job prefers.
+    fn preference(&self, _job: JobId) -> Preference {
+        Preference::NONE
+    }
+    /// Number of jobs that ended before the run. Every machine may look at them from the start.
+    fn past(&self) -> u32 {
+        0
+    }
+    /// The job that ended before the run with this number below [`past`](Self::past), in order of arrival.
+    ///
+    /// # Panics
+    /// If there is none.
+    fn past_job(&self, number: u32) -> PastJob {
+        panic!("there is no past job {number}")
     }
     /// The estimate of a task's work for estimate-based policies, in reference-core time.
     fn estimate(&self, task: TaskId) -> Span;

@@ -64,6 +64,8 @@ pub struct Layout {
     room: Option<(Vec<Amount>, Amount)>,
     /// Time of a request of each client, if limited.
     request: Option<Span>,
+    /// Number of kinds of nodes, at least one.
+    kinds: u8,
 }
 
 impl Layout {
@@ -78,6 +80,7 @@ impl Layout {
             equal: 0,
             room: None,
             request: None,
+            kinds: 1,
         };
         layout.with_cores(cores).with_extras(extras)
     }
@@ -121,6 +124,23 @@ impl Layout {
     pub fn with_requests(mut self, rate: Option<f64>) -> Self {
         self.request = rate.map(|rate| Span::from_secs_f64(f64::from(self.schedulers) / rate));
         self
+    }
+
+    /// Has nodes of this many kinds, of which jobs may prefer some: they take turns, so that adjacent nodes differ.
+    pub fn with_kinds(mut self, kinds: u8) -> Self {
+        self.kinds = kinds.max(1);
+        self
+    }
+
+    /// Number of kinds of nodes: 1 if no job prefers any.
+    pub const fn kinds(&self) -> u8 {
+        self.kinds
+    }
+
+    /// The kind of the `node`-th node, below [`kinds`](Self::kinds).
+    #[inline]
+    pub const fn kind(&self, node: u32) -> u8 {
+        (node % self.kinds as u32) as u8
     }
 
     /// The time that a client needs for each request, if requests are limited.

@@ -122,6 +122,8 @@ pub enum Effect {
         copy: CopyId,
         /// Work left from an earlier run; `None` starts the copy from the beginning.
         left: Option<Span>,
+        /// As [`Row::elsewhere`](crate::message::Row::elsewhere); what is left of a suspended copy has it included.
+        elsewhere: bool,
     },
     /// Stop the running copy; answered by `Halted`.
     Halt {

@@ -214,6 +214,7 @@ impl<'a> Chaos<'a> {
             turn,
             width: 1 + self.below(2) as u16,
             attempt: any,
+            elsewhere: any == 1,
         };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;

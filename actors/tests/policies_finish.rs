@@ -96,7 +96,7 @@ impl<'a> World<'a> {
                 }
             }
             Effect::Arm { timer, after } => self.push(false, self.now + after, me, 0, Input::Fire(timer)),
-            Effect::Run { copy, left } => {
+            Effect::Run { copy, left, .. } => {
                 let core = self.layout.core_index(me) as usize;
                 let end = self.now + left.unwrap_or_else(|| self.load.work(copy));
                 self.cores[core].0 = end;

@@ -261,7 +261,15 @@ mod tests {
 
     fn messages() -> impl Strategy<Value = Message> {
         (0..4, any::<[u32; 4]>(), any::<[u16; 2]>()).prop_map(|(kind, [a, b, c, d], [len, turn])| {
-            let row = Row { job: JobId(a), base: b, len, turn, width: len ^ turn, attempt: c };
+            let row = Row {
+                job: JobId(a),
+                base: b,
+                len,
+                turn,
+                width: len ^ turn,
+                attempt: c,
+                elsewhere: len > turn,
+            };
             match kind {
                 0 => Job::Submit { job: JobId(a), round: b }.into(),
                 1 => Launch::Drop(TaskRange { job: JobId(a), base: b, len: c, below: d }).into(),

@@ -12,6 +12,8 @@ pub enum Core {
     Run {
         /// Which copy.
         copy: CopyId,
+        /// As [`Row::elsewhere`](super::Row::elsewhere).
+        elsewhere: bool,
     },
     /// Run a suspended copy on. The worker must be idle.
     Resume {
@@ -56,6 +58,13 @@ pub enum Core {
         /// The same as work, in whole milliseconds of a healthy core; at most 49 days.
         done_ms: u32,
     },
+}
+
+impl Core {
+    /// The order to run a copy from the beginning, of a job that is not a gang.
+    pub const fn run(copy: CopyId) -> Self {
+        Self::Run { copy, elsewhere: false }
+    }
 }
 
 protocol! {

@@ -22,12 +22,29 @@ pub struct Row {
     pub width: u16,
     /// Attempt number of every copy of the row.
     pub attempt: u32,
+    /// Whether another task of the gang that this row belongs to runs on a node that the job does not
+    /// [prefer](crate::catalog::Preference), by which all of them take longer. Only the scheduler that starts a gang
+    /// knows; a node knows about itself. Others leave it out.
+    pub elsewhere: bool,
 }
 
 impl Row {
     /// A row of one task.
     pub const fn single(copy: CopyId) -> Self {
-        Self { job: copy.task.job, base: copy.task.index, len: 1, turn: 0, width: 1, attempt: copy.attempt }
+        Self {
+            job: copy.task.job,
+            base: copy.task.index,
+            len: 1,
+            turn: 0,
+            width: 1,
+            attempt: copy.attempt,
+            elsewhere: false,
+        }
+    }
+
+    /// The row of a gang of which a task runs on a node that the job does not prefer, if `elsewhere` is set.
+    pub const fn in_gang(self, elsewhere: bool) -> Self {
+        Self { elsewhere, ..self }
     }
 
     /// Whether its position and width are within its length, and its tasks are those of a job.
@@ -141,6 +158,7 @@ mod tests {
                 turn,
                 width: order,
                 attempt: u32::from(turn),
+                elsewhere: false,
             };
             for turn in 0..order {
                 let mut tasks: Vec<_> = (0..order).map(|j| row(turn).copy(j).task.index).collect();
@@ -161,7 +179,8 @@ mod tests {
     /// Seven rows of three: each task in three rows, and once in every column.
     #[test]
     fn rows_of_a_youden_rectangle_hold_each_task_once_per_column() {
-        let row = |turn| Row { job: JobId(3), base: 10, len: 7, turn, width: 3, attempt: 0 };
+        let row =
+            |turn| Row { job: JobId(3), base: 10, len: 7, turn, width: 3, attempt: 0, elsewhere: false };
         for task in 10..17 {
             let mut positions: Vec<_> =
                 (0..7).filter_map(|turn| row(turn).position(JobId(3).task(task))).collect();

@@ -175,7 +175,7 @@ mod tests {
         let (client, scheduler, node) = (layout.client(0), layout.scheduler(0), layout.node(1));
         let ends = [client, scheduler, layout.scheduler(1), layout.node(0), node, layout.extra(0)];
         let submit = Message::from(Job::Submit { job: JOB, round: 0 });
-        let run = Core::Run { copy: JOB.task(0).copy(0) };
+        let run = Core::run(JOB.task(0).copy(0));
         for from in ends.into_iter().chain([layout.worker(0, 0), ActorId(u32::MAX)]) {
             for to in ends.into_iter().chain([layout.worker(0, 0), ActorId(u32::MAX)]) {
                 let roles = |a, b| {
@@ -196,7 +196,8 @@ mod tests {
     fn indices_lie_within_their_tables() {
         let layout = Layout::new(2, 1, [1, 2]);
         let (up, down, other) = (layout.scheduler(0), layout.node(1), layout.node(0));
-        let row = |base, len, turn, width| Row { job: JOB, base, len, turn, width, attempt: 0 };
+        let row =
+            |base, len, turn, width| Row { job: JOB, base, len, turn, width, attempt: 0, elsewhere: false };
         assert!(passes(&layout, up, down, Launch::Row(row(0, 4, 3, 4))));
         for bad in
             [row(0, 0, 0, 0), row(0, 2, 2, 1), row(0, 5, 0, 1), row(u32::MAX, 2, 0, 1), row(0, 2, 0, 3)]

@@ -213,11 +213,11 @@ mod tests {
         assert_eq!(node.receive(scheduler, reserve(1)), [], "a repeated reservation is known");
         assert_eq!(node.receive(scheduler, reserve(2)), [claim(2)]);
         assert_eq!(node.receive(scheduler, reserve(3)), [], "two are asked for");
-        assert_eq!(node.receive(scheduler, grant(1)), [order(Core::Run { copy: copy(1) })]);
+        assert_eq!(node.receive(scheduler, grant(1)), [order(Core::run(copy(1)))]);
         assert_eq!(node.receive(scheduler, grant(2)), [order(Core::Suspend { copy: copy(1) })]);
         let left = Span::from_secs(3);
         let sent = node.receive(worker, Core::Suspended { copy: copy(1), left });
-        assert_eq!(sent, [order(Core::Run { copy: copy(2) })]);
+        assert_eq!(sent, [order(Core::run(copy(2)))]);
         let sent = node.ended(copy(2));
         let done = (scheduler, Launch::Completed { copy: copy(2) }.into());
         assert_eq!(sent, [order(Core::Resume { copy: copy(1), left }), done, claim(3)]);

@@ -78,7 +78,7 @@ mod tests {
         for job in [9, 8, 2] {
             node.receive(scheduler, Launch::Row(Row::single(copy(job))));
         }
-        let run = |job| Message::from(Core::Run { copy: copy(job) });
+        let run = |job| Message::from(Core::run(copy(job)));
         assert_eq!(node.ended(copy(9))[1], (worker, run(2)));
         assert_eq!(node.ended(copy(2))[1], (worker, run(8)));
     }

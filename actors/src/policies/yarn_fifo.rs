@@ -122,7 +122,7 @@ mod tests {
         let beat = node.step(Input::Fire(Timer::Tick(0)));
         assert_eq!((sends(&beat), beat.last()), (vec![room(1, node.now)], Some(&second)));
         let task = Launch::Task { copy: copy(0, 0), at: node.now };
-        assert_eq!(node.receive(scheduler, task), [(worker, Core::Run { copy: copy(0, 0) }.into())]);
+        assert_eq!(node.receive(scheduler, task), [(worker, Core::run(copy(0, 0)).into())]);
         assert_eq!(node.receive(scheduler, Launch::Task { copy: copy(0, 1), at: node.now }), [], "it waits");
         node.now += Span::from_secs(1);
         let last = node.step(Input::Fire(Timer::Tick(0)));

@@ -27,8 +27,8 @@ impl Worker {
 
     fn order(&mut self, order: Core, fx: &mut Effects<'_>) {
         match order {
-            Core::Run { copy } => self.run(copy, None, fx),
-            Core::Resume { copy, left } => self.run(copy, Some(left), fx),
+            Core::Run { copy, elsewhere } => self.run(copy, None, elsewhere, fx),
+            Core::Resume { copy, left } => self.run(copy, Some(left), false, fx),
             Core::Stop { copy } => self.halt(copy, Halting::Stop, fx),
             Core::Suspend { copy } => self.halt(copy, Halting::Suspend, fx),
             Core::Ask { copy } => {
@@ -40,10 +40,10 @@ impl Worker {
         }
     }
 
-    fn run(&mut self, copy: CopyId, left: Option<Span>, fx: &mut Effects<'_>) {
+    fn run(&mut self, copy: CopyId, left: Option<Span>, elsewhere: bool, fx: &mut Effects<'_>) {
         assert!(self.running.is_none(), "a core runs one copy at a time");
         self.running = Some(copy);
-        fx.push(Effect::Run { copy, left });
+        fx.push(Effect::Run { copy, left, elsewhere });
         fx.note(Note::Started { copy, resumed: left.is_some() });
     }
 

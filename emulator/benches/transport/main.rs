@@ -33,7 +33,7 @@ const TRIPS: usize = 4000;
 /// A batch of what schedulers say, in the middle of a long run.
 fn batch() -> Vec<Parcel> {
     let job = JobId(123_456);
-    let row = Row { job, base: 40, len: 2, turn: 1, width: 2, attempt: 1 };
+    let row = Row { job, base: 40, len: 2, turn: 1, width: 2, attempt: 1, elsewhere: false };
     let said: [Message; 4] = [
         Launch::Row(row).into(),
         Launch::Completed { copy: row.copy(0) }.into(),

@@ -40,8 +40,8 @@ impl World {
     /// [`EngineError::Refused`] for errors that only appear under this seed, and for traces that cannot be read.
     pub fn build(point: &Point, seed: u64, traces: &dyn TraceSource) -> Result<Self, EngineError> {
         let resolved = &point.resolved;
-        let schedulers = resolved.cluster.schedulers;
-        let workload = Workload::build(&resolved.workload, &resolved.service, seed, schedulers, traces)
+        let site = resolved.cluster.site();
+        let workload = Workload::build(&resolved.workload, &resolved.service, seed, site, traces)
             .map_err(|error| EngineError::Refused(error.to_string()))?;
         Self::new(point, seed, workload)
     }

@@ -7,6 +7,7 @@ use volary_engine::workload::{Mix, Service, Synthetic, Workload, WorkloadSpec};
 
 use super::document::Document;
 use super::error::ConfigError;
+use super::explain;
 use crate::workload::Traces;
 
 /// Limit on the tasks of a trace or generator up to which their work is summed.
@@ -53,19 +54,29 @@ fn mixed(mix: &Mix) -> Option<f64> {
 
 /// Work that arrives per second, from the jobs of a run; a single job has no rate.
 fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<f64> {
-    let schedulers = world.cluster.schedulers;
-    let jobs = Workload::build(&world.workload, &world.service, seed, schedulers, traces).ok()?;
+    let jobs = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces).ok()?;
     let last = jobs.job(JobId(jobs.jobs().checked_sub(1)?)).arrival;
     let first = jobs.job(JobId(0)).arrival;
     let span = last.since(first).as_secs_f64();
     (span > 0.0 && jobs.total_tasks() <= MOST_TASKS).then(|| jobs.total_work() / span)
 }
 
-/// Replaces the key `load` of the workload, if it has one, by the `speedup` at which that load is offered under `seed`.
+/// Replaces the key `load` of the workload, if it has one, by the `speedup` at which that load is offered under `seed`,
+/// and adds to the load of its SLO jobs the part of the work that this is.
 ///
 /// # Errors
-/// When the load is not positive, is stated beside `speedup`, or cannot be computed.
-pub(super) fn scale_arrivals(
+/// When a load is not positive, is stated beside another key that decides it, or cannot be computed.
+pub(super) fn resolve_loads(
+    document: &Document<'_>,
+    world: &mut Resolved,
+    seed: u64,
+    traces: &Traces,
+) -> Result<(), ConfigError> {
+    scale_arrivals(document, world, seed, traces)?;
+    share_work(document, world, seed, traces)
+}
+
+fn scale_arrivals(
     document: &Document<'_>,
     world: &mut Resolved,
     seed: u64,
@@ -83,10 +94,56 @@ pub(super) fn scale_arrivals(
     if *speedup != 1.0 {
         return Err(refused("`speedup` states how fast jobs arrive as well").help("keep one of the two"));
     }
-    let Some(Load { offered, .. }) = load(world, seed, traces).filter(|load| load.offered > 0.0) else {
-        let why = "the load of these jobs on this cluster is not known, so arrivals cannot be scaled to it";
-        return Err(refused(why).help("state the gaps by `interarrival`, or scale them by `speedup`"));
-    };
+    let offered = known(document, world, seed, traces)?.ok_or_else(|| {
+        refused("the load of these jobs on this cluster is not known, so arrivals cannot be scaled to it")
+            .help("state the gaps by `interarrival`, or scale them by `speedup`")
+    })?;
     *world.workload.pace().0 = asked / offered;
+    Ok(())
+}
+
+/// The offered load, if it is known and positive.
+///
+/// # Errors
+/// When the jobs cannot be drawn.
+fn known(
+    document: &Document<'_>,
+    world: &Resolved,
+    seed: u64,
+    traces: &Traces,
+) -> Result<Option<f64>, ConfigError> {
+    if let Some(load) = load(world, seed, traces) {
+        return Ok(Some(load.offered).filter(|offered| *offered > 0.0));
+    }
+    // The reason may be that there are no such jobs.
+    let built = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces);
+    built.map(|_| None).map_err(|error| explain::workload(document, &error))
+}
+
+/// Adds to `slo.load` the part of the work that it is.
+fn share_work(
+    document: &Document<'_>,
+    world: &mut Resolved,
+    seed: u64,
+    traces: &Traces,
+) -> Result<(), ConfigError> {
+    let section = world.workload.section();
+    let Some(asked) = world.workload.slo().and_then(|slo| slo.load) else { return Ok(()) };
+    let refused = |why: String| {
+        let key = format!("workload.{section}.slo.load");
+        document.error_at(&["workload", section, "slo", "load"], format!("{key}: {why}"))
+    };
+    let offered = known(document, world, seed, traces)?.ok_or_else(|| {
+        refused("the load of these jobs on this cluster is not known, so it has no part".to_owned())
+            .help("write slo.share, the share of the jobs")
+    })?;
+    // A load that was scaled to what SLO jobs offer may differ from it by rounding.
+    if asked > offered * (1.0 + 1e-9) {
+        return Err(refused(format!("all jobs together offer {offered:.3}, and SLO jobs are some of them"))
+            .help("lower it, or raise the load of the workload"));
+    }
+    if let Some(slo) = world.workload.slo_mut() {
+        slo.work = Some(asked / offered);
+    }
     Ok(())
 }

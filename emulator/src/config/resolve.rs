@@ -151,6 +151,9 @@ impl Planner<'_> {
 
     fn resolve(&mut self, document: &Document<'_>, file: &File) -> Result<Arc<Resolved>, ConfigError> {
         let cluster = cluster::resolve(&self.files, document, &file.cluster, &file.service, file.seed)?;
+        let cluster = cluster
+            .for_jobs(&file.workload, &file.cluster)
+            .map_err(|error| explain::key(document, &error))?;
         let folder = document.folder(&(0..0));
         let table = file.interference.clone();
         let interference = table.map(|table| table.load(&folder, |path| self.files.whole(path))).transpose();
@@ -165,7 +168,7 @@ impl Planner<'_> {
             interference,
             digest: String::new(),
         };
-        load::scale_arrivals(document, &mut resolved, file.seed, &self.traces)?;
+        load::resolve_loads(document, &mut resolved, file.seed, &self.traces)?;
         let content = match &resolved.trace {
             Some(path) => Some(self.contents.of(&self.files, path).map_err(|why| {
                 document.error_at(&["workload", "trace", "file"], format!("{}: {why}", path.display()))
@@ -216,8 +219,8 @@ impl Planner<'_> {
         }
         let same = |last: &Resolved| last.workload == world.workload && last.service == world.service;
         if !last.is_some_and(|last| same_cluster && same(last)) {
-            let schedulers = world.cluster.schedulers;
-            let built = Workload::build(&world.workload, &world.service, file.seed, schedulers, &self.traces)
+            let site = world.cluster.site();
+            let built = Workload::build(&world.workload, &world.service, file.seed, site, &self.traces)
                 .map_err(|error| explain::workload(document, &error))?;
             checks::duration(document, world, built.chains(), file.seed)?;
             let classes = built.classes();

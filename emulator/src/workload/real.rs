@@ -58,6 +58,10 @@ fn the_yahoo_generator_spreads_tasks_as_the_trace_does() {
         interarrival: None,
         cutoff: None,
         deadline_slack: None,
+        slo: None,
+        gang: false,
+        filter: false,
+        pretrain: 0,
     };
     let like = Workload::build(&WorkloadSpec::YahooLike(spec), &Service::default(), 8, 1, &NoTraces).unwrap();
     let folder = tempfile::tempdir().unwrap();

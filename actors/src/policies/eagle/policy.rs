@@ -224,7 +224,7 @@ mod tests {
         node.receive(scheduler, probe(SHORT, false));
         node.receive(scheduler, probe(JobId(2), false));
         for task in [0, 2] {
-            let run = Core::Run { copy: SHORT.task(task).copy(0) };
+            let run = Core::run(SHORT.task(task).copy(0));
             assert_eq!(node.receive(scheduler, grant(task)), [(worker, run.into())]);
             let sent = node.ended(SHORT.task(task).copy(0));
             assert_eq!(sent[1], (scheduler, claim(SHORT)), "it has less work left than the other job");

@@ -59,7 +59,7 @@ impl GangNode {
                     let (_, left) = slot.suspended.swap_remove(i);
                     fx.send(worker, Core::Resume { copy, left });
                 }
-                None => fx.send(worker, Core::Run { copy }),
+                None => fx.send(worker, Core::run(copy)),
             }
         }
     }

@@ -114,8 +114,8 @@ mod tests {
         let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
         let switch = |copy, order| Slice::Switch { core: 0, copy, epoch: 0, order };
         let order = |order: Core| (worker, Message::from(order));
-        assert_eq!(node.receive(scheduler, switch(Some(a), 1)), [order(Core::Run { copy: a })]);
-        let both = [order(Core::Suspend { copy: a }), order(Core::Run { copy: b })];
+        assert_eq!(node.receive(scheduler, switch(Some(a), 1)), [order(Core::run(a))]);
+        let both = [order(Core::Suspend { copy: a }), order(Core::run(b))];
         assert_eq!(node.receive(scheduler, switch(Some(b), 2)), both);
         let left = Span::from_millis(300);
         node.receive(worker, Core::Suspended { copy: a, left });
@@ -138,7 +138,7 @@ mod tests {
         }
         node.receive(workers[1], Core::Ended { copy: a });
         let sent = node.receive(scheduler, Slice::Switch { core: 1, copy: Some(b), epoch: 0, order: 2 });
-        assert_eq!(sent, [(workers[1], Core::Run { copy: b }.into())], "it is idle");
+        assert_eq!(sent, [(workers[1], Core::run(b).into())], "it is idle");
         let sent = node.receive(scheduler, Slice::Switch { core: 0, copy: None, epoch: 0, order: 2 });
         assert_eq!(sent, [(workers[0], Core::Suspend { copy: a }.into())], "it still runs");
     }

@@ -218,6 +218,6 @@ mod tests {
         let sent = sends(&bench.step(Input::Down { actor: me }));
         assert_eq!(sent.len(), 1, "it forgets what the dead scheduler wanted");
         let sent = bench.receive(me, order(1, 0));
-        assert_eq!(sent, [(worker, crate::message::Core::Run { copy: JobId(1).task(0).copy(0) }.into())]);
+        assert_eq!(sent, [(worker, crate::message::Core::run(JobId(1).task(0).copy(0)).into())]);
     }
 }

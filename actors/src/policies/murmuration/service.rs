@@ -212,7 +212,7 @@ impl QueueService {
             && let Some(task) = self.next(fx)
         {
             self.cores[core] = Some(Running { task, began: fx.now() });
-            fx.send(fx.layout().worker(self.index, core as u32), Core::Run { copy: task.copy });
+            fx.send(fx.layout().worker(self.index, core as u32), Core::run(task.copy));
         }
     }
 

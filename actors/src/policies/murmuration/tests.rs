@@ -82,7 +82,7 @@ fn figure_7_step_by_step() {
         let mut manager = node(&unbatched(), &layout);
         manager.me = to;
         let worker = layout.worker(0, 0);
-        assert_eq!(manager.receive(s1.me, msg), [(worker, Core::Run { copy }.into())]);
+        assert_eq!(manager.receive(s1.me, msg), [(worker, Core::run(copy).into())]);
         let done = manager.deliver(worker, Core::Ended { copy });
         assert_eq!(sends(&done), [(s1.me, Launch::Completed { copy }.into())]);
         let [Message::Gossip(Gossip::Ended(update))] = broadcasts(&done)[..] else { panic!("{done:?}") };
@@ -228,7 +228,7 @@ fn srjf_takes_the_smallest_job_and_the_shortest_task() {
     let mut manager = node(&config, &layout);
     [4, 9, 2].into_iter().for_each(|job| drop(manager.receive(s1.me, task(job, 0))));
     let next = manager.ended(JobId(4).task(0).copy(0));
-    let run = Core::Run { copy: JobId(2).task(0).copy(0) }.into();
+    let run = Core::run(JobId(2).task(0).copy(0)).into();
     assert!(next.contains(&(layout.worker(0, 0), run)), "{next:?}");
 }
 
@@ -313,7 +313,7 @@ fn a_node_can_rank_by_job_or_by_what_is_left_of_it() {
         [9, 6, 5, 4].into_iter().for_each(|job| drop(manager.receive(layout.scheduler(0), task(job, 0))));
         let ran = manager.ended(JobId(9).task(0).copy(0));
         let run = ran.iter().find_map(|(_, msg)| match *msg {
-            Message::Core(Core::Run { copy }) => Some(copy.task.job.0),
+            Message::Core(Core::Run { copy, .. }) => Some(copy.task.job.0),
             _ => None,
         });
         run.expect("something runs")
@@ -448,11 +448,11 @@ fn nodes_can_serve_the_least_attained() {
     let mut node = node(&config, &layout);
     let copy = |job| JobId(job).task(0).copy(0);
     let order = |order: Core| (worker, Message::from(order));
-    assert_eq!(node.receive(s1, task(5, 1)), [order(Core::Run { copy: copy(5) })]);
+    assert_eq!(node.receive(s1, task(5, 1)), [order(Core::run(copy(5)))]);
     assert_eq!(node.receive(s2, task(3, 2)), [order(Core::Suspend { copy: copy(5) })]);
     let left = Span::from_secs(4);
     let sent = node.receive(worker, Core::Suspended { copy: copy(5), left });
-    assert_eq!(sent, [order(Core::Run { copy: copy(3) })]);
+    assert_eq!(sent, [order(Core::run(copy(3)))]);
     let effects = node.deliver(worker, Core::Ended { copy: copy(3) });
     let done = (s2, Launch::Completed { copy: copy(3) }.into());
     assert_eq!(sends(&effects), [order(Core::Resume { copy: copy(5), left }), done]);

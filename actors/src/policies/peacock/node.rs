@@ -203,7 +203,7 @@ impl PeacockNode {
     fn run(&mut self, from: ActorId, copy: CopyId, core: usize, fx: &mut Effects<'_>) {
         let estimate = fx.catalog().estimate(copy.task);
         self.slots[core] = PeacockCore::Running { copy, from, estimate, expected: fx.now() + estimate };
-        fx.send(fx.layout().worker(self.node, core as u32), Core::Run { copy });
+        fx.send(fx.layout().worker(self.node, core as u32), Core::run(copy));
     }
 
     fn probe(&mut self, from: ActorId, probe: Probe, fx: &mut Effects<'_>) {

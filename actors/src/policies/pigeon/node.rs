@@ -122,7 +122,7 @@ impl PigeonNode {
         let slot = &mut self.cores[core];
         slot.turns += 1;
         slot.running = Some(assigned);
-        fx.send(self.worker(core, fx), Core::Run { copy: assigned.copy });
+        fx.send(self.worker(core, fx), Core::run(assigned.copy));
     }
 
     fn worker(&self, core: usize, fx: &Effects<'_>) -> ActorId {

@@ -270,7 +270,7 @@ fn a_worker_reports_to_scheduler_and_master() {
     let (scheduler, master, worker) =
         (node.layout.scheduler(0), node.layout.extra(0), node.layout.worker(0, 0));
     let run = |job| Group::Run { core: 0, copy: copy(job, 0, 0), scheduler: 0 };
-    let begins = |job| (worker, Message::from(Core::Run { copy: copy(job, 0, 0) }));
+    let begins = |job| (worker, Message::from(Core::run(copy(job, 0, 0))));
     let done = |job| (scheduler, Message::from(Launch::Completed { copy: copy(job, 0, 0) }));
     assert_eq!(node.receive(master, run(0)), [begins(0)]);
     assert_eq!(node.ended(copy(0, 0, 0)), [done(0), (master, idle(0, 2).into())]);

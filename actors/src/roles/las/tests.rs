@@ -81,7 +81,7 @@ impl Bench {
         let core = self.harness.layout.core_index(worker) as usize;
         let (now, slowdown) = (self.now(), self.slowdowns[core]);
         match order {
-            Core::Run { copy } => {
+            Core::Run { copy, .. } => {
                 self.log.push((now, "run", copy.task.job.0));
                 self.running[core] = Some((copy, now + self.work[copy.task.job.index()] * slowdown));
             }
@@ -238,7 +238,7 @@ fn newcomers_of_one_message_take_a_core_each() {
         bench.arrive(0, 0);
         bench.arrive(0, 1);
         bench.run_until(5);
-        let row = Row { job: JobId(2), base: 0, len: 2, turn: 0, width: 2, attempt: 0 };
+        let row = Row { job: JobId(2), base: 0, len: 2, turn: 0, width: 2, attempt: 0, elsewhere: false };
         let from = bench.harness.layout.scheduler(0);
         bench.input(Input::Deliver { from, msg: Launch::Row(row).into() });
         let jobs = bench.running.iter().flatten().map(|(copy, _)| copy.task.job.0);
@@ -256,9 +256,9 @@ fn an_end_on_its_way_voids_a_suspension() {
     let (me, worker, scheduler) = (layout.node(0), layout.worker(0, 0), layout.scheduler(0));
     let mut node = Harness::new(layout, me, 1, Box::new(Node(Las::new(options(), 1))));
     let task = |job| Launch::Task { copy: copy(job), at: Time::ZERO };
-    assert_eq!(node.receive(scheduler, task(0)), [(worker, Core::Run { copy: copy(0) }.into())]);
+    assert_eq!(node.receive(scheduler, task(0)), [(worker, Core::run(copy(0)).into())]);
     assert_eq!(node.receive(scheduler, task(1)), [(worker, Core::Suspend { copy: copy(0) }.into())]);
-    assert_eq!(node.ended(copy(0)), [(worker, Core::Run { copy: copy(1) }.into())]);
+    assert_eq!(node.ended(copy(0)), [(worker, Core::run(copy(1)).into())]);
 }
 
 /// With a hysteresis of 4 s a swap needs that lead: the copies swap at 5 s, 9 s and so on, not every 2 s.

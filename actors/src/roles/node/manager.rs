@@ -150,7 +150,7 @@ impl NodeManager {
     fn run(&mut self, core: usize, mut row: RowState, fx: &mut Effects<'_>) {
         self.slots[core] = match row.seek() {
             Some(copy) => {
-                fx.send(Self::worker(core, fx), Core::Run { copy });
+                fx.send(Self::worker(core, fx), Core::Run { copy, elsewhere: row.row.elsewhere });
                 if let Some(reporter) = &mut self.reporter {
                     reporter.started(row.from, copy, fx);
                 }
@@ -460,7 +460,7 @@ mod tests {
     }
 
     fn row(turn: u16) -> Row {
-        Row { job: JOB, base: 0, len: 3, turn, width: 3, attempt: u32::from(turn) }
+        Row { job: JOB, base: 0, len: 3, turn, width: 3, attempt: u32::from(turn), elsewhere: false }
     }
 
     fn one(index: u32) -> TaskRange {
@@ -468,7 +468,7 @@ mod tests {
     }
 
     fn run(copy: CopyId) -> Message {
-        Core::Run { copy }.into()
+        Core::run(copy).into()
     }
 
     /// Table II of the latin-square paper, as server s2 sees it: row [1, 2, 0] (tasks from zero), task 0

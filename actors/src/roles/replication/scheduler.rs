@@ -52,7 +52,7 @@ impl Design {
     pub(super) const fn row(self, job: JobId, (base, len): (u32, u32), i: u32, attempt: u32) -> Row {
         let turn = if self.staggered { i as u16 } else { 0 };
         let width = if self.columns < len { self.columns } else { len } as u16;
-        Row { job, base, len: len as u16, turn, width, attempt }
+        Row { job, base, len: len as u16, turn, width, attempt, elsewhere: false }
     }
 }
 
@@ -486,7 +486,8 @@ mod tests {
         let place = Message::from(Probe::Reserve { job: JOB, group: 0, count: 1, repair: false });
         assert!(asked.len() == 4 && asked.iter().all(|&(_, msg)| msg == place));
         let claim = Probe::Claim { job: JOB, group: 0, repair: false };
-        let row = |turn, attempt| Row { job: JOB, base: 0, len: 2, turn, width: 2, attempt };
+        let row =
+            |turn, attempt| Row { job: JOB, base: 0, len: 2, turn, width: 2, attempt, elsewhere: false };
         let grant = |turn| Message::from(Probe::Grant { row: row(turn, u32::from(turn)), group: 0 });
         let [a, b, c, d] = [0, 1, 2, 3].map(|i| asked[i].0);
         assert_eq!(bench.receive(c, claim), [(c, grant(0))]);
@@ -512,7 +513,7 @@ mod tests {
         assert_eq!(sends(&bench.step(Input::Down { actor: a })), [], "nobody is left");
         let sent = sends(&bench.step(Input::Up { actor: a }));
         let place = Probe::Reserve { job: JOB, group: 0, count: 1, repair: true }.into();
-        let row = Row { job: JOB, base: 0, len: 2, turn: 0, width: 1, attempt: 2 };
+        let row = Row { job: JOB, base: 0, len: 2, turn: 0, width: 1, attempt: 2, elsewhere: false };
         assert_eq!(sent, [(a, Launch::Row(row).into()), (a, place)]);
     }
 

@@ -50,7 +50,7 @@ impl<'a> ReplayedActors<'a> {
         machine.step(input, &mut fx.with_oracle(self.oracle.as_ref()));
         if let Some(oracle) = &mut self.oracle {
             for effect in &self.effects {
-                if let Effect::Run { copy, left: None } = effect {
+                if let Effect::Run { copy, left: None, .. } = effect {
                     oracle.begin(copy.task.job);
                 }
             }

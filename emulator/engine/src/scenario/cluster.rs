@@ -11,7 +11,7 @@ use super::error::KeyError;
 use super::room::{self, Needs, Room};
 use super::section::ClusterSection;
 use crate::cores::CoreTable;
-use crate::workload::Service;
+use crate::workload::{Service, Site, WorkloadSpec};
 
 /// Nodes per rack where no topology says otherwise. Racks then matter only to faults aimed at `"rack:N"` and to
 /// interference of scope `rack`; links are the same everywhere.
@@ -49,6 +49,14 @@ pub struct Cluster {
     /// What each node has and each task reserves. If absent a task reserves a core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room: Option<Room>,
+    /// Number of kinds of nodes of which jobs prefer some.
+    #[serde(skip_serializing_if = "is_one")]
+    pub kinds: u8,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_one(kinds: &u8) -> bool {
+    *kinds == 1
 }
 
 /// The machines under one seed, from which a run is built.
@@ -93,7 +101,7 @@ impl Cluster {
         check_speed(&speed)?;
         let schedulers = section.schedulers.unwrap_or(1);
         let request_rate = section.request_rate;
-        let cluster = Self { nodes, schedulers, request_rate, speed, topology, room };
+        let cluster = Self { nodes, schedulers, request_rate, speed, topology, room, kinds: 1 };
         let actors = cluster.actors();
         if actors > MOST_ACTORS {
             let help = format!("lower nodes or cores: nodes + their cores must stay below {MOST_ACTORS}");
@@ -101,6 +109,40 @@ impl Cluster {
             return Err(KeyError::new(&["cluster"], message, help).into());
         }
         Ok(cluster)
+    }
+
+    /// Has nodes of as many kinds as the jobs of a workload distinguish. Only `[[cluster.kind]]` has kinds of its own:
+    /// nodes of a topology differ by place and speed.
+    ///
+    /// # Errors
+    /// When there are fewer nodes, or `[cluster]` has kinds of its own.
+    pub fn for_jobs(self, workload: &WorkloadSpec, section: &ClusterSection) -> Result<Self, KeyError> {
+        let Some(slo) = workload.slo().filter(|slo| slo.preference.is_some()) else { return Ok(self) };
+        let at = ["workload", workload.section(), "slo", "preference"];
+        if !section.kind.is_empty() {
+            let name = at.join(".");
+            let message =
+                format!("`{name}`: `[[cluster.kind]]` has kinds of nodes already, which take no turns");
+            return Err(KeyError::new(
+                &at,
+                message,
+                "give all nodes to `cluster.nodes`, or leave out `preference`",
+            ));
+        }
+        let (kinds, nodes) = (slo.kinds(), self.node_count());
+        match u8::try_from(kinds) {
+            Ok(kinds) if u32::from(kinds) <= nodes => Ok(Self { kinds, ..self }),
+            _ => {
+                let at = [&at[..], &["kinds"]].concat();
+                let message = format!("`{}`: {nodes} nodes cannot be of {kinds} kinds", at.join("."));
+                Err(KeyError::new(&at, message, "write fewer kinds, or add nodes"))
+            }
+        }
+    }
+
+    /// What a workload must know about these machines.
+    pub fn site(&self) -> Site {
+        Site { schedulers: self.schedulers, cores: self.core_count() }
     }
 
     /// Number of nodes.
@@ -158,7 +200,8 @@ impl Cluster {
     /// The actors that every run on these machines has. A policy [may add more](PolicySpec::layout).
     pub fn layout(&self) -> Layout {
         let cores = self.nodes.iter().flat_map(|&(nodes, cores)| std::iter::repeat_n(cores, nodes as usize));
-        let layout = Layout::new(self.schedulers, 0, cores).with_requests(self.request_rate);
+        let layout =
+            Layout::new(self.schedulers, 0, cores).with_requests(self.request_rate).with_kinds(self.kinds);
         match &self.room {
             Some(room) => room.tell(layout),
             None => layout,

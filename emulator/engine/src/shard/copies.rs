@@ -11,12 +11,17 @@ use crate::cores::{CoreSet, Injection};
 use crate::results::Worked;
 
 impl<O: Observer> Shard<'_, O> {
-    pub(super) fn start_copy(&mut self, me: ActorId, copy: CopyId, left: Option<Span>) {
+    /// Runs a copy from the beginning, or what is `left` of a suspended one. `elsewhere` says that another task of its
+    /// gang runs on a node that the job does not prefer.
+    pub(super) fn start_copy(&mut self, me: ActorId, copy: CopyId, left: Option<Span>, elsewhere: bool) {
         if let (Some(oracle), None) = (&mut self.oracle, left) {
             oracle.begin(copy.task.job);
         }
         let core = self.parts.layout.core_index(me);
-        let work = left.unwrap_or_else(|| self.parts.workload.work(copy));
+        if let Some(slowed) = &mut self.elsewhere {
+            slowed[core as usize] = elsewhere;
+        }
+        let work = left.unwrap_or_else(|| self.work_on(core, copy));
         let end = self.parts.cores.start(core, self.now, work);
         if let Some(executor) = &mut self.executor {
             return executor.run(&self.parts.cores, core, self.now, copy, work, end);
@@ -25,6 +30,13 @@ impl<O: Observer> Shard<'_, O> {
             copies[core as usize] = Some(copy);
         }
         self.schedule_completion(me, copy, end);
+    }
+
+    /// The work of a copy on the core that runs it.
+    fn work_on(&self, core: u32, copy: CopyId) -> Span {
+        let elsewhere = self.elsewhere.as_ref().is_some_and(|slowed| slowed[core as usize]);
+        let layout = self.parts.layout;
+        self.parts.workload.work_on(copy, layout.kind(layout.node_of_core(core)), elsewhere)
     }
 
     fn schedule_completion(&mut self, me: ActorId, copy: CopyId, end: Time) {
@@ -51,7 +63,7 @@ impl<O: Observer> Shard<'_, O> {
             Some(executor) => executor.left(core),
             None => self.parts.cores.left(core, self.now),
         };
-        let work = self.parts.workload.work(copy);
+        let work = self.work_on(core, copy);
         let (score, done) = (Score::of(work, left), work.saturating_sub(left));
         self.local_queue.push_front((me, Input::Progress { copy, score, done }));
     }

@@ -107,6 +107,9 @@ pub struct Shard<'a, O> {
     pub(super) oracle: Option<Oracle>,
     /// The copy last started on each core; `None` unless injections are expected.
     pub(super) copies: Option<Box<[Option<CopyId>]>>,
+    /// Whether the copy last started on each core belongs to a gang of which another task runs on a node that the job
+    /// does not prefer; `None` if no job prefers any.
+    pub(super) elsewhere: Option<Box<[bool]>>,
     pub(super) now: Time,
     events: u64,
     hash: u64,
@@ -132,6 +135,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             effects: Vec::new(),
             oracle: parts.oracle(),
             copies: None,
+            elsewhere: parts.workload.prefers().then(|| vec![false; parts.layout.workers() as usize].into()),
             now: Time::ZERO,
             events: 0,
             hash: 0,
@@ -330,7 +334,7 @@ impl<'a, O: Observer> Shard<'a, O> {
                 }
             }
             Effect::Arm { timer, after } => self.arm(me, timer, after),
-            Effect::Run { copy, left } => self.start_copy(me, copy, left),
+            Effect::Run { copy, left, elsewhere } => self.start_copy(me, copy, left, elsewhere),
             Effect::Halt { copy } => self.halt_copy(me, copy),
             Effect::QueryProgress { copy } => self.query_progress(me, copy),
             Effect::Note(note) => self.observer.note(self.now, me, note),

@@ -9,6 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use volary_actors::base::{Law, Span};
 use volary_netem::Size;
 
+use super::slo::Slo;
+
 /// Where jobs come from: exactly one of `[workload.synthetic]`, `[workload.mix]`, `[workload.trace]`,
 /// `[workload.yahoo-like]`, `[workload.cloudera-like]`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +47,26 @@ impl WorkloadSpec {
             Self::Mix(mix) => (&mut mix.speedup, &mut mix.load),
             Self::Trace(spec) => (&mut spec.speedup, &mut spec.load),
             Self::YahooLike(spec) | Self::ClouderaLike(spec) => (&mut spec.speedup, &mut spec.load),
+        }
+    }
+
+    /// The section about SLO jobs.
+    pub const fn slo(&self) -> Option<&Slo> {
+        match self {
+            Self::Synthetic(spec) => spec.slo.as_ref(),
+            Self::Mix(mix) => mix.slo.as_ref(),
+            Self::Trace(spec) => spec.slo.as_ref(),
+            Self::YahooLike(spec) | Self::ClouderaLike(spec) => spec.slo.as_ref(),
+        }
+    }
+
+    /// The section about SLO jobs, for the plan to complete.
+    pub const fn slo_mut(&mut self) -> Option<&mut Slo> {
+        match self {
+            Self::Synthetic(spec) => spec.slo.as_mut(),
+            Self::Mix(mix) => mix.slo.as_mut(),
+            Self::Trace(spec) => spec.slo.as_mut(),
+            Self::YahooLike(spec) | Self::ClouderaLike(spec) => spec.slo.as_mut(),
         }
     }
 
@@ -86,6 +108,22 @@ pub struct Synthetic {
     /// (3Sigma, section 4.3: slack of 0.2 to 0.8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_slack: Option<Law<f64>>,
+    /// Which jobs are SLO jobs, with a deadline and preferred nodes; if absent, and without `deadline_slack`, none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo: Option<Slo>,
+    /// Whether jobs are gangs: all tasks of a job have equal work,
+    /// and a policy that knows about gangs starts them together. A job with more tasks than the cluster has cores is
+    /// refused.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub gang: bool,
+    /// Leave out the gangs with more tasks than the cluster has cores.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub filter: bool,
+    /// The first jobs of the workload, this many, are history: they have ended before the run, which begins at the
+    /// arrival of the last of them. Predictors of run times know them; they are not submitted, and no result counts
+    /// them.
+    #[serde(default, skip_serializing_if = "is_nought")]
+    pub pretrain: u32,
 }
 
 /// `[workload.mix]`: jobs of several classes, as the mixes of the Kairos paper (Table 1) are.
@@ -103,6 +141,22 @@ pub struct Mix {
     /// each task counted, as `volary plan` prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
+    /// Which jobs are SLO jobs, with a deadline and preferred nodes; if absent, and without `deadline_slack`, none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo: Option<Slo>,
+    /// Whether jobs are gangs: all tasks of a job have equal work,
+    /// and a policy that knows about gangs starts them together. A job with more tasks than the cluster has cores is
+    /// refused.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub gang: bool,
+    /// Leave out the gangs with more tasks than the cluster has cores.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub filter: bool,
+    /// The first jobs of the workload, this many, are history: they have ended before the run, which begins at the
+    /// arrival of the last of them. Predictors of run times know them; they are not submitted, and no result counts
+    /// them.
+    #[serde(default, skip_serializing_if = "is_nought")]
+    pub pretrain: u32,
     /// The classes, at least one. A job is of each with a probability in proportion to its weight.
     pub class: Vec<MixClass>,
 }
@@ -186,6 +240,22 @@ macro_rules! following {
             /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub deadline_slack: Option<Law<f64>>,
+            /// Which jobs are SLO jobs, with a deadline and preferred nodes; if absent, and without `deadline_slack`, none.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub slo: Option<Slo>,
+            /// Whether jobs are gangs: all tasks of a job have equal work, the mean of that of its tasks,
+            /// and a policy that knows about gangs starts them together. A job with more tasks than the cluster has cores is
+            /// refused.
+            #[serde(default, skip_serializing_if = "is_false")]
+            pub gang: bool,
+            /// Leave out the gangs with more tasks than the cluster has cores.
+            #[serde(default, skip_serializing_if = "is_false")]
+            pub filter: bool,
+            /// The first jobs of the workload, this many, are history: they have ended before the run, which begins at the
+            /// arrival of the last of them. Predictors of run times know them; they are not submitted, and no result counts
+            /// them.
+            #[serde(default, skip_serializing_if = "is_nought")]
+            pub pretrain: u32,
         }
     )*};
 }
@@ -207,9 +277,10 @@ following! {
 impl TraceSpec {
     /// The settings of the generator that replaces a missing file.
     pub fn like(&self) -> Like {
-        let Self { file: _, fallback: _, jobs, speedup, load, interarrival, cutoff, deadline_slack } =
+        let Self { file: _, fallback: _, jobs, speedup, load, interarrival, cutoff, deadline_slack, .. } =
             self.clone();
-        Like { jobs, speedup, load, interarrival, cutoff, deadline_slack }
+        let Self { slo, gang, filter, pretrain, .. } = self.clone();
+        Like { jobs, speedup, load, interarrival, cutoff, deadline_slack, slo, gang, filter, pretrain }
     }
 }
 
@@ -365,6 +436,11 @@ impl JsonSchema for Share {
 
 const fn is_false(flag: &bool) -> bool {
     !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_nought(jobs: &u32) -> bool {
+    *jobs == 0
 }
 
 fn is_zero(span: &Span) -> bool {

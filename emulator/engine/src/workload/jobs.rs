@@ -1,153 +1,132 @@
-//! The jobs of one run: arrivals, shapes, work and estimates, each a pure function of the experiment and seed.
+//! The jobs of one run as clients submit them, with deadlines and preferences, and those that are history.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use volary_actors::base::{Address, CopyId, Feature, JobId, Law, Purpose, Span, TaskId, Time};
-use volary_actors::catalog::{Catalog, JobSpec};
+use volary_actors::base::{CopyId, Feature, JobId, Span, TaskId, Time};
+use volary_actors::catalog::{Catalog, JobSpec, PastJob, Preference};
 
-use super::config::Estimate;
-use super::generate::{LikeJob, duration};
+use super::drawn::{Drawn, Shapes};
 use super::homes::Homes;
 use super::mix::Stages;
-use super::trace::Trace;
-use super::work::{Demand, JobDemand};
+use super::slo::Goals;
 
 /// The jobs of one run.
 ///
 /// Results count *chains*: a job of a mix with all its stages, each of which is a job of the [catalog](Catalog). Jobs
 /// of other workloads are chains of one.
 ///
-/// Drawn jobs cost 12 to 16 bytes each and nothing per task; jobs of a trace share the parsed trace. A mean over the
-/// tasks of a job is computed when it is first asked for.
+/// Ids of jobs and chains count from the first one that arrives; the jobs before it are history.
 #[derive(Debug)]
 pub struct Workload {
-    pub(super) shapes: Shapes,
+    pub(super) drawn: Drawn,
+    pub(super) past: Past,
     /// Of chains.
     pub(super) arrivals: Vec<Time>,
-    pub(super) deadlines: Option<Vec<Time>>,
-    pub(super) demand: Option<Demand>,
-    pub(super) estimate: Estimate,
+    pub(super) goals: Goals,
     pub(super) cutoff: Option<Span>,
     pub(super) classes: Vec<Arc<str>>,
+    /// Whether the classes are those with a deadline and those without.
+    pub(super) by_goal: bool,
     pub(super) schedulers: u32,
     /// Computed on the first query.
     pub(super) homes: OnceLock<Homes>,
-    pub(super) addresses: Addresses,
-    pub(super) means: Means,
     pub(super) warnings: Vec<String>,
 }
 
-/// Shapes of jobs, apart from their arrivals.
-#[derive(Debug)]
-pub(super) enum Shapes {
-    /// Numbers of tasks, drawn from a law.
-    Drawn(Vec<u32>),
-    /// Jobs of a generator.
-    Like(Vec<LikeJob>),
-    /// Jobs of a trace.
-    Traced(Arc<Trace>),
-    /// Stages of the jobs of a mix.
-    Staged(Stages),
-}
-
-impl Shapes {
-    /// Number of jobs of the catalog.
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Drawn(tasks) => tasks.len(),
-            Self::Like(jobs) => jobs.len(),
-            Self::Traced(trace) => trace.jobs().len(),
-            Self::Staged(stages) => stages.len(),
-        }
-    }
-
-    /// Number of chains.
-    pub(super) fn chains(&self) -> usize {
-        if let Self::Staged(stages) = self { stages.chains() as usize } else { self.len() }
-    }
-}
-
-/// Roots of the draws that jobs need after they are built.
-#[derive(Debug)]
-pub(super) struct Addresses {
-    work: Address,
-    home: Address,
-    estimate: Address,
-}
-
-impl Addresses {
-    pub(super) const fn new(seed: u64) -> Self {
-        Self {
-            work: Address::new(seed, Purpose::Work),
-            home: Address::new(seed, Purpose::Home),
-            estimate: Address::new(seed, Purpose::Estimate),
-        }
-    }
+/// How many of the drawn chains and jobs are history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Past {
+    pub(super) chains: u32,
+    pub(super) jobs: u32,
 }
 
 impl Workload {
-    /// The work of a copy on a healthy core: a pure function of the seed and the copy's ids.
+    /// The work of a copy on a healthy core of a node that its job prefers: a pure function of the seed and the copy's
+    /// ids.
     pub fn work(&self, copy: CopyId) -> Span {
-        match self.demand(copy.task.job) {
-            Some(demand) => demand.copy(copy.task.index, copy.attempt),
-            None => self.own(copy.task),
-        }
+        self.drawn.work(self.of(copy.task.job).task(copy.task.index).copy(copy.attempt))
     }
 
-    /// The work of a job that follows a law.
-    fn demand(&self, job: JobId) -> Option<JobDemand<'_>> {
-        match (&self.shapes, &self.demand) {
-            (Shapes::Staged(stages), _) => Some(stages.demand(job)),
-            (_, Some(demand)) => Some(demand.of_job(job, None)),
-            (_, None) => None,
+    /// The work of a copy on a healthy core of a node of this kind. `elsewhere` says that another task of its gang runs
+    /// on a node that the job does not prefer.
+    pub fn work_on(&self, copy: CopyId, kind: u8, elsewhere: bool) -> Span {
+        let work = self.work(copy);
+        if !self.prefers() {
+            return work;
         }
+        let preference = self.preference(copy.task.job);
+        if elsewhere || !preference.includes(kind) { work.scale(preference.slowdown) } else { work }
     }
 
-    fn stages(&self) -> Option<&Stages> {
-        if let Shapes::Staged(stages) = &self.shapes { Some(stages) } else { None }
+    /// Whether some job prefers some nodes.
+    pub const fn prefers(&self) -> bool {
+        self.goals.prefer()
+    }
+
+    /// Whether jobs have deadlines, some or all.
+    pub fn has_deadlines(&self) -> bool {
+        (0..self.chains()).any(|chain| self.deadline(chain).is_some())
+    }
+
+    /// When a chain must have ended.
+    pub fn deadline(&self, chain: u32) -> Option<Time> {
+        self.goals.deadline(chain)
+    }
+
+    /// The number under which a job is drawn.
+    const fn of(&self, job: JobId) -> JobId {
+        JobId(job.0 + self.past.jobs)
+    }
+
+    const fn stages(&self) -> Option<&Stages> {
+        self.drawn.stages()
     }
 
     /// Number of chains.
-    pub fn chains(&self) -> u32 {
+    pub const fn chains(&self) -> u32 {
         self.arrivals.len() as u32
     }
 
     /// The chain that a job belongs to.
     pub fn chain(&self, job: JobId) -> u32 {
-        self.stages().map_or(job.0, |stages| stages.chain(job))
+        self.stages().map_or(job.0, |stages| stages.chain(self.of(job)) - self.past.chains)
     }
 
     /// Ids of the jobs of a chain, in order of submission.
     pub fn jobs_of(&self, chain: u32) -> Range<u32> {
-        self.stages().map_or(chain..chain + 1, |stages| stages.of_chain(chain))
+        let Range { start, end } = self.drawn.shapes.jobs_of(chain + self.past.chains);
+        start - self.past.jobs..end - self.past.jobs
     }
 
     /// Number of tasks of the stages before a job in its chain.
     pub fn tasks_before(&self, job: JobId) -> u32 {
-        let Some(stages) = self.stages() else { return 0 };
-        (stages.of_chain(stages.chain(job)).start..job.0).map(|before| stages.tasks(JobId(before))).sum()
+        (self.jobs_of(self.chain(job)).start..job.0).map(|before| self.tasks(JobId(before))).sum()
     }
 
     /// The response time of a job alone in the cluster, if the workload states it.
     pub fn alone(&self, job: JobId) -> Option<Span> {
-        self.stages()?.alone(job)
+        self.stages()?.alone(self.of(job))
     }
 
     /// The class of a job as results see it: an index of [`classes`](Self::classes).
     pub fn class_index(&self, job: JobId) -> usize {
-        self.stages().map_or_else(|| usize::from(Catalog::class(self, job)), |stages| stages.class(job))
+        if self.by_goal {
+            return self.deadline(self.chain(job)).is_none().into();
+        }
+        self.stages()
+            .map_or_else(|| usize::from(Catalog::class(self, job)), |stages| stages.class(self.of(job)))
     }
 
     /// The work of the job's longest task, attempt 0 of each.
     pub fn longest(&self, job: JobId) -> Span {
-        self.attempts(job).max().unwrap_or_default()
+        self.drawn.longest(self.of(job))
     }
 
     /// Work of attempt 0 of every task, in core-seconds. Iterates over all tasks.
     pub fn total_work(&self) -> f64 {
-        (0..self.jobs()).flat_map(|job| self.attempts(JobId(job))).map(Span::as_secs_f64).sum()
+        let attempts = |job| self.drawn.attempts(self.of(JobId(job)));
+        (0..self.jobs()).flat_map(attempts).map(Span::as_secs_f64).sum()
     }
 
     /// Warnings for the user: a generator that replaces a missing trace, skipped rows of a trace.
@@ -155,19 +134,15 @@ impl Workload {
         &self.warnings
     }
 
-    /// Labels of the classes of jobs: those of a mix, or short and long. Without a cutoff all jobs are of the first.
+    /// Labels of the classes of jobs: those with and without a deadline, those of a mix, or short and long. Without a
+    /// cutoff all jobs are of the first.
     pub fn classes(&self) -> &[Arc<str>] {
         &self.classes
     }
 
     /// Number of tasks of a job.
     pub fn tasks(&self, job: JobId) -> u32 {
-        match &self.shapes {
-            Shapes::Drawn(tasks) => tasks[job.index()],
-            Shapes::Like(jobs) => jobs[job.index()].tasks,
-            Shapes::Traced(trace) => trace.jobs()[job.index()].tasks,
-            Shapes::Staged(stages) => stages.tasks(job),
-        }
+        self.drawn.shapes.tasks(self.of(job))
     }
 
     /// Number of tasks of all jobs.
@@ -175,63 +150,15 @@ impl Workload {
         (0..self.jobs()).map(|job| u64::from(self.tasks(JobId(job)))).sum()
     }
 
-    fn attempts(&self, job: JobId) -> impl Iterator<Item = Span> + '_ {
-        (0..self.tasks(job)).map(move |index| self.work(job.task(index).copy(0)))
-    }
-
-    /// The work that a trace or a generator gives a task.
-    fn own(&self, task: TaskId) -> Span {
-        match &self.shapes {
-            Shapes::Like(jobs) => {
-                let address = self.addresses.work.at(u64::from(task.job.0)).at(u64::from(task.index));
-                Span::from_secs_f64(duration(f64::from(jobs[task.job.index()].mean), &mut address.draw()))
-            }
-            Shapes::Traced(trace) => trace.duration(task),
-            Shapes::Drawn(_) | Shapes::Staged(_) => {
-                unreachable!("drawn jobs have a law of demand; the plan refuses others")
-            }
-        }
-    }
-
     /// The client a chain arrives at.
     fn home(&self, chain: u32) -> u32 {
-        (self.addresses.home.at(u64::from(chain)).unit() * f64::from(self.schedulers)) as u32
-    }
-
-    /// Work of a task as far as it is known before a copy of it runs.
-    fn exact(&self, task: TaskId) -> Span {
-        self.demand(task.job).map_or_else(|| self.own(task), |demand| demand.exact(task.index))
-    }
-
-    /// Mean of the exact estimates of a job's tasks.
-    fn exact_mean(&self, job: JobId) -> Span {
-        if self.demand(job).is_some_and(|demand| demand.homogeneous()) {
-            return self.exact(job.task(0));
-        }
-        self.means.get(job, || {
-            let tasks = self.tasks(job);
-            let sum: u128 = (0..tasks).map(|index| u128::from(self.exact(job.task(index)).0)).sum();
-            Span(((sum + u128::from(tasks) / 2) / u128::from(tasks)) as u64)
-        })
-    }
-
-    /// The mean that a trace states, else the mean of the exact estimates.
-    fn mean(&self, job: JobId) -> Span {
-        match (&self.demand, &self.shapes) {
-            (None, Shapes::Traced(trace)) => trace.jobs()[job.index()].mean,
-            _ => self.exact_mean(job),
-        }
-    }
-
-    /// The factor of the estimation error of a job with all its stages.
-    fn factor(&self, job: JobId, error: &Law<f64>) -> f64 {
-        error.sample(&mut self.addresses.estimate.at(u64::from(self.chain(job))).draw())
+        self.drawn.home(chain + self.past.chains, self.schedulers)
     }
 }
 
 impl Catalog for Workload {
     fn jobs(&self) -> u32 {
-        self.shapes.len() as u32
+        self.drawn.shapes.len() as u32 - self.past.jobs
     }
 
     fn job(&self, job: JobId) -> JobSpec {
@@ -241,12 +168,13 @@ impl Catalog for Workload {
             tasks: self.tasks(job),
             client: self.home(chain),
             class: self.class(job),
-            deadline: self.deadlines.as_ref().map(|deadlines| deadlines[job.index()]),
+            deadline: self.deadline(chain),
         }
     }
 
     fn next_of(&self, client: u32, from: u32) -> Option<JobId> {
-        let from = self.stages().map_or(from, |stages| stages.chain_from(from));
+        let first = |stages: &Stages| stages.chain_from(from + self.past.jobs) - self.past.chains;
+        let from = self.stages().map_or(from, first);
         let next = if self.schedulers == 1 {
             (from < self.chains()).then_some(from)
         } else {
@@ -257,7 +185,8 @@ impl Catalog for Workload {
     }
 
     fn after(&self, job: JobId) -> Option<JobId> {
-        self.stages()?.before(job)
+        let before = self.stages()?.before(self.of(job))?;
+        Some(JobId(before.0 - self.past.jobs))
     }
 
     fn tasks(&self, job: JobId) -> u32 {
@@ -265,8 +194,8 @@ impl Catalog for Workload {
     }
 
     fn class(&self, job: JobId) -> u8 {
-        match &self.shapes {
-            Shapes::Staged(stages) => stages.is_long(job).into(),
+        match &self.drawn.shapes {
+            Shapes::Staged(stages) => stages.is_long(self.of(job)).into(),
             Shapes::Drawn(_) | Shapes::Like(_) | Shapes::Traced(_) => {
                 self.cutoff.is_some_and(|cutoff| self.job_estimate(job) >= cutoff).into()
             }
@@ -274,54 +203,29 @@ impl Catalog for Workload {
     }
 
     fn feature(&self, job: JobId, feature: Feature) -> u32 {
-        match &self.shapes {
-            Shapes::Traced(trace) => trace.feature(job, feature),
-            Shapes::Staged(stages) => stages.feature(job, feature),
-            Shapes::Drawn(_) | Shapes::Like(_) if feature == Feature::Size => self.tasks(job),
-            Shapes::Drawn(_) | Shapes::Like(_) => 0,
-        }
+        self.drawn.feature(self.of(job), feature)
+    }
+
+    fn preference(&self, job: JobId) -> Preference {
+        self.goals.preference(self.chain(job))
+    }
+
+    fn past(&self) -> u32 {
+        self.past.jobs
+    }
+
+    fn past_job(&self, number: u32) -> PastJob {
+        assert!(number < self.past.jobs, "there is no past job {number}");
+        let job = JobId(number);
+        let features = Feature::ALL.map(|feature| self.drawn.feature(job, feature));
+        PastJob { features, run: self.drawn.longest(job) }
     }
 
     fn estimate(&self, task: TaskId) -> Span {
-        match &self.estimate {
-            Estimate::Exact => self.exact(task),
-            Estimate::Mean => self.mean(task.job),
-            Estimate::Error(error) => {
-                let right =
-                    if self.demand(task.job).is_some() { self.exact(task) } else { self.mean(task.job) };
-                right.scale(self.factor(task.job, error))
-            }
-        }
+        self.drawn.estimate(self.of(task.job).task(task.index))
     }
 
     fn job_estimate(&self, job: JobId) -> Span {
-        match &self.estimate {
-            Estimate::Exact => self.exact_mean(job),
-            Estimate::Mean => self.mean(job),
-            Estimate::Error(error) => self.mean(job).scale(self.factor(job, error)),
-        }
-    }
-}
-
-/// Means over the tasks of jobs, computed on the first query. Concurrent writers of a cell store the same value.
-#[derive(Debug)]
-pub(super) struct Means(Box<[AtomicU64]>);
-
-const UNKNOWN: u64 = u64::MAX;
-
-impl Means {
-    pub(super) fn new(jobs: usize) -> Self {
-        Self((0..jobs).map(|_| AtomicU64::new(UNKNOWN)).collect())
-    }
-
-    fn get(&self, job: JobId, compute: impl FnOnce() -> Span) -> Span {
-        let cell = &self.0[job.index()];
-        let known = cell.load(Ordering::Relaxed);
-        if known != UNKNOWN {
-            return Span(known);
-        }
-        let mean = compute();
-        cell.store(mean.0, Ordering::Relaxed);
-        mean
+        self.drawn.job_estimate(self.of(job))
     }
 }

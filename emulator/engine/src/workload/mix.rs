@@ -215,6 +215,20 @@ impl Stages {
         self.first.len() as u32 - 1
     }
 
+    /// Keeps some of the chains, given their numbers in order. They are numbered anew.
+    pub(super) fn keep(&mut self, chains: &[u32]) {
+        let kept: Vec<u32> = chains.iter().flat_map(|&chain| self.of_chain(chain)).collect();
+        self.names.keep(chains, &kept);
+        let mut rows = Vec::with_capacity(kept.len());
+        let mut first = vec![JobId(0)];
+        for (number, &chain) in chains.iter().enumerate() {
+            let stages = self.of_chain(chain).map(|job| self.rows[job as usize]);
+            rows.extend(stages.map(|row| StageRow { chain: number as u32, ..row }));
+            first.push(JobId(rows.len() as u32));
+        }
+        (self.rows, self.first) = (rows, first);
+    }
+
     /// The chain that a stage belongs to.
     pub(super) fn chain(&self, job: JobId) -> u32 {
         self.rows[job.index()].chain
@@ -454,7 +468,10 @@ mod tests {
     fn an_estimate_is_wrong_by_one_factor_in_all_stages() {
         let law = "estimate = { error = { uniform = { low = 0.5, high = 1.5 } } }";
         let (wrong, right) = (build(TWO, law, 1), build(TWO, "", 1));
-        assert!(matches!(wrong.estimate, Estimate::Error(_)) && matches!(right.estimate, Estimate::Exact));
+        assert!(
+            matches!(wrong.drawn.estimate, Estimate::Error(_))
+                && matches!(right.drawn.estimate, Estimate::Exact)
+        );
         for ids in (0..100).map(|chain| stages(&wrong, chain)).filter(|ids| ids.len() == 2) {
             let factor =
                 |job: JobId| wrong.job_estimate(job).as_secs_f64() / right.job_estimate(job).as_secs_f64();

@@ -3,7 +3,10 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `config` | `[workload.…]` and `[service]` of an experiment file |
-//! | `plan`, `jobs` | [`Workload`]: the jobs of a run, from those sections and a seed |
+//! | `plan` | those sections after checks and defaults, ready to draw jobs under a seed |
+//! | `drawn` | the jobs that are drawn |
+//! | `jobs` | [`Workload`]: the jobs of a run, and those that are history |
+//! | `slo` | SLO jobs: deadlines, and nodes that jobs prefer |
 //! | `tasks` | numbers of tasks under a law |
 //! | `work` | the four models of work under a law of demand |
 //! | `mix` | jobs of several classes, each a chain of stages |
@@ -14,6 +17,7 @@
 
 mod columns;
 mod config;
+mod drawn;
 mod error;
 mod generate;
 mod homes;
@@ -22,6 +26,7 @@ mod mix;
 mod names;
 mod plan;
 mod read;
+mod slo;
 mod tasks;
 mod trace;
 mod work;
@@ -32,7 +37,9 @@ pub use config::{
 };
 pub use error::WorkloadError;
 pub use jobs::Workload;
+pub use plan::Site;
 pub use read::{ColumnNames, Part, Reading};
+pub use slo::{PreferenceDraw, Slack, Slo};
 pub use trace::{Format, NoTraces, Trace, TraceJob, TraceSource};
 
 #[cfg(test)]

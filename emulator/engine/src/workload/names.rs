@@ -127,6 +127,14 @@ impl Names {
         }
     }
 
+    /// Keeps some of the chains, and their jobs, given their numbers in order.
+    pub(super) fn keep(&mut self, chains: &[u32], jobs: &[u32]) {
+        if !self.classes.is_empty() {
+            self.labels = chains.iter().map(|&chain| self.labels[chain as usize]).collect();
+            self.means = jobs.iter().map(|&job| self.means[job as usize]).collect();
+        }
+    }
+
     /// User and name of a chain.
     pub(super) fn label(&self, chain: u32) -> JobName {
         self.labels.get(chain as usize).copied().unwrap_or_default()

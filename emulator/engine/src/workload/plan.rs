@@ -3,12 +3,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use volary_actors::base::{Address, JobId, Law, Purpose, Span, Time};
+use volary_actors::base::{Address, Law, Purpose, Span, Time};
 
 use super::config::{Estimate, Like, Mix, Model, Service, Synthetic, TraceSpec, WorkloadSpec};
+use super::drawn::{Addresses, Drawn, Means, Shapes};
 use super::error::WorkloadError;
 use super::generate::{LikeJob, Published};
-use super::jobs::{Addresses, Means, Shapes, Workload};
+use super::jobs::{Past, Workload};
+use super::slo::{Arrived, Goals, SLACK, Slo, due};
 use super::tasks::{check_tasks, task_count};
 use super::trace::{Trace, TraceSource};
 use super::work::Demand;
@@ -23,8 +25,28 @@ pub(super) struct Plan {
     speedup: f64,
     cutoff: Option<Span>,
     deadline_slack: Option<Law<f64>>,
+    slo: Option<Slo>,
+    gang: bool,
+    filter: bool,
+    pretrain: u32,
     service: Service,
     warnings: Vec<String>,
+}
+
+/// What a workload must know about the cluster that it is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    /// Number of schedulers, and of clients.
+    pub schedulers: u32,
+    /// Number of cores, on which a gang must fit.
+    pub cores: u64,
+}
+
+impl From<u32> for Site {
+    /// A cluster of any size with this many schedulers.
+    fn from(schedulers: u32) -> Self {
+        Self { schedulers, cores: u64::MAX }
+    }
 }
 
 enum Jobs {
@@ -35,8 +57,8 @@ enum Jobs {
 }
 
 impl Workload {
-    /// Builds the jobs that `spec` and `service` describe under `seed`, for `schedulers` clients. Traces come from
-    /// `traces` and are shared between runs.
+    /// Builds the jobs that `spec` and `service` describe under `seed`, for the clients of `site`. Traces come
+    /// from `traces` and are shared between runs.
     ///
     /// # Errors
     /// When a trace is missing or malformed, or a key is invalid; the message names the remedy.
@@ -44,24 +66,25 @@ impl Workload {
         spec: &WorkloadSpec,
         service: &Service,
         seed: u64,
-        schedulers: u32,
+        site: impl Into<Site>,
         traces: &dyn TraceSource,
     ) -> Result<Self, WorkloadError> {
-        if schedulers == 0 {
+        let site = site.into();
+        if site.schedulers == 0 {
             return Err(WorkloadError::config("cluster.schedulers", "must be at least 1"));
         }
-        Plan::new(spec, service, traces)?.draw(seed, schedulers)
+        Plan::new(spec, service, traces)?.draw(seed, site)
     }
 }
-
-/// Address of the draw of this trait of a job, below the job's own address of purpose `Shape`; `work` uses 1 and 2.
-const SLACK: u64 = 3;
 
 /// Maximum number of jobs of a generated workload: each costs memory, and a larger number is a mistake.
 const MOST_JOBS: u32 = 100_000_000;
 
 /// Labels of the classes below and from a cutoff.
 const CLASSES: [&str; 2] = ["short", "long"];
+
+/// Labels of the classes of jobs with and without a deadline.
+const GOALS: [&str; 2] = ["slo", "be"];
 
 impl Plan {
     /// Checks the sections, fills in defaults and reads the files they name.
@@ -102,6 +125,10 @@ impl Plan {
             speedup: spec.speedup,
             cutoff: spec.cutoff,
             deadline_slack: spec.deadline_slack.clone(),
+            slo: spec.slo.clone(),
+            gang: spec.gang,
+            filter: spec.filter,
+            pretrain: spec.pretrain,
             service: service.clone(),
             warnings: Vec::new(),
         })
@@ -125,6 +152,10 @@ impl Plan {
             speedup: spec.speedup,
             cutoff: None,
             deadline_slack: None,
+            slo: spec.slo.clone(),
+            gang: spec.gang,
+            filter: spec.filter,
+            pretrain: spec.pretrain,
             service: service.clone(),
             warnings: Vec::new(),
         })
@@ -153,6 +184,10 @@ impl Plan {
             speedup: spec.speedup,
             cutoff: spec.cutoff,
             deadline_slack: spec.deadline_slack,
+            slo: spec.slo,
+            gang: spec.gang,
+            filter: spec.filter,
+            pretrain: spec.pretrain,
             service: service.clone(),
             warnings: Vec::new(),
         }
@@ -198,6 +233,7 @@ impl Plan {
             (self.gap.as_ref().is_some_and(Law::is_unread), format!("{section}.interarrival")),
             (self.deadline_slack.as_ref().is_some_and(Law::is_unread), format!("{section}.deadline_slack")),
             (error, "service.estimate".into()),
+            (self.slo.as_ref().is_some_and(|slo| slo.slack.is_unread()), format!("{section}.slo.slack")),
         ];
         laws.extend(self.demands().into_iter().map(|(key, law)| (law.is_unread(), key)));
         if let Jobs::Mix(mix) = &self.jobs {
@@ -237,6 +273,8 @@ impl Plan {
             );
             return Err(WorkloadError::config(format!("{}.speedup", self.section), why));
         }
+        self.check_goals()?;
+        self.check_gang()?;
         if let Some(Estimate::Error(law)) = &self.service.estimate
             && (law.mean().is_nan() || law.mean() <= 0.0)
         {
@@ -258,53 +296,179 @@ impl Plan {
         demands.into_iter().try_for_each(|(key, law)| check_demand(key, law, correlated))
     }
 
+    /// Checks the section about SLO jobs.
+    fn check_goals(&self) -> Result<(), WorkloadError> {
+        let Some(slo) = &self.slo else { return Ok(()) };
+        let section = self.section;
+        if self.deadline_slack.is_some() {
+            let why = format!("`{section}.slo` states deadlines as well; keep one of the two");
+            return Err(WorkloadError::config(format!("{section}.deadline_slack"), why));
+        }
+        slo.check().map_err(|(key, why)| WorkloadError::config(format!("{section}.slo{key}"), why))
+    }
+
+    /// Checks that nothing else says how the tasks of a gang differ.
+    fn check_gang(&self) -> Result<(), WorkloadError> {
+        let section = self.section;
+        if !self.gang {
+            let why =
+                "leaves out gangs that are too large, and jobs are no gangs; write gang = true beside it";
+            let lone = self.filter.then(|| WorkloadError::config(format!("{section}.filter"), why));
+            return lone.map_or(Ok(()), Err);
+        }
+        let shares = [("homogeneous", self.service.homogeneous), ("correlated", self.service.correlated)];
+        let differ = shares.into_iter().find(|(_, share)| share.part() < 1.0);
+        differ.map_or(Ok(()), |(key, _)| {
+            let why = format!(
+                "the tasks of a gang have equal work, which `{section}.gang` asks for; leave one of the two out"
+            );
+            Err(WorkloadError::config(format!("service.{key}"), why))
+        })
+    }
+
     /// Draws the jobs under `seed`.
-    pub(super) fn draw(self, seed: u64, schedulers: u32) -> Result<Workload, WorkloadError> {
+    pub(super) fn draw(mut self, seed: u64, site: Site) -> Result<Workload, WorkloadError> {
         let shape = Address::new(seed, Purpose::Shape);
-        let drawn = !self.demands().is_empty();
+        let with_law = !self.demands().is_empty();
+        let (mut shapes, own) = self.shapes(shape, seed)?;
+        let kept = self.fitting(&mut shapes, site)?;
+        let own = own.map(|own| match kept {
+            Some(kept) => kept.into_iter().map(|chain| own[chain as usize]).collect(),
+            None => own,
+        });
+        let arrivals = self.arrivals(own, shapes.chains(), seed)?;
+        let past = self.past(&shapes)?;
         let estimate =
-            self.service.estimate.clone().unwrap_or(if drawn { Estimate::Exact } else { Estimate::Mean });
+            self.service.estimate.clone().unwrap_or(if with_law { Estimate::Exact } else { Estimate::Mean });
         let (homogeneous, correlated) = (self.service.homogeneous, self.service.correlated);
-        let (shapes, own) = match self.jobs {
+        let demand = self.service.demand.take();
+        let drawn = Drawn {
+            // Homogeneous jobs under a law of demand need no mean over tasks.
+            means: Means::new(if with_law && homogeneous.part() >= 1.0 { 0 } else { shapes.len() }),
+            demand: demand.map(|law| Demand::new(law, homogeneous, correlated, seed)),
+            shapes,
+            estimate,
+            gang: self.gang,
+            addresses: Addresses::new(seed),
+        };
+        let arrivals = since(arrivals, past.chains);
+        let goals = self.goals(&drawn, past.chains, &arrivals, shape);
+        Ok(Workload {
+            classes: self.labels(&drawn.shapes),
+            by_goal: self.slo.is_some(),
+            drawn,
+            past,
+            arrivals,
+            goals,
+            cutoff: self.cutoff,
+            schedulers: site.schedulers,
+            homes: OnceLock::new(),
+            warnings: self.warnings,
+        })
+    }
+
+    /// Draws the shapes of all jobs; also their arrivals, if a trace states them.
+    fn shapes(&self, shape: Address, seed: u64) -> Result<(Shapes, Option<Vec<Time>>), WorkloadError> {
+        Ok(match &self.jobs {
             Jobs::Mix(mix) => (Shapes::Staged(mix.draw(&self.service, seed)?), None),
             Jobs::Synthetic { jobs, tasks } => {
                 let refused = |why| WorkloadError::config("workload.synthetic.tasks", why);
-                let count = |job| task_count(&tasks, job, shape).map_err(refused);
-                (Shapes::Drawn((0..jobs).map(count).collect::<Result<_, _>>()?), None)
+                let count = |job| task_count(tasks, job, shape).map_err(refused);
+                (Shapes::Drawn((0..*jobs).map(count).collect::<Result<_, _>>()?), None)
             }
             Jobs::Like { jobs, model, facts } => {
-                let like = |job| model.shape(&facts, &mut shape.at(u64::from(job)).draw());
-                (Shapes::Like((0..jobs).map(like).collect::<Vec<LikeJob>>()), None)
+                let like = |job| model.shape(facts, &mut shape.at(u64::from(job)).draw());
+                (Shapes::Like((0..*jobs).map(like).collect::<Vec<LikeJob>>()), None)
             }
             Jobs::Traced(trace) => {
                 let arrivals: Vec<Time> = trace.jobs().iter().map(|job| job.arrival).collect();
-                (Shapes::Traced(trace), Some(arrivals))
+                (Shapes::Traced(Arc::clone(trace)), Some(arrivals))
             }
-        };
-        let demand = self.service.demand.map(|law| Demand::new(law, homogeneous, correlated, seed));
-        let arrivals = arrivals(self.gap.as_ref(), own, shapes.chains(), self.speedup, seed);
+        })
+    }
+
+    /// Refuses gangs with more tasks than there are cores, or leaves them out; then returns the numbers of the others.
+    /// History may have any.
+    fn fitting(&mut self, shapes: &mut Shapes, site: Site) -> Result<Option<Vec<u32>>, WorkloadError> {
+        if !self.gang {
+            return Ok(None);
+        }
+        let (section, cores) = (self.section, site.cores);
+        let fits = |chain: u32| chain < self.pretrain || u64::from(shapes.most_tasks(chain)) <= cores;
+        let Some(first) = (0..shapes.chains()).find(|&chain| !fits(chain)) else { return Ok(None) };
+        if !self.filter {
+            let why = format!(
+                "job {first} has {} tasks that start together, and the cluster has {cores} cores; add cores, or leave \
+                 such jobs out by {section}.filter = true",
+                shapes.most_tasks(first)
+            );
+            return Err(WorkloadError::config(format!("{section}.gang"), why));
+        }
+        let kept: Vec<u32> = (0..shapes.chains()).filter(|&chain| fits(chain)).collect();
+        let left_out = shapes.chains() - kept.len() as u32;
+        if kept.is_empty() {
+            let why = format!("every job has more tasks than the {cores} cores of the cluster; add cores");
+            return Err(WorkloadError::config(format!("{section}.filter"), why));
+        }
+        self.warnings.push(format!(
+            "{left_out} of {} jobs have more tasks than the {cores} cores of the cluster and were left out, as \
+             {section}.filter asks for",
+            shapes.chains()
+        ));
+        shapes.keep(&kept);
+        Ok(Some(kept))
+    }
+
+    /// When jobs arrive; `own` are the arrivals that a trace states.
+    fn arrivals(&self, own: Option<Vec<Time>>, chains: u32, seed: u64) -> Result<Vec<Time>, WorkloadError> {
+        let arrivals = arrivals(self.gap.as_ref(), own, chains as usize, self.speedup, seed);
         if arrivals.last() == Some(&Time::MAX) {
             let why = "the last job would arrive after the 584 years a run can last; shorten the gaps";
             let key = if self.gap.is_some() { "interarrival" } else { "speedup" };
             return Err(WorkloadError::config(format!("{}.{key}", self.section), why));
         }
-        let mut workload = Workload {
-            // Homogeneous jobs under a law of demand need no mean over tasks.
-            means: Means::new(if drawn && homogeneous.part() >= 1.0 { 0 } else { shapes.len() }),
-            classes: labels(&shapes, self.cutoff),
-            shapes,
-            arrivals,
-            deadlines: None,
-            demand,
-            estimate,
-            cutoff: self.cutoff,
-            schedulers,
-            homes: OnceLock::new(),
-            addresses: Addresses::new(seed),
-            warnings: self.warnings,
+        Ok(arrivals)
+    }
+
+    /// How much of what was drawn is history.
+    fn past(&self, shapes: &Shapes) -> Result<Past, WorkloadError> {
+        let (chains, all) = (self.pretrain, shapes.chains());
+        if chains == 0 {
+            return Ok(Past { chains, jobs: 0 });
+        }
+        if chains >= all {
+            let why = format!("{chains} of {all} jobs are history, so none would run; lower it, or add jobs");
+            return Err(WorkloadError::config(format!("{}.pretrain", self.section), why));
+        }
+        Ok(Past { chains, jobs: shapes.jobs_of(chains).start })
+    }
+
+    /// Draws deadlines and preferences of the jobs that arrive, the first of which is drawn under the number `first`.
+    fn goals(&mut self, drawn: &Drawn, first: u32, arrivals: &[Time], shape: Address) -> Goals {
+        let run = |chain| drawn.run(first + chain);
+        if let Some(slo) = &self.slo {
+            let work = |chain| drawn.total_work(first + chain);
+            let goals = slo.draw(&Arrived { arrivals, first, shape, run: &run, work: &work });
+            self.warnings.extend(slo.remarks(self.section, &goals));
+            return goals;
+        }
+        let Some(slack) = &self.deadline_slack else { return Goals::new(Vec::new()) };
+        let deadline = |(chain, &arrival): (u32, &Time)| {
+            let slack = slack.sample(&mut shape.at(u64::from(first + chain)).at(SLACK).draw());
+            due(arrival, run(chain), slack)
         };
-        workload.deadlines = self.deadline_slack.map(|slack| deadlines(&workload, &slack, shape));
-        Ok(workload)
+        Goals::new((0..).zip(arrivals).map(deadline).collect())
+    }
+
+    /// Labels of the classes of jobs.
+    fn labels(&self, shapes: &Shapes) -> Vec<Arc<str>> {
+        if self.slo.is_some() {
+            return GOALS.map(Into::into).to_vec();
+        }
+        if let Shapes::Staged(stages) = shapes {
+            return stages.labels();
+        }
+        CLASSES[..1 + usize::from(self.cutoff.is_some())].iter().map(|&class| class.into()).collect()
     }
 }
 
@@ -327,14 +491,6 @@ fn check_jobs(section: &str, jobs: u32) -> Result<(), WorkloadError> {
     }
     let why = format!("{jobs} jobs are not between 1 and {MOST_JOBS}; write for example 10_000");
     Err(WorkloadError::config(format!("{section}.jobs"), why))
-}
-
-/// Labels of the classes of jobs.
-fn labels(shapes: &Shapes, cutoff: Option<Span>) -> Vec<Arc<str>> {
-    if let Shapes::Staged(stages) = shapes {
-        return stages.labels();
-    }
-    CLASSES[..1 + usize::from(cutoff.is_some())].iter().map(|&class| class.into()).collect()
 }
 
 /// Arrivals by the law of gaps, or else those of the trace relative to its first, so that an excerpt of a long log does
@@ -363,10 +519,13 @@ fn arrivals(
     (0..jobs).scan(Time::ZERO, step).collect()
 }
 
-fn deadlines(workload: &Workload, slack: &Law<f64>, shape: Address) -> Vec<Time> {
-    let deadline = |job: u32| {
-        let slack = slack.sample(&mut shape.at(u64::from(job)).at(SLACK).draw());
-        workload.arrivals[job as usize] + workload.longest(JobId(job)).scale(1.0 + slack)
-    };
-    (0..workload.arrivals.len() as u32).map(deadline).collect()
+/// The arrivals after the first `past` ones, since the last of these.
+fn since(mut arrivals: Vec<Time>, past: u32) -> Vec<Time> {
+    if past > 0 {
+        let mut after = arrivals.split_off(past as usize);
+        let begin = arrivals.last().copied().unwrap_or_default();
+        after.iter_mut().for_each(|arrival| *arrival = Time(arrival.since(begin).0));
+        return after;
+    }
+    arrivals
 }

@@ -23,6 +23,10 @@ fn synthetic(jobs: u32, tasks: f64) -> Synthetic {
         load: None,
         cutoff: None,
         deadline_slack: None,
+        slo: None,
+        gang: false,
+        filter: false,
+        pretrain: 0,
     }
 }
 
@@ -51,6 +55,10 @@ fn like(jobs: u32) -> Like {
         interarrival: None,
         cutoff: None,
         deadline_slack: None,
+        slo: None,
+        gang: false,
+        filter: false,
+        pretrain: 0,
     }
 }
 

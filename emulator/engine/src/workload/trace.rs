@@ -150,6 +150,14 @@ impl Trace {
         self
     }
 
+    /// Some of its jobs, given their numbers in order, with the durations of all.
+    pub(super) fn of(&self, jobs: &[u32]) -> Self {
+        let mut some = self.clone();
+        some.jobs = jobs.iter().map(|&job| self.jobs[job as usize]).collect();
+        some.columns.reorder(jobs);
+        some
+    }
+
     /// The file it was read from.
     pub fn file(&self) -> &Path {
         &self.file

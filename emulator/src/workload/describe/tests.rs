@@ -122,6 +122,10 @@ fn generators_are_taken_for_the_traces_they_are_like() {
         interarrival: None,
         cutoff: None,
         deadline_slack: None,
+        slo: None,
+        gang: false,
+        filter: false,
+        pretrain: 0,
     };
     let yahoo = describe(&generated(&WorkloadSpec::YahooLike(like.clone())), None, None);
     assert_eq!(yahoo.reference, Some(Reference::Yahoo));

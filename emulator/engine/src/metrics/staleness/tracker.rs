@@ -171,7 +171,8 @@ impl<'a> Tracker<'a> {
     /// A copy started on a core.
     fn started(&mut self, now: Time, core: u32, copy: CopyId) {
         if self.books.is_some() {
-            let (node, work) = (self.layout.node_of_core(core), self.workload.work(copy));
+            let node = self.layout.node_of_core(core);
+            let work = self.workload.work_on(copy, self.layout.kind(node), false);
             if let Some(books) = self.at(now) {
                 books.decisions.waits.started(now, node, copy.task, work);
             }
