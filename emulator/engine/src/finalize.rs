@@ -162,6 +162,7 @@ impl FinishedRun<'_> {
             utilization: books.utilization,
             goodput: books.goodput,
             unqueued: books.times.unqueued,
+            deadlines: books.deadlines,
             messages: self.counters.messages(),
             placements: books.policy.placements,
             staleness: books.policy.staleness,

@@ -9,7 +9,7 @@ use super::metrics::{BAR, ComparedMetric, class_metric, mean, relative, spread};
 use super::policy::{ComparedSection, SECTIONS};
 
 /// The compared metrics, and whether they must stay within the bar.
-const SHOWN: [(&str, bool); 9] = [
+const SHOWN: [(&str, bool); 12] = [
     ("response_s.p50", true),
     ("response_s.p90", true),
     ("response_s.p99", true),
@@ -19,6 +19,9 @@ const SHOWN: [(&str, bool); 9] = [
     ("slowdown.mean", false),
     ("utilization", false),
     ("messages.total / tasks", false),
+    ("deadlines.miss_rate", false),
+    ("deadlines.goodput_h.total", false),
+    ("deadlines.be_response_s.mean", false),
 ];
 /// Number of these, the first ones, that are compared for each class of jobs.
 const OF_CLASSES: usize = 4;

@@ -4,7 +4,7 @@ use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, p
 use volary_engine::results::{Cell, Summary, cell_name};
 
 use crate::number;
-use crate::report::columns::messages_per_task;
+use crate::report::columns::{messages_per_task, miss_rate, of_deadlines};
 use crate::stats::Interval;
 
 /// Limit on the divergence of a quantile of response time, as a share of the reference.
@@ -34,7 +34,7 @@ pub(super) const fn metric(
 pub(super) const OF_CLASSES: usize = 11;
 
 /// The metrics of every policy.
-pub const METRICS: [ComparedMetric; 15] = [
+pub const METRICS: [ComparedMetric; 18] = [
     metric("response_s.mean", |s| s.response_s.mean, number::seconds),
     metric("response_s.p50", |s| s.response_s.p50, number::seconds),
     metric("response_s.p90", |s| s.response_s.p90, number::seconds),
@@ -50,6 +50,9 @@ pub const METRICS: [ComparedMetric; 15] = [
     metric("goodput", |s| s.goodput, number::percent),
     metric("copies.wasted_work_s", |s| s.copies.wasted_work_s, number::seconds),
     metric("messages.total / tasks", messages_per_task, number::short),
+    metric("deadlines.miss_rate", miss_rate, number::percent),
+    metric("deadlines.goodput_h.total", |s| of_deadlines(s, |d| d.goodput_h.total), number::short),
+    metric("deadlines.be_response_s.mean", |s| of_deadlines(s, |d| d.be_response_s.mean), number::seconds),
 ];
 
 /// The name of a metric of a class of jobs.

@@ -1,6 +1,6 @@
 //! The columns of summary tables, on the terminal and on the page.
 
-use volary_engine::results::Summary;
+use volary_engine::results::{Deadlines, Summary};
 
 use crate::number;
 use crate::storage::study::{CellGroup, Metric};
@@ -91,6 +91,25 @@ const UNQUEUED: SummaryColumn = SummaryColumn::new(
     number::percent,
 )
 .by_class();
+const MISSES: SummaryColumn = SummaryColumn::new(
+    "misses",
+    "share of the jobs with a deadline that did not end by it",
+    miss_rate,
+    number::percent,
+)
+.marked();
+const SLO_HOURS: SummaryColumn = SummaryColumn::new(
+    "SLO done",
+    "node-hours of jobs that ended by their deadline",
+    |s| of_deadlines(s, |d| d.goodput_h.slo),
+    number::short,
+);
+const BE_HOURS: SummaryColumn = SummaryColumn::new(
+    "BE done",
+    "node-hours of jobs without a deadline that ended",
+    |s| of_deadlines(s, |d| d.goodput_h.be),
+    number::short,
+);
 const WASTED: SummaryColumn = SummaryColumn::new(
     "wasted",
     "share of busy core time spent on copies that nobody needed",
@@ -113,11 +132,14 @@ const REPAIRS: SummaryColumn = SummaryColumn::new(
 );
 
 /// The columns on the terminal.
-pub(super) const TERMINAL: [SummaryColumn; 11] = [
+pub(super) const TERMINAL: [SummaryColumn; 14] = [
     P50,
     P99,
     MEAN,
     SLOWDOWN,
+    MISSES,
+    SLO_HOURS,
+    BE_HOURS,
     UNQUEUED,
     UTILIZATION,
     GOODPUT,
@@ -128,7 +150,7 @@ pub(super) const TERMINAL: [SummaryColumn; 11] = [
 ];
 
 /// The columns on the page.
-pub(super) const PAGE: [SummaryColumn; 17] = [
+pub(super) const PAGE: [SummaryColumn; 20] = [
     MEAN,
     P50,
     SummaryColumn::times("p90", "90th percentile of response time", |s| s.response_s.p90),
@@ -138,6 +160,9 @@ pub(super) const PAGE: [SummaryColumn; 17] = [
     SummaryColumn::times("max", "longest response time", |s| s.response_s.max),
     SLOWDOWN,
     SummaryColumn::of_jobs("slowdown p99", "99th percentile of slowdown", |s| s.slowdown.p99, number::short),
+    MISSES,
+    SLO_HOURS,
+    BE_HOURS,
     UNQUEUED,
     SummaryColumn::times("wait p50", "median wait of tasks", |s| s.wait_s.p50),
     SummaryColumn::times("wait p99", "99th percentile of the wait of tasks", |s| s.wait_s.p99),
@@ -152,6 +177,16 @@ pub(super) const PAGE: [SummaryColumn; 17] = [
 pub(super) fn wasted_share(summary: &Summary) -> f64 {
     let copies = &summary.copies;
     if copies.busy_s > 0.0 { copies.wasted_work_s / copies.busy_s } else { f64::NAN }
+}
+
+/// Share of the deadlines that were missed; NaN if there were none.
+pub fn miss_rate(summary: &Summary) -> f64 {
+    of_deadlines(summary, |deadlines| deadlines.miss_rate)
+}
+
+/// A number about deadlines; NaN if no job has one.
+pub fn of_deadlines(summary: &Summary, number: fn(&Deadlines) -> f64) -> f64 {
+    summary.deadlines.as_ref().map_or(f64::NAN, number)
 }
 
 /// The policy's own messages per submitted task.

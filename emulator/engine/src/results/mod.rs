@@ -3,6 +3,7 @@
 mod certificate;
 mod claims;
 mod cores;
+mod deadlines;
 mod distribution;
 mod findings;
 mod injections;
@@ -17,6 +18,7 @@ pub use certificate::{
 };
 pub use claims::{ClaimResult, ClaimsLine, Origin, Tally, Verdict};
 pub use cores::CoreRow;
+pub use deadlines::{Deadlines, GoodputHours};
 pub use distribution::{Brief, Distribution, Spread, percentile};
 pub use findings::Findings;
 pub use injections::{Applied, Injected};

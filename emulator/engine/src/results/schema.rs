@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::fingerprint;
 
 use super::distribution::{Brief, Distribution, nan_if_null};
-use super::{Certificate, ClaimsLine, CoreRow, DecisionRow, Injected, Placements, Staleness, StalenessRow};
+use super::{
+    Certificate, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected, Placements, Staleness, StalenessRow,
+};
 
 /// Version of this schema; raised whenever a key changes its meaning.
 pub const SCHEMA: u32 = 2;
@@ -77,8 +79,9 @@ pub struct Summary {
     /// each. `response_s.p99 / longest_s.p99` is the
     /// slowdown that the Pigeon paper prints, a ratio of percentiles.
     pub longest_s: Brief,
-    /// The times of each class of jobs, by its label: `short` and `long` where the workload has a cutoff, the names of
-    /// the classes of a mix; otherwise, and where there is one class only, empty.
+    /// The times of each class of jobs, by its label: `slo` and `be` where the workload has a section `slo`, `short` and
+    /// `long` where it has a cutoff, the names of the classes of a mix; otherwise, and where there is one class only,
+    /// empty.
     #[serde(default)]
     pub classes: BTreeMap<String, ClassResults>,
     /// Time from the first arrival to the last completion or, in a run that did not finish, to the last event.
@@ -105,6 +108,9 @@ pub struct Summary {
     /// absent if that key is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<f64>,
+    /// Deadlines met and missed, and the work of the jobs that ended; absent if no job has a deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadlines: Option<Deadlines>,
     /// Messages sent.
     pub messages: Messages,
     /// Placement times, for the policies that report them: `murmuration` and `kubernetes`.

@@ -71,8 +71,9 @@ pub(crate) fn try_parse(text: &str) -> Result<Experiment, String> {
         toml::from_str(&text).expect("the topology parses")
     });
     let interference = interference.map(|table| table.resolve()).transpose();
+    let machines = Cluster::new(&cluster, topology, &service, seed).map_err(|error| error.to_string())?;
     let resolved = Arc::new(Resolved {
-        cluster: Cluster::new(&cluster, topology, &service, seed).map_err(|error| error.to_string())?,
+        cluster: machines.for_jobs(&workload, &cluster).map_err(|error| error.to_string())?,
         workload,
         trace: None,
         service,

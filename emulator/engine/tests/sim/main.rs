@@ -13,5 +13,6 @@ mod oracles;
 mod pigeon;
 mod regressions;
 mod sharding;
+mod slo;
 mod swarm;
 mod world;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 use volary_actors::message::KINDS;
 use volary_engine::results::{
-    Cell, Certificate, ClassResults, Compared, Messages, Placements, RealWork, Staleness, Summary,
+    Cell, Certificate, ClassResults, Compared, Deadlines, Messages, Placements, RealWork, Staleness, Summary,
 };
 
 use super::form::Metric;
@@ -154,6 +154,7 @@ fn template(classes: &BTreeSet<String>) -> Value {
         classes: classes.iter().map(|label| (label.clone(), of_class)).collect(),
         placements: Some(Placements::default()),
         unqueued: Some(0.0),
+        deadlines: Some(Deadlines::default()),
         staleness: Some(Staleness::default()),
         fidelity: Some(fidelity),
         ..Summary::default()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use volary_engine::cores::CoreSet;
-use volary_engine::results::Summary;
+use volary_engine::results::{Deadlines, Summary};
 
 use super::view::{View, anchor, cell_title};
 use super::{fidelity, policy, table};
@@ -13,7 +13,7 @@ use crate::chart::cdf::{Curve, distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::{theme, timeline};
 use crate::number;
-use crate::report::columns::{messages_per_task, wasted_share};
+use crate::report::columns::{messages_per_task, miss_rate, of_deadlines, wasted_share};
 use crate::storage::cell::{CellRecord, Sketch};
 use crate::storage::study::{CellGroup, PolicyRuns};
 
@@ -29,6 +29,9 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
             div.grid {
                 @for chart in distributions(group, view) { div.card { (chart) } }
                 div.card { (core_time(group, view)) (messages(group, view)) }
+                @if group.policies.iter().any(|runs| mean(runs, miss_rate).is_finite()) {
+                    div.card { (misses(group, view)) (done(group, view)) }
+                }
             }
             (bands(group))
             (table::differences(group, view.policies))
@@ -121,6 +124,42 @@ fn core_time(group: &CellGroup, view: &View<'_>) -> Markup {
 
 fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<(String, f64, String)>, total: String) -> Bar {
     Bar { label: runs.policy.clone(), class: theme::policy(view.colour(&runs.policy)), parts, total }
+}
+
+/// Shares of missed deadlines.
+fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
+    let bar = |runs: &PolicyRuns| {
+        let missed = mean(runs, miss_rate);
+        let title = format!("{}: {} missed", runs.policy, number::percent(missed));
+        bar(runs, view, vec![("fill".to_owned(), missed, title)], number::percent(missed))
+    };
+    let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
+    stacked("Deadlines missed", TickUnit::Share, &bars, &[])
+}
+
+/// Node-hours of jobs that ended, by whether they had a deadline and met it.
+fn done(group: &CellGroup, view: &View<'_>) -> Markup {
+    const PARTS: [(&str, fn(&Deadlines) -> f64); 3] = [
+        ("by their deadline", |deadlines| deadlines.goodput_h.slo),
+        ("after it", |deadlines| deadlines.goodput_h.late),
+        ("best-effort", |deadlines| deadlines.goodput_h.be),
+    ];
+    let bar = |runs: &PolicyRuns| {
+        let of = |number| mean(runs, |summary| of_deadlines(summary, number));
+        let part = |(i, (what, number)): (usize, (&str, fn(&Deadlines) -> f64))| {
+            let hours = of(number);
+            (
+                format!("fill s{i}"),
+                hours,
+                format!("{}: {} node-hours {what}", runs.policy, number::short(hours)),
+            )
+        };
+        let total = number::short(of(|deadlines| deadlines.goodput_h.total));
+        bar(runs, view, PARTS.into_iter().enumerate().map(part).collect(), total)
+    };
+    let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
+    let legend: Vec<_> = PARTS.iter().enumerate().map(|(i, (what, _))| (format!("s{i}"), *what)).collect();
+    stacked("Node-hours of jobs that ended", TickUnit::Number, &bars, &legend)
 }
 
 /// Messages per task, by kind.

@@ -11,8 +11,8 @@ use super::super::PolicyMetric;
 use super::Recorder;
 use super::fold::Job;
 use crate::results::{
-    Brief, ClassResults, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, PolicyResults,
-    TaskCounts, percentile,
+    Brief, ClassResults, CopyCounts, CopyEnd, CopyRow, Deadlines, Distribution, JobCounts, JobRow,
+    PolicyResults, TaskCounts, percentile,
 };
 
 /// Totals of a run that has ended.
@@ -28,6 +28,8 @@ pub struct Books {
     pub times: ClassResults,
     /// Times of the jobs of each class, by label; empty if there is one class.
     pub classes: BTreeMap<String, ClassResults>,
+    /// What became of deadlines; `None` if no job has one.
+    pub deadlines: Option<Deadlines>,
     /// First arrival to last completion, s.
     pub makespan: f64,
     /// Last arrival to last completion, s.
@@ -117,6 +119,7 @@ impl Recorder<'_> {
             (label.to_string(), times(rows, std::slice::from_ref(waits), bound))
         });
         let classes = classes.collect();
+        let deadlines = self.deadlines(end);
         let mut policy = PolicyResults::default();
         self.metrics.close(self.first_arrival.unwrap_or(Time::ZERO), end, &mut policy);
         Books {
@@ -125,6 +128,7 @@ impl Recorder<'_> {
             copies: CopyCounts { busy_s: self.busy_s, ..self.copies },
             times: times(rows.iter(), &self.waits, bound),
             classes,
+            deadlines,
             makespan,
             drain,
             throughput,

@@ -9,7 +9,7 @@ use volary_actors::base::{CopyId, Endpoint, JobId, Law, TaskId};
 use volary_actors::catalog::Catalog;
 use volary_engine::metrics::Recording;
 use volary_engine::replay::{Logged, replay};
-use volary_engine::results::{CopyEnd, CopyRow, Measured};
+use volary_engine::results::{CopyEnd, CopyRow, JobRow, Measured};
 use volary_engine::shard::{Observer, Placement};
 use volary_engine::virtual_time::{Progress, RunConfig, measure_with};
 use volary_engine::workload::NoTraces;
@@ -127,6 +127,7 @@ fn examine(world: &World, again: Again) {
     executions(world, &measured);
     responses(world, &measured);
     stages(world, &measured);
+    deadlines(world, &measured);
     match again {
         Again::Nothing => {}
         Again::SameSeed => {
@@ -207,12 +208,13 @@ fn executions(world: &World, measured: &Measured) {
     let ended = |how: &[CopyEnd]| rows.iter().filter(|row| how.contains(&row.end_kind)).collect::<Vec<_>>();
     let finished = ended(&[CopyEnd::First, CopyEnd::Second]);
     for row in &finished {
-        let (spent, work) =
-            (&copies[&copy(world, row)], world.workload().work(copy(world, row)).as_secs_f64());
+        let spent = &copies[&copy(world, row)];
+        // Only the scheduler of a gang knows whether another of its tasks runs on a node that the job does not prefer.
+        let [least, most] = [false, true].map(|elsewhere| work_on(world, row, elsewhere));
         // Every stretch is rounded to the nanosecond on a core that may be fast.
-        let rounding = 1e-9 * work + 1e-8 * f64::from(spent.stretches + 1);
-        assert!(spent.work >= work - rounding, "{row:?} did {} s of its {work} s", spent.work);
-        assert!(!healthy || spent.work <= work + rounding, "{row:?} did {} s for {work} s", spent.work);
+        let rounding = 1e-9 * most + 1e-8 * f64::from(spent.stretches + 1);
+        assert!(spent.work >= least - rounding, "{row:?} did {} s of its {least} s", spent.work);
+        assert!(!healthy || spent.work <= most + rounding, "{row:?} did {} s for {most} s", spent.work);
     }
     let first = ended(&[CopyEnd::First]);
     let tasks: BTreeSet<_> = first.iter().map(|row| (row.job, row.task)).collect();
@@ -227,6 +229,33 @@ fn executions(world: &World, measured: &Measured) {
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * (1.0 + a.abs());
     assert!(near(busy, totals.busy_s), "rows are busy for {busy} s, the totals for {} s", totals.busy_s);
     assert!(restarted > 0 || near(busy - useful, totals.wasted_work_s), "{} s of {totals:?}", busy - useful);
+}
+
+/// The work of an execution on its node, s.
+fn work_on(world: &World, row: &CopyRow, elsewhere: bool) -> f64 {
+    let layout = world.layout();
+    let kind = layout.kind(layout.node_of_core(row.core));
+    world.workload().work_on(copy(world, row), kind, elsewhere).as_secs_f64()
+}
+
+/// Deadlines were met by the jobs that ended by them, and node-hours are those of all jobs.
+fn deadlines(world: &World, measured: &Measured) {
+    let workload = world.workload();
+    let Some(found) = measured.summary.deadlines else { return assert!(!workload.has_deadlines()) };
+    let deadline = |row: &JobRow| workload.deadline(row.job).map(|at| at.as_secs_f64());
+    let (slo, be): (Vec<_>, Vec<_>) = measured.jobs.iter().partition(|row| deadline(row).is_some());
+    // Times of rows are rounded.
+    let met = |slack: f64| {
+        let by = |row: &&&JobRow| deadline(row).is_some_and(|at| row.arrival + row.response <= at + slack);
+        slo.iter().filter(by).count() as u64
+    };
+    assert!((met(-1e-6)..=met(1e-6)).contains(&found.met), "{found:?}");
+    assert_eq!((found.slo, found.met + found.missed, found.open), (slo.len() as u64, slo.len() as u64, 0));
+    let jobs = (0..workload.jobs()).map(JobId);
+    let hours = jobs.map(|job| f64::from(workload.tasks(job)) * workload.longest(job).as_secs_f64() / 3600.0);
+    let (hours, total) = (hours.sum::<f64>(), found.goodput_h.total);
+    assert!((hours - total).abs() <= 1e-9 * hours, "{hours} h, {found:?}");
+    assert_eq!(be.is_empty(), found.be_response_s.mean.is_nan());
 }
 
 fn is_paused(world: &World) -> bool {

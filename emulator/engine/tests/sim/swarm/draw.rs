@@ -184,13 +184,17 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     let jobs = (HORIZON / gap).clamp(5.0, 80.0) as u32;
     let mut text = format!("title = \"swarm\"\nseed = {seed}\n[cluster]\nschedulers = {}\n", site.schedulers);
     text.push_str(&site.text);
-    let staged = dice.chance(25);
-    if staged {
-        mix(dice, &mut text, (jobs, tasks), gap, demand);
-    } else {
-        workload(dice, &mut text, (jobs, tasks), gap, demand);
+    let (staged, gang) = (dice.chance(25), dice.chance(25));
+    let mut goals = goals(dice, jobs, &site);
+    if gang {
+        goals.push_str("gang = true\nfilter = true\n");
     }
-    service(dice, &mut text, (!staged).then_some(demand));
+    if staged {
+        mix(dice, &mut text, &goals, (jobs, tasks), gap, demand);
+    } else {
+        workload(dice, &mut text, &goals, (jobs, tasks), gap, demand);
+    }
+    service(dice, &mut text, (!staged).then_some(demand), gang);
     text.push_str("[network]\n");
     network(dice, &mut text, site.topology);
     if dice.chance(70) {
@@ -200,6 +204,27 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
         interference(dice, &mut text);
     }
     writeln!(text, "[[policy]]\n{policy}").unwrap();
+    text
+}
+
+/// Deadlines, preferred nodes and history, each of some worlds.
+fn goals(dice: &mut Dice, jobs: u32, site: &Site) -> String {
+    let mut text = String::new();
+    if dice.chance(25) {
+        let share = dice.pick(&["true", "0.5"]);
+        let slack = dice.pick(&["[0.2, 0.8]", "1", "[-0.5, 3]", "{ uniform = { low = 0, high = 9 } }"]);
+        write!(text, "slo = {{ share = {share}, slack = {slack}").unwrap();
+        if dice.chance(60) {
+            let kinds = 1 + dice.below(site.nodes().min(6));
+            let (of, slowdown) = (1 + dice.below(kinds), 1.0 + 3.0 * dice.unit());
+            let prefers = format!("kinds = {kinds}, of = {of}, slowdown = {slowdown:.2}");
+            write!(text, ", preference = {{ {prefers} }}").unwrap();
+        }
+        text.push_str(" }\n");
+    }
+    if dice.chance(15) {
+        writeln!(text, "pretrain = {}", dice.below(jobs)).unwrap();
+    }
     text
 }
 
@@ -221,8 +246,8 @@ fn gaps(dice: &mut Dice, gap: f64) -> String {
 }
 
 /// Up to three classes of jobs of up to four stages, with about this work in all.
-fn mix(dice: &mut Dice, text: &mut String, (jobs, tasks): (u32, u32), gap: f64, demand: f64) {
-    writeln!(text, "[workload.mix]\njobs = {jobs}\ninterarrival = {}", gaps(dice, gap)).unwrap();
+fn mix(dice: &mut Dice, text: &mut String, goals: &str, (jobs, tasks): (u32, u32), gap: f64, demand: f64) {
+    writeln!(text, "[workload.mix]\njobs = {jobs}\ninterarrival = {}\n{goals}", gaps(dice, gap)).unwrap();
     for class in 0..=dice.below(3) {
         writeln!(
             text,
@@ -253,23 +278,30 @@ fn mix(dice: &mut Dice, text: &mut String, (jobs, tasks): (u32, u32), gap: f64, 
     }
 }
 
-fn workload(dice: &mut Dice, text: &mut String, (jobs, tasks): (u32, u32), gap: f64, demand: f64) {
+fn workload(
+    dice: &mut Dice,
+    text: &mut String,
+    goals: &str,
+    (jobs, tasks): (u32, u32),
+    gap: f64,
+    demand: f64,
+) {
     let (size, interarrival) = (size(dice, tasks), gaps(dice, gap));
     write!(
         text,
-        "[workload.synthetic]\njobs = {jobs}\ntasks = {size}\ninterarrival = {interarrival}\ncutoff = {}\n",
+        "[workload.synthetic]\njobs = {jobs}\ntasks = {size}\ninterarrival = {interarrival}\ncutoff = {}\n{goals}",
         dice.span(demand / 3.0, demand * 3.0)
     )
     .unwrap();
-    if dice.chance(15) {
+    if !goals.contains("slo") && dice.chance(15) {
         writeln!(text, "deadline_slack = {}", dice.unit()).unwrap();
     }
 }
 
-/// What copies need; the stages of a mix have laws of `demand` of their own.
-fn service(dice: &mut Dice, text: &mut String, demand: Option<f64>) {
-    let shares = ["true", "false", "0.5"];
-    let (homogeneous, correlated) = (dice.pick(&shares), dice.pick(&shares));
+/// What copies need; the stages of a mix have laws of `demand` of their own, and the tasks of a gang are alike.
+fn service(dice: &mut Dice, text: &mut String, demand: Option<f64>, gang: bool) {
+    let shares = if gang { &["true"][..] } else { &["true", "false", "0.5"] };
+    let (homogeneous, correlated) = (dice.pick(shares), dice.pick(shares));
     writeln!(text, "[service]\nhomogeneous = {homogeneous}\ncorrelated = {correlated}").unwrap();
     if let Some(demand) = demand {
         writeln!(text, "demand = {}", law(dice, demand)).unwrap();

@@ -1,0 +1,43 @@
+//! Results of jobs with deadlines, and of those without that run beside them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::distribution::{Brief, nan_if_null};
+
+/// What became of SLO jobs, those with a deadline, and of best-effort jobs (Park's thesis, section 4.5.1). slo = met +
+/// missed + open.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Deadlines {
+    /// SLO jobs that arrived.
+    pub slo: u64,
+    /// Those that ended by their deadline.
+    pub met: u64,
+    /// Those that did not.
+    pub missed: u64,
+    /// In a run that did not finish, those whose deadline lies beyond its end, ended or not: had the others been given
+    /// until their deadline, some would have met it.
+    pub open: u64,
+    /// missed / (met + missed); `null` if both are 0.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub miss_rate: f64,
+    /// Work of the jobs that ended. A job that was restarted counts once, and one that ran on nodes that it does not
+    /// prefer as if it had run on others.
+    pub goodput_h: GoodputHours,
+    /// Response times of best-effort jobs that ended.
+    pub be_response_s: Brief,
+}
+
+/// Node-hours of jobs that ended: of each, the number of tasks times the work of its longest task, by stage.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct GoodputHours {
+    /// Of SLO jobs that ended by their deadline.
+    pub slo: f64,
+    /// Of SLO jobs that ended after it.
+    pub late: f64,
+    /// Of best-effort jobs.
+    pub be: f64,
+    /// Of all.
+    pub total: f64,
+}
