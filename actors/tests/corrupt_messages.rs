@@ -253,7 +253,9 @@ impl<'a> Chaos<'a> {
             24 => Steal::Nothing.into(),
             25 => Heartbeat::Wait { wait: span, passing: span, at: self.now + span }.into(),
             26..34 => self.gossip(job, group, any).into(),
-            34 => Progress::Report { copy, score: Score(any), at: self.now + span }.into(),
+            34 => {
+                Progress::Report { copy, score: Score(any), at: (self.now + span).into(), age_ms: any }.into()
+            }
             35 => {
                 let (at, tasks) = (self.now + span, any);
                 NodeReport::Service { tasks, attained_ms: any, spread_ms: any, at }.into()

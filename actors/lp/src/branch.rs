@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use crate::relax::{Work, relax};
 use crate::round::round;
 
-/// A plan with a proof of how good it is.
+/// A plan, and an upper bound on the value of every plan.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Solved {
     /// The best plan found.

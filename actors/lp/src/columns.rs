@@ -151,7 +151,7 @@ impl Columns {
         from..self.values.len() as u32
     }
 
-    /// A run of values at a slot of a set, as far as it lies in the window.
+    /// The part of a run of values that lies within the window when the run begins at a slot of a set.
     fn segment(&self, set: u32, slot: u32, values: Range<u32>) -> Segment {
         let slots = self.slots as u32;
         let len = (values.end - values.start).min(slots - slot);

@@ -27,8 +27,8 @@
 //! and a group row is almost an upper bound, so group rows are kept implicit. Every basis has at least one variable
 //! of each group (its columns and the slack of its row). One is the group's *key*, whose value follows from the group
 //! row: one less the values of the others. Substituting the keys leaves a *working basis* of one column for each
-//! capacity row: a_j − a_key(j) for the other basic columns, and unit columns for slacks of capacity rows. Its dense
-//! inverse is updated at each pivot and computed anew every hundred. When a key is to leave and its group has other
+//! capacity row: a_j − a_key(j) for the other basic columns, and unit columns for slacks of capacity rows. Each pivot
+//! updates its dense inverse, and every hundredth pivot computes it from the columns. When a key is to leave and its group has other
 //! basic variables, one of those becomes the key first, which changes one row of the inverse to minus the sum of the
 //! group's rows. When it has none, the entering variable is of that group and becomes the key, and the working basis
 //! stays as it is.
@@ -43,7 +43,8 @@
 //! phase minimizes the sum of the infeasibilities. Should that not end, the method starts again from the empty plan.
 //!
 //! *Bounds.* Any y ≥ 0 proves an upper bound on the optimum, Σ_t y_t C_t + Σ_g max(0, max_{j ∈ g} (c_j − y·a_j)). So
-//! each answer carries a proof of how good it is, wherever the solve stopped, and nobody has to trust the method.
+//! the duals of an answer prove its bound wherever the solve stopped; that bound does not depend on the method being
+//! right.
 //!
 //! *Rounding* takes options by their shares and prices, and improves the plan by ruin and recreate. *Branch and
 //! bound* repeats both for parts of the problem.

@@ -83,9 +83,7 @@ impl Narrowed {
         let problem = Problem::of_checked(slots, capacity, jobs, running);
         Some(Self { problem, constant, jobs: at_jobs, running: at_running, preempted, placed })
     }
-}
 
-impl Narrowed {
     /// A plan of what is left, as a plan of the whole. A job of which only some tasks were placed is left out.
     pub(crate) fn widen(&self, whole: &Problem, plan: &Plan) -> Plan {
         let chosen = |at: usize| plan.choices.iter().find(|choice| self.jobs[choice.job] == at);

@@ -22,7 +22,7 @@ impl Problem {
     /// # Errors
     ///
     /// An [`Error`] names the part if a capacity, demand, price or utility is negative or not finite (utilities may
-    /// be negative), a set or slot lies outside the window, starts or sets do not rise, a job has no task, or a name
+    /// be negative), a set or slot lies outside the window, starts or sets are not strictly ascending, a job has no task, or a name
     /// occurs twice.
     pub fn new(
         slots: usize,
@@ -128,7 +128,11 @@ fn check_job(job: &Job, sets: usize, slots: usize) -> Result<(), Error> {
         let rising = block.sets.windows(2).all(|pair| pair[0] < pair[1])
             && block.starts.windows(2).all(|pair| pair[0].slot < pair[1].slot);
         if !rising {
-            return Err(Error::of(part, "sets or starts do not rise", "sort them and drop repeated ones"));
+            return Err(Error::of(
+                part,
+                "sets or starts are not strictly ascending",
+                "sort them and drop repeated ones",
+            ));
         }
         let inside = block.sets.iter().all(|&set| (set as usize) < sets)
             && block.starts.iter().all(|start| (start.slot as usize) < slots);
@@ -211,7 +215,7 @@ mod tests {
         );
         refused(
             |job, _, _| job.blocks[0].starts.push(Start { slot: 0, utility: 1.0 }),
-            &format!("{block}: sets or starts do not rise; sort them and drop repeated ones"),
+            &format!("{block}: sets or starts are not strictly ascending; sort them and drop repeated ones"),
         );
         refused(
             |job, _, _| job.blocks[0].starts[0].utility = f64::INFINITY,

@@ -1,4 +1,7 @@
 //! Pseudo-random numbers for the search: the same ones in every call.
+//!
+//! The crate has no dependencies and a plan is a function of its problem, so the numbers come from neither a caller nor
+//! the addressed draws of `volary-actors`.
 
 /// The generator SplitMix64 (Steele, Lea and Flood 2014).
 pub(crate) struct SplitMix(u64);

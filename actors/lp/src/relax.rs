@@ -26,7 +26,7 @@ impl Default for Work {
     }
 }
 
-/// A solution of the linear relaxation, with a proof of how good it is.
+/// A solution of the linear relaxation, and an upper bound on the optimum that its duals prove.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Relaxed {
     /// Share of each variable, between 0 and 1, in the order of jobs, blocks, sets and starts (options that are worth

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::protocol::protocol;
-use crate::base::{CopyId, Score, Time};
+use super::share::Stamp;
+use crate::base::{CopyId, Score};
 
 /// Progress at a given time. The newest report wins; a lost one is superseded by the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -15,7 +16,9 @@ pub enum Progress {
         /// How much of its work it has done.
         score: Score,
         /// When it was so.
-        at: Time,
+        at: Stamp,
+        /// How long it had run by then, in whole milliseconds, rounded down; at most 49 days.
+        age_ms: u32,
     },
 }
 

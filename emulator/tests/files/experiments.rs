@@ -56,6 +56,13 @@ fn murmuration_keeps_its_worked_examples() {
 }
 
 #[test]
+fn pigeon_and_kairos_keep_their_worked_examples() {
+    let trace = format!("workload.trace.file={}", folder().join("pigeon/example.tr").display());
+    assert_claims(&small("pigeon/example.toml", &[&trace]), &[]);
+    assert_claims(&small("kairos/table1.toml", &[]), &[]);
+}
+
+#[test]
 fn stragglers_are_backed_up() {
     let experiment = small("stragglers/speculation.toml", &["workload.synthetic.jobs=200"]);
     assert_claims(&experiment, &["long and severe bursts", "LATE has", "clones for all"]);

@@ -17,7 +17,7 @@ const TRIED: usize = 5;
 /// Options of a job that a recreation tries.
 const OPTIONS: usize = 24;
 
-/// Number below which lies that of the preferred options that every fourth job passes over, so that others are tried.
+/// Every fourth job passes over fewer than this many of its preferred options, so that others are tried.
 const PASSED: usize = 6;
 
 /// Rounds a relaxed solution to a plan.

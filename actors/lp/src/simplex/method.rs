@@ -6,7 +6,7 @@ use super::price::{Entering, Phase, Prices};
 use super::ratio;
 use super::state::{Leaving, State};
 
-/// Pivots after which the working basis is inverted anew, against rounding errors.
+/// Pivots between inversions of the working basis from its columns, which bound the rounding errors of its updates.
 const REINVERT: u32 = 100;
 
 /// Pivots in a row without progress after which Bland's rule applies.

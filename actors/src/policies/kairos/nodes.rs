@@ -106,10 +106,10 @@ impl DealtNodes {
         }
     }
 
-    /// Marks a node as down; returns the copies it had.
-    pub(super) fn down(&mut self, index: u32) -> Vec<(CopyId, Time)> {
+    /// Marks a node as down at `now`; returns the copies it had. Reports sent before are of its earlier life.
+    pub(super) fn down(&mut self, index: u32, now: Time) -> Vec<(CopyId, Time)> {
         let node = &mut self.nodes[index as usize];
-        node.up = false;
+        (node.up, node.reported) = (false, now);
         (node.count, node.measure) = (0, 0);
         let lost = std::mem::take(&mut node.copies);
         self.rank(index);
@@ -193,7 +193,7 @@ mod tests {
         }
         nodes.avoid(0, true);
         assert_eq!(nodes.next(&mut rng), Some(1));
-        assert_eq!(nodes.down(1).len(), 2);
+        assert_eq!(nodes.down(1, Time(9)).len(), 2);
         assert_eq!(nodes.next(&mut rng), None);
         nodes.up(1);
         assert_eq!(nodes.next(&mut rng), Some(1));

@@ -136,7 +136,7 @@ impl Machine for KairosScheduler {
             }
             Input::Down { actor } => {
                 if let Role::Node(node) = fx.layout().role(actor) {
-                    for (copy, _) in self.nodes.down(node) {
+                    for (copy, _) in self.nodes.down(node, fx.now()) {
                         self.again(copy.task);
                     }
                 }

@@ -193,6 +193,53 @@ fn the_queues_are_mirrored_now_and_then() {
     assert_eq!(told, [Mirror::Reset, queued(1, 0, 3)].map(mirror), "one that comes back is told all");
 }
 
+/// A master with work reports at each period what waits and what runs, and stops when there is nothing to report.
+#[test]
+fn a_master_reports_its_lengths_while_it_has_work() {
+    let (every, layout) = (Span::from_millis(500), Layout::new(1, 2, [1; 8]));
+    let config = Pigeon { group: 4, lengths: every, ..config() };
+    let mut master = Pigeon { standby: false, ..config }.bench(&layout, layout.extra(0), 6);
+    let (scheduler, timer) = (layout.scheduler(0), Tick::Report.timer(0));
+    let armed = |effects: &[Effect]| effects.contains(&Effect::Arm { timer, after: every });
+    assert!(!armed(&master.step(Input::Start { epoch: 0 })), "it has no work");
+    assert!(armed(&master.deliver(scheduler, tasks(0, 0, 6))));
+    master.now = Time::ZERO + every;
+    let fired = master.step(Input::Fire(timer));
+    let lengths = Group::Lengths { waiting: 2, busy: 4, at: Stamp::from(master.now) };
+    assert_eq!(sends(&fired), [(scheduler, lengths.into())]);
+    assert!(armed(&fired));
+    for (core, count) in [(0, 2), (1, 2), (2, 2), (3, 2), (0, 4), (1, 4)] {
+        master.receive(layout.node(core), idle(core, count));
+    }
+    let fired = master.step(Input::Fire(timer));
+    assert_eq!(kinds(&sends(&fired)), [(scheduler, "group.lengths")], "the last report says that it is idle");
+    assert!(!armed(&fired));
+}
+
+/// Of two groups of four the scheduler fills the one with room, by the newest report and what it has sent since.
+#[test]
+fn tasks_follow_the_reports() {
+    let layout = Layout::new(1, 2, [1; 8]);
+    let config = Pigeon { standby: false, lengths: Span::from_millis(500), ..config() };
+    let mut scheduler = config.bench(&layout, layout.scheduler(0), 6);
+    let report = |waiting, at| Group::Lengths { waiting, busy: 4, at: Stamp::from(Time(at)) };
+    let sent = |effects: &[Effect]| {
+        let mut of = [0, 0];
+        for (to, msg) in sends(effects) {
+            if let Message::Group(Group::Tasks { batch, .. }) = msg {
+                of[usize::from(to == layout.extra(1))] += batch.len;
+            }
+        }
+        of
+    };
+    scheduler.receive(layout.extra(0), report(6, 2_000));
+    assert_eq!(sent(&scheduler.submit(0)), [0, 6], "ten tasks are in the first group");
+    scheduler.receive(layout.extra(0), report(0, 1_000));
+    assert_eq!(sent(&scheduler.submit(2)), [1, 5], "an older report changes nothing");
+    scheduler.receive(layout.extra(1), report(20, 3_000));
+    assert_eq!(sent(&scheduler.submit(3)), [6, 0]);
+}
+
 /// A standby asks workers and schedulers, and queues what nobody has in the order that it was told.
 #[test]
 fn a_standby_takes_over() {

@@ -34,8 +34,12 @@ pub(super) struct Workers {
     idle_others: VecDeque<u32>,
     /// Unreserved workers whose nodes are up. If there are none, reserved ones serve both queues.
     unreserved_up: u32,
-    /// Workers that run something.
-    busy: u32,
+    /// Own workers that run something.
+    running: u32,
+    /// Own workers whose nodes are up and which have not said what they do.
+    unknown: u32,
+    /// Own workers whose nodes are down.
+    down: u32,
 }
 
 impl Workers {
@@ -51,24 +55,57 @@ impl Workers {
             idle_reserved: VecDeque::new(),
             idle_others: VecDeque::new(),
             unreserved_up: first_reserved - range.start,
-            busy: 0,
+            running: 0,
+            unknown: range.len() as u32,
+            down: 0,
             range,
         };
         if known {
             let mut idle: Vec<_> = (workers.range.start..first_reserved).collect();
             groups.reserved_cores(group, layout, &mut idle);
             for core in idle {
-                if let Some((state, _)) = workers.state(core) {
-                    *state = WorkerState::Idle;
-                }
+                workers.set(core, WorkerState::Idle);
                 workers.put(core);
             }
         }
         workers
     }
 
-    fn state(&mut self, core: u32) -> Option<&mut (WorkerState, Turn)> {
-        self.states.get_mut(core.checked_sub(self.range.start)? as usize)
+    fn at(&self, core: u32) -> Option<usize> {
+        self.range.contains(&core).then(|| (core - self.range.start) as usize)
+    }
+
+    /// The state of an own worker, and the turn it was told in.
+    fn state(&self, core: u32) -> Option<(WorkerState, Turn)> {
+        self.at(core).map(|at| self.states[at])
+    }
+
+    /// Changes the state of an own worker; returns the one before.
+    fn set(&mut self, core: u32, state: WorkerState) -> Option<WorkerState> {
+        let at = self.at(core)?;
+        let before = std::mem::replace(&mut self.states[at].0, state);
+        if let Some(count) = self.count(before) {
+            *count -= 1;
+        }
+        if let Some(count) = self.count(state) {
+            *count += 1;
+        }
+        if core < self.first_reserved && (before == WorkerState::Down) != (state == WorkerState::Down) {
+            self.unreserved_up =
+                if state == WorkerState::Down { self.unreserved_up - 1 } else { self.unreserved_up + 1 };
+            self.regroup();
+        }
+        Some(before)
+    }
+
+    /// How many own workers are in a state like this one; idle ones are not counted.
+    const fn count(&mut self, state: WorkerState) -> Option<&mut u32> {
+        match state {
+            WorkerState::Down => Some(&mut self.down),
+            WorkerState::Unknown => Some(&mut self.unknown),
+            WorkerState::Running(_) => Some(&mut self.running),
+            WorkerState::Idle => None,
+        }
     }
 
     /// Whether a worker runs short tasks only.
@@ -76,9 +113,9 @@ impl Workers {
         !self.range.contains(&core) || (core >= self.first_reserved && self.unreserved_up > 0)
     }
 
-    /// Workers that run something.
-    pub(super) const fn busy(&self) -> u32 {
-        self.busy
+    /// Workers that run something for this master.
+    pub(super) fn busy(&self) -> u32 {
+        self.running + self.lent.len() as u32
     }
 
     /// Removes an idle worker for a task.
@@ -97,35 +134,27 @@ impl Workers {
 
     /// A worker was given a copy.
     pub(super) fn start(&mut self, core: u32, next: Next) {
-        self.busy += 1;
-        match self.state(core) {
-            Some((state, _)) => *state = WorkerState::Running(next),
-            None => drop(self.lent.insert(core, next)),
+        if self.set(core, WorkerState::Running(next)).is_none() {
+            self.lent.insert(core, next);
         }
     }
 
     /// A worker says that it is idle, or what it runs; returns whether it is idle and was not before. Messages can
     /// overtake each other: older ones count for nothing.
     pub(super) fn told(&mut self, core: u32, turn: Turn, running: Option<Next>) -> bool {
-        if !self.range.contains(&core) {
-            self.busy -= u32::from(running.is_none() && self.lent.remove(&core).is_some());
+        let Some(at) = self.at(core) else {
+            if running.is_none() {
+                self.lent.remove(&core);
+            }
+            return false;
+        };
+        let (before, last) = self.states[at];
+        let lost = matches!(before, WorkerState::Unknown | WorkerState::Down);
+        if turn < last || (turn == last && !lost) {
             return false;
         }
-        let Some((state, last)) = self.state(core) else { return false };
-        let lost = matches!(*state, WorkerState::Unknown | WorkerState::Down);
-        let new = turn > *last || (turn == *last && lost);
-        if !new {
-            return false;
-        }
-        *last = turn;
-        let before = *state;
-        *state = running.map_or(WorkerState::Idle, WorkerState::Running);
-        if before == WorkerState::Down {
-            self.count_up(core);
-        }
-        let busy = |state| u32::from(matches!(state, WorkerState::Running(_)));
-        let now = u32::from(running.is_some());
-        self.busy = self.busy + now - busy(before);
+        self.states[at].1 = turn;
+        self.set(core, running.map_or(WorkerState::Idle, WorkerState::Running));
         if running.is_some() && before == WorkerState::Idle {
             self.unlist(core);
         }
@@ -133,7 +162,7 @@ impl Workers {
     }
 
     /// Whether the node of a worker has crashed since the worker last said what it does.
-    pub(super) fn has_restarted(&mut self, core: u32, turn: Turn) -> bool {
+    pub(super) fn has_restarted(&self, core: u32, turn: Turn) -> bool {
         self.state(core).is_some_and(|(state, last)| {
             matches!(state, WorkerState::Idle | WorkerState::Running(_)) && turn.life > last.life
         })
@@ -142,17 +171,11 @@ impl Workers {
     /// A copy could not be sent to a worker; returns whether the worker was to run it.
     pub(super) fn refused(&mut self, core: u32, next: Next) -> bool {
         let Some((state, _)) = self.state(core) else {
-            let was = self.lent.get(&core) == Some(&next);
-            if was {
-                self.lent.remove(&core);
-                self.busy -= 1;
-            }
-            return was;
+            return self.lent.get(&core) == Some(&next) && self.lent.remove(&core).is_some();
         };
-        let was = *state == WorkerState::Running(next);
+        let was = state == WorkerState::Running(next);
         if was {
-            *state = WorkerState::Unknown;
-            self.busy -= 1;
+            self.set(core, WorkerState::Unknown);
         }
         was
     }
@@ -160,39 +183,18 @@ impl Workers {
     /// A node crashed: its workers are gone, with what they ran.
     pub(super) fn down(&mut self, cores: Range<u32>) {
         for core in cores {
-            if self.lent.remove(&core).is_some() {
-                self.busy -= 1;
-            }
+            self.lent.remove(&core);
             self.unlist(core);
-            if let Some((state, _)) = self.state(core) {
-                let before = std::mem::replace(state, WorkerState::Down);
-                self.busy -= u32::from(matches!(before, WorkerState::Running(_)));
-                if before != WorkerState::Down && core < self.first_reserved {
-                    self.unreserved_up -= 1;
-                    self.regroup();
-                }
-            }
+            self.set(core, WorkerState::Down);
         }
     }
 
     /// A node is back and its workers are idle; those that are told, in their order.
     pub(super) fn up(&mut self, cores: Range<u32>) -> Vec<u32> {
-        let mut idle = Vec::new();
-        for core in cores {
-            if let Some((state @ WorkerState::Down, _)) = self.state(core) {
-                *state = WorkerState::Idle;
-                self.count_up(core);
-                idle.push(core);
-            }
-        }
+        let is_down = |core: &u32| matches!(self.state(*core), Some((WorkerState::Down, _)));
+        let idle: Vec<_> = cores.filter(is_down).collect();
+        idle.iter().for_each(|&core| drop(self.set(core, WorkerState::Idle)));
         idle
-    }
-
-    fn count_up(&mut self, core: u32) {
-        if core < self.first_reserved {
-            self.unreserved_up += 1;
-            self.regroup();
-        }
     }
 
     fn unlist(&mut self, core: u32) {
@@ -210,13 +212,13 @@ impl Workers {
     }
 
     /// Whether a worker whose node is up has not said what it does.
-    pub(super) fn has_unknown(&self) -> bool {
-        self.states.iter().any(|(state, _)| *state == WorkerState::Unknown)
+    pub(super) const fn has_unknown(&self) -> bool {
+        self.unknown > 0
     }
 
     /// Whether no node of the group is up.
     pub(super) fn all_down(&self) -> bool {
-        self.states.iter().all(|(state, _)| *state == WorkerState::Down)
+        self.down as usize == self.states.len()
     }
 
     /// The workers that run something, in the order of their cores.

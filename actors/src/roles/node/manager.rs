@@ -374,7 +374,7 @@ impl NodeManager {
             && let CoreState::Running(row) = &self.slots[core as usize]
             && let Some(reporter) = &mut self.reporter
         {
-            reporter.report(row.from, copy, score, fx);
+            reporter.report(row.from, copy, score, row.began, fx);
         }
     }
 
@@ -553,7 +553,7 @@ mod tests {
         assert_eq!(sends(&fired), [(worker, Core::Ask { copy }.into())], "the idle core is not asked");
         assert_eq!(fired.last(), Some(&tick));
         node.now = Time::ZERO + every;
-        let report = Progress::Report { copy, score: Score(7), at: node.now };
+        let report = Progress::Report { copy, score: Score(7), at: node.now.into(), age_ms: 3_000 };
         assert_eq!(
             node.receive(worker, Core::Score { copy, score: Score(7), done_ms: 0 }),
             [(scheduler, report.into())]

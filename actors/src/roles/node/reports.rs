@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::base::{ActorId, CopyId, Score, Span, parameters};
+use crate::base::{ActorId, CopyId, Score, Span, Time, parameters};
 use crate::machine::{Effects, Timer};
 use crate::message::Progress;
 
@@ -96,12 +96,19 @@ impl Reporter {
     /// Reports that a copy has started.
     pub(super) fn started(&mut self, to: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         if self.options.starts {
-            self.send(to, Progress::Report { copy, score: Score::NONE, at: fx.now() }, fx);
+            self.send(to, Progress::Report { copy, score: Score::NONE, at: fx.now().into(), age_ms: 0 }, fx);
         }
     }
 
     /// Reports the progress of a copy.
-    pub(super) fn report(&mut self, to: ActorId, copy: CopyId, score: Score, fx: &mut Effects<'_>) {
+    pub(super) fn report(
+        &mut self,
+        to: ActorId,
+        copy: CopyId,
+        score: Score,
+        began: Time,
+        fx: &mut Effects<'_>,
+    ) {
         let errors = &self.options.errors;
         let mut reported = score;
         if errors.noise > 0.0 || !errors.phases.is_empty() {
@@ -109,7 +116,8 @@ impl Reporter {
             let share = (errors.phased(score.share()) + error).clamp(0.0, 1.0);
             reported = Score((share * f64::from(Score::ALL.0)) as u32);
         }
-        self.send(to, Progress::Report { copy, score: reported, at: fx.now() }, fx);
+        let age_ms = (fx.now() - began).whole_millis();
+        self.send(to, Progress::Report { copy, score: reported, at: fx.now().into(), age_ms }, fx);
     }
 
     fn send(&mut self, to: ActorId, report: Progress, fx: &mut Effects<'_>) {
@@ -124,7 +132,7 @@ impl Reporter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{JobId, Time};
+    use crate::base::JobId;
     use crate::harness::Harness;
     use crate::layout::Layout;
     use crate::machine::{Effect, Input};
@@ -187,7 +195,12 @@ mod tests {
         let started = node.deliver(scheduler, Launch::Row(Row::single(copy)));
         assert!(started.contains(&Effect::Arm { timer: Timer::Tick(SEND), after: delay }));
         node.now += delay;
-        let report = Progress::Report { copy, score: Score::NONE, at: Time::ZERO + Span::from_secs(5) };
+        let report = Progress::Report {
+            copy,
+            score: Score::NONE,
+            at: (Time::ZERO + Span::from_secs(5)).into(),
+            age_ms: 0,
+        };
         let sent = crate::harness::sends(&node.step(Input::Fire(Timer::Tick(SEND))));
         assert_eq!(sent, [(scheduler, report.into())]);
         assert_eq!(node.step(Input::Fire(Timer::Tick(SEND))), []);

@@ -229,14 +229,16 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
         self.dispatch(fx);
     }
 
-    /// Takes note of a report. The first one of a copy that waited at its node says that it has started.
+    /// Takes note of a report. The first one of a copy that waited at its node says when it started: the report of
+    /// the start itself can be lost.
     fn progress(&mut self, report: Progress, fx: &Effects<'_>) {
-        let Progress::Report { copy, score, at } = report;
+        let Progress::Report { copy, score, at, age_ms } = report;
+        let at = Time::from(at);
         let Some(placed) = self.jobs.get_mut(copy.task.job) else { return };
         let Some(attempt) = placed.attempts.get_mut(copy.task.index, copy.attempt) else { return };
         let Some(node) = attempt.node else { return };
         if std::mem::take(&mut attempt.waits) {
-            attempt.since = at;
+            attempt.since = Time(at.0.saturating_sub(Span::from_millis(age_ms.into()).0));
         }
         if at > attempt.reported_at {
             self.rule.progressed(number_of(node, fx), gain(attempt.score, score));
@@ -479,12 +481,17 @@ mod tests {
         let mut bench = bench(Far, 1, 2);
         let [a, b] = [bench.layout.node(0), bench.layout.node(1)];
         sends(&bench.submit(0));
-        let report =
-            |score, at| Progress::Report { copy: JOB.task(0).copy(0), score: Score(score), at: Time(at) };
+        let report = |score, at| Progress::Report {
+            copy: JOB.task(0).copy(0),
+            score: Score(score),
+            at: Time(at).into(),
+            age_ms: 0,
+        };
         for (score, at) in [(600, 2), (500, 1), (600, 2)] {
             assert_eq!(bench.receive(a, report(score, at)), []);
         }
-        let other = Progress::Report { copy: JOB.task(0).copy(7), score: Score(900), at: Time(9) };
+        let other =
+            Progress::Report { copy: JOB.task(0).copy(7), score: Score(900), at: Time(9).into(), age_ms: 0 };
         assert_eq!(bench.receive(b, other), []);
         assert_eq!(look(&mut bench, 1), [(b, row(0, 1))]);
     }
@@ -562,9 +569,35 @@ mod tests {
         let [(node, _)] = sent[..] else { panic!("{sent:?}") };
         assert_eq!(look(&mut bench, 1), []);
         let copy = JOB.task(0).copy(0);
-        bench.receive(node, Progress::Report { copy, score: Score::NONE, at: Time(5) });
+        bench.receive(node, Progress::Report { copy, score: Score::NONE, at: Time(5).into(), age_ms: 0 });
         let backup = look(&mut bench, 2);
         let [(other, message)] = backup[..] else { panic!("{backup:?}") };
         assert!(other != node && message == row(0, 1));
+    }
+
+    /// The report of a start was lost: the next one says for how long the copy has run, so that it does not look fast.
+    #[test]
+    fn a_lost_start_report_does_not_make_a_copy_fast() {
+        /// Backs up what has a rate below 0.06 a second.
+        struct Slow;
+
+        impl Rule for Slow {
+            fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
+                let slow = view.attempts.alone().filter(|a| a.rate(view.now) < 0.06);
+                actions.extend(slow.map(|a| Action::Backup(a.task)));
+            }
+
+            fn pause(&self, _: bool) -> Option<Span> {
+                Some(Span::from_secs(1))
+            }
+        }
+        let mut bench = bound(Slow, CopyBinding::Random, 1, 20);
+        let sent = sends(&bench.submit(0));
+        let [(node, _)] = sent[..] else { panic!("{sent:?}") };
+        let (copy, at) = (JOB.task(0).copy(0), Time::ZERO + Span::from_secs(10));
+        let score = Score(500_000_000);
+        bench.receive(node, Progress::Report { copy, score, at: at.into(), age_ms: 10_000 });
+        bench.now = at + Span::from_secs(1);
+        assert_eq!(look(&mut bench, 1).len(), 1, "half of the work in ten seconds");
     }
 }

@@ -1,6 +1,8 @@
 //! The nodes as the resource manager knows them, with their containers.
 
-use crate::base::{CopyId, JobId};
+use std::collections::BTreeMap;
+
+use crate::base::{CopyId, JobId, Time};
 use crate::layout::Layout;
 
 /// A container with a task.
@@ -24,10 +26,12 @@ impl Container {
 pub(super) struct ContainerHost {
     /// In the order in which they were given.
     pub containers: Vec<Container>,
-    /// Jobs whose application master has a container here.
-    pub masters: Vec<JobId>,
-    pub cores: u32,
-    pub up: bool,
+    /// Application masters that have a container here.
+    masters: u32,
+    cores: u32,
+    up: bool,
+    /// When the newest of its heartbeats was sent.
+    reported: Time,
     /// Whether it could not be reached lately.
     pub avoided: bool,
 }
@@ -39,7 +43,7 @@ impl ContainerHost {
             return 0;
         }
         let running = self.containers.iter().filter(|container| !container.is_suspended()).count();
-        self.cores.saturating_sub((running + self.masters.len()) as u32)
+        self.cores.saturating_sub(running as u32 + self.masters)
     }
 
     /// The suspended container of a queue that goes on first: that of the oldest application.
@@ -50,44 +54,82 @@ impl ContainerHost {
 }
 
 /// All nodes.
-pub(super) struct ContainerHosts(Vec<ContainerHost>);
+pub(super) struct ContainerHosts {
+    hosts: Vec<ContainerHost>,
+    /// The node of the application master of each job that has one.
+    masters: BTreeMap<JobId, u32>,
+}
 
 impl ContainerHosts {
     pub(super) fn new(layout: &Layout) -> Self {
         let host = |node| ContainerHost {
             containers: Vec::new(),
-            masters: Vec::new(),
+            masters: 0,
             cores: layout.cores(node),
             up: true,
+            reported: Time::ZERO,
             avoided: false,
         };
-        Self((0..layout.nodes()).map(host).collect())
+        Self { hosts: (0..layout.nodes()).map(host).collect(), masters: BTreeMap::new() }
     }
 
     pub(super) fn get(&mut self, node: u32) -> &mut ContainerHost {
-        &mut self.0[node as usize]
+        &mut self.hosts[node as usize]
     }
 
     /// Containers of all nodes that are up.
     pub(super) fn total(&self) -> u32 {
-        self.0.iter().filter(|host| host.up).map(|host| host.cores).sum()
+        self.hosts.iter().filter(|host| host.up).map(|host| host.cores).sum()
+    }
+
+    /// Takes note of a heartbeat; returns whether it is newer than those before, which can overtake it.
+    pub(super) fn hear(&mut self, node: u32, at: Time) -> bool {
+        let reported = &mut self.get(node).reported;
+        let newer = at >= *reported;
+        *reported = at.max(*reported);
+        newer
+    }
+
+    /// A node is lost; returns its containers.
+    pub(super) fn down(&mut self, node: u32) -> Vec<Container> {
+        self.masters.retain(|_, of| *of != node);
+        let host = self.get(node);
+        (host.up, host.masters) = (false, 0);
+        std::mem::take(&mut host.containers)
+    }
+
+    /// A node is back, without containers.
+    pub(super) fn up(&mut self, node: u32) {
+        let host = self.get(node);
+        (host.up, host.avoided) = (true, false);
+    }
+
+    /// Gives a container on a node to the application master of a job.
+    pub(super) fn add_master(&mut self, node: u32, job: JobId) {
+        self.masters.insert(job, node);
+        self.get(node).masters += 1;
+    }
+
+    /// Removes the application master of a job, if it has one.
+    pub(super) fn remove_master(&mut self, job: JobId) {
+        if let Some(node) = self.masters.remove(&job) {
+            self.get(node).masters -= 1;
+        }
+    }
+
+    /// Whether the application master of a job has a container.
+    pub(super) fn has_master(&self, job: JobId) -> bool {
+        self.masters.contains_key(&job)
     }
 
     /// Application masters of all nodes.
     pub(super) fn masters(&self) -> u32 {
-        self.0.iter().map(|host| host.masters.len() as u32).sum()
+        self.masters.len() as u32
     }
 
     /// The newest job whose application master has a container.
     pub(super) fn newest_master(&self) -> Option<JobId> {
-        self.0.iter().flat_map(|host| &host.masters).max().copied()
-    }
-
-    /// Removes the application master of a job.
-    pub(super) fn remove_master(&mut self, job: JobId) {
-        for host in &mut self.0 {
-            host.masters.retain(|&other| other != job);
-        }
+        self.masters.last_key_value().map(|(&job, _)| job)
     }
 
     /// The container of a copy on a node.
@@ -109,7 +151,7 @@ impl ContainerHosts {
             let mine = host.containers.iter().filter(move |c| c.leaf == leaf && !c.is_suspended());
             mine.map(move |container| (node, container.copy)).collect::<Vec<_>>()
         };
-        let mut all: Vec<_> = (0..).zip(&self.0).flat_map(of).collect();
+        let mut all: Vec<_> = (0..).zip(&self.hosts).flat_map(of).collect();
         all.sort_unstable_by_key(|&(_, copy)| std::cmp::Reverse(copy));
         all
     }

@@ -6,7 +6,7 @@
 use super::hosts::{Container, ContainerHosts};
 use super::options::{Reclaiming, YarnOptions};
 use super::queues::{LeafQueue, LeafQueues};
-use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, NodeReport, Preemption, TaskRange};
@@ -18,16 +18,10 @@ const MONITOR: u32 = 0;
 /// From here on, ticks name nodes that may be tried again.
 const NODES: u32 = 1;
 
-struct Application {
-    open: OpenJob,
-    /// Whether its master has a container.
-    master: bool,
-}
-
 /// The one scheduler of a run.
 pub struct ResourceManager {
     options: YarnOptions,
-    jobs: JobTable<Application>,
+    jobs: JobTable<OpenJob>,
     queues: LeafQueues,
     hosts: ContainerHosts,
     /// Whether the next look at the queues is armed.
@@ -50,11 +44,14 @@ impl ResourceManager {
         let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
         let (attempt, leaf) = (open.attempts(1), self.queues.of(open.spec.class));
         self.queues.get(leaf).waiting.add(job, 0..open.spec.tasks, attempt);
-        self.jobs.open(job, Application { open, master: false });
+        self.jobs.open(job, open);
     }
 
     /// Gives containers on a node that has reported room.
-    fn heartbeat(&mut self, node: u32, slots: u32, fx: &mut Effects<'_>) {
+    fn heartbeat(&mut self, node: u32, slots: u32, at: Time, fx: &mut Effects<'_>) {
+        if !self.hosts.hear(node, at) {
+            return;
+        }
         let mut room = slots.min(self.hosts.get(node).room());
         while room > 0 && self.give(node, fx) {
             room -= 1;
@@ -86,7 +83,7 @@ impl ResourceManager {
     fn skip_done(&mut self) {
         for queue in self.queues.iter_mut() {
             while let Some(TaskId { job, index }) = queue.waiting.next().map(|copy| copy.task)
-                && self.jobs.get_mut(job).is_none_or(|app| app.open.is_done(index))
+                && self.jobs.get_mut(job).is_none_or(|open| open.is_done(index))
             {
                 let _ = queue.waiting.pop();
             }
@@ -100,17 +97,15 @@ impl ResourceManager {
         self.hosts.get(node).containers.push(Container { copy, leaf, turn: 0 });
         // Where containers are killed, most of what is launched again was not lost: it counts as the policy's own.
         let kills = self.options.reclaiming.is_some_and(|options| options.kill);
-        let repeated = self.jobs.get_mut(copy.task.job).is_some_and(|app| app.open.is_repeated(copy.attempt));
+        let repeated = self.jobs.get_mut(copy.task.job).is_some_and(|open| open.is_repeated(copy.attempt));
         fx.send_as(repeated && !kills, fx.layout().node(node), Launch::Task { copy, at: fx.now() });
         true
     }
 
     /// Whether a job needs a container for its master before it gets others. With a single container in the cluster
     /// jobs do without.
-    fn lacks_master(&mut self, job: JobId) -> bool {
-        self.options.masters
-            && self.hosts.total() > 1
-            && self.jobs.get_mut(job).is_some_and(|app| !app.master)
+    fn lacks_master(&self, job: JobId) -> bool {
+        self.options.masters && self.hosts.total() > 1 && !self.hosts.has_master(job)
     }
 
     /// Gives a container to the master of a job, which keeps it until the job ends. Masters never fill the cluster:
@@ -118,27 +113,17 @@ impl ResourceManager {
     fn give_master(&mut self, node: u32, job: JobId) -> bool {
         if self.hosts.masters() + 1 >= self.hosts.total() {
             match self.hosts.newest_master() {
-                Some(newest) if newest > job => self.drop_master(newest),
+                Some(newest) if newest > job => self.hosts.remove_master(newest),
                 _ => return false,
             }
         }
-        self.hosts.get(node).masters.push(job);
-        if let Some(app) = self.jobs.get_mut(job) {
-            app.master = true;
-        }
+        self.hosts.add_master(node, job);
         true
-    }
-
-    fn drop_master(&mut self, job: JobId) {
-        self.hosts.remove_master(job);
-        if let Some(app) = self.jobs.get_mut(job) {
-            app.master = false;
-        }
     }
 
     fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         self.release(fx.layout().node_number(from), copy);
-        if self.jobs.complete(copy.task, |app| &mut app.open, fx) == Completion::Job {
+        if self.jobs.complete(copy.task, |open| open, fx) == Completion::Job {
             self.hosts.remove_master(copy.task.job);
         }
     }
@@ -152,10 +137,10 @@ impl ResourceManager {
 
     /// Queues a lost task again.
     fn again(&mut self, task: TaskId) {
-        if let Some(app) = self.jobs.get_mut(task.job)
-            && !app.open.is_done(task.index)
+        if let Some(open) = self.jobs.get_mut(task.job)
+            && !open.is_done(task.index)
         {
-            let (copy, leaf) = (task.copy(app.open.attempts(1)), self.queues.of(app.open.spec.class));
+            let (copy, leaf) = (task.copy(open.attempts(1)), self.queues.of(open.spec.class));
             self.queues.get(leaf).waiting.add_copy(copy);
         }
     }
@@ -228,18 +213,14 @@ impl ResourceManager {
 
     /// A node is lost with its containers.
     fn down(&mut self, node: u32) {
-        let host = self.hosts.get(node);
-        host.up = false;
-        let (containers, masters) = (std::mem::take(&mut host.containers), std::mem::take(&mut host.masters));
-        for container in containers {
+        for container in self.hosts.down(node) {
             self.queues.get(container.leaf).used -= u32::from(!container.is_suspended());
             self.again(container.copy.task);
         }
-        masters.into_iter().for_each(|job| self.drop_master(job));
         while let Some(newest) =
             self.hosts.newest_master().filter(|_| self.hosts.masters() >= self.hosts.total())
         {
-            self.drop_master(newest);
+            self.hosts.remove_master(newest);
         }
     }
 
@@ -247,8 +228,8 @@ impl ResourceManager {
         match *msg {
             Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
             Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
-            Message::NodeReport(NodeReport::Room { slots, .. }) => {
-                self.heartbeat(fx.layout().node_number(from), slots, fx);
+            Message::NodeReport(NodeReport::Room { slots, at }) => {
+                self.heartbeat(fx.layout().node_number(from), slots, at, fx);
             }
             _ => fx.unexpected(msg),
         }
@@ -273,8 +254,7 @@ impl Machine for ResourceManager {
             }
             Input::Up { actor } => {
                 if let Role::Node(node) = fx.layout().role(actor) {
-                    let host = self.hosts.get(node);
-                    (host.up, host.avoided) = (true, false);
+                    self.hosts.up(node);
                 }
             }
             Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
