@@ -109,7 +109,7 @@ pub trait Places {
     /// The target names nothing; the message says what could have been written.
     fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String>;
 
-    /// Whether the kind of a target is known to have no member here, which makes it no mistake to name one.
+    /// Whether a target has no member here but elsewhere, which makes it no mistake to name one.
     fn is_absent(&self, _target: &Target) -> bool {
         false
     }
@@ -130,8 +130,8 @@ enum Kind {
     Run(Endpoint, u32),
     /// Each listed.
     Listed(Vec<Member>),
-    /// None, whatever their numbers and names: other policies of the experiment have them.
-    Absent,
+    /// As a run, but higher numbers are no mistake: other policies of the experiment have them.
+    Open(Endpoint, u32),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -143,28 +143,28 @@ struct Member {
 impl Kind {
     fn len(&self) -> u32 {
         match self {
-            Self::Run(_, count) => *count,
+            Self::Run(_, count) | Self::Open(_, count) => *count,
             Self::Listed(members) => members.len() as u32,
-            Self::Absent => 0,
         }
     }
 
     /// The endpoints of members `first..=last`, which exist.
     fn range(&self, first: u32, last: u32) -> Vec<Endpoint> {
         match self {
-            Self::Run(start, _) => (first..=last).map(|i| Endpoint(start.0 + i)).collect(),
+            Self::Run(start, _) | Self::Open(start, _) => {
+                (first..=last).map(|i| Endpoint(start.0 + i)).collect()
+            }
             Self::Listed(members) => {
                 let chosen = &members[first as usize..=last as usize];
                 chosen.iter().flat_map(|member| member.endpoints.iter().copied()).collect()
             }
-            Self::Absent => Vec::new(),
         }
     }
 
     /// The number of the member with a name, or what is known about `kind` instead.
     fn find(&self, kind: &str, name: &str) -> Result<u32, String> {
         let members = match self {
-            Self::Run(..) | Self::Absent => &[],
+            Self::Run(..) | Self::Open(..) => &[],
             Self::Listed(members) => &members[..],
         };
         members.iter().position(|member| member.name == name).map(|at| at as u32).ok_or_else(|| {
@@ -194,7 +194,7 @@ impl Groups {
         let member = Member { name: name.to_owned(), endpoints: endpoints.into_iter().collect() };
         match self.kinds.entry(kind.to_owned()).or_insert_with(|| Kind::Listed(Vec::new())) {
             Kind::Listed(members) => members.push(member),
-            Kind::Run(..) | Kind::Absent => panic!("{kind}s are numbered already"),
+            Kind::Run(..) | Kind::Open(..) => panic!("{kind}s are numbered already"),
         }
     }
 
@@ -204,14 +204,22 @@ impl Groups {
         self.kinds.insert(kind.to_owned(), Kind::Run(first, count));
     }
 
-    /// Says that `kind` (singular) has no members here but may be named: what targets it concerns nobody.
-    pub fn absent(&mut self, kind: &str) {
-        self.kinds.insert(kind.to_owned(), Kind::Absent);
+    /// Says that there are `count` members of `kind` (singular) here, with one endpoint each from `first` on, and
+    /// elsewhere others with higher numbers: what targets those concerns nobody.
+    pub fn number_some(&mut self, kind: &str, first: Endpoint, count: u32) {
+        self.kinds.insert(kind.to_owned(), Kind::Open(first, count));
+    }
+
+    /// What could have been written, if a target names members with higher numbers than there are here.
+    pub fn exceeded(&self, target: &Target) -> Option<String> {
+        let Target::Range { kind: name, last, .. } = target else { return None };
+        let count = self.kinds.get(name)?.len();
+        (*last >= count).then(|| numbers(name, count))
     }
 
     /// The kinds that have members here, in the singular.
     pub fn kinds(&self) -> impl Iterator<Item = &str> {
-        self.kinds.iter().filter(|(_, kind)| !matches!(kind, Kind::Absent)).map(|(name, _)| name.as_str())
+        self.kinds.iter().filter(|(_, kind)| !matches!(kind, Kind::Open(_, 0))).map(|(name, _)| name.as_str())
     }
 
     fn kind(&self, kind: &str) -> Result<&Kind, String> {
@@ -224,8 +232,13 @@ impl Groups {
 
 impl Places for Groups {
     fn is_absent(&self, target: &Target) -> bool {
-        let kind = target.kind().and_then(|kind| self.kinds.get(kind));
-        matches!(kind, Some(Kind::Absent))
+        let Some(Kind::Open(_, count)) = target.kind().and_then(|kind| self.kinds.get(kind)) else {
+            return false;
+        };
+        match target {
+            Target::Range { first, .. } => first >= count,
+            Target::All | Target::Kind(_) | Target::Named { .. } => *count == 0,
+        }
     }
 
     fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String> {
@@ -240,9 +253,9 @@ impl Places for Groups {
             }
             Target::Range { kind: name, first, last } => {
                 let kind = self.kind(name)?;
-                match kind.len() {
-                    0 => return Err(format!("there are no {name}s")),
-                    n if *last >= n => return Err(format!("there are {n} {name}s, 0 to {}", n - 1)),
+                match (kind, kind.len()) {
+                    (Kind::Open(..), count) => kind.range(*first, (*last).min(count - 1)),
+                    (_, count) if *last >= count => return Err(numbers(name, count)),
                     _ => kind.range(*first, *last),
                 }
             }
@@ -255,6 +268,15 @@ impl Places for Groups {
         all.sort_unstable();
         all.dedup();
         Ok(all)
+    }
+}
+
+/// The numbers that `count` members of a kind have.
+fn numbers(kind: &str, count: u32) -> String {
+    match count {
+        0 => format!("there are no {kind}s"),
+        1 => format!("there is one {kind}, number 0"),
+        _ => format!("there are {count} {kind}s, 0 to {}", count - 1),
     }
 }
 
@@ -321,10 +343,18 @@ mod tests {
         assert_eq!(find("node:4"), Err("there are 4 nodes, 0 to 3".into()));
         assert_eq!(find("rack:middle"), Err("known racks are left, right".into()));
         assert_eq!(find("pod:1"), Err("known kinds are all, node, rack".into()));
-        groups.absent("master");
+        groups.number_some("master", Endpoint(0), 0);
         let find =
             |text: &str| groups.resolve(&text.parse().unwrap()).map(|all| all.iter().map(|e| e.0).collect());
         assert_eq!([find("master:7"), find("masters")], [const { Ok(Vec::<u32>::new()) }; 2]);
         assert_eq!(find("pod:1"), Err("known kinds are all, node, rack".into()), "masters are not here");
+        groups.number_some("master", Endpoint(6), 2);
+        let find =
+            |text: &str| groups.resolve(&text.parse().unwrap()).map(|all| all.iter().map(|e| e.0).collect());
+        assert_eq!(find("masters:1-3"), Ok(vec![7]), "the others are elsewhere");
+        assert_eq!(find("master:2"), Ok(vec![]));
+        let exceeded = |text: &str| groups.exceeded(&text.parse().unwrap());
+        assert_eq!(exceeded("master:2"), Some("there are 2 masters, 0 to 1".into()));
+        assert_eq!([exceeded("master:1"), exceeded("masters"), exceeded("all")], [None, None, None]);
     }
 }

@@ -21,8 +21,8 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// An [`Error`] names the part if a capacity, demand, price or utility is negative or not finite (utilities may
-    /// be negative), a set or slot lies outside the window, starts or sets are not strictly ascending, a job has no task, or a name
+    /// An [`Error`] names the part if a capacity, demand or price is negative or not finite, a utility is not finite, a
+    /// set or slot lies outside the window, starts or sets are not strictly ascending, a job has no task, or a name
     /// occurs twice.
     pub fn new(
         slots: usize,

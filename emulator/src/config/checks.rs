@@ -107,7 +107,8 @@ pub(super) fn duration(
     Err(document.error_at(key, message).help("lower the work, the jobs or the tasks, or add cores"))
 }
 
-/// Refuses targets of faults of a kind that exists under none of the policies, whose machines these are.
+/// Refuses targets of faults that exist under none of the policies, whose machines these are: their kind, or extras
+/// of that number.
 pub(super) fn targets(
     document: &Document<'_>,
     faults: &[FaultSpec],
@@ -118,20 +119,36 @@ pub(super) fn targets(
         let named = fault.targets().flat_map(|(key, whom)| whom.iter().map(move |target| (key, target)));
         let unknown = |target: &Target| target.kind().filter(|kind| !known.contains(kind)).map(str::to_owned);
         for (key, target) in named {
-            let Some(kind) = unknown(target) else { continue };
+            let help = match unknown(target) {
+                Some(kind) => remedy(&kind, &known),
+                None => match exceeded(target, machines) {
+                    Some(numbers) => numbers,
+                    None => continue,
+                },
+            };
             let at = ["network", "fault", &i.to_string(), fault.kind(), key];
             let message =
                 format!("`network.fault[{i}].{}.{key}`: `{target}` names nothing here", fault.kind());
-            let help = nobody_has(&kind)
-                .or_else(|| did_you_mean(&kind, known.iter().copied()))
-                .unwrap_or_else(|| {
-                    let known: Vec<_> = known.iter().copied().collect();
-                    format!("known kinds are all, {}", known.join(", "))
-                });
             return Err(document.error_at(&at, message).help(help));
         }
     }
     Ok(())
+}
+
+/// What to write in place of a kind that no policy of the experiment knows.
+fn remedy(kind: &str, known: &BTreeSet<&str>) -> String {
+    nobody_has(kind).or_else(|| did_you_mean(kind, known.iter().copied())).unwrap_or_else(|| {
+        let known: Vec<_> = known.iter().copied().collect();
+        format!("known kinds are all, {}", known.join(", "))
+    })
+}
+
+/// The numbers that there are, if a target exceeds those of every policy.
+fn exceeded(target: &Target, machines: &[Machines]) -> Option<String> {
+    let kind = target.kind()?;
+    let having = machines.iter().filter(|machines| machines.groups.kinds().any(|known| known == kind));
+    let most = having.max_by_key(|machines| machines.layout.extras())?;
+    most.groups.exceeded(target)
 }
 
 /// The remedy for a target that only policies outside the experiment have.

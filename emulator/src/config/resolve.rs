@@ -131,8 +131,7 @@ impl Planner<'_> {
         let resolved = self.resolve(document, &file)?;
         self.warn(warnings::of_cores(&resolved, &file.run));
         for entry in &file.policy {
-            let wanted = &self.overrides.policies;
-            if !wanted.is_empty() && !wanted.iter().any(|label| label == entry.label()) {
+            if !self.wants(entry) {
                 continue;
             }
             self.warn(warnings::of_policy(entry, &resolved, self.last_classes));
@@ -177,11 +176,13 @@ impl Planner<'_> {
         };
         resolved.digest = digest(&resolved, content);
         self.labels = check_labels(document, &file.policy)?;
+        self.check_workload(document, file, &resolved)?;
         let layout = resolved.cluster.layout();
-        for (i, entry) in file.policy.iter().enumerate() {
+        for (i, entry) in file.policy.iter().enumerate().filter(|(_, entry)| self.wants(entry)) {
             check_policy(document, i, entry, &layout, file)?;
         }
-        self.check_world(document, file, &resolved)?;
+        self.check_network(document, file, &resolved)?;
+        self.warn(warnings::of_world(&resolved));
         let resolved = Arc::new(resolved);
         let policies = file.policy.iter().map(|entry| entry.spec.clone()).collect();
         self.checked = Some((Arc::clone(&resolved), policies));
@@ -202,23 +203,23 @@ impl Planner<'_> {
         }
     }
 
-    /// Builds everything that can be refused, unless the previous cell had the same parts.
-    fn check_world(
+    /// Whether a policy is to run.
+    fn wants(&self, entry: &PolicyEntry) -> bool {
+        let wanted = &self.overrides.policies;
+        wanted.is_empty() || wanted.iter().any(|label| label == entry.label())
+    }
+
+    /// Builds the jobs, unless the previous cell had the same.
+    fn check_workload(
         &mut self,
         document: &Document<'_>,
         file: &File,
         world: &Resolved,
     ) -> Result<(), ConfigError> {
-        let last = self.checked.as_ref().map(|(last, _)| &**last);
-        let same_cluster = last.is_some_and(|last| last.cluster == world.cluster);
-        if !(same_cluster
-            && last.is_some_and(|last| last.network == world.network)
-            && self.same_policies(file))
-        {
-            self.check_network(document, file, world)?;
-        }
-        let same = |last: &Resolved| last.workload == world.workload && last.service == world.service;
-        if !last.is_some_and(|last| same_cluster && same(last)) {
+        let same = |last: &Resolved| {
+            last.cluster == world.cluster && last.workload == world.workload && last.service == world.service
+        };
+        if !self.checked.as_ref().is_some_and(|(last, _)| same(last)) {
             let site = world.cluster.site();
             let built = Workload::build(&world.workload, &world.service, file.seed, site, &self.traces)
                 .map_err(|error| explain::workload(document, &error))?;
@@ -228,7 +229,6 @@ impl Planner<'_> {
             self.classes.extend(classes.iter().filter(|_| classes.len() > 1).map(|label| label.to_string()));
             self.warn(built.warnings().to_vec());
         }
-        self.warn(warnings::of_world(world));
         Ok(())
     }
 
@@ -238,22 +238,29 @@ impl Planner<'_> {
         self.checked.as_ref().is_some_and(|(_, last)| specs.eq(last))
     }
 
-    /// Checks network and faults on the machines of each policy.
+    /// Checks network and faults on the machines of each policy, unless the previous cell had the same.
     fn check_network(
         &self,
         document: &Document<'_>,
         file: &File,
         world: &Resolved,
     ) -> Result<(), ConfigError> {
+        let same = |last: &Resolved| last.cluster == world.cluster && last.network == world.network;
+        if self.checked.as_ref().is_some_and(|(last, _)| same(last)) && self.same_policies(file) {
+            return Ok(());
+        }
         let refused = |error| cluster::refused(&self.files, document, &error);
         world.network.check().map_err(refused)?;
         // Policies without extras have the same machines: one stands for all.
-        let (plain, other): (Vec<_>, Vec<_>) =
-            file.policy.iter().map(|entry| &entry.spec).partition(|spec| spec.extras().is_empty());
+        let specs = file.policy.iter().filter(|entry| self.wants(entry)).map(|entry| &entry.spec);
+        let (plain, other): (Vec<_>, Vec<_>) = specs.partition(|spec| spec.extras().is_empty());
         let differing = plain.into_iter().take(1).chain(other);
         let machines: Vec<_> = differing.map(|spec| world.cluster.machines(spec, file.seed)).collect();
         let fault = &world.network.fault;
-        checks::targets(document, fault, &machines)?;
+        if self.overrides.policies.is_empty() {
+            // Otherwise a policy that is not run may have them.
+            checks::targets(document, fault, &machines)?;
+        }
         for Machines { layout, links, groups, .. } in machines {
             let (endpoints, schedulers) = (layout.endpoints(), layout.schedulers());
             let faults = Faults::resolve(fault, &groups, endpoints).map_err(refused)?;

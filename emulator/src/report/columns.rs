@@ -117,6 +117,12 @@ const WASTED: SummaryColumn = SummaryColumn::new(
     number::percent,
 )
 .marked();
+const SUSPENSIONS: SummaryColumn = SummaryColumn::new(
+    "suspended/task",
+    "how often copies were suspended, for each task",
+    suspensions_per_task,
+    number::short,
+);
 const MESSAGES: SummaryColumn = SummaryColumn::new(
     "msgs/task",
     "the policy's own messages for each task",
@@ -132,7 +138,7 @@ const REPAIRS: SummaryColumn = SummaryColumn::new(
 );
 
 /// The columns on the terminal.
-pub(super) const TERMINAL: [SummaryColumn; 14] = [
+pub(super) const TERMINAL: [SummaryColumn; 15] = [
     P50,
     P99,
     MEAN,
@@ -144,13 +150,14 @@ pub(super) const TERMINAL: [SummaryColumn; 14] = [
     UTILIZATION,
     GOODPUT,
     WASTED,
+    SUSPENSIONS,
     MESSAGES,
     REPAIRS,
     SummaryColumn::new("unfinished", "", |s| not_finished(s) as f64, |jobs| format!("{jobs:.0}")),
 ];
 
 /// The columns on the page.
-pub(super) const PAGE: [SummaryColumn; 20] = [
+pub(super) const PAGE: [SummaryColumn; 21] = [
     MEAN,
     P50,
     SummaryColumn::times("p90", "90th percentile of response time", |s| s.response_s.p90),
@@ -169,6 +176,7 @@ pub(super) const PAGE: [SummaryColumn; 20] = [
     UTILIZATION,
     GOODPUT,
     WASTED,
+    SUSPENSIONS,
     MESSAGES,
     REPAIRS,
 ];
@@ -187,6 +195,14 @@ pub fn miss_rate(summary: &Summary) -> f64 {
 /// A number about deadlines; NaN if no job has one.
 pub fn of_deadlines(summary: &Summary, number: fn(&Deadlines) -> f64) -> f64 {
     summary.deadlines.as_ref().map_or(f64::NAN, number)
+}
+
+/// Suspensions per submitted task; NaN if there were none.
+fn suspensions_per_task(summary: &Summary) -> f64 {
+    match summary.copies.suspensions {
+        0 => f64::NAN,
+        count => count as f64 / summary.tasks.submitted as f64,
+    }
 }
 
 /// The policy's own messages per submitted task.

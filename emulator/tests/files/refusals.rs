@@ -186,7 +186,8 @@ fn groups_are_remarked_upon() {
     for (pigeon, words) in [
         ("group=100", "one group of 8 workers, fewer than `group`"),
         ("group=3", "the last of 3 groups has 2 workers, the first 3"),
-        ("group=4", "all jobs are short, so no worker needs to be reserved: state the workload's `cutoff`"),
+        ("group=4", "write `reserved = 0`, or state the workload's `cutoff`"),
+        ("group=4,phantom_reserved=true", "`phantom_reserved` gives 8 workers 9 cores"),
     ] {
         let set = format!("policy=[{{pigeon={{{pigeon}}},label=\"sparrow\"}},{{random={{}}}}]");
         let (out, _) = expect_of(command(folder.path()).args(["plan", "e.toml", "--set", &set]), 0);

@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn faults_at_absent_kinds_are_skipped() {
         let mut groups = groups();
-        groups.absent("master");
+        groups.number_some("master", Endpoint(0), 0);
         let crash = |at: &[&str]| {
             let who = at.iter().flat_map(|at| who(at)).collect();
             FaultSpec::Crash(CrashSpec { who, at: s(50), lasting: None })

@@ -74,9 +74,17 @@ impl Policy for Pigeon {
         }
         if classes < 2 && self.reserved > 0.0 {
             remarks.push(
-                "all jobs are short, so no worker needs to be reserved: state the workload's `cutoff`"
+                "all jobs are short, so reserved workers run what others do: write `reserved = 0`, or state the \
+                 workload's `cutoff`"
                     .to_owned(),
             );
+        }
+        if self.phantom_reserved {
+            let cores: u32 = (0..layout.nodes()).map(|node| groups.phantom_cores(node, layout)).sum();
+            let workers = layout.nodes();
+            remarks.push(format!(
+                "`phantom_reserved` gives {workers} workers {cores} cores, of which utilization is a share"
+            ));
         }
         remarks
     }

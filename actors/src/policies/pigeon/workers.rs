@@ -193,7 +193,9 @@ impl Workers {
     pub(super) fn up(&mut self, cores: Range<u32>) -> Vec<u32> {
         let is_down = |core: &u32| matches!(self.state(*core), Some((WorkerState::Down, _)));
         let idle: Vec<_> = cores.filter(is_down).collect();
-        idle.iter().for_each(|&core| drop(self.set(core, WorkerState::Idle)));
+        for &core in &idle {
+            self.set(core, WorkerState::Idle);
+        }
         idle
     }
 

@@ -228,15 +228,18 @@ impl Cluster {
         Machines { links: topology.links(places), layout, cores, groups, beside }
     }
 
-    /// The groups of actors by kind. Extras that only other policies have are absent.
+    /// The groups of actors by kind. Other policies may have more extras.
     fn groups(&self, policy: &PolicySpec, layout: &Layout) -> Groups {
         let mut groups = Groups::new(layout.endpoints());
         groups.number("client", Endpoint(0), self.schedulers);
         groups.number("scheduler", Endpoint(self.schedulers), self.schedulers);
         groups.number("node", Endpoint(layout.node(0).0), layout.nodes());
-        PolicySpec::EXTRAS.iter().filter(|kind| !kind.is_empty()).for_each(|kind| groups.absent(kind));
+        PolicySpec::EXTRAS
+            .iter()
+            .filter(|kind| !kind.is_empty())
+            .for_each(|kind| groups.number_some(kind, Endpoint(0), 0));
         if layout.extras() > 0 {
-            groups.number(policy.extras(), Endpoint(layout.extra(0).0), layout.extras());
+            groups.number_some(policy.extras(), Endpoint(layout.extra(0).0), layout.extras());
         }
         groups
     }

@@ -100,6 +100,8 @@ fn faults_at_masters_need_a_policy_that_has_them() {
         )
     };
     let pigeon = "[[policy]]\npigeon = { group = 5, reserved = 0.0 }\n";
+    let standby = "[[policy]]\npigeon = { group = 5, reserved = 0.0, standby = true }\nlabel = \"standby\"\n";
+    plan(&with("master:7", &format!("{pigeon}{standby}"))).unwrap();
     for who in ["master:3", "masters", "masters:1-2"] {
         let experiment = plan(&with(who, pigeon)).unwrap();
         let text = volary::config::describe::text(&experiment, None);
