@@ -12,6 +12,8 @@ pub(crate) struct Jobs {
     pub tasks: u32,
     /// Jobs of the long class.
     pub long: Vec<JobId>,
+    /// Jobs with deadlines, and the time from their arrival to it.
+    pub deadlines: Vec<(JobId, Span)>,
     /// Stages of each chain; the jobs of a chain follow each other.
     pub stages: u32,
 }
@@ -24,7 +26,9 @@ impl Catalog for Jobs {
         let first = job.0 - job.0 % self.stages;
         let arrival = Time(u64::from(first) * 1_000_000_000);
         let class = self.long.contains(&job).into();
-        JobSpec { arrival, tasks: self.tasks, client: 0, class, deadline: None }
+        let deadline =
+            self.deadlines.iter().find(|(urgent, _)| *urgent == job).map(|(_, span)| arrival + *span);
+        JobSpec { arrival, tasks: self.tasks, client: 0, class, deadline }
     }
     fn after(&self, job: JobId) -> Option<JobId> {
         (!job.0.is_multiple_of(self.stages)).then(|| JobId(job.0 - 1))
@@ -55,7 +59,7 @@ impl Harness {
             me,
             now: Time::ZERO,
             oracle: None,
-            jobs: Jobs { tasks, long: Vec::new(), stages: 1 },
+            jobs: Jobs { tasks, long: Vec::new(), deadlines: Vec::new(), stages: 1 },
             rng: Rng::new(1, me.0, 0),
             machine,
         }
@@ -64,6 +68,21 @@ impl Harness {
     /// These jobs are long.
     pub(crate) fn with_long(mut self, jobs: &[JobId]) -> Self {
         self.jobs.long = jobs.to_vec();
+        self
+    }
+
+    /// This job has a deadline, so long after its arrival.
+    pub(crate) fn with_deadline(mut self, job: JobId, within: Span) -> Self {
+        self.jobs.deadlines.push((job, within));
+        self
+    }
+
+    /// The machine crashes, and `next` takes its place, with what it has stored.
+    pub(crate) fn crash(mut self, mut next: Box<dyn Machine>) -> Self {
+        if let Some(stored) = self.machine.stored() {
+            next.restore(stored);
+        }
+        self.machine = next;
         self
     }
 

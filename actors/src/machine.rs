@@ -1,5 +1,7 @@
 //! The contract between machines and runtimes.
 
+use std::any::Any;
+
 use serde::{Deserialize, Serialize};
 
 use crate::base::{ActorId, CopyId, JobId, Rng, Score, Span, Time};
@@ -13,7 +15,19 @@ pub trait Machine: Send {
     /// Reacts to `input` and pushes its effects into `fx`. It cannot fail: faults of the world are inputs, faults of
     /// the program are assertions.
     fn step(&mut self, input: Input, fx: &mut Effects<'_>);
+
+    /// Takes out what outlives a crash of this actor, as if it were on durable storage. Its successor is given it
+    /// before its start.
+    fn stored(&mut self) -> Option<Stored> {
+        None
+    }
+
+    /// Takes over what the machine before the crash has stored.
+    fn restore(&mut self, _stored: Stored) {}
 }
+
+/// What a machine leaves to its successor; machines of one actor know its type.
+pub type Stored = Box<dyn Any + Send>;
 
 /// What a machine is stepped with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -252,6 +266,39 @@ pub enum Note {
     Refreshed {
         /// When it was so.
         at: Time,
+    },
+    /// A scheduler has solved a problem to plan the starts of jobs.
+    Planned {
+        /// Options of waiting jobs: starts and kinds of nodes.
+        options: u32,
+        /// Columns of the linear program.
+        columns: u32,
+        /// Pivots that it took.
+        pivots: u32,
+        /// The relative distance between the plan and a proven bound, millionths.
+        gap: u32,
+    },
+    /// A scheduler that decides in cycles has carried out a decision.
+    Enacted {
+        /// Cycles since the last decision, this one included.
+        cycles: u32,
+        /// Jobs launched, in whole or in part.
+        launched: u32,
+        /// Launches that were no longer possible.
+        revoked: u32,
+        /// Running jobs preempted.
+        preempted: u32,
+        /// The emulated time that deciding took.
+        took: Span,
+    },
+    /// A scheduler that estimates run times has learnt one.
+    Predicted {
+        /// The job.
+        job: JobId,
+        /// The estimate when it was submitted.
+        expected: Span,
+        /// Its run time, on nodes that it prefers.
+        run: Span,
     },
     /// A machine received a message that its protocol has no place for.
     Unexpected {

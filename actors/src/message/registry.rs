@@ -151,7 +151,12 @@ mod tests {
     /// Whether a message passes from one actor to another among two schedulers and nodes of one and two cores, with
     /// 1000 jobs of four tasks.
     fn passes(layout: &Layout, from: ActorId, to: ActorId, msg: impl Into<Message>) -> bool {
-        msg.into().check(from, to, layout, &Jobs { tasks: 4, long: Vec::new(), stages: 1 })
+        msg.into().check(
+            from,
+            to,
+            layout,
+            &Jobs { tasks: 4, long: Vec::new(), deadlines: Vec::new(), stages: 1 },
+        )
     }
 
     const JOB: JobId = JobId(999);

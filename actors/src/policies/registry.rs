@@ -165,6 +165,8 @@ registry! {
     "yarn-fifo" => YarnFifo(super::yarn_fifo::YarnFifo),
     "big-c" => BigC(super::big_c::BigC),
     "las-sparrow" => LasSparrow(super::las_sparrow::LasSparrow),
+    "3sigma" => ThreeSigma(super::three_sigma::ThreeSigma),
+    "prio" => Prio(super::prio::Prio),
     "naive" => Naive(super::naive::Naive),
     "late" => Late(super::late::LatePolicy),
     "hadoop2" => Hadoop2(super::hadoop2::Hadoop2),

@@ -44,6 +44,17 @@ pub struct Distribution {
 const GAUSS: [(f64, f64); 3] =
     [(-0.774_596_669_241_483_4, 5.0 / 9.0), (0.0, 8.0 / 9.0), (0.774_596_669_241_483_4, 5.0 / 9.0)];
 
+/// The standard normal distribution function at multiples of a half from 0 on.
+const NORMAL: [f64; 7] = [
+    0.5,
+    0.691_462_461_274_013_1,
+    0.841_344_746_068_542_9,
+    0.933_192_798_731_141_9,
+    0.977_249_868_051_820_8,
+    0.993_790_334_674_223_8,
+    0.998_650_101_968_369_9,
+];
+
 impl Distribution {
     /// All mass at `value`.
     pub fn point(value: f64) -> Self {
@@ -53,6 +64,22 @@ impl Distribution {
     /// Even density between `low` and `high`, which must not be below `low`.
     pub fn uniform(low: f64, high: f64) -> Self {
         Self { pieces: vec![Piece { low, high, mass: 1.0 }] }
+    }
+
+    /// A normal distribution with this mean and standard deviation, which are not negative: intervals of half a
+    /// standard deviation up to three from the mean, of which nothing lies below `least`.
+    pub fn normal(mean: f64, deviation: f64, least: f64) -> Self {
+        let at = |half: i32| (mean + f64::from(half) * deviation / 2.0).max(least);
+        let piece = |half: i32| {
+            let inner = half.unsigned_abs().min((half + 1).unsigned_abs()) as usize;
+            Piece { low: at(half), high: at(half + 1), mass: NORMAL[inner + 1] - NORMAL[inner] }
+        };
+        let all = || Self::point(mean.max(least));
+        if deviation > 0.0 {
+            Self::normalised((-6..6).map(piece).collect()).unwrap_or_else(all)
+        } else {
+            all()
+        }
     }
 
     /// The bins of a histogram as points at their centres; `None` without values.
@@ -86,6 +113,18 @@ impl Distribution {
     /// Probability of a value at or below `x`.
     pub fn cdf(&self, x: f64) -> f64 {
         self.pieces.iter().map(|piece| piece.upto(x)).sum::<f64>().min(1.0)
+    }
+
+    /// The value below or at which lies a share of the probability, from 0 to 1.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let mut left = share;
+        for piece in &self.pieces {
+            if left <= piece.mass {
+                return piece.low + (piece.high - piece.low) * left / piece.mass;
+            }
+            left -= piece.mass;
+        }
+        self.max()
     }
 
     /// Expected value.

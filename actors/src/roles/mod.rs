@@ -12,6 +12,7 @@
 //! | [`replication`] | a scheduler that runs every task of a group on several servers |
 //! | [`las`] | the cores of a node and its suspended copies, least attained service first |
 //! | [`heartbeats`] | when a node sends heartbeats |
+//! | [`planning`] | a central scheduler that decides in cycles which jobs run, all tasks of a job together |
 //! | [`task_queue`] | a central queue of tasks |
 //! | [`membership`] | the nodes believed alive: picking and sampling |
 //! | [`backlog`] | a central scheduler's estimate of the work ahead of a new task at every node |
@@ -40,6 +41,7 @@ pub mod min_wait_index;
 pub mod node;
 pub mod node_bitmap;
 pub mod node_queue;
+pub mod planning;
 pub mod replication;
 mod resend;
 pub mod speculation;

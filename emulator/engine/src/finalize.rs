@@ -166,6 +166,8 @@ impl FinishedRun<'_> {
             messages: self.counters.messages(),
             placements: books.policy.placements,
             staleness: books.policy.staleness,
+            planning: books.policy.planning,
+            prediction: books.policy.prediction,
             fidelity,
             injections,
             engine: Engine {

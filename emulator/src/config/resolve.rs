@@ -11,7 +11,7 @@ use volary_engine::scenario::{Cluster, Machines, Point, PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
 use volary_netem::{Fabric, Faults};
 
-use super::claims::{Axes, Check, Claim, Names};
+use super::claims::{Axes, Check, Claim, Names, is_label};
 use super::document::{Document, Texts};
 use super::error::{ConfigError, did_you_mean, listed};
 use super::experiment::{Experiment, Overrides};
@@ -332,10 +332,9 @@ fn check_labels(document: &Document<'_>, entries: &[PolicyEntry]) -> Result<Vec<
         let (label, index) = (entry.label(), i.to_string());
         let key = if entry.label.is_some() { "label" } else { entry.name.as_str() };
         let error = |message: String| document.error_at(&["policy", index.as_str(), key], message);
-        let name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if !label.starts_with(|c: char| c.is_ascii_alphabetic()) || !label.chars().all(name) {
+        if !is_label(label) {
             return Err(error(format!("`{label}` is not a label"))
-                .help("write letters, digits, `-` and `_`, beginning with a letter: claims refer to it"));
+                .help("write letters, digits, `-` and `_`, but no number: claims refer to it"));
         }
         if labels.iter().any(|other| other == label) {
             return Err(error(format!("two policies are called `{label}`"))

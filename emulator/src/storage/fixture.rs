@@ -123,6 +123,8 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         },
         placements: None,
         staleness: None,
+        planning: None,
+        prediction: None,
         fidelity: None,
         injections: Vec::new(),
         engine: Engine {

@@ -136,8 +136,11 @@ mod tests {
     #[test]
     fn the_search_finds_the_wanted_live_nodes() {
         let layout = Layout::new(1, 0, vec![1; 100]);
-        let (mut rng, mut effects, jobs) =
-            (Rng::new(1, 2, 0), Vec::new(), Jobs { tasks: 1, long: Vec::new(), stages: 1 });
+        let (mut rng, mut effects, jobs) = (
+            Rng::new(1, 2, 0),
+            Vec::new(),
+            Jobs { tasks: 1, long: Vec::new(), deadlines: Vec::new(), stages: 1 },
+        );
         let mut assert_found = |members: &Membership, wanted: &dyn Fn(u32) -> bool, set: &dyn NodeSet| {
             let mut found: Vec<u32> = (0..2000)
                 .filter_map(|_| {

@@ -8,10 +8,12 @@
 //! | [`staleness`] | staleness of the caches of schedulers |
 //! | [`aggregator`] | the observations of several shards, merged and folded, and the end of a run |
 //! | [`placements`] | when tasks were bound to nodes |
+//! | [`planning`] | the plans of schedulers that plan in cycles, and their estimates of run times |
 
 pub mod aggregator;
 mod gauge;
 pub mod placements;
+pub mod planning;
 mod policy_metric;
 pub mod recorder;
 mod recording;

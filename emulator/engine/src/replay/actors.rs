@@ -63,7 +63,12 @@ impl<'a> ReplayedActors<'a> {
     /// streams.
     pub(super) fn restart(&mut self, who: ActorId, epoch: u32) {
         let layout = self.parts.layout;
-        self.actors[who.index()] = Some((self.parts.machine(who), Rng::new(self.parts.seed, who.0, epoch)));
+        let stored = self.actors[who.index()].take().and_then(|(mut machine, _)| machine.stored());
+        let mut fresh = self.parts.machine(who);
+        if let Some(stored) = stored {
+            fresh.restore(stored);
+        }
+        self.actors[who.index()] = Some((fresh, Rng::new(self.parts.seed, who.0, epoch)));
         let Role::Node(node) = layout.role(who) else { return };
         for worker in (0..layout.cores(node)).map(|core| layout.worker(node, core)) {
             let fresh = self.parts.machine(worker);

@@ -22,7 +22,10 @@ pub use deadlines::{Deadlines, GoodputHours};
 pub use distribution::{Brief, Distribution, Spread, percentile};
 pub use findings::Findings;
 pub use injections::{Applied, Injected};
-pub use policy::{DecisionRow, Placements, PolicyResults, Stage, Staleness, StalenessRow};
+pub use policy::{
+    DecisionRow, Placements, PlanGap, Planning, PolicyResults, PredictionErrors, Stage, Staleness,
+    StalenessRow,
+};
 pub use schema::{
     Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, MOST_BURSTS, Measured,
     Messages, SCHEMA, Summary, TaskCounts, cell_id, cell_name, plain, same,

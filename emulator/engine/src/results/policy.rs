@@ -1,17 +1,21 @@
-//! Results of the metrics of policies: placement times and the staleness of caches.
+//! Results of the metrics of policies: placement times, the staleness of caches, plans and estimates.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::distribution::{Spread, nan_if_null};
 
-/// What the metrics of policies measured. The first two are sections of the summary.
+/// What the metrics of policies measured. The first four are sections of the summary.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct PolicyResults {
     /// Placement times; `None` if the policy does not note them.
     pub placements: Option<Placements>,
     /// Staleness of caches; `None` if the policy has none.
     pub staleness: Option<Staleness>,
+    /// Plans; `None` if the policy makes none.
+    pub planning: Option<Planning>,
+    /// Errors of estimated run times; `None` if the policy learns none.
+    pub prediction: Option<PredictionErrors>,
     /// Observations of caches.
     #[serde(skip)]
     pub looks: Vec<StalenessRow>,
@@ -38,6 +42,71 @@ pub struct Placements {
     pub started_s: Stage,
     /// Time until its tasks ended: TCT.
     pub ended_s: Stage,
+}
+
+/// Decisions of a scheduler that decides in cycles. Its time is emulated: what the machine takes for it is part of `engine`.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Planning {
+    /// Number of cycles up to the last decision.
+    pub cycles: u64,
+    /// Number of problems solved: none in cycles in which nothing has changed, and by policies without a solver.
+    pub solved: u64,
+    /// Mean number of options of a plan: ways and starts of all waiting jobs considered.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub options: f64,
+    /// Mean number of columns of the linear program of a plan.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub columns: f64,
+    /// Mean number of pivots of a plan.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub pivots: f64,
+    /// Relative distance between a plan's value and its proven bound.
+    pub gap: PlanGap,
+    /// Number of launches of jobs, in whole or in part.
+    pub launched: u64,
+    /// Number of launches that were no longer possible when the decision was made.
+    pub revoked: u64,
+    /// Number of jobs preempted.
+    pub preempted: u64,
+    /// Emulated time of all decisions, s.
+    pub emulated_s: f64,
+}
+
+/// Gaps of plans.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PlanGap {
+    /// Mean.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub mean: f64,
+    /// 99th percentile.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub p99: f64,
+    /// Maximum.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub max: f64,
+}
+
+/// Errors of the run times that a scheduler expected when jobs were submitted, over the jobs whose run time it learnt.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PredictionErrors {
+    /// Number of jobs.
+    pub jobs: u64,
+    /// Share of jobs whose estimate is within a factor of two.
+    pub within_2x: f64,
+    /// Share of jobs whose estimate is below half of the run time.
+    pub under: f64,
+    /// Share of jobs whose estimate is above twice the run time.
+    pub over: f64,
+    /// Sum of absolute errors over the sum of run times.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub error: f64,
 }
 
 /// The times at which a job's tasks reached a stage, over the jobs whose tasks all ended.

@@ -14,7 +14,8 @@ use crate::fingerprint;
 
 use super::distribution::{Brief, Distribution, nan_if_null};
 use super::{
-    Certificate, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected, Placements, Staleness, StalenessRow,
+    Certificate, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected, Placements, Planning,
+    PredictionErrors, Staleness, StalenessRow,
 };
 
 /// Version of this schema; raised whenever a key changes its meaning.
@@ -118,6 +119,12 @@ pub struct Summary {
     pub placements: Option<Placements>,
     /// Staleness of the caches of schedulers, for policies with caches.
     pub staleness: Option<Staleness>,
+    /// Plans, for the policies that make some in cycles: `3sigma` and `prio`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planning: Option<Planning>,
+    /// Errors of the estimates of run times, for `3sigma`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<PredictionErrors>,
     /// Requested against achieved behaviour, for real-time runs.
     pub fidelity: Option<Certificate>,
     /// Interference injected during the run; absent if there was none.

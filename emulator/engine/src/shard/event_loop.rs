@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 use volary_actors::base::{ActorId, CopyId, Endpoint, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::{Effect, Effects, Input, Machine, Oracle, Timer};
+use volary_actors::machine::{Effect, Effects, Input, Machine, Oracle, Stored, Timer};
 use volary_actors::message::{KINDS, Message};
 use volary_netem::Fabric;
 
@@ -102,6 +102,8 @@ pub struct Shard<'a, O> {
     pub(super) local_queue: VecDeque<(ActorId, Input)>,
     /// Endpoints that the failure detector has reported as down.
     pub(super) down: Vec<ActorId>,
+    /// What crashed machines have left to their successors.
+    pub(super) stored: Vec<(ActorId, Stored)>,
     effects: Vec<Effect>,
     /// The oracle, for a policy that asks for it.
     pub(super) oracle: Option<Oracle>,
@@ -132,6 +134,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             upcoming: Vec::new(),
             local_queue: VecDeque::new(),
             down: Vec::new(),
+            stored: Vec::new(),
             effects: Vec::new(),
             oracle: parts.oracle(),
             copies: None,

@@ -33,12 +33,13 @@ impl<O: Observer> Shard<'_, O> {
         self.push(at, actor, Event { to: actor, stamp: Stamp::NONE, kind });
     }
 
-    /// Drops the machine of an actor with all its state, and for a node its workers and their copies.
+    /// Drops the machine of an actor with all its state but what it has stored, and for a node its workers and their copies.
     pub(super) fn crash(&mut self, actor: ActorId) {
         if !self.parts.placement.owns(actor.index()) {
             return;
         }
-        self.actors[actor.index()].machine = None;
+        let stored = self.actors[actor.index()].machine.take().and_then(|mut machine| machine.stored());
+        self.stored.extend(stored.map(|stored| (actor, stored)));
         self.actors[actor.index()].epoch += 1;
         let Role::Node(node) = self.parts.layout.role(actor) else { return };
         for core in 0..self.parts.layout.cores(node) {
@@ -67,12 +68,22 @@ impl<O: Observer> Shard<'_, O> {
         let epoch = self.actors[actor.index()].epoch;
         self.actors[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
         self.build_machines(actor);
+        self.restore(actor);
         self.observer.restarted(self.now, actor, epoch);
         self.dispatch(actor, Input::Start { epoch });
         for other in self.down.clone() {
             if self.is_notified_of(actor, other) {
                 self.dispatch_when_running(other, actor, Input::Down { actor: other });
             }
+        }
+    }
+
+    /// Gives a new machine what the one before it has stored.
+    fn restore(&mut self, actor: ActorId) {
+        if let Some(at) = self.stored.iter().position(|(of, _)| *of == actor)
+            && let Some(machine) = &mut self.actors[actor.index()].machine
+        {
+            machine.restore(self.stored.swap_remove(at).1);
         }
     }
 

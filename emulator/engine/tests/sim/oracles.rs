@@ -135,6 +135,8 @@ pub(crate) const HOPS: &[(&str, u32, &str)] = &[
     ("yaq-c = {}", 2, "row, completed"),
     ("kairos = { eager = true }", 2, "task, completed"),
     ("las-sparrow = {}", 4, "reserve, claim, grant, completed"),
+    ("3sigma = { cycle = \"10ms\" }", 3, "end of the cycle, row, completed"),
+    ("prio = { cycle = \"10ms\" }", 3, "end of the cycle, row, completed"),
     ("naive = {}", 2, "row, completed"),
     ("late = {}", 2, "row, completed"),
     ("hadoop2 = {}", 2, "row, completed"),
@@ -167,6 +169,15 @@ fn heartbeats() {
             0.0,
             "heartbeat, task, completed",
         );
+    }
+}
+
+/// The job arrives in the middle of a cycle of two seconds.
+#[test]
+fn cycles() {
+    for policy in ["3sigma = {}", "prio = {}"] {
+        let run = run(&one_task(1, 1, policy, ""));
+        check(policy, &run, "response_s", 2.02, 0.0, "end of the cycle, row, completed");
     }
 }
 

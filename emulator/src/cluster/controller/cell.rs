@@ -333,7 +333,10 @@ fn is_in_bounds(world: &World, observation: &Observation) -> bool {
         Seen::Crashed(core) => core < layout.workers(),
         Seen::Note(who, _) if who.0 >= layout.actors() => false,
         Seen::Note(_, note) => match note {
-            Note::Arrived { job: id } | Note::Resubmitted { job: id } | Note::Finished { job: id } => job(id),
+            Note::Arrived { job: id }
+            | Note::Resubmitted { job: id }
+            | Note::Finished { job: id }
+            | Note::Predicted { job: id, .. } => job(id),
             Note::Started { copy: id, .. }
             | Note::Completed { copy: id }
             | Note::Preempted { copy: id }
@@ -346,7 +349,7 @@ fn is_in_bounds(world: &World, observation: &Observation) -> bool {
             Note::Numbered { node, .. } | Note::Believes { node, .. } | Note::Snapshot { node, .. } => {
                 node < layout.nodes()
             }
-            Note::Changed | Note::Refreshed { .. } => true,
+            Note::Changed | Note::Refreshed { .. } | Note::Planned { .. } | Note::Enacted { .. } => true,
             Note::Unexpected { kind } => usize::from(kind) < KINDS.len(),
         },
     }

@@ -6,7 +6,8 @@ use std::ops::Range;
 use serde_json::Value;
 use volary_actors::message::KINDS;
 use volary_engine::results::{
-    Cell, Certificate, ClassResults, Compared, Deadlines, Messages, Placements, RealWork, Staleness, Summary,
+    Cell, Certificate, ClassResults, Compared, Deadlines, Messages, Placements, Planning, PredictionErrors,
+    RealWork, Staleness, Summary,
 };
 
 use super::form::Metric;
@@ -156,6 +157,8 @@ fn template(classes: &BTreeSet<String>) -> Value {
         unqueued: Some(0.0),
         deadlines: Some(Deadlines::default()),
         staleness: Some(Staleness::default()),
+        planning: Some(Planning::default()),
+        prediction: Some(PredictionErrors::default()),
         fidelity: Some(fidelity),
         ..Summary::default()
     };
@@ -184,6 +187,7 @@ mod tests {
             "sparrow.messages.by_kind.probe.reserve < 1",
             "sparrow.fidelity.network.link_wait_s.asked < 1",
             "sparrow.staleness.version_age.p50 < 1",
+            "sparrow.planning.gap.mean < 1",
             "sparrow.classes.short.response_s.p99 < 1",
             "sparrow.makespan_s[service.correlated=true] < 1",
             "sparrow.makespan_s rises with service.correlated",

@@ -24,4 +24,4 @@ mod parse;
 pub use check::{Check, Claim, GRAMMAR, is_comparable};
 pub use judge::judge;
 pub use metric::{Axes, BY_KIND, Names};
-pub use parse::ParseError;
+pub use parse::{ParseError, is_label};

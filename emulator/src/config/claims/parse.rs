@@ -151,11 +151,16 @@ impl<'a> Parser<'a> {
         self.metric().map(Side::Metric)
     }
 
-    /// A number with or without a unit of time; `None` if there is no digit.
+    /// A number with or without a unit of time; `None` if there is no digit, or the label of a policy that begins with
+    /// one.
     fn number(&mut self) -> Result<Option<f64>, ParseError> {
         self.skip();
         let rest = self.rest();
         if !rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            return Ok(None);
+        }
+        let label = rest.find(|c| !is_part_of_name(c)).unwrap_or(rest.len());
+        if rest[label..].starts_with('.') && is_label(&rest[..label]) {
             return Ok(None);
         }
         let bytes = rest.as_bytes();
@@ -176,8 +181,7 @@ impl<'a> Parser<'a> {
     /// Letters, digits, `_` and `-`, beginning with a letter or `_`.
     fn name(&mut self, what: &str) -> Result<&'a str, ParseError> {
         let rest = self.rest();
-        let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let end = rest.find(|c| !inner(c)).unwrap_or(rest.len());
+        let end = rest.find(|c| !is_part_of_name(c)).unwrap_or(rest.len());
         if end == 0 || !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') {
             return Err(self.error(format!("{what} is missing")));
         }
@@ -246,6 +250,21 @@ fn closing(text: &str) -> Option<usize> {
     })
 }
 
+/// What names of policies and of numbers consist of.
+const fn is_part_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// Whether claims can refer to a policy by this word: it begins with a letter, or with a digit if it reads neither as a
+/// number nor as a duration.
+pub fn is_label(word: &str) -> bool {
+    let begins = word.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let starts_with_letter = word.starts_with(|c: char| c.is_ascii_alphabetic());
+    let has_letter = word.contains(|c: char| c.is_ascii_alphabetic());
+    let is_number = word.replace('_', "").parse::<f64>().is_ok() || word.parse::<Span>().is_ok();
+    begins && word.chars().all(is_part_of_name) && (starts_with_letter || has_letter && !is_number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +297,18 @@ mod tests {
         let half = Side::Binary(Box::new(product), "/", Box::new(Side::Number(2.0)));
         let whole = Side::Binary(Box::new(half), "+", Box::new(Side::Number(1.0)));
         assert_eq!(plain(right), whole);
+    }
+
+    #[test]
+    fn labels_may_begin_with_digits() {
+        let Form::Compare { left, right, .. } = check("3sigma-b.x.y < 2.5e-1 * 0.5s").unwrap() else {
+            panic!()
+        };
+        assert_eq!(plain(left), metric("3sigma-b", &["x", "y"]));
+        let product = Side::Binary(Box::new(Side::Number(0.25)), "*", Box::new(Side::Number(0.5)));
+        assert_eq!(plain(right), product);
+        assert!(["3sigma", "a", "2nd-try", "inf"].iter().all(|word| is_label(word)));
+        assert!(["", "3", "1e5", "3s", "5ms", "1_000", "-a", "_a", "a.b"].iter().all(|word| !is_label(word)));
     }
 
     #[test]

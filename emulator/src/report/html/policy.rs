@@ -1,7 +1,8 @@
-//! The sections of a cell about metrics that only some policies have: placement times and the staleness of caches.
+//! The sections of a cell about metrics that only some policies have: placement times, plans and the staleness of
+//! caches.
 
 use maud::{Markup, html};
-use volary_engine::results::{Placements, Spread, Stage, Staleness};
+use volary_engine::results::{Placements, Planning, PredictionErrors, Spread, Stage, Staleness};
 
 use super::table::spreads;
 use super::view::View;
@@ -13,7 +14,74 @@ use crate::storage::study::CellGroup;
 
 /// The sections of a cell; empty if no policy has such a metric.
 pub(super) fn sections(group: &CellGroup, view: &View<'_>) -> Markup {
-    html! { (placements(group)) (staleness(group, view)) }
+    html! { (placements(group)) (planning(group)) (staleness(group, view)) }
+}
+
+/// Plans and estimates; empty if no policy decides in cycles.
+fn planning(group: &CellGroup) -> Markup {
+    let runs: Vec<&CellRecord> = group.policies.iter().flat_map(|runs| &runs.runs).collect();
+    let plans: Vec<_> = runs.iter().filter_map(|run| Some((run, run.summary.planning?))).collect();
+    let errors: Vec<_> = runs.iter().filter_map(|run| Some((run, run.summary.prediction?))).collect();
+    html! {
+        @if !plans.is_empty() {
+            details.more {
+                summary { "Plans" }
+                table {
+                    tr {
+                        th { "run" } th { "solved" } th { "options" } th { "pivots" } th { "gap" } th { "launched" }
+                        th { "revoked" } th { "preempted" }
+                    }
+                    @for (run, plan) in plans { (plan_row(run, &plan)) }
+                }
+                p.hint {
+                    "Problems solved, of the cycles up to the last decision; their options, pivots, and distances from \
+                     a proven bound, on average; jobs launched, launches that were no longer possible when the decision \
+                     was made, jobs preempted."
+                }
+                @if !errors.is_empty() { (error_table(&errors)) }
+            }
+        }
+    }
+}
+
+fn plan_row(run: &CellRecord, plan: &Planning) -> Markup {
+    html! {
+        tr {
+            td { (run.summary.policy) ", seed " (run.summary.seed) }
+            td { (number::count(plan.solved)) " of " (number::count(plan.cycles)) }
+            td { (number::short(plan.options)) }
+            td { (number::short(plan.pivots)) }
+            td { (number::percent(plan.gap.mean)) }
+            td { (number::count(plan.launched)) }
+            td { (number::count(plan.revoked)) }
+            td { (number::count(plan.preempted)) }
+        }
+    }
+}
+
+fn error_table(errors: &[(&&CellRecord, PredictionErrors)]) -> Markup {
+    html! {
+        table {
+            tr {
+                th { "run" } th { "estimates" } th { "within 2×" } th { "below half" } th { "above twice" }
+                th { "mean error" }
+            }
+            @for (run, errors) in errors {
+                tr {
+                    td { (run.summary.policy) ", seed " (run.summary.seed) }
+                    td { (number::count(errors.jobs)) }
+                    td { (number::percent(errors.within_2x)) }
+                    td { (number::percent(errors.under)) }
+                    td { (number::percent(errors.over)) }
+                    td { (number::percent(errors.error)) }
+                }
+            }
+        }
+        p.hint {
+            "Run times expected when jobs were submitted, against those that were learnt; the mean error is relative \
+             to the mean run time."
+        }
+    }
 }
 
 /// Times at which tasks were bound; empty if no policy records placements.

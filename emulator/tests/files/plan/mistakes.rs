@@ -171,6 +171,35 @@ fn an_error_is_drawn_like_a_compiler_draws_it() {
 }
 
 #[test]
+fn what_3sigma_cannot_plan_is_refused() {
+    let plain = "title = \"t\"\n[cluster]\nnodes = 4\n[workload.synthetic]\njobs = 10\ntasks = 1\ninterarrival = \"1s\"\n";
+    let with = |cluster: &str, policy: &str| {
+        plain.replace("[cluster]\n", &format!("[cluster]\n{cluster}")) + "[[policy]]\n" + policy
+    };
+    for (policy, words) in [
+        ("3sigma = { slots = 0 }", "slots: must be between 1 and"),
+        ("3sigma = { cycle = \"0s\" }", "cycle: must be 1us or longer, not 0ns"),
+        ("3sigma = { slot = \"0s\" }", "slot: must be 1us or longer, not 0ns"),
+        (
+            "3sigma = { slots = 3, slot = \"500ms\" }",
+            "slots: 3 slots of 500ms are shorter than the cycle of 2s",
+        ),
+        ("3sigma = { threshold = 1.5 }", "threshold: must be between 0 and 1, not 1.5"),
+        ("3sigma = { price = 0.5 }", "price: must be between 1 and"),
+        ("3sigma = { best_effort = 0.0 }", "best_effort: must be between"),
+        ("3sigma = { estimates = \"exact\" }", "`distribution`, `point`, `perfect`"),
+        ("3sigma = { over = \"maybe\" }", "`adaptive`, `always`"),
+        ("3sigma = { decide = { per_jobs = \"1s\" } }", "per_jobs"),
+        ("prio = { cycle = \"0s\" }", "cycle: must be 1us or longer, not 0ns"),
+    ] {
+        let error = message(&with("schedulers = 1\n", policy));
+        assert!(error.contains(words), "{policy}: {error}");
+    }
+    let error = message(&with("schedulers = 2\n", "3sigma = {}"));
+    assert!(error.contains("3sigma is a central scheduler; set cluster.schedulers = 1, not 2"), "{error}");
+}
+
+#[test]
 fn what_kairos_and_its_rivals_cannot_run_is_refused() {
     let cutoff = GOOD.replace("jobs = 100", "cutoff = \"2s\"\njobs = 100");
     let with = |text: &str, policy: &str| {

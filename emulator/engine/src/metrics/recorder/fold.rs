@@ -147,7 +147,10 @@ impl<'a> Recorder<'a> {
             | Note::Believes { .. }
             | Note::Snapshot { .. }
             | Note::Changed
-            | Note::Refreshed { .. } => {}
+            | Note::Refreshed { .. }
+            | Note::Planned { .. }
+            | Note::Enacted { .. }
+            | Note::Predicted { .. } => {}
             Note::Unexpected { kind } => *self.unexpected.entry(KINDS[kind as usize].0).or_default() += 1,
         }
     }

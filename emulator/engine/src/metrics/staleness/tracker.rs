@@ -270,6 +270,9 @@ impl PolicyMetric for Tracker<'_> {
             | Note::Bound { .. }
             | Note::Changed
             | Note::Refreshed { .. }
+            | Note::Planned { .. }
+            | Note::Enacted { .. }
+            | Note::Predicted { .. }
             | Note::Unexpected { .. } => {}
         }
     }

@@ -1,0 +1,102 @@
+//! Parameters of 3Sigma.
+
+use crate::base::{Span, parameters};
+
+parameters! {
+    /// Parameters of 3Sigma. The thesis leaves most numbers open; those without a section are ours.
+    struct ThreeSigma {
+        /// How often the scheduler plans, if something has changed (section 4.3.3: every 1 to 2 s).
+        cycle: Span = Span::from_secs(2),
+        /// Slots of the window that is planned.
+        slots: u32 = 20 => 1..=100,
+        /// Length of a slot: the starts to choose from are multiples of it from now on.
+        slot: Span = Span::from_secs(60),
+        /// What is expected of a job (table 4.1: `distribution` is 3Sigma, `point` PointRealEst and NoDist, `perfect`
+        /// PointPerfEst).
+        estimates: RunTimeEstimates = RunTimeEstimates::Distribution,
+        /// Of `normal`: by how much its mean exceeds the run time, relative to that; each job's own shift is normal
+        /// around it with a standard deviation of 0.1 (section 4.4.4).
+        shift: f64 = 0.0 => -0.9..=10.0,
+        /// Of `normal`: its standard deviation relative to the run time; zero gives points.
+        cov: f64 = 0.1 => 0.0..=2.0,
+        /// Of `distribution` and `point`: how many values are drawn from the history to stand for it (figure 4.11);
+        /// zero takes all of it.
+        samples: u32 = 0 => 0..=10000,
+        /// When the utility of an SLO job falls gradually after its deadline (section 4.3.2).
+        over: OverEstimates = OverEstimates::Adaptive,
+        /// Of `adaptive`: it does so if the probability that the job needs less time than from its submission to its
+        /// deadline is below this.
+        threshold: f64 = 0.05 => 0.0..=1.0,
+        /// Time in which the utility then falls to zero, relative to that from submission to deadline.
+        decay: f64 = 1.0 => 0.0..=1000.0,
+        /// Utility of a best-effort job that starts now; it falls linearly to zero at the end of the window. An SLO job
+        /// is worth 1.
+        best_effort: f64 = 0.2 => 0.0001..=1.0,
+        /// The same of an SLO job that can be worth nothing more as such, so that it ends some time.
+        late: f64 = 0.01 => 0.0001..=1.0,
+        /// Whether best-effort jobs can be preempted; what they have done is lost.
+        preempt: bool = true,
+        /// P: the price of preempting one, relative to its utility (section 4.3.3). Below 1 equal jobs would preempt
+        /// each other for ever, and at 1 a thousandth is added.
+        price: f64 = 1.0 => 1.0..=1000.0,
+        /// Waiting jobs that are planned at most: SLO jobs by deadline, then best-effort jobs by age.
+        consider: u32 = 128 => 1..=10000,
+        /// Whether plans are proven to be the best by branch and bound, for small problems.
+        exact: bool = false,
+        /// Pivots of a solve at most; the plan is then the best that was found.
+        pivots: u32 = 20_000 => 1..=1000000,
+        /// Attempts to improve a plan by dropping some of its jobs and planning them again.
+        ruins: u32 = 100 => 0..=100000,
+        /// How long deciding takes in the emulated world, during which jobs come and go.
+        decide: DecisionTime = DecisionTime::default(),
+        /// Whether the history of run times survives a crash of the scheduler.
+        keeps: bool = true,
+    }
+
+    /// The time of a decision, a sum; it takes none by default.
+    struct DecisionTime {
+        /// Time of any decision.
+        base: Span = Span::ZERO,
+        /// Time of each waiting job that is considered.
+        per_job: Span = Span::ZERO,
+        /// Time of each option.
+        per_option: Span = Span::ZERO,
+        /// Time of each pivot.
+        per_pivot: Span = Span::ZERO,
+    }
+
+    /// What is expected of the run times of jobs.
+    enum RunTimeEstimates {
+        /// The distribution of the best expert of 3σPredict.
+        #[default]
+        Distribution,
+        /// The point estimate of the best expert.
+        Point,
+        /// The run time itself, by the workload's estimate of the longest task.
+        Perfect,
+        /// A normal distribution around it, with an error (figure 4.9).
+        Normal,
+    }
+
+    /// When the utility of an SLO job falls gradually after its deadline instead of dropping to zero.
+    enum OverEstimates {
+        /// For jobs that seem to be overestimated.
+        #[default]
+        Adaptive,
+        /// For all.
+        Always,
+        /// For none.
+        Never,
+    }
+}
+
+impl DecisionTime {
+    /// The time of a decision about some jobs with some options in all.
+    pub(super) fn of(&self, jobs: usize, options: usize, pivots: u32) -> Span {
+        let times = |span: Span, count: u64| Span(span.0.saturating_mul(count));
+        self.base
+            + times(self.per_job, jobs as u64)
+            + times(self.per_option, options as u64)
+            + times(self.per_pivot, u64::from(pivots))
+    }
+}

@@ -1,0 +1,73 @@
+//! The policy 3Sigma.
+
+use super::config::{RunTimeEstimates, ThreeSigma};
+use super::planner::SigmaPlanner;
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::shared::check_period;
+use crate::roles::planning::PlanningScheduler;
+
+/// Waiting jobs up to which branch and bound ends soon.
+const EXACT: u32 = 40;
+
+impl Policy for ThreeSigma {
+    const ABOUT: &'static str = "3Sigma (Park, Tumanov, Jiang, Kozuch and Ganger, EuroSys 2018; Park's thesis, \
+        chapter 4)\n\
+        A central scheduler expects a distribution of run times of each job, from the jobs like it that have ended. \
+        Each cycle it plans the starts of waiting jobs over a window of slots so that their expected utility is \
+        largest: an SLO job is worth something until its deadline, a best-effort job less the later it starts. A job \
+        counts on each slot by the probability that it still runs then. What starts now is launched, all tasks \
+        together on free cores; the rest is planned again. Best-effort jobs are preempted where that pays.\n\
+        PointPerfEst is { estimates = \"perfect\", over = \"never\" }, PointRealEst { estimates = \"point\", over = \
+        \"never\" }, NoDist { estimates = \"point\" }, NoOE { over = \"never\" }, NoAdapt { over = \"always\" }. A \
+        job with more tasks than there are cores alive runs as many at a time as there are.";
+
+    const VARIANTS: &'static [&'static str] = &[
+        "{}",
+        r#"{ cycle = "100ms", slot = "500ms" }"#,
+        r#"{ cycle = "200ms", slot = "500ms", slots = 8, estimates = "point", samples = 5, over = "never", keeps = false }"#,
+        r#"{ cycle = "100ms", slot = "250ms", estimates = "perfect", decide = { base = "50ms", per_option = "1us" } }"#,
+        r#"{ cycle = "250ms", slot = "1s", estimates = "normal", shift = 0.3, cov = 0.5, over = "always" }"#,
+        r#"{ cycle = "500ms", slot = "500ms", slots = 10, samples = 10, preempt = false, pivots = 20 }"#,
+        r#"{ cycle = "500ms", slot = "1s", slots = 6, consider = 4, exact = true, price = 3.0 }"#,
+    ];
+
+    fn one_scheduler(&self) -> bool {
+        true
+    }
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        check_period("cycle", self.cycle)?;
+        check_period("slot", self.slot)?;
+        self.decide.check_ranges()?;
+        let window = self.slot.0.saturating_mul(u64::from(self.slots));
+        if window < self.cycle.0 {
+            return Err(format!(
+                "slots: {} slots of {} are shorter than the cycle of {}; plan at least one cycle ahead",
+                self.slots, self.slot, self.cycle
+            ));
+        }
+        Ok(())
+    }
+
+    fn remarks(&self, _: &Layout, _: usize) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.exact && self.consider > EXACT {
+            remarks.push(format!(
+                "exact plans of up to {} jobs may take long, as the time grows exponentially; set consider = {EXACT} \
+                 or less",
+                self.consider
+            ));
+        }
+        let normal = self.estimates == RunTimeEstimates::Normal;
+        if self.samples > 0 && (normal || self.estimates == RunTimeEstimates::Perfect) {
+            remarks.push("samples has no effect: nothing is taken from the history".to_owned());
+        }
+        remarks
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(PlanningScheduler::new(self.cycle, SigmaPlanner::new(self), context.layout))
+    }
+}

@@ -1,0 +1,240 @@
+//! The thesis's example as the policy formulates it, and steps of the scheduler.
+
+use volary_lp::{Problem, Work, solve};
+
+use super::config::{RunTimeEstimates, ThreeSigma};
+use super::estimate::Forecast;
+use super::problem::{Formulated, KnownJob, formulate};
+use crate::base::{ActorId, CopyId, JobId, Span, Time};
+use crate::catalog::{JobSpec, Preference};
+use crate::harness::{Harness, sends};
+use crate::layout::Layout;
+use crate::machine::{Effect, Input, Note, Timer};
+use crate::message::{Launch, Message, TaskRange};
+use crate::policies::policy::Policy;
+use crate::predict::Distribution;
+use crate::roles::job_table::{JobTable, OpenJob};
+use crate::roles::planning::{CorePool, PlannedJob, Situation};
+
+/// The SLO job of the thesis's example, with a deadline of 15.
+const D: JobId = JobId(0);
+/// The best-effort job of the example.
+const BE: JobId = JobId(1);
+
+fn seconds(seconds: f64) -> Span {
+    Span::from_secs_f64(seconds)
+}
+
+/// The example of the thesis (Fig. 4.5) as the policy formulates it: one node, eight slots of 2.5, and two jobs that
+/// are submitted at once.
+fn example(run: &Distribution, best_effort: f64) -> Formulated {
+    let config = ThreeSigma { slots: 8, slot: seconds(2.5), best_effort, ..ThreeSigma::default() };
+    let (mut jobs, mut known) = (JobTable::default(), JobTable::default());
+    for (job, deadline) in [(D, Some(Time::ZERO + seconds(15.0))), (BE, None)] {
+        let spec = JobSpec { arrival: Time::ZERO, tasks: 1, client: 0, class: 0, deadline };
+        let preference = Preference { kinds: 0, slowdown: 1.0 };
+        let forecast = Forecast::expecting(run.clone());
+        known.open(job, KnownJob::new(&config, &spec, forecast, (preference, 1)));
+        jobs.open(job, PlannedJob::new(OpenJob::new(spec, 0)));
+    }
+    let pool = CorePool::new(&Layout::new(1, 0, [1]));
+    formulate(&config, &mut known, Situation { jobs: &mut jobs, pool: &pool }, Time::ZERO)
+}
+
+/// The only block of a job, by start.
+fn utilities(problem: &Problem, job: usize) -> Vec<f64> {
+    problem.jobs()[job].blocks[0].starts.iter().map(|start| start.utility).collect()
+}
+
+fn assert_close(values: &[f64], expected: &[f64]) {
+    let close = values.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9);
+    assert!(close && values.len() == expected.len(), "{values:?} is not {expected:?}");
+}
+
+/// The slots at which the jobs start in the best plan, and its value.
+fn starts(problem: &Problem) -> ([Option<u32>; 2], f64) {
+    let plan = solve(problem, Work { gap: 0.0, ..Work::default() }).plan;
+    let slot = |job| plan.choices.iter().find(|choice| choice.job == job).map(|choice| choice.slot);
+    ([slot(0), slot(1)], plan.value)
+}
+
+/// O-T1, scenario 1: U(0, 10). The SLO job goes first, since one that waits until 10 meets its deadline by half.
+#[test]
+fn uncertain_jobs_with_a_deadline_go_first() {
+    let Formulated { problem, waiting, .. } = example(&Distribution::uniform(0.0, 10.0), 0.2);
+    assert_eq!(waiting, [D, BE]);
+    assert_close(&utilities(&problem, 0), &[1.0, 1.0, 1.0, 0.75, 0.5, 0.25]);
+    assert_close(&utilities(&problem, 1), &[0.2, 0.175, 0.15, 0.125, 0.1, 0.075, 0.05, 0.025]);
+    for job in problem.jobs() {
+        assert_close(&job.blocks[0].demand, &[1.0, 0.75, 0.5, 0.25]);
+    }
+    assert_close(problem.capacity(), &[1.0; 8]);
+    let (slots, value) = starts(&problem);
+    assert_eq!(slots, [Some(0), Some(4)]);
+    assert_close(&[value], &[1.1]);
+}
+
+/// O-T1, scenario 2: U(2.5, 7.5). Either order is safe, and the best-effort job gains more by going first.
+#[test]
+fn certain_jobs_let_best_effort_past() {
+    let Formulated { problem, .. } = example(&Distribution::uniform(2.5, 7.5), 0.2);
+    assert_close(&utilities(&problem, 0), &[1.0, 1.0, 1.0, 1.0, 0.5]);
+    for job in problem.jobs() {
+        assert_close(&job.blocks[0].demand, &[1.0, 1.0, 0.5]);
+    }
+    let (slots, value) = starts(&problem);
+    assert_eq!(slots, [Some(3), Some(0)]);
+    assert_close(&[value], &[1.2]);
+}
+
+/// In scenario 1 the best-effort job goes first only if that gains it more than the half that the SLO job loses.
+#[test]
+fn the_order_depends_on_what_waiting_costs() {
+    for (best_effort, first) in [(0.9, [Some(0), Some(4)]), (1.1, [Some(4), Some(0)])] {
+        let Formulated { problem, .. } = example(&Distribution::uniform(0.0, 10.0), best_effort);
+        assert_eq!(starts(&problem).0, first, "{best_effort}");
+    }
+}
+
+fn bench(config: &ThreeSigma, nodes: usize, tasks: u32) -> Harness {
+    let layout = Layout::new(1, 0, vec![1; nodes]);
+    config.bench(&layout, layout.scheduler(0), tasks)
+}
+
+/// Perfect estimates: task i of any job of the harness takes i + 1 s.
+fn perfect() -> ThreeSigma {
+    ThreeSigma { estimates: RunTimeEstimates::Perfect, slot: Span::from_secs(10), ..ThreeSigma::default() }
+}
+
+/// The end of the next cycle.
+fn cycle(bench: &mut Harness) -> Vec<Effect> {
+    bench.now = Time(bench.now.0 / 2_000_000_000 * 2_000_000_000) + Span::from_secs(2);
+    bench.step(Input::Fire(Timer::Tick(0)))
+}
+
+/// The copies that were launched, by node.
+fn launched(effects: &[Effect]) -> Vec<(ActorId, CopyId)> {
+    let row = |(to, msg)| match msg {
+        Message::Launch(Launch::Row(row)) => Some((to, row.copy(0))),
+        _ => None,
+    };
+    sends(effects).into_iter().filter_map(row).collect()
+}
+
+fn copy(job: u32, task: u32, attempt: u32) -> CopyId {
+    JobId(job).task(task).copy(attempt)
+}
+
+/// Three nodes and jobs of two tasks: the second job waits for both, though one node is free.
+#[test]
+fn all_tasks_of_a_job_start_together() {
+    let mut bench = bench(&perfect(), 3, 2);
+    let nodes: Vec<_> = (0..3).map(|node| bench.layout.node(node)).collect();
+    bench.now = Time::ZERO + Span::from_millis(500);
+    let armed = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(1500) };
+    assert_eq!(bench.submit(0), [armed]);
+    assert_eq!(launched(&cycle(&mut bench)), [(nodes[0], copy(0, 0, 0)), (nodes[1], copy(0, 1, 0))]);
+    bench.submit(1);
+    assert_eq!(bench.submit(2), [], "the end of the cycle is armed");
+    assert_eq!(launched(&cycle(&mut bench)), [], "one core is free");
+    bench.deliver(nodes[0], Launch::Completed { copy: copy(0, 0, 0) });
+    let next = launched(&cycle(&mut bench));
+    assert_eq!(next.iter().map(|(node, _)| *node).collect::<Vec<_>>(), [nodes[2], nodes[0]]);
+    assert_eq!(next[0].1.task.job, next[1].1.task.job, "of one job");
+    let done = bench.deliver(nodes[1], Launch::Completed { copy: copy(0, 1, 0) });
+    let learnt = Note::Predicted { job: JobId(0), expected: Span::from_secs(2), run: Span::from_secs(4) };
+    assert!(done.contains(&Effect::Note(learnt)), "{done:?}");
+}
+
+/// A job with a deadline that cannot wait takes the core of a best-effort job, which begins again later.
+#[test]
+fn best_effort_jobs_give_way() {
+    let mut bench = bench(&perfect(), 1, 1).with_deadline(JobId(1), Span::from_secs(5));
+    let node = bench.layout.node(0);
+    bench.submit(0);
+    assert_eq!(launched(&cycle(&mut bench)), [(node, copy(0, 0, 0))]);
+    bench.submit(1);
+    let preempted = cycle(&mut bench);
+    let gone = Launch::Drop(TaskRange::one(JobId(0).task(0), 1));
+    assert_eq!(sends(&preempted)[0], (node, gone.into()));
+    assert_eq!(launched(&preempted), [(node, copy(1, 0, 0))]);
+    bench.deliver(node, Launch::Completed { copy: copy(1, 0, 0) });
+    assert_eq!(launched(&cycle(&mut bench)), [(node, copy(0, 0, 1))], "with another number");
+}
+
+/// A decision takes time, and what has become impossible meanwhile is revoked and decided again.
+#[test]
+fn a_decision_takes_time() {
+    let mut config = perfect();
+    config.decide.base = Span::from_millis(300);
+    let mut bench = bench(&config, 1, 1);
+    let node = bench.layout.node(0);
+    bench.submit(0);
+    let decided = cycle(&mut bench);
+    assert_eq!(launched(&decided), []);
+    assert!(decided.contains(&Effect::Arm { timer: Timer::Tick(1), after: Span::from_millis(300) }));
+    bench.step(Input::Down { actor: node });
+    bench.now += Span::from_millis(300);
+    let revoked =
+        Note::Enacted { cycles: 1, launched: 0, revoked: 1, preempted: 0, took: Span::from_millis(300) };
+    assert!(bench.step(Input::Fire(Timer::Tick(1))).contains(&Effect::Note(revoked)));
+    bench.step(Input::Up { actor: node });
+    cycle(&mut bench);
+    bench.now += Span::from_millis(300);
+    assert_eq!(launched(&bench.step(Input::Fire(Timer::Tick(1)))), [(node, copy(0, 0, 0))]);
+}
+
+/// Of a job of two tasks one is lost with its node, the other one ends; a launch that is refused goes elsewhere.
+#[test]
+fn lost_tasks_are_launched_again() {
+    let mut bench = bench(&perfect(), 3, 2);
+    let nodes: Vec<_> = (0..3).map(|node| bench.layout.node(node)).collect();
+    bench.submit(0);
+    cycle(&mut bench);
+    bench.step(Input::Down { actor: nodes[0] });
+    let again = copy(0, 0, 1);
+    assert_eq!(launched(&cycle(&mut bench)), [(nodes[2], again)]);
+    let refused = Launch::Row(crate::message::Row::single(again));
+    bench.step(Input::Undelivered { to: nodes[2], msg: refused.into() });
+    bench.deliver(nodes[1], Launch::Completed { copy: copy(0, 1, 0) });
+    assert_eq!(launched(&cycle(&mut bench)), [(nodes[1], copy(0, 0, 2))]);
+    // The first copy ended before its node crashed: that is enough, and the last copy is stopped.
+    let done = sends(&bench.deliver(nodes[0], Launch::Completed { copy: copy(0, 0, 0) }));
+    let gone = Launch::Drop(TaskRange::one(JobId(0).task(0), 3));
+    let finished = crate::message::Job::Finished { job: JobId(0) };
+    assert_eq!(done, [(nodes[1], gone.into()), (bench.layout.client(0), finished.into())]);
+}
+
+/// A job with more tasks than there are cores alive runs as many at a time as there are.
+#[test]
+fn wide_jobs_run_in_waves() {
+    let mut bench = bench(&perfect(), 2, 3);
+    bench.submit(0);
+    assert_eq!(launched(&cycle(&mut bench)).len(), 2);
+    let node = bench.layout.node(0);
+    bench.deliver(node, Launch::Completed { copy: copy(0, 0, 0) });
+    assert_eq!(launched(&cycle(&mut bench)), [(node, copy(0, 2, 1))]);
+}
+
+/// What a successor knows: all of it, or nothing.
+#[test]
+fn the_history_survives_a_crash() {
+    for keeps in [true, false] {
+        let config = ThreeSigma { keeps, slot: Span::from_secs(10), ..ThreeSigma::default() };
+        let mut bench = bench(&config, 1, 1);
+        let node = bench.layout.node(0);
+        bench.submit(0);
+        cycle(&mut bench);
+        bench.now += Span::from_secs(30);
+        bench.deliver(node, Launch::Completed { copy: copy(0, 0, 0) });
+        let successor = config.machine(bench.me, &bench.layout, false, false);
+        let mut next = bench.crash(successor);
+        next.step(Input::Start { epoch: 1 });
+        next.submit(1);
+        cycle(&mut next);
+        let done = next.deliver(node, Launch::Completed { copy: copy(1, 0, 0) });
+        let expected = Span::from_secs(if keeps { 30 } else { 10 });
+        let learnt = |effect: &Effect| matches!(effect, Effect::Note(Note::Predicted { expected: e, .. }) if *e == expected);
+        assert!(done.iter().any(learnt), "{done:?}");
+    }
+}

@@ -1,0 +1,307 @@
+//! The machine of a planning scheduler: cycles, launches, preemption, and repairs.
+
+use super::job::{HeldCore, PlannedJob};
+use super::planner::{Decision, JobRun, LaunchOrder, Planner, Situation};
+use super::pool::CorePool;
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
+use crate::layout::{Layout, Role};
+use crate::machine::{Effects, Input, Machine, Note, Stored, Timer};
+use crate::message::{Job, Launch, Message, Row, TaskRange};
+use crate::roles::job_table::{Completion, JobTable};
+use crate::roles::{RETRY_AFTER, resend};
+
+/// The tick at the end of a cycle.
+const CYCLE: u32 = 0;
+/// The tick at which a decision is carried out.
+const DECIDED: u32 = 1;
+/// From here on, ticks name nodes that may be tried again.
+const NODES: u32 = 2;
+
+/// A central scheduler. At the end of each cycle in which something has changed its planner decides which of the
+/// waiting jobs to launch, on free cores alone, so that nothing queues at nodes.
+pub struct PlanningScheduler<P> {
+    cycle: Span,
+    planner: P,
+    pool: CorePool,
+    jobs: JobTable<PlannedJob>,
+    /// Whether something has happened since the planner last decided.
+    changed: bool,
+    /// When the planner wants to decide even if nothing happens.
+    due: Option<Time>,
+    /// The end of the cycle for which a tick is armed.
+    armed: Option<Time>,
+    /// A decision that takes time in the emulated world.
+    deciding: Option<Decision>,
+    /// The end of the cycle in which the planner decided last.
+    decided: Option<Time>,
+}
+
+/// What became of a decision.
+#[derive(Clone, Copy, Default)]
+struct Carried {
+    launched: u32,
+    revoked: u32,
+    preempted: u32,
+}
+
+impl<P: Planner> PlanningScheduler<P> {
+    /// A scheduler that decides every `cycle`.
+    pub fn new(cycle: Span, planner: P, layout: &Layout) -> Self {
+        Self {
+            cycle,
+            planner,
+            pool: CorePool::new(layout),
+            jobs: JobTable::default(),
+            changed: false,
+            due: None,
+            armed: None,
+            deciding: None,
+            decided: None,
+        }
+    }
+
+    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+        let Some(open) = self.jobs.admit(job, round, fx.catalog()) else { return };
+        self.planner.submitted(job, &open.spec, fx);
+        self.jobs.open(job, PlannedJob::new(open));
+        self.changed = true;
+    }
+
+    /// Arms the end of the cycle in which there will be something to decide.
+    fn proceed(&mut self, fx: &mut Effects<'_>) {
+        if self.deciding.is_some() {
+            return;
+        }
+        let next = Time((fx.now().0 / self.cycle.0 + 1).saturating_mul(self.cycle.0));
+        let wanted = if self.changed { Some(next) } else { self.due.map(|due| due.max(next)) };
+        if let Some(at) = wanted
+            && self.armed.is_none_or(|armed| at < armed)
+        {
+            self.armed = Some(at);
+            fx.arm(Timer::Tick(CYCLE), at.since(fx.now()));
+        }
+    }
+
+    /// Lets the planner decide, unless an earlier tick did or a decision is on its way.
+    fn end_cycle(&mut self, fx: &mut Effects<'_>) {
+        if self.armed.is_none_or(|armed| fx.now() < armed) {
+            return;
+        }
+        self.armed = None;
+        if self.deciding.is_some() {
+            return;
+        }
+        (self.changed, self.due) = (false, None);
+        if !self.jobs.iter_mut().any(|(_, job)| !job.waiting.is_empty()) {
+            return;
+        }
+        let cycles = self.decided.map_or(1, |last| fx.now().since(last).0 / self.cycle.0);
+        self.decided = Some(fx.now());
+        let mut decision = self.planner.decide(Situation { jobs: &mut self.jobs, pool: &self.pool }, fx);
+        self.due = decision.due;
+        decision.cycles = u32::try_from(cycles).unwrap_or(u32::MAX);
+        if decision.takes == Span::ZERO {
+            self.carry_out(&decision, fx);
+        } else {
+            fx.arm(Timer::Tick(DECIDED), decision.takes);
+            self.deciding = Some(decision);
+        }
+    }
+
+    /// Launches what was decided, as far as that is still possible.
+    fn carry_out(&mut self, decision: &Decision, fx: &mut Effects<'_>) {
+        let mut carried = Carried::default();
+        let mut victims = decision.victims.clone();
+        for order in &decision.launches {
+            let waits =
+                self.jobs.get_mut(order.job).is_some_and(|job| job.waiting.len() as u32 >= order.size());
+            if waits && self.make_room(order, &mut victims, &mut carried, fx) {
+                self.launch(order, fx);
+                carried.launched += 1;
+            } else {
+                carried.revoked += 1;
+                self.changed = true;
+            }
+        }
+        let Carried { launched, revoked, preempted } = carried;
+        let Decision { cycles, takes, .. } = *decision;
+        fx.note(Note::Enacted { cycles, launched, revoked, preempted, took: takes });
+    }
+
+    /// Preempts jobs that hold cores which the order lacks until it has them; returns whether it has.
+    fn make_room(
+        &mut self,
+        order: &LaunchOrder,
+        victims: &mut Vec<JobId>,
+        carried: &mut Carried,
+        fx: &mut Effects<'_>,
+    ) -> bool {
+        loop {
+            let pool = &self.pool;
+            let lacks = |kind: usize| pool.free(kind) < order.tasks[kind];
+            if !(0..pool.kinds()).any(lacks) {
+                return true;
+            }
+            let holds = |job: &PlannedJob| job.held.iter().any(|core| lacks(pool.kind(core.node)));
+            let Some(at) = victims.iter().position(|id| self.jobs.get_mut(*id).is_some_and(|job| holds(job)))
+            else {
+                return false;
+            };
+            carried.preempted += u32::from(self.preempt(victims.remove(at), fx));
+        }
+    }
+
+    /// Stops all copies of a job, whose work is lost; returns whether it had any.
+    fn preempt(&mut self, id: JobId, fx: &mut Effects<'_>) -> bool {
+        let Some(job) = self.jobs.get_mut(id) else { return false };
+        let held = std::mem::take(&mut job.held);
+        for &HeldCore { copy, node } in &held {
+            drop_copy(copy, node, fx);
+            self.pool.release(node, copy);
+            job.again(copy.task.index);
+        }
+        self.changed |= !held.is_empty();
+        !held.is_empty()
+    }
+
+    /// Launches tasks of a job on free cores, which there are.
+    fn launch(&mut self, order: &LaunchOrder, fx: &mut Effects<'_>) {
+        let Some(job) = self.jobs.get_mut(order.job) else { return };
+        let preference = fx.catalog().preference(order.job);
+        let attempt = job.open.attempts(1);
+        let repeated = job.open.is_repeated(attempt);
+        if job.held.is_empty() {
+            (job.began, job.elsewhere) = (fx.now(), false);
+            job.whole = order.size() == job.open.spec.tasks;
+        }
+        let mut kinds = (0..).zip(&order.tasks).filter(|(_, tasks)| **tasks > 0).map(|(kind, _)| kind);
+        job.elsewhere |= kinds.any(|kind| !preference.includes(kind));
+        let tasks: Vec<u32> = job.waiting.drain(..order.size() as usize).collect();
+        let kinds = order.tasks.iter().enumerate();
+        let kinds = kinds.flat_map(|(kind, tasks)| std::iter::repeat_n(kind, *tasks as usize));
+        for (task, kind) in tasks.into_iter().zip(kinds) {
+            let copy = order.job.task(task).copy(attempt);
+            let Some(node) = self.pool.take(kind, copy) else { unreachable!("the order has free cores") };
+            job.held.push(HeldCore { copy, node });
+            let row = Row::single(copy).in_gang(job.elsewhere);
+            fx.send_as(repeated, fx.layout().node(node), Launch::Row(row));
+        }
+    }
+
+    fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        self.changed |= self.pool.release(fx.layout().node_number(from), copy);
+        let TaskId { job: id, index } = copy.task;
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        job.waiting.retain(|task| *task != index);
+        if let Some(at) = job.held.iter().position(|core| core.copy.task == copy.task) {
+            let core = job.held.swap_remove(at);
+            if core.copy != copy {
+                // A copy that was believed lost was faster than the next one.
+                drop_copy(core.copy, core.node, fx);
+                self.changed |= self.pool.release(core.node, core.copy);
+            }
+        }
+        let run = JobRun { length: fx.now().since(job.began), elsewhere: job.elsewhere };
+        let run = job.whole.then_some(run);
+        if self.jobs.complete(copy.task, |job| &mut job.open, fx) == Completion::Job {
+            self.planner.ended(id, run, fx);
+        }
+    }
+
+    /// Makes a lost task wait again.
+    fn lost(&mut self, copy: CopyId) {
+        self.changed = true;
+        if let Some(job) = self.jobs.get_mut(copy.task.job) {
+            job.held.retain(|core| core.copy != copy);
+            job.whole = false;
+            job.again(copy.task.index);
+        }
+    }
+
+    /// A launch that could not be delivered: its task waits again, and its node is avoided for a while.
+    fn refused(&mut self, to: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        let node = fx.layout().node_number(to);
+        // Otherwise the node was reported down meanwhile, or the job was preempted.
+        if self.pool.release(node, copy) {
+            self.pool.avoid(node, true);
+            fx.arm(Timer::Tick(NODES + node), RETRY_AFTER);
+            self.lost(copy);
+        }
+    }
+
+    fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
+        match *msg {
+            Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
+            Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
+            _ => fx.unexpected(msg),
+        }
+    }
+
+    fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
+        match tick {
+            CYCLE => self.end_cycle(fx),
+            DECIDED => {
+                if let Some(decision) = self.deciding.take() {
+                    self.carry_out(&decision, fx);
+                }
+            }
+            node => {
+                self.pool.avoid(node - NODES, false);
+                self.changed = true;
+            }
+        }
+    }
+}
+
+impl LaunchOrder {
+    /// How many tasks it launches.
+    fn size(&self) -> u32 {
+        self.tasks.iter().sum()
+    }
+}
+
+/// Tells a node to stop a copy.
+fn drop_copy(copy: CopyId, node: u32, fx: &mut Effects<'_>) {
+    let tasks = TaskRange::one(copy.task, copy.attempt + 1);
+    fx.send(fx.layout().node(node), Launch::Drop(tasks));
+}
+
+impl<P: Planner> Machine for PlanningScheduler<P> {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Start { epoch } => self.planner.started(epoch, fx),
+            Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
+            Input::Undelivered { to, msg } => {
+                if let Some(row) = resend(to, msg, fx) {
+                    self.refused(to, row.copy(0), fx);
+                }
+            }
+            Input::Down { actor } => {
+                if let Role::Node(node) = fx.layout().role(actor) {
+                    self.changed = true;
+                    for copy in self.pool.down(node) {
+                        self.lost(copy);
+                    }
+                }
+            }
+            Input::Up { actor } => {
+                if let Role::Node(node) = fx.layout().role(actor) {
+                    self.changed = true;
+                    self.pool.up(node);
+                }
+            }
+            Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
+            // Only ticks are armed; the other inputs are a worker's.
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
+        }
+        self.proceed(fx);
+    }
+
+    fn stored(&mut self) -> Option<Stored> {
+        self.planner.stored()
+    }
+
+    fn restore(&mut self, stored: Stored) {
+        self.planner.restore(stored);
+    }
+}
