@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 use volary_actors::base::Span;
 use volary_engine::cores::{Interference, Profile};
 
@@ -46,6 +46,38 @@ pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
         }
         merge(section, key, value);
     }
+    Ok(())
+}
+
+/// Replaces `workload.mix.classes` by the classes of the file it names.
+///
+/// # Errors
+/// When the file cannot be read, is not TOML, or holds something else, and when the mix has classes of its own.
+pub fn classes(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigError> {
+    let named = document.find(&["workload", "mix", "classes"]);
+    let Some((span, name)) = named.and_then(|(_, name)| Some((name.span(), name.get_ref().as_str()?))) else {
+        return Ok(());
+    };
+    let name = PathBuf::from(name);
+    if document.find(&["workload", "mix", "class"]).is_some() {
+        let error = document.error(&span, "`workload.mix.classes`: the mix has classes of its own as well");
+        return Err(error.help("keep one of `class` and `classes`"));
+    }
+    let text = read_named(files, document, &span, &name)?;
+    let file = text.name.clone();
+    let mut read = document.include(text)?;
+    FileKind::Classes.expect_in(&read, &file, document, &span)?;
+    let classes = read.remove("class");
+    if let Some((key, _)) = read.iter().next() {
+        return Err(document
+            .error(&key.span(), format!("unknown key `{}`", key.get_ref()))
+            .help("a file of classes has [[class]] tables and nothing else"));
+    }
+    let mix = document.root.get_mut("workload").and_then(table_mut).and_then(|all| all.get_mut("mix"));
+    let Some(mix) = mix.and_then(table_mut) else { return Ok(()) };
+    mix.remove("classes");
+    let none = || Spanned::new(span.clone(), DeValue::Array(DeArray::new()));
+    put(mix, Spanned::new(span.clone(), "class".into()), classes.unwrap_or_else(none));
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The three kinds of TOML files, distinguished by their keys, so that an error can name the wrong kind.
+//! The four kinds of TOML files, distinguished by their keys, so that an error can name the wrong kind.
 
 use std::ops::Range;
 
@@ -13,6 +13,7 @@ pub(super) enum FileKind {
     Experiment,
     Topology,
     Profile,
+    Classes,
 }
 
 impl FileKind {
@@ -23,6 +24,7 @@ impl FileKind {
             () if has(&["workload", "cluster", "policy"]) => Some(Self::Experiment),
             () if has(&["shape"]) => Some(Self::Topology),
             () if has(&["bernoulli", "markov", "renewal", "scripted", "trace"]) => Some(Self::Profile),
+            () if has(&["class"]) => Some(Self::Classes),
             () => None,
         }
     }
@@ -32,6 +34,7 @@ impl FileKind {
             Self::Experiment => "an experiment",
             Self::Topology => "a topology",
             Self::Profile => "an interference profile",
+            Self::Classes => "a file of classes of jobs",
         }
     }
 
@@ -41,6 +44,9 @@ impl FileKind {
             Self::Experiment => return format!("`volary run {file}` runs it, `volary plan {file}` shows it"),
             Self::Topology => ("topology", "[cluster] topology"),
             Self::Profile => ("profile", "[interference] profile"),
+            Self::Classes => {
+                return format!("an experiment uses it with [workload.mix] classes = \"{file}\"");
+            }
         };
         format!("`volary {show} show {file}` shows it; an experiment uses it with {key} = \"{file}\"")
     }

@@ -3,7 +3,7 @@
 use volary_actors::base::{JobId, Law, Span};
 use volary_actors::catalog::Catalog;
 use volary_engine::scenario::Resolved;
-use volary_engine::workload::{Mix, Service, Synthetic, Workload, WorkloadSpec};
+use volary_engine::workload::{Mix, Service, Share, Slo, Synthetic, Workload, WorkloadSpec};
 
 use super::document::Document;
 use super::error::ConfigError;
@@ -62,7 +62,7 @@ fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<f64> {
 }
 
 /// Replaces the key `load` of the workload, if it has one, by the `speedup` at which that load is offered under `seed`,
-/// and adds to the load of its SLO jobs the part of the work that this is.
+/// and the load of its SLO jobs by the share of the work that this is.
 ///
 /// # Errors
 /// When a load is not positive, is stated beside another key that decides it, or cannot be computed.
@@ -120,7 +120,7 @@ fn known(
     built.map(|_| None).map_err(|error| explain::workload(document, &error))
 }
 
-/// Adds to `slo.load` the part of the work that it is.
+/// Replaces `slo.load` by the share of the work that it is.
 fn share_work(
     document: &Document<'_>,
     world: &mut Resolved,
@@ -128,7 +128,9 @@ fn share_work(
     traces: &Traces,
 ) -> Result<(), ConfigError> {
     let section = world.workload.section();
-    let Some(asked) = world.workload.slo().and_then(|slo| slo.load) else { return Ok(()) };
+    // Stated beside another key, or not positive, it is refused where the jobs are drawn.
+    let alone = |slo: &Slo| slo.load.filter(|load| *load > 0.0 && slo.share.is_none() && slo.work.is_none());
+    let Some(asked) = world.workload.slo().and_then(alone) else { return Ok(()) };
     let refused = |why: String| {
         let key = format!("workload.{section}.slo.load");
         document.error_at(&["workload", section, "slo", "load"], format!("{key}: {why}"))
@@ -143,7 +145,7 @@ fn share_work(
             .help("lower it, or raise the load of the workload"));
     }
     if let Some(slo) = world.workload.slo_mut() {
-        slo.work = Some(asked / offered);
+        (slo.work, slo.load) = (Share::new((asked / offered).min(1.0)), None);
     }
     Ok(())
 }

@@ -121,6 +121,7 @@ impl Planner<'_> {
     /// Resolves one cell and adds its points.
     fn cell(&mut self, document: &mut Document<'_>, cell: &Cell) -> Result<File, ConfigError> {
         include::profile(&self.files, document)?;
+        include::classes(&self.files, document)?;
         include::values(&self.files, document)?;
         let mut file: File = document.to()?;
         file.seed = self.overrides.seed.unwrap_or(file.seed);

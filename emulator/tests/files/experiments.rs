@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use volary::config::{Experiment, Overrides, Repeat};
+use volary_actors::base::{Feature, JobId};
+use volary_actors::catalog::Catalog;
+use volary_actors::predict::{Combination, Predictor, PredictorKind};
 use volary_engine::results::{Measured, Verdict};
+use volary_engine::workload::{NoTraces, Workload};
 
 use crate::common::run;
 
@@ -89,4 +93,38 @@ fn stragglers_decide_where_bursts_outlast_tasks() {
     assert!(long < 0.8, "long severe bursts: {long}");
     let short = cell("100ms", 4);
     assert!(short > 1.3, "short mild bursts: {short}");
+}
+
+/// Predictions of jobs of the classes fitted to the Google trace, by what had ended before: as many are within a factor
+/// of two of the run time as of the trace (86 %) or somewhat more.
+#[test]
+fn jobs_like_those_of_google_are_as_predictable() {
+    let text = "title = \"classes\"\nseed = 1\ncluster.nodes = 256\n[workload.mix]\njobs = 3600\npretrain = 3000\n\
+                interarrival = \"12s\"\nclasses = \"mixes/google.toml\"\n[[policy]]\nrandom = {}\n";
+    let file = folder().join("classes.toml");
+    let experiment = Experiment::plan(&file.display().to_string(), text, &Overrides::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let resolved = &experiment.points[0].resolved;
+    let mut shares = Vec::new();
+    for seed in 1..=5 {
+        let site = resolved.cluster.site();
+        let jobs = Workload::build(&resolved.workload, &resolved.service, seed, site, &NoTraces).unwrap();
+        let kinds = Combination::singles_and_pairs(&[Feature::User, Feature::Name]);
+        let mut predictor = Predictor::new(PredictorKind::ThreeSigma, &kinds);
+        for past in (0..jobs.past()).map(|number| jobs.past_job(number)) {
+            let prediction = predictor.predict(|feature| past.feature(feature));
+            predictor.learn(|feature| past.feature(feature), &prediction, past.run.as_secs_f64());
+        }
+        let mut within = 0;
+        for job in (0..jobs.jobs()).map(JobId) {
+            let (of, run) = (|feature| jobs.feature(job, feature), jobs.longest(job).as_secs_f64());
+            let prediction = predictor.predict(of);
+            within += u32::from((0.5..=2.0).contains(&(prediction.point.unwrap() / run)));
+            predictor.learn(of, &prediction, run);
+        }
+        shares.push(f64::from(within) / f64::from(jobs.jobs()));
+    }
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    println!("{shares:?} {mean}");
+    assert!((0.85..=0.95).contains(&mean), "{shares:?}");
 }

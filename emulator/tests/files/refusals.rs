@@ -115,6 +115,33 @@ workload.synthetic.load=0 | workload.synthetic.load: must be a positive number
 workload.synthetic.load=nan | workload.synthetic.load: must be a positive number
 workload={yahoo-like={load=0.5,speedup=2}} | keep one of the two
 workload={yahoo-like={jobs=1,load=0.5}} | is not known
+workload.synthetic.slo={share=1.5,slack=1} | share of the jobs from 0 to 1
+workload.synthetic.slo={share=-0.1,slack=1} | share of the jobs from 0 to 1
+workload.synthetic.slo={share=true} | lacks `slack`
+workload.synthetic.slo={slack=1} | workload.synthetic.slo.share | share = 0.5
+workload.synthetic.slo={share=true,work=0.5,slack=1} | workload.synthetic.slo.work | keep one
+workload.synthetic.slo={share=true,load=0.5,slack=1} | workload.synthetic.slo.load | keep one
+workload.synthetic.slo={load=-1.0,slack=1} | workload.synthetic.slo.load | positive number
+workload.synthetic.slo={load=nan,slack=1} | workload.synthetic.slo.load | positive number
+workload.synthetic.slo={load=9.0,slack=1} | workload.synthetic.slo.load | all jobs together offer
+workload.synthetic.slo={share=true,slack=[]} | workload.synthetic.slo.slack | the list is empty
+workload.synthetic.slo={share=true,slack=-1.5} | workload.synthetic.slo.slack | before the arrival
+workload.synthetic.slo={share=true,slack=[0.2,nan]} | workload.synthetic.slo.slack | NaN
+workload.synthetic.slo={share=true,slack="20%"} | a list of numbers
+workload.synthetic.slo={share=true,slack={uniform={low=-1.0,high=1.0}}} | at least zero
+workload.synthetic.slo={share=true,slack=1,preference={kinds=9,of=3,slowdown=1.5}} | workload.synthetic.slo.preference.kinds | 8 nodes cannot be of 9 kinds | add nodes
+workload.synthetic.slo={share=true,slack=1,preference={kinds=0,of=0,slowdown=1.5}} | workload.synthetic.slo.preference.kinds | between 1 and 32
+workload.synthetic.slo={share=true,slack=1,preference={kinds=4,of=5,slowdown=1.5}} | workload.synthetic.slo.preference.of | cannot prefer 5 of 4
+workload.synthetic.slo={share=true,slack=1,preference={kinds=4,of=0,slowdown=1.5}} | workload.synthetic.slo.preference.of | cannot prefer 0 of 4
+workload.synthetic.slo={share=true,slack=1,preference={kinds=4,of=3,slowdown=0.5}} | workload.synthetic.slo.preference.slowdown | at least 1
+workload.synthetic.slo={share=true,slack=1,preference={kinds=4,of=3,slowdown=inf}} | workload.synthetic.slo.preference.slowdown | at least 1
+workload.synthetic={jobs=9,tasks=1,interarrival="1s",deadline_slack=1,slo={share=true,slack=1}} | workload.synthetic.deadline_slack | keep one
+workload.synthetic={jobs=9,tasks=9,interarrival="1s",gang=true} | job 0 has 9 tasks | 8 cores | workload.synthetic.filter = true
+workload.synthetic={jobs=9,tasks=9,interarrival="1s",gang=true,filter=true} | every job has more tasks than the 8 cores
+workload={yahoo-like={jobs=500,load=0.5,gang=true}} | tasks that start together | workload.yahoo-like.filter = true
+workload.synthetic.filter=true | workload.synthetic.filter | write gang = true
+workload.synthetic.pretrain=60 | workload.synthetic.pretrain | 60 of 60 jobs are history
+workload.synthetic.pretrain=-1 | whole number
 service.demand=0s | no copy would have any work
 service.demand={exponential={mean="0s"}} | no copy would have any work
 service.demand={empirical={values=["0s","0s"]}} | no copy would have any work
@@ -176,6 +203,43 @@ fn what_cannot_be_is_refused() {
         let set = row.split(" | ").next().unwrap();
         let (_, err) = expect_of(command(here).args(["plan", "e.toml", "--set", set]), 2);
         assert_eq!(lacks(&err, &format!("{row} |  --> |  = help: "), 1), Vec::<&str>::new(), "{row}\n{err}");
+    }
+}
+
+/// Keys of different sections that contradict each other.
+#[test]
+fn contradictions_about_gangs_and_kinds_are_refused() {
+    let folder = folder();
+    let kinds = "cluster={kind=[{nodes=2,cores=2},{nodes=2}]}";
+    let slo = "workload.synthetic.slo={share=true,slack=1,preference={kinds=2,of=1,slowdown=2}}";
+    for (first, second, words) in [
+        (kinds, slo, "`workload.synthetic.slo.preference`: | [[cluster.kind]] | leave out `preference`"),
+        ("workload.synthetic.gang=true", "service.homogeneous=0.5", "service.homogeneous | equal work"),
+        ("workload.synthetic.gang=true", "service.correlated=false", "service.correlated | equal work"),
+    ] {
+        let args = ["plan", "e.toml", "--set", first, "--set", second];
+        let (_, err) = expect_of(command(folder.path()).args(args), 2);
+        let words = format!("{words} |  --> |  = help: ");
+        assert_eq!(lacks(&err, &words, 0), Vec::<&str>::new(), "{first} {second}\n{err}");
+    }
+}
+
+/// Deadlines that nobody can meet, or nobody has, and gangs that were left out are run and remarked upon.
+#[test]
+fn odd_goals_are_remarked_upon() {
+    let folder = folder();
+    let jobs = "jobs=60,interarrival=\"200ms\",";
+    for (keys, words) in [
+        ("tasks=2,slo={share=true,slack=[-0.1,1]}", "their deadlines are over before they can end"),
+        ("tasks=2,slo={share=0,slack=1}", "no job has drawn a deadline, so all are best-effort"),
+        (
+            "tasks={uniform={low=1,high=12}},gang=true,filter=true",
+            "jobs have more tasks than the 8 cores of the cluster and were left out",
+        ),
+    ] {
+        let set = format!("workload.synthetic={{{jobs}{keys}}}");
+        let (out, _) = expect_of(command(folder.path()).args(["plan", "e.toml", "--set", &set]), 0);
+        assert!(out.contains(words), "{keys}: {out}");
     }
 }
 

@@ -158,7 +158,11 @@ pub struct Mix {
     #[serde(default, skip_serializing_if = "is_nought")]
     pub pretrain: u32,
     /// The classes, at least one. A job is of each with a probability in proportion to its weight.
+    #[serde(default)]
     pub class: Vec<MixClass>,
+    /// In place of `class`: a file with the classes, as `[[class]]` tables, relative to the experiment file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<PathBuf>,
 }
 
 /// `[[workload.mix.class]]`: a class of jobs.
@@ -515,7 +519,7 @@ mod tests {
         for (text, line, names) in [
             ("[workload.synthetic]\njobs = 1\ntaskz = 2\n", "line 3", "taskz"),
             ("[workload.trace]\nfile = \"a.tr\"\nfallback = \"yahoo\"\n", "line 3", "yahoo-like"),
-            ("[workload.mix]\njobs = 1\ninterarrival = \"1s\"\n", "line 1", "class"),
+            ("[workload.mix]\njobs = 1\nclass = []\n", "line 1", "interarrival"),
             ("[workload.yahoolike]\n", "line 1", "yahoo-like"),
             ("[workload.yahoo-like]\n[service]\ncorrelated = 1.5\n", "line 3", "share"),
             ("[workload.yahoo-like]\n[service]\nestimate = \"perfect\"\n", "line 3", "exact"),

@@ -69,6 +69,10 @@ impl Mix {
             let why = "the stages of a mix have the work of their own `demand`; leave it out here";
             return Err(WorkloadError::config("service.demand", why));
         }
+        if let Some(file) = &self.classes {
+            let why = format!("{} was not read; write the classes as [[workload.mix.class]]", file.display());
+            return Err(WorkloadError::config("workload.mix.classes", why));
+        }
         if !(1..=MOST_CLASSES).contains(&self.class.len()) {
             let why = format!(
                 "{} classes are not between 1 and {MOST_CLASSES}; write for example [[workload.mix.class]]",

@@ -26,13 +26,14 @@ pub struct Slo {
     /// Share of the jobs that are SLO jobs, each with this probability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
-    /// In place of `share`: SLO jobs offer this load, in shares of the cores' time as `load` of the workload. Jobs
-    /// become SLO jobs in random order until they do.
+    /// In place of `share`: SLO jobs have this share of the work of all jobs. Jobs become SLO jobs in random order
+    /// until they have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Share>,
+    /// In place of `share`: SLO jobs offer this load, in shares of the cores' time as `load` of the workload: `work`
+    /// is this over what all jobs offer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
-    /// The part of all work that `load` amounts to. It depends on the cluster, so the experiment's plan computes it.
-    #[serde(skip)]
-    pub work: Option<f64>,
     /// The deadline of a job is its arrival plus (1 + slack) times its run time, that of its longest task on nodes
     /// that it prefers: a number, a list of which each job has one value with equal probability, or a law. Below 0 no
     /// job can meet it.
@@ -100,25 +101,24 @@ type Refused = (&'static str, String);
 impl Slo {
     /// Checks everything that does not depend on the cluster.
     pub(super) fn check(&self) -> Result<(), Refused> {
-        match (self.share, self.load) {
-            (Some(_), None) => {}
-            (None, Some(load)) if load.is_finite() && load > 0.0 => {}
-            (None, Some(load)) => {
+        let given = [self.share.is_some(), self.work.is_some(), self.load.is_some()];
+        match (given.iter().filter(|given| **given).count(), self.load) {
+            (0, _) => {
+                let why =
+                    "nothing says which jobs have deadlines; write for example share = 0.5, or true for all";
+                return Err((".share", why.to_owned()));
+            }
+            (1, Some(load)) if !(load.is_finite() && load > 0.0) => {
                 return Err((
                     ".load",
                     format!("must be a positive number, not {load}; write for example 0.4"),
                 ));
             }
-            (Some(_), Some(_)) => {
-                return Err((
-                    ".load",
-                    "`share` states which jobs have deadlines as well; keep one".to_owned(),
-                ));
-            }
-            (None, None) => {
-                let why =
-                    "nothing says which jobs have deadlines; write for example share = 0.5, or true for all";
-                return Err((".share", why.to_owned()));
+            (1, _) => {}
+            _ => {
+                let key = if self.load.is_some() { ".load" } else { ".work" };
+                let why = "`share`, `work` and `load` each state which jobs have deadlines; keep one of them";
+                return Err((key, why.to_owned()));
             }
         }
         self.check_slack()?;
@@ -171,7 +171,7 @@ impl Slo {
             return (0..count).map(|i| share.includes(unit(i))).collect();
         }
         let work: Vec<f64> = (0..count as u32).map(&jobs.work).collect();
-        let wanted = self.work.unwrap_or(0.0) * work.iter().sum::<f64>();
+        let wanted = self.work.map_or(0.0, Share::part) * work.iter().sum::<f64>();
         let mut order: Vec<(f64, usize)> = (0..count).map(|i| (unit(i), i)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (mut chosen, mut sum) = (vec![false; count], 0.0);
@@ -196,7 +196,7 @@ impl Slo {
         });
         let none = goals.deadlines.iter().all(|deadline| *deadline == Time::MAX).then(|| {
             format!(
-                "no job has drawn a deadline, so all are best-effort: raise {section}.slo.share or load, or the \
+                "no job has drawn a deadline, so all are best-effort: raise {section}.slo.share, or the \
                  number of jobs"
             )
         });
@@ -399,11 +399,11 @@ mod tests {
     }
 
     #[test]
-    fn a_load_is_reached_to_half_a_job() {
-        let spec: Slo = toml::from_str(&format!("load = 0.7\n{SET}")).unwrap();
+    fn a_share_of_the_work_is_reached_to_half_a_job() {
+        let spec: Slo = toml::from_str(&format!("work = 0.7\n{SET}")).unwrap();
         let (arrivals, work) = (vec![Time::ZERO; 500], |job: u32| f64::from(job % 17) + 0.5);
         for part in [0.0, 0.01, 0.5, 0.99, 1.0] {
-            let slo = Slo { work: Some(part), ..spec.clone() };
+            let slo = Slo { work: Share::new(part), ..spec.clone() };
             let jobs = Arrived {
                 arrivals: &arrivals,
                 first: 0,

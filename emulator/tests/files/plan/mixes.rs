@@ -133,3 +133,43 @@ fn laws_of_stages_read_their_files() {
     // A quarter of 3 s + 10 s instead of 15 s + 10 s.
     assert!((found.offered - 0.55).abs() < 1e-9, "{found:?}");
 }
+
+/// Classes in a file of their own are those of the mix; what is wrong with them is shown in it.
+#[test]
+fn classes_can_be_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let classes = |text: &str| {
+        let own: String = text.split_once("[[workload.mix.class]]").unwrap().1.into();
+        let (own, rest) = own.split_once("[[policy]]").unwrap();
+        let file = format!("[[workload.mix.class]]{own}").replace("workload.mix.class", "class");
+        let head = text.split_once("[[workload.mix.class]]").unwrap().0;
+        (file, format!("{head}classes = \"c.toml\"\n\n[[policy]]{rest}"))
+    };
+    let (file, text) = classes(MIX);
+    let said = |file: &str, text: &str| {
+        fs::write(folder.path().join("c.toml"), file).unwrap();
+        fs::write(folder.path().join("e.toml"), text).unwrap();
+        Experiment::load(&folder.path().join("e.toml"), &Overrides::default()).map_err(|e| e.to_string())
+    };
+    let (own, read) = (plan(MIX).unwrap(), said(&file, &text).unwrap());
+    assert_eq!(own.points[0].resolved.digest, read.points[0].resolved.digest);
+    for (file, text, words) in [
+        (changed(&file, &[("weight = 0.5", "weigth = 0.5")]), text.clone(), ["c.toml:3:", "`weight`"]),
+        (format!("jobs = 1\n{file}"), text.clone(), ["c.toml:1:1", "nothing else"]),
+        (
+            "shape = 3\n".to_owned(),
+            text.clone(),
+            ["is a topology, not a file of classes", "volary topology show"],
+        ),
+        (String::new(), text.clone(), ["e.toml:", "0 classes are not between"]),
+        (file.clone(), changed(&text, &[("c.toml", "d.toml")]), ["cannot read", "d.toml"]),
+        (
+            file.clone(),
+            changed(MIX, &[("[workload.mix]", "[workload.mix]\nclasses = \"c.toml\"")]),
+            ["keep one", "e.toml:8:"],
+        ),
+    ] {
+        let error = said(&file, &text).unwrap_err();
+        assert!(words.iter().all(|word| error.contains(word)), "{words:?}\n{error}");
+    }
+}
