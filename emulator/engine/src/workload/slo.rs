@@ -36,7 +36,7 @@ pub struct Slo {
     pub load: Option<f64>,
     /// The deadline of a job is its arrival plus (1 + slack) times its run time, that of its longest task on nodes
     /// that it prefers: a number, a list of which each job has one value with equal probability, or a law. Below 0 no
-    /// job can meet it.
+    /// job can meet it on cores of the reference speed.
     pub slack: Slack,
     /// The nodes that SLO jobs prefer; if absent all nodes are alike to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
