@@ -97,7 +97,8 @@ impl Target {
 }
 
 as_string! {
-    Target, "whom it is about: \"node:3\", \"nodes:10-19\", \"schedulers\", \"rack:2\", \"all\"",
+    Target, "whom it is about: \"node:3\", \"nodes:10-19\", \"schedulers\", \"rack:2\", \"all\", or what a policy \
+        adds, as \"master:3\"",
         r"^\s*[a-z-]+(:.+)?\s*$", ["node:3", "nodes:10-19", "schedulers", "rack:2", "all"];
 }
 

@@ -223,6 +223,11 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
                     code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
                 }
             }
+        } @else {
+            p.hint {
+                "No copy started on the first cores within " code { "run.record.timeline" }
+                ": a longer one shows what the cores did."
+            }
         }
     }
 }
