@@ -72,8 +72,10 @@ impl<P: Planner> PlanningScheduler<P> {
         if self.deciding.is_some() {
             return;
         }
-        let next = Time((fx.now().0 / self.cycle.0 + 1).saturating_mul(self.cycle.0));
-        let wanted = if self.changed { Some(next) } else { self.due.map(|due| due.max(next)) };
+        let end = |cycles: u64| Time(cycles.saturating_mul(self.cycle.0));
+        let next = end(fx.now().0 / self.cycle.0 + 1);
+        let after = |due: Time| end(due.0.div_ceil(self.cycle.0)).max(next);
+        let wanted = if self.changed { Some(next) } else { self.due.map(after) };
         if let Some(at) = wanted
             && self.armed.is_none_or(|armed| at < armed)
         {

@@ -15,4 +15,5 @@ mod regressions;
 mod sharding;
 mod slo;
 mod swarm;
+mod three_sigma;
 mod world;
