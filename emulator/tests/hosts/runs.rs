@@ -25,6 +25,30 @@ fn assert_near(there: &Value, here: &Value, what: impl Fn(&Value) -> f64) {
     );
 }
 
+/// Every host knows which jobs have a deadline, which nodes they prefer and which jobs are history.
+#[test]
+fn deadlines_on_hosts_are_those_of_virtual_time() {
+    let cluster = Cluster::start("");
+    let slo = "{share=0.5,slack=[0.5,20],preference={kinds=4,of=2,slowdown=3}}";
+    let jobs = "jobs=80,tasks=4,interarrival=\"50ms\",gang=true,pretrain=20";
+    let run = |args: &str| {
+        let set = format!("--set policy=[{{random={{}}}}] --set workload.synthetic={{{jobs},slo={slo}}}");
+        lines(&expect(cluster.path(), &format!("run e.toml --json --quiet {set} --out {args}"), 0).0)
+            .remove(0)
+    };
+    let there = run("there --runtime hosts --hosts ids/hosts.toml");
+    let here = run("here --runtime virtual");
+    assert_eq!(there["jobs"]["finished"], 60);
+    assert_eq!(there["jobs"], here["jobs"]);
+    assert_eq!(there["classes"]["slo"]["jobs"], here["classes"]["slo"]["jobs"]);
+    let (found, expected) = (&there["deadlines"], &here["deadlines"]);
+    assert_eq!((&found["slo"], &found["open"]), (&expected["slo"], &Value::from(0)));
+    // The same jobs ended, whichever of them were late.
+    let hours = |run: &Value| run["goodput_h"]["total"].as_f64().unwrap();
+    assert!((hours(found) - hours(expected)).abs() < 1e-12, "{found} {expected}");
+    assert_near(&there, &here, |run| run["classes"]["slo"]["response_s"]["p50"].as_f64().unwrap());
+}
+
 #[test]
 fn the_same_experiment_on_hosts_and_in_virtual_time() {
     let cluster = Cluster::start("");

@@ -67,6 +67,27 @@ fn progress_is_replayed() {
     assert_identical(&run_and_replay(&experiment), 1);
 }
 
+/// Deadlines, preferences and history are those of the run, in virtual and in real time, also where it is cut off.
+#[test]
+fn deadlines_are_replayed() {
+    let _machine = crate::machine();
+    let preference = "preference = { kinds = 4, of = 2, slowdown = 2 }";
+    let slo = format!("workload.synthetic.slo={{ share = 0.6, slack = [0.2, 9], {preference} }}");
+    let goals = [slo.as_str(), "workload.synthetic.pretrain=20"];
+    for set in [&[][..], &["run.until=1800ms"], &LOCAL, &[LOCAL[0], LOCAL[1], "run.until=1800ms"]] {
+        let replayed = run_and_replay(&faulty(&["sparrow = {}"], &[&goals[..], set].concat()));
+        let [one] = &replayed[..] else { panic!("{replayed:?}") };
+        assert!(!one.cut && one.is_identical() && one.is_equal(), "{one:#?}");
+        let number =
+            |what: &str| one.measured.iter().find(|line| line.what == what).unwrap().replayed.as_u64();
+        let [slo, met, missed, open] =
+            ["slo", "met", "missed", "open"].map(|part| number(&format!("deadlines.{part}")).unwrap());
+        assert!(slo > 0 && slo == met + missed + open, "{set:?}: {slo} = {met} + {missed} + {open}");
+        assert_eq!(open > 0, set.contains(&"run.until=1800ms"), "{set:?}");
+        assert!(number("jobs.submitted").unwrap() <= 60, "20 of 80 are history");
+    }
+}
+
 /// What is open when a run is cut off is cut off in the replay as well.
 #[test]
 fn a_run_that_is_cut_off_is_replayed() {

@@ -99,7 +99,7 @@ pub(super) fn compare(books: &Books, recorded: &Summary) -> Vec<Difference> {
         "jobs": books.jobs, "tasks": books.tasks, "copies": books.copies, "response_s": response_s,
         "wait_s": wait_s, "slowdown": slowdown, "longest_s": longest_s, "classes": books.classes,
         "makespan_s": books.makespan, "drain_s": books.drain, "throughput_per_s": books.throughput,
-        "utilization": books.utilization, "goodput": books.goodput, "unqueued": unqueued,
+        "utilization": books.utilization, "goodput": books.goodput, "unqueued": unqueued, "deadlines": books.deadlines,
     });
     if let (Some(all), Ok(Value::Object(policy))) =
         (replayed.as_object_mut(), serde_json::to_value(&books.policy))

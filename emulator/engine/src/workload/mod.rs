@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `config` | `[workload.…]` and `[service]` of an experiment file |
+//! | `share` | shares of jobs, as those sections state them |
 //! | `plan` | those sections after checks and defaults, ready to draw jobs under a seed |
 //! | `drawn` | the jobs that are drawn |
 //! | `jobs` | [`Workload`]: the jobs of a run, and those that are history |
@@ -26,6 +27,7 @@ mod mix;
 mod names;
 mod plan;
 mod read;
+mod share;
 mod slo;
 mod tasks;
 mod trace;
@@ -33,12 +35,13 @@ mod work;
 
 pub use columns::{Details, Outcome};
 pub use config::{
-    Estimate, Like, Mix, MixClass, MixStage, Model, Service, Share, Synthetic, TraceSpec, WorkloadSpec,
+    Estimate, Like, Mix, MixClass, MixStage, Model, Service, Synthetic, TraceSpec, WorkloadSpec,
 };
 pub use error::WorkloadError;
 pub use jobs::Workload;
 pub use plan::Site;
 pub use read::{ColumnNames, Part, Reading};
+pub use share::Share;
 pub use slo::{PreferenceDraw, Slack, Slo};
 pub use trace::{Format, NoTraces, Trace, TraceJob, TraceSource};
 

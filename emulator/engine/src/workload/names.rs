@@ -7,7 +7,8 @@
 use volary_actors::base::law::Lognormal;
 use volary_actors::base::{Address, JobId, Law, Purpose, Span};
 
-use super::config::{Mix, MixClass, MixStage, Share};
+use super::config::{Mix, MixClass, MixStage};
+use super::share::Share;
 use super::work::draws_of;
 
 /// Addresses of draws below the job's own address of purpose `Shape`; `work`, `plan` and `mix` use 1 to 4.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use volary_actors::base::{Address, Law, Span, Time};
 use volary_actors::catalog::Preference;
 
-use super::config::Share;
+use super::share::Share;
 
 /// Maximum number of kinds of nodes: a preference is a bit each.
 const MOST_KINDS: u32 = 32;

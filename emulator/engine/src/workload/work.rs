@@ -6,7 +6,7 @@
 
 use volary_actors::base::{Address, JobId, Law, Purpose, Span};
 
-use super::config::Share;
+use super::share::Share;
 
 /// Work that follows a law.
 #[derive(Debug)]

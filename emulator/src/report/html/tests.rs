@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use volary_engine::results::{
-    Certificate, ClaimResult, Origin, Placements, RealCore, RealWork, Samples, Verdict,
+    Certificate, ClaimResult, Deadlines, GoodputHours, Origin, Placements, RealCore, RealWork, Samples,
+    Verdict,
 };
 
 use super::html;
@@ -185,6 +186,28 @@ fn placements_are_shown_where_there_are_some() {
     assert_eq!(page.matches("When tasks got their nodes").count(), 1);
     assert!(page.contains("1\u{202f}000 placements, at most 77 in a second; the last after 9.00\u{202f}s"));
     assert!(page.contains("<th>last task scheduled</th>") && page.contains("<td>3.25\u{202f}s</td>"));
+    assert_balanced(&page);
+}
+
+#[test]
+fn deadlines_have_bars_where_there_are_some() {
+    let mut study = study(&[0.5], 1, 100);
+    assert!(!html(&study).contains("Deadlines missed"));
+    let goodput_h = GoodputHours { slo: 3.0, late: 1.0, be: 4.0, total: 8.0 };
+    let found = Deadlines { slo: 8, met: 6, missed: 2, miss_rate: 0.25, goodput_h, ..Deadlines::default() };
+    for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
+        run.summary.deadlines = Some(found);
+    }
+    let page = html(&study);
+    assert!(
+        page.contains("sparrow: 25.0\u{202f}% missed")
+            && page.contains("sparrow: 3.00 node-hours by their deadline")
+    );
+    assert!(
+        page.contains("sparrow: 1.00 node-hours after it")
+            && page.contains("sparrow: 4.00 node-hours best-effort")
+    );
+    assert!(!page.contains("NaN"));
     assert_balanced(&page);
 }
 
