@@ -357,7 +357,7 @@ impl Las {
 
     fn start(&mut self, core: usize, next: ServedCopy, guarded: bool, fx: &mut Effects<'_>) {
         let (copy, now, quantum) = (next.copy, fx.now(), self.options.quantum);
-        let order = next.left.map_or(Core::run(copy), |left| Core::Resume { copy, left });
+        let order = next.left.map_or_else(|| Core::run(copy), |left| Core::Resume { copy, left });
         fx.send(worker(core, fx), order);
         let quantum = if guarded { quantum.scale(self.options.stretch) } else { quantum };
         let served = ServedCopy { since: now, missed: 0, ..next };

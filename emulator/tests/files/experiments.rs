@@ -125,6 +125,5 @@ fn jobs_like_those_of_google_are_as_predictable() {
         shares.push(f64::from(within) / f64::from(jobs.jobs()));
     }
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-    println!("{shares:?} {mean}");
     assert!((0.85..=0.95).contains(&mean), "{shares:?}");
 }

@@ -62,7 +62,7 @@ impl ContainerNode {
             && let Some(next) = self.waiting.pop_front()
         {
             let copy = next.copy;
-            let order = next.left.map_or(Core::run(copy), |left| Core::Resume { copy, left });
+            let order = next.left.map_or_else(|| Core::run(copy), |left| Core::Resume { copy, left });
             fx.send(Self::worker(core, fx), order);
             self.cores[core] = Held::Running(next);
         }

@@ -357,13 +357,18 @@ mod tests {
 
     const SET: &str = "slack = [0.2, 0.4, 0.6, 0.8]";
 
-    fn of(site: Site, jobs: u32, keys: &str, slo: &str) -> Result<Workload, WorkloadError> {
+    fn spec(jobs: u32, keys: &str, slo: &str) -> (WorkloadSpec, Service) {
         let slo = if slo.is_empty() { String::new() } else { format!("[slo]\n{slo}\n") };
         let tasks = "{ uniform = { low = 1, high = 9 } }";
         let text = format!("jobs = {jobs}\ntasks = {tasks}\ninterarrival = \"1s\"\n{keys}\n{slo}");
         let spec: Synthetic = toml::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let service: Service = toml::from_str("demand = { exponential = { mean = \"9s\" } }").unwrap();
-        Workload::build(&WorkloadSpec::Synthetic(spec), &service, 3, site, &NoTraces)
+        let service = toml::from_str("demand = { exponential = { mean = \"9s\" } }");
+        (WorkloadSpec::Synthetic(spec), service.unwrap())
+    }
+
+    fn of(site: Site, jobs: u32, keys: &str, slo: &str) -> Result<Workload, WorkloadError> {
+        let (spec, service) = spec(jobs, keys, slo);
+        Workload::build(&spec, &service, 3, site, &NoTraces)
     }
 
     fn build(jobs: u32, keys: &str, slo: &str) -> Workload {

@@ -139,14 +139,15 @@ fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
 
 /// Node-hours of jobs that ended, by whether they had a deadline and met it.
 fn done(group: &CellGroup, view: &View<'_>) -> Markup {
-    const PARTS: [(&str, fn(&Deadlines) -> f64); 3] = [
+    type Part = (&'static str, fn(&Deadlines) -> f64);
+    const PARTS: [Part; 3] = [
         ("by their deadline", |deadlines| deadlines.goodput_h.slo),
         ("after it", |deadlines| deadlines.goodput_h.late),
         ("best-effort", |deadlines| deadlines.goodput_h.be),
     ];
     let bar = |runs: &PolicyRuns| {
         let of = |number| mean(runs, |summary| of_deadlines(summary, number));
-        let part = |(i, (what, number)): (usize, (&str, fn(&Deadlines) -> f64))| {
+        let part = |(i, (what, number)): (usize, Part)| {
             let hours = of(number);
             (
                 format!("fill s{i}"),
