@@ -37,7 +37,7 @@ parameters! {
         /// Whether best-effort jobs can be preempted; what they have done is lost.
         preempt: bool = true,
         /// P: the price of preempting one, relative to its utility (section 4.3.3). Below 1 equal jobs would preempt
-        /// each other for ever, and at 1 a thousandth is added.
+        /// each other for ever; a thousandth is added to it.
         price: f64 = 1.0 => 1.0..=1000.0,
         /// Waiting jobs that are planned at most: SLO jobs by deadline, then best-effort jobs by age.
         consider: u32 = 128 => 1..=10000,
