@@ -172,7 +172,8 @@ fn an_error_is_drawn_like_a_compiler_draws_it() {
 
 #[test]
 fn what_3sigma_cannot_plan_is_refused() {
-    let plain = "title = \"t\"\n[cluster]\nnodes = 4\n[workload.synthetic]\njobs = 10\ntasks = 1\ninterarrival = \"1s\"\n";
+    let plain = "title = \"t\"\n[cluster]\nnodes = 4\n[workload.synthetic]\njobs = 10\ntasks = 1\ninterarrival = \"1s\"\n\
+                 [service]\ndemand = \"1s\"\n";
     let with = |cluster: &str, policy: &str| {
         plain.replace("[cluster]\n", &format!("[cluster]\n{cluster}")) + "[[policy]]\n" + policy
     };
