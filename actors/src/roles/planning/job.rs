@@ -27,13 +27,23 @@ pub struct PlannedJob {
     pub elsewhere: bool,
     /// Whether all tasks of the job were launched together then, and none was lost since.
     pub whole: bool,
+    /// Whether some of those that wait were lost: to launch them is a repair, which it is not after a preemption.
+    pub lost: bool,
 }
 
 impl PlannedJob {
     /// A job all of whose tasks wait.
     pub fn new(open: OpenJob) -> Self {
         let waiting = (0..open.spec.tasks).collect();
-        Self { open, waiting, held: Vec::new(), began: Time::ZERO, elsewhere: false, whole: false }
+        Self {
+            open,
+            waiting,
+            held: Vec::new(),
+            began: Time::ZERO,
+            elsewhere: false,
+            whole: false,
+            lost: false,
+        }
     }
 
     /// Makes a task wait again, unless it has a finished copy.

@@ -171,7 +171,7 @@ impl<P: Planner> PlanningScheduler<P> {
         let Some(job) = self.jobs.get_mut(order.job) else { return };
         let preference = fx.catalog().preference(order.job);
         let attempt = job.open.attempts(1);
-        let repeated = job.open.is_repeated(attempt);
+        let repairs = std::mem::take(&mut job.lost);
         if job.held.is_empty() {
             (job.began, job.elsewhere) = (fx.now(), false);
             job.whole = order.size() == job.open.spec.tasks;
@@ -186,7 +186,7 @@ impl<P: Planner> PlanningScheduler<P> {
             let Some(node) = self.pool.take(kind, copy) else { unreachable!("the order has free cores") };
             job.held.push(HeldCore { copy, node });
             let row = Row::single(copy).in_gang(job.elsewhere);
-            fx.send_as(repeated, fx.layout().node(node), Launch::Row(row));
+            fx.send_as(repairs, fx.layout().node(node), Launch::Row(row));
         }
     }
 
@@ -215,7 +215,7 @@ impl<P: Planner> PlanningScheduler<P> {
         self.changed = true;
         if let Some(job) = self.jobs.get_mut(copy.task.job) {
             job.held.retain(|core| core.copy != copy);
-            job.whole = false;
+            (job.whole, job.lost) = (false, true);
             job.again(copy.task.index);
         }
     }
