@@ -30,7 +30,7 @@ impl Policy for ThreeSigma {
         r#"{ cycle = "100ms", slot = "250ms", estimates = "perfect", decide = { base = "50ms", per_option = "1us" } }"#,
         r#"{ cycle = "250ms", slot = "1s", estimates = "normal", shift = 0.3, cov = 0.5, over = "always" }"#,
         r#"{ cycle = "500ms", slot = "500ms", slots = 10, samples = 10, preempt = false, pivots = 20 }"#,
-        r#"{ cycle = "500ms", slot = "1s", slots = 6, consider = 4, exact = true, price = 3.0 }"#,
+        r#"{ cycle = "500ms", slot = "1s", slots = 6, consider = 2, exact = true, pivots = 200, price = 3.0 }"#,
     ];
 
     fn one_scheduler(&self) -> bool {
