@@ -80,9 +80,9 @@ pub struct Summary {
     /// each. `response_s.p99 / longest_s.p99` is the
     /// slowdown that the Pigeon paper prints, a ratio of percentiles.
     pub longest_s: Brief,
-    /// The times of each class of jobs, by its label: `slo` and `be` where the workload has a section `slo`, `short` and
-    /// `long` where it has a cutoff, the names of the classes of a mix; otherwise, and where there is one class only,
-    /// empty.
+    /// The times of each class of jobs, by its label: `slo` and `be` where the workload has a section `slo`, `short`
+    /// and `long` where it has a cutoff, the names of the classes of a mix; otherwise, and where there is one class
+    /// only, empty.
     #[serde(default)]
     pub classes: BTreeMap<String, ClassResults>,
     /// Time from the first arrival to the last completion or, in a run that did not finish, to the last event.

@@ -243,20 +243,21 @@ macro_rules! following {
             /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub deadline_slack: Option<Law<f64>>,
-            /// Which jobs are SLO jobs, with a deadline and preferred nodes; if absent, and without `deadline_slack`, none.
+            /// Which jobs are SLO jobs, with a deadline and preferred nodes; if absent, and without `deadline_slack`,
+            /// none.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub slo: Option<Slo>,
             /// Whether jobs are gangs: all tasks of a job have equal work, the mean of that of its tasks,
-            /// and a policy that knows about gangs starts them together. A job with more tasks than the cluster has cores is
-            /// refused.
+            /// and a policy that knows about gangs starts them together. A job with more tasks than the cluster has
+            /// cores is refused.
             #[serde(default, skip_serializing_if = "is_false")]
             pub gang: bool,
             /// Leave out the gangs with more tasks than the cluster has cores.
             #[serde(default, skip_serializing_if = "is_false")]
             pub filter: bool,
-            /// The first jobs of the workload, this many, are history: they have ended before the run, which begins at the
-            /// arrival of the last of them. Predictors of run times know them; they are not submitted, and no result counts
-            /// them.
+            /// The first jobs of the workload, this many, are history: they have ended before the run, which begins at
+            /// the arrival of the last of them. Predictors of run times know them; they are not submitted, and no
+            /// result counts them.
             #[serde(default, skip_serializing_if = "is_nought")]
             pub pretrain: u32,
         }
