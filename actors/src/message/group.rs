@@ -66,7 +66,7 @@ pub struct Turn {
     pub count: u32,
 }
 
-/// What a queue of a master is told to its standby as.
+/// A change of a master's queues, as its standby is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Mirror {
     /// The queues are empty: what follows is all that waits.

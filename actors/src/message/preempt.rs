@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::protocol::protocol;
 use crate::base::CopyId;
 
-/// Orders about a copy. They can overtake each other: `turn` numbers the orders about a copy from one on, and a node
-/// ignores those that are older than the last one.
+/// Orders about a copy. They can overtake each other and the copy: `turn` numbers the orders about a copy from one on,
+/// and a node ignores those that are older than the last one, and keeps those about a copy that has not come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Preemption {
     /// Take the copy off its core.

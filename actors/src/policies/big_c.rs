@@ -161,7 +161,12 @@ mod tests {
             (|copy, turn| Preemption::Suspend { copy, turn }, |copy, turn| Preemption::Resume { copy, turn });
         let order = |order: Core| (worker, Message::from(order));
         assert_eq!(node.receive(scheduler, suspend(a, 1)), [], "it has not come");
-        assert_eq!(node.receive(scheduler, Launch::Task { copy: a, at: Time::ZERO }), [order(Core::run(a))]);
+        assert_eq!(
+            node.receive(scheduler, Launch::Task { copy: a, at: Time::ZERO }),
+            [],
+            "it comes suspended"
+        );
+        assert_eq!(node.receive(scheduler, resume(a, 2)), [order(Core::run(a))]);
         assert_eq!(node.receive(scheduler, suspend(a, 3)), [order(Core::Suspend { copy: a })]);
         let left = Span::from_secs(2);
         node.receive(worker, Core::Suspended { copy: a, left });

@@ -18,8 +18,10 @@ const _: () = assert!(size_of::<KairosNode>() <= 256, "nodes are many");
 
 impl KairosNode {
     pub(super) fn new(config: &Kairos, context: BuildContext<'_>) -> Self {
-        let beats =
-            Heartbeats::new(config.interval, context.index, context.layout.nodes()).silent(config.silent);
+        // A lost last report of an idle node would leave an earlier one in force.
+        let beats = Heartbeats::new(config.interval, context.index, context.layout.nodes())
+            .always(context.lossy && !config.silent)
+            .silent(config.silent);
         Self { las: Las::new(config.las(), context.layout.cores(context.index)), beats }
     }
 

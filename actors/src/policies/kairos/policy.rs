@@ -11,7 +11,7 @@ use crate::policies::shared::check_period;
 
 impl Policy for Kairos {
     const ABOUT: &'static str = "Kairos (Delgado, Didona, Dinu and Zwaenepoel, SoCC 2018)\n\
-        Nobody knows run times. A central queue deals tasks to the nodes with the fewest, N + Q at most. Each node \
+        Nobody knows run times. A central queue deals tasks to the nodes with the fewest beyond their cores, N + Q at most. Each node \
         runs the copies that have attained the least service: a newcomer preempts the one that has attained most, \
         which keeps its progress, and quanta compare those that run with those that are suspended.";
 

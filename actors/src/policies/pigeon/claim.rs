@@ -68,7 +68,10 @@ impl GroupMasters {
     /// no worker is: the claim is from before it was back.
     pub(super) fn accept(&mut self, new: MasterClaim) -> bool {
         let none_up = !self.first_up && !self.standby_up;
-        let better = none_up && self.claim.is_none_or(|old| old.node == new.node || new.beats(&old));
+        let better = none_up
+            && self
+                .claim
+                .is_none_or(|old| if old.node == new.node { new.term >= old.term } else { new.beats(&old) });
         if better {
             self.claim = Some(new);
         }

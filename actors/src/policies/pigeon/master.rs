@@ -11,7 +11,7 @@ use super::groups::WorkerGroups;
 use super::queues::{Next, TaskQueues, Waiting};
 use super::tick::Tick;
 use super::workers::Workers;
-use crate::base::{ActorId, JobId, Span};
+use crate::base::{ActorId, CopyId, JobId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::Effects;
 use crate::message::{Batch, Group, Stamp, Turn};
@@ -28,7 +28,7 @@ struct Recovery {
 /// How a master takes a group over.
 #[derive(Debug)]
 pub(super) struct Takeover {
-    /// How many masters were on this seat before.
+    /// Number of the takeover on this seat, or of the election.
     pub(super) number: u32,
     /// The number of the election, if it is a worker that declared itself; else 0.
     pub(super) term: u32,
@@ -49,7 +49,7 @@ pub(super) struct Master {
     dead: BTreeSet<ActorId>,
     /// What it says when it takes the group over; a worker that declared itself master has a term above 0.
     takes: Group,
-    /// How many masters were on this seat before; its timers carry it.
+    /// Number of the takeover on this seat, or of the election; its timers carry it.
     number: u32,
     /// Whether the queues were cleared because all workers were down.
     abandoned: bool,
@@ -145,7 +145,8 @@ impl Master {
             Group::Tasks { short, scheduler, batch } => {
                 let waiting = Waiting { scheduler, batch };
                 match fx.layout().role(from) {
-                    Role::Scheduler(_) => self.place(short, waiting, fx),
+                    Role::Scheduler(_) if batch.attempt == 0 => self.place(short, waiting, fx),
+                    // Passed on, or sent again: the same tasks may have come another way.
                     _ => self.place_unknown(short, waiting, fx),
                 }
             }
@@ -174,6 +175,11 @@ impl Master {
     /// A worker says what it does. A master that is not told of crashes learns of one here, when the node is back in
     /// another life: a result may have been lost with the one before.
     fn told(&mut self, core: u32, turn: Turn, running: Option<Next>, fx: &mut Effects<'_>) {
+        let layout = fx.layout();
+        if !self.is_declared() && self.dead.contains(&layout.node(layout.node_of_core(core))) {
+            // From before the crash of the node.
+            return;
+        }
         if self.is_declared() && self.workers.has_restarted(core, turn) {
             self.tell_schedulers(Group::Ask, fx);
         }
@@ -330,14 +336,13 @@ impl Master {
     /// A message of this master could not be delivered.
     pub(super) fn undelivered(&mut self, to: ActorId, msg: Group, fx: &mut Effects<'_>) {
         match msg {
-            Group::Run { core, copy, scheduler } if self.workers.refused(core, (copy, scheduler)) => {
-                let short = fx.catalog().class(copy.task.job) == 0;
-                if !self.dead.contains(&fx.layout().scheduler(scheduler)) {
-                    self.queues.push_front(short, Waiting { scheduler, batch: Batch::single(copy) });
+            Group::Run { core, copy, scheduler } => {
+                if self.workers.refused(core, (copy, scheduler)) {
+                    fx.recover(to, self.takes);
                 }
-                fx.recover(to, self.takes);
-                self.serve(fx);
+                self.put_back(scheduler, copy, fx);
             }
+            Group::Mirror(_) if self.queues.is_mirrored() => self.queues.set_mirrored(true),
             Group::Ask | Group::Takes { .. } if self.dead.contains(&to) => {}
             Group::Ask | Group::Takes { .. } => match fx.layout().role(to) {
                 Role::Node(_) if self.is_declared() => self.down(to, fx),
@@ -346,6 +351,17 @@ impl Master {
             _ => {}
         }
         self.finish(fx);
+    }
+
+    /// Queues a copy that did not reach its worker, before others. The worker may have said something since, so that
+    /// it is no longer the one that was to run the copy; the copy may have been replaced, or its group given up.
+    fn put_back(&mut self, scheduler: u32, copy: CopyId, fx: &mut Effects<'_>) {
+        let gone = self.workers.all_down() || self.dead.contains(&fx.layout().scheduler(scheduler));
+        if !gone && self.known(copy.task.job).binary_search(&copy.task.index).is_err() {
+            let short = fx.catalog().class(copy.task.job) == 0;
+            self.queues.push_front(short, Waiting { scheduler, batch: Batch::single(copy) });
+        }
+        self.serve(fx);
     }
 
     /// A tick of this master.

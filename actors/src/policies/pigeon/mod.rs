@@ -5,6 +5,7 @@ mod claim;
 mod config;
 mod extra;
 mod groups;
+mod load;
 mod master;
 mod node;
 mod policy;

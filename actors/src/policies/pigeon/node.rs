@@ -133,7 +133,13 @@ impl PigeonNode {
     fn proceed(&mut self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
         self.cores[core].turns += 1;
         match self.cores[core].next.pop_front() {
-            Some(next) => self.begin(core, next, fx),
+            Some(next) => {
+                if by != next.by && self.is_foreign(by, fx.layout()) {
+                    // It has lent the core no longer.
+                    fx.send(by, self.state(core));
+                }
+                self.begin(core, next, fx);
+            }
             None => self.tell_idle(core, by, fx),
         }
     }

@@ -163,6 +163,11 @@ impl TaskQueues {
         unsent.push(change);
     }
 
+    /// Whether a standby is told of changes.
+    pub(super) const fn is_mirrored(&self) -> bool {
+        self.unsent.is_some()
+    }
+
     /// Whether there are changes that a standby has not been told.
     pub(super) fn has_changes(&self) -> bool {
         self.unsent.as_ref().is_some_and(|unsent| !unsent.is_empty())

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::claim::{GroupMasters, MasterClaim};
 use super::config::Pigeon;
 use super::groups::WorkerGroups;
+use super::load::GroupLoad;
 use super::split::{GroupShare, Splitter};
-use crate::base::{ActorId, JobId, Span, Time};
+use crate::base::{ActorId, JobId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Batch, Group, Job, Launch, Message};
@@ -26,16 +27,14 @@ struct GroupView {
     masters: GroupMasters,
     workers: u32,
     reachable: bool,
-    /// Tasks there at the last report and those sent since.
-    load: u32,
-    reported: Time,
+    load: GroupLoad,
 }
 
 /// A distributed scheduler.
 pub(super) struct PigeonScheduler {
     groups: WorkerGroups,
-    /// Whether masters report their lengths.
-    informed: bool,
+    /// How often masters report their lengths; zero: never.
+    lengths: Span,
     splitter: Splitter,
     views: Box<[GroupView]>,
     /// Nodes that are down.
@@ -50,12 +49,11 @@ impl PigeonScheduler {
             masters: GroupMasters::new(groups.master(group, layout), groups.standby(group, layout)),
             workers: groups.workers(group, layout).len() as u32,
             reachable: true,
-            load: 0,
-            reported: Time::ZERO,
+            load: GroupLoad::default(),
         };
         Self {
             groups,
-            informed: config.lengths > Span::ZERO,
+            lengths: config.lengths,
             splitter: Splitter::new(config.split, groups.count()),
             views: (0..groups.count()).map(view).collect(),
             down: BTreeSet::new(),
@@ -68,7 +66,7 @@ impl PigeonScheduler {
         let (attempt, count) = (open.attempts(1), open.spec.tasks);
         let mut tasks = vec![None; count as usize].into_boxed_slice();
         let short = open.spec.class == 0;
-        let shares = split(&mut self.splitter, &mut self.views, self.informed, count, fx);
+        let shares = split(&mut self.splitter, &mut self.views, self.lengths, count, fx);
         for &GroupShare { group, base, len, step } in shares {
             let batch = Batch { job, base, len, step, attempt };
             batch.indices().for_each(|index| tasks[index as usize] = Some((group, attempt)));
@@ -89,7 +87,7 @@ impl PigeonScheduler {
             return;
         }
         let (attempt, short) = (open.attempts(1), open.spec.class == 0);
-        let shares = split(&mut self.splitter, &mut self.views, self.informed, list.len() as u32, fx);
+        let shares = split(&mut self.splitter, &mut self.views, self.lengths, list.len() as u32, fx);
         for &GroupShare { group, base, len, step } in shares {
             let part: Vec<_> = (0..len).map(|i| list[(base + i * step) as usize]).collect();
             part.iter().for_each(|&index| tasks[index as usize] = Some((group, attempt)));
@@ -154,18 +152,16 @@ impl PigeonScheduler {
                 if is_worker && !masters.accept(claim) {
                     return;
                 }
-                self.views[group as usize].reachable = true;
+                let was_reachable = std::mem::replace(&mut self.views[group as usize].reachable, true);
                 if !is_known {
                     self.answer(group, from, fx);
                 }
-                self.regroup(fx);
+                if !(is_known && was_reachable) {
+                    self.regroup(fx);
+                }
             }
             Group::Lengths { waiting, busy, at } => {
-                let view = &mut self.views[group as usize];
-                if view.reported < at.into() {
-                    view.reported = at.into();
-                    view.load = waiting.saturating_add(busy);
-                }
+                self.views[group as usize].load.report(waiting.saturating_add(busy), at.into());
             }
             Group::Tasks { .. }
             | Group::Run { .. }
@@ -248,18 +244,19 @@ impl PigeonScheduler {
 fn split<'a>(
     splitter: &'a mut Splitter,
     views: &mut [GroupView],
-    informed: bool,
+    lengths: Span,
     tasks: u32,
     fx: &mut Effects<'_>,
 ) -> &'a [GroupShare] {
-    if !informed {
+    if lengths == Span::ZERO {
         return splitter.even(tasks, fx.rng());
     }
-    let (workers, load) = (|group| views[group as usize].workers, |group| views[group as usize].load);
+    let now = fx.now();
+    views.iter_mut().for_each(|view| view.load.forget(now, lengths));
+    let (workers, load) = (|group| views[group as usize].workers, |group| views[group as usize].load.tasks());
     let shares = splitter.level(tasks, workers, load, fx.rng());
     for share in shares {
-        let load = &mut views[share.group as usize].load;
-        *load = load.saturating_add(share.len);
+        views[share.group as usize].load.send(share.len, now);
     }
     shares
 }

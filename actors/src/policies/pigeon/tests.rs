@@ -134,6 +134,32 @@ fn a_worker_that_cannot_be_reached_is_asked() {
     assert_eq!(cores, [2, 0, 3], "it is idle again");
 }
 
+/// A copy is not lost when it comes back after its worker has said something else: the worker was told of another
+/// master and answered with an earlier state, ended a copy of that master, and was given the next task.
+#[test]
+fn a_copy_that_comes_back_late_is_queued_again() {
+    let mut master = bench(|layout| layout.extra(0), 4);
+    let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
+    let first = master.receive(scheduler, tasks(0, 0, 1))[0].1;
+    assert_eq!(runs(&master.receive(scheduler, tasks(2, 0, 4)))[0], (1, copy(2, 0, 0)));
+    assert_eq!(runs(&master.receive(node, idle(0, 2))), [(0, copy(2, 3, 0))], "of another master's copy");
+    let back = |msg| Input::Undelivered { to: node, msg };
+    assert_eq!(sends(&master.step(back(first))), [], "no worker is idle");
+    assert_eq!(runs(&master.receive(master.layout.node(1), idle(1, 2))), [(1, copy(0, 0, 0))]);
+    assert_eq!(sends(&master.step(back(first))), [], "it runs");
+}
+
+/// What a node said before its crash says nothing about its cores when it is back.
+#[test]
+fn messages_from_before_a_crash_are_ignored() {
+    let mut master = bench(|layout| layout.extra(0), 4);
+    let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
+    master.receive(scheduler, tasks(0, 0, 5));
+    master.step(Input::Down { actor: node });
+    assert_eq!(master.receive(node, idle(0, 2)), []);
+    assert_eq!(runs(&sends(&master.step(Input::Up { actor: node }))), [(0, copy(0, 4, 0))]);
+}
+
 /// After the crash of a worker the schedulers are asked, and what nobody has runs again with a fresh attempt.
 #[test]
 fn tasks_of_a_dead_worker_are_run_again() {

@@ -33,14 +33,19 @@ pub struct ContainerNode {
     /// Copies that came, or are to go on, while all cores were busy, because the manager did not know of some.
     waiting: VecDeque<HeldCopy>,
     suspended: Vec<HeldCopy>,
+    /// Orders about copies that have not come yet, which they overtook, with their turns.
+    early: VecDeque<(CopyId, u32)>,
     beats: Heartbeats,
 }
+
+/// Capacity for early orders. Orders about copies that have ended are kept as well, so old ones are discarded.
+const EARLY: usize = 16;
 
 impl ContainerNode {
     /// A node with `cores` containers and these heartbeats.
     pub fn new(beats: Heartbeats, cores: u32) -> Self {
         let cores = vec![Held::Idle; cores as usize].into();
-        Self { cores, waiting: VecDeque::new(), suspended: Vec::new(), beats }
+        Self { cores, waiting: VecDeque::new(), suspended: Vec::new(), early: VecDeque::new(), beats }
     }
 
     /// Containers that fit beside those that run.
@@ -94,7 +99,42 @@ impl ContainerNode {
             && let Some(held) = self.waiting.remove(at)
         {
             self.suspended.push(HeldCopy { turn, ..held });
+        } else {
+            self.keep(copy, turn);
         }
+    }
+
+    /// Keeps an order about a copy that is not here.
+    fn keep(&mut self, copy: CopyId, turn: u32) {
+        if self.holds(copy) {
+            return;
+        }
+        if self.early.len() == EARLY {
+            let _ = self.early.pop_front();
+        }
+        self.early.push_back((copy, turn));
+    }
+
+    fn holds(&self, copy: CopyId) -> bool {
+        let of_core = |held: &Held| match *held {
+            Held::Running(held) | Held::Leaving(held) => held.copy == copy,
+            Held::Idle => false,
+        };
+        self.cores.iter().any(of_core)
+            || self.waiting.iter().chain(&self.suspended).any(|held| held.copy == copy)
+    }
+
+    /// Takes a copy, in the state that the newest order about it asks for.
+    fn arrive(&mut self, copy: CopyId, from: ActorId, fx: &mut Effects<'_>) {
+        let turns = self.early.iter().filter(|early| early.0 == copy).map(|early| early.1);
+        let held = HeldCopy { copy, from, turn: turns.max().unwrap_or(0), left: None };
+        self.early.retain(|early| early.0 != copy);
+        if held.turn % 2 == 1 {
+            self.suspended.push(held);
+        } else {
+            self.waiting.push_back(held);
+        }
+        self.fill(fx);
     }
 
     /// A worker suspended a copy. One without work left ended in that very instant.
@@ -124,7 +164,9 @@ impl ContainerNode {
         });
         if let Some(held) = running.chain(&mut self.waiting).find(|held| known(held)) {
             held.turn = turn;
+            return;
         }
+        self.keep(copy, turn);
     }
 
     /// Removes all copies for which `which` holds.
@@ -148,10 +190,7 @@ impl ContainerNode {
             _ => 0,
         };
         match *msg {
-            Message::Launch(Launch::Task { copy, .. }) => {
-                self.waiting.push_back(HeldCopy { copy, from, turn: 0, left: None });
-                self.fill(fx);
-            }
+            Message::Launch(Launch::Task { copy, .. }) => self.arrive(copy, from, fx),
             Message::Launch(Launch::Drop(tasks)) => self.remove(|held| is_dropped(held.copy, tasks), fx),
             Message::Preemption(Preemption::Suspend { copy, turn }) => self.suspend(copy, turn, fx),
             Message::Preemption(Preemption::Resume { copy, turn }) => self.resume(copy, turn, fx),
