@@ -6,6 +6,7 @@
 mod agent;
 mod args;
 mod certs;
+mod columns;
 mod command;
 mod compare;
 mod completions;

@@ -94,18 +94,27 @@ fn judge_lost(study: &mut Study) {
 /// Judges claims over the results of all shards, since claims may compare what different shards ran. If a manifest
 /// lacks the planned experiment, its verdicts are kept.
 fn judge_again(study: &mut Study) {
-    let read = || -> Option<(Vec<Claim>, Vec<Cell>)> {
+    let read = || -> Option<(Vec<Claim>, Vec<Cell>, Vec<Cell>)> {
         let spec = &study.manifest.spec;
         let claims = serde_json::from_value(spec.get("claims")?.clone()).ok()?;
-        let mut cells: Vec<Cell> = Vec::new();
+        let (mut cells, mut stand_ins): (Vec<Cell>, Vec<Cell>) = Default::default();
         for point in spec.get("points")?.as_array()? {
-            cells.push(serde_json::from_value(point.get("cell")?.clone()).ok()?);
+            let cell: Cell = serde_json::from_value(point.get("cell")?.clone()).ok()?;
+            if has_stand_in(&point["resolved"]) {
+                stand_ins.push(cell.clone());
+            }
+            cells.push(cell);
         }
         cells.dedup(); // points of a cell are adjacent
-        Some((claims, cells))
+        Some((claims, cells, stand_ins))
     };
-    if let Some((claims, cells)) = read() {
+    if let Some((claims, cells, stand_ins)) = read() {
         let summaries: Vec<Summary> = study.records().map(|record| record.summary.clone()).collect();
-        study.claims = claims::judge(&claims, &cells, &summaries);
+        study.claims = claims::judge(&claims, &cells, &stand_ins, &summaries);
     }
+}
+
+/// Whether a generator stood in for a trace that was not found, by the resolved world of a manifest.
+fn has_stand_in(resolved: &serde_json::Value) -> bool {
+    resolved["workload"].get("trace").is_some() && resolved["trace"].is_null()
 }

@@ -9,6 +9,7 @@ use volary_actors::base::{Feature, JobId, Span};
 use volary_actors::predict::PredictorKind;
 use volary_engine::workload::{ColumnNames, Outcome, Trace};
 
+use super::columns::ColumnArgs;
 use super::output::{print, show};
 use crate::config::error::{did_you_mean, listed};
 use crate::files::Files;
@@ -93,7 +94,8 @@ enum Command {
         #[command(flatten)]
         columns: ColumnArgs,
     },
-    /// Convert a trace to the .tr format, packed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz).
+    /// Convert a trace to the .tr format, packed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz). Features,
+    /// outcomes, cores and waits go to X.features.csv beside X.tr.
     Convert {
         /// The trace; also looked for in the folders of VOLARY_TRACES.
         file: PathBuf,
@@ -102,27 +104,23 @@ enum Command {
         /// Only the first N jobs.
         #[arg(long, value_name = "N")]
         jobs: Option<u32>,
+        #[command(flatten)]
+        columns: ColumnArgs,
     },
-}
-
-/// The columns of `.csv` files with names of their own.
-#[derive(Debug, Args)]
-struct ColumnArgs {
-    /// Columns of a .csv file, such as user=user_ID,submit=submit_time,run=seconds; numbers of a column whose name ends
-    /// in _ms or _us count in that unit, others in seconds.
-    #[arg(long = "columns", value_name = "LIST")]
-    names: Option<ColumnNames>,
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.command {
         Command::Describe { file, reference, cutoff, jobs, json, html, columns } => {
-            let description = describe(&read(file, *jobs, columns)?, *reference, *cutoff);
+            let description = describe(&read(file, *jobs, columns.of(file)?)?, *reference, *cutoff);
             write_page(html.as_deref(), || traces_page(std::slice::from_ref(&description), None))?;
             show(*json, || &description, || description.to_string())
         }
         Command::Compare { files, jobs, json, html, columns } => {
-            let described = files.iter().map(|file| Ok(describe(&read(file, *jobs, columns)?, None, None)));
+            let columns = columns.of_files(files)?;
+            let described = files.iter().zip(columns);
+            let described =
+                described.map(|(file, columns)| Ok(describe(&read(file, *jobs, columns)?, None, None)));
             let described = described.collect::<anyhow::Result<Vec<_>>>()?;
             let comparison = compare(&described);
             write_page(html.as_deref(), || traces_page(&described, Some(&comparison)))?;
@@ -135,7 +133,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
                 only_finished: only.is_some(),
                 by_week: by.is_some(),
             };
-            for (index, file) in files.iter().enumerate() {
+            let columns = columns.of_files(files)?;
+            for (index, (file, columns)) in files.iter().zip(columns).enumerate() {
                 let trace = read(file, *jobs, columns)?;
                 let evaluation = evaluate(&trace, &of_trace(&question, &trace)?);
                 match json {
@@ -145,14 +144,21 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Command::Convert { file, to, jobs } => {
-            let trace = read(file, *jobs, &ColumnArgs { names: None })?;
+        Command::Convert { file, to, jobs, columns } => {
+            let trace = read(file, *jobs, columns.of(file)?)?;
             for note in trace.notes() {
                 tracing::warn!("{note}");
             }
-            workload::write(&trace, to)?;
+            let features = workload::write(&trace, to)?;
+            let features =
+                features.map_or_else(String::new, |file| format!(", features in {}", file.display()));
             let (jobs, tasks) = (trace.jobs().len() as u64, trace.tasks());
-            print(&format!("{}, {}: {}", plural(jobs, "job"), plural(tasks, "task"), to.display()))?;
+            print(&format!(
+                "{}, {}: {}{features}",
+                plural(jobs, "job"),
+                plural(tasks, "task"),
+                to.display()
+            ))?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -212,7 +218,7 @@ fn predictor(name: &str) -> Result<PredictorKind, String> {
     name.parse().map_err(|()| format!("no predictor is named `{name}`; known are {}", listed(known())))
 }
 
-fn read(file: &Path, jobs: Option<u32>, columns: &ColumnArgs) -> anyhow::Result<Trace> {
+fn read(file: &Path, jobs: Option<u32>, columns: Option<&ColumnNames>) -> anyhow::Result<Trace> {
     anyhow::ensure!(
         !file.is_dir() || workload::is_trace_folder(file),
         "{} is a folder; name a trace in it: .tr, .swf or .csv, plain or as .xz, .zst or .gz; or a folder with Google's \
@@ -220,5 +226,5 @@ fn read(file: &Path, jobs: Option<u32>, columns: &ColumnArgs) -> anyhow::Result<
         file.display()
     );
     let found = Traces::beside(&Files::of_disk(), Path::new("")).find(file)?;
-    Ok(workload::read(&found, jobs, columns.names.as_ref())?)
+    Ok(workload::read(&found, jobs, columns)?)
 }

@@ -87,7 +87,7 @@ fn facts(traces: &[Description], names: &[String]) -> Markup {
                         tr {
                             @for heading in [
                                 "trace", "jobs", "tasks", "span", "p50 duration", "p80 duration", "under 12 min",
-                                "gaps under 1 s", "KS distance of gaps", "finished", "users with CoV above 1",
+                                "gaps under 1 s", "KS distance of gaps", "successful", "users with CoV above 1",
                             ] { th { (heading) } }
                         }
                     }
@@ -103,7 +103,7 @@ fn facts(traces: &[Description], names: &[String]) -> Markup {
                                 td { (percent(trace.under_12min)) }
                                 td { (percent(trace.arrivals.sub_second)) }
                                 td { (format!("{:.3}", trace.arrivals.ks)) }
-                                td { (known(trace.outcomes.as_ref().map(|outcomes| outcomes.finished))) }
+                                td { (known(trace.outcomes.as_ref().map(|outcomes| outcomes.successful))) }
                                 td { (known(trace.users.map(|users| users.highly_variable))) }
                             }
                         }
@@ -150,7 +150,7 @@ impl Charts<'_> {
         let bad = |trace: &Description| trace.outcomes.as_ref().map(|outcomes| outcomes.unsuccessful_size);
         let success = self.each(&|trace| {
             let groups = trace.outcomes.as_ref()?.by_cpu_hours.iter();
-            Some(groups.map(|group| (group.from_h.max(1e-4), group.finished)).collect())
+            Some(groups.map(|group| (group.from_h.max(1e-4), group.successful)).collect())
         });
         let hours = PlotAxis::new("CPU-hours, from", AxisScale::Log, TickUnit::Number);
         [
@@ -158,7 +158,7 @@ impl Charts<'_> {
             self.outcomes("Outcomes by CPU time", |share| share.cpu_time),
             self.cdf("Size of successful jobs", "cores or tasks", TickUnit::Number, &good),
             self.cdf("Size of unsuccessful jobs", "cores or tasks", TickUnit::Number, &bad),
-            plot("Success by CPU-hours", hours, shares("finished"), success),
+            plot("Success by CPU-hours", hours, shares("finished or timed out"), success),
         ]
     }
 
@@ -202,7 +202,7 @@ impl Charts<'_> {
 
     fn hours(&self, title: &str, label: &str, of: fn(&Description) -> &[Hour]) -> Option<Markup> {
         let series = self.named().map(|(colour, trace, name)| by_hour(of(trace), name, colour)).collect();
-        let x = PlotAxis::new("hour of the day", AxisScale::Linear, TickUnit::Number);
+        let x = PlotAxis::new("hour by the trace's clock", AxisScale::Linear, TickUnit::Number);
         let x = PlotAxis { range: Some((0.0, 23.0)), ..x };
         plot(title, x, PlotAxis::new(label, AxisScale::Log, TickUnit::Number), series)
     }

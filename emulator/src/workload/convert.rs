@@ -1,4 +1,4 @@
-//! The conversion of traces to `.tr`, plain or compressed by suffix.
+//! The conversion of traces to `.tr`, plain or compressed by suffix, with their features beside it.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -7,49 +7,81 @@ use std::path::{Path, PathBuf};
 use volary_actors::base::JobId;
 use volary_engine::workload::{Trace, WorkloadError};
 
+use super::features::Stated;
+use super::library::{FEATURES, features_of};
+use super::text::Seconds;
+use crate::files::Files;
+
 /// Compression levels: the defaults of the tools, which favour reasonable speed.
 const XZ_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
-/// Writes a trace in one of the packings.
-type Pack = fn(&Trace, BufWriter<File>) -> io::Result<()>;
+/// Writes what a file holds.
+type Content<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
+/// Writes a content in one of the packings.
+type Pack = fn(&Content<'_>, BufWriter<File>) -> io::Result<()>;
 
 /// The packings by the end of a file's name.
 const PACKINGS: [(&str, Pack); 4] = [
-    (".tr", |trace, mut out| {
-        write_lines(trace, &mut out)?;
+    ("", |content, mut out| {
+        content(&mut out)?;
         out.flush()
     }),
-    (".tr.xz", |trace, out| {
+    (".xz", |content, out| {
         let mut encoder = liblzma::write::XzEncoder::new(out, XZ_LEVEL);
-        write_lines(trace, &mut encoder)?;
+        content(&mut encoder)?;
         encoder.finish()?.flush()
     }),
-    (".tr.zst", |trace, out| {
+    (".zst", |content, out| {
         let mut encoder = zstd::stream::write::Encoder::new(out, ZSTD_LEVEL)?;
-        write_lines(trace, &mut encoder)?;
+        content(&mut encoder)?;
         encoder.finish()?.flush()
     }),
-    (".tr.gz", |trace, out| {
+    (".gz", |content, out| {
         let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::default());
-        write_lines(trace, &mut encoder)?;
+        content(&mut encoder)?;
         encoder.finish()?.flush()
     }),
 ];
 
-/// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`. An existing file is replaced
+/// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`, and what else the trace states
+/// about them (features, outcomes, cores, waits) to a file beside it, which is returned. An existing file is replaced
 /// when everything is written.
 ///
 /// # Errors
-/// When the name has another suffix, or the file cannot be written.
-pub fn write(trace: &Trace, to: &Path) -> Result<(), WorkloadError> {
+/// When the name has another suffix, another file there would be read as the features of these jobs, or a file cannot
+/// be written.
+pub fn write(trace: &Trace, to: &Path) -> Result<Option<PathBuf>, WorkloadError> {
     let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let Some((_, pack)) = PACKINGS.iter().find(|(suffix, _)| name.ends_with(suffix)) else {
+    let packing = |(packed, pack): &(&'static str, Pack)| {
+        Some((name.strip_suffix(packed)?.strip_suffix(".tr")?, *packed, *pack))
+    };
+    let Some((stem, packed, pack)) = PACKINGS.iter().find_map(packing) else {
         let why = format!("`{}` must end in .tr, .tr.xz, .tr.zst or .tr.gz", to.display());
         return Err(WorkloadError::config("output", why));
     };
+    let stated = Stated::of(trace);
+    let beside = to.with_file_name(format!("{stem}{FEATURES}{packed}"));
+    let beside = (!stated.is_empty()).then_some(beside);
+    if let Some(other) =
+        features_of(&Files::of_disk(), to).into_iter().find(|other| Some(other) != beside.as_ref())
+    {
+        let (other, to) = (other.display(), to.display());
+        let why =
+            format!("would be read as features of the jobs of {to}; move it away, or choose another name");
+        return Err(WorkloadError::Trace(format!("{other}: {why}")));
+    }
+    if let Some(beside) = &beside {
+        replace(beside, pack, &|out| stated.write(trace, out))?;
+    }
+    replace(to, pack, &|out| write_lines(trace, out))?;
+    Ok(beside)
+}
+
+/// Replaces a file by one with this content.
+fn replace(to: &Path, pack: Pack, content: &Content<'_>) -> Result<(), WorkloadError> {
     let part = part_name(to);
-    let written = File::create(&part).and_then(|file| pack(trace, BufWriter::new(file)));
+    let written = File::create(&part).and_then(|file| pack(content, BufWriter::new(file)));
     let moved = written.and_then(|()| std::fs::rename(&part, to));
     moved.map_err(|source| {
         // Best effort: the original error is reported.
@@ -60,10 +92,7 @@ pub fn write(trace: &Trace, to: &Path) -> Result<(), WorkloadError> {
 
 /// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days (off by at most one beyond),
 /// durations to their stored precision; reading the lines again gives the same jobs.
-///
-/// # Errors
-/// Errors of `out`.
-pub fn write_lines(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+fn write_lines(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     for (index, job) in trace.jobs().iter().enumerate() {
         write!(out, "{} {} {}", Seconds(job.arrival.0), job.tasks, Seconds(job.mean.0))?;
         match trace.durations(JobId(index as u32)) {
@@ -82,26 +111,13 @@ fn part_name(to: &Path) -> PathBuf {
     name.into()
 }
 
-/// Nanoseconds as decimal seconds without trailing zeros.
-struct Seconds(u64);
-
-impl std::fmt::Display for Seconds {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (whole, part) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
-        if part == 0 {
-            return write!(f, "{whole}");
-        }
-        write!(f, "{whole}.{}", format!("{part:09}").trim_end_matches('0'))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
 
     use proptest::prelude::*;
-    use volary_actors::base::{Span, Time};
-    use volary_engine::workload::Format;
+    use volary_actors::base::{Feature, Span, Time};
+    use volary_engine::workload::{Format, Outcome};
 
     use super::super::read;
     use super::*;
@@ -147,6 +163,44 @@ mod tests {
         }
         assert_eq!(std::fs::read_to_string(folder.path().join("b.tr")).unwrap(), text);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "something was left behind");
+    }
+
+    /// Everything that the source states about a job.
+    fn details(trace: &Trace, job: u32) -> (Vec<u32>, Option<Outcome>, Option<f32>, Option<Span>) {
+        let job = JobId(job);
+        let features = Feature::ALL.map(|feature| trace.feature(job, feature));
+        (features.into(), trace.outcome(job), trace.cores(job), trace.wait(job))
+    }
+
+    #[test]
+    fn features_are_written_beside_the_jobs() {
+        let text = "submit,wait,run,tasks,user,hour,size,outcome,cores\n\
+            1,,3,2,\"bob, b\",0,8,timed out,\n2,0,4,2,ann,,,,2\n9,0.25,2,1,ann,23,7,F,1.5\n";
+        let trace = Trace::parse(Path::new("a.csv"), Cursor::new(text), None).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for (name, features) in [("b.tr", "b.features.csv"), ("c.tr.xz", "c.features.csv.xz")] {
+            let to = folder.path().join(name);
+            assert_eq!(write(&trace, &to).unwrap(), Some(folder.path().join(features)));
+            let again = read(&to, None, None).unwrap();
+            assert_eq!(jobs(&again), jobs(&trace), "{name}");
+            for job in 0..3 {
+                assert_eq!(details(&again, job), details(&trace, job), "{name}, job {job}");
+            }
+        }
+    }
+
+    /// The features of other jobs must not become those of the new ones.
+    #[test]
+    fn features_of_other_jobs_are_in_the_way() {
+        let trace = Trace::parse(Path::new("a.tr"), Cursor::new("1 1 1 1"), None).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("b.features.csv.gz"), "user\nann\n").unwrap();
+        let error = write(&trace, &folder.path().join("b.tr")).unwrap_err().to_string();
+        assert!(
+            error.contains("b.features.csv.gz: would be read as features") && error.contains("b.tr"),
+            "{error}"
+        );
+        assert!(!folder.path().join("b.tr").exists());
     }
 
     #[test]

@@ -168,12 +168,12 @@ mod tests {
         );
         assert_eq!(
             (trace.wait(second), trace.outcome(second)),
-            (Span::from_secs(1), Some(Outcome::Finished))
+            (Some(Span::from_secs(1)), Some(Outcome::Finished))
         );
         assert_eq!(trace.cores(second), Some(8.0));
         // Evicted, submitted again and killed: its last run counts.
         assert_eq!((trace.run(third), trace.outcome(third)), (Span::from_secs(1), Some(Outcome::Killed)));
-        assert_eq!((trace.wait(third), trace.cores(third)), (Span::from_secs(8), None));
+        assert_eq!((trace.wait(third), trace.cores(third)), (Some(Span::from_secs(8)), None));
         let of = |feature| [second, third].map(|job| trace.feature(job, feature));
         assert_eq!(
             (of(Feature::User), of(Feature::LogicalName), of(Feature::Priority)),

@@ -92,6 +92,10 @@ fn load(
     columns: Option<&ColumnNames>,
 ) -> Result<Trace, WorkloadError> {
     if is_trace_folder(file) {
+        if columns.is_some() {
+            let why = "--columns is for .csv files; the columns of Google's tables are fixed";
+            return Err(WorkloadError::Trace(format!("{}: {why}", file.display())));
+        }
         return google::read(files, file, jobs);
     }
     let features = features_of(files, file).into_iter().map(|name| {
@@ -103,12 +107,14 @@ fn load(
 }
 
 /// Ends of the names of files with the features of the jobs of a `.tr` file, in the place of its suffix.
-const BESIDE: [&str; 3] = [".features.csv", "_features.csv", "_meta.csv"];
+const BESIDE: [&str; 3] = [FEATURES, "_features.csv", "_meta.csv"];
+/// The one that is written.
+pub(super) const FEATURES: &str = ".features.csv";
 /// Suffixes of compressed files, and of plain ones.
 const PACKED: [&str; 4] = ["", ".xz", ".zst", ".gz"];
 
 /// The files beside a `.tr` file that hold features of its jobs.
-fn features_of(files: &Files, file: &Path) -> Vec<PathBuf> {
+pub(super) fn features_of(files: &Files, file: &Path) -> Vec<PathBuf> {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let plain = PACKED.iter().find_map(|packed| name.strip_suffix(&format!(".tr{packed}")));
     let Some(stem) = plain else { return Vec::new() };

@@ -3,23 +3,27 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `library`, `input` | the search for traces, parsed ones, and their decompression |
-//! | [`mod@describe`], `convert` | `volary trace describe` and `volary trace convert` |
+//! | [`mod@describe`] | `volary trace describe` |
+//! | `convert`, `features` | `volary trace convert`: jobs, and the features beside them |
 //! | `google` | folders with Google's trace of 2011 |
 //! | [`predict`] | `volary trace predict` |
 //! | `text` | tables and numbers of their reports |
 
 mod convert;
 pub mod describe;
+mod features;
 mod google;
 mod input;
 mod library;
 pub mod predict;
 mod text;
 
-pub use convert::{write, write_lines};
+pub use convert::write;
 pub use describe::{Description, Reference, describe};
 pub use input::decompress;
 pub use library::{Traces, is_trace_folder, read};
 
+#[cfg(test)]
+mod atlas;
 #[cfg(test)]
 mod real;

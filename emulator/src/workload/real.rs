@@ -155,7 +155,8 @@ fn google_jobs_are_as_predictable_as_published() {
     within("under 12 min", d.under_12min, 0.817);
     within("gaps under 1 s", d.arrivals.sub_second, 0.513);
     within("distance", d.arrivals.ks, 0.43);
-    within("finished", d.outcomes.unwrap().finished, 0.577);
+    within("finished", d.outcomes.unwrap().successful, 0.577);
+    assert_eq!((d.reference, d.arrivals.early), (Some(Reference::Google), 1_655), "recognised by its form");
     within("users", d.users.unwrap().highly_variable, 0.61);
 }
 

@@ -32,6 +32,19 @@ pub(super) fn number(x: f64) -> String {
     }
 }
 
+/// Nanoseconds as decimal seconds without trailing zeros.
+pub(super) struct Seconds(pub(super) u64);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, part) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
+        if part == 0 {
+            return write!(f, "{whole}");
+        }
+        write!(f, "{whole}.{}", format!("{part:09}").trim_end_matches('0'))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

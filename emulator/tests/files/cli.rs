@@ -112,6 +112,10 @@ trace predict t.csv --features user,queue | 2 | --features queue: no job of t.cs
 trace predict t.csv --features user,user | 2 | --features: `user` is named twice
 trace predict t.csv --predictor 2sigma | 2 | no predictor is named `2sigma` | `3sigma`
 trace predict t.csv --columns user=whom,submit=submit_ms,run=run_ms | 2 | t.csv:1 | no column `whom`
+trace compare t.csv t.tr --columns user=user,submit=submit_ms,run=run_ms | 2 | --columns FILE:LIST
+trace compare t.csv t.tr --columns u.csv:user=user | 2 | no trace here is called `u.csv` | `t.csv` or `t.tr`
+trace describe t.csv --columns user=user,user=run_ms | 2 | `user` is given twice
+trace describe t.tr --columns user=user | 2 | --columns is for .csv files
 trace predict mustang.csv.gz | 2 | mustang.csv.gz | ftp.pdl.cmu.edu/pub/datasets/ATLAS
 run kind.toml | 2 | kind.toml:26:35 | unknown message kind `foo`
 run e.toml --resume --out typo | 2 | no run in typo | leave out --resume

@@ -1,6 +1,7 @@
 //! Columns of a trace beside the shape of its jobs: features, waits, outcomes and cores.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 use volary_actors::base::{Feature, Span};
 
@@ -40,9 +41,7 @@ impl Outcome {
 
     /// The outcome that a file states: as one letter (F K X E L), or as SLURM, MOAB and Google's event names do.
     pub(super) fn of(text: &str) -> Option<Self> {
-        // SLURM adds who cancelled the job.
-        let word = text.split([' ', '+', ':']).next().unwrap_or_default();
-        Some(match word.to_ascii_uppercase().as_str() {
+        Some(match state(text).as_str() {
             "F" | "FINISH" | "FINISHED" | "COMPLETED" | "COMPLETE" | "SUCCESS" | "JOBEND" => Self::Finished,
             "X" | "FAIL" | "FAILED" | "FAILURE" | "NODE_FAIL" | "OUT_OF_MEMORY" | "BOOT_FAIL" => Self::Failed,
             "K" | "KILL" | "KILLED" | "CANCELLED" | "CANCELED" | "ABORTED" | "JOBCANCEL" | "REMOVED" => {
@@ -50,10 +49,36 @@ impl Outcome {
             }
             "E" | "EVICT" | "EVICTED" | "PREEMPTED" => Self::Evicted,
             "L" | "LOST" | "UNKNOWN" => Self::Lost,
-            "T" | "TIMEOUT" | "TIMEDOUT" | "TIMED" => Self::TimedOut,
+            "T" | "TIMEOUT" | "TIMEDOUT" | "TIMED" | "DEADLINE" => Self::TimedOut,
             _ => return None,
         })
     }
+
+    /// Whether a file says that the job had not ended when the file was written: by a state of SLURM or MOAB.
+    pub(super) fn is_pending(text: &str) -> bool {
+        const PENDING: [&str; 14] = [
+            "PENDING",
+            "RUNNING",
+            "SUSPENDED",
+            "COMPLETING",
+            "CONFIGURING",
+            "REQUEUED",
+            "REQUEUE_HOLD",
+            "RESIZING",
+            "STOPPED",
+            "STAGE_OUT",
+            "IDLE",
+            "QUEUED",
+            "STARTING",
+            "HELD",
+        ];
+        PENDING.contains(&state(text).as_str())
+    }
+}
+
+/// The first word in capitals: SLURM adds who cancelled a job.
+fn state(text: &str) -> String {
+    text.split([' ', '+', ':']).next().unwrap_or_default().to_ascii_uppercase()
 }
 
 impl fmt::Display for Outcome {
@@ -80,7 +105,8 @@ pub struct Details {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Columns {
     features: [Vec<u32>; Feature::ALL.len()],
-    waits: Vec<Span>,
+    /// Nanoseconds and one more; `None` if unknown.
+    waits: Vec<Option<NonZeroU64>>,
     outcomes: Vec<Option<Outcome>>,
     /// Zero if unknown.
     cores: Vec<f32>,
@@ -92,7 +118,8 @@ impl Columns {
         for (column, &value) in self.features.iter_mut().zip(&details.features) {
             put(column, row, (value > 0).then_some(value));
         }
-        put(&mut self.waits, row, details.wait);
+        let wait = details.wait.and_then(|wait| NonZeroU64::new(wait.0.saturating_add(1)));
+        put(&mut self.waits, row, wait.map(Some));
         put(&mut self.outcomes, row, details.outcome.map(Some));
         put(&mut self.cores, row, details.cores);
     }
@@ -105,8 +132,13 @@ impl Columns {
         !self.features[feature.index()].is_empty()
     }
 
-    pub(super) fn wait(&self, row: usize) -> Span {
-        get(&self.waits, row)
+    pub(super) fn wait(&self, row: usize) -> Option<Span> {
+        get(&self.waits, row).map(|wait| Span(wait.get() - 1))
+    }
+
+    /// Number of rows with a wait.
+    pub(super) fn known_waits(&self) -> usize {
+        self.waits.iter().flatten().count()
     }
 
     pub(super) fn outcome(&self, row: usize) -> Option<Outcome> {

@@ -80,8 +80,10 @@ pub struct Trace {
     columns: Columns,
     /// Whether the numbers of tasks are unknown, and each job counts as one.
     jobs_only: bool,
-    /// Jobs whose wait the source states.
-    known_waits: usize,
+    /// Whether it is Google's of 2011.
+    google: bool,
+    /// Zone of its dates, seconds east of Greenwich.
+    zone: Option<i64>,
     notes: Vec<String>,
 }
 
@@ -95,7 +97,8 @@ impl Trace {
             durations: Vec::new(),
             columns: Columns::default(),
             jobs_only: false,
-            known_waits: 0,
+            google: false,
+            zone: None,
             notes: Vec::new(),
         }
     }
@@ -123,13 +126,22 @@ impl Trace {
 
     /// Adds what is known about the job that was pushed as number `row`, before the jobs are sorted.
     pub fn detail(&mut self, row: usize, details: &Details) {
-        self.known_waits += usize::from(details.wait.is_some());
         self.columns.set(row, details);
     }
 
     /// Says that the source has no numbers of tasks: each job counts as one.
     pub fn without_tasks(&mut self) {
         self.jobs_only = true;
+    }
+
+    /// Says that it is Google's trace of 2011, whole or in part, as events or as a table of jobs.
+    pub fn mark_google(&mut self) {
+        self.google = true;
+    }
+
+    /// Says that its times are dates, which count by a zone in seconds east of Greenwich.
+    pub fn mark_dated(&mut self, zone: i64) {
+        self.zone = Some(zone);
     }
 
     /// Adds a remark about the file for its user.
@@ -227,14 +239,37 @@ impl Trace {
         Feature::ALL.into_iter().filter(known).collect()
     }
 
-    /// From a job's submission to its start; zero if it is unknown.
-    pub fn wait(&self, job: JobId) -> Span {
+    /// Whether the source states a feature of some job, rather than it following from the job's arrival or tasks.
+    pub const fn states(&self, feature: Feature) -> bool {
+        self.columns.has(feature)
+    }
+
+    /// Whether it is Google's of 2011, by the form of the file.
+    pub const fn is_google(&self) -> bool {
+        self.google
+    }
+
+    /// Number of the first jobs that were submitted before the trace began, at unknown times: Google's trace gives them
+    /// the time zero.
+    pub fn early(&self) -> usize {
+        let zero = self.jobs.partition_point(|job| job.arrival == Time::ZERO);
+        if self.google { zero } else { 0 }
+    }
+
+    /// The zone of its dates, seconds east of Greenwich; `None` if its clock counts from a zero of its own, whose time
+    /// of day is unknown.
+    pub const fn zone(&self) -> Option<i64> {
+        self.zone
+    }
+
+    /// From a job's submission to its start, if the trace says so.
+    pub fn wait(&self, job: JobId) -> Option<Span> {
         self.columns.wait(job.index())
     }
 
     /// How many jobs do not say how long they waited.
-    pub const fn unknown_waits(&self) -> usize {
-        self.jobs.len() - self.known_waits
+    pub fn unknown_waits(&self) -> usize {
+        self.jobs.len() - self.columns.known_waits()
     }
 
     /// How a job ended, if the trace says so.

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use volary_actors::base::Span;
-use volary_engine::workload::Trace;
+use volary_engine::workload::{Trace, TraceJob};
 
 use super::quantiles::{Quantiles, share};
 
@@ -11,6 +11,12 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Arrivals {
+    /// Jobs that were submitted before the trace began, at unknown times: they are no arrivals, and count in nothing
+    /// here.
+    pub early: usize,
+    /// Zone of the trace's dates, seconds east of Greenwich; `None` if its clock counts from a zero of its own, whose
+    /// time of day is unknown.
+    pub zone_s: Option<i64>,
     /// From the first to the last arrival, s.
     pub span_s: f64,
     /// Gaps between arrivals, s.
@@ -37,7 +43,7 @@ pub struct Arrivals {
 /// One hour of the day over the days of a trace.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Hour {
-    /// 0 to 23 by the trace's clock, which need not start at midnight.
+    /// 0 to 23 by the trace's clock: the time of day where it has dates, otherwise from a zero that need not be midnight.
     pub hour: u8,
     /// First quartile of the days.
     pub p25: f64,
@@ -49,15 +55,17 @@ pub struct Hour {
 
 impl Arrivals {
     pub(super) fn of(trace: &Trace) -> Self {
-        let jobs = trace.jobs();
+        let jobs = &trace.jobs()[trace.early()..];
         let gaps: Vec<f64> =
             jobs.windows(2).map(|pair| (pair[1].arrival - pair[0].arrival).as_secs_f64()).collect();
         let gap_s = Quantiles::of(gaps.iter().copied());
         let (ks, ks_p) = against_exponential(&gaps, gap_s.mean);
-        let (jobs_per_hour, tasks_per_hour) = by_hour(trace);
+        let (jobs_per_hour, tasks_per_hour) = by_hour(jobs);
         let [first, last] = [jobs.first(), jobs.last()].map(|job| Span(job.map_or(0, |job| job.arrival.0)));
         let hour = first.0 / HOUR_NS;
         Self {
+            early: trace.early(),
+            zone_s: trace.zone(),
             span_s: last.saturating_sub(first).as_secs_f64(),
             gap_cv2: gap_s.cov().powi(2),
             sub_second: share(gaps.iter(), |&&gap| gap < 1.0),
@@ -84,21 +92,21 @@ impl Arrivals {
 const MOST_HOURS: u64 = 24 * 366 * 30;
 
 /// Jobs and tasks in each hour, from the first arrival to the last.
-fn by_hour(trace: &Trace) -> (Vec<f64>, Vec<f64>) {
-    let (Some(first), Some(last)) = (trace.jobs().first(), trace.jobs().last()) else {
+fn by_hour(jobs: &[TraceJob]) -> (Vec<f64>, Vec<f64>) {
+    let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else {
         return (Vec::new(), Vec::new());
     };
     let first = first.arrival.0 / HOUR_NS;
     let hours = (last.arrival.0 / HOUR_NS - first + 1).min(MOST_HOURS) as usize;
-    let (mut jobs, mut tasks) = (vec![0.0; hours], vec![0.0; hours]);
-    for job in trace.jobs() {
+    let (mut of_jobs, mut of_tasks) = (vec![0.0; hours], vec![0.0; hours]);
+    for job in jobs {
         let hour = (job.arrival.0 / HOUR_NS - first) as usize;
         if hour < hours {
-            jobs[hour] += 1.0;
-            tasks[hour] += f64::from(job.tasks);
+            of_jobs[hour] += 1.0;
+            of_tasks[hour] += f64::from(job.tasks);
         }
     }
-    (jobs, tasks)
+    (of_jobs, of_tasks)
 }
 
 /// Quartiles of each hour of the day; `first` is the number of the first hour.
@@ -181,6 +189,23 @@ mod tests {
         assert!(periodic.ks_p < 1e-12 && periodic.gap_cv2 < 0.01 && periodic.sub_second == 0.0);
         let bursty = sum(&|k| if unit(k) < 0.9 { 0.01 } else { 30.0 });
         assert!(bursty.ks_p < 1e-12 && bursty.gap_cv2 > 5.0);
+    }
+
+    /// Google's trace gives the time zero to jobs that were there when it began.
+    #[test]
+    fn jobs_from_before_the_trace_are_no_arrivals() {
+        let rows = |early: &str| {
+            format!("submit_ms,delay_ms,run_ms,class\n{early}600000,,1,0\n600500,,1,0\n605000,,1,0\n")
+        };
+        let of = |text: String| {
+            let trace = Trace::parse(Path::new("a.csv"), std::io::Cursor::new(text), None).unwrap();
+            Arrivals::of(&trace)
+        };
+        let early = of(rows("0,,9,0\n0,,9,0\n"));
+        assert_eq!((early.early, early.span_s, early.sub_second), (2, 5.0, 0.5));
+        assert_eq!(Arrivals { early: 0, ..early }, of(rows("")));
+        // All of them: nothing arrives.
+        assert_eq!(of("submit_ms,delay_ms,run_ms,class\n0,,9,0\n".to_owned()).span_s, 0.0);
     }
 
     #[test]

@@ -64,12 +64,14 @@ const ROWS: [Row; 10] = [
     (
         "3.3",
         "diurnal patterns in job submissions",
-        "the median of the busiest hour is between 7 and 19 h and twice that of the quietest",
+        "the median of the busiest hour is twice that of the quietest, and between 7 and 19 h where times are dates",
         |d| {
             let (peak, trough) = d.arrivals.peak_and_trough()?;
             let ratio = peak.p50 / trough.p50.max(1.0);
-            let day = (7..19).contains(&peak.hour);
-            Some((day && ratio >= 2.0, ratio, format!("{}× at {} h", number(ratio), peak.hour)))
+            let day = d.arrivals.zone_s.is_none() || (7..19).contains(&peak.hour);
+            let clock = if d.arrivals.zone_s.is_some() { "" } else { " of its own clock" };
+            let text = format!("{}× at {} h{clock}", number(ratio), peak.hour);
+            Some((day && ratio >= 2.0, ratio, text))
         },
     ),
     ("3.3", "high job submission rate", "the median hour has 100 submissions or more", |d| {
@@ -111,15 +113,12 @@ const ROWS: [Row; 10] = [
     (
         "3.5",
         "longer or larger jobs often terminate unsuccessfully",
-        "of the tenth of the jobs with most CPU-hours, 10 points fewer finish than of all",
+        "of the tenth of the jobs with most CPU-hours, 10 points fewer finish or exceed their time than of all",
         |d| {
             let outcomes = d.outcomes.as_ref()?;
-            let less = outcomes.finished - outcomes.finished_of_longest;
-            Some((
-                less >= 0.1,
-                less,
-                format!("{} against {}", percent(outcomes.finished_of_longest), percent(outcomes.finished)),
-            ))
+            let (longest, all) = (outcomes.successful_of_longest, outcomes.successful);
+            let text = format!("{} against {}", percent(longest), percent(all));
+            Some((all - longest >= 0.1, all - longest, text))
         },
     ),
 ];

@@ -20,7 +20,7 @@ pub struct Description {
     pub tasks: u64,
     /// Whether the trace says how many tasks jobs have; if not, each job counts as one.
     pub counts_tasks: bool,
-    /// Work of all tasks, core-seconds.
+    /// Work of all tasks, core-seconds; without tasks, the run time of all jobs.
     pub work_s: f64,
     /// Cores that the work keeps busy from the first to the last arrival: work over span. Divided by the number of a
     /// cluster's cores, it is the load offered to that cluster.

@@ -52,14 +52,24 @@ pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span
         comparison: Vec::new(),
         notes: trace.notes().to_vec(),
     };
-    // Traces of rigid parallel jobs are never recognised as one of these, even with similar averages.
-    let recognised = (trace.format() != Format::Swf).then(|| resembling(&description)).flatten();
-    description.reference = reference.or(recognised);
-    let cutoff = cutoff.or_else(|| description.reference.and_then(cutoff_of));
+    description.reference = reference.or_else(|| recognised(trace, &description));
+    // The published boundaries are of mean durations of tasks.
+    let published = || description.reference.filter(|_| trace.counts_tasks()).and_then(cutoff_of);
+    let cutoff = cutoff.or_else(published);
     description.classes = cutoff.map(|cutoff| classes(trace, cutoff, &each));
     description.comparison =
         description.reference.map_or_else(Vec::new, |known| against(known, &description));
     description
+}
+
+/// The published trace that it is or resembles: Google's by the form of the file, others by their averages. Traces of
+/// rigid parallel jobs are never recognised as one of these, even with similar averages.
+fn recognised(trace: &Trace, description: &Description) -> Option<Reference> {
+    match trace.format() {
+        _ if trace.is_google() => Some(Reference::Google),
+        Format::Swf => None,
+        Format::Tr | Format::Csv | Format::GoogleEvents => resembling(description),
+    }
 }
 
 fn task_durations(trace: &Trace) -> Quantiles {

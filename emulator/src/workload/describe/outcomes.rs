@@ -11,15 +11,18 @@ use super::quantiles::{Quantiles, share};
 pub struct Outcomes {
     /// Share of each outcome (Fig. 3.7).
     pub shares: Vec<OutcomeShare>,
-    /// Cores of jobs that finished or timed out, or their tasks if the trace has no cores (Fig. 3.8).
+    /// Share of the jobs that were successful: that finished, or exceeded their time, as jobs do that have done useful
+    /// work (section 3.5).
+    pub successful: f64,
+    /// Share of the CPU time of these.
+    pub successful_time: f64,
+    /// Cores of successful jobs, or their tasks if the trace has no cores (Fig. 3.8).
     pub successful_size: Quantiles,
     /// The same of all others.
     pub unsuccessful_size: Quantiles,
-    /// Share of the jobs that finished.
-    pub finished: f64,
-    /// Share of those that finished of the tenth of the jobs that took most CPU time.
-    pub finished_of_longest: f64,
-    /// Share of the jobs that finished, by the CPU time that they took (Fig. 3.9).
+    /// Share of the tenth of the jobs that took most CPU time that were successful.
+    pub successful_of_longest: f64,
+    /// Successful jobs by the CPU time that they took (Fig. 3.9).
     pub by_cpu_hours: Vec<SuccessByHours>,
 }
 
@@ -39,8 +42,8 @@ pub struct SuccessByHours {
     /// They took at least so many CPU-hours, a power of ten; zero for the first group.
     pub from_h: f64,
     pub jobs: u64,
-    /// Share of them that finished.
-    pub finished: f64,
+    /// Share of them that were successful.
+    pub successful: f64,
 }
 
 /// A job that has ended: how, its size, its CPU time in seconds.
@@ -48,6 +51,12 @@ struct Ended {
     outcome: Outcome,
     size: f64,
     cpu_s: f64,
+}
+
+impl Ended {
+    const fn is_success(&self) -> bool {
+        matches!(self.outcome, Outcome::Finished | Outcome::TimedOut)
+    }
 }
 
 /// Powers of ten of CPU-hours that begin a group.
@@ -64,46 +73,45 @@ impl Outcomes {
         };
         let jobs: Vec<Ended> = (0..).map(JobId).zip(works).filter_map(ended).collect();
         let size = |success| {
-            let those = jobs.iter().filter(|job| is_success(job.outcome) == success);
+            let those = jobs.iter().filter(|job| job.is_success() == success);
             Quantiles::of(those.map(|job| job.size))
         };
         (!jobs.is_empty()).then(|| Self {
             shares: shares(&jobs),
+            successful: share(jobs.iter(), |job| job.is_success()),
+            successful_time: time_share(&jobs, Ended::is_success),
             successful_size: size(true),
             unsuccessful_size: size(false),
-            finished: share(jobs.iter(), |job| job.outcome == Outcome::Finished),
-            finished_of_longest: finished_of_longest(&jobs),
+            successful_of_longest: successful_of_longest(&jobs),
             by_cpu_hours: by_cpu_hours(&jobs),
         })
     }
 
-    /// Shares of the jobs and of the CPU time of jobs that neither finished nor exceeded their time.
+    /// Shares of the jobs and of the CPU time of jobs that were not successful.
     pub fn unsuccessful(&self) -> (f64, f64) {
-        let success = [Outcome::Finished.name(), Outcome::TimedOut.name()];
-        let those = self.shares.iter().filter(|share| !success.contains(&share.outcome));
-        those.fold((0.0, 0.0), |sum, share| (sum.0 + share.jobs, sum.1 + share.cpu_time))
+        (1.0 - self.successful, 1.0 - self.successful_time)
     }
 }
 
-/// Whether a job may have done useful work: jobs that exceed their time often do (thesis, section 3.5).
-const fn is_success(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Finished | Outcome::TimedOut)
+/// Share of the CPU time of the jobs of which `so` holds; all of it if no job took any.
+fn time_share(jobs: &[Ended], so: impl Fn(&Ended) -> bool) -> f64 {
+    let all: f64 = jobs.iter().map(|job| job.cpu_s).sum();
+    let those: f64 = jobs.iter().filter(|job| so(job)).map(|job| job.cpu_s).sum();
+    if all > 0.0 { those / all } else { 1.0 }
 }
 
 fn shares(jobs: &[Ended]) -> Vec<OutcomeShare> {
-    let all: f64 = jobs.iter().map(|job| job.cpu_s).sum();
     let of = |outcome: Outcome| {
-        let cpu: f64 = jobs.iter().filter(|job| job.outcome == outcome).map(|job| job.cpu_s).sum();
         let count = share(jobs.iter(), |job| job.outcome == outcome);
-        let cpu_time = if all > 0.0 { cpu / all } else { 0.0 };
+        let cpu_time = time_share(jobs, |job| job.outcome == outcome);
         (count > 0.0).then_some(OutcomeShare { outcome: outcome.name(), jobs: count, cpu_time })
     };
     Outcome::ALL.into_iter().filter_map(of).collect()
 }
 
-fn finished_of_longest(jobs: &[Ended]) -> f64 {
+fn successful_of_longest(jobs: &[Ended]) -> f64 {
     let p90 = Quantiles::of(jobs.iter().map(|job| job.cpu_s)).p90;
-    share(jobs.iter().filter(|job| job.cpu_s >= p90), |job| job.outcome == Outcome::Finished)
+    share(jobs.iter().filter(|job| job.cpu_s >= p90), |job| job.is_success())
 }
 
 fn by_cpu_hours(jobs: &[Ended]) -> Vec<SuccessByHours> {
@@ -112,8 +120,8 @@ fn by_cpu_hours(jobs: &[Ended]) -> Vec<SuccessByHours> {
         let until = starts.get(at + 1).copied().unwrap_or(f64::INFINITY);
         let those = || jobs.iter().filter(move |job| (from_h..until).contains(&(job.cpu_s / 3600.0)));
         let count = those().count() as u64;
-        let finished = share(those(), |job| job.outcome == Outcome::Finished);
-        (count > 0).then_some(SuccessByHours { from_h, jobs: count, finished })
+        let successful = share(those(), |job| job.is_success());
+        (count > 0).then_some(SuccessByHours { from_h, jobs: count, successful })
     };
     starts.iter().enumerate().filter_map(group).collect()
 }

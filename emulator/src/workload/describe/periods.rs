@@ -20,9 +20,10 @@ const DAY: u64 = Span::from_secs(86_400).0;
 /// Limit on parts: a single wrong arrival must not make millions.
 const MOST: usize = 5_000;
 
-/// The complete parts of `days` days of a trace that has two at least. `durations` are those of its jobs, s.
+/// The complete parts of `days` days of a trace that has two at least, from the first arrival on. `durations` are those
+/// of its jobs, s.
 pub(super) fn periods(trace: &Trace, durations: &[f64], days: u64) -> Vec<Period> {
-    let jobs = trace.jobs();
+    let (jobs, durations) = (&trace.jobs()[trace.early()..], &durations[trace.early()..]);
     let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { return Vec::new() };
     let span = last.arrival.since(first.arrival).0;
     let count = (span / (days * DAY)) as usize;

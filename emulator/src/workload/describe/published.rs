@@ -30,10 +30,15 @@ const FAN_OUT_P50: Measure = Measure::shared("fan-out, p50", |d| d.counts_tasks.
 const FAN_OUT_P90: Measure = Measure::shared("fan-out, p90", |d| d.counts_tasks.then_some(d.fan_out.p90));
 const FAN_OUT_P99: Measure = Measure::shared("fan-out, p99", |d| d.counts_tasks.then_some(d.fan_out.p99));
 const FAN_OUT_MAX: Measure = Measure::whole("fan-out, max", |d| d.counts_tasks.then_some(d.fan_out.max));
-const MEAN_MEAN: Measure = Measure::shared("mean duration, mean, s", |d| Some(d.mean_s.mean));
-const MEAN_P50: Measure = Measure::shared("mean duration, p50, s", |d| Some(d.mean_s.p50));
-const MEAN_P90: Measure = Measure::shared("mean duration, p90, s", |d| Some(d.mean_s.p90));
-const MEAN_P99: Measure = Measure::shared("mean duration, p99, s", |d| Some(d.mean_s.p99));
+// Without tasks, the duration of a job is all that is known, which is no mean of tasks.
+const MEAN_MEAN: Measure =
+    Measure::shared("mean duration, mean, s", |d| d.counts_tasks.then_some(d.mean_s.mean));
+const MEAN_P50: Measure =
+    Measure::shared("mean duration, p50, s", |d| d.counts_tasks.then_some(d.mean_s.p50));
+const MEAN_P90: Measure =
+    Measure::shared("mean duration, p90, s", |d| d.counts_tasks.then_some(d.mean_s.p90));
+const MEAN_P99: Measure =
+    Measure::shared("mean duration, p99, s", |d| d.counts_tasks.then_some(d.mean_s.p99));
 const GAP_P50: Measure = Measure::whole("gap, p50, s", |d| Some(d.arrivals.gap_s.p50));
 const GAP_P99: Measure = Measure::whole("gap, p99, s", |d| Some(d.arrivals.gap_s.p99));
 const LONG_JOBS: Measure = Measure::whole("long jobs, share", |d| Some(d.classes?.long_jobs));
@@ -42,6 +47,8 @@ const SINGLE_TASK: Measure =
     Measure::shared("jobs of one task, share", |d| d.counts_tasks.then_some(d.single_task));
 const DURATION_P80: Measure = Measure::whole("duration, p80, s", |d| Some(d.duration_s.p80));
 const UNDER_12MIN: Measure = Measure::shared("jobs under 12 min, share", |d| Some(d.under_12min));
+const SUCCESSFUL: Measure =
+    Measure::whole("successful jobs, share", |d| d.outcomes.as_ref().map(|outcomes| outcomes.successful));
 
 /// A quantity, its published value, and the publication.
 type Fact = (&'static Measure, f64, &'static str);
@@ -85,6 +92,7 @@ const GOOGLE: &[Fact] = &[
     (&LONG_WORK, 0.83, KAIROS),
     (&SINGLE_TASK, 0.77, PARK),
     (&UNDER_12MIN, 0.80, PARK),
+    (&SUCCESSFUL, 0.58, PARK),
 ];
 
 const ALIBABA: &[Fact] = &[
@@ -134,13 +142,13 @@ pub(super) fn resembling(description: &Description) -> Option<Reference> {
     (distance < RESEMBLANCE).then_some(nearest)
 }
 
-/// Mean |ln(measured / published)| over the facts that an excerpt shares with the whole trace; `None` if too few of
-/// them are published.
+/// Mean |ln(measured / published)| over the facts that an excerpt shares with the whole trace; `None` if fewer than
+/// three of them are known.
 fn distance(known: Reference, description: &Description) -> Option<f64> {
     let shared = facts(known).iter().filter(|(measure, ..)| measure.shared);
     let ratio = |(measure, published, _): &Fact| Some(((measure.of)(description)? / published).ln().abs());
     let ratios: Vec<f64> = shared.filter_map(ratio).collect();
-    (ratios.len() > 1).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
+    (ratios.len() > 2).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
 }
 
 /// The facts about a known trace beside the values of the described one.

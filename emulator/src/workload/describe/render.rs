@@ -34,12 +34,20 @@ fn facts(d: &Description) -> String {
         table.add_row([name.to_owned(), value]);
     };
     row("jobs", d.jobs.to_string());
-    row("tasks", d.tasks.to_string());
+    if d.arrivals.early > 0 {
+        let text =
+            format!("{} jobs, at unknown times: left out of arrivals, gaps and hours", d.arrivals.early);
+        row("submitted before the trace", text);
+    }
     row("first to last arrival", format!("{} s", number(d.arrivals.span_s)));
-    row("work", format!("{} core-s", number(d.work_s)));
-    row("offered load", format!("{} cores busy at the trace's own pace", number(d.offered_cores)));
     if d.counts_tasks {
+        row("tasks", d.tasks.to_string());
+        row("work", format!("{} core-s", number(d.work_s)));
+        row("offered load", format!("{} cores busy at the trace's own pace", number(d.offered_cores)));
         row("jobs of one task", percent(d.single_task));
+    } else {
+        row("run time of all jobs", format!("{} s", number(d.work_s)));
+        row("jobs at a time", format!("{} at the trace's own pace", number(d.offered_cores)));
     }
     row("jobs under 12 min, 2 h", format!("{}, {}", percent(d.under_12min), percent(d.under_2h)));
     row(
@@ -57,9 +65,12 @@ fn facts(d: &Description) -> String {
     }
     if let Some(Classes { cutoff, long_jobs, long_tasks, long_work }) = d.classes {
         let [jobs, tasks, work] = [long_jobs, long_tasks, long_work].map(percent);
-        let text = format!(
-            "{jobs} of the jobs, {tasks} of the tasks, {work} of the work (mean of {cutoff} or more)"
-        );
+        let text = match d.counts_tasks {
+            true => format!(
+                "{jobs} of the jobs, {tasks} of the tasks, {work} of the work (mean of {cutoff} or more)"
+            ),
+            false => format!("{jobs} of the jobs, {work} of the run time ({cutoff} or more)"),
+        };
         row("long jobs", text);
     }
     table.trim_fmt()
@@ -79,9 +90,10 @@ fn spreads(d: &Description, row: &mut impl FnMut(&str, String)) {
     if let Some(Users { users, fan_out_cov, duration_cov, highly_variable, near_mean_size }) = &d.users {
         let [fan_out, duration] = [fan_out_cov, duration_cov].map(|spread| number(spread.p50));
         let variable = percent(*highly_variable);
+        let fan_out = if d.counts_tasks { format!("of fan-out {fan_out}, ") } else { String::new() };
         let text = format!(
-            "CoV of fan-out {fan_out}, of duration {duration} (medians of {users} users); {variable} of them vary more \
-             than exponentially"
+            "CoV {fan_out}of duration {duration} (medians of {users} users); {variable} of them vary more than \
+             exponentially"
         );
         row("spread within users", text);
         if d.has_sizes() {
@@ -100,19 +112,22 @@ fn spreads(d: &Description, row: &mut impl FnMut(&str, String)) {
 /// How jobs ended.
 fn endings(d: &Description, row: &mut impl FnMut(&str, String)) {
     if let Some(outcomes) = &d.outcomes {
+        let (of_time, hours) =
+            if d.has_sizes() { ("CPU time", "CPU-hours") } else { ("run time", "hours of run time") };
         for share in &outcomes.shares {
             let [jobs, time] = [share.jobs, share.cpu_time].map(percent);
-            row(share.outcome, format!("{jobs} of the jobs, {time} of the CPU time"));
+            row(share.outcome, format!("{jobs} of the jobs, {time} of the {of_time}"));
         }
         let [good, bad] =
             [&outcomes.successful_size, &outcomes.unsuccessful_size].map(|size| number(size.mean));
         if d.has_sizes() {
-            row("size by outcome", format!("mean {good} of successful jobs, {bad} of unsuccessful ones"));
+            let text = format!("mean {good} of successful jobs (finished or timed out), {bad} of others");
+            row("size by outcome", text);
         }
         let group =
-            |group: &SuccessByHours| format!("{} from {}", percent(group.finished), number(group.from_h));
+            |group: &SuccessByHours| format!("{} from {}", percent(group.successful), number(group.from_h));
         let groups: Vec<String> = outcomes.by_cpu_hours.iter().map(group).collect();
-        row("finished by CPU-hours", groups.join(", "));
+        row(&format!("successful by {hours}"), groups.join(", "));
     }
 }
 
@@ -127,16 +142,29 @@ fn range(periods: &[Period]) -> String {
     format!("{}: mean gap {gap}, mean duration {duration} times that of the trace", periods.len())
 }
 
+/// Probability below which the law of a Poisson process is rejected.
+const LEVEL: f64 = 0.01;
+
 fn poisson(arrivals: &Arrivals) -> String {
-    let verdict = if arrivals.ks_p < 0.01 { "rejected" } else { "not rejected" };
-    let p = if arrivals.ks_p < 2.2e-16 { "< 2.2e-16".to_owned() } else { format!("= {:.2e}", arrivals.ks_p) };
-    format!("{verdict}: distance {:.3} to exponential gaps, p {p}", arrivals.ks)
+    let verdict = if arrivals.ks_p < LEVEL { "rejected" } else { "not rejected" };
+    let p = match arrivals.ks_p {
+        tiny if tiny < 2.2e-16 => "< 2.2e-16".to_owned(),
+        small if small < 1e-4 => format!("= {small:.1e}"),
+        p => format!("= {p:.4}"),
+    };
+    format!("{verdict} at the level {LEVEL}: distance {:.3} to exponential gaps, p {p}", arrivals.ks)
 }
 
 fn distributions(d: &Description) -> String {
     let mut table = plain();
     table.set_header(["", "mean", "min", "p10", "p25", "p50", "p75", "p90", "p99", "max"]);
-    let of_tasks = ["tasks per job", "task duration, s", "tasks per hour"];
+    let of_tasks = [
+        "tasks per job",
+        "mean task duration, s",
+        "task duration, s",
+        "work per job, core-s",
+        "tasks per hour",
+    ];
     let known = |name: &str| match name {
         "cores per job" => d.cores.is_some(),
         name => d.counts_tasks || !of_tasks.contains(&name),
@@ -168,10 +196,22 @@ fn hours(arrivals: &Arrivals) -> Option<String> {
     let (peak, trough) = arrivals.peak_and_trough()?;
     let [low, median, high, least] = [peak.p25, peak.p50, peak.p75, trough.p50].map(number);
     Some(format!(
-        "busiest hour of the trace's day {:02}: {median} jobs (quartiles of the days {low} to {high}); \
-         quietest {:02}: {least} jobs",
-        peak.hour, trough.hour
+        "busiest hour {:02}: {median} jobs (quartiles of the days {low} to {high}); quietest {:02}: {least} jobs; {}",
+        peak.hour,
+        trough.hour,
+        clock(arrivals.zone_s)
     ))
+}
+
+/// The clock that hours are told by.
+fn clock(zone_s: Option<i64>) -> String {
+    match zone_s {
+        None => "hours by the trace's own clock, whose zero need not be midnight".to_owned(),
+        Some(zone) => {
+            let (sign, minutes) = (if zone < 0 { '-' } else { '+' }, zone.abs() / 60);
+            format!("hours of the day in zone {sign}{:02}:{:02}", minutes / 60, minutes % 60)
+        }
+    }
 }
 
 fn comparison(d: &Description) -> String {

@@ -39,7 +39,8 @@ pub fn evaluate(trace: &Trace, question: &Question) -> Evaluation {
             let week = (submitted.since(first).0 / WEEK.0) as usize;
             count.add(week, &prediction, predictor.histogram(&prediction), run_s(trace, job));
         }
-        running.insert((submitted + trace.wait(job) + trace.run(job), job), prediction);
+        let wait = trace.wait(job).unwrap_or(Span::ZERO);
+        running.insert((submitted + wait + trace.run(job), job), prediction);
     }
     Evaluation {
         file: trace.file().to_owned(),

@@ -37,14 +37,14 @@ fn each_job_is_predicted_from_those_that_ended_before_it() {
 
 #[test]
 fn errors_are_counted_by_size() {
-    // One after the other; the estimate of each is what its only predecessor of that name took.
-    let runs =
-        [(100, 100), (100, 51), (100, 49), (100, 200), (100, 201), (100, 96), (0, 0), (0, 5), (100, 5)];
+    // Two jobs of each name, one after the other: the run time of the first is the estimate of the second.
+    let pairs =
+        [(100, 100), (51, 100), (49, 100), (200, 100), (201, 100), (96, 100), (0, 0), (5, 0), (4, 100)];
     let rows: String = (0..)
-        .zip(runs)
-        .flat_map(|(pair, (first, second))| {
+        .zip(pairs)
+        .flat_map(|(pair, (estimate, run))| {
             let at = 1_000_000 * pair;
-            [format!("{at},0,{second},F,1,{pair}\n"), format!("{},0,{first},K,1,{pair}\n", at + 500_000)]
+            [format!("{at},0,{estimate},K,1,{pair}\n"), format!("{},0,{run},F,1,{pair}\n", at + 500_000)]
         })
         .collect();
     let of_names = |only_finished| {
@@ -52,19 +52,24 @@ fn errors_are_counted_by_size() {
         question.by_week = true;
         evaluate(&parse(&rows), &question)
     };
+    // The second jobs are those that finished.
+    let second = of_names(true).overall;
+    assert_eq!((second.jobs, second.without_estimate), (9, 0));
+    let ninths = |share: f64| (9.0 * share).round() as u32;
+    let sides = [second.under, second.under_half, second.over, second.over_twice].map(ninths);
+    assert_eq!(sides, [4, 2, 3, 2], "51, 49, 96 and 4 are too low, 200, 201 and 5 too high");
+    assert_eq!([second.within_factor_two, second.within_5_percent].map(ninths), [5, 3]);
+    let buckets = second.errors.iter().filter(|bucket| bucket.share > 0.0);
+    let buckets: Vec<_> = buckets.map(|bucket| (bucket.percent, ninths(bucket.share))).collect();
+    assert_eq!(buckets, [(Some(-100), 1), (Some(-50), 2), (Some(0), 3), (None, 3)]);
+
     let all = of_names(false);
-    assert_eq!(all.weeks.len(), 1);
-    assert_eq!((&all.weeks[0], all.overall.jobs, all.values), (&all.overall, 17, 9));
-    let trusted: f64 = all.experts.iter().map(|expert| expert.share).sum();
-    assert!((trusted - 1.0).abs() < 1e-12);
-    let names: f64 = all.experts.iter().filter(|e| e.feature == "name").map(|e| e.share).sum();
-    assert!((names - 9.0 / 17.0).abs() < 1e-12, "{:?}", all.experts);
-    let share: f64 = all.overall.errors.iter().map(|bucket| bucket.share).sum();
-    assert!((share - 1.0).abs() < 1e-12 && all.overall.errors.len() == 21);
-    // Jobs that finished are the first of each name: their estimates are those of all jobs before them.
-    let finished = of_names(true);
-    assert_eq!((finished.overall.jobs, finished.overall.without_estimate), (8, 1));
-    assert!(finished.experts.iter().all(|expert| expert.feature == "all jobs"));
+    assert_eq!((all.weeks.as_slice(), all.values), (std::slice::from_ref(&all.overall), 9));
+    assert_eq!((all.overall.jobs, all.overall.without_estimate), (17, 1), "only the very first has none");
+    let of = |feature: &str| -> f64 {
+        all.experts.iter().filter(|expert| expert.feature == feature).map(|expert| expert.share).sum()
+    };
+    assert!((of("name") - 9.0 / 17.0).abs() < 1e-12 && (of("all jobs") - 8.0 / 17.0).abs() < 1e-12);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! Known are the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables derived from
 //! Google's trace (`submit_ms`, `run_ms`, …), and the ATLAS repository of LANL (`submit_time`, `start_time`,
 //! `end_time`, …); of any other file the columns are named by [`ColumnNames`]. Other columns are ignored. Every task of
-//! a job takes the job's run time. Rows that lack what a job needs are skipped and counted.
+//! a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Lines above the header that
+//! begin with `#` are comments; below it there are none, since a user may be called `#1`.
 
 use volary_actors::base::{Span, Time};
 
@@ -25,8 +26,12 @@ pub(super) fn read(
     require(&header, line)?;
     let (mut words, mut clock) = (Words::default(), Clock::default());
     while trace.jobs().len() < limit {
-        let Some(line) = lines.next_row('#')? else { break };
+        let Some(line) = lines.next_record()? else { break };
         let row = header.row(line)?;
+        if row.is_unfinished() {
+            skipped.count("of jobs that had not ended");
+            continue;
+        }
         match times(&row, &header, &mut clock)? {
             Err(reason) => skipped.count(reason),
             Ok(times) => {
@@ -40,6 +45,12 @@ pub(super) fn read(
                 trace.detail(trace.jobs().len() - 1, &details);
             }
         }
+    }
+    if header.is_google() {
+        trace.mark_google();
+    }
+    if let Some(Some(zone)) = clock.zone {
+        trace.mark_dated(zone);
     }
     if counts_tasks(&header) {
         trace.note("the file is job-level: every task of a job takes the job's mean".into());

@@ -1,9 +1,10 @@
 //! Features of the jobs of another file, one row a job in its order: `X.features.csv` beside `X.tr`.
 
+use super::super::columns::Details;
 use super::super::error::WorkloadError;
 use super::super::trace::Trace;
 use super::lines::Lines;
-use super::table::{Header, Words};
+use super::table::{Header, Meaning, Words};
 
 /// Adds the rows to the jobs of a trace that is not sorted yet. With `all`, each job must have a row.
 pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, all: bool) -> Result<(), WorkloadError> {
@@ -20,7 +21,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, all: bool) -> Resul
     }
     let mut words = Words::default();
     let mut rows = 0;
-    while let Some(line) = lines.next_row('#')? {
+    while let Some(line) = lines.next_record()? {
         if rows == jobs {
             if all {
                 let why = format!("has more rows than `{}` has jobs ({jobs})", trace.file().display());
@@ -36,7 +37,8 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, all: bool) -> Resul
             return Err(line.at.wrong(why));
         }
         let tasks = trace.jobs()[rows].tasks;
-        trace.detail(rows, &row.details(&mut words, tasks)?);
+        let wait = row.span(Meaning::Wait)?;
+        trace.detail(rows, &Details { wait, ..row.details(&mut words, tasks)? });
         rows += 1;
     }
     if rows < jobs {

@@ -95,6 +95,7 @@ impl Trace {
             known.read_tasks(&mut Lines::new(&file, input), &mut skipped)?;
         }
         let mut trace = Self::new(name, Format::GoogleEvents);
+        trace.mark_google();
         if !with_tasks {
             trace.without_tasks();
             trace.note("there is no task_events: each job counts as one task".into());
@@ -113,7 +114,7 @@ impl Trace {
 
 impl GoogleJobs {
     fn read_jobs(&mut self, lines: &mut Lines<'_>) -> Result<(), WorkloadError> {
-        while let Some(line) = lines.next_row('#')? {
+        while let Some(line) = lines.next_record()? {
             let cells = Cells::of::<JOB_COLUMNS>(line)?;
             let (time, event) = (cells.time()?, cells.event(3)?);
             let next = self.states.len() as u32;
@@ -140,7 +141,7 @@ impl GoogleJobs {
     }
 
     fn read_tasks(&mut self, lines: &mut Lines<'_>, skipped: &mut Skipped) -> Result<(), WorkloadError> {
-        while let Some(line) = lines.next_row('#')? {
+        while let Some(line) = lines.next_record()? {
             let cells = Cells::of::<TASK_COLUMNS>(line)?;
             let (time, event, id) = (cells.time()?, cells.event(5)?, cells.id()?);
             let task = cells.whole(3, "task index")?;

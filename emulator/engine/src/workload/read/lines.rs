@@ -49,10 +49,20 @@ impl<'a> Lines<'a> {
 
     /// The next line that is neither blank nor a comment.
     pub(super) fn next_row(&mut self, comment: char) -> Result<Option<TraceLine<'_>>, WorkloadError> {
+        self.next_that(|text| !text.starts_with(comment))
+    }
+
+    /// The next line that is not blank, of a format without comments.
+    pub(super) fn next_record(&mut self) -> Result<Option<TraceLine<'_>>, WorkloadError> {
+        self.next_that(|_| true)
+    }
+
+    /// The next line that is not blank and of which `wanted` holds.
+    fn next_that(&mut self, wanted: impl Fn(&str) -> bool) -> Result<Option<TraceLine<'_>>, WorkloadError> {
         loop {
             match self.next()? {
                 None => return Ok(None),
-                Some(line) if line.text.is_empty() || line.text.starts_with(comment) => {}
+                Some(line) if line.text.is_empty() || !wanted(line.text) => {}
                 Some(_) => break,
             }
         }
@@ -174,7 +184,10 @@ impl At<'_> {
         if !number.is_finite() {
             wrong(format!("{} is not a finite number of {units}", short(text)))
         } else if number < 0.0 {
-            wrong(format!("{} is negative; times are {units} from zero on", short(text)))
+            wrong(format!(
+                "{} is negative; times are {units} from zero on; correct or delete it",
+                short(text)
+            ))
         } else if seconds >= Span::MAX.as_secs_f64() {
             wrong(format!("{} {units} are longer than 584 years", short(text)))
         } else {

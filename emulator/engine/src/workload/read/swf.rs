@@ -1,9 +1,9 @@
 //! Standard Workload Format: 18 columns, comments and header after `;`.
 //!
 //! A job is rigid: its fan-out is the number of processors it used, and each task takes the job's run time. Rows that
-//! describe no complete execution are skipped and counted: cancelled jobs, jobs whose submit time, run time or
-//! processors are unknown (−1), and the partial executions (status 2 to 4) that the format lists below the summary line
-//! of a checkpointed job. User, group, program, queue or partition, and requested time are features; a group is a
+//! describe no complete execution are skipped and counted: jobs that were cancelled before they ran, jobs whose submit
+//! time, run time or processors are unknown (−1), and the partial executions (status 2 to 4) that the format lists below
+//! the summary line of a checkpointed job. A job that was cancelled while it ran was killed. User, group, program, queue or partition, and requested time are features; a group is a
 //! class.
 
 use volary_actors::base::{Feature, Span, Time};
@@ -44,7 +44,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
         let Some(line) = lines.next_row(';')? else { break };
         let row = row(line, &mut words)?;
         let reason = match row.status {
-            5 => Some("cancelled"),
+            5 if row.run <= 0.0 => Some("cancelled before they ran"),
             2..=4 => Some("partial executions of a job listed above"),
             _ if row.submit < 0.0 => Some("without a submit time"),
             _ if row.run < 0.0 => Some("without a run time"),
@@ -67,6 +67,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
             outcome: match row.status {
                 0 => Some(Outcome::Failed),
                 1 => Some(Outcome::Finished),
+                5 => Some(Outcome::Killed),
                 _ => None,
             },
             cores: Some(tasks as f32),

@@ -57,11 +57,22 @@ const NAMES: [(&str, Meaning); 20] = [
     ("hour", Meaning::Feature(Feature::Hour)),
 ];
 
+impl Meaning {
+    /// Its name in `--columns`, or the only heading that has it.
+    fn name(self) -> &'static str {
+        let named = |names: &[(&'static str, Self)]| {
+            names.iter().find(|(_, meaning)| *meaning == self).map(|(name, _)| *name)
+        };
+        named(&NAMES).or_else(|| named(&HEADINGS)).unwrap_or_default()
+    }
+}
+
 /// Headings of published files: the job level of the simulators' traces, the tables derived from Google's trace, and
 /// the ATLAS repository of LANL.
-const HEADINGS: [(&str, Meaning); 22] = [
+const HEADINGS: [(&str, Meaning); 21] = [
     ("arrival_s", Meaning::Submit),
     ("ntasks", Meaning::Tasks),
+    ("ntasks_SYNTHETIC", Meaning::Tasks),
     ("mean_s", Meaning::Run),
     ("submit_ms", Meaning::Submit),
     ("delay_ms", Meaning::Wait),
@@ -73,9 +84,7 @@ const HEADINGS: [(&str, Meaning); 22] = [
     ("user_ID", Meaning::Feature(Feature::User)),
     ("group_ID", Meaning::Feature(Feature::Queue)),
     ("submit_time", Meaning::Submit),
-    ("queue_time", Meaning::Submit),
     ("start_time", Meaning::Start),
-    ("dispatch_time", Meaning::Start),
     ("end_time", Meaning::End),
     ("wallclock_limit", Meaning::Feature(Feature::Requested)),
     ("job_status", Meaning::Outcome),
@@ -83,6 +92,10 @@ const HEADINGS: [(&str, Meaning); 22] = [
     ("tasks_requested", Meaning::Tasks),
     ("logical_name", Meaning::Feature(Feature::LogicalName)),
 ];
+
+/// Headings of OpenTrinity, which count where no other column has their meaning.
+const SECOND_CHOICE: [(&str, Meaning); 2] =
+    [("queue_time", Meaning::Submit), ("dispatch_time", Meaning::Start)];
 
 /// Names of the columns of a file for what they mean, as `--columns user=user_ID,submit=submit_time` gives them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,7 +106,7 @@ impl std::str::FromStr for ColumnNames {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = || NAMES.map(|(name, _)| name).join(", ");
-        let pair = |part: &str| {
+        let pair = |part: &str| -> Result<(Meaning, String), String> {
             let (name, column) = part.split_once('=').ok_or_else(|| {
                 format!("`{part}` is no pair; write for example user=user_ID,submit=submit_time")
             })?;
@@ -103,7 +116,16 @@ impl std::str::FromStr for ColumnNames {
                 .ok_or_else(|| format!("`{}` is no column that is known: {}", name.trim(), known()))?;
             Ok((meaning, column.trim().to_owned()))
         };
-        text.split(',').map(pair).collect::<Result<_, String>>().map(Self)
+        let mut pairs: Vec<(Meaning, String)> = Vec::new();
+        for part in text.split(',') {
+            let (meaning, column) = pair(part)?;
+            if let Some((_, other)) = pairs.iter().find(|(known, _)| *known == meaning) {
+                let name = meaning.name();
+                return Err(format!("`{name}` is given twice, as `{other}` and `{column}`; name one column"));
+            }
+            pairs.push((meaning, column));
+        }
+        Ok(Self(pairs))
     }
 }
 
@@ -127,6 +149,8 @@ pub(super) struct Header {
     width: usize,
     /// The names as the file has them, for errors.
     names: String,
+    /// Whether it is that of the table of jobs derived from Google's trace.
+    is_google: bool,
 }
 
 impl Header {
@@ -146,27 +170,32 @@ impl Header {
         let mut columns: Vec<Column> = Vec::new();
         if let Some(ColumnNames(names)) = names {
             for (meaning, name) in names {
-                let index = cells.iter().position(|cell| cell == name).ok_or_else(|| {
-                    line.at.wrong(format!(
-                        "there is no column `{}`; the file has {}",
-                        short(name),
-                        brief(&all)
-                    ))
-                })?;
-                columns.push(column(*meaning, index));
+                columns.push(column(*meaning, named(line, &cells, name)?));
             }
         } else {
             // In the table derived from Google's trace `end` is the last event; elsewhere it is a time.
             let is_derived = cells.iter().any(|name| name == "run_ms");
             for (index, name) in cells.iter().enumerate() {
                 let Some(meaning) = meaning(name, is_derived) else { continue };
-                // The first of two columns with one meaning counts.
-                if columns.iter().all(|column| column.meaning != meaning) {
-                    columns.push(column(meaning, index));
+                if let Some(other) = columns.iter().find(|column| column.meaning == meaning) {
+                    return Err(two_columns(line, other, &column(meaning, index)));
                 }
+                columns.push(column(meaning, index));
+            }
+            for (name, meaning) in SECOND_CHOICE {
+                let index = cells.iter().position(|cell| cell == name);
+                let is_free = columns.iter().all(|column| column.meaning != meaning);
+                columns.extend(index.filter(|_| is_free).map(|index| column(meaning, index)));
             }
         }
-        Ok(Self { columns, width: cells.len(), names: brief(&all) })
+        let is_google = names.is_none() && is_google(&cells);
+        Ok(Self { columns, width: cells.len(), names: brief(&all), is_google })
+    }
+
+    /// Whether it is that of the table of jobs derived from Google's trace, where jobs submitted before the trace have
+    /// the time zero.
+    pub(super) const fn is_google(&self) -> bool {
+        self.is_google
     }
 
     pub(super) fn has(&self, meaning: Meaning) -> bool {
@@ -191,11 +220,13 @@ impl Header {
         self.columns.iter().enumerate().filter_map(feature)
     }
 
-    /// Splits a row into the cells of the known columns. Missing cells are blank; a row with more than the header has
-    /// lost its place in the columns.
+    /// Splits a row into the cells of the known columns. A row with fewer cells than the header was cut off; one with
+    /// more has lost its place in the columns.
     pub(super) fn row<'a>(&'a self, line: TraceLine<'a>) -> Result<TableRow<'a>, WorkloadError> {
         let mut texts = vec![Cow::Borrowed(""); self.columns.len()];
+        let mut count = 0;
         for (index, cell) in cells(line.text).enumerate() {
+            count = index + 1;
             if index >= self.width && !cell.is_empty() {
                 let why = "put quotes around a cell that holds a comma";
                 return Err(line
@@ -206,20 +237,58 @@ impl Header {
                 text.clone_from(&cell);
             }
         }
+        if count < self.width {
+            let width = self.width;
+            let why = format!("has {count} of the {width} fields of the header; is the file cut off here?");
+            return Err(line.at.wrong(why));
+        }
         Ok(TableRow { at: line.at, header: self, texts })
     }
 }
 
-/// What a column's name means. A suffix in capitals describes its origin, such as `ntasks_SYNTHETIC`.
+/// What a column's name means.
 fn meaning(name: &str, is_derived: bool) -> Option<Meaning> {
     if name == "end" && is_derived {
         return Some(Meaning::Outcome);
     }
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_uppercase()).trim_end_matches('_');
-    let known = HEADINGS.iter().chain(&NAMES);
-    let found =
-        known.clone().find(|(known, _)| *known == name).or_else(|| known.clone().find(|(k, _)| *k == plain));
-    found.map(|&(_, meaning)| meaning)
+    HEADINGS.iter().chain(&NAMES).find(|(known, _)| *known == name).map(|&(_, meaning)| meaning)
+}
+
+/// Whether these are the headings of the table of jobs derived from Google's trace.
+fn is_google(cells: &[String]) -> bool {
+    let has = |names: &[&str]| cells.iter().any(|cell| names.contains(&cell.as_str()));
+    has(&["submit_ms"])
+        && has(&["run_ms"])
+        && has(&["delay_ms", "sched_delay_ms"])
+        && has(&["class", "sched_class"])
+}
+
+/// The position of the only column of that name.
+fn named(line: TraceLine<'_>, cells: &[String], name: &str) -> Result<usize, WorkloadError> {
+    let mut found = cells.iter().enumerate().filter(|(_, cell)| *cell == name).map(|(index, _)| index);
+    match (found.next(), found.next()) {
+        (Some(index), None) => Ok(index),
+        (Some(one), Some(other)) => {
+            let (name, one, other) = (short(name), one + 1, other + 1);
+            let why =
+                format!("fields {one} and {other} are both called `{name}`; give one of them another name");
+            Err(line.at.wrong(why))
+        }
+        (None, _) => {
+            let (name, all) = (short(name), brief(&cells.join(", ")));
+            Err(line.at.wrong(format!("there is no column `{name}`; the file has {all}")))
+        }
+    }
+}
+
+/// The error about two columns with one meaning.
+fn two_columns(line: TraceLine<'_>, one: &Column, other: &Column) -> WorkloadError {
+    let name = one.meaning.name();
+    let [one, other] = [one, other].map(|c| format!("{} (`{}`)", c.index + 1, short(&c.name)));
+    line.at.wrong(format!(
+        "fields {one} and {other} both give the `{name}` of a job; say which columns count with --columns, such as \
+         {name}=COLUMN, or rename the other one"
+    ))
 }
 
 /// Nanoseconds of one of a column's numbers, by the end of its name.
@@ -302,9 +371,8 @@ impl TableRow<'_> {
         for (at, feature) in self.header.features() {
             let text: &str = &self.texts[at];
             if !text.is_empty() {
-                details.features[feature.index()] = words
-                    .number(feature, text)
-                    .ok_or_else(|| self.wrong(&self.header.columns[at], TOO_LONG))?;
+                details.features[feature.index()] =
+                    self.feature(&self.header.columns[at], feature, text, words)?;
             }
         }
         let cpu = |share: f32| share * CORES_OF_GOOGLE_MACHINE * tasks as f32;
@@ -313,6 +381,30 @@ impl TableRow<'_> {
             cores => cores,
         };
         Ok(details)
+    }
+
+    /// The value of a feature: a number of tasks, an hour of the day counted from one, or the number of a word.
+    fn feature(
+        &self,
+        column: &Column,
+        feature: Feature,
+        text: &str,
+        words: &mut Words,
+    ) -> Result<u32, WorkloadError> {
+        if feature == Feature::Size {
+            return self.at.count(column.index + 1, &column.name, text);
+        }
+        if feature == Feature::Hour {
+            let hour = text.parse().ok().filter(|hour: &u32| *hour < 24).map(|hour| hour + 1);
+            let wrong = || format!("`{}` is not an hour of the day from 0 to 23", short(text));
+            return hour.ok_or_else(|| self.wrong(column, &wrong()));
+        }
+        words.number(feature, text).ok_or_else(|| self.wrong(column, TOO_LONG))
+    }
+
+    /// Whether it says that its job had not ended.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.cell(Meaning::Outcome).is_some_and(|(_, text)| Outcome::is_pending(text))
     }
 
     fn outcome(&self) -> Result<Option<Outcome>, WorkloadError> {
@@ -423,5 +515,7 @@ mod tests {
         let error = "usr=user_ID".parse::<ColumnNames>().unwrap_err();
         assert!(error.contains("`usr`") && error.contains("lname"), "{error}");
         assert!("user".parse::<ColumnNames>().unwrap_err().contains("is no pair"));
+        let error = "user=a,submit=b,user=c".parse::<ColumnNames>().unwrap_err();
+        assert!(error.contains("`user` is given twice, as `a` and `c`"), "{error}");
     }
 }

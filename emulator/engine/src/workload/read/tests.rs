@@ -82,12 +82,14 @@ const SWF: &str = "; Version: 2.2\n\
     4 30 5 50 4 -1 -1 4 -1 -1 5 2 1 -1 -1 -1 -1 -1\n\
     5 40 5 50 -1 -1 -1 4 -1 -1 1 2 1 -1 -1 -1 -1 -1\n\
     6 50 5 50 4 -1 -1 4 -1 -1 2 2 1 -1 -1 -1 -1 -1\n\
-    7 -1 5 50 4 -1 -1 4 -1 -1 0 2 1 -1 -1 -1 -1 -1\n";
+    7 -1 5 50 4 -1 -1 4 -1 -1 0 2 1 -1 -1 -1 -1 -1\n\
+    8 60 5 0 4 -1 -1 4 -1 -1 5 2 1 -1 -1 -1 -1 -1\n";
 
 #[test]
 fn swf_rows_become_rigid_jobs() {
     let trace = parse("a.swf", SWF).unwrap();
-    assert_eq!((trace.jobs().len(), trace.tasks()), (2, 132));
+    assert_eq!((trace.jobs().len(), trace.tasks()), (3, 136));
+    assert_eq!((trace.run(JobId(2)), trace.outcome(JobId(2))), (Span::from_secs(50), Some(Outcome::Killed)));
     assert_eq!(trace.jobs()[1].arrival, Time(10_000_000_000));
     assert_eq!(trace.duration(JobId(1).task(3)), Span::from_secs(100));
     assert_eq!(trace.durations(JobId(1)), None);
@@ -95,13 +97,13 @@ fn swf_rows_become_rigid_jobs() {
     let user = |job| trace.feature(JobId(job), Feature::User);
     assert_eq!((user(0), user(1), trace.feature(JobId(0), Feature::Queue)), (1, 2, 0));
     assert_eq!(trace.features(), [Feature::User, Feature::Class, Feature::Size, Feature::Hour]);
-    assert_eq!((trace.wait(JobId(0)), trace.wait(JobId(1))), (Span::ZERO, Span::from_secs(5)));
+    assert_eq!([0, 1].map(|job| trace.wait(JobId(job))), [None, Some(Span::from_secs(5))]);
     assert_eq!((trace.outcome(JobId(0)), trace.cores(JobId(0))), (None, Some(128.0)));
     assert_eq!(trace.outcome(JobId(1)), Some(Outcome::Finished));
     let note = &trace.notes()[0];
     for part in [
         "5 rows skipped",
-        "1 cancelled",
+        "1 cancelled before they ran",
         "1 without a run",
         "1 without a number",
         "1 partial",
@@ -139,6 +141,23 @@ fn csv_needs_its_columns() {
         ("job,arrival_s,mean_s\n1,2,3\n", &["a.csv:1", "`ntasks`"][..]),
         ("arrival_s,ntasks,mean_s\n1,two,3\n", &["a.csv:2", "field 2 (ntasks)", "`two`"]),
         ("arrival_s,ntasks,mean_s\n1,1,3,\n1,1,3,,x\n", &["a.csv:3", "the 3 fields of the header", "quotes"]),
+        ("arrival_s,ntasks,mean_s\n1,1,3\n2,1", &["a.csv:3", "2 of the 3 fields", "cut off"]),
+        (
+            "# by hand\narrival_s,ntasks,mean_s\n1,1,3\n# 2,1,3\n",
+            &["a.csv:4", "field 1 (arrival_s)", "`# 2`"],
+        ),
+        (
+            "arrival_s,ntasks,mean_s,run_ms\n",
+            &[
+                "a.csv:1",
+                "fields 3 (`mean_s`) and 4 (`run_ms`) both give the `run`",
+                "--columns",
+                "run=COLUMN",
+            ],
+        ),
+        ("user,arrival_s,ntasks,mean_s,user\n", &["fields 1 (`user`) and 5 (`user`)"]),
+        ("arrival_s,ntasks,mean_s,hour\n1,1,3,24\n", &["a.csv:2", "field 4 (hour)", "from 0 to 23"]),
+        ("arrival_s,ntasks,mean_s,size\n1,1,3,big\n", &["field 4 (size)", "`big`", "whole number"]),
         ("arrival_s,ntasks,mean_s\n1,2,-3\n", &["field 3 (mean_s)", "negative"]),
         ("arrival_s,ntasks,mean_s\n", &["no usable data"]),
     ] {
@@ -199,7 +218,7 @@ fn tables_derived_from_google_have_features_and_outcomes() {
     // Sorted by arrival, with everything that belongs to a job.
     let [first, second, third] = [0, 1, 2].map(JobId);
     assert_eq!((trace.jobs()[0].arrival, trace.jobs()[0].mean), (Time(3_000_000_000), Span(250_000_000)));
-    assert_eq!((trace.wait(first), trace.wait(second)), (Span::ZERO, Span(10_000_000)));
+    assert_eq!((trace.wait(first), trace.wait(second)), (None, Some(Span(10_000_000))));
     assert_eq!(trace.outcome(first), Some(Outcome::Killed));
     assert_eq!(trace.outcome(third), Some(Outcome::Failed));
     let values = |feature| [first, second, third].map(|job| trace.feature(job, feature));
@@ -208,6 +227,9 @@ fn tables_derived_from_google_have_features_and_outcomes() {
     assert_eq!(values(Feature::Name), [2, 1, 1]);
     assert_eq!(values(Feature::LogicalName), [1, 1, 0]);
     assert_eq!((values(Feature::Size), values(Feature::Hour)), ([0; 3], [1; 3]));
+    // A job that was there when the trace began has the time zero.
+    let early = parse("g.csv", DERIVED.replace("3000,,", "0,,")).unwrap();
+    assert_eq!((trace.is_google(), trace.early(), early.early(), trace.zone()), (true, 0, 1, None));
     let notes = trace.notes().join("; ");
     for part in ["1 without a run time", "each job counts as one", "sorted by arrival"] {
         assert!(notes.contains(part), "{notes}");
@@ -227,9 +249,13 @@ const TRINITY: &str = "user_ID,group_ID,submit_time,start_time,dispatch_time,que
 fn atlas_files_have_dates_and_outcomes() {
     let trace = parse("mustang.csv", MUSTANG).unwrap();
     assert_eq!((trace.jobs().len(), trace.tasks()), (2, 72));
-    assert_eq!((trace.jobs()[0].mean, trace.wait(JobId(0))), (Span::from_secs(3630), Span::from_secs(60)));
+    assert_eq!(
+        (trace.jobs()[0].mean, trace.wait(JobId(0))),
+        (Span::from_secs(3630), Some(Span::from_secs(60)))
+    );
     let gap = trace.jobs()[1].arrival - trace.jobs()[0].arrival;
     assert_eq!(gap, Span::from_secs(420), "06:53 and 07:00 by one clock");
+    assert_eq!((trace.zone(), trace.is_google()), (Some(-7 * 3600), false));
     // The hours of the cluster, not of Greenwich: 06 and 07.
     assert_eq!([0, 1].map(|job| trace.feature(JobId(job), Feature::Hour)), [7, 8]);
     assert_eq!([0, 1].map(|job| trace.feature(JobId(job), Feature::Requested)), [1, 1]);
@@ -239,7 +265,10 @@ fn atlas_files_have_dates_and_outcomes() {
     );
     assert!(trace.notes().iter().any(|note| note.contains("1 without a start")), "{:?}", trace.notes());
     let trace = parse("trinity.csv", TRINITY).unwrap();
-    assert_eq!((trace.jobs()[0].mean, trace.wait(JobId(0))), (Span::from_secs(600), Span::from_secs(600)));
+    assert_eq!(
+        (trace.jobs()[0].mean, trace.wait(JobId(0))),
+        (Span::from_secs(600), Some(Span::from_secs(600)))
+    );
 }
 
 fn with_columns(columns: &ColumnNames, text: &str) -> Result<Trace, WorkloadError> {
@@ -262,6 +291,31 @@ fn columns_can_be_named() {
     }
     let error = with_columns(&"user=who,submit=at_ms".parse().unwrap(), text).unwrap_err().to_string();
     assert!(error.contains("run_ms") && error.contains("--columns"), "{error}");
+    let twice = with_columns(&"submit=at,run=took".parse().unwrap(), "at,took,at\n1,2,3\n").unwrap_err();
+    assert!(twice.to_string().contains("fields 1 and 3 are both called `at`"), "{twice}");
+}
+
+/// `run_ID` numbers executions, and is no run time; OpenTrinity's `queue_time` counts where nothing else says when jobs
+/// were submitted.
+#[test]
+fn columns_count_for_what_they_are() {
+    let text = "run_ID,user_ID,queue_time,start_time,end_time\n77,#1,5,10,12\n78,u2,6,10,13\n";
+    let trace = parse("a.csv", text).unwrap();
+    assert_eq!([0, 1].map(|job| trace.run(JobId(job)).0), [2_000_000_000, 3_000_000_000]);
+    assert_eq!(trace.wait(JobId(0)), Some(Span::from_secs(5)));
+    let text = "submit_ms,run_ms,size,hour,tasks\n1,2,512,0,4\n2,2,7,23,4\n";
+    let trace = parse("a.csv", text).unwrap();
+    let of = |feature| [0, 1].map(|job| trace.feature(JobId(job), feature));
+    assert_eq!((of(Feature::Size), of(Feature::Hour)), ([512, 7], [1, 24]));
+}
+
+#[test]
+fn jobs_that_had_not_ended_are_skipped() {
+    let text = "submit,start,end,outcome\n1,2,Unknown,RUNNING\n1,Unknown,Unknown,PENDING\n1,2,5,CANCELLED by 17\n\
+        1,2,4,DEADLINE\n";
+    let trace = parse("a.csv", text).unwrap();
+    assert_eq!([0, 1].map(|job| trace.outcome(JobId(job))), [Some(Outcome::Killed), Some(Outcome::TimedOut)]);
+    assert!(trace.notes().iter().any(|note| note.contains("2 of jobs that had not ended")));
 }
 
 /// As spreadsheets write columns of whole numbers that have gaps; a wait follows from the end.
@@ -270,7 +324,7 @@ fn times_in_milliseconds_may_have_decimals() {
     let trace = parse("a.csv", "submit_ms,end_time,run_ms\n1454421180000.0,1454421190.5,2500.5\n").unwrap();
     assert_eq!(trace.jobs()[0].arrival, Time(1_454_421_180_000_000_000));
     assert_eq!(trace.run(JobId(0)), Span(2_500_500_000));
-    assert_eq!((trace.wait(JobId(0)), trace.unknown_waits()), (Span(7_999_500_000), 0));
+    assert_eq!((trace.wait(JobId(0)), trace.unknown_waits()), (Some(Span(7_999_500_000)), 0));
     let why = complaint("a.csv", "submit_ms,run_ms\n-1.5,2\n");
     assert!(why.contains("a.csv:2") && why.contains("times are milliseconds from zero on"), "{why}");
 }
@@ -330,6 +384,8 @@ fn features_stand_beside_a_tr_file() {
     assert_eq!([0, 1].map(|job| trace.cores(JobId(job))), [Some(8.0), Some(8.0)]);
     assert_eq!(trace.outcome(JobId(1)), Some(Outcome::Killed));
     assert_eq!(with_features("user\na\nb\n", Some(1)).unwrap().jobs().len(), 1);
+    let waits = with_features("wait,outcome,cores\n1.5,,2\n,finished,\n", None).unwrap();
+    assert_eq!((waits.wait(JobId(1)), waits.unknown_waits()), (Some(Span(1_500_000_000)), 1));
     for (text, part) in [
         ("line,user\n1,a\n", "has 1 rows for the 2 jobs"),
         ("line,user\n1,a\n2,a\n3,a\n", "more rows than `a.tr` has jobs (2)"),

@@ -1,0 +1,114 @@
+//! The option `--columns` of `volary trace`.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::Args;
+use volary_engine::workload::ColumnNames;
+
+use crate::config::error::listed;
+
+/// The columns of `.csv` files with names of their own.
+#[derive(Debug, Args)]
+pub(super) struct ColumnArgs {
+    /// Columns of a .csv file, such as user=user_ID,submit=submit_time,run=seconds; numbers of a column whose name ends
+    /// in _ms or _us count in that unit, others in seconds. With several traces write whose columns they are, once for
+    /// each file that needs it: --columns a.csv:user=who,submit=at,run=took
+    #[arg(long = "columns", value_name = "[FILE:]LIST")]
+    lists: Vec<FileColumns>,
+}
+
+/// The columns of one file.
+#[derive(Clone, Debug)]
+struct FileColumns {
+    /// `None` for the only file.
+    file: Option<PathBuf>,
+    names: ColumnNames,
+}
+
+impl FromStr for FileColumns {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // Meanings have no colon, but folders and the names of columns may.
+        let first = text.find('=').unwrap_or(text.len());
+        let (file, list) = match text[..first].rfind(':') {
+            Some(colon) => (Some(text[..colon].into()), &text[colon + 1..]),
+            None => (None, text),
+        };
+        Ok(Self { file, names: list.parse()? })
+    }
+}
+
+impl ColumnArgs {
+    /// The columns of each of the files.
+    ///
+    /// # Errors
+    /// When it is not clear whose columns some are, or a file has two lists.
+    pub(super) fn of_files(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Option<&ColumnNames>>> {
+        let mut found = vec![None; files.len()];
+        for list in &self.lists {
+            let at = list.file_among(files)?;
+            let file = files[at].display();
+            anyhow::ensure!(
+                found[at].replace(&list.names).is_none(),
+                "--columns: two lists are for {file}; write one"
+            );
+        }
+        Ok(found)
+    }
+
+    /// The columns of the only file.
+    ///
+    /// # Errors
+    /// As [`Self::of_files`].
+    pub(super) fn of(&self, file: &Path) -> anyhow::Result<Option<&ColumnNames>> {
+        Ok(self.of_files(&[file.to_owned()])?[0])
+    }
+}
+
+impl FileColumns {
+    /// The position of its file.
+    fn file_among(&self, files: &[PathBuf]) -> anyhow::Result<usize> {
+        let Some(name) = &self.file else {
+            anyhow::ensure!(
+                files.len() == 1,
+                "--columns: with several traces write whose columns these are: --columns FILE:LIST"
+            );
+            return Ok(0);
+        };
+        let is_named = |file: &PathBuf| file == name || file.file_name() == Some(name.as_os_str());
+        files.iter().position(is_named).ok_or_else(|| {
+            let known: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            let known = listed(known.iter().map(String::as_str));
+            anyhow::anyhow!("--columns: no trace here is called `{}`; there is {known}", name.display())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(lists: &[&str]) -> ColumnArgs {
+        ColumnArgs { lists: lists.iter().map(|list| list.parse().unwrap()).collect() }
+    }
+
+    #[test]
+    fn each_file_has_columns_of_its_own() {
+        let files = ["a.csv", "b/c.csv", "d.tr"].map(PathBuf::from);
+        let both = args(&["a.csv:user=x:y", "c.csv:user=z"]);
+        let [x, z] = ["user=x:y", "user=z"].map(|list| list.parse::<ColumnNames>().unwrap());
+        assert_eq!(both.of_files(&files).unwrap(), [Some(&x), Some(&z), None]);
+        assert_eq!(args(&["user=z"]).of(&files[0]).unwrap(), Some(&z));
+        for (lists, part) in [
+            (&["user=x"][..], "--columns FILE:LIST"),
+            (&["e.csv:user=x"], "called `e.csv`; there is `a.csv`, `b/c.csv` or `d.tr`"),
+            (&["a.csv:user=x", "a.csv:run=x"], "two lists are for a.csv"),
+        ] {
+            let error = args(lists).of_files(&files).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+        assert!("a.csv:usr=x".parse::<FileColumns>().unwrap_err().contains("`usr`"));
+    }
+}
