@@ -267,8 +267,13 @@ fn innermost(table: &DeTable<'_>, path: &str, span: &Range<usize>, best: &mut (u
                 *best = (outer.len(), path.clone());
             }
         }
-        let items = value.get_ref().as_array().into_iter().flatten();
-        for table in std::iter::once(value).chain(items).filter_map(|value| value.get_ref().as_table()) {
+        let items = || value.get_ref().as_array().into_iter().flatten();
+        for (index, item) in items().enumerate().map(|(index, item)| (index, item.span())) {
+            if item == *span && item.len() <= best.0 {
+                *best = (item.len(), format!("{path}[{index}]"));
+            }
+        }
+        for table in std::iter::once(value).chain(items()).filter_map(|value| value.get_ref().as_table()) {
             innermost(table, &path, span, best);
         }
     }

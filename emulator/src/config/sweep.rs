@@ -1,7 +1,8 @@
 //! Overrides (`--set key=value`) and sweeps, applied to the document before it is read into types.
 //!
 //! Values keep the position at which they were written, so a wrong type or an unknown key is reported at the `--set`
-//! or at the line of the sweep. `policy.LABEL.PARAMETER` addresses the `[[policy]]` with that label.
+//! or at the line of the sweep. `policy.LABEL.PARAMETER` addresses the `[[policy]]` with that label; in other lists of
+//! tables the name or the number of an element, from zero, stands in its place: `workload.mix.class.NAME.weight`.
 
 use std::ops::Range;
 
@@ -210,6 +211,7 @@ fn parameters<'a, 't>(
     Err((format!("no [[policy]] has the label `{label}`"), help))
 }
 
+/// Sets the value at a path below a table.
 fn insert<'t>(
     mut table: &mut DeTable<'t>,
     path: &[Key<'t>],
@@ -223,19 +225,63 @@ fn insert<'t>(
             format!("write policy.{owner}.parameter"),
         ));
     };
-    for (key, next) in way.iter().zip(&path[1..]) {
+    let mut rest = way.iter().zip(&path[1..]);
+    while let Some((key, next)) = rest.next() {
         let empty = || Spanned::new(key.span(), DeValue::Table(DeTable::new()));
         let entry = table.entry(key.clone()).or_insert_with(empty);
-        let (name, what) = (key.get_ref(), what(entry.get_ref()));
+        let (name, next, what) = (key.get_ref(), next.get_ref(), what(entry.get_ref()));
+        let items = || entry.get_ref().as_array().into_iter().flatten();
+        if items().any(|item| item.get_ref().is_table()) {
+            table = element(entry, name, next)?;
+            if rest.next().is_none() {
+                return Err(needs_key(name, next, table));
+            }
+            continue;
+        }
         table = table_mut(entry).ok_or_else(|| {
             (
-                format!("`{name}` is {what} and has no key `{}`", next.get_ref()),
+                format!("`{name}` is {what} and has no key `{next}`"),
                 format!("write it as a table in the file, or give `{name}` as a whole"),
             )
         })?;
     }
     put(table, Spanned::new(place.clone(), last.get_ref().clone()), value);
     Ok(())
+}
+
+/// The table in a list that has a name or a number; the error is a message and a remedy.
+fn element<'a, 't>(
+    node: &'a mut Node<'t>,
+    list: &str,
+    wanted: &str,
+) -> Result<&'a mut DeTable<'t>, (String, String)> {
+    let name = |item: &Node<'t>| Some(item.get_ref().as_table()?.get("name")?.get_ref().as_str()?.to_owned());
+    let names: Vec<Option<String>> = node.get_ref().as_array().into_iter().flatten().map(name).collect();
+    let named = names.iter().position(|name| name.as_deref() == Some(wanted));
+    let at = named.or_else(|| wanted.parse().ok()).filter(|at| *at < names.len());
+    let items = if let DeValue::Array(items) = node.get_mut() { Some(items) } else { None };
+    at.and_then(|at| table_mut(items?.iter_mut().nth(at)?)).ok_or_else(|| {
+        let known = || names.iter().flatten().map(String::as_str);
+        let help = did_you_mean(wanted, known()).unwrap_or_else(|| match names.len() {
+            1 => format!("it has one; write its name{} or 0", or_empty(listed(known()))),
+            count => format!("write a name{} or a number from 0 to {}", or_empty(listed(known())), count - 1),
+        });
+        (format!("no element of `{list}` is called `{wanted}`"), help)
+    })
+}
+
+/// The names in brackets, if there are some.
+fn or_empty(names: String) -> String {
+    if names.is_empty() { names } else { format!(" ({names})") }
+}
+
+/// The error for a whole element of a list, and the remedy.
+fn needs_key(list: &str, name: &str, item: &DeTable<'_>) -> (String, String) {
+    let keys = entries(item).into_iter().map(|(key, _)| key.get_ref().as_ref());
+    (
+        format!("`{list}.{name}` is a table, and needs the name of one of its keys"),
+        format!("add one of {}", listed(keys)),
+    )
 }
 
 #[cfg(test)]
@@ -280,6 +326,28 @@ mod tests {
             value(&doc)["policy"],
             json!([{"latin-square": {"order": 3}}, {"random": {"x": {"y": "s"}}, "label": "r"}])
         );
+    }
+
+    #[test]
+    fn elements_of_lists_are_reached_by_name_or_number() {
+        let text = "[[workload.mix.class]]\nname = \"batch\"\nweight = 1\nstages = [{ tasks = 2 }, { tasks = 3 }]\n\
+                    [[workload.mix.class]]\nname = \"web\"\n[sweep]\n\"workload.mix.class.batch.weight\" = [4, 5]\n";
+        let mut doc = document(text);
+        let given = ["workload.mix.class.web.weight=7", "workload.mix.class.0.stages.1.tasks=9"];
+        set(&mut doc, &given.map(String::from)).unwrap();
+        let (doc, _) = cell(&doc, texts(), &axes(&doc).unwrap(), 1).unwrap();
+        let class = &value(&doc)["workload"]["mix"]["class"];
+        assert_eq!(class[0], json!({"name": "batch", "weight": 5, "stages": [{"tasks": 2}, {"tasks": 9}]}));
+        assert_eq!(class[1], json!({"name": "web", "weight": 7}));
+        for (given, words) in [
+            ("workload.mix.class.wbe.weight=1", "did you mean `web`?"),
+            ("workload.mix.class.zzz.weight=1", "(`batch` or `web`) or a number from 0 to 1"),
+            ("workload.mix.class.2.weight=1", "no element of `class` is called `2`"),
+            ("workload.mix.class.web=1", "needs the name of one of its keys"),
+        ] {
+            let error = set(&mut document(text), &[given.to_owned()]).unwrap_err().to_string();
+            assert!(error.contains(words) && error.contains("--set:1:1"), "{given}: {error}");
+        }
     }
 
     #[test]

@@ -88,7 +88,9 @@ weight = 1.5 => weight = -1.5 | e.toml:22:10 | at least zero, not -1.5 | a share
 alone = "4s" => alone = "0s" | e.toml:18:9 | against 0 has no value | or leave it out
 name = "single" => name = "pair" | e.toml:21:8 | two classes are called `pair` | another name
 name = "single" => name = "1 s" | e.toml:21:8 | is no name of a class | letters, digits
-name = "single"\n => | e.toml:20: | lacks `name` | add `name = …`
+name = "single"\n => | e.toml:20: | `workload.mix.class[1]` lacks `name` | add `name = …`
+weight = 1.5\n => | e.toml:20: | `workload.mix.class[1]` lacks `weight` | add `weight = …`
+tasks = 5, => | e.toml:16: | `workload.mix.class.stages[1]` lacks `tasks` | add `tasks = …`
 tasks = 5 => tasks = 0.5 | e.toml:16:13 | class[0].stages[1].tasks`: a job cannot have 0.5 tasks | at least 1
 tasks = 5 => taks = 5 | e.toml:16:5 | unknown key `taks` | did you mean `tasks`?
 demand = "1s" => demand = "0s" | e.toml:15:26 | class[0].stages[0].demand`: no copy would have any work | write for example
