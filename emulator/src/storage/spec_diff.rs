@@ -1,7 +1,9 @@
 //! Differences between the experiments of two runs.
 
 use serde_json::Value;
+use volary_engine::results::plain;
 
+use crate::number::plural;
 use crate::storage::manifest::Manifest;
 
 /// Keys of a resolved experiment that are derived from others, or do not affect results.
@@ -31,35 +33,92 @@ pub fn summary(found: &[String]) -> String {
 
 /// Every difference between the resolved experiments of two runs, as `key: there A, here B` with these two names.
 pub fn differences(old: &Manifest, new: &Manifest, names: [&str; 2]) -> Vec<String> {
-    let mut found = Vec::new();
-    leaves("", (&old.spec, &new.spec), names, &mut found);
+    let mut leaves = Vec::new();
+    add_leaves(&mut Vec::new(), (&old.spec, &new.spec), &mut leaves);
+    let [there, here] = names;
+    let mut found: Vec<String> = Vec::new();
+    for Leaf { path, old: a, new: b } in leaves {
+        let line = format!("{}: {there} {a}, {here} {b}", written(&path, &old.spec));
+        // The cells of a sweep share most of their world.
+        if !found.contains(&line) {
+            found.push(line);
+        }
+    }
     found
 }
 
+/// A value that differs: its path in the resolved experiment, and both values in words.
+struct Leaf {
+    path: Vec<String>,
+    old: String,
+    new: String,
+}
+
 /// Adds the leaves that differ.
-fn leaves(path: &str, (old, new): (&Value, &Value), names: [&str; 2], found: &mut Vec<String>) {
-    let [there, here] = names;
-    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+fn add_leaves(path: &mut Vec<String>, (old, new): (&Value, &Value), found: &mut Vec<Leaf>) {
+    let mut below = |key: String, values: (&Value, &Value), found: &mut Vec<Leaf>| {
+        path.push(key);
+        add_leaves(path, values, found);
+        path.pop();
+    };
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
             let only_new = b.keys().filter(|key| !a.contains_key(*key));
             for key in a.keys().chain(only_new).filter(|key| !FOLLOWS.contains(&key.as_str())) {
                 let side =
                     |table: &serde_json::Map<String, Value>| table.get(key).cloned().unwrap_or_default();
-                leaves(&below(key), (&side(a), &side(b)), names, found);
+                below(key.clone(), (&side(a), &side(b)), found);
             }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                leaves(&below(&i.to_string()), (a, b), names, found);
+                below(i.to_string(), (a, b), found);
             }
         }
         (a, b) if a == b => {}
         (Value::Array(a), Value::Array(b)) => {
-            found.push(format!("{path}: {there} {} entries, {here} {}", a.len(), b.len()));
+            let [old, new] = [a, b].map(|list| plural(list.len() as u64, "element"));
+            found.push(Leaf { path: path.clone(), old, new });
         }
-        (a, b) => found.push(format!("{path}: {there} {}, {here} {}", brief(a), brief(b))),
+        (a, b) => found.push(Leaf { path: path.clone(), old: brief(a), new: brief(b) }),
     }
+}
+
+/// The key as an experiment file has it, for a path in the resolved experiment.
+fn written(path: &[String], spec: &Value) -> String {
+    let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+    let of_point = |point: &str, key: &str| &spec["points"][point.parse().unwrap_or(0)][key];
+    let kinds = |point| of_point(point, "resolved")["cluster"]["nodes"].as_array().map_or(0, Vec::len);
+    match parts.as_slice() {
+        ["points"] => "policies times cells".to_owned(),
+        ["points", point, "resolved", "cluster", "nodes", kind, column] => {
+            let key = if *column == "0" { "nodes" } else { "cores" };
+            if kinds(point) > 1 { format!("cluster.kind.{kind}.{key}") } else { format!("cluster.{key}") }
+        }
+        ["points", _, "resolved", "trace"] => "the trace that was found".to_owned(),
+        ["points", point, "resolved", rest @ ..] => dotted(rest, of_point(point, "resolved")),
+        ["points", point, "policy", _, rest @ ..] => {
+            let label = plain(of_point(point, "label"));
+            format!("policy.{label}{}{}", if rest.is_empty() { "" } else { "." }, rest.join("."))
+        }
+        ["points", _, "label"] => "policy.label".to_owned(),
+        ["points", _, "cell", key @ ..] => key.join("."),
+        ["sweep", axis, ..] => {
+            let key = plain(&spec["sweep"][axis.parse().unwrap_or(0)][0]);
+            format!("sweep.\"{key}\"")
+        }
+        _ => parts.join("."),
+    }
+}
+
+/// A path as a dotted key, with the names of elements of lists that have some.
+fn dotted(path: &[&str], mut value: &Value) -> String {
+    let mut key = Vec::new();
+    for &part in path {
+        value = part.parse::<usize>().map_or_else(|_| &value[part], |index| &value[index]);
+        key.push(value["name"].as_str().filter(|_| part.parse::<usize>().is_ok()).unwrap_or(part));
+    }
+    key.join(".")
 }
 
 fn brief(value: &Value) -> String {
@@ -73,6 +132,45 @@ mod tests {
 
     use super::*;
     use crate::storage::fixture::manifest;
+
+    #[test]
+    fn keys_are_named_as_files_have_them() {
+        let point = |weight: f64, nodes: u32, probes: u32, load: f64| {
+            let mix = json!({"class": [{"name": "batch", "weight": 1.0}, {"name": "web", "weight": weight}]});
+            let fault = json!([{"crash": {"at": format!("{nodes}s")}}]);
+            let resolved = json!({
+                "cluster": {"nodes": [[nodes, 2]]}, "workload": {"mix": mix}, "network": {"fault": fault},
+                "trace": null, "digest": "x",
+            });
+            json!({"label": "s", "policy": {"sparrow": {"probe_ratio": probes}}, "resolved": resolved,
+                "cell": {"workload.mix.load": load}})
+        };
+        let spec = |weight, nodes, probes, load: f64| {
+            let point = point(weight, nodes, probes, load);
+            json!({"points": [point, point], "sweep": [["workload.mix.load", [load]]], "seed": 1})
+        };
+        let with = |spec| Manifest { spec, ..manifest(&[]) };
+        let found =
+            differences(&with(spec(2.0, 5, 2, 0.5)), &with(spec(3.0, 6, 4, 0.7)), ["first", "second"]);
+        let keys: Vec<&str> =
+            found.iter().filter_map(|line| line.split_once(": ")).map(|(key, _)| key).collect();
+        assert_eq!(
+            keys,
+            [
+                "workload.mix.load",
+                "policy.s.probe_ratio",
+                "cluster.nodes",
+                "network.fault.0.crash.at",
+                "workload.mix.class.web.weight",
+                "sweep.\"workload.mix.load\"",
+            ],
+            "each once: {found:?}"
+        );
+        assert_eq!(found[1], "policy.s.probe_ratio: first 2, second 4");
+        let more = json!({"points": [1, 2, 3]});
+        let found = differences(&with(json!({"points": [1]})), &with(more), ["first", "second"]);
+        assert_eq!(found, ["policies times cells: first 1 element, second 3 elements"]);
+    }
 
     #[test]
     fn only_another_experiment_without_a_common_cell_is_refused() {
