@@ -49,27 +49,72 @@ fn count_signed(text: &str) -> String {
 
 /// Seconds in a suitable unit: `12.3 ms`, `4.56 s`, `2.50 min`, `3.1 h`.
 pub fn seconds(value: f64) -> String {
-    match value.abs() {
-        _ if !value.is_finite() => "–".to_owned(),
-        0.0 => "0 s".to_owned(),
-        size => {
-            const UNITS: [(f64, f64, &str); 5] = [
-                (0.999_5e-6, 1e9, "ns"),
-                (0.999_5e-3, 1e6, "µs"),
-                (0.999_5, 1e3, "ms"),
-                (600.0, 1.0, "s"),
-                (7_200.0, 1.0 / 60.0, "min"),
-            ];
-            in_unit(value, size, &UNITS, (1.0 / 3_600.0, "h"))
-        }
+    if !value.is_finite() {
+        return "–".to_owned();
     }
+    if value == 0.0 {
+        return "0 s".to_owned();
+    }
+    let (factor, name) = unit_of_time(value.abs());
+    format!("{}\u{202f}{name}", short(value * factor))
 }
 
-/// A value in the first unit whose limit exceeds its size. Units are given as limit, factor and name.
-fn in_unit(value: f64, size: f64, units: &[(f64, f64, &str)], last: (f64, &str)) -> String {
+/// The factor on seconds, and the name of the unit that suits a length of time.
+fn unit_of_time(seconds: f64) -> (f64, &'static str) {
+    const UNITS: [(f64, f64, &str); 5] = [
+        (0.999_5e-6, 1e9, "ns"),
+        (0.999_5e-3, 1e6, "µs"),
+        (0.999_5, 1e3, "ms"),
+        (600.0, 1.0, "s"),
+        (7_200.0, 1.0 / 60.0, "min"),
+    ];
+    unit_of(seconds, &UNITS, (1.0 / 3_600.0, "h"))
+}
+
+/// The first unit whose limit exceeds a size, as factor and name. Units are given as limit, factor and name.
+fn unit_of(size: f64, units: &[(f64, f64, &'static str)], last: (f64, &'static str)) -> (f64, &'static str) {
     let unit = units.iter().find(|(limit, ..)| size < *limit);
-    let (factor, name) = unit.map_or(last, |&(_, factor, name)| (factor, name));
-    format!("{}\u{202f}{name}", short(value * factor))
+    unit.map_or(last, |&(_, factor, name)| (factor, name))
+}
+
+/// What a number of the results measures, which decides its unit in tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quantity {
+    /// Seconds.
+    Time,
+    /// A share of one, shown in per cent.
+    Share,
+    /// A number without a unit.
+    Plain,
+    /// A whole number.
+    Count,
+}
+
+impl Quantity {
+    /// The value with its unit.
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Self::Time => seconds(value),
+            Self::Share => percent(value),
+            Self::Plain => short(value),
+            Self::Count => format!("{value:.0}"),
+        }
+    }
+
+    /// A mean and the half-width of its interval, if there is one, both in the unit of the larger: `1.24 ± 0.0312 s`.
+    pub fn interval(self, mean: f64, half_width: Option<f64>) -> String {
+        let Some(half) = half_width.filter(|half| half.is_finite() && mean.is_finite()) else {
+            return self.text(mean);
+        };
+        let (factor, unit) = match self {
+            Self::Time if mean == 0.0 && half == 0.0 => (1.0, "s"),
+            Self::Time => unit_of_time(mean.abs().max(half)),
+            Self::Share => (100.0, "%"),
+            Self::Plain | Self::Count => (1.0, ""),
+        };
+        let space = if unit.is_empty() { "" } else { "\u{202f}" };
+        format!("{} ± {}{space}{unit}", short(mean * factor), short(half * factor))
+    }
 }
 
 /// A share as a percentage.
@@ -91,7 +136,9 @@ pub fn change(share: f64) -> String {
 /// Bytes in a suitable decimal unit.
 pub fn bytes(value: u64) -> String {
     let size = value as f64;
-    in_unit(size, size, &[(1e3, 1.0, "B"), (1e6, 1e-3, "kB"), (1e9, 1e-6, "MB")], (1e-9, "GB"))
+    let (factor, name) =
+        unit_of(size, &[(1e3, 1.0, "B"), (1e6, 1e-3, "kB"), (1e9, 1e-6, "MB")], (1e-9, "GB"));
+    format!("{}\u{202f}{name}", short(size * factor))
 }
 
 #[cfg(test)]
@@ -114,6 +161,21 @@ mod tests {
             (f64::NAN, "–"),
         ] {
             assert_eq!(short(value), text);
+        }
+    }
+
+    #[test]
+    fn an_interval_has_one_unit() {
+        for (quantity, mean, half, text) in [
+            (Quantity::Time, 1.24, Some(0.03), "1.24 ± 0.0300\u{202f}s"),
+            (Quantity::Time, -0.002, Some(1.5), "-0.00200 ± 1.50\u{202f}s"),
+            (Quantity::Time, 0.0, Some(0.0), "0 ± 0\u{202f}s"),
+            (Quantity::Time, 1.24, None, "1.24\u{202f}s"),
+            (Quantity::Share, 0.5, Some(0.01), "50.0 ± 1.00\u{202f}%"),
+            (Quantity::Plain, 2.0, Some(0.5), "2.00 ± 0.500"),
+            (Quantity::Count, 3.0, None, "3"),
+        ] {
+            assert_eq!(quantity.interval(mean, half), text);
         }
     }
 

@@ -3,7 +3,7 @@
 use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
 use volary_engine::results::{Cell, Summary, cell_name};
 
-use crate::number;
+use crate::number::Quantity;
 use crate::report::columns::{messages_per_task, miss_rate, of_deadlines};
 use crate::stats::Interval;
 
@@ -18,16 +18,16 @@ pub struct ComparedMetric {
     /// Its name in the results, such as `response_s.p50`.
     pub name: &'static str,
     pub value: fn(&Summary) -> f64,
-    /// The number with its unit.
-    pub text: fn(f64) -> String,
+    /// What it measures.
+    pub quantity: Quantity,
 }
 
 pub(super) const fn metric(
     name: &'static str,
     value: fn(&Summary) -> f64,
-    text: fn(f64) -> String,
+    quantity: Quantity,
 ) -> ComparedMetric {
-    ComparedMetric { name, value, text }
+    ComparedMetric { name, value, quantity }
 }
 
 /// Number of metrics, the first ones, that each class of jobs has as well.
@@ -35,24 +35,24 @@ pub(super) const OF_CLASSES: usize = 11;
 
 /// The metrics of every policy.
 pub const METRICS: [ComparedMetric; 18] = [
-    metric("response_s.mean", |s| s.response_s.mean, number::seconds),
-    metric("response_s.p50", |s| s.response_s.p50, number::seconds),
-    metric("response_s.p90", |s| s.response_s.p90, number::seconds),
-    metric("response_s.p95", |s| s.response_s.p95, number::seconds),
-    metric("response_s.p99", |s| s.response_s.p99, number::seconds),
-    metric("response_s.p999", |s| s.response_s.p999, number::seconds),
-    metric("wait_s.mean", |s| s.wait_s.mean, number::seconds),
-    metric("wait_s.p99", |s| s.wait_s.p99, number::seconds),
-    metric("slowdown.mean", |s| s.slowdown.mean, number::short),
-    metric("slowdown.p99", |s| s.slowdown.p99, number::short),
-    metric("unqueued", |s| s.unqueued.unwrap_or(f64::NAN), number::percent),
-    metric("utilization", |s| s.utilization, number::percent),
-    metric("goodput", |s| s.goodput, number::percent),
-    metric("copies.wasted_work_s", |s| s.copies.wasted_work_s, number::seconds),
-    metric("messages.total / tasks", messages_per_task, number::short),
-    metric("deadlines.miss_rate", miss_rate, number::percent),
-    metric("deadlines.goodput_h.total", |s| of_deadlines(s, |d| d.goodput_h.total), number::short),
-    metric("deadlines.be_response_s.mean", |s| of_deadlines(s, |d| d.be_response_s.mean), number::seconds),
+    metric("response_s.mean", |s| s.response_s.mean, Quantity::Time),
+    metric("response_s.p50", |s| s.response_s.p50, Quantity::Time),
+    metric("response_s.p90", |s| s.response_s.p90, Quantity::Time),
+    metric("response_s.p95", |s| s.response_s.p95, Quantity::Time),
+    metric("response_s.p99", |s| s.response_s.p99, Quantity::Time),
+    metric("response_s.p999", |s| s.response_s.p999, Quantity::Time),
+    metric("wait_s.mean", |s| s.wait_s.mean, Quantity::Time),
+    metric("wait_s.p99", |s| s.wait_s.p99, Quantity::Time),
+    metric("slowdown.mean", |s| s.slowdown.mean, Quantity::Plain),
+    metric("slowdown.p99", |s| s.slowdown.p99, Quantity::Plain),
+    metric("unqueued", |s| s.unqueued.unwrap_or(f64::NAN), Quantity::Share),
+    metric("utilization", |s| s.utilization, Quantity::Share),
+    metric("goodput", |s| s.goodput, Quantity::Share),
+    metric("copies.wasted_work_s", |s| s.copies.wasted_work_s, Quantity::Time),
+    metric("messages.total / tasks", messages_per_task, Quantity::Plain),
+    metric("deadlines.miss_rate", miss_rate, Quantity::Share),
+    metric("deadlines.goodput_h.total", |s| of_deadlines(s, |d| d.goodput_h.total), Quantity::Plain),
+    metric("deadlines.be_response_s.mean", |s| of_deadlines(s, |d| d.be_response_s.mean), Quantity::Time),
 ];
 
 /// The name of a metric of a class of jobs.
@@ -76,7 +76,7 @@ impl ComparedMetric {
 
     /// The value with its unit; a dash for `None`.
     pub fn entry(&self, value: Option<f64>) -> String {
-        value.map_or_else(missing, self.text)
+        value.map_or_else(missing, |value| self.quantity.text(value))
     }
 }
 

@@ -3,7 +3,7 @@
 use volary_engine::results::{Staleness, Summary};
 
 use super::metrics::{BAR, ComparedMetric, METRICS, metric, split_class};
-use crate::number;
+use crate::number::Quantity;
 
 /// The compared metrics of a section of the summary.
 pub struct ComparedSection {
@@ -32,18 +32,18 @@ const STALENESS: [ComparedMetric; 7] = [
     metric(
         "staleness.age_of_synchronisation_s.mean",
         |s| staleness(s, |s| s.age_of_synchronisation_s.mean),
-        number::seconds,
+        Quantity::Time,
     ),
-    metric("staleness.version_age.mean", |s| staleness(s, |s| s.version_age.mean), number::short),
-    metric("staleness.error_s.mean", |s| staleness(s, |s| s.error_s.mean), number::seconds),
-    metric("staleness.out_of_sync", |s| staleness(s, |s| s.out_of_sync), number::percent),
+    metric("staleness.version_age.mean", |s| staleness(s, |s| s.version_age.mean), Quantity::Plain),
+    metric("staleness.error_s.mean", |s| staleness(s, |s| s.error_s.mean), Quantity::Time),
+    metric("staleness.out_of_sync", |s| staleness(s, |s| s.out_of_sync), Quantity::Share),
     metric(
         "staleness.age_of_information_s.mean",
         |s| staleness(s, |s| s.age_of_information_s.mean),
-        number::seconds,
+        Quantity::Time,
     ),
-    metric("staleness.decision_error_s.mean", |s| staleness(s, |s| s.decision_error_s.mean), number::seconds),
-    metric("staleness.regret_s.mean", |s| staleness(s, |s| s.regret_s.mean), number::seconds),
+    metric("staleness.decision_error_s.mean", |s| staleness(s, |s| s.decision_error_s.mean), Quantity::Time),
+    metric("staleness.regret_s.mean", |s| staleness(s, |s| s.regret_s.mean), Quantity::Time),
 ];
 
 fn staleness(summary: &Summary, value: fn(&Staleness) -> f64) -> f64 {

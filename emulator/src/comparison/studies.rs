@@ -243,12 +243,12 @@ fn seeds(point: &ComparedPoint) -> String {
 fn point_table(point: &ComparedPoint) -> Table {
     let row = |difference: &MetricDifference| {
         let metric = ComparedMetric::named(&difference.metric)?;
-        let half = difference.half_width.map(|half| format!(" ± {}", (metric.text)(half)));
+        let change = difference.difference.map(|mean| metric.quantity.interval(mean, difference.half_width));
         Some(vec![
             difference.metric.clone(),
             metric.entry(difference.a),
             metric.entry(difference.b),
-            metric.entry(difference.difference) + &half.unwrap_or_default(),
+            change.unwrap_or_else(missing),
             difference.relative.map_or_else(missing, number::change),
             if difference.differs == Some(true) { "*" } else { "" }.to_owned(),
         ])

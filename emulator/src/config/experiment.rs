@@ -141,6 +141,8 @@ impl Experiment {
 
     /// Judges the experiment's claims on results.
     pub fn judge(&self, summaries: &[Summary]) -> Vec<ClaimResult> {
-        claims::judge(&self.claims, &self.cells(), summaries)
+        let stand_ins = self.points.iter().filter(|point| point.resolved.has_stand_in());
+        let stand_ins: Vec<Cell> = stand_ins.map(|point| point.cell.clone()).collect();
+        claims::judge(&self.claims, &self.cells(), &stand_ins, summaries)
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use volary_engine::results::{ClaimResult, Tally, Verdict, plain};
 
 use super::style::Style;
-use crate::number;
+use crate::number::Quantity;
 
 /// The claims of each origin under their tally.
 pub(super) fn text(claims: &[ClaimResult], style: Style) -> String {
@@ -42,37 +42,49 @@ fn line(out: &mut String, claim: &ClaimResult, style: Style) {
     }
 }
 
-/// The result of a check, or why it has none.
-fn finding(value: &Value) -> String {
-    if value.get("holds") != Some(&Value::Null) {
-        return words(value);
-    }
-    match value.get("along") {
-        Some(along) => {
-            format!("{} is no trend: it takes two measured values of the key or more", words(along))
+/// The numbers of a check in words, and whether it holds, or why that is not known.
+pub(super) fn finding(value: &Value) -> String {
+    let numbers = numbers(value);
+    match value.get("holds").and_then(Value::as_bool) {
+        Some(holds) => {
+            let verdict = if holds { "holds" } else { "fails" };
+            let said = |key: &str, words| if value[key] == true { words } else { "" };
+            let noise = said("within_noise", ", within noise");
+            let generated = said("stand_in", ", on the jobs of a generator");
+            let degraded = said("degraded", ", on a degraded run");
+            format!("{verdict}: {numbers}{noise}{generated}{degraded}")
+        }
+        None if value["stand_in"] == true => format!(
+            "{numbers}, but a generator stands in for the trace that this is said of, which was not found: name the \
+             folder that holds it in VOLARY_TRACES"
+        ),
+        None if value.get("along").is_some() => {
+            format!("{numbers} is no trend: it takes two measured values of the key or more")
         }
         None => {
             "not both sides were measured: a policy was not run, left jobs unfinished, or has no such number"
-                .into()
+                .to_owned()
         }
     }
 }
 
-/// A JSON value without its punctuation, numbers with three digits.
-fn words(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| format!("{name} {}", words(value)));
-            fields.collect::<Vec<_>>().join(", ")
-        }
-        Value::Array(items) if items.iter().any(Value::is_array) => {
-            items.iter().map(words).collect::<Vec<_>>().join("; ")
-        }
-        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(" "),
-        Value::Number(number) => number::short(number.as_f64().unwrap_or(f64::NAN)),
-        Value::Null => "–".to_owned(),
-        Value::Bool(_) | Value::String(_) => plain(value),
+/// What was compared, with units: `1.24 s against 980 ms`, or the values along a swept key.
+fn numbers(value: &Value) -> String {
+    let quantity = match value["unit"].as_str() {
+        Some("s") => Quantity::Time,
+        Some(_) => Quantity::Share,
+        None => Quantity::Plain,
+    };
+    let text = |number: &Value| quantity.text(number.as_f64().unwrap_or(f64::NAN));
+    if let Some(along) = value["along"].as_array() {
+        let point = |point: &Value| format!("{}: {}", plain(&point[0]), text(&point[1]));
+        return along.iter().map(point).collect::<Vec<_>>().join("; ");
     }
+    let at = value["at"].as_str().map_or_else(String::new, |at| format!(" at {at}"));
+    let half = value["half_width"].as_f64();
+    let half =
+        half.map_or_else(String::new, |half| format!(", ± {} for the difference", quantity.text(half)));
+    format!("{} against {}{at}{half}", text(&value["left"]), text(&value["right"]))
 }
 
 #[cfg(test)]
@@ -117,7 +129,21 @@ mod tests {
         let sides = said(&[json!({"left": null, "right": null, "holds": null})]);
         assert!(sides.contains("a < b: not both sides were measured: a policy was not run"), "{sides}");
         let alone = said(&[json!({"along": [["9ms", 1.5]], "holds": null})]);
-        assert!(alone.contains("a < b: 9ms 1.50 is no trend"), "{alone}");
+        assert!(alone.contains("a < b: 9ms: 1.50 is no trend"), "{alone}");
+    }
+
+    #[test]
+    fn numbers_are_told_with_their_units() {
+        let plain = finding(&json!({"left": 2.0, "right": 40, "holds": false}));
+        assert_eq!(plain, "fails: 2.00 against 40.0");
+        let times = json!({"left": 1.24, "right": 0.98, "holds": false, "half_width": 0.03, "within_noise": true,
+            "unit": "s", "at": "p99"});
+        let said = "fails: 1.24 s against 980 ms at p99, ± 30.0 ms for the difference, within noise";
+        assert_eq!(finding(&times).replace('\u{202f}', " "), said);
+        let trend = json!({"along": [[1, 0.5], [2, null]], "holds": true, "unit": "share", "degraded": true});
+        assert_eq!(finding(&trend).replace('\u{202f}', " "), "holds: 1: 50.0 %; 2: –, on a degraded run");
+        let generated = json!({"left": 1.0, "right": 2.0, "holds": null, "stand_in": true});
+        assert!(finding(&generated).contains("a generator stands in for the trace"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use volary_engine::results::{Deadlines, Summary};
 
-use crate::number;
+use crate::number::Quantity;
 use crate::storage::study::{CellGroup, Metric};
 
 /// A column of a summary table.
@@ -12,7 +12,7 @@ pub(super) struct SummaryColumn {
     /// What the number means.
     pub(super) meaning: &'static str,
     pub(super) value: Metric,
-    pub(super) text: fn(f64) -> String,
+    pub(super) quantity: Quantity,
     /// Whether the smallest is marked as the best.
     pub(super) marked: bool,
     /// Whether each class of jobs has the number as well.
@@ -21,13 +21,8 @@ pub(super) struct SummaryColumn {
 
 impl SummaryColumn {
     /// A column without a mark.
-    const fn new(
-        heading: &'static str,
-        meaning: &'static str,
-        value: Metric,
-        text: fn(f64) -> String,
-    ) -> Self {
-        Self { heading, meaning, value, text, marked: false, by_class: false }
+    const fn new(heading: &'static str, meaning: &'static str, value: Metric, quantity: Quantity) -> Self {
+        Self { heading, meaning, value, quantity, marked: false, by_class: false }
     }
 
     const fn marked(self) -> Self {
@@ -43,13 +38,13 @@ impl SummaryColumn {
         heading: &'static str,
         meaning: &'static str,
         value: Metric,
-        text: fn(f64) -> String,
+        quantity: Quantity,
     ) -> Self {
-        Self::new(heading, meaning, value, text).marked().by_class()
+        Self::new(heading, meaning, value, quantity).marked().by_class()
     }
 
     const fn times(heading: &'static str, meaning: &'static str, value: Metric) -> Self {
-        Self::of_jobs(heading, meaning, value, number::seconds)
+        Self::of_jobs(heading, meaning, value, Quantity::Time)
     }
 
     /// The number in a summary, of one class of jobs or of all; NaN if classes do not have it.
@@ -78,63 +73,63 @@ const SLOWDOWN: SummaryColumn = SummaryColumn::of_jobs(
     "slowdown",
     "median of response time over the work of the longest task, or over `alone`",
     |s| s.slowdown.p50,
-    number::short,
+    Quantity::Plain,
 );
 const UTILIZATION: SummaryColumn =
-    SummaryColumn::new("utilization", "busy share of all core time", |s| s.utilization, number::percent);
+    SummaryColumn::new("utilization", "busy share of all core time", |s| s.utilization, Quantity::Share);
 const GOODPUT: SummaryColumn =
-    SummaryColumn::new("goodput", "useful share of all core time", |s| s.goodput, number::percent);
+    SummaryColumn::new("goodput", "useful share of all core time", |s| s.goodput, Quantity::Share);
 const UNQUEUED: SummaryColumn = SummaryColumn::new(
     "unqueued",
     "share of jobs that took hardly longer than their longest task, by at most run.record.unqueued",
     |s| s.unqueued.unwrap_or(f64::NAN),
-    number::percent,
+    Quantity::Share,
 )
 .by_class();
 const MISSES: SummaryColumn = SummaryColumn::new(
     "misses",
     "share of the jobs with a deadline that did not end by it",
     miss_rate,
-    number::percent,
+    Quantity::Share,
 )
 .marked();
 const SLO_HOURS: SummaryColumn = SummaryColumn::new(
     "SLO done",
     "node-hours of jobs that ended by their deadline",
     |s| of_deadlines(s, |d| d.goodput_h.slo),
-    number::short,
+    Quantity::Plain,
 );
 const BE_HOURS: SummaryColumn = SummaryColumn::new(
     "BE done",
     "node-hours of jobs without a deadline that ended",
     |s| of_deadlines(s, |d| d.goodput_h.be),
-    number::short,
+    Quantity::Plain,
 );
 const WASTED: SummaryColumn = SummaryColumn::new(
     "wasted",
     "share of busy core time spent on copies that nobody needed",
     wasted_share,
-    number::percent,
+    Quantity::Share,
 )
 .marked();
 const SUSPENSIONS: SummaryColumn = SummaryColumn::new(
     "suspended/task",
     "how often copies were suspended, for each task",
     suspensions_per_task,
-    number::short,
+    Quantity::Plain,
 );
 const MESSAGES: SummaryColumn = SummaryColumn::new(
     "msgs/task",
     "the policy's own messages for each task",
     messages_per_task,
-    number::short,
+    Quantity::Plain,
 )
 .marked();
 const REPAIRS: SummaryColumn = SummaryColumn::new(
     "repairs/task",
     "messages for each task that repair losses or report what is so, counted apart",
     repairs_per_task,
-    number::short,
+    Quantity::Plain,
 );
 
 /// The columns on the terminal.
@@ -153,7 +148,7 @@ pub(super) const TERMINAL: [SummaryColumn; 15] = [
     SUSPENSIONS,
     MESSAGES,
     REPAIRS,
-    SummaryColumn::new("unfinished", "", |s| not_finished(s) as f64, |jobs| format!("{jobs:.0}")),
+    SummaryColumn::new("unfinished", "", |s| not_finished(s) as f64, Quantity::Count),
 ];
 
 /// The columns on the page.
@@ -166,7 +161,12 @@ pub(super) const PAGE: [SummaryColumn; 21] = [
     SummaryColumn::times("p99.9", "99.9th percentile of response time", |s| s.response_s.p999),
     SummaryColumn::times("max", "longest response time", |s| s.response_s.max),
     SLOWDOWN,
-    SummaryColumn::of_jobs("slowdown p99", "99th percentile of slowdown", |s| s.slowdown.p99, number::short),
+    SummaryColumn::of_jobs(
+        "slowdown p99",
+        "99th percentile of slowdown",
+        |s| s.slowdown.p99,
+        Quantity::Plain,
+    ),
     MISSES,
     SLO_HOURS,
     BE_HOURS,

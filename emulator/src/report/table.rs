@@ -85,9 +85,8 @@ fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: O
     let text = runs.interval(column.of(class)).map_or_else(
         || missing.to_owned(),
         |interval| {
-            let half = interval.half_width.map(|half| format!(" ± {}", (column.text)(half)));
             let mark = best.map_or("", |best| if best == interval.mean { " *" } else { "  " });
-            format!("{}{}{mark}", (column.text)(interval.mean), half.unwrap_or_default())
+            format!("{}{mark}", column.quantity.interval(interval.mean, interval.half_width))
         },
     );
     Cell::new(text).set_alignment(CellAlignment::Right)
@@ -208,7 +207,7 @@ mod tests {
             says: says.into(),
             origin: Origin::Ours,
             verdict,
-            measured: [("a < b".to_owned(), json!({"left": 2.0, "along": [["9ms", 1], ["12ms", null]]}))]
+            measured: [("a < b".to_owned(), json!({"holds": false, "along": [["9ms", 1], ["12ms", null]]}))]
                 .into(),
         };
         study.claims = vec![
@@ -221,7 +220,9 @@ mod tests {
             plain.contains("failed: slow, seed 7: out of memory\n") && plain.contains("missing: 2 of 0 runs")
         );
         assert!(
-            plain.contains("✓ holds       one\n✗ fails       two\n                a < b: along 9ms 1.00; 12ms –, left 2.00\n"),
+            plain.contains(
+                "✓ holds       one\n✗ fails       two\n                a < b: fails: 9ms: 1.00; 12ms: –\n"
+            ),
             "{plain}"
         );
         assert!(!plain.contains('\u{1b}') && text(&study, Style::Terminal).contains("\u{1b}[31m✗ fails"));

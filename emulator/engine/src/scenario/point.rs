@@ -52,6 +52,13 @@ pub struct Resolved {
     pub digest: String,
 }
 
+impl Resolved {
+    /// Whether a generator stands in for a trace that was not found.
+    pub const fn has_stand_in(&self) -> bool {
+        matches!(self.workload, WorkloadSpec::Trace(_)) && self.trace.is_none()
+    }
+}
+
 fn as_table<S: Serializer>(profile: &Option<Profile>, serializer: S) -> Result<S::Ok, S::Error> {
     profile.as_ref().map(|profile| &profile.table).serialize(serializer)
 }

@@ -62,6 +62,15 @@ impl Check {
         &self.text
     }
 
+    /// Unit of the compared numbers: `s` for seconds, `share` for shares of one; `None` for plain numbers.
+    pub(super) fn unit(&self) -> Option<&'static str> {
+        match &self.form {
+            Form::Compare { left, right, .. } => left.unit().or_else(|| right.unit()),
+            Form::Trend { side, .. } => side.unit(),
+            Form::Below { left, .. } => left.unit(),
+        }
+    }
+
     pub(super) fn metrics(&self) -> Vec<&Metric> {
         let sides = match &self.form {
             Form::Compare { left, right, .. } => vec![left, right],

@@ -48,7 +48,31 @@ pub(super) struct Metric {
     pub(super) span: Range<usize>,
 }
 
+/// Numbers of the results that are shares of one.
+const SHARES: [&str; 3] = ["utilization", "goodput", "unqueued"];
+
+impl Metric {
+    /// Its unit, by its name: `s` for seconds, `share` for shares of one.
+    pub(super) fn unit(&self) -> Option<&'static str> {
+        let is_share = self.path.last().is_some_and(|name| SHARES.contains(&name.as_str()));
+        let is_time = self.path.iter().any(|name| name.ends_with("_s"));
+        if is_time { Some("s") } else { is_share.then_some("share") }
+    }
+}
+
 impl Side {
+    /// The unit of its value; numbers as written have none of their own.
+    pub(super) fn unit(&self) -> Option<&'static str> {
+        match self {
+            Self::Number(_) => None,
+            Self::Metric(metric) => metric.unit(),
+            Self::Binary(left, op, right) => match (*op, left.unit(), right.unit()) {
+                ("*", Some(_), Some(_)) | ("/", _, Some(_)) => None,
+                (_, left, right) => left.or(right),
+            },
+        }
+    }
+
     pub(super) fn collect<'a>(&'a self, found: &mut Vec<&'a Metric>) {
         match self {
             Self::Number(_) => {}

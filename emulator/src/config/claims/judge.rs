@@ -4,22 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use volary_actors::message::KINDS;
-use volary_engine::results::{Cell, ClaimResult, Findings, Summary, Verdict, same};
+use volary_engine::results::{Cell, ClaimResult, Findings, Origin, Summary, Verdict, same};
 
 use super::check::{Check, Claim};
 use super::form::{Form, Metric, Op, Side};
 use crate::stats::Interval;
 
 /// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than
-/// satisfied.
-pub fn judge(claims: &[Claim], cells: &[Cell], summaries: &[Summary]) -> Vec<ClaimResult> {
-    let table = Table::new(cells, summaries);
+/// satisfied. In `stand_ins` a generator stood in for a trace that was not found: what a paper or its authors' outputs say
+/// of the trace is not tested there.
+pub fn judge(
+    claims: &[Claim],
+    cells: &[Cell],
+    stand_ins: &[Cell],
+    summaries: &[Summary],
+) -> Vec<ClaimResult> {
+    let table = Table::new(cells, stand_ins, summaries);
     claims.iter().map(|claim| table.judge(claim)).collect()
 }
 
 /// Results by label, cell and seed.
 struct Table<'a> {
     cells: &'a [Cell],
+    stand_ins: &'a [Cell],
     lines: BTreeMap<(&'a str, usize), BTreeMap<u64, Line>>,
 }
 
@@ -58,7 +65,7 @@ fn within_noise(mean: f64, half_width: f64) -> bool {
 }
 
 impl<'a> Table<'a> {
-    fn new(cells: &'a [Cell], summaries: &'a [Summary]) -> Self {
+    fn new(cells: &'a [Cell], stand_ins: &'a [Cell], summaries: &'a [Summary]) -> Self {
         let mut lines: BTreeMap<_, BTreeMap<u64, Line>> = BTreeMap::new();
         for summary in summaries {
             let Some(cell) = cells.iter().position(|cell| *cell == summary.cell) else { continue };
@@ -83,7 +90,7 @@ impl<'a> Table<'a> {
             let line = Line { numbers, degraded };
             lines.entry((summary.policy.as_str(), cell)).or_default().insert(summary.seed, line);
         }
-        Self { cells, lines }
+        Self { cells, stand_ins, lines }
     }
 
     fn judge(&self, claim: &Claim) -> ClaimResult {
@@ -92,7 +99,11 @@ impl<'a> Table<'a> {
         for check in &claim.checks {
             let findings = self.findings(claim, check);
             missing |= findings.is_empty();
-            for (cell, finding) in findings {
+            for (cell, mut finding) in findings {
+                if claim.origin != Origin::Ours && finding.numbers["stand_in"] == true {
+                    finding.holds = None;
+                    finding.numbers["holds"] = Value::Null;
+                }
                 failed |= finding.holds == Some(false);
                 missing |= finding.holds.is_none();
                 measured.insert(name(check, &cell), finding.numbers);
@@ -160,9 +171,7 @@ impl<'a> Table<'a> {
             numbers["half_width"] = json!(half_width);
             numbers["within_noise"] = json!(within_noise(op.margin(l, r), half_width));
         }
-        if self.degraded(check, &cell, &seeds) {
-            numbers["degraded"] = json!(true);
-        }
+        self.mark(check, &[&cell], &mut numbers);
         (cell, Finding { holds, numbers })
     }
 
@@ -188,9 +197,8 @@ impl<'a> Table<'a> {
     }
 
     fn trend(&self, check: &Check, line: Vec<&Cell>, side: &Side, rises: bool, key: &str) -> Finding {
-        let degraded = line.iter().any(|cell| self.degraded(check, cell, &self.seeds(check, cell)));
         let mut points: Vec<TrendPoint> =
-            line.into_iter().map(|cell| self.trend_point(check, cell, side, key)).collect();
+            line.iter().map(|cell| self.trend_point(check, cell, side, key)).collect();
         // Numbers and durations are sorted; other values keep the written order.
         if points.iter().all(|point| point.order.is_some()) {
             points.sort_by(|a, b| a.order.partial_cmp(&b.order).unwrap_or(std::cmp::Ordering::Equal));
@@ -215,10 +223,27 @@ impl<'a> Table<'a> {
             let within = if holds == Some(true) { unsure.any(|u| u) } else { unsure.all(|u| u) };
             numbers["within_noise"] = json!(within);
         }
-        if degraded {
+        self.mark(check, &line, &mut numbers);
+        Finding { holds, numbers }
+    }
+
+    /// Adds what a reader of the numbers must know: their unit, and where they come from.
+    fn mark(&self, check: &Check, cells: &[&Cell], numbers: &mut Value) {
+        if let Some(unit) = check.unit() {
+            numbers["unit"] = json!(unit);
+        }
+        if cells.iter().any(|cell| self.degraded(check, cell, &self.seeds(check, cell))) {
             numbers["degraded"] = json!(true);
         }
-        Finding { holds, numbers }
+        if cells.iter().any(|cell| self.uses_stand_in(check, cell)) {
+            numbers["stand_in"] = json!(true);
+        }
+    }
+
+    /// Whether the check uses runs of the jobs of a generator that stands in for a trace.
+    fn uses_stand_in(&self, check: &Check, cell: &Cell) -> bool {
+        let mut places = check.metrics().into_iter().filter_map(|metric| metric.place(cell, self.cells));
+        places.any(|place| self.stand_ins.contains(&self.cells[place]))
     }
 
     fn trend_point(&self, check: &Check, cell: &Cell, side: &Side, key: &str) -> TrendPoint {
@@ -310,232 +335,4 @@ fn name(check: &Check, cell: &Cell) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use volary_engine::results::{ClassResults, Distribution, Messages, Origin};
-
-    use super::*;
-
-    /// A line of results whose median response time is `p50`.
-    fn line(policy: &str, cell_of: &Value, seed: u64, p50: f64) -> Summary {
-        let by_kind = [("probe.claim".to_owned(), 7)].into();
-        Summary {
-            policy: policy.into(),
-            cell: cell(cell_of),
-            seed,
-            response_s: Distribution { p50, ..Distribution::default() },
-            messages: Messages { by_kind, ..Messages::default() },
-            ..Summary::default()
-        }
-    }
-
-    fn cell(value: &Value) -> Cell {
-        serde_json::from_value(value.clone()).unwrap()
-    }
-
-    fn claim(when: &Value, check: &str) -> Claim {
-        Claim {
-            says: "s".into(),
-            origin: Origin::Paper,
-            when: cell(when),
-            checks: vec![Check::parse(check).unwrap()],
-        }
-    }
-
-    /// Two policies in four cells (k, l) under two seeds: a is 1 + k, b is 2 + k, noise that cancels.
-    fn world() -> (Vec<Cell>, Vec<Summary>) {
-        let (mut cells, mut lines) = (Vec::new(), Vec::new());
-        for k in [0, 1] {
-            for l in ["10ms", "9ms"] {
-                let here = json!({ "s.k": k, "s.l": l });
-                cells.push(cell(&here));
-                for (seed, noise) in [(1, -0.25), (2, 0.25)] {
-                    lines.push(line("a", &here, seed, 1.0 + f64::from(k) + noise));
-                    lines.push(line("b", &here, seed, 2.0 + f64::from(k) + noise));
-                }
-            }
-        }
-        (cells, lines)
-    }
-
-    fn verdict(when: &Value, check: &str) -> Verdict {
-        let (cells, lines) = world();
-        judge(&[claim(when, check)], &cells, &lines)[0].verdict
-    }
-
-    #[test]
-    fn comparisons_hold_or_fail_in_every_cell_they_apply_to() {
-        let all = json!({});
-        for (when, check, wanted) in [
-            (&all, "a.response_s.p50 < b.response_s.p50", Verdict::Holds),
-            (&all, "a.response_s.p50 < 0.6 * b.response_s.p50", Verdict::Fails),
-            (&json!({ "s.k": 0 }), "a.response_s.p50 < 0.6 * b.response_s.p50", Verdict::Holds),
-            (&json!({ "s.k": [0, 1] }), "b.response_s.p50 - a.response_s.p50 == 1s", Verdict::Holds),
-            (&json!({ "s.k": 7 }), "a.response_s.p50 < 9", Verdict::NotTested),
-            (&all, "a.response_s.p50 within 50% of b.response_s.p50", Verdict::Holds),
-            (&all, "a.response_s.p50 within 40% of b.response_s.p50", Verdict::Fails),
-            (&all, "a.response_s.p50[s.k=1] == b.response_s.p50[s.k=0]", Verdict::Holds),
-            (&all, "a.response_s.p50[s.k=0] < b.response_s.p50", Verdict::Holds),
-            (&all, "a.response_s.p50 / a.tasks.finished < 1", Verdict::NotTested),
-            (&all, "a.response_s.p50 rises with s.k", Verdict::Holds),
-            (&all, "a.response_s.p50 falls with s.k", Verdict::Fails),
-            (&all, "a.messages.by_kind.probe.claim == 7", Verdict::Holds),
-            (&all, "a.messages.by_kind.claim == 7", Verdict::NotTested),
-            (&all, "a.messages.by_kind.probe.reserve == 0", Verdict::Holds),
-            (&all, "c.response_s.p50 < 1", Verdict::NotTested),
-        ] {
-            assert_eq!(verdict(when, check), wanted, "{check} when {when}");
-        }
-    }
-
-    #[test]
-    fn a_cell_without_results_is_not_tested() {
-        let (cells, mut lines) = world();
-        lines.retain(|line| line.cell != cells[2] || line.policy != "b");
-        let claims = [claim(&json!({}), "a.response_s.p50 < b.response_s.p50")];
-        assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::NotTested);
-        // A failure elsewhere is still a failure.
-        let claims = [claim(&json!({}), "a.response_s.p50 > b.response_s.p50")];
-        assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::Fails);
-    }
-
-    #[test]
-    fn a_distribution_is_below_another_at_every_percentile() {
-        let (cells, mut lines) = world();
-        let below = |lines: &[Summary]| {
-            let found =
-                judge(&[claim(&json!({}), "a.response_s below b.response_s")], &cells, lines).remove(0);
-            let at = found.measured.values().next().map(|numbers| numbers["at"].clone());
-            (found.verdict, at.unwrap_or_default())
-        };
-        for line in &mut lines {
-            let mean = line.response_s.p50;
-            line.response_s = Distribution::of([0.1, 1.0, 3.0].map(|factor| factor * mean));
-        }
-        assert_eq!(below(&lines).0, Verdict::Holds);
-        for line in lines.iter_mut().filter(|line| line.policy == "a") {
-            line.response_s.p25 = 9.0;
-        }
-        assert_eq!(below(&lines), (Verdict::Fails, json!("p25")));
-        lines[0].jobs.unfinished = 1;
-        assert_eq!(below(&lines[..2]).0, Verdict::NotTested);
-    }
-
-    #[test]
-    fn unfinished_jobs_leave_times_untested() {
-        let (cells, mut lines) = world();
-        let class = ClassResults { jobs: 3, ..ClassResults::default() };
-        lines.iter_mut().for_each(|line| _ = line.classes.insert("short".into(), class));
-        let judged =
-            |lines: &[Summary], check: &str| judge(&[claim(&json!({}), check)], &cells, lines)[0].verdict;
-        let (times, jobs) = ("a.classes.short.response_s.p99 == 0", "a.classes.short.jobs == 3");
-        assert_eq!(judged(&lines, times), Verdict::Holds);
-        lines[0].jobs.unfinished = 1;
-        assert_eq!((judged(&lines, times), judged(&lines, jobs)), (Verdict::NotTested, Verdict::Holds));
-    }
-
-    #[test]
-    fn means_are_over_common_seeds() {
-        let (cells, mut lines) = world();
-        lines.retain(|line| line.policy == "b" || line.seed == 1);
-        let found = &judge(
-            &[claim(&json!({ "s.k": 0, "s.l": "9ms" }), "a.response_s.p50 < b.response_s.p50")],
-            &cells,
-            &lines,
-        )[0];
-        let numbers = found.measured.values().next().unwrap();
-        assert_eq!((&numbers["left"], &numbers["right"]), (&json!(0.75), &json!(1.75)));
-        assert_eq!(
-            found.measured.iter().next().unwrap().0,
-            "a.response_s.p50 < b.response_s.p50 [s.k=0, s.l=\"9ms\"]"
-        );
-    }
-
-    /// Two policies in two cells under four common seeds: `b` is `a` plus `gap`, with noise of size `spread`.
-    fn noisy(gap: f64, spread: f64) -> (Vec<Cell>, Vec<Summary>) {
-        let mut lines = Vec::new();
-        let cells = [0, 1].map(|k| json!({ "s.k": k }));
-        for (k, here) in cells.iter().enumerate() {
-            for (seed, (shared, own)) in
-                [(10.0, 1.0), (-30.0, -1.0), (0.0, 2.0), (20.0, -2.0)].iter().enumerate()
-            {
-                let a = 100.0 + shared + if k == 1 { gap - spread * own } else { 0.0 };
-                lines.push(line("a", here, seed as u64, a));
-                lines.push(line("b", here, seed as u64, a + gap + spread * own));
-            }
-        }
-        (cells.iter().map(cell).collect(), lines)
-    }
-
-    /// Whether the only comparison is within noise, with its half-width.
-    fn noise(check: &str, (cells, lines): &(Vec<Cell>, Vec<Summary>)) -> (Value, Value) {
-        let numbers = judge(&[claim(&json!({ "s.k": 0 }), check)], cells, lines)[0].measured.clone();
-        let numbers = numbers.values().next().unwrap();
-        (numbers["within_noise"].clone(), numbers["half_width"].clone())
-    }
-
-    #[test]
-    fn a_difference_smaller_than_its_spread_is_within_noise() {
-        let less = "a.response_s.p50 < b.response_s.p50";
-        // Standard deviation sqrt(10 / 3) of four values: half-width 3.18245 × 1.82574 / 2, independent of what the
-        // seeds share.
-        let (within, half) = noise(less, &noisy(1.0, 1.0));
-        assert!((half.as_f64().unwrap() - 2.905_1).abs() < 1e-3, "{half}");
-        assert_eq!(within, json!(true));
-        assert_eq!(noise(less, &noisy(3.0, 1.0)).0, json!(false));
-        assert_eq!(noise(less, &noisy(-1.0, 1.0)).0, json!(true), "it fails, but barely");
-        assert_eq!(noise(less, &noisy(1.0, 0.0)), (json!(false), json!(0.0)), "nothing varies");
-        assert_eq!(noise("a.jobs.finished == 0", &noisy(1.0, 1.0)).0, json!(false), "counts are sure");
-        // Within 2 % of about 100: the margin is 2 less the difference.
-        let near = "b.response_s.p50 within 2% of a.response_s.p50";
-        assert_eq!(noise(near, &noisy(1.0, 1.0)).0, json!(true));
-        assert_eq!(noise(near, &noisy(20.0, 1.0)).0, json!(false));
-        // One seed says nothing about noise.
-        let (cells, mut lines) = noisy(1.0, 1.0);
-        lines.retain(|line| line.seed == 0);
-        assert_eq!(noise(less, &(cells, lines)), (Value::Null, Value::Null));
-    }
-
-    #[test]
-    fn a_trend_is_as_sure_as_its_least_sure_step() {
-        let found = |check: &str, gap| {
-            let (cells, lines) = noisy(gap, 1.0);
-            judge(&[claim(&json!({}), check)], &cells, &lines)[0].clone()
-        };
-        for (check, gap, verdict, within) in [
-            ("a.response_s.p50 rises with s.k", 1.0, Verdict::Holds, true),
-            ("a.response_s.p50 rises with s.k", 9.0, Verdict::Holds, false),
-            ("a.response_s.p50 falls with s.k", 1.0, Verdict::Fails, true),
-            ("a.response_s.p50 falls with s.k", 9.0, Verdict::Fails, false),
-        ] {
-            let found = found(check, gap);
-            assert_eq!((found.verdict, found.is_within_noise()), (verdict, within), "{check}, {gap}");
-        }
-    }
-
-    #[test]
-    fn durations_are_put_in_order() {
-        let (cells, lines) = world();
-        let found =
-            &judge(&[claim(&json!({ "s.k": 0 }), "a.response_s.p50 rises with s.l")], &cells, &lines)[0];
-        assert_eq!(found.measured.values().next().unwrap()["along"][0][0], json!("9ms"));
-    }
-
-    #[test]
-    fn what_was_measured_on_degraded_runs_is_marked() {
-        let (cells, mut lines) = world();
-        let at = lines.iter().position(|line| line.policy == "b" && line.seed == 2).unwrap();
-        lines[at].fidelity = Some(crate::fidelity::fixture::degraded());
-        let judged = |check: &str| judge(&[claim(&json!({}), check)], &cells, &lines).remove(0);
-        let found = judged("a.response_s.p50 < b.response_s.p50");
-        let marks: Vec<_> = found.measured.values().map(|numbers| numbers["degraded"] == true).collect();
-        assert_eq!((found.verdict, found.is_degraded()), (Verdict::Holds, true));
-        assert_eq!(marks, [true, false, false, false], "only where it was");
-        assert!(judged("b.response_s.p50 rises with s.k").is_degraded());
-        assert!(!judged("a.response_s.p50 < 9").is_degraded(), "it looks at other runs");
-        assert!(!judged("c.response_s.p50 < b.response_s.p50").is_degraded(), "it was not tested");
-        (lines[at].fidelity, lines[at].injections) = (None, vec![crate::storage::fixture::injected()]);
-        let found =
-            judge(&[claim(&json!({}), "a.response_s.p50 < b.response_s.p50")], &cells, &lines).remove(0);
-        assert!(found.is_degraded(), "interference was injected");
-    }
-}
+mod tests;

@@ -3,11 +3,12 @@
 use maud::{Markup, html};
 use volary_engine::results::{Cell, ClaimResult, Summary, Tally, Verdict, cell_name, plain};
 
-use super::view::{anchor, short_key, value};
+use super::view::{anchor, short_key};
 use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::chart::line::{Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit};
 use crate::number::{self, plural};
+use crate::report::claims::finding;
 use crate::report::columns::not_finished;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, Metric, Study};
@@ -121,7 +122,7 @@ fn claim(claim: &ClaimResult) -> Markup {
                     table {
                         tbody {
                             @for (what, measured) in claim.measured.iter() {
-                                tr { th scope="row" { (what) } td.left { (value(measured)) } }
+                                tr { th scope="row" { (what) } td.left { (finding(measured)) } }
                             }
                         }
                     }

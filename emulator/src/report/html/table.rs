@@ -54,16 +54,16 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
     let row = |runs: &PolicyRuns, class: Option<&str>| {
         let entries = shown
             .iter()
-            .map(|column| (runs.interval(column.of(class)), column.best(group, class), column.text));
+            .map(|column| (runs.interval(column.of(class)), column.best(group, class), column.quantity));
         class_row(
             policies,
             &runs.policy,
             class,
             &html! {
-                @for (interval, best, text) in entries {
+                @for (interval, best, quantity) in entries {
                     @if let Some(Interval { mean, half_width, .. }) = interval {
                         td class=[(best == Some(mean)).then_some("best")] {
-                            (text(mean)) @if let Some(half) = half_width { " " small { "± " (text(half)) } }
+                            (quantity.interval(mean, half_width))
                         }
                     } @else {
                         td { "–" }

@@ -1,10 +1,7 @@
 //! Helpers of all parts of the page: anchors, titles, values as text.
 
-use maud::{Markup, html};
-use serde_json::Value;
 use volary_engine::results::plain;
 
-use crate::number;
 use crate::storage::study::CellGroup;
 
 /// The place of a cell on its page.
@@ -54,38 +51,4 @@ pub(super) fn short_title(group: &CellGroup) -> String {
 /// The name of a cell's section.
 pub(super) fn cell_title(group: &CellGroup) -> String {
     if group.cell.is_empty() { "Results".to_owned() } else { group.name() }
-}
-
-/// A JSON value as HTML lists of names and values.
-pub(super) fn value(json: &Value) -> Markup {
-    match json {
-        Value::Object(fields) => html! {
-            dl.json { @for (key, json) in fields { div { dt { (key) } dd { (value(json)) } } } }
-        },
-        // Points along a swept key: each with its value.
-        Value::Array(points) if points.iter().any(Value::is_array) => html! {
-            @for (i, point) in points.iter().enumerate() {
-                @if i > 0 { "; " }
-                @match point {
-                    Value::Array(items) => (listed(items, ": ")),
-                    single => (value(single)),
-                }
-            }
-        },
-        Value::Array(items) => listed(items, ", "),
-        Value::Number(number) if number.is_f64() => {
-            html! { (number::short(number.as_f64().unwrap_or(f64::NAN))) }
-        }
-        Value::Null => html! { "–" },
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => html! { (plain(json)) },
-    }
-}
-
-/// Values in a line; `first` separates the first from the others.
-fn listed(items: &[Value], first: &str) -> Markup {
-    html! {
-        @for (i, item) in items.iter().enumerate() {
-            (match i { 0 => "", 1 => first, _ => ", " }) (value(item))
-        }
-    }
 }

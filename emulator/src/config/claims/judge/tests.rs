@@ -1,0 +1,272 @@
+//! Tests of verdicts on results that are made up.
+
+use volary_engine::results::{ClassResults, Distribution, Messages};
+
+use super::*;
+
+/// Judges claims on runs without stand-ins.
+fn judge(claims: &[Claim], cells: &[Cell], summaries: &[Summary]) -> Vec<ClaimResult> {
+    super::judge(claims, cells, &[], summaries)
+}
+
+/// A line of results whose median response time is `p50`.
+fn line(policy: &str, cell_of: &Value, seed: u64, p50: f64) -> Summary {
+    let by_kind = [("probe.claim".to_owned(), 7)].into();
+    Summary {
+        policy: policy.into(),
+        cell: cell(cell_of),
+        seed,
+        response_s: Distribution { p50, ..Distribution::default() },
+        messages: Messages { by_kind, ..Messages::default() },
+        ..Summary::default()
+    }
+}
+
+fn cell(value: &Value) -> Cell {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+fn claim(when: &Value, check: &str) -> Claim {
+    Claim {
+        says: "s".into(),
+        origin: Origin::Paper,
+        when: cell(when),
+        checks: vec![Check::parse(check).unwrap()],
+    }
+}
+
+/// Two policies in four cells (k, l) under two seeds: a is 1 + k, b is 2 + k, noise that cancels.
+fn world() -> (Vec<Cell>, Vec<Summary>) {
+    let (mut cells, mut lines) = (Vec::new(), Vec::new());
+    for k in [0, 1] {
+        for l in ["10ms", "9ms"] {
+            let here = json!({ "s.k": k, "s.l": l });
+            cells.push(cell(&here));
+            for (seed, noise) in [(1, -0.25), (2, 0.25)] {
+                lines.push(line("a", &here, seed, 1.0 + f64::from(k) + noise));
+                lines.push(line("b", &here, seed, 2.0 + f64::from(k) + noise));
+            }
+        }
+    }
+    (cells, lines)
+}
+
+fn verdict(when: &Value, check: &str) -> Verdict {
+    let (cells, lines) = world();
+    judge(&[claim(when, check)], &cells, &lines)[0].verdict
+}
+
+#[test]
+fn comparisons_hold_or_fail_in_every_cell_they_apply_to() {
+    let all = json!({});
+    for (when, check, wanted) in [
+        (&all, "a.response_s.p50 < b.response_s.p50", Verdict::Holds),
+        (&all, "a.response_s.p50 < 0.6 * b.response_s.p50", Verdict::Fails),
+        (&json!({ "s.k": 0 }), "a.response_s.p50 < 0.6 * b.response_s.p50", Verdict::Holds),
+        (&json!({ "s.k": [0, 1] }), "b.response_s.p50 - a.response_s.p50 == 1s", Verdict::Holds),
+        (&json!({ "s.k": 7 }), "a.response_s.p50 < 9", Verdict::NotTested),
+        (&all, "a.response_s.p50 within 50% of b.response_s.p50", Verdict::Holds),
+        (&all, "a.response_s.p50 within 40% of b.response_s.p50", Verdict::Fails),
+        (&all, "a.response_s.p50[s.k=1] == b.response_s.p50[s.k=0]", Verdict::Holds),
+        (&all, "a.response_s.p50[s.k=0] < b.response_s.p50", Verdict::Holds),
+        (&all, "a.response_s.p50 / a.tasks.finished < 1", Verdict::NotTested),
+        (&all, "a.response_s.p50 rises with s.k", Verdict::Holds),
+        (&all, "a.response_s.p50 falls with s.k", Verdict::Fails),
+        (&all, "a.messages.by_kind.probe.claim == 7", Verdict::Holds),
+        (&all, "a.messages.by_kind.claim == 7", Verdict::NotTested),
+        (&all, "a.messages.by_kind.probe.reserve == 0", Verdict::Holds),
+        (&all, "c.response_s.p50 < 1", Verdict::NotTested),
+    ] {
+        assert_eq!(verdict(when, check), wanted, "{check} when {when}");
+    }
+}
+
+#[test]
+fn a_cell_without_results_is_not_tested() {
+    let (cells, mut lines) = world();
+    lines.retain(|line| line.cell != cells[2] || line.policy != "b");
+    let claims = [claim(&json!({}), "a.response_s.p50 < b.response_s.p50")];
+    assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::NotTested);
+    // A failure elsewhere is still a failure.
+    let claims = [claim(&json!({}), "a.response_s.p50 > b.response_s.p50")];
+    assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::Fails);
+}
+
+#[test]
+fn a_distribution_is_below_another_at_every_percentile() {
+    let (cells, mut lines) = world();
+    let below = |lines: &[Summary]| {
+        let found = judge(&[claim(&json!({}), "a.response_s below b.response_s")], &cells, lines).remove(0);
+        let at = found.measured.values().next().map(|numbers| numbers["at"].clone());
+        (found.verdict, at.unwrap_or_default())
+    };
+    for line in &mut lines {
+        let mean = line.response_s.p50;
+        line.response_s = Distribution::of([0.1, 1.0, 3.0].map(|factor| factor * mean));
+    }
+    assert_eq!(below(&lines).0, Verdict::Holds);
+    for line in lines.iter_mut().filter(|line| line.policy == "a") {
+        line.response_s.p25 = 9.0;
+    }
+    assert_eq!(below(&lines), (Verdict::Fails, json!("p25")));
+    lines[0].jobs.unfinished = 1;
+    assert_eq!(below(&lines[..2]).0, Verdict::NotTested);
+}
+
+#[test]
+fn unfinished_jobs_leave_times_untested() {
+    let (cells, mut lines) = world();
+    let class = ClassResults { jobs: 3, ..ClassResults::default() };
+    lines.iter_mut().for_each(|line| _ = line.classes.insert("short".into(), class));
+    let judged =
+        |lines: &[Summary], check: &str| judge(&[claim(&json!({}), check)], &cells, lines)[0].verdict;
+    let (times, jobs) = ("a.classes.short.response_s.p99 == 0", "a.classes.short.jobs == 3");
+    assert_eq!(judged(&lines, times), Verdict::Holds);
+    lines[0].jobs.unfinished = 1;
+    assert_eq!((judged(&lines, times), judged(&lines, jobs)), (Verdict::NotTested, Verdict::Holds));
+}
+
+#[test]
+fn what_a_paper_says_of_a_trace_is_not_tested_on_a_generator() {
+    let (cells, lines) = world();
+    let judged = |origin, when: &Value, check: &str| {
+        let claim = Claim { origin, ..claim(when, check) };
+        super::judge(&[claim], &cells, &cells[2..], &lines).remove(0)
+    };
+    let (all, less) = (json!({}), "a.response_s.p50 < b.response_s.p50");
+    for (origin, verdict) in [
+        (Origin::Paper, Verdict::NotTested),
+        (Origin::Outputs, Verdict::NotTested),
+        (Origin::Ours, Verdict::Holds),
+    ] {
+        let found = judged(origin, &all, less);
+        assert_eq!(found.verdict, verdict, "{origin:?}");
+        let marks: Vec<_> = found.measured.values().map(|numbers| numbers["stand_in"] == true).collect();
+        assert_eq!(marks, [false, false, true, true], "{origin:?}");
+    }
+    let paper = |when: &Value, check: &str| judged(Origin::Paper, when, check).verdict;
+    assert_eq!(paper(&json!({ "s.k": 0 }), less), Verdict::Holds, "the trace was there");
+    assert_eq!(paper(&all, "a.response_s.p50 rises with s.k"), Verdict::NotTested);
+    assert_eq!(paper(&json!({ "s.k": 0 }), "a.response_s.p50[s.k=1] > 0"), Verdict::NotTested);
+    // A failure on the trace itself counts.
+    assert_eq!(paper(&all, "a.response_s.p50 > b.response_s.p50"), Verdict::Fails);
+}
+
+#[test]
+fn numbers_have_the_unit_of_what_was_compared() {
+    let (cells, lines) = world();
+    for (check, unit) in [
+        ("a.response_s.p50 < 0.5 * b.wait_s.p50 + 1s", json!("s")),
+        ("a.response_s.p50 / b.response_s.p50 < 2", Value::Null),
+        ("2 > a.utilization", json!("share")),
+        ("a.jobs.finished == 0", Value::Null),
+        ("a.response_s below b.response_s", json!("s")),
+        ("a.response_s.p50 rises with s.k", json!("s")),
+    ] {
+        let found = judge(&[claim(&json!({}), check)], &cells, &lines).remove(0);
+        assert!(found.measured.values().all(|numbers| numbers["unit"] == unit), "{check}: {found:?}");
+    }
+}
+
+#[test]
+fn means_are_over_common_seeds() {
+    let (cells, mut lines) = world();
+    lines.retain(|line| line.policy == "b" || line.seed == 1);
+    let found = &judge(
+        &[claim(&json!({ "s.k": 0, "s.l": "9ms" }), "a.response_s.p50 < b.response_s.p50")],
+        &cells,
+        &lines,
+    )[0];
+    let numbers = found.measured.values().next().unwrap();
+    assert_eq!((&numbers["left"], &numbers["right"]), (&json!(0.75), &json!(1.75)));
+    assert_eq!(
+        found.measured.iter().next().unwrap().0,
+        "a.response_s.p50 < b.response_s.p50 [s.k=0, s.l=\"9ms\"]"
+    );
+}
+
+/// Two policies in two cells under four common seeds: `b` is `a` plus `gap`, with noise of size `spread`.
+fn noisy(gap: f64, spread: f64) -> (Vec<Cell>, Vec<Summary>) {
+    let mut lines = Vec::new();
+    let cells = [0, 1].map(|k| json!({ "s.k": k }));
+    for (k, here) in cells.iter().enumerate() {
+        for (seed, (shared, own)) in [(10.0, 1.0), (-30.0, -1.0), (0.0, 2.0), (20.0, -2.0)].iter().enumerate()
+        {
+            let a = 100.0 + shared + if k == 1 { gap - spread * own } else { 0.0 };
+            lines.push(line("a", here, seed as u64, a));
+            lines.push(line("b", here, seed as u64, a + gap + spread * own));
+        }
+    }
+    (cells.iter().map(cell).collect(), lines)
+}
+
+/// Whether the only comparison is within noise, with its half-width.
+fn noise(check: &str, (cells, lines): &(Vec<Cell>, Vec<Summary>)) -> (Value, Value) {
+    let numbers = judge(&[claim(&json!({ "s.k": 0 }), check)], cells, lines)[0].measured.clone();
+    let numbers = numbers.values().next().unwrap();
+    (numbers["within_noise"].clone(), numbers["half_width"].clone())
+}
+
+#[test]
+fn a_difference_smaller_than_its_spread_is_within_noise() {
+    let less = "a.response_s.p50 < b.response_s.p50";
+    // Standard deviation sqrt(10 / 3) of four values: half-width 3.18245 × 1.82574 / 2, independent of what the
+    // seeds share.
+    let (within, half) = noise(less, &noisy(1.0, 1.0));
+    assert!((half.as_f64().unwrap() - 2.905_1).abs() < 1e-3, "{half}");
+    assert_eq!(within, json!(true));
+    assert_eq!(noise(less, &noisy(3.0, 1.0)).0, json!(false));
+    assert_eq!(noise(less, &noisy(-1.0, 1.0)).0, json!(true), "it fails, but barely");
+    assert_eq!(noise(less, &noisy(1.0, 0.0)), (json!(false), json!(0.0)), "nothing varies");
+    assert_eq!(noise("a.jobs.finished == 0", &noisy(1.0, 1.0)).0, json!(false), "counts are sure");
+    // Within 2 % of about 100: the margin is 2 less the difference.
+    let near = "b.response_s.p50 within 2% of a.response_s.p50";
+    assert_eq!(noise(near, &noisy(1.0, 1.0)).0, json!(true));
+    assert_eq!(noise(near, &noisy(20.0, 1.0)).0, json!(false));
+    // One seed says nothing about noise.
+    let (cells, mut lines) = noisy(1.0, 1.0);
+    lines.retain(|line| line.seed == 0);
+    assert_eq!(noise(less, &(cells, lines)), (Value::Null, Value::Null));
+}
+
+#[test]
+fn a_trend_is_as_sure_as_its_least_sure_step() {
+    let found = |check: &str, gap| {
+        let (cells, lines) = noisy(gap, 1.0);
+        judge(&[claim(&json!({}), check)], &cells, &lines)[0].clone()
+    };
+    for (check, gap, verdict, within) in [
+        ("a.response_s.p50 rises with s.k", 1.0, Verdict::Holds, true),
+        ("a.response_s.p50 rises with s.k", 9.0, Verdict::Holds, false),
+        ("a.response_s.p50 falls with s.k", 1.0, Verdict::Fails, true),
+        ("a.response_s.p50 falls with s.k", 9.0, Verdict::Fails, false),
+    ] {
+        let found = found(check, gap);
+        assert_eq!((found.verdict, found.is_within_noise()), (verdict, within), "{check}, {gap}");
+    }
+}
+
+#[test]
+fn durations_are_put_in_order() {
+    let (cells, lines) = world();
+    let found = &judge(&[claim(&json!({ "s.k": 0 }), "a.response_s.p50 rises with s.l")], &cells, &lines)[0];
+    assert_eq!(found.measured.values().next().unwrap()["along"][0][0], json!("9ms"));
+}
+
+#[test]
+fn what_was_measured_on_degraded_runs_is_marked() {
+    let (cells, mut lines) = world();
+    let at = lines.iter().position(|line| line.policy == "b" && line.seed == 2).unwrap();
+    lines[at].fidelity = Some(crate::fidelity::fixture::degraded());
+    let judged = |check: &str| judge(&[claim(&json!({}), check)], &cells, &lines).remove(0);
+    let found = judged("a.response_s.p50 < b.response_s.p50");
+    let marks: Vec<_> = found.measured.values().map(|numbers| numbers["degraded"] == true).collect();
+    assert_eq!((found.verdict, found.is_degraded()), (Verdict::Holds, true));
+    assert_eq!(marks, [true, false, false, false], "only where it was");
+    assert!(judged("b.response_s.p50 rises with s.k").is_degraded());
+    assert!(!judged("a.response_s.p50 < 9").is_degraded(), "it looks at other runs");
+    assert!(!judged("c.response_s.p50 < b.response_s.p50").is_degraded(), "it was not tested");
+    (lines[at].fidelity, lines[at].injections) = (None, vec![crate::storage::fixture::injected()]);
+    let found = judge(&[claim(&json!({}), "a.response_s.p50 < b.response_s.p50")], &cells, &lines).remove(0);
+    assert!(found.is_degraded(), "interference was injected");
+}
