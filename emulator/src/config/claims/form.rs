@@ -49,7 +49,7 @@ pub(super) struct Metric {
 }
 
 /// Numbers of the results that are shares of one.
-const SHARES: [&str; 3] = ["utilization", "goodput", "unqueued"];
+const SHARES: [&str; 4] = ["utilization", "goodput", "unqueued", "miss_rate"];
 
 impl Metric {
     /// Its unit, by its name: `s` for seconds, `share` for shares of one.
