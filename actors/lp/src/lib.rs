@@ -27,11 +27,11 @@
 //! and a group row is almost an upper bound, so group rows are kept implicit. Every basis has at least one variable
 //! of each group (its columns and the slack of its row). One is the group's *key*, whose value follows from the group
 //! row: one less the values of the others. Substituting the keys leaves a *working basis* of one column for each
-//! capacity row: a_j − a_key(j) for the other basic columns, and unit columns for slacks of capacity rows. Each pivot
-//! updates its dense inverse, and every hundredth pivot computes it from the columns. When a key is to leave and its group has other
-//! basic variables, one of those becomes the key first, which changes one row of the inverse to minus the sum of the
-//! group's rows. When it has none, the entering variable is of that group and becomes the key, and the working basis
-//! stays as it is.
+//! capacity row: a_j − a_key(j) for the other basic columns, and unit columns for slacks of capacity rows. Each
+//! pivot updates its dense inverse, and every hundredth pivot computes it from the columns. When a key is to leave
+//! and its group has other basic variables, one of those becomes the key first, which changes one row of the
+//! inverse to minus the sum of the group's rows. When it has none, the entering variable is of that group and
+//! becomes the key, and the working basis stays as it is.
 //!
 //! *Pricing.* Groups are priced in turn; the column of largest reduced cost of each becomes a candidate, and
 //! candidates serve for several pivots. *Ratio test.* Two passes (Harris 1973), the second of which takes the largest

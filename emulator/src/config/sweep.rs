@@ -260,7 +260,7 @@ fn element<'a, 't>(
     let named = names.iter().position(|name| name.as_deref() == Some(wanted));
     let at = named.or_else(|| wanted.parse().ok()).filter(|at| *at < names.len());
     let items = if let DeValue::Array(items) = node.get_mut() { Some(items) } else { None };
-    at.and_then(|at| table_mut(items?.iter_mut().nth(at)?)).ok_or_else(|| {
+    at.and_then(|at| table_mut(items?.get_mut(at)?)).ok_or_else(|| {
         let known = || names.iter().flatten().map(String::as_str);
         let help = did_you_mean(wanted, known()).unwrap_or_else(|| match names.len() {
             1 => format!("it has one; write its name{} or 0", or_empty(listed(known()))),

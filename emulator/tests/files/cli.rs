@@ -136,6 +136,7 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
     fs::write(here.join("bad.toml"), changed(EXPERIMENT, &[("nodes = 8", "node = 8")])).unwrap();
     fs::write(here.join("p.toml"), PROFILE).unwrap();
     fs::write(here.join("t.csv"), "submit_ms,run_ms,user\n1,2,3\n").unwrap();
+    fs::write(here.join("t.tr"), "0 1 5 5\n").unwrap();
     let kind = changed(EXPERIMENT, &[("random.makespan_s", "random.messages.by_kind.foo")]);
     fs::write(here.join("kind.toml"), kind).unwrap();
     fs::write(here.join("s.toml"), STAR).unwrap();

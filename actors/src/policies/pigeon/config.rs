@@ -27,8 +27,8 @@ parameters! {
         /// as it is listed. After a task it is listed by the master of its own group only. In the run a reserved worker
         /// has a core for each master that lists it; utilization counts these cores. Nodes must have one core.
         phantom_reserved: bool = false,
-        /// A second master for each group, which takes over when the first crashes (section 6.1). Faults name masters as
-        /// `"master:3"`; the standby of master i has number groups + i.
+        /// A second master for each group, which takes over when the first crashes (section 6.1). Faults name masters
+        /// as `"master:3"`; the standby of master i has number groups + i.
         standby: bool = false,
         /// How often a master tells its standby how its queues changed.
         push: Span = Span::from_millis(100),

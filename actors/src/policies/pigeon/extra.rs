@@ -1,7 +1,7 @@
 //! The extra actors of Pigeon: the first master of a group, and its standby.
 //!
-//! The first master acts whenever it is up, the standby while the first master is down. What reaches a standby that does
-//! not act is passed on.
+//! The first master acts whenever it is up, the standby while the first master is down. What reaches a standby that
+//! does not act is passed on.
 
 use std::collections::BTreeSet;
 

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::base::{Span, Time};
 
-/// Periods without a report after which a group counts as idle. A master that has tasks reports in each, and reports can
-/// be lost: the last one, which says that the group is idle, is not repeated.
+/// Periods without a report after which a group counts as idle. A master that has tasks reports in each, and reports
+/// can be lost: the last one, which says that the group is idle, is not repeated.
 const SILENT: u64 = 3;
 
 /// Tasks of a group by the newest report, and those sent to it since.

@@ -578,15 +578,12 @@ mod tests {
     /// The report of a start was lost: the next one says for how long the copy has run, so that it does not look fast.
     #[test]
     fn a_lost_start_report_does_not_make_a_copy_fast() {
-        /// Backs up what has a rate below 0.06 a second.
         struct Slow;
-
         impl Rule for Slow {
             fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
                 let slow = view.attempts.alone().filter(|a| a.rate(view.now) < 0.06);
                 actions.extend(slow.map(|a| Action::Backup(a.task)));
             }
-
             fn pause(&self, _: bool) -> Option<Span> {
                 Some(Span::from_secs(1))
             }

@@ -59,8 +59,8 @@ pub struct ClaimResult {
     /// `right`, or `along` a swept key, and whether it `holds`; with several seeds also the `half_width` of the 95 %
     /// interval of the difference, paired by seed, and whether that is `within_noise`; the `unit` of these (`s` or
     /// `share`; absent for plain numbers); `degraded` where a run that it looks at did not do what was asked, or was
-    /// injected into; `stand_in` where a generator stood in for a trace that was not found, on which only claims of ours
-    /// are tested.
+    /// injected into; `stand_in` where a generator stood in for a trace that was not found, on which only claims of
+    /// ours are tested.
     pub measured: Findings,
 }
 

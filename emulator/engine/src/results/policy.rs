@@ -44,7 +44,8 @@ pub struct Placements {
     pub ended_s: Stage,
 }
 
-/// Decisions of a scheduler that decides in cycles. Its time is emulated: what the machine takes for it is part of `engine`.
+/// Decisions of a scheduler that decides in cycles. Its time is emulated: what the machine takes for it is part of
+/// `engine`.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Planning {
     /// Number of cycles up to the last decision.

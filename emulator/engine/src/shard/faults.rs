@@ -33,7 +33,8 @@ impl<O: Observer> Shard<'_, O> {
         self.push(at, actor, Event { to: actor, stamp: Stamp::NONE, kind });
     }
 
-    /// Drops the machine of an actor with all its state but what it has stored, and for a node its workers and their copies.
+    /// Drops the machine of an actor with all its state but what it has stored, and for a node its workers and their
+    /// copies.
     pub(super) fn crash(&mut self, actor: ActorId) {
         if !self.parts.placement.owns(actor.index()) {
             return;

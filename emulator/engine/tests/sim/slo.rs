@@ -53,22 +53,19 @@ struct FirstNodes(JobTable<OpenJob>);
 
 impl Machine for FirstNodes {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
-        match input {
-            Input::Deliver { msg: Message::Job(Job::Submit { job, round }), .. } => {
-                let mut open = self.0.admit(job, round, fx.catalog()).unwrap();
-                let (attempt, tasks) = (open.attempts(1), fx.catalog().tasks(job));
-                let (layout, preference) = (fx.layout(), fx.catalog().preference(job));
-                let elsewhere = (0..tasks).any(|node| !preference.includes(layout.kind(node)));
-                for index in 0..tasks {
-                    let row = Row::single(job.task(index).copy(attempt)).in_gang(elsewhere);
-                    fx.send(layout.node(index), Launch::Row(row));
-                }
-                self.0.open(job, open);
+        let Input::Deliver { msg, .. } = input else { return };
+        if let Message::Launch(Launch::Completed { copy }) = msg {
+            self.0.complete(copy.task, |open| open, fx);
+        } else if let Message::Job(Job::Submit { job, round }) = msg {
+            let mut open = self.0.admit(job, round, fx.catalog()).unwrap();
+            let (attempt, tasks) = (open.attempts(1), fx.catalog().tasks(job));
+            let (layout, preference) = (fx.layout(), fx.catalog().preference(job));
+            let elsewhere = (0..tasks).any(|node| !preference.includes(layout.kind(node)));
+            for index in 0..tasks {
+                let row = Row::single(job.task(index).copy(attempt)).in_gang(elsewhere);
+                fx.send(layout.node(index), Launch::Row(row));
             }
-            Input::Deliver { msg: Message::Launch(Launch::Completed { copy }), .. } => {
-                self.0.complete(copy.task, |open| open, fx);
-            }
-            _ => {}
+            self.0.open(job, open);
         }
     }
 }

@@ -11,8 +11,8 @@ use super::form::{Form, Metric, Op, Side};
 use crate::stats::Interval;
 
 /// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than
-/// satisfied. In `stand_ins` a generator stood in for a trace that was not found: what a paper or its authors' outputs say
-/// of the trace is not tested there.
+/// satisfied. In `stand_ins` a generator stood in for a trace that was not found: what a paper or its authors'
+/// outputs say of the trace is not tested there.
 pub fn judge(
     claims: &[Claim],
     cells: &[Cell],

@@ -43,7 +43,8 @@ pub struct Arrivals {
 /// One hour of the day over the days of a trace.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Hour {
-    /// 0 to 23 by the trace's clock: the time of day where it has dates, otherwise from a zero that need not be midnight.
+    /// 0 to 23 by the trace's clock: the time of day where it has dates, otherwise from a zero that need not be
+    /// midnight.
     pub hour: u8,
     /// First quartile of the days.
     pub p25: f64,
