@@ -23,6 +23,18 @@ use serde_json::Value;
 
 /// Jobs that an experiment file is shortened to, where it is not 40; 0 leaves it as it is.
 const JOBS: &[(&str, u32)] = &[
+    // All but the last hundred are history.
+    ("3sigma/bursts", 3100),
+    ("3sigma/e2e", 3100),
+    ("3sigma/fig4-10", 3100),
+    ("3sigma/fig4-11", 3100),
+    ("3sigma/fig4-12", 3100),
+    ("3sigma/fig4-5", 0),
+    ("3sigma/fig4-7", 3100),
+    ("3sigma/fig4-8", 3100),
+    ("3sigma/fig4-9", 3100),
+    ("3sigma/late", 3100),
+    ("3sigma/sensitivity", 3100),
     ("faults/schedulers", 600),
     ("google/eagle", 500),
     ("hosts/first", 0),
