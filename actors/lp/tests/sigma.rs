@@ -42,3 +42,27 @@ fn a_job_of_certain_length_waits() {
     let slo = [1.0, 1.0, 1.0, 1.0, 0.5, 0.0, 0.0, 0.0];
     check(&problem(&slo, &[1.0, 1.0, 0.5]), [3, 0], 1.2);
 }
+
+/// Five equal jobs, each of more tasks than the nodes that it prefers: the relaxed solution starts most of each there at
+/// once, which no plan can. Nodes are idle, so one job starts at once.
+#[test]
+fn a_job_is_not_put_off_while_nodes_are_idle() {
+    let starts: Vec<Start> =
+        (0..20).map(|slot| Start { slot, utility: 0.01 * (1.0 - f64::from(slot) / 20.0) }).collect();
+    let block = |name, sets: &[u32], demand: &[f64]| Block {
+        name,
+        sets: sets.to_vec(),
+        demand: demand.to_vec(),
+        starts: starts.clone(),
+    };
+    let job = |(name, preferred): (u64, [u32; 3])| {
+        let preferred = block(0, &preferred, &[1.0, 0.47, 0.11, 0.03]);
+        let any = block(1, &[0, 1, 2, 3], &[1.0, 0.55, 0.31, 0.11, 0.07, 0.01]);
+        Job { name, tasks: 50, blocks: vec![preferred, any] }
+    };
+    let preferred = [[0, 1, 3], [0, 1, 2], [0, 1, 2], [0, 2, 3], [0, 1, 3]];
+    let jobs = (1..).zip(preferred).map(job).collect();
+    let problem = Problem::new(20, vec![16.0; 80], jobs, Vec::new()).expect("the example is valid");
+    let plan = round(&problem, &relax(&problem, None, Work::default()), Work::default());
+    assert!(plan.choices.iter().any(|choice| choice.slot == 0), "{plan:?}");
+}

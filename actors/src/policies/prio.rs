@@ -183,6 +183,39 @@ mod tests {
         assert_eq!(done(&cycle(&mut bench)), [(true, 1)], "it is older than the third");
     }
 
+    /// The only node could not be reached a moment ago: the job that runs there is not preempted for one that cannot be
+    /// launched.
+    #[test]
+    fn work_is_not_lost_for_a_launch_that_cannot_be_made() {
+        let layout = Layout::new(1, 0, [2]);
+        let mut bench = Prio::default().bench(&layout, layout.scheduler(0), 1);
+        bench = bench.with_deadline(JobId(3), Span::from_secs(1));
+        bench.submit(0);
+        bench.submit(1);
+        let (node, msg) = sends(&cycle(&mut bench))[1];
+        bench.step(Input::Undelivered { to: node, msg });
+        bench.submit(3);
+        assert_eq!(done(&cycle(&mut bench)), []);
+        bench.step(Input::Fire(Timer::Tick(2)));
+        assert_eq!(done(&cycle(&mut bench)), [(true, 3)], "on the core that is free");
+    }
+
+    /// A node that did not learn that it is to stop a copy is avoided and told again.
+    #[test]
+    fn a_copy_that_could_not_be_stopped_is_stopped_again() {
+        let mut bench = bench(1).with_deadline(JobId(1), Span::from_secs(1));
+        bench.submit(0);
+        cycle(&mut bench);
+        bench.submit(1);
+        let sent = sends(&cycle(&mut bench));
+        let (node, drop) = sent[0];
+        assert!(matches!(drop, Message::Launch(Launch::Drop(_))));
+        let again = sends(&bench.step(Input::Undelivered { to: node, msg: drop }));
+        assert_eq!(again, [(node, drop)]);
+        bench.step(Input::Down { actor: node });
+        assert_eq!(sends(&bench.step(Input::Undelivered { to: node, msg: drop })), [], "it is gone");
+    }
+
     #[test]
     fn preferred_nodes_come_first_if_there_are_enough() {
         let cores =

@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(class[0], json!({"name": "batch", "weight": 5, "stages": [{"tasks": 2}, {"tasks": 9}]}));
         assert_eq!(class[1], json!({"name": "web", "weight": 7}));
         for (given, words) in [
-            ("workload.mix.class.wbe.weight=1", "did you mean `web`?"),
+            ("workload.mix.class.bacth.weight=1", "did you mean `batch`?"),
             ("workload.mix.class.zzz.weight=1", "(`batch` or `web`) or a number from 0 to 1"),
             ("workload.mix.class.2.weight=1", "no element of `class` is called `2`"),
             ("workload.mix.class.web=1", "needs the name of one of its keys"),

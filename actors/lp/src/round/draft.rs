@@ -68,6 +68,32 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Moves a planned job to the best option that fits, if that is worth more than the job's own.
+    pub(super) fn improve(&mut self, job: usize, preferences: &Preferences<'_>) {
+        let Some(own) = self.chosen[job] else { return };
+        let options = self.problem.columns().options();
+        let utility = |option: u32| options[option as usize].utility;
+        self.drop(job);
+        let mut best = own;
+        for &option in preferences.of_job(job) {
+            if utility(option) > utility(best) && self.fits(option as usize) {
+                best = option;
+            }
+        }
+        if best != own {
+            self.fits(best as usize);
+            self.divide(best as usize, preferences);
+            self.choose(job, best);
+        } else {
+            self.put(job, own);
+        }
+    }
+
+    /// The slot in which a planned job starts.
+    pub(super) fn start(&self, job: usize) -> Option<u32> {
+        self.chosen[job].map(|option| self.problem.columns().options()[option as usize].slot)
+    }
+
     /// Determines how many tasks of an option fit on each set, and whether all do.
     fn fits(&mut self, option: usize) -> bool {
         let option = self.problem.columns().options()[option];
@@ -130,6 +156,11 @@ impl<'a> Draft<'a> {
     fn choose(&mut self, job: usize, option: u32) {
         let sets = self.problem.sets();
         self.tasks[job * sets..][..sets].copy_from_slice(&self.split);
+        self.put(job, option);
+    }
+
+    /// Plans a job by an option, with its tasks on each set as they are.
+    fn put(&mut self, job: usize, option: u32) {
         self.chosen[job] = Some(option);
         self.value += self.problem.columns().options()[option as usize].utility;
         self.add_room(job, option, -1.0);

@@ -26,8 +26,9 @@ const PASSED: usize = 6;
 /// utility less the price of its nodes, split over sets as its shares are. The best of these drafts is improved by
 /// `work.ruins` attempts of ruin and recreate (Schrimpf et al. 2000): a few jobs are dropped, and they and some that
 /// were not planned are planned again in a random order, every fourth by a later option than its first; what is not
-/// worse is kept. It ends early once the value is within `work.gap` of `relaxed.bound`. The same arguments give the
-/// same plan.
+/// worse is kept. It ends early once the value is within `work.gap` of `relaxed.bound`. In the plan no job is left to
+/// start later than it could at a gain, so that a job is not put off again and again while nodes are idle. The same
+/// arguments give the same plan.
 pub fn round(problem: &Problem, relaxed: &Relaxed, work: Work) -> Plan {
     let preferences = Preferences::new(problem, relaxed);
     let best = greedy(problem, &preferences);
@@ -47,6 +48,7 @@ pub fn round(problem: &Problem, relaxed: &Relaxed, work: Work) -> Plan {
         }
         search.improve(problem);
     }
+    improve_each(&mut search.best, problem, &preferences);
     search.best.finish()
 }
 
@@ -75,6 +77,7 @@ fn greedy<'a>(problem: &'a Problem, preferences: &Preferences<'_>) -> Draft<'a> 
                 draft.plan(job, preferences, 0, usize::MAX);
             }
             draft.spare_unneeded();
+            improve_each(&mut draft, problem, preferences);
             if draft.value > best.value {
                 best = draft;
             }
@@ -84,6 +87,16 @@ fn greedy<'a>(problem: &'a Problem, preferences: &Preferences<'_>) -> Draft<'a> 
         }
     }
     best
+}
+
+/// Moves each planned job to the best option that fits, those that start first before the others.
+fn improve_each(draft: &mut Draft<'_>, problem: &Problem, preferences: &Preferences<'_>) {
+    let mut order: Vec<(u32, usize)> =
+        (0..problem.jobs().len()).filter_map(|job| Some((draft.start(job)?, job))).collect();
+    order.sort_unstable();
+    for (_, job) in order {
+        draft.improve(job, preferences);
+    }
 }
 
 /// A plan, and what is needed to improve it.

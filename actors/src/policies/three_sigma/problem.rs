@@ -117,7 +117,7 @@ pub(super) fn formulate(
     for (_, id) in candidates {
         let (Some(job), Some(known)) = (situation.jobs.get_mut(id), known.get_mut(id)) else { continue };
         let tasks = up.min(job.waiting.len() as u32);
-        let blocks = form.blocks(known);
+        let blocks = form.blocks(known, tasks, &usable);
         if tasks > 0 && !blocks.is_empty() {
             jobs.push(Job { name: name(id), tasks, blocks });
             waiting.push(id);
@@ -172,8 +172,8 @@ impl Formulation<'_> {
         demand
     }
 
-    /// The options of a waiting job that are worth something.
-    fn blocks(&mut self, known: &KnownJob) -> Vec<Block> {
+    /// The options of a waiting job that are worth something, on kinds of nodes that have a core for each of its tasks.
+    fn blocks(&mut self, known: &KnownJob, tasks: u32, usable: &[u32]) -> Vec<Block> {
         let utility = known.utility.at(self.now, self.config);
         if let Utility::Slo { zero, .. } = utility {
             self.wake(zero);
@@ -183,7 +183,9 @@ impl Formulation<'_> {
             let (sets, demand) = (way.sets.clone(), way.demand.clone());
             (!starts.is_empty()).then_some(Block { name, sets, demand, starts })
         };
-        (0..).zip(&known.ways).filter_map(block).collect()
+        let is_large_enough =
+            |way: &Way| way.sets.iter().map(|set| usable[*set as usize]).sum::<u32>() >= tasks;
+        (0..).zip(&known.ways).filter(|(_, way)| is_large_enough(way)).filter_map(block).collect()
     }
 
     /// The starts of a way that are worth something.

@@ -41,6 +41,26 @@ fn example(run: &Distribution, best_effort: f64) -> Formulated {
     formulate(&config, &mut known, Situation { jobs: &mut jobs, pool: &pool }, Time::ZERO)
 }
 
+/// A gang of four tasks that prefers one kind of nodes, which has three cores, runs on any kind.
+#[test]
+fn kinds_with_too_few_cores_for_a_gang_are_not_offered() {
+    let config = ThreeSigma::default();
+    let pool = CorePool::new(&Layout::new(1, 0, [3, 3]).with_kinds(2));
+    let offered = |tasks| {
+        let (mut jobs, mut known) = (JobTable::default(), JobTable::default());
+        let spec = JobSpec { arrival: Time::ZERO, tasks, client: 0, class: 0, deadline: None };
+        let preference = Preference { kinds: 1, slowdown: 1.5 };
+        let forecast = Forecast::expecting(Distribution::point(10.0));
+        known.open(BE, KnownJob::new(&config, &spec, forecast, (preference, 2)));
+        jobs.open(BE, PlannedJob::new(OpenJob::new(spec, 0)));
+        let situation = Situation { jobs: &mut jobs, pool: &pool };
+        let problem = formulate(&config, &mut known, situation, Time::ZERO).problem;
+        problem.jobs()[0].blocks.iter().map(|block| block.sets.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(offered(3), [vec![0], vec![0, 1]]);
+    assert_eq!(offered(4), [vec![0, 1]]);
+}
+
 /// The only block of a job, by start.
 fn utilities(problem: &Problem, job: usize) -> Vec<f64> {
     problem.jobs()[job].blocks[0].starts.iter().map(|start| start.utility).collect()

@@ -25,9 +25,9 @@ pub struct PlannedJob {
     pub began: Time,
     /// Whether one of them runs on a kind of node that the job does not prefer.
     pub elsewhere: bool,
-    /// Whether all tasks of the job were launched together then, and none was lost since.
+    /// Whether all tasks of the job were launched at `began`, and these copies are the ones that finish.
     pub whole: bool,
-    /// Whether some of those that wait were lost: to launch them is a repair, which it is not after a preemption.
+    /// Whether some of those that wait were lost. Launching those counts as a repair; after a preemption it does not.
     pub lost: bool,
 }
 
@@ -55,10 +55,10 @@ impl PlannedJob {
         }
     }
 
-    /// The cores it holds on each kind of nodes.
+    /// The cores it holds on each kind of nodes, of those that can be used.
     pub fn held_by_kind(&self, pool: &CorePool) -> Vec<u32> {
         let mut held = vec![0; pool.kinds()];
-        for core in &self.held {
+        for core in self.held.iter().filter(|core| pool.is_usable(core.node)) {
             held[pool.kind(core.node)] += 1;
         }
         held

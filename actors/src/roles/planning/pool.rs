@@ -61,6 +61,16 @@ impl CorePool {
         usize::from(self.nodes[node as usize].kind)
     }
 
+    /// Whether a node is up.
+    pub fn is_up(&self, node: u32) -> bool {
+        self.nodes[node as usize].up
+    }
+
+    /// Whether a node is up and can be reached, as far as is known.
+    pub fn is_usable(&self, node: u32) -> bool {
+        self.nodes[node as usize].is_usable()
+    }
+
     /// Free cores of a kind of nodes that can be used.
     pub fn free(&self, kind: usize) -> u32 {
         self.free[kind].len() as u32

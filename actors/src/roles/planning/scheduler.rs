@@ -86,10 +86,8 @@ impl<P: Planner> PlanningScheduler<P> {
 
     /// Lets the planner decide, unless an earlier tick did or a decision is on its way.
     fn end_cycle(&mut self, fx: &mut Effects<'_>) {
-        if self.armed.is_none_or(|armed| fx.now() < armed) {
-            return;
-        }
-        self.armed = None;
+        // Where time is real a tick can be late: the cycle has ended when it was to end.
+        let Some(end) = self.armed.take_if(|armed| *armed <= fx.now()) else { return };
         if self.deciding.is_some() {
             return;
         }
@@ -97,8 +95,8 @@ impl<P: Planner> PlanningScheduler<P> {
         if !self.jobs.iter_mut().any(|(_, job)| !job.waiting.is_empty()) {
             return;
         }
-        let cycles = self.decided.map_or(1, |last| fx.now().since(last).0 / self.cycle.0);
-        self.decided = Some(fx.now());
+        let cycles = self.decided.map_or(1, |last| end.since(last).0 / self.cycle.0);
+        self.decided = Some(end);
         let mut decision = self.planner.decide(Situation { jobs: &mut self.jobs, pool: &self.pool }, fx);
         self.due = decision.due;
         decision.cycles = u32::try_from(cycles).unwrap_or(u32::MAX);
@@ -130,7 +128,7 @@ impl<P: Planner> PlanningScheduler<P> {
         fx.note(Note::Enacted { cycles, launched, revoked, preempted, took: takes });
     }
 
-    /// Preempts jobs that hold cores which the order lacks until it has them; returns whether it has.
+    /// Preempts jobs that hold cores which the order lacks, unless too few do; returns whether it has its cores.
     fn make_room(
         &mut self,
         order: &LaunchOrder,
@@ -138,19 +136,28 @@ impl<P: Planner> PlanningScheduler<P> {
         carried: &mut Carried,
         fx: &mut Effects<'_>,
     ) -> bool {
-        loop {
-            let pool = &self.pool;
-            let lacks = |kind: usize| pool.free(kind) < order.tasks[kind];
-            if !(0..pool.kinds()).any(lacks) {
-                return true;
-            }
-            let holds = |job: &PlannedJob| job.held.iter().any(|core| lacks(pool.kind(core.node)));
-            let Some(at) = victims.iter().position(|id| self.jobs.get_mut(*id).is_some_and(|job| holds(job)))
-            else {
-                return false;
-            };
-            carried.preempted += u32::from(self.preempt(victims.remove(at), fx));
+        let Some(chosen) = self.sufficient(order, victims) else { return false };
+        victims.retain(|id| !chosen.contains(id));
+        for id in chosen {
+            carried.preempted += u32::from(self.preempt(id, fx));
         }
+        true
+    }
+
+    /// The first victims whose cores suffice beside the free ones; `None` if those of all do not.
+    fn sufficient(&mut self, order: &LaunchOrder, victims: &[JobId]) -> Option<Vec<JobId>> {
+        let free = |(kind, tasks): (usize, &u32)| tasks.saturating_sub(self.pool.free(kind));
+        let mut lacks: Vec<u32> = order.tasks.iter().enumerate().map(free).collect();
+        let mut chosen = Vec::new();
+        for &id in victims.iter().filter(|id| **id != order.job) {
+            let Some(job) = self.jobs.get_mut(id) else { continue };
+            let held = job.held_by_kind(&self.pool);
+            if lacks.iter().zip(&held).any(|(lacks, held)| lacks.min(held) > &0) {
+                lacks.iter_mut().zip(&held).for_each(|(lacks, held)| *lacks = lacks.saturating_sub(*held));
+                chosen.push(id);
+            }
+        }
+        lacks.iter().all(|lacks| *lacks == 0).then_some(chosen)
     }
 
     /// Stops all copies of a job, whose work is lost; returns whether it had any.
@@ -198,7 +205,8 @@ impl<P: Planner> PlanningScheduler<P> {
         if let Some(at) = job.held.iter().position(|core| core.copy.task == copy.task) {
             let core = job.held.swap_remove(at);
             if core.copy != copy {
-                // A copy that was believed lost was faster than the next one.
+                // A copy that was believed lost or stopped was faster than the next one.
+                job.whole = false;
                 drop_copy(core.copy, core.node, fx);
                 self.changed |= self.pool.release(core.node, core.copy);
             }
@@ -228,6 +236,16 @@ impl<P: Planner> PlanningScheduler<P> {
             self.pool.avoid(node, true);
             fx.arm(Timer::Tick(NODES + node), RETRY_AFTER);
             self.lost(copy);
+        }
+    }
+
+    /// A copy may still run where it could not be stopped: its node is avoided, and told again.
+    fn not_stopped(&mut self, to: ActorId, drop: Launch, fx: &mut Effects<'_>) {
+        let node = fx.layout().node_number(to);
+        if self.pool.is_up(node) {
+            self.pool.avoid(node, true);
+            fx.arm(Timer::Tick(NODES + node), RETRY_AFTER);
+            fx.recover(to, drop);
         }
     }
 
@@ -273,6 +291,9 @@ impl<P: Planner> Machine for PlanningScheduler<P> {
         match input {
             Input::Start { epoch } => self.planner.started(epoch, fx),
             Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
+            Input::Undelivered { to, msg: Message::Launch(drop @ Launch::Drop(_)) } => {
+                self.not_stopped(to, drop, fx);
+            }
             Input::Undelivered { to, msg } => {
                 if let Some(row) = resend(to, msg, fx) {
                     self.refused(to, row.copy(0), fx);
