@@ -43,8 +43,8 @@ fn a_job_of_certain_length_waits() {
     check(&problem(&slo, &[1.0, 1.0, 0.5]), [3, 0], 1.2);
 }
 
-/// Five equal jobs, each of more tasks than the nodes that it prefers: the relaxed solution starts most of each there at
-/// once, which no plan can. Nodes are idle, so one job starts at once.
+/// Five equal jobs, each of more tasks than the nodes that it prefers: the relaxed solution starts most of each there
+/// at once, which no plan can. Nodes are idle, so one job starts at once.
 #[test]
 fn a_job_is_not_put_off_while_nodes_are_idle() {
     let starts: Vec<Start> =
