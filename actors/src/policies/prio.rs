@@ -55,7 +55,7 @@ struct CoreBudget {
     /// Best-effort jobs that can be preempted, the oldest first, with their cores by kind.
     victims: Vec<(JobId, Vec<u32>)>,
     /// Those that are.
-    preempted: Vec<JobId>,
+    preempted: Vec<(JobId, Vec<u32>)>,
 }
 
 impl CoreBudget {
@@ -101,13 +101,28 @@ impl CoreBudget {
         if self.free.iter().chain(held).sum::<u32>() < tasks {
             return None;
         }
+        let before = self.preempted.len();
         loop {
             if let Some(taken) = self.take(tasks, preference) {
+                self.spare_unneeded(before);
                 return Some(taken);
             }
             let (job, held) = self.victims.pop()?;
-            self.free.iter_mut().zip(held).for_each(|(free, held)| *free += held);
-            self.preempted.push(job);
+            self.free.iter_mut().zip(&held).for_each(|(free, held)| *free += held);
+            self.preempted.push((job, held));
+        }
+    }
+
+    /// Lets jobs go on whose preemption turned out not to be needed, the oldest first; those at `from` and later are
+    /// looked at. Their cores would go to best-effort jobs.
+    fn spare_unneeded(&mut self, from: usize) {
+        for at in (from..self.preempted.len()).rev() {
+            let unneeded = self.free.iter().zip(&self.preempted[at].1).all(|(free, held)| free >= held);
+            if unneeded {
+                let victim = self.preempted.remove(at);
+                self.free.iter_mut().zip(&victim.1).for_each(|(free, held)| *free -= held);
+                self.victims.push(victim);
+            }
         }
     }
 }
@@ -133,7 +148,8 @@ impl Planner for PriorityOrder {
                 if urgent { cores.take_urgently(tasks, preference) } else { cores.take(tasks, preference) };
             launches.extend(taken.map(|tasks| LaunchOrder { job, tasks }));
         }
-        Decision { launches, victims: cores.preempted, ..Decision::default() }
+        let victims = cores.preempted.into_iter().map(|(job, _)| job).collect();
+        Decision { launches, victims, ..Decision::default() }
     }
 }
 
@@ -230,6 +246,16 @@ mod tests {
         assert_eq!(short.take_urgently(9, last), None);
         assert_eq!(short.preempted, [], "in vain");
         assert_eq!(short.take_urgently(2, last), Some(vec![0, 0, 2]));
-        assert_eq!(short.preempted, [JobId(1)]);
+        assert_eq!(short.preempted, [(JobId(1), vec![0, 1, 1])]);
+    }
+
+    #[test]
+    fn a_victim_whose_cores_are_not_taken_is_spared() {
+        let second = Preference { kinds: 0b10, slowdown: 1.5 };
+        let victims = vec![(JobId(0), vec![0, 2]), (JobId(1), vec![1, 0])];
+        let mut cores = CoreBudget { free: vec![0, 0], victims, preempted: Vec::new() };
+        assert_eq!(cores.take_urgently(2, second), Some(vec![0, 2]));
+        assert_eq!(cores.preempted, [(JobId(0), vec![0, 2])]);
+        assert_eq!((cores.victims, cores.free), (vec![(JobId(1), vec![1, 0])], vec![0, 0]));
     }
 }
