@@ -66,8 +66,8 @@ pub fn timeline(
             }
         }
     };
-    let kinds = [CopyEnd::First, CopyEnd::Second, CopyEnd::Preempted, CopyEnd::Suspended, CopyEnd::Lost];
-    let shown = kinds.into_iter().filter(|kind| slices.clone().any(|(_, copy)| copy.end_kind == *kind));
+    let shown =
+        CopyEnd::ALL.into_iter().filter(|kind| slices.clone().any(|(_, copy)| copy.end_kind == *kind));
     let mut legend: Vec<_> = shown.map(|kind| (end_name(kind), words(kind))).collect();
     legend.extend((!bursts.is_empty()).then_some(("burst", "core slowed down")));
     legend.extend((!injected.is_empty()).then_some(("injected", "interference injected")));
@@ -113,6 +113,7 @@ const fn words(end: CopyEnd) -> &'static str {
         CopyEnd::Preempted => "stopped",
         CopyEnd::Suspended => "suspended",
         CopyEnd::Lost => "lost",
+        CopyEnd::InProgress => "in progress",
     }
 }
 

@@ -107,11 +107,17 @@ const BE_HOURS: SummaryColumn = SummaryColumn::new(
 );
 const WASTED: SummaryColumn = SummaryColumn::new(
     "wasted",
-    "share of busy core time spent on copies that nobody needed",
+    "share of busy core time spent on copies that were preempted, lost, or finished second",
     wasted_share,
     Quantity::Share,
 )
 .marked();
+const IN_PROGRESS: SummaryColumn = SummaryColumn::new(
+    "in progress",
+    "share of busy core time spent on copies that were open when the run ended, neither useful nor wasted",
+    in_progress_share,
+    Quantity::Share,
+);
 const SUSPENSIONS: SummaryColumn = SummaryColumn::new(
     "suspended/task",
     "how often copies were suspended, for each task",
@@ -133,7 +139,7 @@ const REPAIRS: SummaryColumn = SummaryColumn::new(
 );
 
 /// The columns on the terminal.
-pub(super) const TERMINAL: [SummaryColumn; 15] = [
+pub(super) const TERMINAL: [SummaryColumn; 16] = [
     P50,
     P99,
     MEAN,
@@ -145,6 +151,7 @@ pub(super) const TERMINAL: [SummaryColumn; 15] = [
     UTILIZATION,
     GOODPUT,
     WASTED,
+    IN_PROGRESS,
     SUSPENSIONS,
     MESSAGES,
     REPAIRS,
@@ -152,7 +159,7 @@ pub(super) const TERMINAL: [SummaryColumn; 15] = [
 ];
 
 /// The columns on the page.
-pub(super) const PAGE: [SummaryColumn; 21] = [
+pub(super) const PAGE: [SummaryColumn; 22] = [
     MEAN,
     P50,
     SummaryColumn::times("p90", "90th percentile of response time", |s| s.response_s.p90),
@@ -176,6 +183,7 @@ pub(super) const PAGE: [SummaryColumn; 21] = [
     UTILIZATION,
     GOODPUT,
     WASTED,
+    IN_PROGRESS,
     SUSPENSIONS,
     MESSAGES,
     REPAIRS,
@@ -183,8 +191,17 @@ pub(super) const PAGE: [SummaryColumn; 21] = [
 
 /// Share of busy core time spent on copies that were preempted, lost, or finished second; NaN if nothing ran.
 pub(super) fn wasted_share(summary: &Summary) -> f64 {
-    let copies = &summary.copies;
-    if copies.busy_s > 0.0 { copies.wasted_work_s / copies.busy_s } else { f64::NAN }
+    share_of_busy(summary, summary.copies.wasted_work_s)
+}
+
+/// Share of busy core time spent on copies in progress; NaN if nothing ran.
+pub(super) fn in_progress_share(summary: &Summary) -> f64 {
+    share_of_busy(summary, summary.copies.in_progress_s)
+}
+
+fn share_of_busy(summary: &Summary, core_s: f64) -> f64 {
+    let busy = summary.copies.busy_s;
+    if busy > 0.0 { core_s / busy } else { f64::NAN }
 }
 
 /// Share of the deadlines that were missed; NaN if there were none.

@@ -72,10 +72,10 @@ fn cell_table(group: &CellGroup) -> Table {
 fn is_worth(column: &SummaryColumn, group: &CellGroup) -> bool {
     let mut runs = group.policies.iter().flat_map(|runs| &runs.runs);
     if column.heading == "goodput" {
-        return runs.any(|run| run.summary.copies.wasted_work_s > 0.0);
+        return runs.any(|run| run.summary.copies.wasted_work_s + run.summary.copies.in_progress_s > 0.0);
     }
     let mut values = runs.map(|run| (column.value)(&run.summary));
-    let telling = ["unfinished", "repairs/task"].contains(&column.heading);
+    let telling = ["unfinished", "repairs/task", "in progress"].contains(&column.heading);
     if telling { values.any(|value| value > 0.0) } else { values.any(f64::is_finite) }
 }
 
@@ -130,6 +130,22 @@ mod tests {
             "{shown}"
         );
         assert!(!text(&study(1), Style::Plain).contains("unqueued"));
+    }
+
+    #[test]
+    fn work_in_progress_has_a_column_where_there_is_some() {
+        let mut cut = measured("fast", &[], 1, 1.0, 100);
+        cut.summary.copies.wasted_work_s = 0.0;
+        cut.summary.copies.in_progress_s = 0.25 * cut.summary.copies.busy_s;
+        let records = vec![CellRecord::new("fast1", &cut)];
+        let cut = Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new());
+        let shown = text(&cut, Style::Plain);
+        assert!(
+            line(&shown, "policy").contains("in progress") && line(&shown, "fast").contains("25.0"),
+            "{shown}"
+        );
+        assert!(line(&shown, "policy").contains("goodput"), "it is not the utilization: {shown}");
+        assert!(!text(&study(1), Style::Plain).contains("in progress"));
     }
 
     #[test]

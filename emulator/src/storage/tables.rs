@@ -251,7 +251,7 @@ trait Word: Copy + 'static {
 }
 
 impl Word for CopyEnd {
-    const ALL: &'static [Self] = &[Self::First, Self::Second, Self::Preempted, Self::Suspended, Self::Lost];
+    const ALL: &'static [Self] = &Self::ALL;
 
     fn word(self) -> &'static str {
         end_name(self)
@@ -293,6 +293,7 @@ pub const fn end_name(end: CopyEnd) -> &'static str {
         CopyEnd::Preempted => "preempted",
         CopyEnd::Suspended => "suspended",
         CopyEnd::Lost => "lost",
+        CopyEnd::InProgress => "in-progress",
     }
 }
 

@@ -36,7 +36,12 @@ fn assert_claims(experiment: &Experiment, of: &[&str]) -> Vec<Measured> {
     for summary in &summaries {
         assert_eq!(summary.jobs.finished, summary.jobs.submitted, "{}", summary.policy);
         let copies = &summary.copies;
-        assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost, "{}", summary.policy);
+        assert_eq!(
+            copies.started,
+            copies.finished + copies.preempted + copies.lost + copies.in_progress,
+            "{}",
+            summary.policy
+        );
     }
     runs
 }

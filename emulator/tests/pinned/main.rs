@@ -125,9 +125,9 @@ fn canonical(value: &Value, out: &mut String) {
         Value::Object(map) => {
             out.push('{');
             for (key, value) in map.iter().collect::<BTreeMap<_, _>>() {
-                // Runs without suspensions keep digests from before these were counted.
-                let none =
-                    ["suspensions", "suspended_s"].contains(&key.as_str()) && value.as_f64() == Some(0.0);
+                // Runs without suspensions and work in progress keep digests from before these were counted.
+                let counted = ["suspensions", "suspended_s", "in_progress", "in_progress_s"];
+                let none = counted.contains(&key.as_str()) && value.as_f64() == Some(0.0);
                 if !none && !["cpu_s", "wall_s", "peak_rss_bytes"].contains(&key.as_str()) {
                     write!(out, "{key:?}:").unwrap();
                     canonical(value, out);

@@ -22,6 +22,12 @@ pub struct Deadlines {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub miss_rate: f64,
+    /// Utility earned: 1 for each SLO job that ended by its deadline, also where that lies beyond the end of a run that
+    /// did not finish; 0 for one that ended after it or not at all (section 4.2.1, figure 4.3a). The thesis lets the
+    /// utility of best-effort jobs decrease over time and leaves the slope open, which is a parameter of a policy, so
+    /// they earn nothing here.
+    #[serde(default)]
+    pub value: u64,
     /// Work of the jobs that ended. A job that was restarted counts once, and one that ran on nodes that it does not
     /// prefer as if it had run on others.
     pub goodput_h: GoodputHours,

@@ -101,7 +101,8 @@ pub struct Summary {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub utilization: f64,
-    /// Useful share of the cores: busy core-seconds without `copies.wasted_work_s` over cores × makespan.
+    /// Useful share of the cores: busy core-seconds without `copies.wasted_work_s` and `copies.in_progress_s` over
+    /// cores × makespan.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub goodput: f64,
@@ -189,20 +190,26 @@ pub struct TaskCounts {
     pub finished: u64,
 }
 
-/// started = finished + preempted + lost.
+/// started = finished + preempted + lost + in_progress.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CopyCounts {
     /// Copies that started.
     pub started: u64,
     /// Copies that ran to their end.
     pub finished: u64,
-    /// Copies stopped because they were no longer needed, or at the end of the run.
+    /// Copies stopped, or no longer needed when the run ended.
     pub preempted: u64,
     /// Copies lost in a crash of their node.
     pub lost: u64,
-    /// Core time spent on copies that were preempted, lost, or finished second.
+    /// Copies that were open when a run ended without having finished, of tasks without a finished copy.
+    #[serde(default)]
+    pub in_progress: u64,
+    /// Core time spent on copies that were preempted, lost, or finished second. Tables show it as a share of `busy_s`.
     pub wasted_work_s: f64,
-    /// Core time spent on all copies, wasted work included. 0 if not recorded.
+    /// Core time spent on copies in progress: neither useful nor wasted. Tables show it as a share of `busy_s`.
+    #[serde(default)]
+    pub in_progress_s: f64,
+    /// Core time spent on all copies: useful, wasted and in progress. 0 if not recorded.
     #[serde(default)]
     pub busy_s: f64,
     /// How often copies were suspended, to go on later with their progress.
@@ -211,6 +218,22 @@ pub struct CopyCounts {
     /// Time for which copies were suspended before they went on, summed over suspensions.
     #[serde(default)]
     pub suspended_s: f64,
+}
+
+impl CopyCounts {
+    /// Counts a copy that has ended, and the core time spent on it; a suspended one has not.
+    pub(crate) fn count(&mut self, how: CopyEnd, spent_s: f64) {
+        let (copies, work) = match how {
+            CopyEnd::First => return self.finished += 1,
+            CopyEnd::Second => (&mut self.finished, &mut self.wasted_work_s),
+            CopyEnd::Suspended => return,
+            CopyEnd::Preempted => (&mut self.preempted, &mut self.wasted_work_s),
+            CopyEnd::Lost => (&mut self.lost, &mut self.wasted_work_s),
+            CopyEnd::InProgress => (&mut self.in_progress, &mut self.in_progress_s),
+        };
+        *copies += 1;
+        *work += spent_s;
+    }
 }
 
 /// Messages that crossed the emulated network.
@@ -313,8 +336,16 @@ pub enum CopyEnd {
     Preempted,
     /// Stopped, to be resumed.
     Suspended,
-    /// Lost in a crash of its node, or cut off by the end of the run.
+    /// Lost in a crash of its node.
     Lost,
+    /// Open when the run ended, its task unfinished.
+    InProgress,
+}
+
+impl CopyEnd {
+    /// All of them, in the order of legends.
+    pub const ALL: [Self; 6] =
+        [Self::First, Self::Second, Self::Preempted, Self::Suspended, Self::Lost, Self::InProgress];
 }
 
 /// Maximum number of degraded intervals kept of a cell.

@@ -116,7 +116,7 @@ fn deadlines_are_met_missed_or_open() {
     // Job i arrives at 1 + i, is due 11 s later, and ends at 3 + 2 i: the first ten meet their deadline.
     let whole = run(text).summary.deadlines.unwrap();
     assert_eq!((whole.slo, whole.met, whole.missed, whole.open), (100, 10, 90, 0));
-    assert_eq!(whole.miss_rate, 0.9);
+    assert_eq!((whole.miss_rate, whole.value), (0.9, 10));
     let hours = |found: f64| (found * 1800.0).round();
     let goodput = whole.goodput_h;
     assert_eq!([goodput.slo, goodput.late, goodput.be, goodput.total].map(hours), [10.0, 90.0, 0.0, 100.0]);
@@ -125,7 +125,7 @@ fn deadlines_are_met_missed_or_open() {
     assert_eq!((measured.summary.jobs.submitted, measured.summary.jobs.finished), (30, 14));
     let at_30 = measured.summary.deadlines.unwrap();
     assert_eq!((at_30.slo, at_30.met, at_30.missed, at_30.open), (30, 10, 9, 11));
-    assert_eq!(at_30.miss_rate, 9.0 / 19.0);
+    assert_eq!((at_30.miss_rate, at_30.value), (9.0 / 19.0, 10));
     assert_eq!([at_30.goodput_h.slo, at_30.goodput_h.late].map(hours), [10.0, 4.0]);
     let best_effort = with(text, &["workload.synthetic.slo.share=0.5"]);
     let some = run(&best_effort).summary;
@@ -134,6 +134,12 @@ fn deadlines_are_met_missed_or_open() {
     assert_eq!(classes[0].jobs + classes[1].jobs, 100);
     assert_eq!((found.slo, found.be_response_s.mean), (classes[0].jobs, classes[1].response_s.mean));
     assert_eq!(hours(found.goodput_h.be), classes[1].jobs as f64);
+    assert_eq!(found.value, found.met, "best-effort jobs earn nothing");
+    // Without a queue job i ends at 3 + i; at 9 s jobs 0 to 6 have ended, and the first deadline is at 12 s.
+    let early =
+        cut(&world(&with(text, &["cluster.nodes=100"])), Span::from_secs(9)).summary.deadlines.unwrap();
+    assert_eq!((early.slo, early.met, early.missed, early.open), (9, 0, 0, 9));
+    assert_eq!(early.value, early.slo - 2, "jobs that ended early earn their utility before their deadline");
 }
 
 /// Loss, duplicates, crashes, preferences, history and stages: several shards do what one does.

@@ -13,9 +13,9 @@ use crate::chart::cdf::{Curve, distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::{theme, timeline};
 use crate::number;
-use crate::report::columns::{messages_per_task, miss_rate, of_deadlines, wasted_share};
+use crate::report::columns::{in_progress_share, messages_per_task, miss_rate, of_deadlines, wasted_share};
 use crate::storage::cell::{CellRecord, Sketch};
-use crate::storage::study::{CellGroup, PolicyRuns};
+use crate::storage::study::{CellGroup, Metric, PolicyRuns};
 
 /// Number of message kinds drawn separately; the others are drawn as one part.
 const KINDS: usize = 7;
@@ -102,24 +102,31 @@ fn mean(runs: &PolicyRuns, metric: impl Fn(&Summary) -> f64) -> f64 {
     runs.runs.iter().map(|run| metric(&run.summary)).sum::<f64>() / runs.runs.len().max(1) as f64
 }
 
-/// Useful, wasted and idle core time.
+/// Useful, unfinished, wasted and idle core time.
 fn core_time(group: &CellGroup, view: &View<'_>) -> Markup {
     let bar = |runs: &PolicyRuns| {
         let busy = mean(runs, |summary| summary.utilization);
-        let wasted = mean(runs, wasted_share);
-        let wasted = if wasted.is_finite() { busy * wasted } else { 0.0 };
+        let of_busy = |share: Metric| Some(busy * mean(runs, share)).filter(|size| size.is_finite());
+        let wasted = of_busy(wasted_share).unwrap_or(0.0);
+        let open = of_busy(in_progress_share).unwrap_or(0.0);
         let part = |class: &str, size: f64, what: &str| {
             (class.to_owned(), size, format!("{}: {what} {}", runs.policy, number::percent(size)))
         };
         let parts = vec![
-            part("fill", busy - wasted, "useful"),
+            part("fill", busy - wasted - open, "useful"),
+            part("progress", open, "in progress"),
             part("waste", wasted, "wasted"),
             part("idle", 1.0 - busy, "idle"),
         ];
         bar(runs, view, parts, number::percent(busy))
     };
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
-    stacked("Core time: useful, wasted (pale), idle (grey)", TickUnit::Share, &bars, &[])
+    let title = if group.policies.iter().any(|runs| mean(runs, in_progress_share) > 0.0) {
+        "Core time: useful, in progress (pale), wasted (paler), idle (grey)"
+    } else {
+        "Core time: useful, wasted (pale), idle (grey)"
+    };
+    stacked(title, TickUnit::Share, &bars, &[])
 }
 
 fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<(String, f64, String)>, total: String) -> Bar {

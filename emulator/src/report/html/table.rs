@@ -134,7 +134,7 @@ fn difference(pairs: &[(f64, f64)]) -> Markup {
 /// A column of counts: its heading and the count.
 type CountColumn = (&'static str, fn(&Summary) -> u64);
 
-const BOOKS: [CountColumn; 13] = [
+const BOOKS: [CountColumn; 14] = [
     ("jobs", |s| s.jobs.submitted),
     ("finished", |s| s.jobs.finished),
     ("failed", |s| s.jobs.failed),
@@ -145,6 +145,7 @@ const BOOKS: [CountColumn; 13] = [
     ("finished", |s| s.copies.finished),
     ("preempted", |s| s.copies.preempted),
     ("lost", |s| s.copies.lost),
+    ("in progress", |s| s.copies.in_progress),
     ("messages", |s| s.messages.total),
     ("dropped", |s| s.messages.dropped),
     ("recovery", |s| s.messages.recovery),
@@ -177,7 +178,7 @@ pub(super) fn books(group: &CellGroup, policies: &[&str]) -> Markup {
 fn is_balanced(summary: &Summary) -> bool {
     let (jobs, copies) = (&summary.jobs, &summary.copies);
     jobs.submitted == jobs.finished + jobs.failed + jobs.unfinished
-        && copies.started == copies.finished + copies.preempted + copies.lost
+        && copies.started == copies.finished + copies.preempted + copies.lost + copies.in_progress
 }
 
 /// What a spread is of, and how its numbers read.

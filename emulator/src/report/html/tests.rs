@@ -191,6 +191,25 @@ fn placements_are_shown_where_there_are_some() {
 }
 
 #[test]
+fn core_time_in_progress_is_drawn_where_there_is_some() {
+    let mut study = study(&[0.5], 1, 100);
+    assert!(
+        !html(&study).contains("% in progress") && html(&study).contains("Core time: useful, wasted (pale)")
+    );
+    for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
+        let (summary, copies) = (&mut run.summary.utilization, &mut run.summary.copies);
+        *summary = 0.8;
+        (copies.busy_s, copies.wasted_work_s, copies.in_progress_s) = (100.0, 10.0, 25.0);
+    }
+    let page = html(&study);
+    for part in ["useful 52.0", "in progress 20.0", "wasted 8.00", "idle 20.0"] {
+        assert!(page.contains(&format!("sparrow: {part}")), "{part}");
+    }
+    assert!(page.contains("<th title") && page.contains("in progress (pale)"));
+    assert_balanced(&page);
+}
+
+#[test]
 fn deadlines_have_bars_where_there_are_some() {
     let mut study = study(&[0.5], 1, 100);
     assert!(!html(&study).contains("Deadlines missed"));

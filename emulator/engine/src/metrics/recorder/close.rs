@@ -89,18 +89,12 @@ impl Recorder<'_> {
     /// Closes the recorder at `now`: running copies are cut off, and every sum is checked.
     pub fn close(mut self, now: Time) -> Books {
         let busy = self.busy > 0;
-        for core in 0..self.running.len() as u32 {
-            if self.running[core as usize].is_some() {
-                self.ended(now, core, CopyEnd::Preempted);
-            }
-        }
-        for (_, suspended) in std::mem::take(&mut self.suspended) {
-            self.copies.preempted += 1;
-            self.copies.wasted_work_s += suspended.spent;
-        }
+        self.cut_off(now);
         self.counts.unfinished = self.counts.submitted - self.counts.finished;
-        let CopyCounts { started, finished, preempted, lost, .. } = self.copies;
-        assert_eq!(started, finished + preempted + lost, "the books of copies do not close");
+        let CopyCounts {
+            started, finished, preempted, lost, in_progress, wasted_work_s, in_progress_s, ..
+        } = self.copies;
+        assert_eq!(started, finished + preempted + lost + in_progress, "the books of copies do not close");
         // A stuck run idled until it was abandoned; that time is not part of it.
         let end = match (self.all_finished(), busy) {
             (true, _) => self.last_finish,
@@ -111,7 +105,7 @@ impl Recorder<'_> {
         let rows = self.job_rows();
         let (drain, throughput) = flow(&rows, end.as_secs_f64());
         let (notes, utilization) = (self.notes(), self.share(self.busy_s, makespan));
-        let goodput = self.share((self.busy_s - self.copies.wasted_work_s).max(0.0), makespan);
+        let goodput = self.share((self.busy_s - wasted_work_s - in_progress_s).max(0.0), makespan);
         let (labels, bound) = (self.workload.classes(), self.recording.unqueued);
         let classes = labels.iter().zip(&self.waits).filter(|_| labels.len() > 1);
         let classes = classes.map(|(label, waits)| {

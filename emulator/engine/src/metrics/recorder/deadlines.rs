@@ -29,6 +29,7 @@ impl Recorder<'_> {
             let met = ended.is_some_and(|at| at <= deadline);
             *if met { slo } else { late } += hours;
             found.slo += 1;
+            found.value += u64::from(met);
             *match (deadline > until, met) {
                 (true, _) => &mut found.open,
                 (false, true) => &mut found.met,

@@ -212,7 +212,6 @@ impl<'a> Recorder<'a> {
         let spent = stretch + earlier.map_or(0.0, |s| s.spent);
         match how {
             CopyEnd::First => {
-                self.copies.finished += 1;
                 self.tasks.finished += 1;
                 let start = earlier.map_or(since, |s| s.first);
                 let job = copy.task.job;
@@ -224,15 +223,31 @@ impl<'a> Recorder<'a> {
                 // The histogram resizes itself; u64 microseconds hold any wait.
                 let _ = self.waits[class].record(start.since(arrived).0 / 1000);
             }
-            CopyEnd::Second => self.copies.finished += 1,
-            CopyEnd::Preempted => self.copies.preempted += 1,
-            CopyEnd::Lost => self.copies.lost += 1,
             CopyEnd::Suspended => unreachable!("a suspended copy has not ended"),
+            CopyEnd::Second | CopyEnd::Preempted | CopyEnd::Lost | CopyEnd::InProgress => {}
         }
-        if how != CopyEnd::First {
-            self.copies.wasted_work_s += spent;
-        }
+        self.copies.count(how, spent);
         self.keep(core, copy, since, now, how);
+    }
+
+    /// Records the end of the run at `now` for the copies that are open then.
+    pub(super) fn cut_off(&mut self, now: Time) {
+        for core in 0..self.running.len() as u32 {
+            if let Some(Running { copy, .. }) = self.running[core as usize] {
+                self.ended(now, core, self.fate_of(copy));
+            }
+        }
+        for (copy, suspended) in std::mem::take(&mut self.suspended) {
+            self.copies.count(self.fate_of(copy), suspended.spent);
+        }
+    }
+
+    /// How a copy ends that is open at the end of the run: if another one of its task has finished, nobody needs it.
+    fn fate_of(&self, copy: CopyId) -> CopyEnd {
+        match &self.jobs[copy.task.job.index()] {
+            Job::Open { done, .. } if !done.has(copy.task.index) => CopyEnd::InProgress,
+            _ => CopyEnd::Preempted,
+        }
     }
 
     fn resumed(&mut self, now: Time, copy: CopyId) {
@@ -301,8 +316,7 @@ impl<'a> Recorder<'a> {
         let gone: Vec<_> =
             self.suspended.iter().filter(|(_, s)| s.core == Some(core)).map(|(copy, _)| *copy).collect();
         for suspended in gone.iter().filter_map(|copy| self.suspended.remove(copy)) {
-            self.copies.lost += 1;
-            self.copies.wasted_work_s += suspended.spent;
+            self.copies.count(CopyEnd::Lost, suspended.spent);
         }
     }
 

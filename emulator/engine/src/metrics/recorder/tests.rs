@@ -8,6 +8,7 @@ use volary_netem::Faults;
 
 use super::*;
 use crate::metrics::Recording;
+use crate::results::CopyCounts;
 use crate::workload::{NoTraces, Service, Synthetic, Workload, WorkloadSpec};
 
 const LIMITS: Recording = Recording {
@@ -50,10 +51,45 @@ fn a_run_that_is_cut_lasts_until_the_cut() {
         let cut = books(ends, |recorder| recorder.cut(until));
         assert_eq!((cut.makespan, cut.utilization), (10.0, utilization), "ends: {ends}");
         assert_eq!((cut.jobs.submitted, cut.jobs.unfinished), (1, u64::from(!ends)));
-        assert_eq!(cut.copies.preempted, u64::from(!ends));
+        let CopyCounts { preempted, in_progress, wasted_work_s, in_progress_s, busy_s, .. } = cut.copies;
+        assert_eq!((preempted, in_progress, wasted_work_s), (0, u64::from(!ends), 0.0));
+        assert_eq!(in_progress_s, if ends { 0.0 } else { busy_s });
+        assert_eq!(
+            cut.goodput,
+            if ends { utilization } else { 0.0 },
+            "what is in progress is not yet useful"
+        );
     }
     // The run was abandoned because nothing more could happen: the idle time at its end does not count.
     assert_eq!(books(true, |recorder| recorder.close(until)).makespan, 2.0);
+}
+
+/// A task of two copies and one of a suspended copy, cut after 10 s. Once the first task has a finished copy, nobody
+/// needs the other one, so its work is wasted; until then, and for the suspended copy, it is in progress.
+#[test]
+fn work_in_progress_is_neither_useful_nor_wasted() {
+    let (layout, workload, faults) = (Layout::new(1, 0, [3]), jobs(), Faults::default());
+    let (at, worker) = (|s| Time(Span::from_secs(s).0), |core| layout.worker(0, core));
+    let copy = |job, attempt| JobId(job).task(0).copy(attempt);
+    for finished in [false, true] {
+        let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS, 1);
+        for (job, arrival) in [(JobId(0), at(1)), (JobId(1), at(2))] {
+            recorder.note(arrival, layout.client(0), Note::Arrived { job });
+        }
+        for (core, copy, start) in [(0, copy(0, 0), at(1)), (1, copy(0, 1), at(1)), (2, copy(1, 0), at(2))] {
+            recorder.note(start, worker(core), Note::Started { copy, resumed: false });
+        }
+        recorder.note(at(5), worker(2), Note::Suspended { copy: copy(1, 0) });
+        if finished {
+            recorder.note(at(6), worker(0), Note::Completed { copy: copy(0, 0) });
+        }
+        let books = recorder.cut(at(11));
+        let CopyCounts { preempted, in_progress, wasted_work_s, in_progress_s, busy_s, .. } = books.copies;
+        let expected = if finished { (1, 1, 10.0, 3.0, 18.0) } else { (0, 3, 0.0, 23.0, 23.0) };
+        assert_eq!((preempted, in_progress, wasted_work_s, in_progress_s, busy_s), expected);
+        let useful = busy_s - wasted_work_s - in_progress_s;
+        assert!((books.goodput - useful / 30.0).abs() < 1e-12, "{useful} s of {} are useful", books.goodput);
+    }
 }
 
 /// The first job ends 2 s later than it would without a queue, the second one never.

@@ -167,7 +167,7 @@ fn totals(measured: &Measured) {
     assert_eq!(measured.jobs.len() as u64, jobs.submitted, "a row for every job");
     assert_eq!(measured.jobs.iter().map(|row| u64::from(row.tasks)).sum::<u64>(), tasks.submitted);
     assert_eq!(tasks.finished, tasks.submitted);
-    assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost);
+    assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost + copies.in_progress);
 }
 
 /// The copy of an execution, whose tasks are numbered through the stages of its job.
@@ -228,7 +228,10 @@ fn executions(world: &World, measured: &Measured) {
     let useful: f64 = first.iter().map(|row| copies[&copy(world, row)].busy).sum();
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * (1.0 + a.abs());
     assert!(near(busy, totals.busy_s), "rows are busy for {busy} s, the totals for {} s", totals.busy_s);
-    assert!(restarted > 0 || near(busy - useful, totals.wasted_work_s), "{} s of {totals:?}", busy - useful);
+    let useless = totals.wasted_work_s + totals.in_progress_s;
+    assert!(restarted > 0 || near(busy - useful, useless), "{} s of {totals:?}", busy - useful);
+    let finished = measured.summary.jobs.unfinished == 0;
+    assert!(!finished || (totals.in_progress, totals.in_progress_s) == (0, 0.0), "{totals:?}");
 }
 
 /// The work of an execution on its node, s.
@@ -255,7 +258,7 @@ fn deadlines(world: &World, measured: &Measured) {
     let hours = jobs.map(|job| f64::from(workload.tasks(job)) * workload.longest(job).as_secs_f64() / 3600.0);
     let (hours, total) = (hours.sum::<f64>(), found.goodput_h.total);
     assert!((hours - total).abs() <= 1e-9 * hours, "{hours} h, {found:?}");
-    assert_eq!(be.is_empty(), found.be_response_s.mean.is_nan());
+    assert_eq!((be.is_empty(), found.value), (found.be_response_s.mean.is_nan(), found.met));
 }
 
 fn is_paused(world: &World) -> bool {
