@@ -1,7 +1,7 @@
 //! The compared metrics, their statistics and their format.
 
 use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
-use volary_engine::results::{Cell, Summary, cell_name};
+use volary_engine::results::{Cell, Planning, PredictionErrors, Summary, cell_name};
 
 use crate::number::Quantity;
 use crate::report::columns::{messages_per_task, miss_rate, of_deadlines};
@@ -34,7 +34,7 @@ pub(super) const fn metric(
 pub(super) const OF_CLASSES: usize = 11;
 
 /// The metrics of every policy.
-pub const METRICS: [ComparedMetric; 18] = [
+pub const METRICS: [ComparedMetric; 35] = [
     metric("response_s.mean", |s| s.response_s.mean, Quantity::Time),
     metric("response_s.p50", |s| s.response_s.p50, Quantity::Time),
     metric("response_s.p90", |s| s.response_s.p90, Quantity::Time),
@@ -49,11 +49,38 @@ pub const METRICS: [ComparedMetric; 18] = [
     metric("utilization", |s| s.utilization, Quantity::Share),
     metric("goodput", |s| s.goodput, Quantity::Share),
     metric("copies.wasted_work_s", |s| s.copies.wasted_work_s, Quantity::Time),
+    metric("copies.in_progress_s", |s| s.copies.in_progress_s, Quantity::Time),
     metric("messages.total / tasks", messages_per_task, Quantity::Plain),
     metric("deadlines.miss_rate", miss_rate, Quantity::Share),
     metric("deadlines.goodput_h.total", |s| of_deadlines(s, |d| d.goodput_h.total), Quantity::Plain),
     metric("deadlines.be_response_s.mean", |s| of_deadlines(s, |d| d.be_response_s.mean), Quantity::Time),
+    metric("deadlines.goodput_h.slo", |s| of_deadlines(s, |d| d.goodput_h.slo), Quantity::Plain),
+    metric("deadlines.goodput_h.late", |s| of_deadlines(s, |d| d.goodput_h.late), Quantity::Plain),
+    metric("deadlines.goodput_h.be", |s| of_deadlines(s, |d| d.goodput_h.be), Quantity::Plain),
+    metric("deadlines.value", |s| of_deadlines(s, |d| d.value as f64), Quantity::Count),
+    metric("planning.cycles", |s| of_planning(s, |p| p.cycles as f64), Quantity::Count),
+    metric("planning.solved", |s| of_planning(s, |p| p.solved as f64), Quantity::Count),
+    metric("planning.options", |s| of_planning(s, |p| p.options), Quantity::Plain),
+    metric("planning.pivots", |s| of_planning(s, |p| p.pivots), Quantity::Plain),
+    metric("planning.gap.mean", |s| of_planning(s, |p| p.gap.mean), Quantity::Share),
+    metric("planning.launched", |s| of_planning(s, |p| p.launched as f64), Quantity::Count),
+    metric("planning.revoked", |s| of_planning(s, |p| p.revoked as f64), Quantity::Count),
+    metric("planning.preempted", |s| of_planning(s, |p| p.preempted as f64), Quantity::Count),
+    metric("prediction.within_2x", |s| of_prediction(s, |p| p.within_2x), Quantity::Share),
+    metric("prediction.under", |s| of_prediction(s, |p| p.under), Quantity::Share),
+    metric("prediction.over", |s| of_prediction(s, |p| p.over), Quantity::Share),
+    metric("prediction.error", |s| of_prediction(s, |p| p.error), Quantity::Share),
 ];
+
+/// A number about plans; NaN if the policy makes none.
+fn of_planning(summary: &Summary, number: fn(&Planning) -> f64) -> f64 {
+    summary.planning.as_ref().map_or(f64::NAN, number)
+}
+
+/// A number about estimates of run times; NaN if the policy learns none.
+fn of_prediction(summary: &Summary, number: fn(&PredictionErrors) -> f64) -> f64 {
+    summary.prediction.as_ref().map_or(f64::NAN, number)
+}
 
 /// The name of a metric of a class of jobs.
 pub(super) fn class_metric(class: &str, name: &str) -> String {

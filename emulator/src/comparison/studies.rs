@@ -264,6 +264,7 @@ mod tests {
     use super::*;
     use crate::storage::fixture::manifest;
     use crate::storage::fixture::measured;
+    use volary_engine::results::{Deadlines, Planning, PredictionErrors};
 
     fn study(seeds: &[u64], scale: f64, policies: &[&str]) -> Study {
         let cell = [("load", json!(0.8))];
@@ -317,6 +318,31 @@ mod tests {
         assert_eq!((point.paired_seeds, point.identical), (0, false));
         let p50 = metric(point, "response_s.p50");
         assert!(p50.difference.is_some() && p50.half_width.is_none() && p50.differs.is_none(), "{p50:?}");
+    }
+
+    #[test]
+    fn differences_of_deadlines_plans_and_estimates_are_named() {
+        let with = |found: Option<u64>| {
+            let mut study = study(&[1], 1.0, &["a"]);
+            let summary = &mut study.cells[0].policies[0].runs[0].summary;
+            summary.deadlines = found.map(|value| Deadlines { value, ..Deadlines::default() });
+            summary.planning = found.map(|preempted| Planning { preempted, ..Planning::default() });
+            let estimates = PredictionErrors::default();
+            summary.prediction =
+                found.map(|jobs| PredictionErrors { error: jobs as f64 / 10.0, ..estimates });
+            study
+        };
+        let compared = |a, b| compare(&with(a), &with(b)).points.remove(0);
+        let point = compared(Some(4), Some(6));
+        for (name, difference) in
+            [("deadlines.value", 2.0), ("planning.preempted", 2.0), ("prediction.error", 0.2)]
+        {
+            let found = metric(&point, name).difference.unwrap();
+            assert!((found - difference).abs() < 1e-12, "{name}: {found}");
+        }
+        let sections = ["deadlines.", "planning.", "prediction."];
+        let named = |row: &MetricDifference| sections.iter().any(|section| row.metric.starts_with(section));
+        assert!(!compared(None, None).metrics.iter().any(named), "there are none");
     }
 
     #[test]

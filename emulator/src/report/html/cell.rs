@@ -29,9 +29,7 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
             div.grid {
                 @for chart in distributions(group, view) { div.card { (chart) } }
                 div.card { (core_time(group, view)) (messages(group, view)) }
-                @if group.policies.iter().any(|runs| mean(runs, miss_rate).is_finite()) {
-                    div.card { (misses(group, view)) (done(group, view)) }
-                }
+                @if has_deadlines(group) { div.card { (misses(group, view)) (done(group, view)) } }
             }
             (bands(group))
             (table::differences(group, view.policies))
@@ -133,14 +131,21 @@ fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<(String, f64, String)>, to
     Bar { label: runs.policy.clone(), class: theme::policy(view.colour(&runs.policy)), parts, total }
 }
 
-/// Shares of missed deadlines.
+fn has_deadlines(group: &CellGroup) -> bool {
+    group.policies.iter().flat_map(|runs| &runs.runs).any(|run| run.summary.deadlines.is_some())
+}
+
+/// Shares of missed deadlines; without the policies none of whose deadlines was due.
 fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
     let bar = |runs: &PolicyRuns| {
-        let missed = mean(runs, miss_rate);
+        let missed = Some(mean(runs, miss_rate)).filter(|missed| missed.is_finite())?;
         let title = format!("{}: {} missed", runs.policy, number::percent(missed));
-        bar(runs, view, vec![("fill".to_owned(), missed, title)], number::percent(missed))
+        Some(bar(runs, view, vec![("fill".to_owned(), missed, title)], number::percent(missed)))
     };
-    let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
+    let bars: Vec<Bar> = group.policies.iter().filter_map(bar).collect();
+    if bars.is_empty() {
+        return Markup::default();
+    }
     stacked("Deadlines missed", TickUnit::Share, &bars, &[])
 }
 

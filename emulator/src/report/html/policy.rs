@@ -28,15 +28,17 @@ fn planning(group: &CellGroup) -> Markup {
                 summary { "Plans" }
                 table {
                     tr {
-                        th { "run" } th { "solved" } th { "options" } th { "pivots" } th { "gap" } th { "launched" }
-                        th { "revoked" } th { "preempted" }
+                        th { "run" } th { "cycles" } th { "solved" } th { "options" } th { "columns" } th { "pivots" }
+                        th { "gap" } th { "gap p99" } th { "gap max" } th { "launched" } th { "revoked" }
+                        th { "preempted" } th { "emulated time" }
                     }
                     @for (run, plan) in plans { (plan_row(run, &plan)) }
                 }
                 p.hint {
-                    "Problems solved, of the cycles up to the last decision; their options, pivots, and distances from \
-                     a proven bound, on average; jobs launched, launches that were no longer possible when the decision \
-                     was made, jobs preempted."
+                    "Cycles up to the last decision, and problems solved in them; options, columns of the linear \
+                     program and pivots of a problem, on average; distances from a proven bound, relative to it; jobs \
+                     launched, launches that were no longer possible when the decision was made, jobs preempted; \
+                     emulated time of all decisions."
                 }
                 @if !errors.is_empty() { (error_table(&errors)) }
             }
@@ -48,13 +50,14 @@ fn plan_row(run: &CellRecord, plan: &Planning) -> Markup {
     html! {
         tr {
             td { (run.summary.policy) ", seed " (run.summary.seed) }
-            td { (number::count(plan.solved)) " of " (number::count(plan.cycles)) }
-            td { (number::short(plan.options)) }
-            td { (number::short(plan.pivots)) }
-            td { (number::percent(plan.gap.mean)) }
+            td { (number::count(plan.cycles)) }
+            td { (number::count(plan.solved)) }
+            @for mean in [plan.options, plan.columns, plan.pivots] { td { (number::short(mean)) } }
+            @for gap in [plan.gap.mean, plan.gap.p99, plan.gap.max] { td { (number::percent(gap)) } }
             td { (number::count(plan.launched)) }
             td { (number::count(plan.revoked)) }
             td { (number::count(plan.preempted)) }
+            td { (number::seconds(plan.emulated_s)) }
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use volary_engine::results::{
-    Certificate, ClaimResult, Deadlines, GoodputHours, Origin, Placements, RealCore, RealWork, Samples,
-    Verdict,
+    Certificate, ClaimResult, Deadlines, GoodputHours, Origin, Placements, PlanGap, Planning,
+    PredictionErrors, RealCore, RealWork, Samples, Verdict,
 };
 
 use super::html;
@@ -193,19 +193,17 @@ fn placements_are_shown_where_there_are_some() {
 #[test]
 fn core_time_in_progress_is_drawn_where_there_is_some() {
     let mut study = study(&[0.5], 1, 100);
-    assert!(
-        !html(&study).contains("% in progress") && html(&study).contains("Core time: useful, wasted (pale)")
-    );
+    assert!(html(&study).contains("Core time: useful, wasted (pale)"));
     for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
-        let (summary, copies) = (&mut run.summary.utilization, &mut run.summary.copies);
-        *summary = 0.8;
+        run.summary.utilization = 0.8;
+        let copies = &mut run.summary.copies;
         (copies.busy_s, copies.wasted_work_s, copies.in_progress_s) = (100.0, 10.0, 25.0);
     }
     let page = html(&study);
     for part in ["useful 52.0", "in progress 20.0", "wasted 8.00", "idle 20.0"] {
         assert!(page.contains(&format!("sparrow: {part}")), "{part}");
     }
-    assert!(page.contains("<th title") && page.contains("in progress (pale)"));
+    assert!(page.contains("Core time: useful, in progress (pale)"));
     assert_balanced(&page);
 }
 
@@ -228,6 +226,48 @@ fn deadlines_have_bars_where_there_are_some() {
             && page.contains("sparrow: 4.00 node-hours best-effort")
     );
     assert!(!page.contains("NaN"));
+    assert_balanced(&page);
+    // A run that was cut before the first deadline: work was done, and nothing can be missed yet.
+    for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
+        run.summary.deadlines = Some(Deadlines { miss_rate: f64::NAN, met: 0, missed: 0, open: 8, ..found });
+    }
+    let page = html(&study);
+    assert!(!page.contains("Deadlines missed") && page.contains("Node-hours of jobs that ended"));
+    assert!(!page.contains("NaN"));
+    assert_balanced(&page);
+}
+
+#[test]
+fn plans_and_estimates_have_tables_where_there_are_some() {
+    let mut study = study(&[0.5], 1, 100);
+    assert!(!html(&study).contains("<summary>Plans</summary>"));
+    let gap = PlanGap { mean: 0.01, p99: 0.02, max: 0.03 };
+    let planning = Planning {
+        cycles: 31,
+        solved: 17,
+        options: 41.5,
+        columns: 63.5,
+        pivots: 77.5,
+        gap,
+        launched: 19,
+        revoked: 3,
+        preempted: 5,
+        emulated_s: 12.5,
+    };
+    let summary = &mut study.cells[0].policies[1].runs[0].summary;
+    summary.planning = Some(planning);
+    summary.prediction =
+        Some(PredictionErrors { jobs: 23, within_2x: 0.875, under: 0.05, over: 0.075, error: 0.33 });
+    let page = html(&study);
+    let row = |cells: &[&str]| cells.iter().map(|cell| format!("<td>{cell}</td>")).collect::<String>();
+    let percent = |share: &str| format!("{share}\u{202f}%");
+    let gaps = ["1.00", "2.00", "3.00"].map(percent);
+    let plan =
+        ["31", "17", "41.5", "63.5", "77.5", &gaps[0], &gaps[1], &gaps[2], "19", "3", "5", "12.5\u{202f}s"];
+    assert!(page.contains(&row(&plan)), "a cell for each heading");
+    let errors = ["87.5", "5.00", "7.50", "33.0"].map(percent);
+    assert!(page.contains(&row(&["23", &errors[0], &errors[1], &errors[2], &errors[3]])));
+    assert_eq!(page.matches("<summary>Plans</summary>").count(), 1);
     assert_balanced(&page);
 }
 
