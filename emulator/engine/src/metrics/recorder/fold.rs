@@ -244,10 +244,11 @@ impl<'a> Recorder<'a> {
 
     /// How a copy ends that is open at the end of the run: if another one of its task has finished, nobody needs it.
     fn fate_of(&self, copy: CopyId) -> CopyEnd {
-        match &self.jobs[copy.task.job.index()] {
-            Job::Open { done, .. } if !done.has(copy.task.index) => CopyEnd::InProgress,
-            _ => CopyEnd::Preempted,
-        }
+        let needed = match &self.jobs[copy.task.job.index()] {
+            Job::Open { done, .. } => !done.has(copy.task.index),
+            Job::Pending | Job::Finished(_) => false,
+        };
+        if needed { CopyEnd::InProgress } else { CopyEnd::Preempted }
     }
 
     fn resumed(&mut self, now: Time, copy: CopyId) {
