@@ -325,3 +325,54 @@ fn nothing_recorded_is_still_a_trace() {
     expect(here, "run e.toml --quiet --out r --set run.until=1ns", 0);
     assert!(fs::metadata(here.join("r/timeline.perfetto-trace")).unwrap().len() > 0);
 }
+
+/// Twice the work that two nodes can do, cut while copies run.
+const CUT: &str = r#"
+title = "cut"
+seed = 3
+cluster = { nodes = 2, schedulers = 1 }
+service = { demand = { exponential = { mean = "4s" } } }
+run = { until = "60s" }
+[workload.synthetic]
+jobs = 80
+tasks = 1
+interarrival = "1s"
+slo = { share = 0.5, slack = [2, 8] }
+[[policy]]
+3sigma = {}
+[[policy]]
+prio = {}
+"#;
+
+/// Of a run that is cut, useful, wasted and unfinished core time are all the busy time, in lines, table and report;
+/// plans and deadlines are compared.
+#[test]
+fn a_run_that_is_cut_has_work_in_progress() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("cut.toml"), CUT).unwrap();
+    let (out, _) = expect(here, "run cut.toml --json --out r", 0);
+    let runs: Vec<_> = lines(&out).into_iter().filter(|line| line["policy"].is_string()).collect();
+    assert_eq!(runs.len(), 2);
+    for run in &runs {
+        let number = |key: &str| run.pointer(key).and_then(serde_json::Value::as_f64).unwrap();
+        assert_eq!(number("/copies/in_progress"), 2.0, "both nodes are busy");
+        let [busy, wasted, open] =
+            ["busy_s", "wasted_work_s", "in_progress_s"].map(|key| number(&format!("/copies/{key}")));
+        let useful = number("/utilization") * (1.0 - (wasted + open) / busy);
+        assert!(open > 0.0 && (useful - number("/goodput")).abs() < 1e-9, "{run}");
+        assert!(number("/deadlines/value") >= number("/deadlines/met") && number("/deadlines/met") > 0.0);
+    }
+    let (table, _) = expect(here, "report r", 0);
+    assert!(table.contains("in progress"), "{table}");
+    let page = fs::read_to_string(here.join("r/report.html")).unwrap();
+    for part in
+        ["3sigma: in progress", "Deadlines missed", "Node-hours of jobs that ended", "gap p99", "within 2×"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    let (compared, _) = expect(here, "compare r r", 0);
+    for metric in ["copies.in_progress_s", "deadlines.value", "planning.preempted", "prediction.within_2x"] {
+        assert!(compared.contains(metric), "{metric}: {compared}");
+    }
+}
