@@ -178,8 +178,11 @@ impl FromStr for Span {
         let (number, factor) = UNITS
             .iter()
             .find_map(|(name, factor)| trimmed.strip_suffix(name).map(|number| (number.trim(), *factor)))
-            .ok_or_else(|| {
-                format!("`{text}` has no unit of time; write for example \"10ms\" (ns, us, ms, s, min, h, d)")
+            .ok_or_else(|| match trimmed.strip_suffix('m') {
+                Some(minutes) => format!("`{text}` has no unit of time; minutes are \"{minutes}min\""),
+                None => format!(
+                    "`{text}` has no unit of time; write for example \"10ms\" (ns, us, ms, s, min, h, d)"
+                ),
             })?;
         let value: f64 = number
             .replace('_', "")
@@ -271,6 +274,7 @@ mod tests {
         for text in ["10", "ms", "-1s", "NaNs", "infs", "1e30h", "10 parsecs", ""] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
+        assert!("40m".parse::<Span>().unwrap_err().ends_with("minutes are \"40min\""));
     }
 
     #[test]

@@ -78,6 +78,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.json {
         print(&json_lines(&study))?;
     } else {
+        print(&table::warnings(&study))?;
         print(&table::text(&study, style()))?;
         print(&note)?;
     }

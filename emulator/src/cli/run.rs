@@ -86,6 +86,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&table::text(&outcome.study, style()))?;
         print(&summary(&outcome, &run.out))?;
     }
+    if watch.stopped() && outcome.state == RunState::Finished {
+        tracing::warn!("asked to stop when nothing was left to run: all results are there");
+    }
     if options.check {
         warn_untested(&outcome, options);
     }

@@ -173,7 +173,7 @@ fn write_page(file: Option<&Path>, page: impl FnOnce() -> String) -> anyhow::Res
 /// The question for a trace: all its features if none were named. Features and outcomes that it lacks are refused.
 fn of_trace(question: &Question, trace: &Trace) -> anyhow::Result<Question> {
     let (file, known) = (trace.file().display(), trace.features());
-    let names = listed(known.iter().map(|feature| feature.name()));
+    let names = known.iter().map(|feature| format!("`{feature}`")).collect::<Vec<_>>().join(", ");
     let mut question = question.clone();
     if question.features.is_empty() {
         question.features = known.iter().copied().filter(|feature| *feature != Feature::Hour).collect();
@@ -186,7 +186,7 @@ fn of_trace(question: &Question, trace: &Trace) -> anyhow::Result<Question> {
     for (at, feature) in question.features.iter().enumerate() {
         anyhow::ensure!(
             known.contains(feature),
-            "--features {feature}: no job of {file} has it; it has {names}"
+            "--features {feature}: no job of {file} has it; its jobs have {names}"
         );
         anyhow::ensure!(
             !question.features[..at].contains(feature),

@@ -104,7 +104,12 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     rows.push(("workload", line(&world.workload)));
     if let WorkloadSpec::Trace(spec) = &world.workload {
         let found = world.trace.as_ref().map_or_else(
-            || format!("{} not found; a generator stands in", spec.file.display()),
+            || {
+                format!(
+                    "{} not found; a generator stands in, and the load is that of its jobs",
+                    spec.file.display()
+                )
+            },
             |path| path.display().to_string(),
         );
         rows.push(("trace", found));

@@ -39,6 +39,9 @@ pub struct Experiment {
     pub run: RunSection,
     /// Warnings for the user before the run.
     pub warnings: Vec<String>,
+    /// `--set` texts that make it another experiment than that of the file; those that choose values of a sweep do not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     #[serde(skip)]
     pub(super) overrides: Overrides,
     /// Every file that was read for it.

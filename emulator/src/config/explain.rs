@@ -17,7 +17,8 @@ use super::error::{ConfigError, did_you_mean, listed};
 const EXPLAINED: &str = "`volary schema experiment --text` explains every key";
 const PROFILES: &str = "`volary schema profile --text` explains every key";
 const BURSTS: &str = "a trace of bursts has lines `unit start_s end_s slowdown`";
-const DURATION: &str = "write a number with its unit in quotes, such as \"10ms\", \"1.5s\" or \"2h\"";
+const DURATION: &str =
+    "write a number with its unit in quotes, such as \"10ms\", \"1.5s\", \"40min\" or \"2h\"";
 const LAW: &str = "write a value, or a law such as { exponential = { mean = \"1s\" } }";
 const COUNT: &str = "write a whole number of at least zero";
 
@@ -28,7 +29,7 @@ const UNKNOWN_VARIANT: &str = "unknown variant `";
 const MISSING_FIELD: &str = "missing field `";
 const ONE_KEY: &str = "wanted exactly 1 element";
 /// Phrases of a message, a phrase for what was expected, and the remedy; the first match counts.
-const REMEDIES: [(&[&str], &str, &str); 10] = [
+const REMEDIES: [(&[&str], &str, &str); 11] = [
     (&["no unit of time"], "", DURATION),
     (&["a duration"], "", DURATION),
     (&["law such as", "integer"], "", DURATION),
@@ -36,6 +37,7 @@ const REMEDIES: [(&[&str], &str, &str); 10] = [
     (&["integer", "negative"], "", COUNT),
     (&["expected u32"], "", COUNT),
     (&["expected u64"], "", COUNT),
+    (&[], "the share of the jobs", "write 0.5 for half of them, or true for all"),
     (&[], "boolean", "write true or false, without quotes"),
     (&[], "f64", "write a number, without quotes"),
     (&[], "a string", "put it in quotes"),

@@ -59,7 +59,15 @@ pub fn classes(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
         return Ok(());
     };
     let name = PathBuf::from(name);
-    if document.find(&["workload", "mix", "class"]).is_some() {
+    if let Some((at, class)) = document.find(&["workload", "mix", "class"]) {
+        // `--set` and sweeps make a table of a list that is not there.
+        if class.get_ref().is_table() {
+            let name = name.display();
+            let error = document.error(&at, format!("the classes of this mix are in the file `{name}`"));
+            return Err(error
+                .label("--set and sweeps change keys of the experiment file only")
+                .help("change a copy of that file, and name the copy by workload.mix.classes"));
+        }
         let error = document.error(&span, "`workload.mix.classes`: the mix has classes of its own as well");
         return Err(error.help("keep one of `class` and `classes`"));
     }

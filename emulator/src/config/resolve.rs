@@ -95,7 +95,8 @@ impl Experiment {
         for (key, pinned) in &sweep {
             known.entry(key.clone()).or_default().extend(pinned.iter().cloned());
         }
-        planner.finish(path, &document, file, sweep, &known)
+        let experiment = planner.finish(path, &document, file, sweep, &known)?;
+        Ok(Self { changed: sweep::changes(&overrides.set, &written, &axes), ..experiment })
     }
 }
 
@@ -314,6 +315,7 @@ impl Planner<'_> {
             claims,
             run: file.run,
             warnings: self.warnings,
+            changed: Vec::new(),
             overrides: self.overrides.clone(),
             files: self.files,
         })

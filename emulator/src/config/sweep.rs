@@ -9,7 +9,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, ValueDeserializer};
-use volary_engine::results::Cell;
+use volary_engine::results::{Cell, same};
 
 use super::document::{Document, Key, Node, Texts, entries, put, table_mut, what};
 use super::error::{ConfigError, Text, did_you_mean, listed, nearest};
@@ -72,6 +72,23 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
         }
     }
     Ok(())
+}
+
+/// The `--set` texts that change the experiment: all but those that pin a swept key to one of its written values.
+/// `axes` are those of the document after [`set`].
+pub fn changes(texts: &[String], written: &[SweepAxis<'_>], axes: &[SweepAxis<'_>]) -> Vec<String> {
+    let values = |axes: &[SweepAxis<'_>], key: &str| -> Option<Vec<serde_json::Value>> {
+        let axis = axes.iter().find(|axis| axis.key == key)?;
+        Some(axis.values.iter().filter_map(plain).collect())
+    };
+    let chooses = |text: &&String| {
+        let key = text.split_once('=').map_or("", |(key, _)| key.trim());
+        let (before, now) = (values(written, key), values(axes, key));
+        before
+            .zip(now)
+            .is_some_and(|(before, now)| now.iter().all(|value| before.iter().any(|v| same(v, value))))
+    };
+    texts.iter().filter(|text| !chooses(text)).cloned().collect()
 }
 
 /// The keys of `[sweep]` in written order.
@@ -314,6 +331,15 @@ mod tests {
         let (last, _) = cell(&doc, texts(), &axes, 5).unwrap();
         assert_eq!(value(&last)["service"], json!({"b": false}));
         assert_eq!(value(&last)["network"], json!({"a": 3}));
+    }
+
+    #[test]
+    fn choosing_a_swept_value_is_no_change() {
+        let mut doc = document("[sweep]\n\"service.b\" = [1, 2]\n\"network.a\" = [\"1s\"]\n");
+        let written = axes(&doc).unwrap();
+        let texts = ["service.b=2", "network.a=3s", "seed=4"].map(str::to_owned);
+        set(&mut doc, &texts).unwrap();
+        assert_eq!(changes(&texts, &written, &axes(&doc).unwrap()), ["network.a=3s", "seed=4"]);
     }
 
     #[test]

@@ -127,6 +127,13 @@ random = {}
             ("late = {}", &[], Some(late)),
             ("late = { scale = 0.01 }", &[], None),
             ("hadoop2 = {}", &[], None),
+            (
+                "3sigma = { shift = 0.2 }",
+                &[],
+                Some("policy `3sigma`: shift has no effect without estimates = \"normal\""),
+            ),
+            ("3sigma = { cov = 0.3 }", &[], Some("policy `3sigma`: cov has no effect without")),
+            ("3sigma = { estimates = \"normal\", cov = 0.3 }", &[], None),
             ("random = {}", &[slot], Some(short)),
             ("random = {}", &[slot, "run.real.kernel=none"], None),
         ] {

@@ -8,16 +8,32 @@ use volary_engine::results::{ClaimResult, Tally, Verdict, plain};
 use super::style::Style;
 use crate::number::Quantity;
 
-/// The claims of each origin under their tally.
-pub(super) fn text(claims: &[ClaimResult], style: Style) -> String {
+/// The claims of each origin under their tally, with what `--set` has changed in the experiment that they are about.
+pub(super) fn text(claims: &[ClaimResult], changed: &str, style: Style) -> String {
     let mut out = String::new();
     for (origin, tally) in Tally::by_origin(claims) {
-        let _ = writeln!(out, "claims, {}: {tally}", origin.whose());
+        let _ = writeln!(out, "claims, {}: {tally}{changed}", origin.whose());
         for claim in claims.iter().filter(|claim| claim.origin == origin) {
             line(&mut out, claim, style);
         }
     }
     out
+}
+
+/// The mark of a verdict on a claim that was tested on the jobs of a generator.
+const STAND_IN: &str = " (on the jobs of a generator: the trace was not found)";
+
+/// Whether the verdict is about the jobs of a generator that stands in for a trace.
+pub(super) fn is_of_generator(claim: &ClaimResult) -> bool {
+    claim.verdict != Verdict::NotTested && claim.measured.values().any(|found| found["stand_in"] == true)
+}
+
+/// What `--set` has changed, to be appended to the tally of claims; empty if nothing.
+pub(super) fn changed(keys: &[&str]) -> String {
+    if keys.is_empty() {
+        return String::new();
+    }
+    format!("; of the experiment as changed by --set {}", keys.join(" --set "))
 }
 
 /// A line with the claim's mark and, unless it clearly holds, the numbers.
@@ -31,7 +47,8 @@ fn line(out: &mut String, claim: &ClaimResult, style: Style) {
         if style == Style::Terminal { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.into() };
     let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
     let degraded = if claim.is_degraded() { " (measured on a degraded run)" } else { "" };
-    let _ = writeln!(out, "{mark}  {}{noise}{degraded}", claim.says);
+    let generated = if is_of_generator(claim) { STAND_IN } else { "" };
+    let _ = writeln!(out, "{mark}  {}{noise}{degraded}{generated}", claim.says);
     if claim.verdict == Verdict::NotTested && claim.measured.iter().next().is_none() {
         let _ = writeln!(out, "                no cell of this run is one that it speaks of");
     }
@@ -62,8 +79,10 @@ pub(super) fn finding(value: &Value) -> String {
             format!("{numbers} is no trend: it takes two measured values of the key or more")
         }
         None => {
-            "not both sides were measured: a policy was not run, left jobs unfinished, or has no such number"
-                .to_owned()
+            let why = value["why"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let why = why.collect::<Vec<_>>().join(", ");
+            let why = if why.is_empty() { "a side has no number" } else { &why };
+            format!("not measured: {why}")
         }
     }
 }
@@ -107,7 +126,7 @@ mod tests {
         let checked = || [("a < b".to_owned(), json!({"holds": true, "within_noise": true}))];
         let ours = ClaimResult { origin: Origin::Ours, ..claim(Verdict::Fails, []) };
         let claims = [ours, claim(Verdict::Holds, checked()), claim(Verdict::NotTested, [])];
-        let text = text(&claims, Style::Plain);
+        let text = text(&claims, "", Style::Plain);
         let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("claims")).collect();
         assert_eq!(
             lines,
@@ -123,11 +142,14 @@ mod tests {
     fn what_was_not_tested_says_why() {
         let said = |numbers: &[Value]| {
             let measured = numbers.iter().map(|numbers| ("a < b".to_owned(), numbers.clone()));
-            text(&[claim(Verdict::NotTested, measured)], Style::Plain)
+            text(&[claim(Verdict::NotTested, measured)], "", Style::Plain)
         };
         assert!(said(&[]).contains("no cell of this run is one that it speaks of"));
         let sides = said(&[json!({"left": null, "right": null, "holds": null})]);
-        assert!(sides.contains("a < b: not both sides were measured: a policy was not run"), "{sides}");
+        assert!(sides.contains("a < b: not measured: a side has no number"), "{sides}");
+        let why =
+            said(&[json!({"left": null, "right": null, "holds": null, "why": ["`c` was not run", "x"]})]);
+        assert!(why.contains("a < b: not measured: `c` was not run, x"), "{why}");
         let alone = said(&[json!({"along": [["9ms", 1.5]], "holds": null})]);
         assert!(alone.contains("a < b: 9ms: 1.50 is no trend"), "{alone}");
     }
@@ -153,7 +175,7 @@ mod tests {
         let says = |verdict, numbers: &[(bool, bool)]| {
             let numbers = numbers.iter().enumerate();
             let measured = numbers.map(|(i, &(h, w))| (format!("check {i}"), measured(h, w)));
-            text(&[claim(verdict, measured)], Style::Plain)
+            text(&[claim(verdict, measured)], "", Style::Plain)
         };
         let sure = says(Verdict::Holds, &[(true, false), (true, false)]);
         assert!(sure.ends_with("\n✓ holds       s\n"), "{sure}");
@@ -171,8 +193,21 @@ mod tests {
     #[test]
     fn a_verdict_on_a_degraded_run_says_so() {
         let measured = || [("check".to_owned(), json!({"left": 2.0, "holds": true, "degraded": true}))];
-        let says = |verdict| text(&[claim(verdict, measured())], Style::Plain);
+        let says = |verdict| text(&[claim(verdict, measured())], "", Style::Plain);
         assert!(says(Verdict::Holds).ends_with("✓ holds       s (measured on a degraded run)\n"));
         assert!(!says(Verdict::NotTested).contains("measured on"));
+    }
+
+    #[test]
+    fn a_verdict_on_another_workload_or_experiment_says_so() {
+        let measured = || [("check".to_owned(), json!({"left": 2.0, "holds": true, "stand_in": true}))];
+        let ours = |verdict| ClaimResult { origin: Origin::Ours, ..claim(verdict, measured()) };
+        let said = text(&[ours(Verdict::Holds)], &changed(&["service.demand=1s"]), Style::Plain);
+        assert_eq!(
+            said,
+            "claims, ours: 1 of 1 hold, 0 fail, 0 not tested; of the experiment as changed by --set service.demand=1s\n\
+             ✓ holds       s (on the jobs of a generator: the trace was not found)\n"
+        );
+        assert_eq!(changed(&[]), "");
     }
 }

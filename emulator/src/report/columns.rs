@@ -3,7 +3,7 @@
 use volary_engine::results::{Deadlines, Summary};
 
 use crate::number::Quantity;
-use crate::storage::study::{CellGroup, Metric};
+use crate::storage::study::{CellGroup, Metric, PolicyRuns};
 
 /// A column of a summary table.
 #[derive(Clone, Copy)]
@@ -17,12 +17,14 @@ pub(super) struct SummaryColumn {
     pub(super) marked: bool,
     /// Whether each class of jobs has the number as well.
     pub(super) by_class: bool,
+    /// Whether the number can be compared although jobs are unfinished.
+    with_open_jobs: bool,
 }
 
 impl SummaryColumn {
     /// A column without a mark.
     const fn new(heading: &'static str, meaning: &'static str, value: Metric, quantity: Quantity) -> Self {
-        Self { heading, meaning, value, quantity, marked: false, by_class: false }
+        Self { heading, meaning, value, quantity, marked: false, by_class: false, with_open_jobs: false }
     }
 
     const fn marked(self) -> Self {
@@ -31,6 +33,10 @@ impl SummaryColumn {
 
     const fn by_class(self) -> Self {
         Self { by_class: true, ..self }
+    }
+
+    const fn with_open_jobs(self) -> Self {
+        Self { with_open_jobs: true, ..self }
     }
 
     /// A column of times or slowdowns of jobs, with a mark.
@@ -59,9 +65,16 @@ impl SummaryColumn {
 
     /// The smallest mean of a marked column, if there are several to compare.
     pub(super) fn best(&self, group: &CellGroup, class: Option<&str>) -> Option<f64> {
-        let means = group.policies.iter().filter_map(|runs| Some(runs.interval(self.of(class))?.mean));
+        let compared = group.policies.iter().filter(|runs| self.is_comparable(runs));
+        let means = compared.filter_map(|runs| Some(runs.interval(self.of(class))?.mean));
         let (least, most) = means.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
         (self.marked && least < most).then_some(least)
+    }
+
+    /// Whether the number of a policy can be the best. Where jobs are unfinished, most numbers are those of the jobs
+    /// that ended, which are the fast ones.
+    pub(super) fn is_comparable(&self, runs: &PolicyRuns) -> bool {
+        self.with_open_jobs || runs.runs.iter().all(|run| not_finished(&run.summary) == 0)
     }
 }
 
@@ -92,16 +105,17 @@ const MISSES: SummaryColumn = SummaryColumn::new(
     miss_rate,
     Quantity::Share,
 )
-.marked();
+.marked()
+.with_open_jobs();
 const SLO_HOURS: SummaryColumn = SummaryColumn::new(
-    "SLO done",
-    "node-hours of jobs that ended by their deadline",
+    "SLO node-h",
+    "node-hours of jobs that ended by their deadline: tasks × longest task",
     |s| of_deadlines(s, |d| d.goodput_h.slo),
     Quantity::Plain,
 );
 const BE_HOURS: SummaryColumn = SummaryColumn::new(
-    "BE done",
-    "node-hours of jobs without a deadline that ended",
+    "BE node-h",
+    "node-hours of jobs without a deadline that ended: tasks × longest task",
     |s| of_deadlines(s, |d| d.goodput_h.be),
     Quantity::Plain,
 );

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 use volary_engine::results::{ClaimResult, Tally, Verdict};
 
+use super::claims::changed;
 use crate::storage::Study;
 
 /// The tally of each origin, then a row for each claim, in the order of `studies`. Experiments link to their files,
@@ -34,7 +35,7 @@ pub fn claims_table(studies: &[Study]) -> String {
                 out,
                 "| {experiment} | {runs} | {} | {says} | {} |",
                 claim.origin.whose(),
-                verdict(claim)
+                verdict(claim) + &changed(&study.changed())
             );
         }
     }

@@ -30,16 +30,18 @@ pub fn text(study: &Study, style: Style) -> String {
         let at = at.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "failed: {at}: {}", failure.log.lines().next().unwrap_or("no log"));
     }
-    for warning in study.warnings() {
-        let _ = writeln!(out, "warning: {warning}");
-    }
     if study.missing > 0 {
         let (state, missing) = (study.manifest.state, study.missing);
         let runs = plural(study.manifest.cells.len() as u64, "run");
         let _ = writeln!(out, "missing: {missing} of {runs}: {state}");
     }
-    out.push_str(&claims::text(&study.claims, style));
+    out.push_str(&claims::text(&study.claims, &claims::changed(&study.changed()), style));
     out
+}
+
+/// The warnings of a study, a line each. `volary run` has printed them before the run.
+pub fn warnings(study: &Study) -> String {
+    study.warnings().map(|warning| format!("warning: {warning}\n")).collect()
 }
 
 /// A line for each injection into a run of a cell.
@@ -61,7 +63,10 @@ fn cell_table(group: &CellGroup) -> Table {
     for runs in &group.policies {
         for &class in &classes {
             let name = class.map_or_else(|| runs.policy.clone(), |label| format!("  {label}"));
-            let entries = shown.iter().map(|column| entry(column, runs, class, column.best(group, class)));
+            let best = |column: &SummaryColumn| {
+                column.best(group, class).map(|best| (best, column.is_comparable(runs)))
+            };
+            let entries = shown.iter().map(|column| entry(column, runs, class, best(column)));
             table.add_row(std::iter::once(Cell::new(name)).chain(entries));
         }
     }
@@ -79,13 +84,15 @@ fn is_worth(column: &SummaryColumn, group: &CellGroup) -> bool {
     if telling { values.any(|value| value > 0.0) } else { values.any(f64::is_finite) }
 }
 
-/// The entry of a policy in a column, of one class of jobs or of all; empty if classes do not have the number.
-fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: Option<f64>) -> Cell {
+/// The entry of a policy in a column, of one class of jobs or of all; empty if classes do not have the number. `best`
+/// is the best of the column, and whether that of this policy can be it.
+fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: Option<(f64, bool)>) -> Cell {
     let missing = if class.is_some() && !column.by_class { "" } else { "–" };
     let text = runs.interval(column.of(class)).map_or_else(
         || missing.to_owned(),
         |interval| {
-            let mark = best.map_or("", |best| if best == interval.mean { " *" } else { "  " });
+            let is_best = |(best, comparable)| comparable && best == interval.mean;
+            let mark = best.map_or("", |best| if is_best(best) { " *" } else { "  " });
             format!("{}{mark}", column.quantity.interval(interval.mean, interval.half_width))
         },
     );
@@ -184,6 +191,30 @@ mod tests {
             line(&text, "fast").contains("60.0") && !of_class.contains("60.0"),
             "goodput is not of a class: {text}"
         );
+    }
+
+    #[test]
+    fn what_left_jobs_unfinished_is_not_the_best() {
+        let mut study = study(1);
+        study.cells[0].policies[1].runs[0].summary.jobs.unfinished = 9;
+        let shown = text(&study, Style::Plain);
+        assert_eq!(line(&shown, "fast").matches('*').count(), 0, "its slow jobs are missing: {shown}");
+        assert_eq!(line(&shown, "slow").matches('*').count(), 0, "nothing is compared with it: {shown}");
+    }
+
+    #[test]
+    fn classes_are_in_the_order_of_the_experiment() {
+        let mut run = measured("fast", &[], 1, 1.0, 100);
+        let Summary { response_s, wait_s, slowdown, longest_s, unqueued, .. } = run.summary;
+        let class = ClassResults { jobs: 50, response_s, wait_s, slowdown, longest_s, unqueued };
+        run.summary.classes =
+            ["a", "be", "other", "slo", "z"].map(|label| (label.to_owned(), class.clone())).into();
+        let mut manifest = manifest(&[]);
+        let mix = json!({ "mix": { "class": [{ "name": "z" }, { "name": "a" }] } });
+        manifest.spec = json!({ "points": [{ "resolved": { "workload": mix } }] });
+        let records = vec![CellRecord::new("fast1", &run)];
+        let study = Study::assemble(manifest, Vec::new(), records, Vec::new(), Vec::new());
+        assert_eq!(study.cells[0].classes(), ["z", "a", "slo", "be", "other"]);
     }
 
     #[test]

@@ -207,6 +207,7 @@ mod tests {
     use super::*;
     use crate::config::Overrides;
     use crate::runtime::run::RunOptions;
+    use crate::storage::manifest::RunState;
 
     /// A terminal that stores its output.
     #[derive(Clone, Debug, Default)]
@@ -257,6 +258,24 @@ mod tests {
         crate::runtime::run(&experiment, &options, &watch).unwrap();
         let drawn = spy.0.lock().unwrap();
         assert!(drawn.contains(" of 40 jobs") && !drawn.contains(" of 0 jobs"), "{drawn}");
+    }
+
+    #[test]
+    fn a_stop_after_the_last_run_interrupts_nothing() {
+        let text = "title = \"t\"\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 20\ntasks = 1\n\
+                    interarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {}\n";
+        let experiment = Experiment::plan("stop.toml", text, &Overrides::default()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let stopped = Watch::default();
+        stopped.stop.store(true, Ordering::Relaxed);
+        let state = |watch: &Watch, resume| {
+            let out = folder.path().join("r");
+            let options = RunOptions { out, resume, ..RunOptions::default() };
+            crate::runtime::run(&experiment, &options, watch).unwrap().state
+        };
+        assert_eq!(state(&stopped, false), RunState::Interrupted, "a run is left");
+        assert_eq!(state(&Watch::default(), true), RunState::Finished);
+        assert_eq!(state(&stopped, true), RunState::Finished, "nothing was left to run");
     }
 
     #[test]

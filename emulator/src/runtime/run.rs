@@ -116,7 +116,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let summaries: Vec<_> =
         there.map(|run| folder.record(&run.id).map(|record| record.summary)).collect::<Result<_, _>>()?;
     let claims = experiment.judge(&summaries);
-    let state = match (watch.stopped(), failures.is_empty()) {
+    // A stop that came with the last of the runs has interrupted nothing; whether more replications are needed, it has
+    // left open.
+    let left = experiment.repeat == Repeat::Auto || runs.len() > summaries.len() + failures.len();
+    let state = match (watch.stopped() && left, failures.is_empty()) {
         (true, _) => RunState::Interrupted,
         (false, true) => RunState::Finished,
         (false, false) => RunState::Failed,

@@ -7,7 +7,7 @@ use crate::number::plural;
 use crate::storage::manifest::Manifest;
 
 /// Keys of a resolved experiment that are derived from others, or do not affect results.
-const FOLLOWS: [&str; 5] = ["file", "id", "digest", "warnings", "claims"];
+const FOLLOWS: [&str; 6] = ["file", "id", "digest", "warnings", "claims", "changed"];
 /// Number of differences named in a message.
 const NAMED: usize = 3;
 /// Length in characters at which a value in the message is cut.

@@ -34,6 +34,8 @@ pub struct CellGroup {
     pub cell: Cell,
     /// Policies in the order of the experiment.
     pub policies: Vec<PolicyRuns>,
+    /// Labels of the classes of jobs in the order of the experiment, as far as it has one.
+    pub order: Vec<String>,
 }
 
 /// A policy in one cell.
@@ -54,11 +56,13 @@ impl Study {
         failures: Vec<Failure>,
     ) -> Self {
         let missing = manifest.cells.len().saturating_sub(records.len() + failures.len());
+        let order = order_of_classes(&manifest.spec);
         let mut cells: Vec<CellGroup> = Vec::new();
         for record in records {
             let cell = &record.summary.cell;
             let at = cells.iter().position(|group| group.cell == *cell).unwrap_or_else(|| {
-                cells.push(CellGroup { cell: cell.clone(), policies: Vec::new() });
+                let order = order.clone();
+                cells.push(CellGroup { cell: cell.clone(), policies: Vec::new(), order });
                 cells.len() - 1
             });
             cells[at].add(record);
@@ -78,6 +82,12 @@ impl Study {
     pub fn warnings(&self) -> impl Iterator<Item = &str> {
         let listed = self.manifest.spec.get("warnings").and_then(Value::as_array);
         listed.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// What `--set` has changed in the experiment, as written there.
+    pub fn changed(&self) -> Vec<&str> {
+        let listed = self.manifest.spec.get("changed").and_then(Value::as_array);
+        listed.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     /// Labels of all policies, in order of first appearance.
@@ -110,6 +120,14 @@ impl Study {
     }
 }
 
+/// Labels of classes of jobs: those of the mix of an experiment, in its order, then those that deadlines and cutoffs
+/// give.
+fn order_of_classes(spec: &Value) -> Vec<String> {
+    let classes = spec.pointer("/points/0/resolved/workload/mix/class").and_then(Value::as_array);
+    let named = classes.into_iter().flatten().filter_map(|class| class.get("name")?.as_str());
+    named.chain(["slo", "be", "short", "long"]).map(str::to_owned).collect()
+}
+
 /// A number of a summary.
 pub type Metric = fn(&Summary) -> f64;
 
@@ -134,7 +152,8 @@ impl CellGroup {
         self.policies.iter().find(|runs| runs.policy == policy)
     }
 
-    /// Labels of the classes of jobs; empty if there is one class. Classes of shorter tasks are first.
+    /// Labels of the classes of jobs in the order of the experiment; empty if there is one class. Those that it does
+    /// not name come last, shorter tasks first.
     pub fn classes(&self) -> Vec<&str> {
         let mut classes: BTreeMap<&str, f64> = BTreeMap::new();
         for run in self.policies.iter().flat_map(|runs| &runs.runs) {
@@ -143,7 +162,9 @@ impl CellGroup {
             }
         }
         let mut classes: Vec<_> = classes.into_iter().collect();
-        classes.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let place =
+            |label: &str| self.order.iter().position(|known| known == label).unwrap_or(self.order.len());
+        classes.sort_by(|a, b| place(a.0).cmp(&place(b.0)).then(a.1.total_cmp(&b.1)));
         classes.into_iter().map(|class| class.0).collect()
     }
 

@@ -100,6 +100,16 @@ fn stragglers_decide_where_bursts_outlast_tasks() {
     assert!(short > 1.3, "short mild bursts: {short}");
 }
 
+#[test]
+fn classes_of_another_file_are_not_set_from_the_experiment() {
+    let set = vec!["workload.mix.class.k1.weight=2".to_owned()];
+    let overrides = Overrides { set, ..Overrides::default() };
+    let error = Experiment::load(&folder().join("3sigma/e2e.toml"), &overrides).unwrap_err().to_string();
+    for part in ["--set:1:", "are in the file `../mixes/google.toml`", "change a copy of that file"] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
 /// Predictions of jobs of the classes fitted to the Google trace, by what had ended before: as many are within a factor
 /// of two of the run time as of the trace (86 %) or somewhat more.
 #[test]

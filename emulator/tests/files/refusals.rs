@@ -115,7 +115,7 @@ workload.synthetic.load=0 | workload.synthetic.load: must be a positive number
 workload.synthetic.load=nan | workload.synthetic.load: must be a positive number
 workload={yahoo-like={load=0.5,speedup=2}} | keep one of the two
 workload={yahoo-like={jobs=1,load=0.5}} | is not known
-workload.synthetic.slo={share=1.5,slack=1} | share of the jobs from 0 to 1
+workload.synthetic.slo={share=1.5,slack=1} | share of the jobs from 0 to 1 | write 0.5 for half of them
 workload.synthetic.slo={share=-0.1,slack=1} | share of the jobs from 0 to 1
 workload.synthetic.slo={share=true} | lacks `slack`
 workload.synthetic.slo={slack=1} | workload.synthetic.slo.share | share = 0.5
@@ -137,6 +137,8 @@ workload.synthetic.slo={share=true,slack=1,preference={kinds=4,of=3,slowdown=0.5
 workload.synthetic.slo={share=true,slack=1,preference={kinds=4,of=3,slowdown=inf}} | workload.synthetic.slo.preference.slowdown | at least 1
 workload.synthetic={jobs=9,tasks=1,interarrival="1s",deadline_slack=1,slo={share=true,slack=1}} | workload.synthetic.deadline_slack | keep one
 workload.synthetic={jobs=9,tasks=9,interarrival="1s",gang=true} | job 0 has 9 tasks | 8 cores | workload.synthetic.filter = true
+workload.synthetic={jobs=9,tasks=9,interarrival="1s",gang=true,filter=true,pretrain=3} | every job that is not history has more tasks than the 8 cores
+run.until=40m | minutes are "40min"
 workload.synthetic={jobs=9,tasks=9,interarrival="1s",gang=true,filter=true} | every job has more tasks than the 8 cores
 workload={yahoo-like={jobs=500,load=0.5,gang=true}} | tasks that start together | workload.yahoo-like.filter = true
 workload.synthetic.filter=true | workload.synthetic.filter | write gang = true

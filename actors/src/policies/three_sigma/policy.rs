@@ -64,6 +64,12 @@ impl Policy for ThreeSigma {
         if self.samples > 0 && (normal || self.estimates == RunTimeEstimates::Perfect) {
             remarks.push("samples has no effect: nothing is taken from the history".to_owned());
         }
+        let default = Self::default();
+        for (key, given) in [("shift", self.shift != default.shift), ("cov", self.cov != default.cov)] {
+            if given && !normal {
+                remarks.push(format!("{key} has no effect without estimates = \"normal\""));
+            }
+        }
         remarks
     }
 

@@ -216,8 +216,8 @@ impl Plan {
             Model::ClouderaLike => "cloudera-like",
         };
         plan.warnings.push(format!(
-            "trace `{}` was found nowhere: the {name} generator stands in for it, so numbers will be like the \
-             trace's, not equal to them",
+            "trace `{}` was found nowhere: all results are of jobs of the {name} generator, which stands in for it; its \
+             load differs from the trace's, and cells that differ in the trace alone are equal",
             spec.file.display()
         ));
         Ok(plan)
@@ -406,14 +406,16 @@ impl Plan {
         }
         let kept: Vec<u32> = (0..shapes.chains()).filter(|&chain| fits(chain)).collect();
         let left_out = shapes.chains() - kept.len() as u32;
-        if kept.is_empty() {
-            let why = format!("every job has more tasks than the {cores} cores of the cluster; add cores");
+        if kept.len() as u32 <= self.pretrain {
+            let which = if self.pretrain > 0 { " that is not history" } else { "" };
+            let why =
+                format!("every job{which} has more tasks than the {cores} cores of the cluster; add cores");
             return Err(WorkloadError::config(format!("{section}.filter"), why));
         }
         self.warnings.push(format!(
             "{left_out} of {} jobs have more tasks than the {cores} cores of the cluster and were left out, as \
              {section}.filter asks for",
-            shapes.chains()
+            shapes.chains() - self.pretrain
         ));
         shapes.keep(&kept);
         Ok(Some(kept))

@@ -23,6 +23,16 @@ pub fn judge(
     claims.iter().map(|claim| table.judge(claim)).collect()
 }
 
+/// Numbers that only finished jobs have. A policy that never finishes its slow jobs must not win because of that.
+const CENSORED: [&str; 7] =
+    ["response_s", "slowdown", "wait_s", "longest_s", "makespan_s", "drain_s", "unqueued"];
+
+/// Whether a number is one of [`CENSORED`], of all jobs or of a class.
+fn is_censored(path: &[String]) -> bool {
+    let first = if path.first().is_some_and(|part| part == "classes") { path.get(2) } else { path.first() };
+    first.is_some_and(|part| CENSORED.contains(&part.as_str()))
+}
+
 /// Results by label, cell and seed.
 struct Table<'a> {
     cells: &'a [Cell],
@@ -36,6 +46,8 @@ struct Line {
     numbers: Value,
     /// Whether the run departed from what was asked, or had interference injected.
     degraded: bool,
+    /// Whether it left jobs unfinished.
+    open: bool,
 }
 
 /// One comparison in one cell.
@@ -70,14 +82,11 @@ impl<'a> Table<'a> {
         for summary in summaries {
             let Some(cell) = cells.iter().position(|cell| *cell == summary.cell) else { continue };
             let mut numbers = serde_json::to_value(summary).unwrap_or_default();
-            if summary.jobs.unfinished + summary.jobs.failed > 0 {
-                // Only finished jobs have times. A policy that never finishes its slow jobs must not win because of
-                // that.
-                let censored =
-                    ["response_s", "slowdown", "wait_s", "longest_s", "makespan_s", "drain_s", "unqueued"];
-                censored.iter().for_each(|key| numbers[*key] = Value::Null);
+            let open = summary.jobs.unfinished + summary.jobs.failed > 0;
+            if open {
+                CENSORED.iter().for_each(|key| numbers[*key] = Value::Null);
                 for class in numbers["classes"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
-                    censored.iter().for_each(|key| class[*key] = Value::Null);
+                    CENSORED.iter().for_each(|key| class[*key] = Value::Null);
                 }
             }
             // Results list only the kinds that were sent.
@@ -87,7 +96,7 @@ impl<'a> Table<'a> {
                 }
             }
             let degraded = summary.is_degraded() || !summary.injections.is_empty();
-            let line = Line { numbers, degraded };
+            let line = Line { numbers, degraded, open };
             lines.entry((summary.policy.as_str(), cell)).or_default().insert(summary.seed, line);
         }
         Self { cells, stand_ins, lines }
@@ -153,7 +162,10 @@ impl<'a> Table<'a> {
             side("left").zip(side("right")).map_or(f64::INFINITY, |(left, right)| left / right)
         };
         let worst = findings.max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
-        let untested = || Finding { holds: None, numbers: json!({ "holds": null }) };
+        let untested = || {
+            let why = self.why(check, &cell, &self.seeds(check, &cell));
+            Finding { holds: None, numbers: json!({ "holds": null, "why": why }) }
+        };
         (cell.clone(), worst.unwrap_or_else(untested))
     }
 
@@ -171,8 +183,47 @@ impl<'a> Table<'a> {
             numbers["half_width"] = json!(half_width);
             numbers["within_noise"] = json!(within_noise(op.margin(l, r), half_width));
         }
+        if holds.is_none() {
+            numbers["why"] = json!(self.why(check, &cell, &seeds));
+        }
         self.mark(check, &[&cell], &mut numbers);
         (cell, Finding { holds, numbers })
+    }
+
+    /// Why a comparison has no numbers: the first reason of each metric that lacks its own.
+    fn why(&self, check: &Check, cell: &Cell, seeds: &BTreeSet<u64>) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for metric in check.metrics() {
+            let why = self.lacks(metric, cell, seeds);
+            found.extend(why.filter(|why| !found.contains(why)));
+        }
+        if found.is_empty() {
+            let seeds = if seeds.is_empty() {
+                "no seed was run with all of its policies"
+            } else {
+                "a side is not finite"
+            };
+            found.push(seeds.to_owned());
+        }
+        found
+    }
+
+    /// Why a metric has no number in a cell: its policy was not run, left jobs unfinished, has no such number, or has
+    /// the number without a value.
+    fn lacks(&self, metric: &Metric, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<String> {
+        let Metric { label, path, .. } = metric;
+        let Some(lines) = self.lines(metric, cell) else {
+            return Some(format!("`{label}` was not run"));
+        };
+        let name = path.join(".");
+        lines.iter().filter(|(seed, _)| seeds.contains(seed)).find_map(|(_, line)| {
+            match at_path(&line.numbers, path) {
+                Some(Value::Number(_)) => None,
+                _ if line.open && is_censored(path) => Some(format!("`{label}` left jobs unfinished")),
+                None => Some(format!("the results of `{label}` have no `{name}`")),
+                Some(_) => Some(format!("`{name}` of `{label}` has no value: nothing was counted")),
+            }
+        })
     }
 
     /// One finding for each group of cells that differ only in `key`.

@@ -8,7 +8,7 @@ use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::chart::line::{Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit};
 use crate::number::{self, plural};
-use crate::report::claims::finding;
+use crate::report::claims::{changed, finding, is_of_generator};
 use crate::report::columns::not_finished;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, Metric, Study};
@@ -81,13 +81,14 @@ fn name(summary: &Summary) -> String {
 }
 
 /// The verdict box.
-pub(super) fn claims(claims: &[ClaimResult]) -> Markup {
+pub(super) fn claims(study: &Study) -> Markup {
+    let claims = &study.claims;
     html! {
         @if !claims.is_empty() {
             section id="claims" {
                 h2 { "Claims" }
                 @for (origin, tally) in Tally::by_origin(claims) {
-                    p.hint { (origin.whose()) ": " (tally) }
+                    p.hint { (origin.whose()) ": " (tally) (changed(&study.changed())) }
                     div.box { @for one in claims.iter().filter(|claim| claim.origin == origin) { (claim(one)) } }
                 }
             }
@@ -108,6 +109,9 @@ fn claim(claim: &ClaimResult) -> Markup {
                 (claim.says)
                 @if claim.is_within_noise() {
                     " " span.hint { "within noise: other seeds could well give the other verdict; see --repeat" }
+                }
+                @if is_of_generator(claim) {
+                    " " span.hint { "on the jobs of a generator: the trace was not found" }
                 }
                 @if claim.is_degraded() {
                     " " span.hint {

@@ -38,7 +38,7 @@ pub fn html(study: &Study) -> String {
                 main {
                     (header(study))
                     (overview::warnings(study))
-                    (overview::claims(&study.claims))
+                    (overview::claims(study))
                     (choice::section(study, &policies))
                     (overview::sweep(study, &policies))
                     @for (number, group) in study.cells.iter().enumerate() { (cell::section(group, &view(number))) }

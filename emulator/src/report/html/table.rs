@@ -52,9 +52,10 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
         |column: &&SummaryColumn| group.policies.iter().any(|runs| runs.interval(column.of(None)).is_some());
     let shown: Vec<_> = PAGE.iter().filter(is_measured).collect();
     let row = |runs: &PolicyRuns, class: Option<&str>| {
-        let entries = shown
-            .iter()
-            .map(|column| (runs.interval(column.of(class)), column.best(group, class), column.quantity));
+        let entries = shown.iter().map(|column| {
+            let best = column.best(group, class).filter(|_| column.is_comparable(runs));
+            (runs.interval(column.of(class)), best, column.quantity)
+        });
         class_row(
             policies,
             &runs.policy,

@@ -270,3 +270,28 @@ fn what_was_measured_on_degraded_runs_is_marked() {
     let found = judge(&[claim(&json!({}), "a.response_s.p50 < b.response_s.p50")], &cells, &lines).remove(0);
     assert!(found.is_degraded(), "interference was injected");
 }
+
+#[test]
+fn what_was_not_measured_says_why() {
+    let (cells, mut lines) = world();
+    let why = |check: &str, lines: &[Summary]| {
+        let found = judge(&[claim(&json!({ "s.k": 0, "s.l": "9ms" }), check)], &cells, lines).remove(0);
+        assert_eq!(found.verdict, Verdict::NotTested, "{check}");
+        found.measured.values().next().unwrap()["why"].clone()
+    };
+    let of = |check: &str| why(check, &lines);
+    assert_eq!(of("c.response_s.p50 < d.response_s.p50"), json!(["`c` was not run", "`d` was not run"]));
+    assert_eq!(of("a.response_s below c.response_s"), json!(["`c` was not run"]));
+    let absent = json!(["the results of `a` have no `classes.x.jobs`"]);
+    assert_eq!(of("a.classes.x.jobs < b.response_s.p50"), absent);
+    assert_eq!(of("a.response_s.p50 / a.tasks.finished < 1"), json!(["a side is not finite"]));
+    let seed = lines.iter().filter(|line| line.policy == "a" || line.seed == 1).cloned().collect::<Vec<_>>();
+    let apart: Vec<_> = seed.into_iter().filter(|line| line.policy != "a" || line.seed == 2).collect();
+    let none = json!(["no seed was run with all of its policies"]);
+    assert_eq!(why("a.response_s.p50 < b.response_s.p50", &apart), none);
+    lines.iter_mut().for_each(|line| line.response_s.p50 = f64::NAN);
+    let empty = json!(["`response_s.p50` of `a` has no value: nothing was counted"]);
+    assert_eq!(why("a.response_s.p50 < 1", &lines), empty);
+    lines.iter_mut().for_each(|line| line.jobs.unfinished = 1);
+    assert_eq!(why("a.response_s.p50 < 1", &lines), json!(["`a` left jobs unfinished"]));
+}
