@@ -207,8 +207,7 @@ mod tests {
         let mut run = measured("fast", &[], 1, 1.0, 100);
         let Summary { response_s, wait_s, slowdown, longest_s, unqueued, .. } = run.summary;
         let class = ClassResults { jobs: 50, response_s, wait_s, slowdown, longest_s, unqueued };
-        run.summary.classes =
-            ["a", "be", "other", "slo", "z"].map(|label| (label.to_owned(), class.clone())).into();
+        run.summary.classes = ["a", "be", "other", "slo", "z"].map(|label| (label.to_owned(), class)).into();
         let mut manifest = manifest(&[]);
         let mix = json!({ "mix": { "class": [{ "name": "z" }, { "name": "a" }] } });
         manifest.spec = json!({ "points": [{ "resolved": { "workload": mix } }] });

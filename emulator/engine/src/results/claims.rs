@@ -60,7 +60,7 @@ pub struct ClaimResult {
     /// interval of the difference, paired by seed, and whether that is `within_noise`; the `unit` of these (`s` or
     /// `share`; absent for plain numbers); `degraded` where a run that it looks at did not do what was asked, or was
     /// injected into; `stand_in` where a generator stood in for a trace that was not found, on which only claims of
-    /// ours are tested.
+    /// ours are tested; `why` where nothing could be compared, a list of what is missing.
     pub measured: Findings,
 }
 
