@@ -227,6 +227,7 @@ impl Game {
             observed: false,
             shared: false,
             placement: Placement::new(&self.homes, me, self.mailboxes.len() as u16),
+            stopwatch: None,
         }
     }
 }

@@ -61,6 +61,9 @@ pub trait Policy {
         false
     }
 
+    /// Whether its schedulers plan at the ends of cycles: the CPU time of their timers is measured.
+    const PLANS: bool = false;
+
     /// What its extras are called, in the singular: the targets of faults at them (`"master:3"`) and the word in
     /// messages and reports. Empty: it has none.
     const EXTRAS: &'static str = "";

@@ -30,6 +30,8 @@ impl Policy for Prio {
     const VARIANTS: &'static [&'static str] =
         &[r#"{ cycle = "200ms" }"#, r#"{ cycle = "1s", preempt = false }"#];
 
+    const PLANS: bool = true;
+
     fn one_scheduler(&self) -> bool {
         true
     }

@@ -127,6 +127,11 @@ macro_rules! registry {
                 match self { $(Self::$variant(config) => config.time_slice(),)* }
             }
 
+            /// Whether its schedulers plan; see [`Policy::PLANS`].
+            pub fn plans(&self) -> bool {
+                match self { $(Self::$variant(_) => <$config as Policy>::PLANS,)* }
+            }
+
             /// The parameter by which it looks at the [`Oracle`](crate::machine::Oracle); `None` if it does not.
             pub fn oracle(&self) -> Option<&'static str> {
                 match self { $(Self::$variant(config) => config.oracle(),)* }

@@ -87,6 +87,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         observed: false,
         shared: false,
         placement: Placement::ALONE,
+        stopwatch: None,
     };
     let no_time = Span::ZERO;
     let limits = Recording {

@@ -28,6 +28,8 @@ pub struct Counters {
     pub retransmissions: u64,
     /// Counters of the network.
     pub network: Stats,
+    /// CPU time of planning, in nanoseconds.
+    pub planning: u64,
 }
 
 impl Counters {
@@ -42,6 +44,7 @@ impl Counters {
             dropped: traffic.dropped,
             retransmissions: traffic.retransmissions,
             network: shard.fabric().stats().clone(),
+            planning: shard.planning(),
         }
     }
 
@@ -57,6 +60,7 @@ impl Counters {
         add(&mut self.dropped, other.dropped);
         add(&mut self.retransmissions, other.retransmissions);
         self.network.add(&other.network);
+        add(&mut self.planning, other.planning);
     }
 
     fn messages(&self) -> Messages {
@@ -173,6 +177,12 @@ impl FinishedRun<'_> {
             engine: Engine {
                 events: self.counters.events,
                 order_hash: format!("{:016x}", self.counters.hash),
+                planning_cpu_s: self
+                    .world
+                    .point()
+                    .policy
+                    .plans()
+                    .then(|| self.counters.planning as f64 * 1e-9),
                 ..Engine::default()
             },
         };

@@ -9,7 +9,7 @@ use volary_netem::{Fabric, Faults, Windows};
 use crate::cores::{Cores, Profile};
 use crate::metrics::{Recorder, Recording};
 use crate::scenario::{Machines, Point};
-use crate::shard::{Parts, Placement};
+use crate::shard::{Parts, Placement, Stopwatch, ThreadClock};
 use crate::workload::{TraceSource, Workload};
 
 /// Why a scenario has no result.
@@ -31,6 +31,7 @@ pub struct World {
     machines: Machines,
     workload: Workload,
     faults: Faults,
+    clock: Option<ThreadClock>,
 }
 
 impl World {
@@ -56,7 +57,13 @@ impl World {
         let faults = &point.resolved.network.fault;
         let faults = Faults::resolve(faults, &machines.groups, machines.layout.endpoints())
             .map_err(|error| EngineError::Refused(error.to_string()))?;
-        Ok(Self { machines, point: point.clone(), seed, workload, faults })
+        Ok(Self { machines, point: point.clone(), seed, workload, faults, clock: None })
+    }
+
+    /// Measures the CPU time that planning takes.
+    pub fn with_clock(mut self, clock: ThreadClock) -> Self {
+        self.clock = Some(clock);
+        self
     }
 
     /// Replaces the interference, and multiplies the time that cores take for all work by `factor`.
@@ -99,6 +106,7 @@ impl World {
             observed,
             shared: false,
             placement,
+            stopwatch: self.clock.map(Stopwatch::new),
         })
     }
 

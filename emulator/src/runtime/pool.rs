@@ -11,6 +11,7 @@ use volary_engine::world::World;
 use super::{local, virtual_time};
 use crate::cluster::controller::Controller;
 use crate::config::{Experiment, Run, RuntimeKind};
+use crate::cost;
 use crate::guard::guard;
 use crate::number::{plural, seconds};
 use crate::storage::input_log::Sink;
@@ -95,6 +96,7 @@ impl Pool<'_> {
         let section = &self.experiment.run;
         let point = &self.experiment.points[run.point];
         let world = World::build(point, run.seed, &self.traces).map_err(CellError::from);
+        let world = world.map(|world| world.with_clock(cost::thread_cpu_ns));
         let measured = world.and_then(|world| {
             let point = world.point();
             self.begin(&point.label, &point.cell, run.seed, u64::from(world.workload().chains()));

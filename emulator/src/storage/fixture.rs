@@ -133,6 +133,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             events: 1_000 * submitted,
             order_hash: format!("{seed:016x}"),
             cpu_s: 1.5,
+            planning_cpu_s: None,
             wall_s: 1.6,
             peak_rss_bytes: 50_000_000,
         },

@@ -128,7 +128,7 @@ fn canonical(value: &Value, out: &mut String) {
                 // Runs without suspensions and work in progress keep digests from before these were counted.
                 let counted = ["suspensions", "suspended_s", "in_progress", "in_progress_s"];
                 let none = counted.contains(&key.as_str()) && value.as_f64() == Some(0.0);
-                if !none && !["cpu_s", "wall_s", "peak_rss_bytes"].contains(&key.as_str()) {
+                if !none && !["cpu_s", "planning_cpu_s", "wall_s", "peak_rss_bytes"].contains(&key.as_str()) {
                     write!(out, "{key:?}:").unwrap();
                     canonical(value, out);
                     out.push(',');

@@ -33,6 +33,8 @@ impl Policy for ThreeSigma {
         r#"{ cycle = "500ms", slot = "1s", slots = 6, consider = 2, exact = true, pivots = 200, price = 3.0 }"#,
     ];
 
+    const PLANS: bool = true;
+
     fn one_scheduler(&self) -> bool {
         true
     }

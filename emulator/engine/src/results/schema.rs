@@ -259,6 +259,9 @@ pub struct Engine {
     pub order_hash: String,
     /// CPU time of the run's thread.
     pub cpu_s: f64,
+    /// CPU time of that which the planning of schedulers took: `3sigma` and `prio`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planning_cpu_s: Option<f64>,
     /// Wall time of the run.
     pub wall_s: f64,
     /// Peak resident memory of the process so far.

@@ -396,6 +396,11 @@ impl<'a, O: Observer> Shard<'a, O> {
         &self.traffic
     }
 
+    /// CPU time of planning so far, in nanoseconds.
+    pub fn planning(&self) -> u64 {
+        self.parts.stopwatch.as_ref().map_or(0, |stopwatch| stopwatch.elapsed())
+    }
+
     /// The network, with its counters.
     pub const fn fabric(&self) -> &Fabric {
         &self.parts.fabric

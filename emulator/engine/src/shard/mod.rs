@@ -12,6 +12,7 @@
 //! | `observer` | [`Observer`]: callbacks of a shard |
 //! | `parts` | what a shard is built from |
 //! | `prefetch` | cache prefetch of upcoming events |
+//! | `stopwatch` | [`Stopwatch`]: the CPU time of planning |
 
 mod broadcast;
 mod copies;
@@ -23,9 +24,11 @@ mod observer;
 mod outbox;
 mod parts;
 mod prefetch;
+mod stopwatch;
 
 pub use event_loop::Shard;
 pub use executor::CoreExecutor;
 pub use observer::{Due, Observer};
 pub use outbox::{Outbox, Traffic};
 pub use parts::{Parts, Placement};
+pub use stopwatch::{Stopwatch, ThreadClock};

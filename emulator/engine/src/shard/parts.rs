@@ -1,12 +1,15 @@
 //! The parts that a shard is built from: the world it acts in, and the actors it owns.
 
+use std::sync::Arc;
+
 use volary_actors::base::{ActorId, Span};
 use volary_actors::catalog::Catalog as _;
-use volary_actors::layout::Layout;
+use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Machine, Oracle};
 use volary_actors::policies::PolicySpec;
 use volary_netem::Fabric;
 
+use super::stopwatch::Stopwatch;
 use crate::cores::Cores;
 use crate::workload::Workload;
 
@@ -36,12 +39,21 @@ pub struct Parts<'a> {
     pub shared: bool,
     /// Which actors the shard owns.
     pub placement: Placement<'a>,
+    /// Times the schedulers of policies that plan; absent: nothing is timed.
+    pub stopwatch: Option<Arc<Stopwatch>>,
 }
 
 impl Parts<'_> {
     /// Builds a machine for an actor, at its start and at each restart.
     pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
-        self.policy.machine(actor, self.layout, self.lossy, self.observed)
+        let machine = self.policy.machine(actor, self.layout, self.lossy, self.observed);
+        let plans = |_: &&Arc<Stopwatch>| {
+            self.policy.plans() && matches!(self.layout.role(actor), Role::Scheduler(_))
+        };
+        match self.stopwatch.as_ref().filter(plans) {
+            Some(stopwatch) => stopwatch.time(machine),
+            None => machine,
+        }
     }
 
     /// The oracle, if the policy asks for it. A shard that owns only some of the actors has none.

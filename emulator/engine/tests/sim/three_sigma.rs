@@ -1,5 +1,6 @@
 //! 3Sigma and Prio against what is known of one machine, and against the capacity of many.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use volary_actors::base::{JobId, Time};
@@ -122,4 +123,37 @@ fn gangs_start_together_and_nothing_queues() {
         assert!((run.summary.copies.wasted_work_s - lost).abs() < 1e-6 * lost, "{label}: {lost} is lost");
         assert!(run.summary.planning.unwrap().preempted > 0, "{label}");
     }
+}
+
+thread_local! {
+    static TICKS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Every look at the clock is a microsecond later: the time of a plan is one.
+fn clock() -> u64 {
+    TICKS.set(TICKS.get() + 1_000);
+    TICKS.get()
+}
+
+#[test]
+fn planning_is_timed_and_nothing_else_depends_on_it() {
+    let text = format!("{BATCH}[[policy]]\nrandom = {{}}\n");
+    let experiment = parse(&text);
+    let config = RunConfig { until: None, recording: Recording::default() };
+    let costs = experiment.points.iter().map(|point| {
+        let world = || World::build(point, experiment.seed, &NoTraces).unwrap();
+        let run = |world: World| measure("three_sigma", &world, &config, &()).unwrap().summary;
+        let (plain, timed) = (run(world()), run(world().with_clock(clock)));
+        assert_eq!(plain.engine.order_hash, timed.engine.order_hash);
+        assert_eq!(plain.engine.planning_cpu_s.unwrap_or(0.0), 0.0);
+        assert!(
+            timed
+                .planning
+                .is_none_or(|plans| plans.cycles as f64 * 1e-6 >= timed.engine.planning_cpu_s.unwrap())
+        );
+        timed.engine.planning_cpu_s
+    });
+    let costs: Vec<_> = costs.collect();
+    assert!(costs[..2].iter().all(|cost| cost.unwrap() > 0.0), "{costs:?}");
+    assert_eq!(costs[2], None, "it does not plan");
 }

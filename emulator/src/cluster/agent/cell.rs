@@ -14,7 +14,7 @@ use volary_engine::finalize::Counters;
 use volary_engine::parcel::Parcel;
 use volary_engine::results::HostVitals;
 use volary_engine::shard::{Placement, Shard};
-use volary_engine::world::World;
+use volary_engine::world::{EngineError, World};
 
 use super::context::CellContext;
 use super::injections::ShardInjections;
@@ -26,6 +26,7 @@ use crate::cluster::net::{Arrival, Connection, Control, Host, Link, Transport};
 use crate::cluster::placement::{cores_of, homes};
 use crate::cluster::protocol::{AgentMessage, Assignment, FIRST_FRAME, FinalReport, LinkPurpose};
 use crate::config::{Experiment, RealSection, id_under};
+use crate::cost;
 use crate::executor::{Burners, RealExecutor, assign_cpus};
 use crate::live::clock::{Clock, MonotonicClock};
 use crate::live::event_loop::{LiveObserver, run_shard};
@@ -280,7 +281,10 @@ async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignme
             task.id
         ));
     }
-    let build = move || World::build(&experiment.points[point], seed, traces.as_ref());
+    let build = move || {
+        let world = World::build(&experiment.points[point], seed, traces.as_ref())?;
+        Ok::<_, EngineError>(world.with_clock(cost::thread_cpu_ns))
+    };
     let built = spawn_blocking(build).await;
     built.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }

@@ -30,7 +30,7 @@ fn planning(group: &CellGroup) -> Markup {
                     tr {
                         th { "run" } th { "cycles" } th { "solved" } th { "options" } th { "columns" } th { "pivots" }
                         th { "gap" } th { "gap p99" } th { "gap max" } th { "launched" } th { "revoked" }
-                        th { "preempted" } th { "emulated time" }
+                        th { "preempted" } th { "emulated time" } th { "CPU time" }
                     }
                     @for (run, plan) in plans { (plan_row(run, &plan)) }
                 }
@@ -38,7 +38,7 @@ fn planning(group: &CellGroup) -> Markup {
                     "Cycles up to the last decision, and problems solved in them; options, columns of the linear \
                      program and pivots of a problem, on average; distances from a proven bound, relative to it; jobs \
                      launched, launches that were no longer possible when the decision was made, jobs preempted; \
-                     emulated time of all decisions."
+                     emulated time of all decisions, and the CPU time that they took here."
                 }
                 @if !errors.is_empty() { (error_table(&errors)) }
             }
@@ -58,6 +58,7 @@ fn plan_row(run: &CellRecord, plan: &Planning) -> Markup {
             td { (number::count(plan.revoked)) }
             td { (number::count(plan.preempted)) }
             td { (number::seconds(plan.emulated_s)) }
+            td { (run.summary.engine.planning_cpu_s.map_or_else(|| "–".into(), number::seconds)) }
         }
     }
 }

@@ -256,14 +256,28 @@ fn plans_and_estimates_have_tables_where_there_are_some() {
     };
     let summary = &mut study.cells[0].policies[1].runs[0].summary;
     summary.planning = Some(planning);
+    summary.engine.planning_cpu_s = Some(0.25);
     summary.prediction =
         Some(PredictionErrors { jobs: 23, within_2x: 0.875, under: 0.05, over: 0.075, error: 0.33 });
     let page = html(&study);
     let row = |cells: &[&str]| cells.iter().map(|cell| format!("<td>{cell}</td>")).collect::<String>();
     let percent = |share: &str| format!("{share}\u{202f}%");
     let gaps = ["1.00", "2.00", "3.00"].map(percent);
-    let plan =
-        ["31", "17", "41.5", "63.5", "77.5", &gaps[0], &gaps[1], &gaps[2], "19", "3", "5", "12.5\u{202f}s"];
+    let plan = [
+        "31",
+        "17",
+        "41.5",
+        "63.5",
+        "77.5",
+        &gaps[0],
+        &gaps[1],
+        &gaps[2],
+        "19",
+        "3",
+        "5",
+        "12.5\u{202f}s",
+        "250\u{202f}ms",
+    ];
     assert!(page.contains(&row(&plan)), "a cell for each heading");
     let errors = ["87.5", "5.00", "7.50", "33.0"].map(percent);
     assert!(page.contains(&row(&["23", &errors[0], &errors[1], &errors[2], &errors[3]])));
