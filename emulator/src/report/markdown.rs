@@ -24,8 +24,8 @@ pub fn claims_table(studies: &[Study]) -> String {
     for study in studies {
         let name = &study.manifest.experiment;
         let runs = match study.records().count() {
-            done if done == study.manifest.cells.len() => done.to_string(),
-            done => format!("{done} of {}", study.manifest.cells.len()),
+            done if done == study.manifest.runs.len() => done.to_string(),
+            done => format!("{done} of {}", study.manifest.runs.len()),
         };
         let mut first = (format!("[`{name}`]({name}.toml)"), runs);
         for claim in &study.claims {

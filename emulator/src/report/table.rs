@@ -32,7 +32,7 @@ pub fn text(study: &Study, style: Style) -> String {
     }
     if study.missing > 0 {
         let (state, missing) = (study.manifest.state, study.missing);
-        let runs = plural(study.manifest.cells.len() as u64, "run");
+        let runs = plural(study.manifest.runs.len() as u64, "run");
         let _ = writeln!(out, "missing: {missing} of {runs}: {state}");
     }
     out.push_str(&claims::text(&study.claims, &claims::changed(&study.changed()), style));

@@ -84,7 +84,7 @@ pub fn run(path: &Path) -> Result<Source<File>, Error> {
     let records = storage::load_records(path, &manifest)?;
     let recorded = records.into_iter().map(|record| (record.id, record.summary)).collect();
     let hosts = manifest.hosts.unwrap_or_default();
-    let (cells, state, injections) = (manifest.cells, manifest.state, manifest.injections);
+    let (cells, state, injections) = (manifest.runs, manifest.state, manifest.injections);
     Ok(Source { path: path.to_owned(), log, cells, state, hosts, recorded, injections, planned: None })
 }
 

@@ -181,7 +181,7 @@ fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Mani
         hosts: None,
         clock_error_s: None,
         injections: BTreeMap::new(),
-        cells: runs.iter().map(|run| run.id.clone()).collect(),
+        runs: runs.iter().map(|run| run.id.clone()).collect(),
         state: RunState::Running,
         started: utc_now(),
         ended: None,

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use volary_engine::results::{CopyEnd, CopyRow, JobRow, MOST_BURSTS, Measured, StalenessRow, Summary};
+use volary_engine::results::{
+    CopyEnd, CopyRow, JobRow, MOST_BURSTS, Measured, RunLine, StalenessRow, Summary,
+};
 
 /// Limit on the points of a stored distribution.
 pub const SKETCH_POINTS: usize = 2_000;
@@ -14,7 +16,8 @@ pub const TIMELINE_ROWS: usize = 10_000;
 /// One cell, policy and seed, stored in `cells/<id>.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CellRecord {
-    /// Hash of what the cell depends on.
+    /// Id of the run: hash of what it depends on.
+    #[serde(rename = "run", alias = "id")]
     pub id: String,
     pub summary: Summary,
     /// Response times of finished jobs, s.
@@ -69,6 +72,11 @@ impl CellRecord {
             staleness: looks(&measured.staleness),
             notes: measured.notes.clone(),
         }
+    }
+
+    /// The line in `summary.jsonl`.
+    pub fn line(&self) -> RunLine<'_> {
+        RunLine { run: &self.id, sampled_one_in: self.sampled_one_in, summary: &self.summary }
     }
 }
 

@@ -222,7 +222,7 @@ pub(crate) fn manifest(cells: &[&str]) -> Manifest {
         hosts: None,
         clock_error_s: None,
         injections: [].into(),
-        cells: cells.iter().map(|&id| id.to_owned()).collect(),
+        runs: cells.iter().map(|&id| id.to_owned()).collect(),
         state: RunState::Running,
         started: "2024-01-01T00:00:00Z".into(),
         ended: None,

@@ -23,6 +23,8 @@ pub struct HostRecord {
 /// The loss of a host while a cell was run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HostLoss {
+    /// Id of the run.
+    #[serde(rename = "run", alias = "cell")]
     pub cell: String,
     /// The reason, as far as known.
     pub why: String,
@@ -51,7 +53,8 @@ pub struct HostShard {
     /// What the policy adds and calls so, in the same form after the word, as in `masters 0-3`; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub extras: String,
-    /// Ids of the cells.
+    /// Ids of the runs.
+    #[serde(rename = "runs", alias = "cells")]
     pub cells: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA};
 use super::error::{Error, damaged, io};
 use super::files::{is_owned, read};
 use super::manifest::{Failure, Manifest};
-use super::paths::{MANIFEST, SUMMARY, failure_path, part_path, record_path};
+use super::paths::{CLAIMS, MANIFEST, SUMMARY, failure_path, part_path, record_path};
 use super::study::Study;
 use super::tables::{self, TableRow};
 use crate::storage::cell::CellRecord;
@@ -51,15 +51,21 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
 /// A cell is damaged.
 pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<CellRecord>, Error> {
     let mut seen = BTreeSet::new();
-    let ids = manifest.cells.iter().filter(|id| seen.insert(*id));
+    let ids = manifest.runs.iter().filter(|id| seen.insert(*id));
     ids.map(|id| record_path(root, id)).filter(|path| path.exists()).map(|path| read(&path)).collect()
 }
 
-/// The claims of a finished run directory; empty if it has none.
+/// The claims of a finished run directory; empty if it has none. Earlier versions kept them in the last line of the
+/// summary.
 ///
 /// # Errors
-/// There is no summary, or the line is damaged.
+/// There is no summary, or a line is damaged.
 pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
+    let path = root.join(CLAIMS);
+    if path.exists() {
+        let text = fs::read_to_string(&path).map_err(io("read", &path))?;
+        return text.lines().map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect();
+    }
     let path = root.join(SUMMARY);
     let text = fs::read_to_string(&path).map_err(io("read", &path))?;
     let Some(line) = text.lines().find(|line| line.starts_with(CLAIMS_LINE)) else { return Ok(Vec::new()) };
@@ -75,7 +81,7 @@ const CLAIMS_LINE: &str = "{\"claims\"";
 /// # Errors
 /// A log is damaged.
 pub fn load_failures(root: &Path, manifest: &Manifest) -> Result<Vec<Failure>, Error> {
-    let paths = manifest.cells.iter().map(|id| failure_path(root, id)).filter(|path| path.exists());
+    let paths = manifest.runs.iter().map(|id| failure_path(root, id)).filter(|path| path.exists());
     paths.map(|path| read(&path)).collect()
 }
 

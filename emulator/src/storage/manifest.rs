@@ -33,11 +33,12 @@ pub struct Manifest {
     /// Bound on the error of hosts' corrected clocks in any cell, real seconds; null if there is a single clock, and
     /// until the first cell ends.
     pub clock_error_s: Option<f64>,
-    /// Injections by cell; absent if there were none.
+    /// Injections by run; absent if there were none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub injections: BTreeMap<String, Vec<Injected>>,
-    /// Ids of the cells to run, in display order.
-    pub cells: Vec<String>,
+    /// Ids of the runs of the plan, in display order.
+    #[serde(alias = "cells")]
+    pub runs: Vec<String>,
     pub state: RunState,
     /// When it started, UTC, RFC 3339.
     pub started: String,
@@ -79,11 +80,11 @@ impl fmt::Display for RunState {
 }
 
 impl Manifest {
-    /// Adds cells to the plan.
+    /// Adds runs to the plan.
     pub(super) fn expect(&mut self, ids: impl IntoIterator<Item = String>) {
         for id in ids {
-            if !self.cells.contains(&id) {
-                self.cells.push(id);
+            if !self.runs.contains(&id) {
+                self.runs.push(id);
             }
         }
     }
@@ -105,7 +106,8 @@ impl Manifest {
 /// A cell that could not finish.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Failure {
-    /// Hash of what the cell depends on.
+    /// Id of the run: hash of what it depends on.
+    #[serde(rename = "run", alias = "id")]
     pub id: String,
     pub policy: String,
     /// Values of the swept keys.

@@ -56,7 +56,7 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
 /// Combines the plans; the result has the earlier start, the later end, and the worse state.
 fn absorb(manifest: &mut Manifest, other: Manifest) {
     manifest.unite(&other);
-    manifest.expect(other.cells);
+    manifest.expect(other.runs);
     manifest.state = manifest.state.max(other.state);
     manifest.started = std::mem::take(&mut manifest.started).min(other.started);
     manifest.ended = manifest.ended.take().max(other.ended);

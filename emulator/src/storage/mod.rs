@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! manifest.json               what is run, and how far it came
-//! summary.jsonl               a line per cell and seed as they finish; in the manifest's order at the end
+//! summary.jsonl               a line per run as they finish; in the manifest's order at the end
+//! claims.jsonl                a line per claim with its verdict, written at the end, if the experiment has claims
 //! cells/<id>.json             one finished cell; its presence says that the cell is complete
 //! cells/<id>.jobs.parquet     its rows (and one file for each other table): parts of those below
 //! cells/<id>.failed.json      a cell that could not finish, with its log
@@ -27,7 +28,7 @@
 //! | [`cell`] | one finished cell as it is stored: its summary, and data for its charts |
 //! | `paths`, `files` | file names; files that appear whole, the folder's lock |
 //! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
-//! | [`tables`] | the Parquet tables |
+//! | [`tables`], `labels` | the Parquet tables, and the columns that say which run a row is of |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 //! | [`input_log`] | `inputs.log`, which `volary replay` reads |
 //! | `load`, `merge`, [`study`] | one run directory, or the shards of one experiment, as a [`Study`] |
@@ -43,6 +44,7 @@ mod files;
 pub(crate) mod fixture;
 pub mod hosts;
 pub mod input_log;
+mod labels;
 mod load;
 pub mod manifest;
 mod merge;
@@ -57,7 +59,7 @@ pub use default_folder::{fresh, latest};
 pub use error::Error;
 pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_rows};
 pub use merge::merge;
-pub use paths::{MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path};
+pub use paths::{CLAIMS, MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path};
 pub use run_dir::{LockedDir, Render, RunDir};
 pub use study::Study;
 

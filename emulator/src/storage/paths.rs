@@ -8,6 +8,8 @@ use super::tables::TableKind;
 pub const MANIFEST: &str = "manifest.json";
 /// Name of the summary lines.
 pub const SUMMARY: &str = "summary.jsonl";
+/// Name of the file of claims with their verdicts.
+pub const CLAIMS: &str = "claims.jsonl";
 /// Name of the report.
 pub const REPORT: &str = "report.html";
 /// Name of the timeline.

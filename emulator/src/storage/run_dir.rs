@@ -12,10 +12,13 @@ use super::files::{
     append, check_own, json_line, lock, read, remove, replace, write, write_json, write_manifest,
 };
 use super::hosts::{self, HostRecord};
+use super::labels::Labels;
 use super::load::{load, load_manifest};
 use super::manifest::{Failure, Manifest, RunState, utc_now};
-use super::paths::{CELLS, LOGS, MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path, part_path, record_path};
-use super::study::{Study, json_lines};
+use super::paths::{
+    CELLS, CLAIMS, LOGS, MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path, part_path, record_path,
+};
+use super::study::{Study, summary_lines};
 use super::tables::TableKind;
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
@@ -80,10 +83,11 @@ impl RunDir {
         manifest.ended = None;
         write_manifest(root, &manifest)?;
         let path = root.join(SUMMARY);
-        let records = manifest.cells.iter().filter_map(|id| readable(root, id));
+        let records = manifest.runs.iter().filter_map(|id| readable(root, id));
         let lines: String =
-            records.map(|record| json_line(&path, &record.summary)).collect::<Result<_, _>>()?;
+            records.map(|record| json_line(&path, &record.line())).collect::<Result<_, _>>()?;
         write(&path, lines.as_bytes())?;
+        remove(&root.join(CLAIMS))?;
         let summary = OpenOptions::new().append(true).open(&path).map_err(failed("open", &path))?;
         let (manifest, summary) = (Mutex::new(manifest), Mutex::new(summary));
         Ok(Self { root: root.to_owned(), manifest, summary, _lock: lock })
@@ -131,14 +135,14 @@ impl RunDir {
     pub fn store(&self, id: &str, measured: &Measured) -> Result<(), Error> {
         for kind in TableKind::ALL.iter().filter(|kind| kind.concerns(measured)) {
             let path = part_path(&self.root, id, *kind);
-            replace(&path, |file| kind.write(file, id, measured), rows(&path))?;
+            replace(&path, |file| kind.write(file, measured), rows(&path))?;
         }
         self.clock_error(&measured.summary)?;
         let record = CellRecord::new(id, measured);
         write_json(&record_path(&self.root, id), &record)?;
         remove(&failure_path(&self.root, id))?;
         let path = self.root.join(SUMMARY);
-        let line = json_line(&path, &record.summary)?;
+        let line = json_line(&path, &record.line())?;
         append(&mut guard(&self.summary), line.as_bytes()).map_err(failed("write", &path))
     }
 
@@ -246,17 +250,19 @@ impl LockedDir {
 
 /// Writes the files that are made from cells. Their parts are taken from the folders that the study was loaded from.
 fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), Error> {
+    let labels = Labels::of(study);
     for &kind in TableKind::ALL {
         let parts = study.records().filter_map(|record| {
-            study.folders.iter().map(|folder| part_path(folder, &record.id, kind)).find(|part| part.exists())
+            let mut parts = study.folders.iter().map(|folder| part_path(folder, &record.id, kind));
+            parts.find(|part| part.exists()).map(|part| (record, part))
         });
-        let parts: Vec<PathBuf> = parts.collect();
+        let parts: Vec<_> = parts.collect();
         let path = root.join(format!("{}.parquet", kind.name()));
         if kind == TableKind::Cores && parts.is_empty() {
             remove(&path)?;
             continue;
         }
-        replace(&path, |file| kind.merge(file, &parts), rows(&path))?;
+        replace(&path, |file| kind.merge(file, &labels, &parts), rows(&path))?;
     }
     let path = root.join(TIMELINE);
     replace(
@@ -264,7 +270,14 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
         |file| perfetto::write(file, study.records(), perfetto::CAP_BYTES),
         failed("write", &path),
     )?;
-    write(&root.join(SUMMARY), json_lines(study).as_bytes())?;
+    write(&root.join(SUMMARY), summary_lines(study).as_bytes())?;
+    let path = root.join(CLAIMS);
+    if study.claims.is_empty() {
+        remove(&path)?;
+    } else {
+        let lines = study.claims.iter().map(|claim| json_line(&path, claim));
+        write(&path, lines.collect::<Result<String, _>>()?.as_bytes())?;
+    }
     write(&root.join(REPORT), render(study).as_bytes())
 }
 

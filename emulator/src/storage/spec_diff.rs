@@ -16,7 +16,7 @@ const SHOWN: usize = 40;
 /// The differences, if the two experiments differ and have no cell in common. Shards of one experiment may share a
 /// folder without sharing cells.
 pub(super) fn another(old: &Manifest, new: &Manifest) -> Option<String> {
-    if old.cells.is_empty() || old.cells.iter().any(|id| new.cells.contains(id)) {
+    if old.runs.is_empty() || old.runs.iter().any(|id| new.runs.contains(id)) {
         return None;
     }
     let found = differences(old, new, ["there", "here"]);

@@ -55,7 +55,7 @@ impl Study {
         claims: Vec<ClaimResult>,
         failures: Vec<Failure>,
     ) -> Self {
-        let missing = manifest.cells.len().saturating_sub(records.len() + failures.len());
+        let missing = manifest.runs.len().saturating_sub(records.len() + failures.len());
         let order = order_of_classes(&manifest.spec);
         let mut cells: Vec<CellGroup> = Vec::new();
         for record in records {
@@ -183,12 +183,18 @@ impl CellGroup {
     }
 }
 
-/// The JSON lines of a study: one summary per line, then the claims if there are any.
-pub fn json_lines(study: &Study) -> String {
+/// The JSON lines of the runs of a study.
+pub(super) fn summary_lines(study: &Study) -> String {
     let mut out = String::new();
     for record in study.records() {
-        push_line(&mut out, &record.summary);
+        push_line(&mut out, &record.line());
     }
+    out
+}
+
+/// What `--json` prints: a line per run, then the claims if there are any.
+pub fn json_lines(study: &Study) -> String {
+    let mut out = summary_lines(study);
     if !study.claims.is_empty() {
         let claims = study.claims.clone();
         push_line(&mut out, &ClaimsLine { tallies: Tally::by_origin(&claims), claims });

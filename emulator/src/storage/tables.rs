@@ -1,9 +1,10 @@
-//! Parquet tables: jobs, executions, samples of caches and stretches of real cores, with one row group per cell,
-//! policy and seed.
+//! Parquet tables: jobs, executions, samples of caches and stretches of real cores, with one row group per run.
 //!
-//! Each cell is written to its own part by the thread that ran it. At the end the column chunks of the parts are
-//! copied unchanged into one file, so nothing is decoded, and memory is independent of the number of rows.
+//! Each run is written to its own part by the thread that ran it. At the end the column chunks of the parts are
+//! copied unchanged into one file, behind columns that say which run a row is of ([`Labels`]), so nothing is decoded,
+//! and memory is independent of the number of rows.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,16 +14,17 @@ use ::parquet::basic::Compression;
 use ::parquet::column::writer::ColumnCloseResult;
 use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::{ParquetError, Result};
-use ::parquet::file::metadata::ParquetMetaDataReader;
+use ::parquet::file::metadata::{KeyValue, ParquetMetaDataReader, RowGroupMetaData};
 use ::parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::record::{Field, Row};
 use ::parquet::schema::parser::parse_message_type;
-use ::parquet::schema::types::TypePtr;
-use volary_engine::results::{
-    CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, StalenessRow, Summary,
-};
+use ::parquet::schema::types::{Type, TypePtr};
+use volary_engine::results::{CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, StalenessRow};
+
+use super::cell::CellRecord;
+use super::labels::{self, Labels, write_values};
 
 /// A row of a table.
 pub trait TableRow: Sized {
@@ -43,15 +45,15 @@ pub trait TableRow: Sized {
 }
 
 /// Declares the tables, each with its file, its rows among the [measurements](Measured), and a line per column: the
-/// field of the row and the type in the file. Times in rows are emulated seconds from the run's start.
+/// field of the row, the type in the file, and the meaning. Times in rows are emulated seconds from the run's start.
 macro_rules! tables {
-    ($($(#[$doc:meta])* $table:ident $name:literal, $rows:ident: $row:ident {
-        $($column:literal: $kind:ident = $field:ident,)*
+    ($($(#[doc = $doc:literal])* $table:ident $name:literal, $rows:ident: $row:ident {
+        $($column:literal: $kind:ident = $field:ident, $meaning:literal;)*
     })*) => {
         /// The kinds of rows, with a file each.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum TableKind {
-            $($(#[$doc])* $table,)*
+            $($(#[doc = $doc])* $table,)*
         }
 
         impl TableKind {
@@ -65,6 +67,20 @@ macro_rules! tables {
                 }
             }
 
+            /// What a row is.
+            pub const fn about(self) -> &'static str {
+                match self {
+                    $(Self::$table => concat!($($doc),*),)*
+                }
+            }
+
+            /// The columns after the labels, with their meanings.
+            const fn meanings(self) -> &'static [(&'static str, &'static str)] {
+                match self {
+                    $(Self::$table => &[$(($column, $meaning)),*],)*
+                }
+            }
+
             /// The columns after the labels, in the notation of Parquet schemas.
             fn columns(self) -> String {
                 match self {
@@ -72,9 +88,9 @@ macro_rules! tables {
                 }
             }
 
-            fn write_rows<W: Write + Send>(self, file: &mut SerializedFileWriter<W>, id: &str, measured: &Measured) -> Result<()> {
+            fn write_rows<W: Write + Send>(self, file: &mut SerializedFileWriter<W>, measured: &Measured) -> Result<()> {
                 match self {
-                    $(Self::$table => write_group(file, id, &measured.summary, &measured.$rows),)*
+                    $(Self::$table => write_group(file, &measured.$rows),)*
                 }
             }
         }
@@ -95,68 +111,68 @@ macro_rules! tables {
 }
 
 tables! {
-    /// Every job.
+    /// A job.
     Jobs "jobs", jobs: JobRow {
-        "job": Int64 = job,
-        "arrival_s": Double = arrival,
-        "response_s": OptionalDouble = response,
-        "longest_s": Double = longest,
-        "alone_s": OptionalDouble = alone,
-        "tasks": Int64 = tasks,
-        "class": Label = class,
+        "job": Int64 = job, "number of the job";
+        "arrival_s": Double = arrival, "arrival at its client, s";
+        "response_s": OptionalDouble = response, "response time, s; null if it did not finish";
+        "longest_s": Double = longest, "work of its longest task on a healthy core, s; of a job with stages the sum of that of each";
+        "alone_s": OptionalDouble = alone, "response time alone in the cluster, s; null if the workload does not state it";
+        "tasks": Int64 = tasks, "number of tasks, of all its stages";
+        "class": Label = class, "label of its class";
     }
 
-    /// Executions of sampled jobs.
+    /// A stretch of a copy of a task on a core; of a sample of the jobs, one in `sampled_one_in` of summary.jsonl.
     Tasks "tasks", copies: CopyRow {
-        "job": Int64 = job,
-        "task": Int64 = task,
-        "attempt": Int64 = attempt,
-        "core": Int64 = core,
-        "start_s": Double = start,
-        "end_s": Double = end,
-        "end": Words = end_kind,
+        "job": Int64 = job, "number of the job";
+        "task": Int64 = task, "number of the task in the job; those of later stages follow those of earlier ones";
+        "attempt": Int64 = attempt, "number of the copy in the task";
+        "core": Int64 = core, "core, among all cores of the cluster";
+        "start_s": Double = start, "start of the stretch, s";
+        "end_s": Double = end, "end of the stretch, s";
+        "end": Words = end_kind, "how it ended: first (of its task to finish), second, preempted, suspended, lost, in-progress";
     }
 
-    /// Samples of caches.
+    /// A sample of what a receiver knows; means and maxima are over sources.
     Staleness "staleness", staleness: StalenessRow {
-        "time_s": Double = time,
-        "receiver": Int64 = receiver,
-        "age_of_synchronisation_s": Double = age,
-        "age_of_synchronisation_max_s": Double = age_max,
-        "out_of_sync": Double = out_of_sync,
-        "version_age": Double = versions,
-        "age_of_information_s": OptionalDouble = information,
-        "error_s": OptionalDouble = error,
-        "bias_s": OptionalDouble = bias,
-        "error_max_s": OptionalDouble = error_max,
-        "in_flight": Int64 = in_flight,
+        "time_s": Double = time, "when the sample was taken, s";
+        "receiver": Int64 = receiver, "number of the scheduler or node that knows";
+        "age_of_synchronisation_s": Double = age, "mean age of the oldest update that it lacks, s; 0 in sync";
+        "age_of_synchronisation_max_s": Double = age_max, "the largest, s";
+        "out_of_sync": Double = out_of_sync, "share of the sources about which it lacks an update";
+        "version_age": Double = versions, "mean number of updates that it lacks about a source";
+        "age_of_information_s": OptionalDouble = information, "mean time since the newest snapshot that arrived was made, s; null without snapshots";
+        "error_s": OptionalDouble = error, "mean absolute difference between known and true work, s; null where it is not measured";
+        "bias_s": OptionalDouble = bias, "mean of known less true work, s; null where it is not measured";
+        "error_max_s": OptionalDouble = error_max, "the largest error, s; null where it is not measured";
+        "in_flight": Int64 = in_flight, "number of updates about all sources that it lacks";
     }
 
-    /// Sampled decisions by caches.
+    /// A sampled decision by a cache.
     Decisions "decisions", decisions: DecisionRow {
-        "time_s": Double = time,
-        "scheduler": Int64 = scheduler,
-        "node": Int64 = node,
-        "best_node": Int64 = best,
-        "age_of_synchronisation_s": Double = age,
-        "best_age_of_synchronisation_s": Double = age_best,
-        "age_of_information_s": OptionalDouble = information,
-        "best_age_of_information_s": OptionalDouble = information_best,
-        "version_age": Int64 = versions,
-        "best_version_age": Int64 = versions_best,
-        "believed_wait_s": Double = believed,
-        "true_wait_s": Double = wait,
-        "regret_s": Double = regret,
+        "time_s": Double = time, "when it was taken, s";
+        "scheduler": Int64 = scheduler, "number of the scheduler";
+        "node": Int64 = node, "number of the node that was chosen";
+        "best_node": Int64 = best, "number of the node where the task would have waited least";
+        "age_of_synchronisation_s": Double = age, "age of the oldest update about the node that the scheduler lacked, s; 0 in sync";
+        "best_age_of_synchronisation_s": Double = age_best, "the same of the best node, s";
+        "age_of_information_s": OptionalDouble = information, "time since the newest snapshot of the node that arrived was made, s; null without snapshots";
+        "best_age_of_information_s": OptionalDouble = information_best, "the same of the best node, s";
+        "version_age": Int64 = versions, "number of updates about the node that the scheduler lacked";
+        "best_version_age": Int64 = versions_best, "the same of the best node";
+        "believed_wait_s": Double = believed, "wait at the node by the cache, s";
+        "true_wait_s": Double = wait, "true wait at the node, s";
+        "regret_s": Double = regret, "true wait at the node less that at the best node, s";
     }
 
-    /// Stretches of real cores, if copies burned some.
+    /// A stretch of a real core under one slowdown, if copies burned some.
     Cores "cores", cores: CoreRow {
-        "core": Int64 = core,
-        "start_s": Double = start,
-        "end_s": Double = end,
-        "asked": Double = asked,
-        "had_s": Double = had,
-        "done_s": Double = done,
+        "core": Int64 = core, "core, among all cores of the cluster";
+        "start_s": Double = start, "start of the stretch, s";
+        "end_s": Double = end, "end of the stretch, s";
+        "asked": Double = asked, "slowdown that was asked for";
+        "had_s": Double = had, "time with a copy, s";
+        "done_s": Double = done, "work done, s of a healthy core; the slowdown achieved is the sum of had_s over that of done_s";
     }
 }
 
@@ -312,31 +328,21 @@ fn write_column<K: ColumnKind<V>, V>(
     write_values::<K::Stored>(group, &values, Some(&defined))
 }
 
-/// Writes the next column; for an optional one, `defined` says for each row whether it has a value (1) or not (0).
-fn write_values<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
-    values: &[T::T],
-    defined: Option<&[i16]>,
-) -> Result<()> {
-    if let Some(mut column) = group.next_column()? {
-        column.typed::<T>().write_batch(values, defined, None)?;
-        column.close()?;
-    }
-    Ok(())
-}
-
 fn read_column<K: ColumnKind<V>, V>(row: &Row, name: &str) -> Result<V> {
     let field = row.get_column_iter().find(|(column, _)| *column == name).map(|(_, field)| field);
-    field
-        .map_or_else(K::absent, K::loaded)
-        .ok_or_else(|| ParquetError::General(format!("no column `{name}` as this version writes it")))
+    field.map_or_else(K::absent, K::loaded).ok_or_else(|| missing(name))
 }
 
 impl TableKind {
-    fn schema(self) -> Result<TypePtr> {
-        let labels =
-            ["cell", "policy", "seed"].map(|name| format!("required binary {name} (UTF8); ")).concat();
-        parse_message_type(&format!("message {} {{ {labels}{} }}", self.name(), self.columns())).map(Arc::new)
+    fn schema(self, labels: &Labels) -> Result<TypePtr> {
+        let own = parse_message_type(&format!("message {} {{ {} }}", self.name(), self.columns()))?;
+        let fields = labels.fields()?.into_iter().chain(own.get_fields().iter().cloned());
+        Type::group_type_builder(self.name()).with_fields(fields.collect()).build().map(Arc::new)
+    }
+
+    /// The columns that every such table has, with their meanings; columns of swept values follow the first three.
+    pub fn all_meanings(self) -> Vec<(&'static str, &'static str)> {
+        [&labels::RUN, self.meanings()].concat()
     }
 
     /// Whether a cell has such rows or could have some; rows of cores exist only if copies burned real ones.
@@ -345,60 +351,78 @@ impl TableKind {
         self != Self::Cores || fidelity.is_some_and(|certificate| certificate.cores.is_some())
     }
 
-    /// Writes the rows of the cell `id`; a cell without rows gives a file without row groups.
+    /// Writes the rows of a run without labels; a run without rows gives a file without row groups.
     ///
     /// # Errors
     /// `to` cannot be written.
-    pub fn write<W: Write + Send>(self, to: W, id: &str, measured: &Measured) -> Result<()> {
-        let mut file = SerializedFileWriter::new(to, self.schema()?, properties())?;
-        self.write_rows(&mut file, id, measured)?;
+    pub fn write<W: Write + Send>(self, to: W, measured: &Measured) -> Result<()> {
+        let own = parse_message_type(&format!("message {} {{ {} }}", self.name(), self.columns()))?;
+        let mut file = SerializedFileWriter::new(to, Arc::new(own), properties(None))?;
+        self.write_rows(&mut file, measured)?;
         file.close().map(drop)
     }
 
-    /// Copies the row groups of parts, in their order, into one file.
+    /// Copies the row groups of parts, in their order, into one file, behind the labels of their runs. The parts of
+    /// earlier versions have labels of their own, which are left out.
     ///
     /// # Errors
-    /// A part is damaged or of another schema, or `to` cannot be written.
-    pub fn merge<W: Write + Send>(self, to: W, parts: &[PathBuf]) -> Result<()> {
-        let mut file = SerializedFileWriter::new(to, self.schema()?, properties())?;
-        for path in parts {
+    /// A part is damaged or lacks a column, or `to` cannot be written.
+    pub fn merge<W: Write + Send>(
+        self,
+        to: W,
+        labels: &Labels,
+        parts: &[(&CellRecord, PathBuf)],
+    ) -> Result<()> {
+        let fixed = self.all_meanings().into_iter().map(|(name, meaning)| (name, meaning.to_owned()));
+        let meanings: BTreeMap<&str, String> = labels.meanings().chain(fixed).collect();
+        let meanings = serde_json::to_string(&meanings).unwrap_or_default();
+        let notes = [("volary.row", self.about().trim().to_owned()), ("volary.columns", meanings)];
+        let mut file = SerializedFileWriter::new(to, self.schema(labels)?, properties(Some(&notes)))?;
+        for (record, path) in parts {
             let part = File::open(path).map_err(|error| named(path, error))?;
             let metadata = ParquetMetaDataReader::new().parse_and_finish(&part)?;
-            for group in metadata.row_groups() {
-                let mut copy = file.next_row_group()?;
-                for column in group.columns() {
-                    let chunk = ColumnCloseResult {
-                        bytes_written: column.compressed_size() as u64,
-                        rows_written: group.num_rows() as u64,
-                        metadata: column.clone(),
-                        bloom_filter: None,
-                        column_index: None,
-                        offset_index: None,
-                    };
-                    copy.append_column(&part, chunk)?;
+            for rows in metadata.row_groups() {
+                let mut group = file.next_row_group()?;
+                labels.write(&mut group, &record.id, &record.summary, rows.num_rows() as usize)?;
+                for (name, _) in self.meanings() {
+                    copy_column(&mut group, &part, rows, name)?;
                 }
-                copy.close()?;
+                group.close()?;
             }
         }
         file.close().map(drop)
     }
 }
 
-fn write_group<R: TableRow, W: Write + Send>(
-    file: &mut SerializedFileWriter<W>,
-    id: &str,
-    summary: &Summary,
-    rows: &[R],
+/// Copies the column `name` of a row group.
+fn copy_column<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    part: &File,
+    rows: &RowGroupMetaData,
+    name: &str,
 ) -> Result<()> {
+    let column = rows.columns().iter().find(|column| column.column_path().string() == name);
+    let column = column.ok_or_else(|| missing(name))?;
+    let chunk = ColumnCloseResult {
+        bytes_written: column.compressed_size() as u64,
+        rows_written: rows.num_rows() as u64,
+        metadata: column.clone(),
+        bloom_filter: None,
+        column_index: None,
+        offset_index: None,
+    };
+    group.append_column(part, chunk)
+}
+
+fn missing(name: &str) -> ParquetError {
+    ParquetError::General(format!("no column `{name}` as this version writes it"))
+}
+
+fn write_group<R: TableRow, W: Write + Send>(file: &mut SerializedFileWriter<W>, rows: &[R]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
     let mut group = file.next_row_group()?;
-    // The first columns of every table, which are equal for all rows of a cell.
-    for label in [id, &summary.policy, &summary.seed.to_string()] {
-        let label = ByteArray::from(label);
-        write_values::<ByteArrayType>(&mut group, &vec![label; rows.len()], None)?;
-    }
     R::write(rows, &mut group)?;
     group.close().map(drop)
 }
@@ -418,15 +442,21 @@ fn named(path: &Path, error: io::Error) -> io::Error {
 }
 
 /// Snappy compression; the writer uses a dictionary for each column until it does not pay.
-fn properties() -> WriterPropertiesPtr {
+fn properties(notes: Option<&[(&str, String)]>) -> WriterPropertiesPtr {
     let by = format!("volary {}", env!("CARGO_PKG_VERSION"));
-    Arc::new(WriterProperties::builder().set_compression(Compression::SNAPPY).set_created_by(by).build())
+    let notes = notes.map(|notes| {
+        notes.iter().map(|(key, text)| KeyValue::new((*key).to_owned(), text.clone())).collect()
+    });
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).set_created_by(by);
+    Arc::new(properties.set_key_value_metadata(notes).build())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::fixture::measured;
+    use crate::storage::Study;
+    use crate::storage::fixture::{manifest, measured};
+    use serde_json::json;
 
     fn rows(path: &Path) -> Vec<Row> {
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
@@ -442,25 +472,32 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut parts = Vec::new();
         for (i, (policy, count)) in [("a", 40), ("nothing", 0), ("b", 60)].into_iter().enumerate() {
-            let mut cell = measured(policy, &[], i as u64, 1.0, count);
+            let swept =
+                [("network.loss", json!(0.5 * i as f64)), ("service.demand", json!({"exponential": i}))];
+            let mut cell = measured(policy, &swept, u64::MAX - i as u64, 1.0, count);
             if let Some(job) = cell.jobs.get_mut(3) {
                 job.response = f64::NAN;
             }
             let path = folder.path().join(format!("{i}.parquet"));
-            TableKind::Jobs.write(File::create(&path).unwrap(), &format!("cell{i}"), &cell).unwrap();
-            parts.push((path, cell));
+            TableKind::Jobs.write(File::create(&path).unwrap(), &cell).unwrap();
+            parts.push((path, CellRecord::new(&format!("run{i}"), &cell), cell));
         }
         let merged = folder.path().join("jobs.parquet");
-        let paths: Vec<PathBuf> = parts.iter().map(|part| part.0.clone()).collect();
-        TableKind::Jobs.merge(File::create(&merged).unwrap(), &paths).unwrap();
+        let paths: Vec<_> = parts.iter().map(|(path, record, _)| (record, path.clone())).collect();
+        let records = parts.iter().map(|part| part.1.clone()).collect();
+        let study = Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new());
+        let labels = Labels::of(&study);
+        TableKind::Jobs.merge(File::create(&merged).unwrap(), &labels, &paths).unwrap();
 
         let all = rows(&merged);
         assert_eq!(all.len(), 100);
-        assert_eq!(all[..40], rows(&paths[0]), "a merged part is the part");
-        let (row, job) = (&all[41], &parts[2].1.jobs[1]);
+        assert_eq!(read::<JobRow>(&merged).unwrap()[44..], parts[2].2.jobs[4..], "a merged part is the part");
+        let (row, job) = (&all[41], &parts[2].2.jobs[1]);
         assert_eq!(*field(row, "policy"), Field::Str("b".into()));
-        assert_eq!(*field(row, "cell"), Field::Str("cell2".into()));
-        assert_eq!(*field(row, "seed"), Field::Str("2".into()));
+        assert_eq!(*field(row, "run"), Field::Str("run2".into()));
+        assert_eq!(*field(row, "seed"), Field::ULong(u64::MAX - 2));
+        assert_eq!(*field(row, "network.loss"), Field::Double(1.0));
+        assert_eq!(*field(row, "service.demand"), Field::Str(r#"{"exponential":2}"#.into()));
         assert_eq!(*field(row, "job"), Field::Long(1));
         assert_eq!(*field(row, "response_s"), Field::Double(job.response));
         assert_eq!(*field(row, "longest_s"), Field::Double(job.longest));
@@ -468,6 +505,11 @@ mod tests {
         assert_eq!(*field(&all[40], "class"), Field::Str("long".into()));
         let reader = SerializedFileReader::new(File::open(&merged).unwrap()).unwrap();
         assert_eq!(reader.metadata().num_row_groups(), 2, "one for each cell with rows");
+        let notes = reader.metadata().file_metadata().key_value_metadata().unwrap();
+        let meanings =
+            notes.iter().find(|note| note.key == "volary.columns").unwrap().value.as_ref().unwrap();
+        let meanings: BTreeMap<String, String> = serde_json::from_str(meanings).unwrap();
+        assert!(all[0].get_column_iter().all(|(name, _)| meanings.contains_key(name)), "{meanings:?}");
         let labels = reader.metadata().row_group(0).column(1);
         assert!(labels.dictionary_page_offset().is_some() && labels.compression() == Compression::SNAPPY);
     }
@@ -478,9 +520,12 @@ mod tests {
         let path = folder.path().join("part.parquet");
         std::fs::write(&path, b"PAR1 not really").unwrap();
         let merged = File::create(folder.path().join("all.parquet")).unwrap();
-        assert!(TableKind::Jobs.merge(merged, &[path]).is_err());
+        let (record, labels) = (CellRecord::new("x", &measured("a", &[], 1, 1.0, 1)), Labels::default());
+        assert!(TableKind::Jobs.merge(merged, &labels, &[(&record, path)]).is_err());
         let merged = File::create(folder.path().join("all.parquet")).unwrap();
-        let error = TableKind::Jobs.merge(merged, &[folder.path().join("gone.parquet")]).unwrap_err();
+        let error = TableKind::Jobs
+            .merge(merged, &labels, &[(&record, folder.path().join("gone.parquet"))])
+            .unwrap_err();
         assert!(error.to_string().contains("gone.parquet"), "{error}");
     }
 
@@ -493,7 +538,7 @@ mod tests {
         cell.copies[0].attempt = u32::MAX;
         let path = |kind: TableKind| folder.path().join(kind.name());
         for kind in TableKind::ALL {
-            kind.write(File::create(path(*kind)).unwrap(), "x", &cell).unwrap();
+            kind.write(File::create(path(*kind)).unwrap(), &cell).unwrap();
         }
         let mut jobs: Vec<JobRow> = read(&path(TableKind::Jobs)).unwrap();
         assert!(jobs[7].response.is_nan());

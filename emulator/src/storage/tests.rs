@@ -32,11 +32,10 @@ fn jobs(root: &Path) -> i64 {
     SerializedFileReader::new(file).unwrap().metadata().file_metadata().num_rows()
 }
 
-/// The summaries in the summary lines, without the claims.
+/// The summaries in the summary lines.
 fn load_summaries(root: &Path) -> Vec<Summary> {
     let text = fs::read_to_string(root.join(SUMMARY)).unwrap();
-    let lines = text.lines().filter(|line| !line.starts_with("{\"claims\""));
-    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -54,7 +53,7 @@ fn a_finished_run_has_every_file() {
         ClaimResult { says: "s".into(), origin: Origin::Ours, verdict: Verdict::Holds, measured: [].into() };
     let study = run.finish(RunState::Finished, std::slice::from_ref(&claim), html).unwrap();
     assert_eq!(study.policies(), ["second", "first"], "in the order of the plan");
-    let expected = ".lock cells decisions.parquet jobs.parquet manifest.json report.html staleness.parquet \
+    let expected = ".lock cells claims.jsonl decisions.parquet jobs.parquet manifest.json report.html staleness.parquet \
                     summary.jsonl tasks.parquet timeline.perfetto-trace";
     assert_eq!(names(&root).join(" "), expected);
     assert_eq!(jobs(&root), 100);
@@ -66,6 +65,28 @@ fn a_finished_run_has_every_file() {
     assert!(manifest.ended.is_some());
     assert_eq!(load(&root).unwrap(), study, "the report can be made again");
     assert!(fs::read_to_string(root.join(REPORT)).unwrap().contains("Latin square"));
+}
+
+/// Earlier versions called runs cells in the manifest, `id` in records, and kept the claims in the summary.
+#[test]
+fn a_folder_of_an_earlier_version_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let claim =
+        ClaimResult { says: "s".into(), origin: Origin::Ours, verdict: Verdict::Fails, measured: [].into() };
+    shard(root, &[("1", "p", 1)], std::slice::from_ref(&claim));
+    let study = load(root).unwrap();
+    let text = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    fs::write(root.join(MANIFEST), text(MANIFEST).replace("\"runs\":", "\"cells\":")).unwrap();
+    let record = text("cells/1.json");
+    let fields = record.split_once(',').unwrap().1.replace("\"run\":", "\"id\":");
+    fs::write(root.join("cells/1.json"), format!("{{{fields}")).unwrap();
+    fs::write(root.join(SUMMARY), format!("{}{{\"claims\":[{}]}}\n", text(SUMMARY), text(CLAIMS).trim()))
+        .unwrap();
+    fs::remove_file(root.join(CLAIMS)).unwrap();
+    assert_eq!(load(root).unwrap(), study);
+    LockedDir::take(root).unwrap().write(&study, html).unwrap();
+    assert_eq!((load_claims(root).unwrap(), load_summaries(root).len()), (vec![claim], 1));
 }
 
 /// Measurements of real cores are stored for cells whose copies burned some.
@@ -139,7 +160,7 @@ fn the_end_is_noted_on_a_full_disk() {
     run.finish(RunState::Failed, &[], html).unwrap();
     drop(run);
     let manifest = load_manifest(folder.path()).unwrap();
-    assert_eq!((manifest.state, manifest.cells.len()), (RunState::Failed, 1));
+    assert_eq!((manifest.state, manifest.runs.len()), (RunState::Failed, 1));
     assert!(manifest.ended.is_some());
 }
 
@@ -279,7 +300,8 @@ fn shards_merge_into_one_study() {
     );
     LockedDir::take(&out).unwrap().write(&study, html).unwrap();
     assert_eq!(jobs(&out), 30);
-    assert_eq!(fs::read_to_string(out.join(SUMMARY)).unwrap().lines().count(), 4);
+    assert_eq!(fs::read_to_string(out.join(SUMMARY)).unwrap().lines().count(), 3);
+    assert_eq!(fs::read_to_string(out.join(CLAIMS)).unwrap().lines().count(), 2);
 
     let c = folder.path().join("c");
     shard(&c, &[("other", "p", 1)], &[]);

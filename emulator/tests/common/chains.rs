@@ -67,7 +67,7 @@ pub fn assert_chains(folder: &Path, args: &str) {
 
 /// Jobs and copies of every cell.
 fn cells(root: &Path) -> Vec<(Vec<JobRow>, Vec<CopyRow>)> {
-    let ids = load_manifest(root).unwrap().cells;
+    let ids = load_manifest(root).unwrap().runs;
     ids.iter().map(|id| (load_rows(root, id).unwrap(), load_rows(root, id).unwrap())).collect()
 }
 

@@ -98,9 +98,12 @@ fn every_line_of_results_is_what_the_schema_says() {
     // Finished, with noise; cut off before anything finished; in real time, with a certificate.
     let mut all = run("a --repeat 2") + &run("b --set run.until=1ns");
     all += &run("c --runtime local --set run.speed=100");
-    all += &fs::read_to_string(here.join("a/summary.jsonl")).unwrap();
-    let all = lines(&all);
-    assert_eq!(all.iter().filter(|line| line.get("claims").is_some()).count(), 4);
+    let stored = |name: &str| fs::read_to_string(here.join("a").join(name)).unwrap();
+    let (runs, claims) = (stored("summary.jsonl"), stored("claims.jsonl"));
+    assert!(lines(&runs).iter().all(|line| line["run"].is_string() && line["sampled_one_in"] == 1));
+    assert!(lines(&claims).iter().all(|line| line["verdict"].is_string()));
+    let all = lines(&(all + &runs + &claims));
+    assert_eq!(all.iter().filter(|line| line.get("claims").is_some()).count(), 3);
     for line in &all {
         assert_eq!(faults(&schema, &schema, line, ""), Vec::<String>::new(), "{line}");
     }

@@ -265,7 +265,7 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     let said = finish(run, 3).await;
     assert!(said.contains("host h2 was lost in mid-run: the peer closed: the power is off"), "{said}");
     let manifest = fixture.manifest();
-    let cell = &manifest["cells"][0];
+    let cell = &manifest["runs"][0];
     let file = format!("cells/{}.failed.json", cell.as_str().unwrap());
     assert!(said.contains(&format!("what was measured until then is in r/{file}")), "{said}");
     let failed: Value = serde_json::from_slice(&fs::read(fixture.out().join(file)).unwrap()).unwrap();
@@ -293,7 +293,7 @@ async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
     let lost = &fixture.manifest()["hosts"][0]["lost"];
     assert_eq!(
         (lost[0]["cell"].as_str(), lost.as_array().unwrap().len()),
-        (fixture.manifest()["cells"][0].as_str(), 1)
+        (fixture.manifest()["runs"][0].as_str(), 1)
     );
 }
 
@@ -333,7 +333,7 @@ async fn a_relayed_injection_is_ordered_leased_and_recorded() {
     let manifest = fixture.manifest();
     let injections = manifest["injections"].as_object().unwrap();
     assert_eq!(injections.len(), 1, "{manifest}");
-    let record = &injections[manifest["cells"][0].as_str().unwrap()][0];
+    let record = &injections[manifest["runs"][0].as_str().unwrap()][0];
     let expected = serde_json::json!([{
         "host": "h1", "cores": "0", "from_s": 0.1, "until_s": 0.4, "ended": "it was enough", "degraded": 1.0
     }]);

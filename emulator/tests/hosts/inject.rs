@@ -62,7 +62,7 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
     }
     let cell = summary["injections"][0].clone();
     let manifest = cluster.manifest("r");
-    assert_eq!(manifest["injections"][manifest["cells"][0].as_str().unwrap()][0], cell);
+    assert_eq!(manifest["injections"][manifest["runs"][0].as_str().unwrap()][0], cell);
     assert_copies_were_slow(&cluster, &manifest, hosts);
     // People see it wherever they look.
     let report = fs::read_to_string(cluster.path().join("r/report.html")).unwrap();
@@ -81,7 +81,7 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
 
 /// Checks that copies on injected cores took four times as long as others, and that the timeline shows the slots.
 fn assert_copies_were_slow(cluster: &Cluster, manifest: &Value, hosts: &[Value]) {
-    let file = format!("r/cells/{}.json", manifest["cells"][0].as_str().unwrap());
+    let file = format!("r/cells/{}.json", manifest["runs"][0].as_str().unwrap());
     let record: Value = serde_json::from_slice(&fs::read(cluster.path().join(file)).unwrap()).unwrap();
     let (from, until) = (seconds(&hosts[0]["from_s"]), seconds(&hosts[0]["until_s"]));
     assert!((until - from - 3.0).abs() < 1e-6, "as long as asked: {from} to {until}");
@@ -217,7 +217,7 @@ fn an_interrupted_run_says_what_was_injected() {
     finish(run, 3);
     injector.wait().unwrap();
     let manifest = cluster.manifest("r");
-    let injected = &manifest["injections"][manifest["cells"][0].as_str().unwrap()][0];
+    let injected = &manifest["injections"][manifest["runs"][0].as_str().unwrap()][0];
     let [host] = &injected["hosts"].as_array().unwrap()[..] else { panic!("{manifest}") };
     assert_eq!((&host["host"], &host["cores"]), (&"h1".into(), &"0-3".into()));
     assert!(seconds(&host["until_s"]) >= seconds(&host["from_s"]), "{host}");

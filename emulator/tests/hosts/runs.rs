@@ -106,8 +106,8 @@ fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, cells: usize) {
         let [held] = &host["held"].as_array().unwrap()[..] else { panic!("placed alike: {host}") };
         assert_eq!((&held["shard"], &held["nodes"]), (&i.into(), &nodes.into()));
         assert_eq!(held["schedulers"], i.to_string());
-        assert_eq!(held["cells"].as_array().unwrap().len(), cells);
-        assert_eq!(held["cells"], manifest["cells"]);
+        assert_eq!(held["runs"].as_array().unwrap().len(), cells);
+        assert_eq!(held["runs"], manifest["runs"]);
     }
     let error = manifest["clock_error_s"].as_f64().unwrap();
     assert!(error > 0.0 && error < CLOCK_BUDGET_S, "{error}");
@@ -235,7 +235,7 @@ fn a_host_that_was_to_die_may() {
     assert!(said.contains(words), "{said}");
     let hosts = &cluster.manifest("r")["hosts"];
     let [lost] = &hosts[2]["lost"].as_array().unwrap()[..] else { panic!("{hosts}") };
-    assert_eq!((&lost["cell"], &lost["expected"]), (&hosts[2]["held"][0]["cells"][0], &true.into()));
+    assert_eq!((&lost["run"], &lost["expected"]), (&hosts[2]["held"][0]["runs"][0], &true.into()));
     assert!(hosts[0].get("lost").is_none() && hosts[1].get("lost").is_none(), "{hosts}");
 }
 

@@ -102,7 +102,7 @@ fn suspended_copies_lose_no_work() {
     assert_eq!((&copies["started"], &copies["finished"]), (&24.into(), &24.into()), "{line}");
     let suspensions = copies["suspensions"].as_f64().unwrap();
     assert!(suspensions > 20.0, "{line}");
-    let cell = &load_manifest(&root).unwrap().cells[0];
+    let cell = &load_manifest(&root).unwrap().runs[0];
     let cores: Vec<CoreRow> = load_rows(&root, cell).unwrap();
     assert!(cores.iter().any(|row| row.core == 0) && cores.iter().any(|row| row.core == 1), "{cores:?}");
     // By the rounds that the burners counted, whatever time they took.

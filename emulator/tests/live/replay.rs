@@ -112,7 +112,7 @@ fn a_run_that_was_interrupted_says_that_its_record_ends_early() {
     let path = here.join("r/manifest.json");
     let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     manifest["state"] = "interrupted".into();
-    manifest["cells"].as_array_mut().unwrap().insert(0, "0123456789abcdef".into());
+    manifest["runs"].as_array_mut().unwrap().insert(0, "0123456789abcdef".into());
     fs::write(&path, manifest.to_string()).unwrap();
     let (out, err) = expect(here, "replay r", 3);
     assert_eq!(out.matches("effects identical").count(), 2, "{out}");

@@ -119,7 +119,7 @@ fn files(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     }
 }
 
-/// Every number of a summary but what the run cost, with keys in order.
+/// Every number of a summary, with keys in order, but what the run cost, its id and the share of jobs in its tables.
 fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
@@ -128,7 +128,9 @@ fn canonical(value: &Value, out: &mut String) {
                 // Runs without suspensions and work in progress keep digests from before these were counted.
                 let counted = ["suspensions", "suspended_s", "in_progress", "in_progress_s"];
                 let none = counted.contains(&key.as_str()) && value.as_f64() == Some(0.0);
-                if !none && !["cpu_s", "planning_cpu_s", "wall_s", "peak_rss_bytes"].contains(&key.as_str()) {
+                let besides =
+                    ["cpu_s", "planning_cpu_s", "wall_s", "peak_rss_bytes", "run", "sampled_one_in"];
+                if !none && !besides.contains(&key.as_str()) {
                     write!(out, "{key:?}:").unwrap();
                     canonical(value, out);
                     out.push(',');

@@ -45,7 +45,7 @@ pub enum Verdict {
     NotTested,
 }
 
-/// A claim with its verdict, as the last line of `--json` lists them.
+/// A claim with its verdict: a line of `claims.jsonl`, and an element of the last line of `--json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimResult {
     /// The statement.
@@ -84,7 +84,7 @@ impl ClaimResult {
     }
 }
 
-/// The last line of `--json` and of `summary.jsonl`, when the experiment has claims.
+/// The last line of `--json`, when the experiment has claims.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimsLine {

@@ -28,7 +28,7 @@ pub use policy::{
 };
 pub use schema::{
     Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, MOST_BURSTS, Measured,
-    Messages, SCHEMA, Summary, TaskCounts, cell_id, cell_name, plain, same,
+    Messages, RunLine, SCHEMA, Summary, TaskCounts, cell_id, cell_name, plain, same,
 };
 pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};
 pub use work::{MOST_STRETCHES, RealCore, RealWork, STILL, Samples, Slots, Worked};

@@ -1,6 +1,6 @@
 //! The results schema: what a run measures, as JSON lines and as rows.
 //!
-//! A [`Summary`] is one line of `summary.jsonl` and of `--json`: one cell, one policy, one seed. Its keys are
+//! A [`RunLine`] is one line of `summary.jsonl` and of `--json`: one cell, one policy, one seed. Its keys are
 //! a contract. Times are emulated seconds; job percentiles are exact, interpolated linearly between order
 //! statistics; task waits come from a histogram of three significant digits.
 
@@ -14,7 +14,7 @@ use crate::fingerprint;
 
 use super::distribution::{Brief, Distribution, nan_if_null};
 use super::{
-    Certificate, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected, Placements, Planning,
+    Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected, Placements, Planning,
     PredictionErrors, Staleness, StalenessRow,
 };
 
@@ -268,16 +268,29 @@ pub struct Engine {
     pub peak_rss_bytes: u64,
 }
 
-/// A line of `--json` and of `summary.jsonl`: what `volary schema results` describes.
+/// A run, as a line of `summary.jsonl` and of `--json`.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct RunLine<'a> {
+    /// Id of the run, the same in the manifest, in all tables and in the names of files below `cells/`.
+    pub run: &'a str,
+    /// One job in this many is sampled into `tasks.parquet`; 0 if none is.
+    pub sampled_one_in: u32,
+    /// Its keys are those of the line.
+    #[serde(flatten)]
+    pub summary: &'a Summary,
+}
+
+/// A line of `--json`, of `summary.jsonl` and of `claims.jsonl`: what `volary schema results` describes.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(title = "volary results, a line")]
-#[expect(clippy::large_enum_variant, reason = "it is only ever described")]
 pub enum Line {
-    /// One cell, one policy, one seed.
-    Summary(Summary),
-    /// The claims, at the end.
+    /// A run: one cell, one policy, one seed. All lines of `summary.jsonl`.
+    Run(RunLine<'static>),
+    /// The claims, at the end of `--json`.
     Claims(ClaimsLine),
+    /// A claim. All lines of `claims.jsonl`.
+    Claim(ClaimResult),
 }
 
 /// One finished or unfinished job, a row of `jobs.parquet`.

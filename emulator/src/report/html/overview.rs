@@ -23,7 +23,7 @@ const NAMED: usize = 8;
 pub(super) fn warnings(study: &Study) -> Markup {
     let mut lines: Vec<Markup> = study.warnings().map(|warning| html! { (warning) }).collect();
     if study.missing > 0 {
-        let of = plural(study.manifest.cells.len() as u64, "run");
+        let of = plural(study.manifest.runs.len() as u64, "run");
         lines.push(
             html! { "Missing: " (study.missing) " of " (of) "; run again with " code { "--resume" } "." },
         );

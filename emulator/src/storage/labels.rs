@@ -1,0 +1,182 @@
+//! The first columns of every Parquet table, equal for all rows of a run: which run it is, and the swept values.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+
+use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
+use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use ::parquet::errors::Result;
+use ::parquet::file::writer::SerializedRowGroupWriter;
+use ::parquet::schema::types::{Type, TypePtr};
+use serde_json::Value;
+use volary_engine::results::{Summary, plain};
+
+use super::study::Study;
+
+/// The columns that name a run, with their meanings.
+pub(super) const RUN: [(&str, &str); 3] = [
+    ("run", "id of the run, as in manifest.json, summary.jsonl and the names in cells/"),
+    ("policy", "label of the policy"),
+    ("seed", "seed of the run"),
+];
+
+/// The columns that name a run, then a column for each swept key, under the dotted key.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Labels {
+    swept: BTreeMap<String, Kind>,
+}
+
+/// The type of the values of a swept key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Flag,
+    Integer,
+    Number,
+    /// Strings as they are; laws, tables and mixed values as JSON.
+    Text,
+}
+
+impl Kind {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Bool(_) => Self::Flag,
+            Value::Number(_) if value.is_i64() => Self::Integer,
+            Value::Number(_) => Self::Number,
+            _ => Self::Text,
+        }
+    }
+
+    /// The type that has room for the values of both.
+    const fn with(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Flag, Self::Flag) => Self::Flag,
+            (Self::Integer, Self::Integer) => Self::Integer,
+            (Self::Integer | Self::Number, Self::Integer | Self::Number) => Self::Number,
+            _ => Self::Text,
+        }
+    }
+
+    const fn stored(self) -> (Physical, Option<LogicalType>) {
+        match self {
+            Self::Flag => (Physical::BOOLEAN, None),
+            Self::Integer => (Physical::INT64, None),
+            Self::Number => (Physical::DOUBLE, None),
+            Self::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        }
+    }
+}
+
+impl Labels {
+    /// The labels of a study. The types follow from all values of the sweep, so that every share of an experiment has
+    /// the same.
+    pub fn of(study: &Study) -> Self {
+        let planned: Vec<(String, Vec<Value>)> = study
+            .manifest
+            .spec
+            .get("sweep")
+            .cloned()
+            .and_then(|axes| serde_json::from_value(axes).ok())
+            .unwrap_or_default();
+        let planned = planned.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
+        let mut swept: BTreeMap<String, Kind> = BTreeMap::new();
+        for (key, value) in planned.chain(study.cells.iter().flat_map(|group| &group.cell)) {
+            let kind = Kind::of(value);
+            swept.entry(key.clone()).and_modify(|known| *known = known.with(kind)).or_insert(kind);
+        }
+        Self { swept }
+    }
+
+    /// The columns of swept values and their meanings.
+    pub(super) fn meanings(&self) -> impl Iterator<Item = (&str, String)> {
+        self.swept.keys().map(|key| (key.as_str(), format!("swept value of `{key}`")))
+    }
+
+    /// The columns in the schema of a file.
+    pub(super) fn fields(&self) -> Result<Vec<TypePtr>> {
+        let text = (Physical::BYTE_ARRAY, Some(LogicalType::String));
+        let unsigned = (Physical::INT64, Some(LogicalType::integer(64, false)));
+        let run = RUN.iter().zip([text.clone(), text, unsigned]);
+        let run = run.map(|((name, _), kind)| field(name, Repetition::REQUIRED, kind));
+        let swept = self.swept.iter().map(|(key, kind)| field(key, Repetition::OPTIONAL, kind.stored()));
+        run.chain(swept).collect()
+    }
+
+    /// Writes the columns of `rows` rows of a run.
+    pub(super) fn write<W: Write + Send>(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+        id: &str,
+        summary: &Summary,
+        rows: usize,
+    ) -> Result<()> {
+        for label in [id, &summary.policy] {
+            write_values::<ByteArrayType>(group, &vec![ByteArray::from(label); rows], None)?;
+        }
+        // The column is unsigned: the bits are those of the seed.
+        write_values::<Int64Type>(group, &vec![summary.seed.cast_signed(); rows], None)?;
+        for (key, kind) in &self.swept {
+            let value = summary.cell.get(key);
+            let defined = vec![i16::from(value.is_some()); rows];
+            let (value, rows) = (value.unwrap_or(&Value::Null), if value.is_some() { rows } else { 0 });
+            match kind {
+                Kind::Flag => {
+                    let flag = value.as_bool().unwrap_or_default();
+                    write_values::<BoolType>(group, &vec![flag; rows], Some(&defined))?;
+                }
+                Kind::Integer => {
+                    let number = value.as_i64().unwrap_or_default();
+                    write_values::<Int64Type>(group, &vec![number; rows], Some(&defined))?;
+                }
+                Kind::Number => {
+                    let number = value.as_f64().unwrap_or(f64::NAN);
+                    write_values::<DoubleType>(group, &vec![number; rows], Some(&defined))?;
+                }
+                Kind::Text => {
+                    let text = ByteArray::from(plain(value).as_str());
+                    write_values::<ByteArrayType>(group, &vec![text; rows], Some(&defined))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn field(
+    name: &str,
+    repetition: Repetition,
+    (physical, logical): (Physical, Option<LogicalType>),
+) -> Result<TypePtr> {
+    let field = Type::primitive_type_builder(name, physical).with_repetition(repetition);
+    field.with_logical_type(logical).build().map(Arc::new)
+}
+
+/// Writes the next column; for an optional one, `defined` says for each row whether it has a value (1) or not (0).
+pub(super) fn write_values<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    values: &[T::T],
+    defined: Option<&[i16]>,
+) -> Result<()> {
+    if let Some(mut column) = group.next_column()? {
+        column.typed::<T>().write_batch(values, defined, None)?;
+        column.close()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_type_of_a_key_has_room_for_all_its_values() {
+        let kind = |values: &[Value]| values.iter().map(Kind::of).reduce(Kind::with).unwrap();
+        assert_eq!(kind(&[json!(true), json!(false)]), Kind::Flag);
+        assert_eq!(kind(&[json!(1), json!(-2)]), Kind::Integer);
+        assert_eq!(kind(&[json!(1), json!(2.5)]), Kind::Number);
+        assert_eq!(kind(&[json!(u64::MAX)]), Kind::Number, "there is no room for it in a signed column");
+        assert_eq!(kind(&[json!("10ms"), json!({"exponential": {"mean": "5ms"}})]), Kind::Text);
+        assert_eq!(kind(&[json!(false), json!(1)]), Kind::Text);
+    }
+}
