@@ -19,8 +19,8 @@ pub(super) struct Options {
     /// Run directories.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// Write summary, rows, timeline and report.html to this folder; if absent, a single run gets them in its own
-    /// folder.
+    /// Make this folder a run directory with all of them: manifest, cells, summary, rows, timeline and report.html; if
+    /// absent, a single run gets the files that are made from cells in its own folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the JSON lines instead of a table.
@@ -51,6 +51,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let mut study = storage::merge(&options.runs)?;
     if options.runs.len() > 1 {
         judge_again(&mut study);
+        if let Some(share) = &study.manifest.share {
+            tracing::warn!("{}", share.says());
+        }
+    }
+    if options.out.is_some() {
+        study.manifest.argv = std::env::args().collect();
     }
     judge_lost(&mut study);
     let note = match held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out))) {

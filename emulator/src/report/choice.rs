@@ -29,8 +29,12 @@ impl Choice {
     }
 }
 
-/// The best policy of a cell by `metric`, where smaller is better; `None` if no policy finished its jobs.
+/// The best policy of a cell by `metric`, where smaller is better; `None` if no policy finished its jobs, or
+/// other shares of the experiment have runs of the cell.
 pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Choice> {
+    if group.partial {
+        return None;
+    }
     let runs: Vec<Option<&PolicyRuns>> = policies.iter().map(|policy| finished(group, policy)).collect();
     let mean = |runs: &PolicyRuns| runs.interval(metric).map(|interval| interval.mean);
     let means: Vec<Option<f64>> = runs.iter().map(|runs| runs.and_then(mean)).collect();

@@ -68,7 +68,7 @@ impl SummaryColumn {
         let compared = group.policies.iter().filter(|runs| self.is_comparable(runs));
         let means = compared.filter_map(|runs| Some(runs.interval(self.of(class))?.mean));
         let (least, most) = means.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
-        (self.marked && least < most).then_some(least)
+        (self.marked && !group.partial && least < most).then_some(least)
     }
 
     /// Whether the number of a policy can be the best. Where jobs are unfinished, most numbers are those of the jobs

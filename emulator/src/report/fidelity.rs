@@ -87,7 +87,12 @@ mod tests {
             run.summary.fidelity.clone_from(certificate);
             PolicyRuns { policy: policy.to_owned(), runs: vec![run] }
         });
-        CellGroup { cell: volary_engine::results::Cell::new(), policies: runs.collect(), order: Vec::new() }
+        CellGroup {
+            cell: volary_engine::results::Cell::new(),
+            policies: runs.collect(),
+            order: Vec::new(),
+            partial: false,
+        }
     }
 
     #[test]

@@ -11,6 +11,9 @@ use super::{claims, fidelity};
 use crate::number::plural;
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
+/// What follows from missing shares.
+pub(super) const PARTIAL: &str = "Cells without some of their runs name no best policy.";
+
 /// The table of a study: a block per cell, a row per policy, the best of each column starred; then the claims.
 ///
 /// Replications are shown as their mean ± the 95 % half-width.
@@ -29,6 +32,9 @@ pub fn text(study: &Study, style: Style) -> String {
         let at = [failure.policy.clone(), cell_name(&failure.cell), format!("seed {}", failure.seed)];
         let at = at.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "failed: {at}: {}", failure.log.lines().next().unwrap_or("no log"));
+    }
+    if let Some(share) = &study.manifest.share {
+        let _ = writeln!(out, "{} {PARTIAL}", share.says());
     }
     if study.missing > 0 {
         let (state, missing) = (study.manifest.state, study.missing);

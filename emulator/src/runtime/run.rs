@@ -17,6 +17,7 @@ use crate::report;
 use crate::stats::enough;
 use crate::storage::input_log::{self, Sink};
 use crate::storage::manifest::{Failure, Manifest, RunState, utc_now};
+use crate::storage::share::{Shares, SweepShare};
 use crate::storage::study::Study;
 use crate::storage::{self, RunDir};
 use crate::watch::Watch;
@@ -168,6 +169,10 @@ pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunErr
 }
 
 fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Manifest {
+    let share = options.shard.map(|SweepSlice { index, of }| Shares {
+        held: vec![SweepShare { of, index }],
+        runs: experiment.runs(None).len() as u64,
+    });
     Manifest {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -182,6 +187,7 @@ fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Mani
         clock_error_s: None,
         injections: BTreeMap::new(),
         runs: runs.iter().map(|run| run.id.clone()).collect(),
+        share: share.filter(|share| share.left_out() > 0),
         state: RunState::Running,
         started: utc_now(),
         ended: None,

@@ -223,6 +223,7 @@ pub(crate) fn manifest(cells: &[&str]) -> Manifest {
         clock_error_s: None,
         injections: [].into(),
         runs: cells.iter().map(|&id| id.to_owned()).collect(),
+        share: None,
         state: RunState::Running,
         started: "2024-01-01T00:00:00Z".into(),
         ended: None,

@@ -10,6 +10,7 @@ use serde_json::Value;
 use volary_engine::results::{Cell, Injected, Summary};
 
 use super::hosts::{self, HostRecord};
+use super::share::Shares;
 
 /// A run: its experiment, times and state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ pub struct Manifest {
     /// Ids of the runs of the plan, in display order.
     #[serde(alias = "cells")]
     pub runs: Vec<String>,
+    /// The shares of the experiment that it holds; absent if it has all its runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<Shares>,
     pub state: RunState,
     /// When it started, UTC, RFC 3339.
     pub started: String,

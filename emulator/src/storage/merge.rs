@@ -1,7 +1,9 @@
 //! The union of the run directories of one experiment.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use volary_engine::results::{ClaimResult, Summary, Verdict};
 
 use super::error::Error;
@@ -50,13 +52,33 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     failures.retain(|failure| records.iter().all(|record| record.id != failure.id));
     failures.sort_by(|a, b| a.id.cmp(&b.id));
     failures.dedup_by(|a, b| a.id == b.id);
+    sort(&mut manifest, &mut records);
     Ok(Study::assemble(manifest, folders.to_vec(), records, claims, failures))
+}
+
+/// Puts runs into the order of the experiment, in which shares take turns.
+fn sort(manifest: &mut Manifest, records: &mut [CellRecord]) {
+    let points = manifest.spec.get("points").and_then(Value::as_array);
+    let place = |point: &Value| Some((point["cell"].to_string(), point["label"].as_str()?.to_owned()));
+    let places: BTreeMap<_, _> =
+        points.into_iter().flatten().filter_map(place).enumerate().map(|(at, place)| (place, at)).collect();
+    let place = |Summary { cell, policy, seed, .. }: &Summary| {
+        let cell = serde_json::to_value(cell).unwrap_or_default().to_string();
+        (places.get(&(cell, policy.clone())).copied().unwrap_or(usize::MAX), *seed)
+    };
+    records.sort_by_cached_key(|record| place(&record.summary));
+    let ids: BTreeMap<&str, usize> =
+        records.iter().enumerate().map(|(at, record)| (record.id.as_str(), at)).collect();
+    manifest.runs.sort_by_key(|id| ids.get(id.as_str()).copied().unwrap_or(usize::MAX));
 }
 
 /// Combines the plans; the result has the earlier start, the later end, and the worse state.
 fn absorb(manifest: &mut Manifest, other: Manifest) {
     manifest.unite(&other);
     manifest.expect(other.runs);
+    // A folder without shares has all the runs.
+    let shares = manifest.share.take().zip(other.share).map(|(all, more)| all.unite(more));
+    manifest.share = shares.filter(|shares| shares.left_out() > 0);
     manifest.state = manifest.state.max(other.state);
     manifest.started = std::mem::take(&mut manifest.started).min(other.started);
     manifest.ended = manifest.ended.take().max(other.ended);

@@ -31,6 +31,7 @@
 //! | [`tables`], `labels` | the Parquet tables, and the columns that say which run a row is of |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 //! | [`input_log`] | `inputs.log`, which `volary replay` reads |
+//! | [`share`] | which part of an experiment a folder holds |
 //! | `load`, `merge`, [`study`] | one run directory, or the shards of one experiment, as a [`Study`] |
 //! | `default_folder` | the folder that is used where none is named |
 //! | `spec_diff` | differences between the experiments of two manifests |
@@ -51,6 +52,7 @@ mod merge;
 mod paths;
 pub mod perfetto;
 mod run_dir;
+pub mod share;
 pub mod spec_diff;
 pub mod study;
 pub mod tables;

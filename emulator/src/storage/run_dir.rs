@@ -239,13 +239,72 @@ impl LockedDir {
         &self.root
     }
 
-    /// Writes the files that are made from cells: rows, timeline, summary and report.
+    /// Writes the files that are made from cells: rows, timeline, summary and report. If the cells are in other folders,
+    /// they and the manifest are copied first, so that the folder is a run directory.
     ///
     /// # Errors
-    /// The folder cannot be written, or a part is damaged.
+    /// The folder cannot be written, or holds something else, or a part is damaged.
     pub fn write(&self, study: &Study, render: Render) -> Result<(), Error> {
+        let is_own = |folder: &PathBuf| is_same(folder, &self.root);
+        if !study.folders.iter().all(is_own) {
+            if !study.folders.iter().any(is_own) {
+                self.check_free(study)?;
+            }
+            self.gather(study)?;
+        }
         write_final_files(&self.root, study, render)
     }
+}
+
+impl LockedDir {
+    /// Refuses a folder with files that are none of the study's.
+    fn check_free(&self, study: &Study) -> Result<(), Error> {
+        check_own(&self.root)?;
+        if !self.root.join(MANIFEST).exists() {
+            return Ok(());
+        }
+        let old = load_manifest(&self.root)?;
+        if old.runs.iter().all(|id| study.manifest.runs.contains(id)) {
+            return Ok(());
+        }
+        Err(Error::Merge(format!(
+            "{} holds a run of `{}` that is none of those named; choose another folder with --out",
+            self.root.display(),
+            old.experiment
+        )))
+    }
+
+    /// Copies cells and writes the manifest.
+    fn gather(&self, study: &Study) -> Result<(), Error> {
+        let cells = self.root.join(CELLS);
+        fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
+        let records = study.records().map(|record| record.id.as_str());
+        for id in records {
+            for &kind in TableKind::ALL {
+                self.copy(study, |folder| part_path(folder, id, kind))?;
+            }
+            self.copy(study, |folder| record_path(folder, id))?;
+        }
+        for failure in &study.failures {
+            self.copy(study, |folder| failure_path(folder, &failure.id))?;
+        }
+        write_manifest(&self.root, &study.manifest)
+    }
+
+    /// Copies a file from the first folder that has it. Files of cells are replaced and never changed, so a link will do.
+    fn copy(&self, study: &Study, path: impl Fn(&Path) -> PathBuf) -> Result<(), Error> {
+        let to = path(&self.root);
+        let from = study.folders.iter().map(|folder| path(folder)).find(|path| path.exists());
+        let Some(from) = from.filter(|from| !is_same(from, &to)) else { return Ok(()) };
+        remove(&to)?;
+        let copied = fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop));
+        copied.map_err(failed("write", &to))
+    }
+}
+
+/// Whether two paths lead to the same existing file or folder.
+fn is_same(a: &Path, b: &Path) -> bool {
+    a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
 }
 
 /// Writes the files that are made from cells. Their parts are taken from the folders that the study was loaded from.

@@ -36,6 +36,8 @@ pub struct CellGroup {
     pub policies: Vec<PolicyRuns>,
     /// Labels of the classes of jobs in the order of the experiment, as far as it has one.
     pub order: Vec<String>,
+    /// Whether other shares of the experiment have runs of it: its policies cannot be ranked.
+    pub partial: bool,
 }
 
 /// A policy in one cell.
@@ -62,13 +64,19 @@ impl Study {
             let cell = &record.summary.cell;
             let at = cells.iter().position(|group| group.cell == *cell).unwrap_or_else(|| {
                 let order = order.clone();
-                cells.push(CellGroup { cell: cell.clone(), policies: Vec::new(), order });
+                cells.push(CellGroup { cell: cell.clone(), policies: Vec::new(), order, partial: false });
                 cells.len() - 1
             });
             cells[at].add(record);
         }
         for runs in cells.iter_mut().flat_map(|group| &mut group.policies) {
             runs.runs.sort_by_key(|run| run.summary.seed);
+        }
+        if let Some(share) = &manifest.share {
+            let whole = share.runs / planned_cells(&manifest.spec).max(1);
+            for group in &mut cells {
+                group.partial = whole > group.policies.iter().map(|runs| runs.runs.len() as u64).sum();
+            }
         }
         Self { manifest, folders, cells, claims, failures, missing }
     }
@@ -118,6 +126,12 @@ impl Study {
         let policies = self.cells.iter().flat_map(|group| &group.policies);
         policies.map(|runs| runs.runs.len()).max().unwrap_or(0)
     }
+}
+
+/// Number of cells of an experiment; its points of one cell are adjacent.
+fn planned_cells(spec: &Value) -> u64 {
+    let points = spec.get("points").and_then(Value::as_array);
+    points.map_or(0, |points| points.chunk_by(|a, b| a["cell"] == b["cell"]).count() as u64)
 }
 
 /// Labels of classes of jobs: those of the mix of an experiment, in its order, then those that deadlines and cutoffs

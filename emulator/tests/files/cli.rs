@@ -47,6 +47,47 @@ fn shards_together_are_the_whole() {
     expect(here, "run e.toml --json --out b --shard 2/2", 0);
     let (merged, _) = expect(here, "report a b --json", 0);
     assert_eq!(results(&merged), results(&whole));
+
+    // The folder of all shares is a run directory, in the order of the experiment.
+    let (_, err) = expect(here, "report b a --out all", 0);
+    assert!(!err.contains("missing"), "{err}");
+    let (merged, _) = expect(here, "report all --json", 0);
+    assert_eq!(results(&merged), results(&whole));
+    assert!(expect(here, "compare all whole", 0).0.contains("equal seeds"));
+    let (_, err) = expect(here, "run e.toml --quiet --resume --out all", 0);
+    assert!(err.contains("running 0"), "{err}");
+    let (_, err) = expect(here, "report a --out whole", 2);
+    assert!(err.contains("none of those named"), "{err}");
+}
+
+#[test]
+fn forgotten_shares_are_named() {
+    let folder = folder();
+    let here = folder.path();
+    let swept = "[sweep]\n\"cluster.nodes\" = [20, 30, 40]\n";
+    fs::write(here.join("e.toml"), format!("{EXPERIMENT}\n{swept}")).unwrap();
+    for share in 1..=3 {
+        let (shown, _) = expect(here, &format!("run e.toml --out s{share} --shard {share}/4"), 0);
+        assert!(shown.contains(&format!("This is share {share} of 4: ")), "{shown}");
+        assert!(!shown.contains(" *"), "a policy alone in its cell is not the best: {shown}");
+    }
+    let page = |name: &str| fs::read_to_string(here.join(name).join("report.html")).unwrap();
+    assert!(page("s1").contains("<dd>1 of 4</dd>") && !page("s1").contains("Which policy when"));
+    let (shown, err) = expect(here, "report s1 s3 --out some", 0);
+    let missing = "Shares 2, 4 of 4 are missing";
+    assert!(
+        shown.contains(missing) && err.contains(missing) && page("some").contains(missing),
+        "{shown}{err}"
+    );
+    let (_, err) = expect(here, "report some s2 --out more", 0);
+    assert!(err.contains("Share 4 of 4 is missing"), "{err}");
+    let (_, err) = expect(here, "report s1 --out more", 2);
+    assert!(err.contains("none of those named"), "{err}");
+    let (shown, err) = expect(here, "run e.toml --resume --out more", 0);
+    assert!(
+        err.contains("kept 5 of 6 runs") && !shown.contains("hare 4 of 4") && shown.contains(" *"),
+        "{err}{shown}"
+    );
 }
 
 #[test]

@@ -58,9 +58,9 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
     }
 }
 
-/// Whether there are several policies, and more than one cell to compare them in.
+/// Whether there are several policies, and more than one cell to compare them in, of which one at least is complete.
 pub(super) fn is_worthwhile(study: &Study, policies: &[&str]) -> bool {
-    study.cells.len() > 1 && policies.len() > 1
+    study.cells.len() > 1 && policies.len() > 1 && study.cells.iter().any(|group| !group.partial)
 }
 
 fn row(study: &Study, policies: &[&str], standing: &Standing) -> Markup {

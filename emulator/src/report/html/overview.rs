@@ -10,6 +10,7 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::number::{self, plural};
 use crate::report::claims::{changed, finding, is_of_generator};
 use crate::report::columns::not_finished;
+use crate::report::table::PARTIAL;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, Metric, Study};
 
@@ -22,6 +23,9 @@ const NAMED: usize = 8;
 /// Warnings about the reliability of the numbers; empty if there are none.
 pub(super) fn warnings(study: &Study) -> Markup {
     let mut lines: Vec<Markup> = study.warnings().map(|warning| html! { (warning) }).collect();
+    if let Some(share) = &study.manifest.share {
+        lines.push(html! { (share.says()) " " (PARTIAL) });
+    }
     if study.missing > 0 {
         let of = plural(study.manifest.runs.len() as u64, "run");
         lines.push(

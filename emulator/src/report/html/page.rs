@@ -110,6 +110,7 @@ fn header(study: &Study) -> Markup {
     let readable = |utc: &String| utc.replacen('T', " ", 1).replace('Z', " UTC");
     let facts = [
         ("experiment", Some(manifest.experiment.clone())),
+        ("share", manifest.share.as_ref().map(ToString::to_string)),
         ("runtime", Some(manifest.runtime.clone())),
         ("seed", Some(manifest.seed.to_string())),
         ("cells × policies", Some(format!("{} × {}", study.cells.len(), study.policies().len()))),
