@@ -12,11 +12,12 @@ use volary::config::{Bundle, Experiment, Overrides};
 use volary::files::Pack;
 use volary::storage::input_log::{InputLog, frame, prefix};
 use volary::workload::decompress;
-use volary_actors::base::JobId;
-use volary_engine::cores::CoreTable;
+use volary_actors::base::{JobId, Span, Time};
+use volary_engine::cores::config::BurstTrace;
+use volary_engine::cores::{CoreTable, Cores, Interference, RunLength};
 use volary_engine::parcel::Parcel;
 use volary_engine::workload::{ColumnNames, Part, Reading, Trace};
-use volary_netem::TopologyFile;
+use volary_netem::{TopologyFile, Windows};
 
 /// An experiment file, as it comes in a bundle: whatever it names, no file of this machine is opened.
 pub(crate) fn experiment(data: &[u8]) {
@@ -102,8 +103,9 @@ pub(crate) fn wire(data: &[u8]) {
     }
 }
 
-/// An `[interference]` table.
+/// An `[interference]` table, and a file of observed bursts or samples.
 pub(crate) fn interference(data: &[u8]) {
+    bursts(data);
     let table = String::from_utf8_lossy(data);
     experiment(
         format!(
@@ -112,6 +114,22 @@ pub(crate) fn interference(data: &[u8]) {
         )
         .as_bytes(),
     );
+}
+
+/// A file of bursts or samples, as it is, from an offset on, and repeated.
+fn bursts(data: &[u8]) {
+    for (offset, repeat) in [(None, false), (Some(Span::from_secs(1)), true)] {
+        let trace = BurstTrace { file: Some("t".into()), offset, repeat, ..BurstTrace::default() };
+        let table = Interference { trace: Some(trace), ..Interference::default() };
+        let Ok(profile) = table.load(Path::new(""), |_| Ok(data.into())).map_err(|e| e.to_string()) else {
+            continue;
+        };
+        let (cores, lasts) = (CoreTable::equal(2, 1), Span::from_millis(1));
+        let gaps = profile.trace_gaps(&cores, RunLength { least: lasts, most: lasts });
+        std::hint::black_box(gaps.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let cores = Cores::new(Some(&profile), cores, Windows::default(), 1);
+        std::hint::black_box(cores.effect(Time::ZERO + lasts));
+    }
 }
 
 /// A log of inputs: as it is, and once more as payloads of frames whose checksums are right, each preceded by

@@ -1,13 +1,15 @@
 //! The result of a run, from the totals of its recorder and the counters of its shards.
 
 use serde::{Deserialize, Serialize};
-use volary_actors::base::Time;
+use volary_actors::base::{Span, Time};
 use volary_actors::message::KINDS;
 use volary_netem::{Cause, Stats};
 
-use crate::cores::Injection;
+use crate::cores::{Cores, Injection, RunLength};
 use crate::metrics::{Books, Recording};
-use crate::results::{Certificate, CoreRow, Engine, Injected, MOST_BURSTS, Measured, Messages, Summary};
+use crate::results::{
+    Certificate, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, Measured, Messages, Summary,
+};
 use crate::shard::{Observer, Shard};
 use crate::world::World;
 
@@ -132,10 +134,13 @@ pub struct RealTime {
 impl FinishedRun<'_> {
     /// Returns the result, from totals that were closed at `now`. The cost of the run is left at zero.
     pub fn measured(self, books: Books, now: Time) -> Measured {
-        let bursts = self.bursts(now);
+        let cores_met = self.cores();
+        let drawn = books.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);
+        let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.fault_notes()).collect();
         notes.extend(injections.iter().map(Injected::says));
+        notes.extend(self.trace_notes(now));
         let (fidelity, cores) = match self.real {
             Some(RealTime { certificate, cores, notes: more }) => {
                 notes.extend(more);
@@ -173,6 +178,7 @@ impl FinishedRun<'_> {
             planning: books.policy.planning,
             prediction: books.policy.prediction,
             fidelity,
+            interference: interference(&cores_met, now),
             injections,
             engine: Engine {
                 events: self.counters.events,
@@ -200,19 +206,41 @@ impl FinishedRun<'_> {
         }
     }
 
-    /// Degraded stretches, within the window of the timeline, of the cores that it draws.
-    fn bursts(&self, now: Time) -> Vec<(u32, f64, f64, f64)> {
-        let end = now.min(Time::ZERO + self.recording.timeline);
+    /// The cores with all interference that they had.
+    fn cores(&self) -> Cores {
         let mut cores = self.world.cores();
         for injection in self.injected.iter().flat_map(|injected| &injected.injections) {
             cores.inject(injection);
         }
-        let drawn = 0..self.recording.timeline_cores.min(self.world.layout().workers());
-        let bursts = drawn.flat_map(|core| {
+        cores
+    }
+
+    /// What a trace of bursts left out of the run, which ended at `now`.
+    fn trace_notes(&self, now: Time) -> impl Iterator<Item = String> {
+        let lasted = now.since(Time::ZERO);
+        let profile = self.world.point().resolved.interference.as_ref();
+        let gaps = profile.map(|profile| {
+            profile.trace_gaps(&self.world.machines().cores, RunLength { least: lasted, most: lasted })
+        });
+        gaps.into_iter().flatten().map(|gap| gap.to_string())
+    }
+
+    /// Degraded stretches of the cores that the timeline draws: until the end of its window, or that of the last
+    /// execution that began in it, which is `drawn`.
+    fn bursts(&self, cores: &Cores, now: Time, drawn: Time) -> Vec<(u32, f64, f64, f64)> {
+        let end = now.min(drawn.max(Time::ZERO + self.recording.timeline));
+        let shown = 0..self.recording.timeline_cores.min(self.world.layout().workers());
+        let bursts = shown.flat_map(|core| {
             // One more than is kept, so that a cut is detected.
             let bursts = cores.bursts(core, Time::ZERO, end).take(MOST_BURSTS + 1);
             bursts.map(move |burst| (core, burst)).collect::<Vec<_>>()
         });
         bursts.map(|(core, b)| (core, b.start.as_secs_f64(), b.end.as_secs_f64(), b.slowdown)).collect()
     }
+}
+
+/// The interference that cores met until the end of the run.
+fn interference(cores: &Cores, now: Time) -> Option<InterferenceMet> {
+    let (effect, cores) = cores.effect(now)?;
+    Some(InterferenceMet { degraded: effect.degraded, work_lost: 1.0 - effect.throughput, cores })
 }

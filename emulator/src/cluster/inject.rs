@@ -7,8 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout_at;
-use volary_engine::cores::injection::Effect;
-use volary_engine::cores::{CoreTable, Injection, Profile};
+use volary_engine::cores::{CoreTable, Effect, Injection, Profile};
 
 use super::error::{HostsError, InjectError};
 use super::net::framed::{ControlReceiver, ControlSender};

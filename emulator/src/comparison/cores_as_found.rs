@@ -79,7 +79,7 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, CellError> {
     // A trace only slows down: the fastest stretch is the cores' speed.
     let fastest = trace.iter().map(|row| row.slowdown).fold(1.0, f64::min);
     trace.iter_mut().for_each(|row| row.slowdown = (row.slowdown / fastest).max(1.0));
-    let trace = BurstTrace { file: None, rows: trace };
+    let trace = BurstTrace { rows: trace, ..BurstTrace::default() };
     let profile = Interference { trace: Some(trace), ..Interference::default() }
         .resolve()
         .map_err(|error| CellError::Refused(error.to_string()))?;

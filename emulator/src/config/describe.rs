@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use volary_engine::cores::Interference;
 use volary_engine::results::{Cell, cell_name};
 use volary_engine::scenario::Resolved;
 use volary_engine::workload::WorkloadSpec;
@@ -117,10 +118,21 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     rows.push(("service", line(&world.service)));
     rows.extend(network(world).into_iter().map(|words| ("network", words)));
     let profile = world.interference.as_ref();
-    rows.push(("interference", profile.map_or_else(|| "none".to_owned(), |profile| line(&profile.table))));
+    rows.push((
+        "interference",
+        profile.map_or_else(|| "none".to_owned(), |profile| interference(&profile.table)),
+    ));
     if swept {
         rows.push(("interference", "(of the first cell)".to_owned()));
     }
+}
+
+/// The keys of the interference in one line; of a trace its size instead of its rows.
+fn interference(table: &Interference) -> String {
+    let Some(trace) = &table.trace else { return line(table) };
+    let rest = Interference { trace: None, ..table.clone() };
+    let rest = if rest == Interference::default() { String::new() } else { format!(", {}", line(&rest)) };
+    format!("trace of {}{rest}", trace.says())
 }
 
 /// The offered load of every cell, with a warning where queues grow without bound.

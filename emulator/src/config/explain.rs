@@ -16,7 +16,8 @@ use super::error::{ConfigError, did_you_mean, listed};
 /// The remedy if there is no better one.
 const EXPLAINED: &str = "`volary schema experiment --text` explains every key";
 const PROFILES: &str = "`volary schema profile --text` explains every key";
-const BURSTS: &str = "a trace of bursts has lines `unit start_s end_s slowdown`";
+const BURSTS: &str = "a trace has lines `unit start_s end_s slowdown`, or below a header line `time,core,slowdown` samples; all \
+     times are seconds since the start of the run";
 const DURATION: &str =
     "write a number with its unit in quotes, such as \"10ms\", \"1.5s\", \"40min\" or \"2h\"";
 const LAW: &str = "write a value, or a law such as { exponential = { mean = \"1s\" } }";

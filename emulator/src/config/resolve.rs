@@ -1,11 +1,14 @@
 //! Resolution of a document to an [`Experiment`]: every cell is read into types, resolved and checked.
 
 use std::collections::BTreeSet;
+use std::mem::discriminant;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use volary_actors::base::Span;
 use volary_actors::layout::Layout;
 use volary_actors::policies::PolicySpec;
+use volary_engine::cores::{RunLength, TraceGap};
 use volary_engine::results::{Cell, cell_name, same};
 use volary_engine::scenario::{Cluster, Machines, Point, PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
@@ -69,6 +72,8 @@ impl Experiment {
             labels: Vec::new(),
             classes: BTreeSet::new(),
             last_classes: 1,
+            lasts: RunLength { least: Span::ZERO, most: Span::MAX },
+            gaps: Vec::new(),
             warnings: Vec::new(),
         };
         let mut first = None;
@@ -115,6 +120,10 @@ struct Planner<'a> {
     classes: BTreeSet<String>,
     /// The number of classes of jobs of the last world.
     last_classes: usize,
+    /// How long the jobs of the last world take.
+    lasts: RunLength,
+    /// The first gap of each kind that traces of interference leave, and the number of worlds that have one.
+    gaps: Vec<(TraceGap, usize)>,
     warnings: Vec<String>,
 }
 
@@ -185,6 +194,7 @@ impl Planner<'_> {
         }
         self.check_network(document, file, &resolved)?;
         self.warn(warnings::of_world(&resolved));
+        self.note_gaps(&resolved, file);
         let resolved = Arc::new(resolved);
         let policies = file.policy.iter().map(|entry| entry.spec.clone()).collect();
         self.checked = Some((Arc::clone(&resolved), policies));
@@ -226,6 +236,7 @@ impl Planner<'_> {
             let built = Workload::build(&world.workload, &world.service, file.seed, site, &self.traces)
                 .map_err(|error| explain::workload(document, &error))?;
             checks::duration(document, world, built.chains(), file.seed)?;
+            self.lasts = warnings::run_length(&built, world.cluster.capacity(file.seed));
             let classes = built.classes();
             self.last_classes = classes.len();
             self.classes.extend(classes.iter().filter(|_| classes.len() > 1).map(|label| label.to_string()));
@@ -273,6 +284,23 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// Adds what a trace of interference leaves out of the run of a world.
+    fn note_gaps(&mut self, world: &Resolved, file: &File) {
+        let (Some(profile), Some(policy)) = (&world.interference, file.policy.first()) else { return };
+        if profile.table.trace.is_none() {
+            return;
+        }
+        let until = file.run.until.unwrap_or(Span::MAX);
+        let lasts = RunLength { least: self.lasts.least.min(until), most: self.lasts.most.min(until) };
+        let cores = world.cluster.machines(&policy.spec, file.seed).cores;
+        for gap in profile.trace_gaps(&cores, lasts) {
+            match self.gaps.iter_mut().find(|(known, _)| discriminant(known) == discriminant(&gap)) {
+                Some((_, worlds)) => *worlds += 1,
+                None => self.gaps.push((gap, 1)),
+            }
+        }
+    }
+
     /// Adds warnings that are not in the list yet.
     fn warn(&mut self, warnings: impl IntoIterator<Item = String>) {
         for warning in warnings {
@@ -283,7 +311,7 @@ impl Planner<'_> {
     }
 
     fn finish(
-        self,
+        mut self,
         path: &Path,
         document: &Document<'_>,
         file: File,
@@ -299,6 +327,12 @@ impl Planner<'_> {
                     .unwrap_or_else(|| format!("labels: {}", self.labels.join(", "))),
             });
         }
+        let cells = self.points.chunk_by(|a, b| a.cell == b.cell).count();
+        let gaps = std::mem::take(&mut self.gaps);
+        self.warn(gaps.into_iter().map(|(gap, found)| match cells {
+            1 => gap.to_string(),
+            _ => format!("{gap} (in {found} of {cells} cells)"),
+        }));
         checks::runs(document, self.points.len(), file.repeat)?;
         let names = Names { labels: &self.labels, classes: &self.classes, axes: known };
         let claims = claims(document, &file, names)?;

@@ -1,8 +1,10 @@
 //! Warnings about experiments that are valid but probably not intended.
 
-use volary_actors::base::Span;
+use volary_actors::base::{JobId, Span, Time};
+use volary_actors::catalog::Catalog;
+use volary_engine::cores::RunLength;
 use volary_engine::scenario::{PolicyEntry, Resolved};
-use volary_engine::workload::WorkloadSpec;
+use volary_engine::workload::{Workload, WorkloadSpec};
 
 use super::file::RunSection;
 use crate::number;
@@ -48,6 +50,16 @@ pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
             number::seconds(SHORTEST_SLOT.as_secs_f64())
         )
     })
+}
+
+/// How long jobs take on cores of this capacity: at least until the last one arrives, and hardly longer than until
+/// then all their work and the longest task could be done.
+pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
+    let all = || (0..jobs.jobs()).map(JobId);
+    let arrived = all().map(|job| jobs.job(job).arrival).max().unwrap_or(Time::ZERO).since(Time::ZERO);
+    let longest = all().map(|job| jobs.longest(job)).max().unwrap_or(Span::ZERO);
+    let work = Span::from_secs_f64(jobs.total_work() / capacity);
+    RunLength { least: arrived, most: arrived + longest + work }
 }
 
 /// Warnings about a point before it is run, with remedies.
@@ -142,6 +154,37 @@ random = {}
             let found = Experiment::load(&file, &Overrides { set, ..Overrides::default() }).unwrap().warnings;
             assert_eq!(found.len(), usize::from(begins.is_some()), "{policy}: {found:?}");
             assert!(begins.is_none_or(|begins| found[0].starts_with(begins)), "{policy}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_trace_that_does_not_match_the_run_is_warned_about() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.toml");
+        let nodes = "[sweep]\n\"cluster.nodes\" = [1, 2]\n";
+        let lacks = "interference.trace names 1 unit, up to 1, that the cluster lacks: it has 1 core, numbered from 0";
+        let epoch = "interference.trace begins at 1700000000s, as by a clock that counts from 1970, and the run is \
+                     over by 31s: no core is ever degraded; times count from the start of the run, and `offset = \
+                     \"1700000000s\"` begins the trace there";
+        let over = "interference.trace covers 0s to 2s of 27s: afterwards all cores are healthy; `repeat = true` starts \
+                    it again";
+        for (rows, keys, sweep, expected) in [
+            ("0 0 99 2", "", "", vec![]),
+            ("0 0 2 2", "", "", vec![over.to_owned()]),
+            ("0 0 2 2", ", repeat = true", "", vec![]),
+            ("0 1700000000 1700000060 2", "", "", vec![epoch.to_owned()]),
+            ("0 1700000000 1700000060 2", ", offset = \"1699999960s\"", "", vec![]),
+            ("0 0 99 2\n1 0 99 2", "", nodes, vec![format!("{lacks} (in 1 of 2 cells)")]),
+        ] {
+            std::fs::write(dir.path().join("b.txt"), rows).unwrap();
+            let trace = format!("interference.trace = {{ file = \"b.txt\"{keys} }}\n");
+            let text = TEXT.replace("run = { runtime = \"local\", real = {} }\n", "");
+            let bernoulli = text.lines().find(|line| line.starts_with("interference")).unwrap();
+            std::fs::write(&file, text.replace(&format!("{bernoulli}\n"), &trace) + sweep).unwrap();
+            let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
+            assert_eq!(experiment.warnings, expected, "{rows}");
+            let plan = crate::config::describe::text(&experiment, None);
+            assert!(plan.contains("interference  trace of ") && !plan.contains("rows ="), "{plan}");
         }
     }
 }

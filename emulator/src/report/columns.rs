@@ -218,6 +218,16 @@ fn share_of_busy(summary: &Summary, core_s: f64) -> f64 {
     if busy > 0.0 { core_s / busy } else { f64::NAN }
 }
 
+/// Share of the core time in which cores were degraded; NaN without interference.
+pub(super) fn degraded_share(summary: &Summary) -> f64 {
+    summary.interference.map_or(f64::NAN, |met| met.degraded)
+}
+
+/// Share of the work of healthy cores that degraded ones could not do; NaN without interference.
+pub(super) fn work_lost(summary: &Summary) -> f64 {
+    summary.interference.map_or(f64::NAN, |met| met.work_lost)
+}
+
 /// Share of the deadlines that were missed; NaN if there were none.
 pub fn miss_rate(summary: &Summary) -> f64 {
     of_deadlines(summary, |deadlines| deadlines.miss_rate)

@@ -128,6 +128,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         planning: None,
         prediction: None,
         fidelity: None,
+        interference: None,
         injections: Vec::new(),
         engine: Engine {
             events: 1_000 * submitted,

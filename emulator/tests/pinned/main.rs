@@ -128,8 +128,16 @@ fn canonical(value: &Value, out: &mut String) {
                 // Runs without suspensions and work in progress keep digests from before these were counted.
                 let counted = ["suspensions", "suspended_s", "in_progress", "in_progress_s"];
                 let none = counted.contains(&key.as_str()) && value.as_f64() == Some(0.0);
-                let besides =
-                    ["cpu_s", "planning_cpu_s", "wall_s", "peak_rss_bytes", "run", "sampled_one_in"];
+                // The interference that cores met follows from the profile and was not always counted.
+                let besides = [
+                    "cpu_s",
+                    "planning_cpu_s",
+                    "wall_s",
+                    "peak_rss_bytes",
+                    "run",
+                    "sampled_one_in",
+                    "interference",
+                ];
                 if !none && !besides.contains(&key.as_str()) {
                     write!(out, "{key:?}:").unwrap();
                     canonical(value, out);

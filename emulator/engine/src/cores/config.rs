@@ -130,18 +130,27 @@ pub struct Scripted {
     pub repeat: bool,
 }
 
-/// Observed bursts. Time that no row covers is healthy.
+/// Observed bursts. Time that no row covers is healthy, as is time with a slowdown of 1.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Trace")]
 pub struct BurstTrace {
-    /// A text file of lines `unit start_s end_s slowdown`, separated by blanks or commas; `#` starts a
-    /// comment. Relative to the file that names it; read into `rows`.
+    /// A text file of lines `unit start_s end_s slowdown`, separated by blanks or commas; `#` starts a comment. A
+    /// header line may name these columns in another order, among others, or the columns `time`, `core` and
+    /// `slowdown` of samples: a sample lasts until the next one of its core, and the last one is the end. All times
+    /// are in seconds. Relative to the file that names it; read into `rows`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// The bursts themselves, instead of a file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<TraceRow>,
+    /// The time of the trace that is the start of the run; bursts that are over by then are left out. Default 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<Span>,
+    /// After the end of the last burst of any unit all begin again; otherwise all units are healthy from then on. A
+    /// row with a slowdown of 1 moves that end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeat: bool,
 }
 
 /// One observed burst of one unit.

@@ -6,6 +6,7 @@
 use volary_actors::base::Time;
 
 use super::Profile;
+use super::effect::Effect;
 use super::integral::{CoreRate, WorkIntegral};
 use super::process::Cursor;
 use super::profile::{Burst, SeededProfile};
@@ -28,15 +29,6 @@ pub struct Injection {
     pub until: Time,
 }
 
-/// The effect of an injection on its cores.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Effect {
-    /// Share of the time in which the cores were degraded.
-    pub degraded: f64,
-    /// Work that the cores could do, relative to healthy cores.
-    pub throughput: f64,
-}
-
 /// Maximum number of slots, or gaps and bursts, that are visited to compute an effect.
 const MOST_STRETCHES: f64 = 1e7;
 
@@ -51,13 +43,8 @@ impl Injection {
         }
         let profile = SeededProfile::new(&self.profile, self.seed);
         let units = self.cores.iter().filter_map(|core| profile.unit(table, core));
-        let (mut degraded, mut lost) = (0.0, 0.0);
-        for burst in units.flat_map(|unit| profile.bursts(unit, Cursor::NOWHERE, self.from, self.until)) {
-            let length = burst.length().as_secs_f64();
-            degraded += length;
-            lost += length * (1.0 - 1.0 / burst.slowdown);
-        }
-        Some(Effect { degraded: degraded / time, throughput: 1.0 - lost / time })
+        let bursts = units.flat_map(|unit| profile.bursts(unit, Cursor::NOWHERE, self.from, self.until));
+        Some(Effect::of(bursts, time))
     }
 }
 

@@ -11,12 +11,15 @@
 //! | [`table`] | node, rack and speed of every core |
 //! | [`show`] | pictures of a profile, without a run |
 //! | [`injection`] | another profile for some cores and a limited time, during a run |
+//! | `effect` | degraded time and lost work, summed over cores |
 //! | [`set`] | sets of cores |
+//! | `trace` | files of observed bursts, and what they leave out of a run |
 //! | `process` | x_i(t) of each kind, stretch by stretch |
 //! | `profile` | checks of that table; a profile under a seed |
 //! | `integral` | exact arithmetic of work |
 
 pub mod config;
+mod effect;
 pub mod injection;
 mod integral;
 mod process;
@@ -25,13 +28,16 @@ pub mod set;
 pub mod show;
 mod state;
 pub mod table;
+mod trace;
 
 pub use config::{Interference, Scope};
+pub use effect::Effect;
 pub use injection::Injection;
 pub use profile::{Burst, Profile, ProfileError};
 pub use set::CoreSet;
 pub use state::Cores;
 pub use table::CoreTable;
+pub use trace::{RunLength, TraceGap};
 
 #[cfg(test)]
 mod tests;

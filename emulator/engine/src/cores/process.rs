@@ -247,21 +247,59 @@ impl Process for Renewal {
     }
 }
 
-/// Bursts of a trace, sorted by (unit, start) and without overlaps.
+/// Bursts of a trace.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Bursts(pub(super) Vec<TraceRow>);
+pub(super) struct Bursts {
+    /// Sorted by (unit, start) and without overlaps.
+    pub(super) rows: Vec<TraceRow>,
+    /// The time after which they begin again; no row ends later. `None` if they do not.
+    pub(super) period: Option<Span>,
+}
+
+impl Bursts {
+    /// Mean time that a unit takes for a gap and a burst, s; infinite for bursts that do not repeat, which are few.
+    pub(super) fn stretch_s(&self) -> f64 {
+        let units = self.rows.chunk_by(|a, b| a.unit == b.unit);
+        let most = units.map(<[TraceRow]>::len).max().unwrap_or(0);
+        self.period.map_or(f64::INFINITY, |period| period.as_secs_f64() / most as f64)
+    }
+
+    /// The largest slowdown.
+    pub(super) fn most_slowdown(&self) -> f64 {
+        self.rows.iter().map(|row| row.slowdown).fold(1.0, f64::max)
+    }
+
+    /// The beginning of the round of the bursts that contains `at`.
+    fn round(&self, at: u64) -> u64 {
+        self.period.map_or(0, |period| at / period.0 * period.0)
+    }
+
+    /// The end of a healthy stretch after the last of the rows before `i`, which are those of a unit or of lower ones.
+    fn round_end(&self, unit: Unit, i: usize, round: u64) -> u64 {
+        let is_named = i.checked_sub(1).is_some_and(|last| self.rows[last].unit == unit.id);
+        let period = self.period.filter(|_| is_named);
+        period.map_or(u64::MAX, |period| round.saturating_add(period.0))
+    }
+}
 
 impl Process for Bursts {
     const REMEMBERS: bool = false;
 
     fn locate(&self, unit: Unit, at: u64, _: Cursor) -> Cursor {
-        let i = self.0.partition_point(|row| (row.unit, row.end.0) <= (unit.id, at));
-        match self.0.get(i).filter(|row| row.unit == unit.id) {
-            None => Cursor::healthy(i as u64, at, u64::MAX),
-            Some(row) if at < row.start.0 => Cursor::healthy(i as u64, at, row.start.0),
-            Some(row) => {
-                Cursor { index: i as u64, start: row.start.0, end: row.end.0, slowdown: row.slowdown }
+        let round = self.round(at);
+        let i = self.rows.partition_point(|row| (row.unit, row.end.0) <= (unit.id, at - round));
+        let index = i as u64;
+        match self.rows.get(i).filter(|row| row.unit == unit.id) {
+            None => Cursor::healthy(index, at, self.round_end(unit, i, round)),
+            Some(row) if at - round < row.start.0 => {
+                Cursor::healthy(index, at, round.saturating_add(row.start.0))
             }
+            Some(row) => Cursor {
+                index,
+                start: round + row.start.0,
+                end: round.saturating_add(row.end.0),
+                slowdown: row.slowdown,
+            },
         }
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use volary_actors::base::{Address, Law, Purpose, Span, Time};
 
-use super::config::{BurstTrace, Interference, SHORTEST, Scope, TraceRow};
+use super::config::{Interference, SHORTEST, Scope};
 use super::integral::{CoreRate, WorkIntegral};
-use super::process::{AnyProcess, Bursts, Cursor, Process, Runs, Unit, with};
+use super::process::{AnyProcess, Cursor, Process, Runs, Unit, with};
 use super::table::CoreTable;
 
 /// Why an interference profile cannot be used. Messages name the file, the line or key, and the remedy.
@@ -33,6 +33,35 @@ pub struct Profile {
     pub(super) from: Time,
     pub(super) until: Time,
     pub(super) affected: f64,
+}
+
+impl Scope {
+    /// The unit of a core.
+    pub(super) fn unit(self, table: &CoreTable, core: u32) -> u32 {
+        match self {
+            Self::Core => core,
+            Self::Node => table.node(core),
+            Self::Rack => table.rack(core),
+        }
+    }
+
+    /// Number of units, which count from 0.
+    pub(super) fn units(self, table: &CoreTable) -> u32 {
+        match self {
+            Self::Core => table.cores(),
+            Self::Node => table.nodes(),
+            Self::Rack => table.racks(),
+        }
+    }
+
+    /// What its unit is, in the singular.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Node => "node",
+            Self::Rack => "rack",
+        }
+    }
 }
 
 impl Interference {
@@ -73,14 +102,14 @@ impl Interference {
             return keys("the file of an empirical law was not read; give its `values`");
         }
         if let Some(trace) = &mut self.trace {
-            load_trace(trace, folder, read)?;
+            trace.load(folder, read)?;
         }
         let process = match &self {
             Self { bernoulli: Some(p), .. } => AnyProcess::Bernoulli(p.clone()),
             Self { markov: Some(p), .. } => AnyProcess::Markov(Runs::new(p.clone())),
             Self { renewal: Some(p), .. } => AnyProcess::Renewal(p.clone()),
             Self { scripted: Some(p), .. } => AnyProcess::Scripted(p.clone()),
-            Self { trace: Some(p), .. } => AnyProcess::Trace(Bursts(p.rows.clone())),
+            Self { trace: Some(p), .. } => AnyProcess::Trace(p.process()),
             Self { .. } => return keys("no process is named"),
         };
         if let AnyProcess::Renewal(renewal) = &process
@@ -143,87 +172,6 @@ impl Interference {
     }
 }
 
-/// Reads the trace file into the rows, sorts them, and refuses overlaps.
-fn load_trace(
-    trace: &mut BurstTrace,
-    folder: &Path,
-    read: impl FnOnce(&Path) -> io::Result<Arc<[u8]>>,
-) -> Result<(), ProfileError> {
-    if trace.rows.is_empty() == trace.file.is_none() {
-        return Err(ProfileError::Keys("trace needs one of `file` and `rows`; give one".into()));
-    }
-    let Some(file) = trace.file.take() else {
-        let rows = trace.rows.iter().enumerate().map(|(i, &row)| (i, row)).collect();
-        trace.rows = sorted(rows).map_err(|(i, why)| ProfileError::Keys(format!("trace row {i}: {why}")))?;
-        return Ok(());
-    };
-    let path = folder.join(file);
-    let name = path.display();
-    let wrong = |(line, message)| ProfileError::File(format!("{name}:{line}: {message}"));
-    let unreadable = |source: io::Error| ProfileError::File(format!("cannot read {name}: {source}"));
-    let bytes = read(&path).map_err(unreadable)?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| unreadable(io::ErrorKind::InvalidData.into()))?;
-    let mut rows = Vec::new();
-    for (i, line) in text.lines().enumerate() {
-        let content = line.split('#').next().unwrap_or_default().trim();
-        if !content.is_empty() {
-            rows.push((i + 1, parse_row(content).map_err(|message| wrong((i + 1, message)))?));
-        }
-    }
-    if rows.is_empty() {
-        return Err(ProfileError::File(format!("{name}: lists no burst; leave interference out")));
-    }
-    trace.rows = sorted(rows).map_err(wrong)?;
-    Ok(())
-}
-
-/// Sorts rows, each with its position, by unit and time; on failure returns the position of the faulty row and the
-/// reason.
-fn sorted(mut rows: Vec<(usize, TraceRow)>) -> Result<Vec<TraceRow>, (usize, String)> {
-    for &(place, row) in &rows {
-        if row.start >= row.end {
-            return Err((
-                place,
-                format!("the burst ends at {}, not after its start at {}", row.end, row.start),
-            ));
-        }
-        if !(row.slowdown.is_finite() && row.slowdown >= 1.0) {
-            let why = format!("slowdown {} is below 1 and would speed the core up", row.slowdown);
-            return Err((place, why));
-        }
-    }
-    rows.sort_by_key(|(_, row)| (row.unit, row.start));
-    for pair in rows.windows(2) {
-        let [(first, before), (second, after)] = [pair[0], pair[1]];
-        if before.unit == after.unit && after.start < before.end {
-            let why = format!("the burst starts before that of {first} has ended, and is of the same unit");
-            return Err((second, why));
-        }
-    }
-    Ok(rows.into_iter().map(|(_, row)| row).collect())
-}
-
-/// One line `unit start_s end_s slowdown`.
-fn parse_row(content: &str) -> Result<TraceRow, String> {
-    let fields: Vec<&str> =
-        content.split(|c: char| c == ',' || c.is_whitespace()).filter(|f| !f.is_empty()).collect();
-    let &[unit, start, end, slowdown] = fields.as_slice() else {
-        return Err(format!("expected `unit start_s end_s slowdown`, found {} fields", fields.len()));
-    };
-    let number = |name: &str, text: &str| {
-        text.parse::<f64>()
-            .ok()
-            .filter(|x| x.is_finite() && *x >= 0.0)
-            .ok_or_else(|| format!("{name} `{text}` is not a number of at least zero"))
-    };
-    Ok(TraceRow {
-        unit: unit.parse().map_err(|_| format!("unit `{unit}` is not a number counted from zero"))?,
-        start: Span::from_secs_f64(number("start_s", start)?),
-        end: Span::from_secs_f64(number("end_s", end)?),
-        slowdown: number("slowdown", slowdown)?,
-    })
-}
-
 /// Address of the draw for a unit as a whole; slots and bursts are numbered from zero.
 const WHOLE_UNIT: u64 = u64::MAX;
 
@@ -247,13 +195,14 @@ impl SeededProfile {
         with!(&self.profile.process, process => ask(process))
     }
 
+    /// Mean length of a slot, or of a gap and a burst, s.
+    pub(super) fn stretch_s(&self) -> f64 {
+        self.profile.stretch_s()
+    }
+
     /// The unit whose process a core follows; `None` if the unit takes no part.
     pub(super) fn unit(&self, table: &CoreTable, core: u32) -> Option<Unit> {
-        let id = match self.profile.scope {
-            Scope::Core => core,
-            Scope::Node => table.node(core),
-            Scope::Rack => table.rack(core),
-        };
+        let id = self.profile.scope.unit(table, core);
         let address = self.base.at(u64::from(id));
         let takes_part =
             self.profile.affected >= 1.0 || address.at(WHOLE_UNIT).unit() < self.profile.affected;

@@ -7,7 +7,7 @@ use volary_actors::base::{Law, Span, Time};
 use volary_netem::Windows;
 
 use super::process::{AnyProcess, Runs};
-use super::{Burst, CoreTable, Cores, Injection, Profile, Scope};
+use super::{Burst, CoreTable, Cores, Injection, Profile};
 
 /// Widest timeline, in characters. Slots are merged where one character each is too wide.
 const WIDTH: u64 = 100;
@@ -54,19 +54,19 @@ impl Profile {
             AnyProcess::Markov(p) => &p.chain.slowdown,
             AnyProcess::Renewal(p) => &p.slowdown,
             AnyProcess::Scripted(p) => &p.slowdown,
-            AnyProcess::Trace(_) => return 0.0,
+            AnyProcess::Trace(trace) => return trace.most_slowdown() / self.stretch_s(),
         };
         slowdown.mean() / self.stretch_s()
     }
 
-    /// Mean length of a slot, or of a gap and a burst, s; infinite if unknown.
+    /// Mean length of a slot, or of a gap and a burst, s; infinite if unknown, or if they are few.
     pub fn stretch_s(&self) -> f64 {
         match &self.process {
             AnyProcess::Renewal(p) => p.gap.mean() + p.burst.mean(),
             AnyProcess::Bernoulli(_) | AnyProcess::Markov(_) | AnyProcess::Scripted(_) => {
                 self.slot().map_or(f64::INFINITY, Span::as_secs_f64)
             }
-            AnyProcess::Trace(_) => f64::INFINITY,
+            AnyProcess::Trace(trace) => trace.stretch_s(),
         }
     }
 
@@ -114,7 +114,7 @@ impl Show {
         let rows: Vec<_> = (0..).zip(self.bursts(profile)).collect();
         let until = Time(self.until.0);
         let mut text = format!("seed {}, ", self.seed);
-        text.push_str(&rows_text(profile, name(profile.scope), &rows, (Time::ZERO, until)));
+        text.push_str(&rows_text(profile, profile.scope.name(), &rows, (Time::ZERO, until)));
         let shown =
             self.measured(profile).map_or_else(String::new, |x| format!("{:.2} % as shown", 100.0 * x));
         let known = profile.throughput().map_or_else(
@@ -129,7 +129,7 @@ impl Show {
     /// `rack` if that is the profile's scope. A burst that continues beyond the end is cut there.
     pub fn json(&self, profile: &Profile) -> Value {
         let rows: Vec<_> = (0..).zip(self.bursts(profile)).collect();
-        rows_json(name(profile.scope), &rows)
+        rows_json(profile.scope.name(), &rows)
     }
 
     /// Share of a healthy core's work that cores do in the shown time; `None` if nothing is shown.
@@ -217,14 +217,6 @@ fn columns(profile: &Profile, from: Time, until: Time) -> Vec<(Time, Time)> {
     let first = profile.slot().map_or(from.0, |slot| from.0 / slot.0 * slot.0);
     let starts = (0..(until.0 - first).div_ceil(each)).map(|i| first + i * each);
     starts.map(|start| (Time(start.max(from.0)), Time(start.saturating_add(each).min(until.0)))).collect()
-}
-
-const fn name(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Core => "core",
-        Scope::Node => "node",
-        Scope::Rack => "rack",
-    }
 }
 
 /// Seconds of work lost to bursts.

@@ -109,6 +109,11 @@ impl CoreTable {
         self.racks.get(self.node(core) as usize).copied().unwrap_or(0)
     }
 
+    /// Number of racks.
+    pub fn racks(&self) -> u32 {
+        self.racks.iter().max().map_or(1, |last| last + 1)
+    }
+
     /// Work a healthy core does per second, in units of the reference core.
     pub fn speed(&self, core: u32) -> f64 {
         self.speeds.get(core as usize).copied().unwrap_or(1.0)

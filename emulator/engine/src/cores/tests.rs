@@ -28,7 +28,7 @@ fn at(s: f64) -> Time {
 
 const TABLE_1: &str = r#"scripted = { slot = "1s", rows = [[0,1,1,1],[0,0,1,0],[0,1,0,0]], slowdown = 2.0 }"#;
 
-const ALL: [&str; 9] = [
+const ALL: [&str; 10] = [
     r#"bernoulli = { slot = "100ms", probability = 0.3, slowdown = 3.0 }"#,
     r#"bernoulli = { slot = "7ms", probability = 0.5, slowdown = { uniform = { low = 1.0, high = 9.0 } } }"#,
     r#"markov = { slot = "50ms", p_on = 0.1, p_off = 0.3, slowdown = 4.0 }"#,
@@ -38,6 +38,7 @@ const ALL: [&str; 9] = [
     TABLE_1,
     r#"scripted = { slot = "300ms", rows = [[1,0],[1,1,0]], slowdown = 5.0, repeat = true }"#,
     "trace.rows = [{ unit = 0, start = \"1s\", end = \"2s\", slowdown = 3.0 }, { unit = 1, start = \"100ms\", end = \"1h\", slowdown = 1.5 }]",
+    "trace = { repeat = true, rows = [{ unit = 0, start = \"70ms\", end = \"2s\", slowdown = 3.0 }, { unit = 1, start = \"100ms\", end = \"900ms\", slowdown = 1.5 }] }",
 ];
 
 #[test]
@@ -302,7 +303,10 @@ proptest! {
 fn traces_come_from_files_or_rows_and_say_where_they_are_wrong() {
     let load = |text: &str| {
         let table = Interference {
-            trace: Some(config::BurstTrace { file: Some("bursts.csv".into()), rows: Vec::new() }),
+            trace: Some(config::BurstTrace {
+                file: Some("bursts.csv".into()),
+                ..config::BurstTrace::default()
+            }),
             ..Interference::default()
         };
         let read = |path: &Path| {

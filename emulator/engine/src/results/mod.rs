@@ -7,6 +7,7 @@ mod deadlines;
 mod distribution;
 mod findings;
 mod injections;
+mod interference;
 mod policy;
 mod schema;
 mod vitals;
@@ -22,6 +23,7 @@ pub use deadlines::{Deadlines, GoodputHours};
 pub use distribution::{Brief, Distribution, Spread, percentile};
 pub use findings::Findings;
 pub use injections::{Applied, Injected};
+pub use interference::InterferenceMet;
 pub use policy::{
     DecisionRow, Placements, PlanGap, Planning, PolicyResults, PredictionErrors, Stage, Staleness,
     StalenessRow,

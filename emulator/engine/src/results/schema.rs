@@ -14,8 +14,8 @@ use crate::fingerprint;
 
 use super::distribution::{Brief, Distribution, nan_if_null};
 use super::{
-    Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected, Placements, Planning,
-    PredictionErrors, Staleness, StalenessRow,
+    Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected, InterferenceMet,
+    Placements, Planning, PredictionErrors, Staleness, StalenessRow,
 };
 
 /// Version of this schema; raised whenever a key changes its meaning.
@@ -128,6 +128,9 @@ pub struct Summary {
     pub prediction: Option<PredictionErrors>,
     /// Requested against achieved behaviour, for real-time runs.
     pub fidelity: Option<Certificate>,
+    /// Interference that the cores met; absent without interference, and if already one core had over a million slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interference: Option<InterferenceMet>,
     /// Interference injected during the run; absent if there was none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injections: Vec<Injected>,

@@ -49,7 +49,7 @@ pub(super) struct Metric {
 }
 
 /// Numbers of the results that are shares of one.
-const SHARES: [&str; 4] = ["utilization", "goodput", "unqueued", "miss_rate"];
+const SHARES: [&str; 6] = ["utilization", "goodput", "unqueued", "miss_rate", "degraded", "work_lost"];
 
 impl Metric {
     /// Its unit, by its name: `s` for seconds, `share` for shares of one.

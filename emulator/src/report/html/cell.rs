@@ -33,6 +33,7 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
             }
             (bands(group))
             (table::differences(group, view.policies))
+            (table::interference(group, view.policies))
             (timelines(group, view))
             details.more { summary { "Accounts" } (table::books(group, view.policies)) }
             (policy::sections(group, view))

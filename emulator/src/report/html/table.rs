@@ -5,8 +5,8 @@ use volary_engine::results::{Spread, Summary};
 
 use super::view::index;
 use crate::chart::theme;
-use crate::number;
-use crate::report::columns::{PAGE, SummaryColumn};
+use crate::number::{self, Quantity};
+use crate::report::columns::{PAGE, SummaryColumn, degraded_share, work_lost};
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
@@ -82,6 +82,36 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
         }
     };
     table(&["policy"], &explained, &rows)
+}
+
+/// The interference that cores met under each policy; empty if there was none.
+pub(super) fn interference(group: &CellGroup, policies: &[&str]) -> Markup {
+    let explained = [
+        (
+            "degraded",
+            "share of the core time in which cores were degraded, from the start of the run to its end",
+        ),
+        ("work lost", "share of the work of healthy cores that degraded ones could not do"),
+    ];
+    let met = |runs: &&PolicyRuns| runs.interval(degraded_share).is_some();
+    let entry = |interval: Option<Interval>| {
+        let text = |found: Interval| Quantity::Share.interval(found.mean, found.half_width);
+        html! { td { (interval.map_or_else(|| "–".to_owned(), text)) } }
+    };
+    let rows = html! {
+        @for runs in group.policies.iter().filter(met) {
+            (policy_row(policies, &runs.policy, &html! {
+                (entry(runs.interval(degraded_share))) (entry(runs.interval(work_lost)))
+            }))
+        }
+    };
+    html! {
+        @if group.policies.iter().any(|runs| met(&runs)) {
+            h3 { "Interference that the cores met" }
+            (table(&["policy"], &explained, &rows))
+            p.hint { "Runs of other lengths meet other slots of the same profile." }
+        }
+    }
 }
 
 /// Each policy compared with the first: relative change, with a paired 95 % interval if seeds allow; empty for a
