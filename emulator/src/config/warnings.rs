@@ -173,7 +173,7 @@ random = {}
             ("0 0 2 2", "", "", vec![over.to_owned()]),
             ("0 0 2 2", ", repeat = true", "", vec![]),
             ("0 1700000000 1700000060 2", "", "", vec![epoch.to_owned()]),
-            ("0 1700000000 1700000060 2", ", offset = \"1699999960s\"", "", vec![]),
+            ("0 1700000000 1700000060 2", ", offset = \"1699999990s\"", "", vec![]),
             ("0 0 99 2\n1 0 99 2", "", nodes, vec![format!("{lacks} (in 1 of 2 cells)")]),
         ] {
             std::fs::write(dir.path().join("b.txt"), rows).unwrap();
