@@ -3,6 +3,7 @@
 use volary_actors::base::{Span, Time};
 use volary_netem::Windows;
 
+use super::effect::Effect;
 use super::injection::{ActiveInjection, Injection, joined};
 use super::integral::{CoreRate, WorkIntegral};
 use super::process::Cursor;
@@ -46,6 +47,9 @@ const IDLE: u64 = u64::MAX;
 const NEVER: u64 = Time::MAX.0;
 
 const _: () = assert!(size_of::<Run>() + size_of::<Cursor>() <= 64, "an idle core must cost little");
+
+/// Maximum number of slots, or gaps and bursts, that are visited for the effect on the cores of a run.
+const MOST_STRETCHES: f64 = 1e6;
 
 impl Cores {
     /// Creates idle cores. The interference is that of `profile` under `seed`; there is none without a profile.
@@ -300,6 +304,24 @@ impl Cores {
             Some(profile.bursts(profile.unit(&self.table, core)?, known, from, to))
         });
         joined(bursts.flatten())
+    }
+
+    /// The effect of all interference, injections included, from the start of the run until `end`, and the number of
+    /// cores that were counted: all, or as many, evenly spaced, as have a million slots together. `None` without
+    /// interference, without time, or if already one core has more slots.
+    pub fn effect(&self, end: Time) -> Option<(Effect, u32)> {
+        let injected = self.injections.iter().map(|injected| &injected.profile);
+        let stretches = self.profile.iter().chain(injected).map(|profile| profile.stretch_s());
+        let time = end.since(Time::ZERO).as_secs_f64();
+        let of_core = (time / stretches.reduce(f64::min)?).max(1.0);
+        let all = self.table.cores();
+        let counted = all.min((MOST_STRETCHES / of_core) as u32);
+        if counted == 0 || time <= 0.0 {
+            return None;
+        }
+        let evenly = (0..u64::from(counted)).map(|i| (i * u64::from(all) / u64::from(counted)) as u32);
+        let bursts = evenly.flat_map(|core| self.bursts(core, Time::ZERO, end));
+        Some((Effect::of(bursts, time * f64::from(counted)), counted))
     }
 
     /// The injection that applies to a core at `at` (`None` for the experiment's own profile), and the time until which

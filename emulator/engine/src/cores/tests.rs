@@ -365,3 +365,34 @@ fn mistakes_name_the_key_and_the_line() {
         assert!(error.contains(words), "{text}: {error}");
     }
 }
+
+#[test]
+fn the_effect_is_what_bursts_add_up_to() {
+    let text = r#"scripted = { slot = "1s", rows = [[0,1,1,1],[0,0,1,0]], slowdown = 4 }"#;
+    let mut cores = cores(text, 4);
+    // Four of sixteen seconds are degraded.
+    let (effect, counted) = cores.effect(Time::ZERO + Span::from_secs(4)).unwrap();
+    assert_eq!((effect.degraded, counted), (0.25, 4));
+    assert!((effect.throughput - (1.0 - 0.25 * 0.75)).abs() < 1e-12);
+    assert_eq!(cores.effect(Time::ZERO), None, "no time, no share");
+    cores.inject(&Injection {
+        profile: profile(r#"trace.rows = [{ unit = 2, start = "0s", end = "9s", slowdown = 2 }]"#),
+        seed: 1,
+        cores: CoreSet::below(4),
+        from: Time::ZERO,
+        until: Time::MAX,
+    });
+    let injected = cores.effect(Time::ZERO + Span::from_secs(4)).unwrap().0;
+    assert_eq!((injected.degraded, injected.throughput), (0.25, 0.875), "one core of four, at half speed");
+    assert_eq!(Cores::new(None, CoreTable::equal(4, 1), Windows::default(), 7).effect(Time::MAX), None);
+}
+
+/// A run with many slots is estimated from some of its cores.
+#[test]
+fn many_slots_are_sampled() {
+    let cores = cores(r#"bernoulli = { slot = "10ms", probability = 0.3, slowdown = 3.0 }"#, 1_000);
+    let (effect, counted) = cores.effect(Time::ZERO + Span::from_secs(100)).unwrap();
+    assert_eq!(counted, 100);
+    assert!((effect.degraded - 0.3).abs() < 0.003, "{effect:?}");
+    assert_eq!(cores.effect(Time::ZERO + Span::from_secs(100_000)), None);
+}

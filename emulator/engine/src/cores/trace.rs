@@ -56,7 +56,7 @@ pub enum TraceGap {
     },
 }
 
-/// Times from this many seconds on are those of a clock that counts from 1970.
+/// TimeColumns from this many seconds on are those of a clock that counts from 1970.
 const EPOCH: Span = Span::from_secs(1_000_000_000);
 
 impl fmt::Display for TraceGap {
@@ -226,11 +226,11 @@ fn parse(text: &str) -> Result<Vec<Placed<TraceRow>>, Placed<String>> {
     let mut lines = lines.filter(|(_, fields)| !fields.is_empty()).peekable();
     let header = lines.next_if(|(_, fields)| fields.iter().all(|field| field.parse::<f64>().is_err()));
     let columns = match header {
-        Some((line, names)) => Columns::of(&names).map_err(|why| (line, why))?,
-        None => Columns::PLAIN,
+        Some((line, names)) => BurstColumns::of(&names).map_err(|why| (line, why))?,
+        None => BurstColumns::PLAIN,
     };
     match columns.times {
-        Times::Burst { start, end } => {
+        TimeColumns::Burst { start, end } => {
             let row = |(line, fields): Placed<Vec<&str>>| {
                 let (unit, slowdown) = columns.read(&fields)?;
                 let (start, end) = (time("start_s", fields[start])?, time("end_s", fields[end])?);
@@ -238,7 +238,7 @@ fn parse(text: &str) -> Result<Vec<Placed<TraceRow>>, Placed<String>> {
             };
             lines.map(|placed| row((placed.0, placed.1)).map_err(|why| (placed.0, why))).collect()
         }
-        Times::Sample { at } => {
+        TimeColumns::Sample { at } => {
             let sample = |(line, fields): Placed<Vec<&str>>| {
                 let (unit, slowdown) = columns.read(&fields)?;
                 Ok(Sample { line, unit, at: time("time", fields[at])?, slowdown })
@@ -257,17 +257,17 @@ fn fields(line: &str) -> Vec<&str> {
 }
 
 /// Positions of the columns of a file.
-struct Columns {
+struct BurstColumns {
     /// Whether a header line names them.
     header: bool,
     /// Number of columns.
     all: usize,
     unit: usize,
     slowdown: usize,
-    times: Times,
+    times: TimeColumns,
 }
 
-enum Times {
+enum TimeColumns {
     Burst { start: usize, end: usize },
     Sample { at: usize },
 }
@@ -276,10 +276,10 @@ enum Times {
 const EXPECTED: &str =
     "`unit`, `start_s`, `end_s` and `slowdown`, or `time`, `core` and `slowdown` for samples";
 
-impl Columns {
+impl BurstColumns {
     /// The columns of a file without a header line.
     const PLAIN: Self =
-        Self { header: false, all: 4, unit: 0, slowdown: 3, times: Times::Burst { start: 1, end: 2 } };
+        Self { header: false, all: 4, unit: 0, slowdown: 3, times: TimeColumns::Burst { start: 1, end: 2 } };
 
     /// The columns that a header line names; further columns are not read.
     fn of(names: &[&str]) -> Result<Self, String> {
@@ -296,8 +296,8 @@ impl Columns {
         let (unit, slowdown) = (find(&["unit", "core", "node", "rack"])?, find(&["slowdown", "factor"])?);
         let (start, end) = (find(&["start", "start_s"])?, find(&["end", "end_s"])?);
         let times = match (start, end, find(&["time", "time_s"])?) {
-            (Some(start), Some(end), None) => Some(Times::Burst { start, end }),
-            (None, None, Some(at)) => Some(Times::Sample { at }),
+            (Some(start), Some(end), None) => Some(TimeColumns::Burst { start, end }),
+            (None, None, Some(at)) => Some(TimeColumns::Sample { at }),
             _ => None,
         };
         let (Some(unit), Some(slowdown), Some(times)) = (unit, slowdown, times) else {
