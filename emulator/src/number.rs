@@ -101,20 +101,43 @@ impl Quantity {
         }
     }
 
-    /// A mean and the half-width of its interval, if there is one, both in the unit of the larger: `1.24 ± 0.0312 s`.
+    /// A mean and the half-width of its interval, both in the unit of the larger and with the digits of the half-width,
+    /// which has two: `1.240 ± 0.031 s`. Without a half-width, or with one of zero, the mean alone.
     pub fn interval(self, mean: f64, half_width: Option<f64>) -> String {
-        let Some(half) = half_width.filter(|half| half.is_finite() && mean.is_finite()) else {
+        let Some(half) = half_width.filter(|half| half.is_finite() && *half > 0.0 && mean.is_finite()) else {
             return self.text(mean);
         };
         let (factor, unit) = match self {
-            Self::Time if mean == 0.0 && half == 0.0 => (1.0, "s"),
             Self::Time => unit_of_time(mean.abs().max(half)),
             Self::Share => (100.0, "%"),
             Self::Plain | Self::Count => (1.0, ""),
         };
         let space = if unit.is_empty() { "" } else { "\u{202f}" };
-        format!("{} ± {}{space}{unit}", short(mean * factor), short(half * factor))
+        let (mean, half) = to_error(mean * factor, half * factor);
+        format!("{mean} ± {half}{space}{unit}")
     }
+}
+
+/// Decimals beyond which a number is written with an exponent.
+const MOST_DECIMALS: i32 = 6;
+
+/// A value and its error, which is above zero, with two digits of the error.
+fn to_error(value: f64, error: f64) -> (String, String) {
+    // An error of 0.0996 is 0.10, as it is printed.
+    let printed = format!("{error:.1e}");
+    let magnitude = printed.split_once('e').and_then(|(_, power)| power.parse::<i32>().ok()).unwrap_or(0);
+    let decimals = 1 - magnitude;
+    if decimals > MOST_DECIMALS || value.abs() >= 1e15 {
+        return (short(value), short(error));
+    }
+    let digits = decimals.max(0) as usize;
+    let text = |number: f64| {
+        let text = format!("{number:.digits$}");
+        let text =
+            if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text };
+        if digits == 0 && number.abs() >= 1e4 { count_signed(&text) } else { text }
+    };
+    (text(value), text(error))
 }
 
 /// A share as a percentage.
@@ -167,12 +190,17 @@ mod tests {
     #[test]
     fn an_interval_has_one_unit() {
         for (quantity, mean, half, text) in [
-            (Quantity::Time, 1.24, Some(0.03), "1.24 ± 0.0300\u{202f}s"),
-            (Quantity::Time, -0.002, Some(1.5), "-0.00200 ± 1.50\u{202f}s"),
-            (Quantity::Time, 0.0, Some(0.0), "0 ± 0\u{202f}s"),
+            (Quantity::Time, 1.24, Some(0.03), "1.240 ± 0.030\u{202f}s"),
+            (Quantity::Time, 2.9234, Some(0.0588), "2.923 ± 0.059\u{202f}s"),
+            (Quantity::Time, -0.002, Some(1.5), "0.0 ± 1.5\u{202f}s"),
+            (Quantity::Time, 0.0, Some(0.0), "0 s"),
+            (Quantity::Time, 3.3, Some(0.0), "3.30\u{202f}s"),
             (Quantity::Time, 1.24, None, "1.24\u{202f}s"),
-            (Quantity::Share, 0.5, Some(0.01), "50.0 ± 1.00\u{202f}%"),
-            (Quantity::Plain, 2.0, Some(0.5), "2.00 ± 0.500"),
+            (Quantity::Share, 0.5, Some(0.01), "50.0 ± 1.0\u{202f}%"),
+            (Quantity::Plain, 5.65, Some(0.00410), "5.6500 ± 0.0041"),
+            (Quantity::Plain, 2.0, Some(0.0996), "2.00 ± 0.10"),
+            (Quantity::Plain, 123_456.0, Some(1_234.0), "123\u{202f}456 ± 1234"),
+            (Quantity::Plain, 2.0, Some(1e-9), "2.00 ± 1.00e-9"),
             (Quantity::Count, 3.0, None, "3"),
         ] {
             assert_eq!(quantity.interval(mean, half), text);

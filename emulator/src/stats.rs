@@ -16,10 +16,20 @@ pub struct Interval {
     pub replications: usize,
 }
 
+/// What differs by less than this share of the values is due to rounding.
+const NOISE: f64 = 1e-12;
+
 impl Interval {
     /// The interval of independent values, one per replication. Values that are not finite are left out; `None` if
     /// none is left.
     pub fn new(values: &[f64]) -> Option<Self> {
+        let size =
+            values.iter().filter(|value| value.is_finite()).fold(0.0, |most: f64, x| most.max(x.abs()));
+        Self::beyond(values, NOISE * size)
+    }
+
+    /// As [`Self::new`]; a half-width up to `noise`, and with it a mean up to `noise`, counts as zero.
+    fn beyond(values: &[f64], noise: f64) -> Option<Self> {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         let count = values.len();
         if count == 0 {
@@ -31,12 +41,16 @@ impl Interval {
             let deviation = (square / (count - 1) as f64).sqrt();
             t_975(count - 1) * deviation / (count as f64).sqrt()
         });
+        let half_width = half_width.map(|half| if half <= noise { 0.0 } else { half });
+        let mean = if half_width == Some(0.0) && mean.abs() <= noise { 0.0 } else { mean };
         Some(Self { mean, half_width, replications: count })
     }
 
     /// The interval of the differences `a - b`, one pair per seed.
     pub fn paired(pairs: &[(f64, f64)]) -> Option<Self> {
-        Self::new(&pairs.iter().map(|(a, b)| a - b).collect::<Vec<_>>())
+        let finite = pairs.iter().flat_map(|(a, b)| [a, b]).filter(|value| value.is_finite());
+        let size = finite.fold(0.0, |most: f64, value| most.max(value.abs()));
+        Self::beyond(&pairs.iter().map(|(a, b)| a - b).collect::<Vec<_>>(), NOISE * size)
     }
 
     /// Whether the interval excludes zero.
@@ -113,6 +127,17 @@ mod tests {
         assert!(interval.excludes_zero());
         assert_eq!(Interval::new(&[7.0]).unwrap().half_width, None);
         assert!(Interval::new(&[f64::NAN]).is_none());
+    }
+
+    #[test]
+    fn rounding_is_no_interval() {
+        let interval = Interval::new(&[0.1 + 0.2, 0.3, 0.3]).unwrap();
+        assert!((0.3 - interval.mean).abs() < 1e-15 && interval.half_width == Some(0.0));
+        let paired = Interval::paired(&[(0.1 + 0.2, 0.3), (0.1 + 0.2, 0.3)]).unwrap();
+        assert_eq!((paired.mean, paired.half_width, paired.excludes_zero()), (0.0, Some(0.0), false));
+        let constant = Interval::paired(&[(2.0, 1.0), (2.0, 1.0)]).unwrap();
+        assert!(constant.excludes_zero(), "a difference that all seeds have");
+        assert!(Interval::new(&[1.0, 1.0 + 1e-9]).unwrap().half_width.unwrap() > 0.0);
     }
 
     /// The seeds differ by far more than the policies do; only the paired interval detects the difference.

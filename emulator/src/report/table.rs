@@ -24,7 +24,7 @@ pub fn text(study: &Study, style: Style) -> String {
             let _ = writeln!(out, "{}", group.name());
         }
         let _ = writeln!(out, "{}", cell_table(group));
-        for line in fidelity::lines(group).into_iter().chain(injections(group)) {
+        for line in group.constant().into_iter().chain(fidelity::lines(group)).chain(injections(group)) {
             let _ = writeln!(out, "{line}");
         }
     }
@@ -228,6 +228,20 @@ mod tests {
         study.cells[0].policies[0].runs[1].summary.jobs.unfinished = 9;
         let text = text(&study, Style::Plain);
         assert!(line(&text, "fast").contains('±') && text.contains("unfinished"), "{text}");
+    }
+
+    #[test]
+    fn seeds_that_change_nothing_are_said() {
+        let mut study = study(3);
+        assert!(!text(&study, Style::Plain).contains("seeds change nothing"));
+        let slow = &mut study.cells[0].policies[0];
+        let first = slow.runs[0].summary.clone();
+        for run in &mut slow.runs {
+            run.summary = Summary { seed: run.summary.seed, ..first.clone() };
+        }
+        let text = text(&study, Style::Plain);
+        assert!(text.contains("seeds change nothing here to slow: 3 replications"), "{text}");
+        assert!(!line(&text, "│ slow").contains('±') && line(&text, "│ fast").contains('±'), "{text}");
     }
 
     #[test]

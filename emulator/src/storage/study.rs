@@ -146,6 +146,14 @@ fn order_of_classes(spec: &Value) -> Vec<String> {
 pub type Metric = fn(&Summary) -> f64;
 
 impl PolicyRuns {
+    /// Whether there are several seeds, and all gave the same times: nothing that a seed decides was random.
+    pub fn seeds_change_nothing(&self) -> bool {
+        let times =
+            |run: &Summary| (run.response_s, run.wait_s, run.slowdown, run.makespan_s, run.utilization);
+        let runs = || self.runs.iter().map(|run| times(&run.summary));
+        self.runs.len() > 1 && runs().zip(runs().skip(1)).all(|(one, next)| one == next)
+    }
+
     /// Mean and interval of a number over the runs; `None` if none has it.
     pub fn interval(&self, metric: impl Fn(&Summary) -> f64) -> Option<Interval> {
         Interval::new(&self.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
@@ -161,6 +169,19 @@ impl PolicyRuns {
 }
 
 impl CellGroup {
+    /// The policies to which seeds make no difference, in words; `None` if there is none.
+    pub fn constant(&self) -> Option<String> {
+        let constant: Vec<_> = self.policies.iter().filter(|runs| runs.seeds_change_nothing()).collect();
+        let seeds = constant.first()?.runs.len();
+        let all = constant.len() == self.policies.len();
+        let names: Vec<&str> = constant.iter().map(|runs| runs.policy.as_str()).collect();
+        let of = if all { String::new() } else { format!(" to {}", names.join(", ")) };
+        Some(format!(
+            "seeds change nothing here{of}: {seeds} replications with the same results, so there is no interval, and \
+             further ones would add nothing"
+        ))
+    }
+
     /// The runs of a policy.
     pub fn of(&self, policy: &str) -> Option<&PolicyRuns> {
         self.policies.iter().find(|runs| runs.policy == policy)

@@ -26,6 +26,7 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
         details.cell id=(anchor(view.number)) open[view.open] {
             summary { (cell_title(group)) }
             (table::summary(group, view.policies))
+            @if let Some(constant) = group.constant() { p.hint { (constant) } }
             div.grid {
                 @for chart in distributions(group, view) { div.card { (chart) } }
                 div.card { (core_time(group, view)) (messages(group, view)) }
