@@ -9,6 +9,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
 use crate::guard::guard;
@@ -20,6 +21,9 @@ const FOLDERS: &str = "VOLARY_TRACES";
 pub const LONGEST_TEXT: u64 = 16 << 20;
 /// Limit on the total size of packed files, bytes.
 pub const LARGEST_PACK: u64 = 1 << 30;
+
+/// Limit on the texts that are kept in results, bytes.
+const LONGEST_KEPT: usize = 1 << 18;
 
 /// Files by the names that the experiment uses. Clones share their contents.
 #[derive(Clone, Debug)]
@@ -42,6 +46,18 @@ pub struct Pack {
     pub folders: Vec<PathBuf>,
     /// Contents by the names that the experiment uses.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+/// A file that an experiment was read from.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FileSum {
+    /// Its name, as the experiment uses it.
+    pub name: PathBuf,
+    /// SHA-256 of its content, in hexadecimal; null if it could not be read again.
+    pub sha256: Option<String>,
+    /// Its content, of the experiment file and other texts of at most 256 KiB; absent for traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 impl Files {
@@ -156,6 +172,21 @@ impl Files {
         Ok(pack)
     }
 
+    /// Every file that was read, in order of names. Streamed files are read again.
+    pub fn sums(&self) -> Vec<FileSum> {
+        let held = guard(&self.0.held).clone();
+        let sum = |(name, held): (PathBuf, Option<Arc<[u8]>>)| {
+            let sha256 = match &held {
+                Some(bytes) => sha256(Cursor::new(bytes)),
+                None => self.file(&name).and_then(sha256),
+            };
+            let text = held.filter(|bytes| bytes.len() <= LONGEST_KEPT);
+            let text = text.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok());
+            FileSum { name, sha256: sha256.ok(), text }
+        };
+        held.into_iter().map(sum).collect()
+    }
+
     fn file(&self, name: &Path) -> io::Result<File> {
         if !self.0.disk {
             return Err(io::ErrorKind::NotFound.into());
@@ -178,6 +209,18 @@ impl Files {
     fn remember(&self, name: &Path, held: Option<Arc<[u8]>>) {
         guard(&self.0.held).insert(name.to_owned(), held);
     }
+}
+
+/// The SHA-256 of everything that a reader gives, in hexadecimal.
+fn sha256(mut from: impl Read) -> io::Result<String> {
+    let (mut context, mut buffer) = (Context::new(&SHA256), vec![0; 1 << 16]);
+    loop {
+        match from.read(&mut buffer)? {
+            0 => break,
+            count => context.update(&buffer[..count]),
+        }
+    }
+    Ok(context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn too_large(why: String) -> io::Error {
@@ -211,6 +254,14 @@ mod tests {
         assert_eq!(files.whole(&large).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(files.whole(Path::new("/dev/zero")).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         files.hold(Path::new("made"), b"up");
+
+        let sums = files.sums();
+        let sum = |name: &Path| sums.iter().find(|sum| sum.name == name).unwrap();
+        let of_a = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb";
+        assert_eq!(sum(&a).sha256.as_deref(), Some(of_a), "of what was read, not of what is there now");
+        assert_eq!(sum(&a).text.as_deref(), Some("a"));
+        let of_b = "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d";
+        assert_eq!((sum(&b).sha256.as_deref(), &sum(&b).text), (Some(of_b), &None), "it was streamed");
 
         let pack = files.pack().unwrap();
         assert_eq!(pack.files.len(), 3, "{:?}", pack.files.keys());

@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use super::output::Unwritten;
 use super::{
-    agent, certs, compare, completions, inject, log, plan, policies, profile, replay, report, run, schema,
-    status, topology, trace, validate,
+    agent, certs, compare, completions, export, inject, log, plan, policies, profile, replay, report, run,
+    schema, status, topology, trace, validate,
 };
 use crate::cluster::agent::RunLog;
 use crate::cluster::error::InjectError;
@@ -33,6 +33,7 @@ enum Command {
     Plan(plan::Options),
     Report(report::Options),
     Compare(compare::Options),
+    Export(export::Options),
     Replay(replay::Options),
     Inject(inject::Options),
     Validate(validate::Options),
@@ -68,6 +69,7 @@ fn dispatch(command: &Command, run_log: &RunLog) -> anyhow::Result<ExitCode> {
         Command::Plan(options) => plan::main(options),
         Command::Report(options) => report::main(options),
         Command::Compare(options) => compare::main(options),
+        Command::Export(options) => export::main(options),
         Command::Replay(options) => replay::main(options),
         Command::Inject(options) => inject::main(options),
         Command::Validate(options) => validate::main(options),

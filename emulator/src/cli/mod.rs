@@ -10,6 +10,7 @@ mod columns;
 mod command;
 mod compare;
 mod completions;
+mod export;
 mod inject;
 mod log;
 mod output;

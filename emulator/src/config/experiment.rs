@@ -11,7 +11,7 @@ use super::claims::{self, Claim};
 use super::file::{RunSection, RuntimeKind};
 use super::identity::id_under;
 use super::repeat::{Repeat, of_text, to_text};
-use crate::files::Files;
+use crate::files::{FileSum, Files};
 use crate::workload::Traces;
 
 /// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of their spread.
@@ -106,6 +106,11 @@ impl Experiment {
     /// The traces that it was planned with.
     pub fn traces(&self) -> Traces {
         Traces::beside(&self.files, self.folder())
+    }
+
+    /// Every file that was read for it, with checksums.
+    pub fn files_read(&self) -> Vec<FileSum> {
+        self.files.sums()
     }
 
     /// The number of replications that are certainly needed: all, or with `"auto"` the initial ones.

@@ -17,6 +17,7 @@ use crate::report;
 use crate::stats::enough;
 use crate::storage::input_log::{self, Sink};
 use crate::storage::manifest::{Failure, Manifest, RunState, utc_now};
+use crate::storage::origin::Provenance;
 use crate::storage::share::{Shares, SweepShare};
 use crate::storage::study::Study;
 use crate::storage::{self, RunDir};
@@ -186,6 +187,7 @@ fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Mani
         hosts: None,
         clock_error_s: None,
         injections: BTreeMap::new(),
+        origins: vec![Provenance::here(experiment.files_read())],
         runs: runs.iter().map(|run| run.id.clone()).collect(),
         share: share.filter(|share| share.left_out() > 0),
         state: RunState::Running,

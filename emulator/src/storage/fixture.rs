@@ -225,6 +225,7 @@ pub(crate) fn manifest(cells: &[&str]) -> Manifest {
         injections: [].into(),
         runs: cells.iter().map(|&id| id.to_owned()).collect(),
         share: None,
+        origins: Vec::new(),
         state: RunState::Running,
         started: "2024-01-01T00:00:00Z".into(),
         ended: None,

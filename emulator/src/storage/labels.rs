@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
+use ::parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::Result;
-use ::parquet::file::writer::SerializedRowGroupWriter;
+use ::parquet::file::metadata::KeyValue;
+use ::parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
+use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{Type, TypePtr};
 use serde_json::Value;
 use volary_engine::results::{Summary, plain};
@@ -57,6 +59,34 @@ impl Kind {
         }
     }
 
+    /// Writes the next column; `None` is null.
+    fn write<W: Write + Send>(
+        self,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+        values: &[Option<&Value>],
+    ) -> Result<()> {
+        let defined: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+        let (values, defined) = (values.iter().copied().flatten(), Some(&defined[..]));
+        match self {
+            Self::Flag => {
+                let flags: Vec<_> = values.map(|value| value.as_bool().unwrap_or_default()).collect();
+                write_values::<BoolType>(group, &flags, defined)
+            }
+            Self::Integer => {
+                let numbers: Vec<_> = values.map(|value| value.as_i64().unwrap_or_default()).collect();
+                write_values::<Int64Type>(group, &numbers, defined)
+            }
+            Self::Number => {
+                let numbers: Vec<_> = values.map(|value| value.as_f64().unwrap_or(f64::NAN)).collect();
+                write_values::<DoubleType>(group, &numbers, defined)
+            }
+            Self::Text => {
+                let texts: Vec<_> = values.map(|value| ByteArray::from(plain(value).as_str())).collect();
+                write_values::<ByteArrayType>(group, &texts, defined)
+            }
+        }
+    }
+
     const fn stored(self) -> (Physical, Option<LogicalType>) {
         match self {
             Self::Flag => (Physical::BOOLEAN, None),
@@ -85,6 +115,11 @@ impl Labels {
             swept.entry(key.clone()).and_modify(|known| *known = known.with(kind)).or_insert(kind);
         }
         Self { swept }
+    }
+
+    /// The columns.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        RUN.into_iter().map(|(name, _)| name).chain(self.swept.keys().map(String::as_str))
     }
 
     /// The columns of swept values and their meanings.
@@ -116,30 +151,34 @@ impl Labels {
         // The column is unsigned: the bits are those of the seed.
         write_values::<Int64Type>(group, &vec![summary.seed.cast_signed(); rows], None)?;
         for (key, kind) in &self.swept {
-            let value = summary.cell.get(key);
-            let defined = vec![i16::from(value.is_some()); rows];
-            let (value, rows) = (value.unwrap_or(&Value::Null), if value.is_some() { rows } else { 0 });
-            match kind {
-                Kind::Flag => {
-                    let flag = value.as_bool().unwrap_or_default();
-                    write_values::<BoolType>(group, &vec![flag; rows], Some(&defined))?;
-                }
-                Kind::Integer => {
-                    let number = value.as_i64().unwrap_or_default();
-                    write_values::<Int64Type>(group, &vec![number; rows], Some(&defined))?;
-                }
-                Kind::Number => {
-                    let number = value.as_f64().unwrap_or(f64::NAN);
-                    write_values::<DoubleType>(group, &vec![number; rows], Some(&defined))?;
-                }
-                Kind::Text => {
-                    let text = ByteArray::from(plain(value).as_str());
-                    write_values::<ByteArrayType>(group, &vec![text; rows], Some(&defined))?;
-                }
-            }
+            kind.write(group, &vec![summary.cell.get(key); rows])?;
         }
         Ok(())
     }
+}
+
+/// Writes a table of JSON values; the type of a column has room for all its values.
+pub(super) fn write_flat<W: Write + Send>(
+    to: W,
+    table: &str,
+    names: &[String],
+    rows: &[BTreeMap<String, Value>],
+) -> Result<()> {
+    let values = |name: &String| rows.iter().map(|row| row.get(name)).collect::<Vec<_>>();
+    let kinds: Vec<Kind> = names
+        .iter()
+        .map(|name| values(name).into_iter().flatten().map(Kind::of).reduce(Kind::with).unwrap_or(Kind::Text))
+        .collect();
+    let fields =
+        names.iter().zip(&kinds).map(|(name, kind)| field(name, Repetition::OPTIONAL, kind.stored()));
+    let schema = Type::group_type_builder(table).with_fields(fields.collect::<Result<_>>()?).build()?;
+    let mut file = SerializedFileWriter::new(to, Arc::new(schema), properties(None))?;
+    let mut group = file.next_row_group()?;
+    for (name, kind) in names.iter().zip(&kinds) {
+        kind.write(&mut group, &values(name))?;
+    }
+    group.close()?;
+    file.close().map(drop)
 }
 
 fn field(
@@ -162,6 +201,16 @@ pub(super) fn write_values<T: DataType>(
         column.close()?;
     }
     Ok(())
+}
+
+/// Snappy compression; the writer uses a dictionary for each column until it does not pay.
+pub(super) fn properties(notes: Option<&[(&str, String)]>) -> WriterPropertiesPtr {
+    let by = format!("volary {}", env!("CARGO_PKG_VERSION"));
+    let notes = notes.map(|notes| {
+        notes.iter().map(|(key, text)| KeyValue::new((*key).to_owned(), text.clone())).collect()
+    });
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).set_created_by(by);
+    Arc::new(properties.set_key_value_metadata(notes).build())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use serde_json::Value;
 use volary_engine::results::{Cell, Injected, Summary};
 
 use super::hosts::{self, HostRecord};
+use super::origin::Provenance;
 use super::share::Shares;
 
 /// A run: its experiment, times and state.
@@ -37,6 +38,10 @@ pub struct Manifest {
     /// Injections by run; absent if there were none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub injections: BTreeMap<String, Vec<Injected>>,
+    /// Program, machine and files of the processes that filled the folder, each once; absent in folders of earlier
+    /// versions.
+    #[serde(default)]
+    pub origins: Vec<Provenance>,
     /// Ids of the runs of the plan, in display order.
     #[serde(alias = "cells")]
     pub runs: Vec<String>,
@@ -93,14 +98,19 @@ impl Manifest {
         }
     }
 
-    /// Adds the hosts and injections of another manifest of the same experiment: an earlier one of the folder, or that
-    /// of another shard.
+    /// Adds the hosts, injections and origins of another manifest of the same experiment: an earlier one of the folder,
+    /// or that of another shard.
     pub(super) fn unite(&mut self, other: &Self) {
         if let Some(more) = &other.hosts {
             hosts::add(self.hosts.get_or_insert_default(), more);
         }
         for (cell, injections) in &other.injections {
             self.injections.entry(cell.clone()).or_insert_with(|| injections.clone());
+        }
+        for origin in &other.origins {
+            if !self.origins.contains(origin) {
+                self.origins.push(origin.clone());
+            }
         }
         let errors = [self.clock_error_s, other.clock_error_s];
         self.clock_error_s = errors.into_iter().flatten().reduce(f64::max);

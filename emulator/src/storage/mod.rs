@@ -29,8 +29,10 @@
 //! | `paths`, `files` | file names; files that appear whole, the folder's lock |
 //! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
 //! | [`tables`], `labels` | the Parquet tables, and the columns that say which run a row is of |
+//! | [`export`] | flat tables for other programs |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 //! | [`input_log`] | `inputs.log`, which `volary replay` reads |
+//! | [`origin`] | program, machine and files that results come from |
 //! | [`share`] | which part of an experiment a folder holds |
 //! | `load`, `merge`, [`study`] | one run directory, or the shards of one experiment, as a [`Study`] |
 //! | `default_folder` | the folder that is used where none is named |
@@ -40,6 +42,7 @@
 pub mod cell;
 mod default_folder;
 mod error;
+pub mod export;
 mod files;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -49,6 +52,7 @@ mod labels;
 mod load;
 pub mod manifest;
 mod merge;
+pub mod origin;
 mod paths;
 pub mod perfetto;
 mod run_dir;

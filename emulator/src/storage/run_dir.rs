@@ -16,7 +16,7 @@ use super::labels::Labels;
 use super::load::{load, load_manifest};
 use super::manifest::{Failure, Manifest, RunState, utc_now};
 use super::paths::{
-    CELLS, CLAIMS, LOGS, MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path, part_path, record_path,
+    CELLS, CLAIMS, LOGS, MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path, part_path, parts, record_path,
 };
 use super::study::{Study, summary_lines};
 use super::tables::TableKind;
@@ -311,11 +311,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
 fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), Error> {
     let labels = Labels::of(study);
     for &kind in TableKind::ALL {
-        let parts = study.records().filter_map(|record| {
-            let mut parts = study.folders.iter().map(|folder| part_path(folder, &record.id, kind));
-            parts.find(|part| part.exists()).map(|part| (record, part))
-        });
-        let parts: Vec<_> = parts.collect();
+        let parts = parts(study, kind);
         let path = root.join(format!("{}.parquet", kind.name()));
         if kind == TableKind::Cores && parts.is_empty() {
             remove(&path)?;

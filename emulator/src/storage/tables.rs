@@ -10,12 +10,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::parquet::basic::Compression;
 use ::parquet::column::writer::ColumnCloseResult;
 use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::{ParquetError, Result};
-use ::parquet::file::metadata::{KeyValue, ParquetMetaDataReader, RowGroupMetaData};
-use ::parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
+use ::parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::record::{Field, Row};
@@ -24,7 +22,7 @@ use ::parquet::schema::types::{Type, TypePtr};
 use volary_engine::results::{CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, StalenessRow};
 
 use super::cell::CellRecord;
-use super::labels::{self, Labels, write_values};
+use super::labels::{self, Labels, properties, write_values};
 
 /// A row of a table.
 pub trait TableRow: Sized {
@@ -441,21 +439,12 @@ fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Snappy compression; the writer uses a dictionary for each column until it does not pay.
-fn properties(notes: Option<&[(&str, String)]>) -> WriterPropertiesPtr {
-    let by = format!("volary {}", env!("CARGO_PKG_VERSION"));
-    let notes = notes.map(|notes| {
-        notes.iter().map(|(key, text)| KeyValue::new((*key).to_owned(), text.clone())).collect()
-    });
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).set_created_by(by);
-    Arc::new(properties.set_key_value_metadata(notes).build())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::storage::Study;
     use crate::storage::fixture::{manifest, measured};
+    use ::parquet::basic::Compression;
     use serde_json::json;
 
     fn rows(path: &Path) -> Vec<Row> {

@@ -61,6 +61,51 @@ fn shards_together_are_the_whole() {
 }
 
 #[test]
+fn exports_are_flat() {
+    let folder = folder();
+    let here = folder.path();
+    let swept = "[sweep]\n\"cluster.nodes\" = [20, 30]\n";
+    fs::write(here.join("e.toml"), format!("{EXPERIMENT}\n{swept}")).unwrap();
+    expect(here, "run e.toml --quiet --out r", 0);
+    assert_eq!(expect(here, "export r --out t", 0).0, "t/runs.csv\nt/jobs.csv\nt/tasks.csv\n");
+    expect(here, "export r --format parquet --out t", 0);
+    let runs = fs::read_to_string(here.join("t/runs.csv")).unwrap();
+    assert!(runs.starts_with("run,policy,seed,cluster.nodes,"), "{runs}");
+    assert_eq!(runs.lines().count(), 5, "a row a run");
+    assert_eq!(
+        fs::read(here.join("t/jobs.parquet")).unwrap(),
+        fs::read(here.join("r/jobs.parquet")).unwrap()
+    );
+    for (command, why) in [
+        ("export r --out r", "is a run directory"),
+        ("export gone --out t", "is not a run directory"),
+        ("export r --format xls --out t", "[possible values: csv, parquet]"),
+        ("export r", "--out"),
+    ] {
+        let (_, err) = expect(here, command, 2);
+        assert!(err.contains(why), "{command}: {err}");
+    }
+}
+
+#[test]
+fn a_run_keeps_what_it_was_read_from() {
+    let folder = folder();
+    let here = folder.path();
+    expect(here, "run e.toml --quiet --out r", 0);
+    let text = fs::read_to_string(here.join("e.toml")).unwrap();
+    fs::write(here.join("e.toml"), format!("{text}# changed\n")).unwrap();
+    expect(here, "run e.toml --quiet --resume --out r", 0);
+    let manifest = fs::read_to_string(here.join("r/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let origins = manifest["origins"].as_array().unwrap();
+    let texts: Vec<_> = origins.iter().map(|origin| origin["files"][0]["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, [format!("{text}# changed\n"), text], "of both processes");
+    assert_eq!(origins[0]["files"][0]["sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(origins[0]["machine"], origins[1]["machine"]);
+    assert!(origins[0]["machine"]["cores"].as_u64().unwrap() >= 1);
+}
+
+#[test]
 fn forgotten_shares_are_named() {
     let folder = folder();
     let here = folder.path();

@@ -70,7 +70,7 @@ volary::number:
 volary::report: chart number stats storage workload
 volary::runtime: cluster config cost executor fidelity guard live number report stats storage watch workload
 volary::stats:
-volary::storage: codec guard number stats
+volary::storage: codec files guard number stats
 volary::watch:
 volary::workload: files guard number
 ";

@@ -143,6 +143,13 @@ fn footer(study: &Study, policies: &[&str]) -> Markup {
         section id="run" {
             h2 { "The run itself" }
             p { "Command: " code { (manifest.argv.join(" ")) } }
+            @for origin in &manifest.origins {
+                p {
+                    "Machine: " (origin.machine.says()) "; volary " (origin.version)
+                    @if let Some(commit) = &origin.commit { " of commit " code { (commit) } }
+                    "; checksums of the files it read are in manifest.json."
+                }
+            }
             @if let Some(bound) = manifest.clock_error_s {
                 p { "Clock offset between hosts: at most " (number::seconds(bound)) "." }
             }

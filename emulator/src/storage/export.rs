@@ -1,0 +1,237 @@
+//! Flat tables of a study for other programs: runs with a column a figure, jobs, and tasks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use ::parquet::errors::{ParquetError, Result as ParquetResult};
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::Field;
+use clap::ValueEnum;
+use serde_json::Value;
+use volary_engine::results::plain;
+
+use super::cell::CellRecord;
+use super::error::{Error, io as failed, rows};
+use super::files::replace;
+use super::labels::{Labels, write_flat};
+use super::paths::{MANIFEST, parts};
+use super::study::Study;
+use super::tables::TableKind;
+
+/// The format of exported tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ExportFormat {
+    /// Text with a line of column names; what is null is empty.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
+}
+
+/// Writes `runs`, `jobs` and `tasks` in `format` to the folder `out`, and returns the files.
+///
+/// # Errors
+/// No run has finished, `out` is a run directory, a part is damaged, or `out` cannot be written.
+pub fn export(study: &Study, format: ExportFormat, out: &Path) -> Result<Vec<PathBuf>, Error> {
+    if study.records().next().is_none() {
+        return Err(Error::Merge(
+            "no run has finished, so there is nothing to export; finish it with --resume".to_owned(),
+        ));
+    }
+    if out.join(MANIFEST).exists() {
+        return Err(Error::Merge(format!(
+            "{} is a run directory, whose files would be written over; name another folder with --out",
+            out.display()
+        )));
+    }
+    fs::create_dir_all(out).map_err(failed("create", out))?;
+    let labels = Labels::of(study);
+    let mut written = Vec::new();
+    let mut file = |name: &str, fill: &dyn Fn(File) -> ParquetResult<()>| -> Result<(), Error> {
+        let suffix = if format == ExportFormat::Csv { "csv" } else { "parquet" };
+        let path = out.join(format!("{name}.{suffix}"));
+        replace(&path, fill, rows(&path))?;
+        written.push(path);
+        Ok(())
+    };
+    let (names, runs) = flat(study, &labels);
+    file("runs", &|to| match format {
+        ExportFormat::Csv => Ok(csv(to, &names, &runs)?),
+        ExportFormat::Parquet => write_flat(to, "runs", &names, &runs),
+    })?;
+    for kind in [TableKind::Jobs, TableKind::Tasks] {
+        let parts = parts(study, kind);
+        file(kind.name(), &|to| match format {
+            ExportFormat::Csv => table_csv(to, kind, &labels, &parts),
+            ExportFormat::Parquet => kind.merge(to, &labels, &parts),
+        })?;
+    }
+    Ok(written)
+}
+
+/// A row for each run: its figures by their dotted keys.
+type Flat = Vec<BTreeMap<String, Value>>;
+
+/// The columns, those that name a run first, and the rows. Swept values are under their keys alone; lists are JSON.
+fn flat(study: &Study, labels: &Labels) -> (Vec<String>, Flat) {
+    let mut names: Vec<String> = labels.names().map(str::to_owned).collect();
+    let mut runs = Flat::new();
+    for record in study.records() {
+        let mut row: BTreeMap<String, Value> = record.summary.cell.clone();
+        let line = serde_json::to_value(record.line()).unwrap_or_default();
+        for (key, value) in line.as_object().into_iter().flatten().filter(|(key, _)| *key != "cell") {
+            add(&mut row, key, value);
+        }
+        runs.push(row);
+    }
+    let figures: BTreeSet<&String> = runs.iter().flat_map(BTreeMap::keys).collect();
+    let more: Vec<String> = figures.into_iter().filter(|name| !names.contains(name)).cloned().collect();
+    names.extend(more);
+    (names, runs)
+}
+
+/// Adds the figures in `value`; those that are null are left out.
+fn add(row: &mut BTreeMap<String, Value>, key: &str, value: &Value) {
+    match value {
+        Value::Null => {}
+        Value::Object(below) => {
+            for (name, value) in below {
+                add(row, &format!("{key}.{name}"), value);
+            }
+        }
+        _ => drop(row.insert(key.to_owned(), value.clone())),
+    }
+}
+
+fn csv(to: File, names: &[String], rows: &Flat) -> io::Result<()> {
+    let mut to = BufWriter::new(to);
+    line(&mut to, names.iter().cloned())?;
+    for row in rows {
+        line(&mut to, names.iter().map(|name| row.get(name).map(plain).unwrap_or_default()))?;
+    }
+    to.flush()
+}
+
+/// The rows of a Parquet table, which is made first: it has the labels.
+fn table_csv(
+    to: File,
+    kind: TableKind,
+    labels: &Labels,
+    parts: &[(&CellRecord, PathBuf)],
+) -> ParquetResult<()> {
+    let mut table = tempfile::tempfile()?;
+    kind.merge(table.try_clone()?, labels, parts)?;
+    table.rewind()?;
+    let reader = SerializedFileReader::new(table)?;
+    let columns = reader.metadata().file_metadata().schema_descr().columns().to_vec();
+    let mut to = BufWriter::new(to);
+    line(&mut to, columns.iter().map(|column| column.name().to_owned()))?;
+    for row in reader.get_row_iter(None)? {
+        let row = row?;
+        let fields: Vec<String> =
+            row.get_column_iter().map(|(_, field)| text(field)).collect::<ParquetResult<_>>()?;
+        line(&mut to, fields.into_iter())?;
+    }
+    Ok(to.flush()?)
+}
+
+fn text(field: &Field) -> ParquetResult<String> {
+    Ok(match field {
+        Field::Null => String::new(),
+        Field::Bool(value) => value.to_string(),
+        Field::Long(value) => value.to_string(),
+        Field::ULong(value) => value.to_string(),
+        Field::Double(value) => value.to_string(),
+        Field::Str(value) => value.clone(),
+        other => return Err(ParquetError::General(format!("no column of ours has {other}"))),
+    })
+}
+
+/// Writes a line of fields, in quotes where they need some (RFC 4180).
+fn line(to: &mut impl Write, fields: impl Iterator<Item = String>) -> io::Result<()> {
+    for (i, field) in fields.enumerate() {
+        if i > 0 {
+            to.write_all(b",")?;
+        }
+        if field.contains([',', '"', '\n', '\r']) {
+            write!(to, "\"{}\"", field.replace('"', "\"\""))?;
+        } else {
+            to.write_all(field.as_bytes())?;
+        }
+    }
+    to.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::fixture::{manifest, measured};
+    use crate::storage::manifest::RunState;
+    use crate::storage::{RunDir, load};
+    use serde_json::json;
+
+    /// A study of two runs under laws, with a policy whose label needs quotes.
+    fn study(root: &Path) -> Study {
+        let run = RunDir::create(root, manifest(&["1", "2"])).unwrap();
+        for (id, loss) in [("1", 0.0), ("2", 0.5)] {
+            let law = json!({"exponential": {"mean": "5ms"}});
+            let cell = [("network.loss", json!(loss)), ("service.demand", law)];
+            let mut measured = measured("a, \"b\"", &cell, u64::MAX, 1.0, 3);
+            measured.jobs[1].response = f64::NAN;
+            measured.summary.wait_s.p99 = f64::NAN;
+            run.store(id, &measured).unwrap();
+        }
+        run.finish(RunState::Finished, &[], |_| String::new()).unwrap();
+        load(root).unwrap()
+    }
+
+    #[test]
+    fn a_run_is_a_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let study = study(&folder.path().join("run"));
+        let out = folder.path().join("out");
+        let files = export(&study, ExportFormat::Csv, &out).unwrap();
+        assert_eq!(files, ["runs", "jobs", "tasks"].map(|name| out.join(format!("{name}.csv"))));
+        let runs = fs::read_to_string(&files[0]).unwrap();
+        let lines: Vec<&str> = runs.lines().collect();
+        assert!(lines[0].starts_with("run,policy,seed,network.loss,service.demand,copies."), "{runs}");
+        assert!(lines[0].contains("response_s.p99,") && !lines[0].contains("wait_s.p99"), "{runs}");
+        let first = r#"1,"a, ""b""",18446744073709551615,0.0,"{""exponential"":{""mean"":""5ms""}}","#;
+        assert!(lines[1].starts_with(first) && lines.len() == 3, "{runs}");
+        let jobs = fs::read_to_string(&files[1]).unwrap();
+        let second = jobs.lines().nth(2).unwrap();
+        assert!(second.contains(",1,0.02,,"), "an unfinished job has no response time: {jobs}");
+        assert_eq!(jobs.lines().count(), 7);
+    }
+
+    #[test]
+    fn both_formats_have_the_same_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let study = study(&folder.path().join("run"));
+        let out = folder.path().join("out");
+        let files = export(&study, ExportFormat::Parquet, &out).unwrap();
+        export(&study, ExportFormat::Csv, &out).unwrap();
+        for file in files {
+            let reader = SerializedFileReader::new(File::open(&file).unwrap()).unwrap();
+            let count = reader.get_row_iter(None).unwrap().count();
+            let text = fs::read_to_string(file.with_extension("csv")).unwrap();
+            assert_eq!(text.lines().count(), count + 1, "{}", file.display());
+            let names = reader.metadata().file_metadata().schema_descr().columns().to_vec();
+            let names: Vec<&str> = names.iter().map(|column| column.name()).collect();
+            assert_eq!(text.lines().next().unwrap(), names.join(","));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_exported_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("run");
+        let study = study(&root);
+        let error = export(&study, ExportFormat::Csv, &root).unwrap_err().to_string();
+        assert!(error.contains("is a run directory") && error.contains("--out"), "{error}");
+        let none = Study::assemble(manifest(&["1"]), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let error = export(&none, ExportFormat::Csv, &folder.path().join("o")).unwrap_err().to_string();
+        assert!(error.contains("no run has finished"), "{error}");
+    }
+}
