@@ -188,7 +188,7 @@ impl FinishedRun<'_> {
                     .point()
                     .policy
                     .plans()
-                    .then(|| self.counters.planning as f64 * 1e-9),
+                    .then_some(self.counters.planning as f64 * 1e-9),
                 ..Engine::default()
             },
         };
