@@ -239,8 +239,8 @@ impl LockedDir {
         &self.root
     }
 
-    /// Writes the files that are made from cells: rows, timeline, summary and report. If the cells are in other folders,
-    /// they and the manifest are copied first, so that the folder is a run directory.
+    /// Writes the files that are made from cells: rows, timeline, summary and report. If the cells are in other
+    /// folders, they and the manifest are copied first, so that the folder is a run directory.
     ///
     /// # Errors
     /// The folder cannot be written, or holds something else, or a part is damaged.
@@ -291,7 +291,8 @@ impl LockedDir {
         write_manifest(&self.root, &study.manifest)
     }
 
-    /// Copies a file from the first folder that has it. Files of cells are replaced and never changed, so a link will do.
+    /// Copies a file from the first folder that has it. Files of cells are replaced and never changed, so a link is
+    /// enough.
     fn copy(&self, study: &Study, path: impl Fn(&Path) -> PathBuf) -> Result<(), Error> {
         let to = path(&self.root);
         let from = study.folders.iter().map(|folder| path(folder)).find(|path| path.exists());
