@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use ::parquet::errors::{ParquetError, Result as ParquetResult};
+use ::parquet::errors::Result as ParquetResult;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::Field;
 use clap::ValueEnum;
@@ -100,7 +100,9 @@ fn add(row: &mut BTreeMap<String, Value>, key: &str, value: &Value) {
                 add(row, &format!("{key}.{name}"), value);
             }
         }
-        _ => drop(row.insert(key.to_owned(), value.clone())),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            row.insert(key.to_owned(), value.clone());
+        }
     }
 }
 
@@ -129,23 +131,20 @@ fn table_csv(
     line(&mut to, columns.iter().map(|column| column.name().to_owned()))?;
     for row in reader.get_row_iter(None)? {
         let row = row?;
-        let fields: Vec<String> =
-            row.get_column_iter().map(|(_, field)| text(field)).collect::<ParquetResult<_>>()?;
-        line(&mut to, fields.into_iter())?;
+        line(&mut to, row.get_column_iter().map(|(_, field)| text(field)))?;
     }
     Ok(to.flush()?)
 }
 
-fn text(field: &Field) -> ParquetResult<String> {
-    Ok(match field {
-        Field::Null => String::new(),
-        Field::Bool(value) => value.to_string(),
-        Field::Long(value) => value.to_string(),
-        Field::ULong(value) => value.to_string(),
-        Field::Double(value) => value.to_string(),
-        Field::Str(value) => value.clone(),
-        other => return Err(ParquetError::General(format!("no column of ours has {other}"))),
-    })
+/// A field as it is in CSV; null is empty.
+fn text(field: &Field) -> String {
+    if let Field::Str(text) = field {
+        text.clone()
+    } else if *field == Field::Null {
+        String::new()
+    } else {
+        field.to_string()
+    }
 }
 
 /// Writes a line of fields, in quotes where they need some (RFC 4180).

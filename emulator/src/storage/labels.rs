@@ -45,7 +45,7 @@ impl Kind {
             Value::Bool(_) => Self::Flag,
             Value::Number(_) if value.is_i64() => Self::Integer,
             Value::Number(_) => Self::Number,
-            _ => Self::Text,
+            Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => Self::Text,
         }
     }
 
