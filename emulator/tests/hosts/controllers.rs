@@ -270,10 +270,10 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     assert!(said.contains(&format!("what was measured until then is in r/{file}")), "{said}");
     let failed: Value = serde_json::from_slice(&fs::read(fixture.out().join(file)).unwrap()).unwrap();
     let copies = &failed["summary"]["copies"];
-    let counts = ["started", "preempted", "lost"].map(|count| copies[count].as_u64().unwrap());
+    let counts = ["started", "in_progress", "lost"].map(|count| copies[count].as_u64().unwrap());
     assert_eq!(counts, [2, 1, 1], "{failed}");
     let lost =
-        serde_json::json!([{ "cell": cell, "why": "the peer closed: the power is off", "expected": false }]);
+        serde_json::json!([{ "run": cell, "why": "the peer closed: the power is off", "expected": false }]);
     assert_eq!(manifest["hosts"][1]["lost"], lost);
     assert!(manifest["hosts"][0].get("lost").is_none(), "{manifest}");
 }
@@ -292,7 +292,7 @@ async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
     assert!(said.contains("host h1: is gone: the peer closed: the power is off"), "{said}");
     let lost = &fixture.manifest()["hosts"][0]["lost"];
     assert_eq!(
-        (lost[0]["cell"].as_str(), lost.as_array().unwrap().len()),
+        (lost[0]["run"].as_str(), lost.as_array().unwrap().len()),
         (fixture.manifest()["runs"][0].as_str(), 1)
     );
 }
