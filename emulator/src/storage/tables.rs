@@ -1,7 +1,7 @@
 //! Parquet tables: jobs, executions, samples of caches and stretches of real cores, with one row group per run.
 //!
 //! Each run is written to its own part by the thread that ran it. At the end the column chunks of the parts are
-//! copied unchanged into one file, behind columns that say which run a row is of ([`Labels`]), so nothing is decoded,
+//! copied unchanged into one file, behind columns that say which run a row is of (`Labels`), so nothing is decoded,
 //! and memory is independent of the number of rows.
 
 use std::collections::BTreeMap;
