@@ -138,7 +138,12 @@ pub struct OpenJob {
 
 /// Attempts of one submission of a job; a resubmission starts at the next multiple, so that attempts of a crashed
 /// scheduler are never reused. Only a crash raises the round of a submission, and no job lives through 4,096 of them.
-const ATTEMPTS_PER_ROUND: u32 = 1 << 20;
+pub const ATTEMPTS_PER_ROUND: u32 = 1 << 20;
+
+/// Whether two attempts of a task are of one submission of its job.
+pub const fn is_same_submission(a: u32, b: u32) -> bool {
+    a / ATTEMPTS_PER_ROUND == b / ATTEMPTS_PER_ROUND
+}
 
 impl OpenJob {
     /// A job as submitted for the `round`-th time.

@@ -11,7 +11,7 @@ use super::groups::WorkerGroups;
 use super::queues::{Next, TaskQueues, Waiting};
 use super::tick::Tick;
 use super::workers::Workers;
-use crate::base::{ActorId, CopyId, JobId, Span};
+use crate::base::{ActorId, CopyId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::Effects;
 use crate::message::{Batch, Group, Stamp, Turn};
@@ -207,7 +207,7 @@ impl Master {
 
     /// Places the tasks that neither wait nor run here.
     fn place_unknown(&mut self, short: bool, waiting: Waiting, fx: &mut Effects<'_>) {
-        let known = self.known(waiting.batch.job);
+        let known = self.known(waiting);
         let unknown = |index: &u32| known.binary_search(index).is_err();
         if waiting.batch.indices().all(|index| unknown(&index)) {
             return self.place(short, waiting, fx);
@@ -218,11 +218,12 @@ impl Master {
         }
     }
 
-    /// The tasks of a job that wait or run here, in order.
-    fn known(&self, job: JobId) -> Vec<u32> {
+    /// The tasks that wait or run here, of the submission of these, in order. Copies for another scheduler, or for an
+    /// earlier submission, do not count: a scheduler that crashed gets their results, or they are being stopped.
+    fn known(&self, of: Waiting) -> Vec<u32> {
         let mut known = Vec::new();
-        self.queues.tasks_of(job, &mut known);
-        self.workers.tasks_of(job, &mut known);
+        self.queues.tasks_of(of, &mut known);
+        self.workers.tasks_of(of, &mut known);
         known.sort_unstable();
         known
     }
@@ -357,9 +358,10 @@ impl Master {
     /// it is no longer the one that was to run the copy; the copy may have been replaced, or its group given up.
     fn put_back(&mut self, scheduler: u32, copy: CopyId, fx: &mut Effects<'_>) {
         let gone = self.workers.all_down() || self.dead.contains(&fx.layout().scheduler(scheduler));
-        if !gone && self.known(copy.task.job).binary_search(&copy.task.index).is_err() {
+        let waiting = Waiting { scheduler, batch: Batch::single(copy) };
+        if !gone && self.known(waiting).binary_search(&copy.task.index).is_err() {
             let short = fx.catalog().class(copy.task.job) == 0;
-            self.queues.push_front(short, Waiting { scheduler, batch: Batch::single(copy) });
+            self.queues.push_front(short, waiting);
         }
         self.serve(fx);
     }

@@ -5,12 +5,22 @@ use std::collections::VecDeque;
 use super::config::{GroupWeight, Pigeon, WeightRule};
 use crate::base::{CopyId, JobId};
 use crate::message::{Batch, Mirror};
+use crate::roles::job_table::is_same_submission;
 
 /// Tasks that wait, with the number of the scheduler that gets their results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Waiting {
     pub(super) scheduler: u32,
     pub(super) batch: Batch,
+}
+
+impl Waiting {
+    /// Whether both are of one job as one scheduler was submitted it.
+    pub(super) fn is_of_same_submission(self, other: Self) -> bool {
+        self.batch.job == other.batch.job
+            && self.scheduler == other.scheduler
+            && is_same_submission(self.batch.attempt, other.batch.attempt)
+    }
 }
 
 /// A copy taken from a queue, with the number of its scheduler.
@@ -124,10 +134,11 @@ impl TaskQueues {
         }
     }
 
-    /// Appends the indices of the tasks of a job that wait.
-    pub(super) fn tasks_of(&self, job: JobId, out: &mut Vec<u32>) {
-        let of = self.short.iter().chain(&self.long).filter(|waiting| waiting.batch.job == job);
-        out.extend(of.flat_map(|waiting| waiting.batch.indices()));
+    /// Appends the indices of the tasks that wait, of the submission of these.
+    pub(super) fn tasks_of(&self, of: Waiting, out: &mut Vec<u32>) {
+        let all = self.short.iter().chain(&self.long);
+        let same = all.filter(|waiting| waiting.is_of_same_submission(of));
+        out.extend(same.flat_map(|waiting| waiting.batch.indices()));
     }
 
     /// The place of a job in the queues; behind all others if it has none.

@@ -9,6 +9,7 @@ use crate::layout::Layout;
 use crate::machine::{Effect, Input, Timer};
 use crate::message::{Batch, Core, Group, Job, Launch, Message, Mirror, Stamp};
 use crate::policies::policy::Policy;
+use crate::roles::job_table::ATTEMPTS_PER_ROUND;
 
 const LONG: JobId = JobId(1);
 
@@ -176,6 +177,26 @@ fn tasks_of_a_dead_worker_are_run_again() {
     assert_eq!(next, [(2, copy(0, 5, 0)), (3, copy(0, 1, 1))]);
     let back = runs(&sends(&master.step(Input::Up { actor: node })));
     assert_eq!(back, [], "nothing waits");
+}
+
+/// A copy for a scheduler that crashed, or for an earlier submission, does not stand for the task of the next one.
+#[test]
+fn each_submission_of_a_job_is_run() {
+    let layout = Layout::new(2, config().extras(&Layout::new(2, 0, [1; 4])), [1; 4]);
+    let mut master = config().bench(&layout, layout.extra(0), 1);
+    master.step(Input::Start { epoch: 0 });
+    let [first, other] = [layout.scheduler(0), layout.scheduler(1)];
+    let submitted =
+        |scheduler, attempt| Group::Tasks { short: true, scheduler, batch: batch(0, 0, 1, attempt) };
+    let round = ATTEMPTS_PER_ROUND;
+    assert_eq!(runs(&master.receive(first, submitted(0, 0))), [(0, copy(0, 0, 0))]);
+    assert_eq!(runs(&master.receive(other, submitted(1, 1))), [(1, copy(0, 0, 1))], "of another scheduler");
+    assert_eq!(
+        runs(&master.receive(first, submitted(0, round))),
+        [(2, copy(0, 0, round))],
+        "submitted again"
+    );
+    assert_eq!(runs(&master.receive(first, submitted(0, round + 1))), [], "it runs");
 }
 
 /// Long tasks are not left to a group whose unreserved workers are gone.

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::groups::WorkerGroups;
-use super::queues::Next;
-use crate::base::JobId;
+use super::queues::{Next, Waiting};
 use crate::layout::Layout;
-use crate::message::Turn;
+use crate::message::{Batch, Turn};
 
 /// What a worker does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -232,13 +231,10 @@ impl Workers {
         own.chain(self.lent.iter().map(|(&core, &next)| (core, next)))
     }
 
-    /// Appends the indices of the tasks of a job that run.
-    pub(super) fn tasks_of(&self, job: JobId, out: &mut Vec<u32>) {
-        out.extend(
-            self.running()
-                .map(|(_, (copy, _))| copy.task)
-                .filter(|task| task.job == job)
-                .map(|task| task.index),
-        );
+    /// Appends the indices of the tasks that run, of the submission of these.
+    pub(super) fn tasks_of(&self, of: Waiting, out: &mut Vec<u32>) {
+        let running =
+            self.running().map(|(_, (copy, scheduler))| Waiting { scheduler, batch: Batch::single(copy) });
+        out.extend(running.filter(|task| task.is_of_same_submission(of)).map(|task| task.batch.base));
     }
 }

@@ -218,3 +218,13 @@ fn a_copy_that_changed_its_core_is_lost_once() {
     let measured = run(&format!("{text}{network}\n"));
     assert!(all_finished(&measured) && measured.summary.copies.lost > 0, "{:?}", measured.summary.copies);
 }
+
+/// A copy that runs for a scheduler that crashed does not stand for its task when another scheduler has the job.
+#[test]
+fn a_master_of_pigeon_keeps_the_tasks_of_the_next_scheduler() {
+    let text = "seed = 1\n[cluster]\nnodes = 1\nschedulers = 2\n[service]\ndemand = \"10ms\"\n\
+         [workload.synthetic]\njobs = 11\ninterarrival = \"0s\"\ntasks = { uniform = { low = 1, high = 7 } }\n\
+         [network]\none_way = { lognormal = { median = \"90ms\", sigma = 1.0 } }\n\
+         [[network.fault]]\ncrash = { who = [\"scheduler:1\"], at = \"0s\" }\n[[policy]]\npigeon = {}\n";
+    assert!(all_finished(&run(text)));
+}
