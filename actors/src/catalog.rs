@@ -7,6 +7,7 @@
 //! Policies see every stage as a job of its own.
 
 use crate::base::{Feature, JobId, Span, TaskId, Time};
+use crate::layout::Amount;
 
 /// A job as its client submits it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,13 +44,30 @@ impl Preference {
     }
 }
 
-/// A job that ended before the run: history, for predictors of run times.
+/// What a task uses of a [shared](crate::layout::Layout::sharing) node while nothing throttles it, over its run time. All
+/// tasks of a job have the same; how it changes with time differs from task to task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Usage {
+    /// The mean over the run time. The CPU-time of a task is its mean CPU times its run time.
+    pub mean: Amount,
+    /// What it never exceeds.
+    pub max: Amount,
+}
+
+impl Usage {
+    /// One core and no memory, as a task has where nodes are not shared.
+    pub const CORE: Self = Self { mean: Amount::CORE, max: Amount::CORE };
+}
+
+/// A job that ended before the run: history, for predictors of run times and use.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PastJob {
     /// Values of its features by [`Feature::index`]; zero if unknown.
     pub features: [u32; Feature::ALL.len()],
     /// Its run time: the work of its longest task, on nodes that it prefers.
     pub run: Span,
+    /// What its tasks used.
+    pub usage: Usage,
 }
 
 impl PastJob {
@@ -97,6 +115,15 @@ pub trait Catalog: Send + Sync {
     /// Which nodes the job prefers.
     fn preference(&self, _job: JobId) -> Preference {
         Preference::NONE
+    }
+    /// What the user of the job has requested for each of its tasks, by which nodes share out their CPU. Nothing says
+    /// that a task uses that much, or that little.
+    fn request(&self, _job: JobId) -> Amount {
+        Amount::CORE
+    }
+    /// What each task of the job will use: the truth, which only policies with perfect estimates may look at.
+    fn usage(&self, _job: JobId) -> Usage {
+        Usage::CORE
     }
     /// Number of jobs that ended before the run. Every machine may look at them from the start.
     fn past(&self) -> u32 {

@@ -36,6 +36,9 @@ pub struct Amount {
 }
 
 impl Amount {
+    /// One core, and no memory.
+    pub const CORE: Self = Self { cpu: 1000, memory: 0 };
+
     /// The number of tasks that fit at once, each with the needs of `task`; a need of zero does not count.
     pub fn holds(&self, task: Self) -> u32 {
         let fit = |has: u64, needs: u64| has.checked_div(needs).unwrap_or(u64::MAX);
@@ -50,6 +53,16 @@ impl Amount {
     }
 }
 
+/// How nodes are shared: each runs as many copies at once as it has workers, which have its CPU and memory in common
+/// (Park's thesis, section 5.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sharing {
+    /// The share of its memory above which a node evicts copies, in millionths.
+    pub threshold: u32,
+    /// Period in which a node reports what copies use.
+    pub report: Span,
+}
+
 /// The actors of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
@@ -62,6 +75,8 @@ pub struct Layout {
     equal: u32,
     /// The resources of each node (one entry if all are equal) and the needs of a task, if stated.
     room: Option<(Vec<Amount>, Amount)>,
+    /// How nodes are shared, if they are.
+    sharing: Option<Sharing>,
     /// Time of a request of each client, if limited.
     request: Option<Span>,
     /// Number of kinds of nodes, at least one.
@@ -79,6 +94,7 @@ impl Layout {
             first_core: Vec::new(),
             equal: 0,
             room: None,
+            sharing: None,
             request: None,
             kinds: 1,
         };
@@ -120,6 +136,42 @@ impl Layout {
         self
     }
 
+    /// Has nodes that are shared, in a layout that states [what they have](Self::with_room).
+    pub fn with_sharing(mut self, sharing: Sharing) -> Self {
+        debug_assert!(self.room.is_some(), "a shared node has a CPU");
+        self.sharing = Some(sharing);
+        self
+    }
+
+    /// How nodes are shared; `None` if each copy has a core of its own.
+    #[inline]
+    pub const fn sharing(&self) -> Option<Sharing> {
+        self.sharing
+    }
+
+    /// CPU and memory of a node, zero where they are not stated.
+    pub fn room(&self, node: u32) -> Amount {
+        self.room.as_ref().map_or(Amount { cpu: 0, memory: 0 }, |(nodes, _)| {
+            nodes[if nodes.len() == 1 { 0 } else { node as usize }]
+        })
+    }
+
+    /// The memory above which a shared node evicts copies, bytes; `u64::MAX` if it never does.
+    pub fn memory_limit(&self, node: u32) -> u64 {
+        match (self.sharing, self.room(node).memory) {
+            (None, _) | (_, 0) => u64::MAX,
+            (Some(Sharing { threshold, .. }), memory) => {
+                (u128::from(memory) * u128::from(threshold) / 1_000_000) as u64
+            }
+        }
+    }
+
+    /// Whether nodes evict copies when memory is short: they are shared, and state their memory.
+    pub fn evicts(&self) -> bool {
+        let limited = || (0..self.nodes).any(|node| self.room(node).memory > 0);
+        self.sharing.is_some() && limited()
+    }
+
     /// Limits the requests of all clients together to `rate` a second, an equal share each.
     pub fn with_requests(mut self, rate: Option<f64>) -> Self {
         self.request = rate.map(|rate| Span::from_secs_f64(f64::from(self.schedulers) / rate));
@@ -151,7 +203,7 @@ impl Layout {
     /// The shares of a node's CPU and memory one task takes; an equal part of its cores, if resources are not stated.
     pub fn task_share(&self, node: u32) -> [f64; 2] {
         match &self.room {
-            Some((nodes, needs)) => nodes[if nodes.len() == 1 { 0 } else { node as usize }].shares(*needs),
+            Some((_, needs)) => self.room(node).shares(*needs),
             None => [1.0 / f64::from(self.cores(node)); 2],
         }
     }
@@ -346,6 +398,19 @@ mod tests {
         let cpu_only = |cpu| Amount { cpu, memory: 0 };
         let mixed = layout.with_room(vec![cpu_only(8000), cpu_only(4000)], task(2000, 0));
         assert_eq!([0, 1].map(|node| mixed.task_share(node)), [[0.25; 2], [0.5; 2]]);
+    }
+
+    #[test]
+    fn shared_nodes_evict_above_their_threshold() {
+        let nodes = vec![Amount { cpu: 8000, memory: 1 << 30 }, Amount { cpu: 4000, memory: 0 }];
+        let layout = Layout::new(1, 0, [110; 2]).with_room(nodes, Amount::CORE);
+        assert_eq!((layout.sharing(), layout.memory_limit(0)), (None, u64::MAX));
+        let sharing = Sharing { threshold: 750_000, report: Span::from_secs(15) };
+        let layout = layout.with_sharing(sharing);
+        assert_eq!(layout.sharing(), Some(sharing));
+        assert_eq!([0, 1].map(|node| layout.memory_limit(node)), [3 << 28, u64::MAX]);
+        assert!(layout.evicts());
+        assert_eq!([0, 1].map(|node| layout.room(node).cpu), [8000, 4000]);
     }
 
     #[test]

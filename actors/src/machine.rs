@@ -67,6 +67,20 @@ pub enum Input {
         /// The work that is done, in reference-core time.
         done: Span,
     },
+    /// What a copy uses of this node, which is shared: it has begun, its use has changed, or what it is given has. Only
+    /// node managers see this, of policies that [ask for it](crate::policies::Policy::USAGE).
+    Usage {
+        /// The copy.
+        copy: CopyId,
+        /// The core of the node that runs it.
+        core: u32,
+        /// The CPU that it would use, thousandths of a core.
+        demand: u32,
+        /// The CPU that it is given, thousandths of a core, at most its demand.
+        given: u32,
+        /// The memory that it uses, bytes.
+        memory: u64,
+    },
     /// A stream message of this actor could not be delivered: a partition or crash outlasted the peer timeout.
     Undelivered {
         /// The receiver.
@@ -198,6 +212,11 @@ pub enum Note {
     },
     /// A worker stopped a copy; its progress is lost.
     Preempted {
+        /// The copy.
+        copy: CopyId,
+    },
+    /// A shared node was short of memory and had a worker stop a copy, which is noted as preempted as well.
+    Evicted {
         /// The copy.
         copy: CopyId,
     },

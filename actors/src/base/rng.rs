@@ -45,6 +45,8 @@ pub enum Purpose {
     Cluster = 13,
     /// What is sampled for results.
     Sample = 14,
+    /// What tasks use of shared nodes, and what is requested for them.
+    Usage = 15,
 }
 
 /// Folds a seed, a purpose and ids into the state of a [`Draw`].

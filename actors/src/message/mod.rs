@@ -18,6 +18,7 @@ mod registry;
 mod ring;
 mod share;
 mod steal;
+mod usage;
 
 pub use self::core::Core;
 pub use gang::Slice;
@@ -33,3 +34,4 @@ pub use registry::{KINDS, Message};
 pub use ring::{Ring, RingProbe};
 pub use share::{Blocks, Share, Stamp};
 pub use steal::Steal;
+pub use usage::{Contention, UsageReport};

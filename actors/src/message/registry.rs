@@ -16,6 +16,7 @@ use super::protocol::{Protocol, Run};
 use super::ring::{Ring, RingProbe};
 use super::share::Share;
 use super::steal::Steal;
+use super::usage::{Contention, UsageReport};
 use crate::base::{ActorId, Class};
 use crate::catalog::Catalog;
 use crate::layout::Layout;
@@ -117,6 +118,10 @@ messages! {
     Preemption(Preemption),
     /// Pigeon: schedulers, masters of groups and workers.
     Group(Group),
+    /// Node → scheduler: use of shared nodes.
+    Usage(UsageReport),
+    /// Node → scheduler: throttling and eviction on shared nodes.
+    Contention(Contention),
 }
 
 impl Message {

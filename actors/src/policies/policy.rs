@@ -4,7 +4,7 @@ use crate::base::{ActorId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::Machine;
 use crate::roles::client::CentralJobs;
-use crate::roles::node::{NodeOptions, ReportOptions};
+use crate::roles::node::{NodeOptions, ReportOptions, UsageOptions};
 use crate::roles::{Client, NodeManager, Worker};
 
 /// The context in which a machine is built.
@@ -63,6 +63,10 @@ pub trait Policy {
 
     /// Whether its schedulers plan at the ends of cycles: the CPU time of their timers is measured.
     const PLANS: bool = false;
+
+    /// Whether its nodes, where they are shared, tell its schedulers what copies use, and evict copies when memory is
+    /// short: its schedulers launch the tasks of these again. Other policies run on shared nodes without memory only.
+    const USAGE: bool = false;
 
     /// What its extras are called, in the singular: the targets of faults at them (`"master:3"`) and the word in
     /// messages and reports. Empty: it has none.
@@ -128,7 +132,8 @@ pub trait Policy {
 
     /// A node manager.
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let options = NodeOptions { reports: self.reports(), ..NodeOptions::default() };
+        let usage = UsageOptions::of(context.layout, context.index).filter(|_| Self::USAGE);
+        let options = NodeOptions { reports: self.reports(), usage, ..NodeOptions::default() };
         Box::new(NodeManager::with(options, context.layout.cores(context.index)))
     }
 

@@ -17,6 +17,8 @@ impl Policy for Random {
 
     const VARIANTS: &'static [&'static str] = &["{}"];
 
+    const USAGE: bool = true;
+
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(EarlyBinding::new(Uniform, context.layout))
     }

@@ -132,6 +132,11 @@ macro_rules! registry {
                 match self { $(Self::$variant(_) => <$config as Policy>::PLANS,)* }
             }
 
+            /// Whether its nodes watch what copies use; see [`Policy::USAGE`].
+            pub fn usage(&self) -> bool {
+                match self { $(Self::$variant(_) => <$config as Policy>::USAGE,)* }
+            }
+
             /// The parameter by which it looks at the [`Oracle`](crate::machine::Oracle); `None` if it does not.
             pub fn oracle(&self) -> Option<&'static str> {
                 match self { $(Self::$variant(config) => config.oracle(),)* }

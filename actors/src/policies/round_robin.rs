@@ -18,6 +18,8 @@ impl Policy for RoundRobin {
 
     const VARIANTS: &'static [&'static str] = &["{}"];
 
+    const USAGE: bool = true;
+
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let start = u64::from(context.index) * u64::from(context.layout.nodes())
             / u64::from(context.layout.schedulers());

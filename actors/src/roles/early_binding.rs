@@ -6,7 +6,7 @@ use super::{RETRY_AFTER, resend};
 use crate::base::{ActorId, CopyId, JobId, TaskId};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
-use crate::message::{Job, Launch, Message, Row};
+use crate::message::{Contention, Job, Launch, Message, Row};
 
 /// A policy's choice of nodes. A policy without knowledge of nodes implements `place` only.
 pub trait PlacementRule: Send {
@@ -105,11 +105,27 @@ impl<P: PlacementRule> EarlyBinding<P> {
                 self.place.left(copy.task, from, fx);
                 self.jobs.complete(copy.task, |placed| &mut placed.open, fx);
             }
+            Message::Contention(Contention::Evicted { copy, .. }) => self.evicted(from, copy, fx),
+            // Nodes are chosen without regard to use.
+            Message::Usage(_) | Message::Contention(Contention::Throttled { .. }) => {}
             _ => {
                 if !self.place.receive(from, msg, fx) {
                     fx.unexpected(msg);
                 }
             }
+        }
+    }
+
+    /// Launches an evicted task again after a while, in which its node may have come by memory.
+    fn evicted(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        let CopyId { task: TaskId { job, index }, attempt } = copy;
+        if let Some(placed) = self.jobs.get_mut(job)
+            && placed.nodes[index as usize] == Some((node, attempt))
+            && !placed.open.is_done(index)
+        {
+            placed.nodes[index as usize] = None;
+            self.place.left(copy.task, node, fx);
+            fx.arm(Timer::Recheck { job, attempt: index }, RETRY_AFTER);
         }
     }
 
@@ -167,7 +183,10 @@ impl<P: PlacementRule> Machine for EarlyBinding<P> {
                     self.place.reach(node, true, fx);
                 }
             }
-            // A start needs no action; only ticks are armed; the other inputs are a worker's.
+            Input::Fire(Timer::Recheck { job, attempt: evicted }) => {
+                self.relaunch(Some(job), |index, at| index == evicted && at.is_none(), fx);
+            }
+            // A start needs no action; arrivals are a client's, and the other inputs a worker's.
             _ => {}
         }
     }

@@ -5,10 +5,11 @@ use volary_actors::base::{Span, Time};
 use volary_actors::message::KINDS;
 use volary_netem::{Cause, Stats};
 
-use crate::cores::{Cores, Injection, RunLength};
+use crate::cores::{Cores, Injection, RunLength, SharedUse};
 use crate::metrics::{Books, Recording};
 use crate::results::{
-    Certificate, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, Measured, Messages, Summary,
+    Certificate, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, Measured, Messages, SharedNodes,
+    Summary,
 };
 use crate::shard::{Observer, Shard};
 use crate::world::World;
@@ -32,6 +33,8 @@ pub struct Counters {
     pub network: Stats,
     /// CPU time of planning, in nanoseconds.
     pub planning: u64,
+    /// Use of shared nodes; `None` if nodes are not shared.
+    pub shared: Option<SharedUse>,
 }
 
 impl Counters {
@@ -47,6 +50,7 @@ impl Counters {
             retransmissions: traffic.retransmissions,
             network: shard.fabric().stats().clone(),
             planning: shard.planning(),
+            shared: shard.cores().shared_use(),
         }
     }
 
@@ -63,6 +67,9 @@ impl Counters {
         add(&mut self.retransmissions, other.retransmissions);
         self.network.add(&other.network);
         add(&mut self.planning, other.planning);
+        if let Some(other) = &other.shared {
+            self.shared.get_or_insert_default().add(other);
+        }
     }
 
     fn messages(&self) -> Messages {
@@ -135,6 +142,7 @@ impl FinishedRun<'_> {
     /// Returns the result, from totals that were closed at `now`. The cost of the run is left at zero.
     pub fn measured(self, books: Books, now: Time) -> Measured {
         let cores_met = self.cores();
+        let shared = self.shared(&books);
         let drawn = books.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);
         let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
@@ -177,6 +185,7 @@ impl FinishedRun<'_> {
             staleness: books.policy.staleness,
             planning: books.policy.planning,
             prediction: books.policy.prediction,
+            shared,
             fidelity,
             interference: interference(&cores_met, now),
             injections,
@@ -204,6 +213,23 @@ impl FinishedRun<'_> {
             cores,
             notes,
         }
+    }
+
+    /// What copies used of shared nodes.
+    fn shared(&self, books: &Books) -> Option<SharedNodes> {
+        let used = self.counters.shared?;
+        let layout = self.world.layout();
+        let cpu: u64 = (0..layout.nodes()).map(|node| layout.room(node).cpu).sum();
+        // Thousandths of a core × ns.
+        let core_h = |used: u128| used as f64 * 1e-12 / 3600.0;
+        Some(SharedNodes {
+            throttled: used.throttled as f64 / used.time as f64,
+            throttles_per_node_s: used.throttles as f64 / f64::from(layout.nodes()) / books.makespan,
+            evictions: books.evicted,
+            used_core_h: core_h(used.used),
+            wasted_core_h: core_h(used.used - used.useful.min(used.used)),
+            cpu: core_h(used.used) * 3600.0 / (cpu as f64 / 1000.0 * books.makespan),
+        })
     }
 
     /// The cores with all interference that they had.

@@ -138,8 +138,13 @@ impl World {
         });
         let interference = self.point.resolved.interference.as_ref();
         let pauses = Windows::new(pauses, layout.nodes());
-        Cores::new(interference, self.machines.cores.clone(), pauses, self.seed)
-            .with_preemption(self.point.resolved.service.preemption)
+        let cores = Cores::new(interference, self.machines.cores.clone(), pauses, self.seed)
+            .with_preemption(self.point.resolved.service.preemption);
+        if layout.sharing().is_none() {
+            return cores;
+        }
+        let cpu = |node| u32::try_from(layout.room(node).cpu).unwrap_or(u32::MAX);
+        cores.with_shares((0..layout.nodes()).map(cpu).collect())
     }
 
     /// Creates a recorder for this world.

@@ -1,7 +1,7 @@
 //! The compared metrics, their statistics and their format.
 
 use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
-use volary_engine::results::{Cell, Planning, PredictionErrors, Summary, cell_name};
+use volary_engine::results::{Cell, Planning, PredictionErrors, SharedNodes, Summary, cell_name};
 
 use crate::number::Quantity;
 use crate::report::columns::{messages_per_task, miss_rate, of_deadlines};
@@ -34,7 +34,7 @@ pub(super) const fn metric(
 pub(super) const OF_CLASSES: usize = 11;
 
 /// The metrics of every policy.
-pub const METRICS: [ComparedMetric; 35] = [
+pub const METRICS: [ComparedMetric; 40] = [
     metric("response_s.mean", |s| s.response_s.mean, Quantity::Time),
     metric("response_s.p50", |s| s.response_s.p50, Quantity::Time),
     metric("response_s.p90", |s| s.response_s.p90, Quantity::Time),
@@ -70,6 +70,11 @@ pub const METRICS: [ComparedMetric; 35] = [
     metric("prediction.under", |s| of_prediction(s, |p| p.under), Quantity::Share),
     metric("prediction.over", |s| of_prediction(s, |p| p.over), Quantity::Share),
     metric("prediction.error", |s| of_prediction(s, |p| p.error), Quantity::Share),
+    metric("shared.throttled", |s| of_shared(s, |n| n.throttled), Quantity::Share),
+    metric("shared.evictions", |s| of_shared(s, |n| n.evictions as f64), Quantity::Count),
+    metric("shared.used_core_h", |s| of_shared(s, |n| n.used_core_h), Quantity::Plain),
+    metric("shared.wasted_core_h", |s| of_shared(s, |n| n.wasted_core_h), Quantity::Plain),
+    metric("shared.cpu", |s| of_shared(s, |n| n.cpu), Quantity::Share),
 ];
 
 /// A number about plans; NaN if the policy makes none.
@@ -80,6 +85,11 @@ fn of_planning(summary: &Summary, number: fn(&Planning) -> f64) -> f64 {
 /// A number about estimates of run times; NaN if the policy learns none.
 fn of_prediction(summary: &Summary, number: fn(&PredictionErrors) -> f64) -> f64 {
     summary.prediction.as_ref().map_or(f64::NAN, number)
+}
+
+/// A number about shared nodes; NaN if nodes are not shared.
+fn of_shared(summary: &Summary, number: fn(&SharedNodes) -> f64) -> f64 {
+    summary.shared.as_ref().map_or(f64::NAN, number)
 }
 
 /// The name of a metric of a class of jobs.

@@ -30,6 +30,10 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
     } else if file.run.until == Some(Span::ZERO) {
         let message = "`run.until`: the run would end before it begins".to_owned();
         (&["run", "until"], message, "write for example \"60s\", or leave it out to run to the end")
+    } else if file.cluster.shared && file.run.burning().is_some() {
+        let message =
+            "`run.real`: a burnt core runs one copy, and copies share the nodes of this cluster".to_owned();
+        (&["run", "real"], message, "leave it out, so that copies are timed, or leave out cluster.shared")
     } else if !SPEEDS.contains(&speed) {
         // NaN is in no range.
         let (least, most) = (SPEEDS.start(), SPEEDS.end());

@@ -87,21 +87,26 @@ type Rows = Vec<(&'static str, String)>;
 /// The world of the first cell.
 fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     let cluster = &world.cluster;
+    let shared = cluster.shared_cpu();
+    let slot = if shared.is_some() { "pod" } else { "core" };
     let nodes: Vec<String> = cluster
         .nodes
         .chunk_by(|a, b| a.1 == b.1)
         .map(|run| {
             let nodes: u32 = run.iter().map(|r| r.0).sum();
-            format!("{} × {}", plural(u64::from(nodes), "node"), plural(u64::from(run[0].1), "core"))
+            format!("{} × {}", plural(u64::from(nodes), "node"), plural(u64::from(run[0].1), slot))
         })
         .collect();
     let rest = match &cluster.topology {
         Some(topology) => format!("topology: {}", topology.title),
         None => format!("speed {}", line(&cluster.speed)),
     };
-    let (cores, schedulers) =
-        (number::count(cluster.core_count()), plural(u64::from(cluster.schedulers), "scheduler"));
-    rows.push(("cluster", format!("{} ({cores} cores), {schedulers}, {rest}", nodes.join(" + "))));
+    let cores = match shared {
+        Some(cpu) => format!("{cpu} cores, shared"),
+        None => format!("{} cores", number::count(cluster.core_count())),
+    };
+    let schedulers = plural(u64::from(cluster.schedulers), "scheduler");
+    rows.push(("cluster", format!("{} ({cores}), {schedulers}, {rest}", nodes.join(" + "))));
     rows.push(("workload", line(&world.workload)));
     if let WorkloadSpec::Trace(spec) = &world.workload {
         let found = world.trace.as_ref().map_or_else(

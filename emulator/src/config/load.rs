@@ -3,7 +3,7 @@
 use volary_actors::base::{JobId, Law, Span};
 use volary_actors::catalog::Catalog;
 use volary_engine::scenario::Resolved;
-use volary_engine::workload::{Mix, Service, Share, Slo, Synthetic, Workload, WorkloadSpec};
+use volary_engine::workload::{Mix, Service, Share, Slo, Synthetic, UsageSection, Workload, WorkloadSpec};
 
 use super::document::Document;
 use super::error::ConfigError;
@@ -16,7 +16,8 @@ const MOST_TASKS: u64 = 20_000_000;
 /// The load that a workload offers to a cluster.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Load {
-    /// ρ = λ · E\[tasks\] · E\[work\] / capacity: the share of the cores' time that one copy of each task needs.
+    /// ρ = λ · E\[tasks\] · E\[work\] / capacity: the share of the cores' time that one copy of each task needs. Where
+    /// nodes are shared, work is CPU-time, and capacity the CPU of all nodes.
     /// Copies added by a policy are not included.
     pub offered: f64,
     /// Work per second that the cores can do under interference, in reference cores.
@@ -31,12 +32,19 @@ pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
     let throughput = world.interference.as_ref().map_or(Some(1.0), |profile| profile.throughput())?;
     let capacity = world.cluster.capacity(seed) * throughput;
     let demand = match (&world.workload, &world.service) {
-        (WorkloadSpec::Synthetic(jobs), Service { demand: Some(demand), .. }) => synthetic(jobs, demand),
-        (WorkloadSpec::Mix(mix), _) => mixed(mix),
+        (WorkloadSpec::Synthetic(jobs), Service { demand: Some(demand), .. }) => {
+            synthetic(jobs, demand).map(|work| work * mean_cpu(world))
+        }
+        (WorkloadSpec::Mix(mix), _) => mixed(mix).map(|work| work * mean_cpu(world)),
         _ => drawn(world, seed, traces),
     };
     let offered = demand? / capacity;
     offered.is_finite().then_some(Load { offered, capacity, throughput })
+}
+
+/// Mean CPU of a task, in cores: 1 where nodes are not shared.
+fn mean_cpu(world: &Resolved) -> f64 {
+    world.service.usage.as_ref().map_or(1.0, UsageSection::mean_cpu)
 }
 
 /// Work that arrives per second.

@@ -409,15 +409,23 @@ fn check_policy(
         )),
         _ => Ok(()),
     };
+    let memory = if layout.evicts() && !entry.spec.usage() {
+        let why = "does not launch again what shared nodes evict; leave cluster.memory out, or the policy";
+        Err(format!("cluster: it {why}"))
+    } else {
+        Ok(())
+    };
     let fits = || Cluster::check_size(&entry.spec.layout(layout.clone()), entry.spec.extras());
-    entry.spec.check(layout).and(slice).and(oracle).and(classes).and_then(|()| fits()).map_err(|why| {
-        let index = i.to_string();
-        let key = why.split_once(':').map_or("", |(key, _)| key);
-        let path = ["policy", index.as_str(), entry.name.as_str(), key];
-        document
-            .error_at(&path, format!("`{}`: {why}", entry.label()))
-            .help(format!("`volary policies {}` explains its parameters", entry.name))
-    })
+    entry.spec.check(layout).and(slice).and(oracle).and(classes).and(memory).and_then(|()| fits()).map_err(
+        |why| {
+            let index = i.to_string();
+            let key = why.split_once(':').map_or("", |(key, _)| key);
+            let path = ["policy", index.as_str(), entry.name.as_str(), key];
+            document
+                .error_at(&path, format!("`{}`: {why}", entry.label()))
+                .help(format!("`volary policies {}` explains its parameters", entry.name))
+        },
+    )
 }
 
 /// Parses the claims and checks every name in them.

@@ -127,6 +127,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         staleness: None,
         planning: None,
         prediction: None,
+        shared: None,
         fidelity: None,
         interference: None,
         injections: Vec::new(),

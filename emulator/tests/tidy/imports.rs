@@ -20,7 +20,7 @@ volary_lp::relax: basis certificate columns problem simplex
 volary_lp::round: plan problem random relax
 volary_lp::simplex: basis certificate columns problem
 volary_actors::base:
-volary_actors::catalog: base
+volary_actors::catalog: base layout
 volary_actors::harness: base catalog layout machine message
 volary_actors::layout: base
 volary_actors::machine: base catalog layout message
@@ -40,7 +40,7 @@ volary_netem::target: error units
 volary_netem::topology: config error links target units
 volary_netem::units:
 volary_netem::verdict:
-volary_engine::cores: prefetch
+volary_engine::cores: prefetch workload
 volary_engine::finalize: cores metrics results shard world
 volary_engine::fingerprint:
 volary_engine::metrics: parcel results shard workload

@@ -87,7 +87,8 @@ impl Policy for Eagle {
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let order = if self.srpt { QueueOrder::Least { bypass: self.bypass } } else { QueueOrder::Fifo };
-        let options = NodeOptions { order, long_in_turn: true, sticky: self.sticky, reports: None };
+        let options =
+            NodeOptions { order, long_in_turn: true, sticky: self.sticky, ..NodeOptions::default() };
         Box::new(SharingNode::new(NodeManager::with(options, context.layout.cores(context.index))))
     }
 }

@@ -189,7 +189,11 @@ impl Machine for GangScheduler {
                 }
             }
             Input::Start { epoch } => self.epoch = epoch as u16,
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
+            Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Progress { .. }
+            | Input::Usage { .. } => {}
         }
     }
 }

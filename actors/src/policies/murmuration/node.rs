@@ -122,7 +122,11 @@ impl Machine for MurmurationNode {
                 self.forget(actor, fx);
             }
             Input::Up { actor } => self.disseminator.up(actor, fx),
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
+            Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Progress { .. }
+            | Input::Usage { .. } => {}
         }
     }
 }

@@ -394,7 +394,11 @@ impl Machine for MurmurationScheduler {
             Input::Down { actor } => self.down(actor, fx),
             Input::Up { actor } => self.up(actor, fx),
             Input::Start { epoch } => self.start(epoch, fx),
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
+            Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Progress { .. }
+            | Input::Usage { .. } => {}
         }
     }
 }

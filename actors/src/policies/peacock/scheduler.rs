@@ -262,7 +262,7 @@ impl Machine for PeacockScheduler {
             }
             // Reports of this epoch are newer than those of earlier ones.
             Input::Start { epoch } => self.loads[self.index as usize].report = u64::from(epoch) << 32,
-            Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
+            Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } | Input::Usage { .. } => {}
         }
     }
 }

@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 
 use super::reports::{ReportOptions, Reporter};
 use super::row_state::RowState;
+use super::usage::{REPORT, UsageOptions, UsageTable, evicted};
 use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId, Time};
 use crate::layout::Role;
-use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Core, Launch, Message, Probe, Row, TaskRange};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::message::{Contention, Core, Launch, Message, Probe, Row, TaskRange};
 use crate::roles::node_queue::{NodeQueue, QueueOrder, Rank};
 
 /// Places reserved by a scheduler that binds late.
@@ -58,6 +59,8 @@ pub struct NodeOptions {
     pub sticky: bool,
     /// How the progress of running copies is reported, if it is.
     pub reports: Option<ReportOptions>,
+    /// What it does about the use of a shared node, if its scheduler is to know.
+    pub usage: Option<UsageOptions>,
 }
 
 /// What a core does.
@@ -84,6 +87,7 @@ pub struct NodeManager {
     long_rows: usize,
     early: VecDeque<TaskRange>,
     reporter: Option<Reporter>,
+    usage: Option<UsageTable>,
 }
 
 impl NodeManager {
@@ -97,7 +101,8 @@ impl NodeManager {
         let slots = (0..cores).map(|_| CoreState::Idle).collect();
         let queue = NodeQueue::new(options.order);
         let reporter = options.reports.clone().map(Reporter::new);
-        Self { slots, options, queue, long_rows: 0, early: VecDeque::new(), reporter }
+        let usage = options.usage.map(|usage| UsageTable::new(usage, cores));
+        Self { slots, options, queue, long_rows: 0, early: VecDeque::new(), reporter, usage }
     }
 
     fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
@@ -186,7 +191,7 @@ impl NodeManager {
             unreachable!("{copy} ended on {worker}, which is no core")
         };
         let core = core as usize;
-        if let CoreState::Running(mut row) = std::mem::replace(&mut self.slots[core], CoreState::Idle) {
+        if let CoreState::Running(mut row) = self.vacate(core) {
             debug_assert_eq!(row.row.copy(row.at), copy, "a core ended what it was not given");
             fx.send(row.from, Launch::Completed { copy });
             self.stick(&row, copy, fx);
@@ -241,10 +246,44 @@ impl NodeManager {
     /// Stops the copy on a core; with `proceed` the core continues with the rest of the row.
     fn stop(&mut self, core: usize, running: CopyId, proceed: bool, fx: &mut Effects<'_>) {
         fx.send(Self::worker(core, fx), Core::Stop { copy: running });
-        if let CoreState::Running(row) = std::mem::replace(&mut self.slots[core], CoreState::Idle)
+        if let CoreState::Running(row) = self.vacate(core)
             && proceed
         {
             self.run(core, row, fx);
+        }
+    }
+
+    /// Takes what is on a core off it.
+    fn vacate(&mut self, core: usize) -> CoreState {
+        if let Some(usage) = &mut self.usage {
+            usage.clear(core);
+        }
+        std::mem::replace(&mut self.slots[core], CoreState::Idle)
+    }
+
+    /// A copy uses other than it did; copies are evicted until there is memory enough.
+    fn used(&mut self, core: usize, copy: CopyId, used: (u32, u32, u64), fx: &mut Effects<'_>) {
+        // A copy that was stopped in this instant may still be spoken of.
+        if let CoreState::Running(row) = &self.slots[core]
+            && row.row.copy(row.at) == copy
+            && let Some(usage) = &mut self.usage
+        {
+            usage.set(core, row, used, fx);
+        }
+        while let Some(core) = self.usage.as_ref().and_then(|usage| usage.victim(running(&self.slots), fx)) {
+            self.evict(core, fx);
+        }
+    }
+
+    /// Stops the copy on a core because memory is short; its scheduler launches the task again.
+    fn evict(&mut self, core: usize, fx: &mut Effects<'_>) {
+        if let CoreState::Running(row) = &mut self.slots[core] {
+            let copy = row.row.copy(row.at);
+            fx.note(Note::Evicted { copy });
+            fx.send(row.from, evicted(copy, row.began, fx.now()));
+            row.remove(TaskRange::one(copy.task, copy.attempt + 1));
+            self.stop(core, copy, true, fx);
+            self.fill(fx);
         }
     }
 
@@ -359,6 +398,19 @@ impl NodeManager {
         }
     }
 
+    /// Arms the next reports while copies run.
+    fn arm_reports(&mut self, fx: &mut Effects<'_>) {
+        if (self.reporter.is_none() && self.usage.is_none()) || running(&self.slots).next().is_none() {
+            return;
+        }
+        if let Some(reporter) = &mut self.reporter {
+            reporter.arm(fx);
+        }
+        if let Some(usage) = &mut self.usage {
+            usage.arm(fx);
+        }
+    }
+
     /// Queries the progress of every busy core; the answers are reported to the schedulers of the copies.
     fn query_progress(&mut self, fx: &mut Effects<'_>) {
         for (core, slot) in self.slots.iter().enumerate() {
@@ -402,6 +454,14 @@ impl NodeManager {
     }
 }
 
+/// The cores that run copies, with the rows of these.
+fn running(slots: &[CoreState]) -> impl Iterator<Item = (usize, &RowState)> {
+    slots.iter().enumerate().filter_map(|(core, slot)| match slot {
+        CoreState::Running(row) => Some((core, row)),
+        CoreState::Idle | CoreState::Claiming { .. } => None,
+    })
+}
+
 fn is_long(job: JobId, fx: &Effects<'_>) -> bool {
     fx.catalog().class(job) > 0
 }
@@ -420,11 +480,20 @@ impl Machine for NodeManager {
             Input::Undelivered { to, msg } => match msg {
                 // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
+                Message::Contention(gone @ Contention::Evicted { .. }) => fx.recover(to, gone),
                 Message::Probe(Probe::Claim { job, group, .. }) => self.release(to, job, group, fx),
                 // Lengths and reports are datagrams, and workers are on this node.
                 _ => {}
             },
             Input::Down { actor } => self.forget(actor, fx),
+            Input::Usage { copy, core, demand, given, memory } => {
+                self.used(core as usize, copy, (demand, given, memory), fx);
+            }
+            Input::Fire(Timer::Tick(REPORT)) => {
+                if let Some(usage) = &mut self.usage {
+                    usage.report(running(&self.slots), fx);
+                }
+            }
             Input::Fire(Timer::Tick(tick)) => {
                 let due = self.reporter.as_mut().is_some_and(|reporter| reporter.tick(tick, fx));
                 if due {
@@ -435,130 +504,9 @@ impl Machine for NodeManager {
             // other inputs are a worker's.
             _ => {}
         }
-        if let Some(reporter) = &mut self.reporter
-            && self.slots.iter().any(|slot| matches!(slot, CoreState::Running(_)))
-        {
-            reporter.arm(fx);
-        }
+        self.arm_reports(fx);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::harness::{Harness, sends};
-    use crate::layout::Layout;
-    use crate::machine::Effect;
-    use crate::message::Progress;
-
-    const JOB: JobId = JobId(3);
-
-    fn bench(cores: u32) -> (Harness, ActorId) {
-        let layout = Layout::new(1, 0, [cores]);
-        let (me, scheduler) = (layout.node(0), layout.scheduler(0));
-        (Harness::new(layout, me, 3, Box::new(NodeManager::new(cores))), scheduler)
-    }
-
-    fn row(turn: u16) -> Row {
-        Row { job: JOB, base: 0, len: 3, turn, width: 3, attempt: u32::from(turn), elsewhere: false }
-    }
-
-    fn one(index: u32) -> TaskRange {
-        TaskRange::one(JOB.task(index), 9)
-    }
-
-    fn run(copy: CopyId) -> Message {
-        Core::run(copy).into()
-    }
-
-    /// Table II of the latin-square paper, as server s2 sees it: row [1, 2, 0] (tasks from zero), task 0
-    /// completes on s1, then 1 on s2 itself, then 2 on s3.
-    #[test]
-    fn table_ii_on_the_second_server() {
-        let (mut node, scheduler) = bench(1);
-        let worker = node.layout.worker(0, 0);
-        assert_eq!(node.receive(scheduler, Launch::Row(row(1))), [(worker, run(row(1).copy(0)))]);
-        // Its head is unchanged: it must not be restarted.
-        assert_eq!(node.receive(scheduler, Launch::Drop(one(0))), []);
-        let done = Launch::Completed { copy: row(1).copy(0) }.into();
-        assert_eq!(node.ended(row(1).copy(0)), [(scheduler, done), (worker, run(row(1).copy(1)))]);
-        // Task 2 completes on s3: its copy here stops, and nothing is left.
-        let stop = Core::Stop { copy: row(1).copy(1) }.into();
-        assert_eq!(node.receive(scheduler, Launch::Drop(one(2))), [(worker, stop)]);
-    }
-
-    #[test]
-    fn a_drop_that_overtakes_its_row_is_remembered() {
-        let (mut node, scheduler) = bench(1);
-        let worker = node.layout.worker(0, 0);
-        assert_eq!(node.receive(scheduler, Launch::Drop(one(0))), []);
-        assert_eq!(node.receive(scheduler, Launch::Row(row(0))), [(worker, run(row(0).copy(1)))]);
-    }
-
-    #[test]
-    fn a_drop_in_the_queue_removes_only_its_task() {
-        let (mut node, scheduler) = bench(1);
-        let worker = node.layout.worker(0, 0);
-        let first = Row::single(JobId(1).task(0).copy(0));
-        node.receive(scheduler, Launch::Row(first));
-        assert_eq!(node.receive(scheduler, Launch::Row(row(2))), []);
-        assert_eq!(node.receive(scheduler, Launch::Drop(one(2))), []);
-        let sent = node.ended(first.copy(0));
-        assert_eq!(sent[1], (worker, run(row(2).copy(1))), "task 2 is skipped, task 0 runs");
-    }
-
-    #[test]
-    fn a_reservation_holds_its_core_until_answered() {
-        let (mut node, scheduler) = bench(2);
-        let reserve = |job| Probe::Reserve { job: JobId(job), group: 0, count: 1, repair: false };
-        let claim = |job| (scheduler, Probe::Claim { job: JobId(job), group: 0, repair: false }.into());
-        assert_eq!(node.receive(scheduler, reserve(1)), [claim(1)]);
-        assert_eq!(node.receive(scheduler, reserve(1)), [], "a repeated reservation is known");
-        assert_eq!(node.receive(scheduler, reserve(2)), [claim(2)]);
-        assert_eq!(node.receive(scheduler, reserve(3)), [], "both cores are row");
-        let length = Probe::Length { task: JOB.task(0), length: 3 }.into();
-        assert_eq!(
-            node.receive(scheduler, Probe::Sample { task: JOB.task(0), repair: false }),
-            [(scheduler, length)]
-        );
-        assert_eq!(node.receive(scheduler, Probe::Nothing { job: JobId(2), group: 0 }), [claim(3)]);
-        let granted = Row::single(JobId(1).task(4).copy(0));
-        let sent = node.receive(scheduler, Probe::Grant { row: granted, group: 0 });
-        assert_eq!(sent, [(node.layout.worker(0, 0), run(granted.copy(0)))]);
-    }
-
-    #[test]
-    fn a_dead_scheduler_is_forgotten() {
-        let (mut node, scheduler) = bench(1);
-        node.receive(scheduler, Launch::Row(row(0)));
-        node.receive(scheduler, Probe::Reserve { job: JobId(9), group: 0, count: 2, repair: false });
-        let stop = Core::Stop { copy: row(0).copy(0) }.into();
-        let worker = node.layout.worker(0, 0);
-        assert_eq!(sends(&node.step(Input::Down { actor: scheduler })), [(worker, stop)]);
-    }
-
-    #[test]
-    fn busy_cores_are_reported_until_they_are_idle() {
-        let layout = Layout::new(1, 0, [2]);
-        let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
-        let every = Span::from_secs(3);
-        let reports = Some(ReportOptions { every, ..ReportOptions::default() });
-        let options = NodeOptions { reports, ..NodeOptions::default() };
-        let mut node = Harness::new(layout, me, 3, Box::new(NodeManager::with(options, 2)));
-        let tick = Effect::Arm { timer: Timer::Tick(0), after: every };
-        let copy = JobId(3).task(1).copy(2);
-        let row = Input::Deliver { from: scheduler, msg: Launch::Row(Row::single(copy)).into() };
-        assert_eq!(node.step(row).last(), Some(&tick));
-        let fired = node.step(Input::Fire(Timer::Tick(0)));
-        assert_eq!(sends(&fired), [(worker, Core::Ask { copy }.into())], "the idle core is not asked");
-        assert_eq!(fired.last(), Some(&tick));
-        node.now = Time::ZERO + every;
-        let report = Progress::Report { copy, score: Score(7), at: node.now.into(), age_ms: 3_000 };
-        assert_eq!(
-            node.receive(worker, Core::Score { copy, score: Score(7), done_ms: 0 }),
-            [(scheduler, report.into())]
-        );
-        node.ended(copy);
-        assert_eq!(node.step(Input::Fire(Timer::Tick(0))), [], "nothing runs, nothing is armed");
-    }
-}
+mod tests;

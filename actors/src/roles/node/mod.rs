@@ -3,6 +3,8 @@
 mod manager;
 mod reports;
 mod row_state;
+mod usage;
 
 pub use self::manager::{NodeManager, NodeOptions, Reservation};
 pub use self::reports::{ProgressErrors, ReportOptions};
+pub use self::usage::UsageOptions;

@@ -315,7 +315,11 @@ impl<P: Planner> Machine for PlanningScheduler<P> {
             }
             Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
             // Only ticks are armed; the other inputs are a worker's.
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
+            Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Progress { .. }
+            | Input::Usage { .. } => {}
         }
         self.proceed(fx);
     }

@@ -66,6 +66,11 @@ impl WorkIntegral {
         Span(self.left.div_ceil(1 << FRACTION) as u64)
     }
 
+    /// The same without the last `rest` of the work.
+    pub(super) const fn until_left(self, rest: Span) -> Self {
+        Self { at: self.at, left: self.left.saturating_sub((rest.0 as u128) << FRACTION) }
+    }
+
     /// Works at `rate` until `end` or, rounded up to the nanosecond, until no work is left.
     pub(super) fn work(&mut self, rate: Rate, end: u64) {
         let rate = u128::from(rate.0);

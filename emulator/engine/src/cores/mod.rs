@@ -17,6 +17,7 @@
 //! | `process` | x_i(t) of each kind, stretch by stretch |
 //! | `profile` | checks of that table; a profile under a seed |
 //! | `integral` | exact arithmetic of work |
+//! | `shares`, `sharing` | nodes whose copies have the CPU in common |
 
 pub mod config;
 mod effect;
@@ -25,6 +26,8 @@ mod integral;
 mod process;
 mod profile;
 pub mod set;
+mod shares;
+mod sharing;
 pub mod show;
 mod state;
 pub mod table;
@@ -35,6 +38,7 @@ pub use effect::Effect;
 pub use injection::Injection;
 pub use profile::{Burst, Profile, ProfileError};
 pub use set::CoreSet;
+pub use shares::{Change, Next, SharedUse};
 pub use state::Cores;
 pub use table::CoreTable;
 pub use trace::{RunLength, TraceGap};

@@ -5,9 +5,10 @@ use volary_netem::Windows;
 
 use super::effect::Effect;
 use super::injection::{ActiveInjection, Injection, joined};
-use super::integral::{CoreRate, WorkIntegral};
+use super::integral::WorkIntegral;
 use super::process::Cursor;
 use super::profile::{Burst, SeededProfile};
+use super::shares::Shares;
 use super::{CoreTable, Profile};
 use crate::prefetch::prefetch;
 
@@ -29,6 +30,8 @@ pub struct Cores {
     pub(super) preemption: Span,
     /// Time until which each core is putting a copy away, ns; empty if that takes no time.
     pub(super) cleared: Vec<u64>,
+    /// What copies have of their nodes, if nodes are shared.
+    pub(super) shares: Option<Box<Shares>>,
 }
 
 /// The copy of a core, in 24 bytes.
@@ -44,7 +47,7 @@ pub(super) struct Run {
 
 const IDLE: u64 = u64::MAX;
 /// The due time of a copy that never finishes.
-const NEVER: u64 = Time::MAX.0;
+pub(super) const NEVER: u64 = Time::MAX.0;
 
 const _: () = assert!(size_of::<Run>() + size_of::<Cursor>() <= 64, "an idle core must cost little");
 
@@ -67,6 +70,7 @@ impl Cores {
             pauses,
             preemption: Span::ZERO,
             cleared: Vec::new(),
+            shares: None,
         }
     }
 
@@ -108,6 +112,9 @@ impl Cores {
     /// When the core is idle.
     pub fn stop(&mut self, core: u32, now: Time) -> Span {
         let left = self.left(core, now);
+        if self.shares.is_some() {
+            self.leave(core, now, false);
+        }
         self.end(core);
         left
     }
@@ -132,6 +139,9 @@ impl Cores {
         let due = self.runs[core as usize].due;
         assert!(due != NEVER, "core {core} never finishes what it runs");
         assert!(due <= now.0, "core {core} is finished at {}, not at {now}", Time(due));
+        if self.shares.is_some() {
+            self.leave(core, now, true);
+        }
         self.end(core);
     }
 
@@ -154,6 +164,9 @@ impl Cores {
         let at = now.0.max(begin);
         if self.plain {
             return Span(run.due - at);
+        }
+        if self.shares.is_some() {
+            return self.progress(core, now).left();
         }
         let cursor = self.remembered(core, Time(begin));
         self.work(core, cursor, WorkIntegral::new(begin, Span(run.work)), at).left()
@@ -190,7 +203,7 @@ impl Cores {
     }
 
     /// The stretch of the process of `core` at `now`, stored for later queries.
-    fn remember(&mut self, core: u32, now: Time) -> Cursor {
+    pub(super) fn remember(&mut self, core: u32, now: Time) -> Cursor {
         let cursor = self.remembered(core, now);
         if let Some(noted) = self.cursors.get_mut(core as usize) {
             *noted = cursor;
@@ -226,7 +239,7 @@ impl Cores {
         mut integral: WorkIntegral,
         limit: u64,
     ) -> WorkIntegral {
-        let rate = CoreRate::of(self.table.speed(core));
+        let rate = self.core_rate(core);
         let profile =
             self.profile.as_ref().and_then(|profile| Some((profile, profile.unit(&self.table, core)?)));
         let mut until = |integral: &mut WorkIntegral, limit: u64| {

@@ -10,6 +10,7 @@ mod injections;
 mod interference;
 mod policy;
 mod schema;
+mod shared;
 mod vitals;
 mod work;
 
@@ -32,5 +33,6 @@ pub use schema::{
     Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, MOST_BURSTS, Measured,
     Messages, RunLine, SCHEMA, Summary, TaskCounts, cell_id, cell_name, plain, same,
 };
+pub use shared::SharedNodes;
 pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};
 pub use work::{MOST_STRETCHES, RealCore, RealWork, STILL, Samples, Slots, Worked};

@@ -15,7 +15,7 @@ use crate::fingerprint;
 use super::distribution::{Brief, Distribution, nan_if_null};
 use super::{
     Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected, InterferenceMet,
-    Placements, Planning, PredictionErrors, Staleness, StalenessRow,
+    Placements, Planning, PredictionErrors, SharedNodes, Staleness, StalenessRow,
 };
 
 /// Version of this schema; raised whenever a key changes its meaning.
@@ -126,6 +126,9 @@ pub struct Summary {
     /// Errors of the estimates of run times, for `3sigma`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PredictionErrors>,
+    /// Use of shared nodes; absent if nodes are not shared. `utilization` and `goodput` are about their slots (`pods`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedNodes>,
     /// Requested against achieved behaviour, for real-time runs.
     pub fidelity: Option<Certificate>,
     /// Interference that the cores met; absent without interference, and if already one core had over a million slots.

@@ -86,6 +86,7 @@ impl Cluster {
         seed: u64,
     ) -> Result<Self, ClusterError> {
         section.check()?;
+        room::check_unshared(section)?;
         let (nodes, room) = match &topology {
             Some(file) => {
                 let topology = file.resolve(seed).map_err(ClusterError::Topology)?;
@@ -142,7 +143,13 @@ impl Cluster {
 
     /// What a workload must know about these machines.
     pub fn site(&self) -> Site {
-        Site { schedulers: self.schedulers, cores: self.core_count() }
+        let largest = self.room.as_ref().and_then(Room::largest);
+        Site { schedulers: self.schedulers, cores: self.core_count(), largest }
+    }
+
+    /// CPU of all nodes in cores, if they are shared.
+    pub fn shared_cpu(&self) -> Option<f64> {
+        self.room.as_ref().and_then(Room::shared_cpu)
     }
 
     /// Number of nodes.
@@ -159,7 +166,7 @@ impl Cluster {
     pub fn capacity(&self, seed: u64) -> f64 {
         match self.resolved(seed) {
             Some(topology) => topology.describe().capacity,
-            None => self.core_count() as f64 * self.speed.mean(),
+            None => self.shared_cpu().unwrap_or(self.core_count() as f64) * self.speed.mean(),
         }
     }
 

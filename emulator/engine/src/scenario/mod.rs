@@ -11,5 +11,5 @@ pub use cluster::{Cluster, ClusterError, Machines, RACK};
 pub use error::KeyError;
 pub use point::{Point, Resolved};
 pub use policy::PolicyEntry;
-pub use room::{Needs, Room};
+pub use room::{Needs, NodeSharing, Room};
 pub use section::{ClusterSection, NodeKind};

@@ -3,12 +3,13 @@
 use std::iter::repeat_n;
 
 use serde::Serialize;
-use volary_actors::layout::{Amount, Layout};
+use volary_actors::base::Span;
+use volary_actors::layout::{Amount, Layout, Sharing};
 use volary_netem::Size;
 
 use super::error::KeyError;
 use super::section::{ClusterSection, NodeKind};
-use crate::workload::Service;
+use crate::workload::{LargestNode, Service};
 
 /// CPU and memory that a node has or a task reserves. An absent resource is not reserved.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -28,13 +29,57 @@ pub struct Room {
     task: Needs,
     /// Capacities of nodes: number of equal adjacent nodes, and what each has.
     nodes: Vec<(u32, Needs)>,
+    /// How nodes are shared, if they are. Tasks then reserve nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sharing: Option<NodeSharing>,
 }
+
+/// How nodes are shared.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct NodeSharing {
+    /// Share of the memory above which a node evicts copies.
+    threshold: f64,
+    /// Period of the reports of use.
+    report: Span,
+}
+
+/// Default of `cluster.pods`: the limit of a Kubernetes node.
+const PODS: u32 = 110;
+/// Default of `cluster.threshold`.
+const THRESHOLD: f64 = 0.95;
+/// Default of `cluster.report`: the cycle of DistSched (Park's thesis, section 5.4.1).
+const REPORT: Span = Span::from_secs(15);
+/// Shortest period of reports.
+const SHORTEST_REPORT: Span = Span::from_millis(1);
 
 impl Room {
     /// Adds the capacities to a layout, which actors read.
     pub(super) fn tell(&self, layout: Layout) -> Layout {
         let nodes = self.nodes.iter().flat_map(|&(nodes, has)| repeat_n(has.amount(), nodes as usize));
-        layout.with_room(nodes.collect(), self.task.amount())
+        let layout = layout.with_room(nodes.collect(), self.task.amount());
+        match self.sharing {
+            None => layout,
+            Some(NodeSharing { threshold, report }) => {
+                layout.with_sharing(Sharing { threshold: (threshold * 1e6).round() as u32, report })
+            }
+        }
+    }
+
+    /// What nodes have at most, if they are shared.
+    pub(super) fn largest(&self) -> Option<LargestNode> {
+        let threshold = self.sharing?.threshold;
+        let amounts = || self.nodes.iter().map(|(_, has)| has.amount());
+        let limit = |memory: u64| if memory == 0 { u64::MAX } else { (memory as f64 * threshold) as u64 };
+        Some(LargestNode {
+            cpu: amounts().map(|has| has.cpu).max().unwrap_or(0),
+            memory: amounts().map(|has| limit(has.memory)).max().unwrap_or(0),
+        })
+    }
+
+    /// CPU of all nodes in cores, if they are shared.
+    pub(super) fn shared_cpu(&self) -> Option<f64> {
+        self.sharing?;
+        Some(self.nodes.iter().map(|&(nodes, has)| f64::from(nodes) * has.cpu.unwrap_or(0.0)).sum())
     }
 }
 
@@ -92,6 +137,9 @@ pub(super) struct NodeRuns {
 
 /// Reads the nodes of a `[cluster]` without a topology.
 pub(super) fn nodes(section: &ClusterSection, service: &Service) -> Result<NodeRuns, KeyError> {
+    if section.shared {
+        return shared_nodes(section, service);
+    }
     let task = Needs::of(service);
     check_cpu(&["service", "cpu"], task.cpu)?;
     let (mut runs, mut has) = (Vec::new(), Vec::new());
@@ -102,20 +150,97 @@ pub(super) fn nodes(section: &ClusterSection, service: &Service) -> Result<NodeR
         let node = Needs { cpu: kind.cpu, memory: kind.memory };
         let fit = task.fit(&at, node)?;
         let cores = kind.cores.or(fit).unwrap_or(1);
-        for (name, count) in [("nodes", kind.nodes), ("cores", cores)] {
-            if count == 0 {
-                return Err(KeyError::new(
-                    &key(name),
-                    format!("a cluster without {name} runs nothing"),
-                    format!("write {name} = 1 or more"),
-                ));
-            }
-        }
+        check_counts(&at, &[("nodes", kind.nodes), ("cores", cores)])?;
         runs.push((kind.nodes, fit.map_or(cores, |fit| cores.min(fit))));
         has.extend(fit.map(|_| (kind.nodes, node)));
     }
-    let room = (!has.is_empty()).then_some(Room { task, nodes: has });
+    let room = (!has.is_empty()).then_some(Room { task, nodes: has, sharing: None });
     Ok(NodeRuns { runs, room })
+}
+
+/// Refuses a cluster with none of something.
+fn check_counts(at: &[&str], counts: &[(&str, u32)]) -> Result<(), KeyError> {
+    let none = counts.iter().find(|(_, count)| *count == 0);
+    none.map_or(Ok(()), |(name, _)| {
+        Err(KeyError::new(
+            &[at, &[name]].concat(),
+            format!("a cluster without {name} runs nothing"),
+            format!("write {name} = 1 or more"),
+        ))
+    })
+}
+
+/// Reads the nodes of a `[cluster]` that shares them.
+fn shared_nodes(section: &ClusterSection, service: &Service) -> Result<NodeRuns, KeyError> {
+    let sharing = NodeSharing {
+        threshold: section.threshold.unwrap_or(THRESHOLD),
+        report: section.report.unwrap_or(REPORT),
+    };
+    sharing.check()?;
+    let pods = section.pods.unwrap_or(PODS);
+    check_counts(&["cluster"], &[("pods", pods)])?;
+    for (key, given) in [("cpu", service.cpu.is_some()), ("memory", service.memory.is_some())] {
+        if given {
+            let message =
+                format!("tasks reserve no {key} of shared nodes, `service.usage` says what they use");
+            let help = format!("leave {key} out, and write for example service.usage.request = 1.5");
+            return Err(KeyError::new(&["service", key], message, help));
+        }
+    }
+    let (mut runs, mut has) = (Vec::new(), Vec::new());
+    for (at, kind) in kinds(section)? {
+        let at: Vec<&str> = at.iter().map(String::as_str).collect();
+        let key = |name| [&at[..], &[name]].concat();
+        check_cpu(&key("cpu"), kind.cpu)?;
+        check_counts(&at, &[("nodes", kind.nodes)])?;
+        if kind.cores.is_some() {
+            let message = "copies have no cores of their own on shared nodes";
+            return Err(KeyError::new(&key("cores"), message, "write cpu, and pods = 110 for their number"));
+        }
+        if kind.cpu.is_none() {
+            return Err(KeyError::new(&at, "a shared node needs `cpu`", "write for example cpu = 8"));
+        }
+        runs.push((kind.nodes, pods));
+        has.push((kind.nodes, Needs { cpu: kind.cpu, memory: kind.memory }));
+    }
+    let task = Needs { cpu: Some(1.0), memory: None };
+    Ok(NodeRuns { runs, room: Some(Room { task, nodes: has, sharing: Some(sharing) }) })
+}
+
+impl NodeSharing {
+    fn check(self) -> Result<(), KeyError> {
+        if !(self.threshold > 0.0 && self.threshold <= 1.0) {
+            let message = format!("a node cannot evict above {} of its memory", self.threshold);
+            return Err(KeyError::new(
+                &["cluster", "threshold"],
+                message,
+                "write a share above 0 and at most 1, such as 0.95",
+            ));
+        }
+        if self.report < SHORTEST_REPORT {
+            let message = format!("a period of {} leaves time for nothing but reports", self.report);
+            let help = format!("write {SHORTEST_REPORT} or longer, such as \"15s\"");
+            return Err(KeyError::new(&["cluster", "report"], message, help));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses keys about shared nodes where nodes are not shared.
+pub(super) fn check_unshared(section: &ClusterSection) -> Result<(), KeyError> {
+    let given = [
+        ("pods", section.pods.is_some()),
+        ("threshold", section.threshold.is_some()),
+        ("report", section.report.is_some()),
+    ];
+    match given.into_iter().find(|(_, given)| *given && !section.shared) {
+        None => Ok(()),
+        Some((key, _)) => Err(KeyError::new(
+            &["cluster", key],
+            format!("`cluster.{key}` is about shared nodes"),
+            "add shared = true to [cluster], or leave it out",
+        )),
+    }
 }
 
 /// The kinds of nodes with their paths in the file: a single one, of equal nodes, where none is named.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use volary_actors::base::Law;
+use volary_actors::base::{Law, Span};
 use volary_netem::Size;
 
 use super::error::KeyError;
@@ -36,12 +36,27 @@ pub struct ClusterSection {
     /// Rate of a node's cores relative to the reference core, drawn once per node; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Law<f64>>,
-    /// CPU of each node that tasks can reserve, in cores. Needs `service.cpu`.
+    /// CPU of each node that tasks can reserve, in cores. Needs `service.cpu`, or `shared`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,
-    /// Memory of each node that tasks can reserve. Needs `service.memory`.
+    /// Memory of each node that tasks can reserve. Needs `service.memory`, or `shared`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
+    /// Whether nodes are shared: a node runs any number of copies up to `pods`, which have its `cpu` and `memory` in
+    /// common. CPU is shared out by requests, and a copy that is given less than it would use takes longer; when memory
+    /// passes the `threshold`, copies are evicted, and what they have done is lost. `service.usage` says what tasks use
+    /// and request. Otherwise each copy has a core of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+    /// Number of copies that a shared node runs at most; 110 if absent, as in Kubernetes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<u32>,
+    /// Share of the memory of a shared node above which it evicts copies, above 0 and at most 1; 0.95 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// Period in which shared nodes report what copies use, to policies that ask for it; "15s" if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Span>,
     /// Kinds of nodes, if nodes differ; they replace `nodes`, `cores`, `cpu` and `memory`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kind: Vec<NodeKind>,
@@ -87,6 +102,7 @@ impl ClusterSection {
             ("speed", self.speed.is_some()),
             ("cpu", self.cpu.is_some()),
             ("memory", self.memory.is_some()),
+            ("shared", self.shared),
             ("kind", !self.kind.is_empty()),
         ];
         match given.into_iter().find(|(_, given)| *given && self.topology.is_some()) {

@@ -4,7 +4,7 @@ use volary_actors::base::{ActorId, CopyId, Endpoint, Score, Span, Time};
 use volary_actors::layout::Role;
 use volary_actors::machine::Input;
 
-use super::event_loop::{Event, EventKind};
+use super::event_loop::{Event, EventKind, no_copies};
 use super::executor::ExecutorState;
 use super::{CoreExecutor, Observer, Shard};
 use crate::cores::{CoreSet, Injection};
@@ -20,6 +20,9 @@ impl<O: Observer> Shard<'_, O> {
         let core = self.parts.layout.core_index(me);
         if let Some(slowed) = &mut self.elsewhere {
             slowed[core as usize] = elsewhere;
+        }
+        if self.shared.is_some() {
+            return self.start_shared_copy(core, copy, self.work_on(core, copy), left);
         }
         let work = left.unwrap_or_else(|| self.work_on(core, copy));
         let end = self.parts.cores.start(core, self.now, work);
@@ -39,7 +42,7 @@ impl<O: Observer> Shard<'_, O> {
         self.parts.workload.work_on(copy, layout.kind(layout.node_of_core(core)), elsewhere)
     }
 
-    fn schedule_completion(&mut self, me: ActorId, copy: CopyId, end: Time) {
+    pub(super) fn schedule_completion(&mut self, me: ActorId, copy: CopyId, end: Time) {
         // A copy that never ends stays until it is halted.
         if end < Time::MAX {
             let kind = EventKind::Input(Input::Done { copy });
@@ -55,6 +58,9 @@ impl<O: Observer> Shard<'_, O> {
         self.actors[me.index()].epoch += 1;
         // Ahead of other local inputs: the core may be given new work in the same step.
         self.local_queue.push_front((me, Input::Halted { copy, left }));
+        if self.shared.is_some() {
+            self.share_out(core);
+        }
     }
 
     pub(super) fn query_progress(&mut self, me: ActorId, copy: CopyId) {
@@ -91,7 +97,7 @@ impl<O: Observer> Shard<'_, O> {
     /// Enables [`inject`](Self::inject), which needs to know the copy on every core. Must be called before
     /// [`start`](Self::start).
     pub fn expect_injections(&mut self) {
-        self.copies = Some(vec![None; self.parts.layout.workers() as usize].into());
+        self.copies = Some(no_copies(self.parts.layout));
     }
 
     /// Overrides the interference profile of some cores when the clock shows `clock`. The injection begins at that time
@@ -121,6 +127,9 @@ impl<O: Observer> Shard<'_, O> {
     fn reschedule_completions(&mut self, cores: &CoreSet) {
         if let Some(executor) = &mut self.executor {
             executor.slowdowns_changed();
+        }
+        if self.shared.is_some() {
+            return self.retime_shared(cores);
         }
         for core in cores.iter() {
             let Some(end) = self.parts.cores.retime(core) else { continue };

@@ -21,6 +21,7 @@ use volary_netem::Fabric;
 
 use super::broadcast::BroadcastLog;
 use super::executor::ExecutorState;
+use super::sharing::SharedCopies;
 use super::{Due, Observer, Outbox, Parts, Traffic};
 use crate::cores::Cores;
 use crate::queue::{Key, Queue};
@@ -67,6 +68,8 @@ pub(super) enum EventKind {
     Pause,
     /// The node and its real cores continue.
     Resume,
+    /// The copy of the worker comes to another use of its node, which is shared.
+    Segment,
 }
 
 /// The state of an actor that every event about it needs, in half a cache line, because in large clusters each access
@@ -107,11 +110,13 @@ pub struct Shard<'a, O> {
     effects: Vec<Effect>,
     /// The oracle, for a policy that asks for it.
     pub(super) oracle: Option<Oracle>,
-    /// The copy last started on each core; `None` unless injections are expected.
+    /// The copy last started on each core; `None` unless injections are expected or nodes are shared.
     pub(super) copies: Option<Box<[Option<CopyId>]>>,
     /// Whether the copy last started on each core belongs to a gang of which another task runs on a node that the job
     /// does not prefer; `None` if no job prefers any.
     pub(super) elsewhere: Option<Box<[bool]>>,
+    /// What copies on shared nodes need; `None` if nodes are not shared.
+    pub(super) shared: Option<SharedCopies>,
     pub(super) now: Time,
     events: u64,
     hash: u64,
@@ -137,8 +142,9 @@ impl<'a, O: Observer> Shard<'a, O> {
             stored: Vec::new(),
             effects: Vec::new(),
             oracle: parts.oracle(),
-            copies: None,
+            copies: parts.cores.is_shared().then(|| no_copies(parts.layout)),
             elsewhere: parts.workload.prefers().then(|| vec![false; parts.layout.workers() as usize].into()),
+            shared: parts.cores.is_shared().then(|| SharedCopies::new(parts.policy.usage())),
             now: Time::ZERO,
             events: 0,
             hash: 0,
@@ -219,6 +225,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             EventKind::Restart => self.restart(event.to),
             EventKind::Pause => self.set_executor_paused(event.to, true),
             EventKind::Resume => self.set_executor_paused(event.to, false),
+            EventKind::Segment => self.end_segment(event.to, event.stamp),
         }
         true
     }
@@ -232,7 +239,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             EventKind::Input(Input::Fire(_)) => Due::Timer,
             EventKind::Input(_) | EventKind::Broadcast(_) => return,
             EventKind::Crash | EventKind::CrashDetected | EventKind::Restart => return,
-            EventKind::Pause | EventKind::Resume => return,
+            EventKind::Pause | EventKind::Resume | EventKind::Segment => return,
         };
         self.observer.due(what, self.now.since(due));
     }
@@ -254,6 +261,9 @@ impl<'a, O: Observer> Shard<'a, O> {
         }
         if self.actors[to.index()].machine.is_some() {
             self.dispatch(to, input);
+            if done && self.shared.is_some() {
+                self.share_out_and_tell(self.parts.layout.core_index(to));
+            }
         } else if self.parts.fabric.faults().alive(self.parts.layout.endpoint(to), self.now) {
             // The actor restarts at this very instant: deliver after the restart.
             self.push(self.now, to, Event { to, stamp, kind: EventKind::Input(input) });
@@ -422,6 +432,11 @@ impl<'a, O: Observer> Shard<'a, O> {
     }
 }
 
+/// No copy on any core.
+pub(super) fn no_copies(layout: &Layout) -> Box<[Option<CopyId>]> {
+    vec![None; layout.workers() as usize].into()
+}
+
 /// The order hash after one more event.
 #[inline]
 fn order_hash(before: u64, key: Key, event: &Event) -> u64 {
@@ -441,6 +456,7 @@ fn fingerprint(key: Key, event: &Event) -> u64 {
         EventKind::Restart => 0x600,
         EventKind::Pause => 0x800,
         EventKind::Resume => 0x900,
+        EventKind::Segment => 0xa00,
     };
     key.due.0
         ^ (u64::from(key.source.0) << 32 | u64::from(key.count))

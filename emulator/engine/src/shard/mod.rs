@@ -12,6 +12,7 @@
 //! | `observer` | [`Observer`]: callbacks of a shard |
 //! | `parts` | what a shard is built from |
 //! | `prefetch` | cache prefetch of upcoming events |
+//! | `sharing` | copies on shared nodes |
 //! | `stopwatch` | [`Stopwatch`]: the CPU time of planning |
 
 mod broadcast;
@@ -24,6 +25,7 @@ mod observer;
 mod outbox;
 mod parts;
 mod prefetch;
+mod sharing;
 mod stopwatch;
 
 pub use event_loop::Shard;

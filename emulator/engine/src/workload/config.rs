@@ -9,6 +9,7 @@ use volary_netem::Size;
 
 use super::share::Share;
 use super::slo::Slo;
+use super::usage::UsageSection;
 
 /// Where jobs come from: exactly one of `[workload.synthetic]`, `[workload.mix]`, `[workload.trace]`,
 /// `[workload.yahoo-like]`, `[workload.cloudera-like]`.
@@ -335,6 +336,9 @@ pub struct Service {
     /// Memory that a task reserves while it runs. Needs `cluster.memory`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
+    /// What tasks use of shared nodes, and what is requested for them. Needs `cluster.shared`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageSection>,
 }
 
 impl Default for Service {
@@ -347,6 +351,7 @@ impl Default for Service {
             preemption: Span::ZERO,
             cpu: None,
             memory: None,
+            usage: None,
         }
     }
 }

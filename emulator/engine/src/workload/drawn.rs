@@ -216,6 +216,13 @@ impl Drawn {
         }
     }
 
+    /// CPU that a trace says each task of a job requests, in cores.
+    pub(super) fn requested(&self, job: JobId) -> Option<f64> {
+        let Shapes::Traced(trace) = &self.shapes else { return None };
+        let tasks = f64::from(trace.jobs()[job.index()].tasks.max(1));
+        trace.cores(job).map(|cores| f64::from(cores) / tasks)
+    }
+
     /// The estimate of a task's work.
     pub(super) fn estimate(&self, task: TaskId) -> Span {
         match &self.estimate {

@@ -4,12 +4,14 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use volary_actors::base::{CopyId, Feature, JobId, Span, TaskId, Time};
-use volary_actors::catalog::{Catalog, JobSpec, PastJob, Preference};
+use volary_actors::catalog::{Catalog, JobSpec, PastJob, Preference, Usage};
+use volary_actors::layout::Amount;
 
 use super::drawn::{Drawn, Shapes};
 use super::homes::Homes;
 use super::mix::Stages;
 use super::slo::Goals;
+use super::usage::{Drawee, Segment, Uses};
 
 /// The jobs of one run.
 ///
@@ -24,6 +26,8 @@ pub struct Workload {
     /// Of chains.
     pub(super) arrivals: Vec<Time>,
     pub(super) goals: Goals,
+    /// What tasks use of shared nodes; `None` if nodes are not shared.
+    pub(super) uses: Option<Uses>,
     pub(super) cutoff: Option<Span>,
     pub(super) classes: Vec<Arc<str>>,
     /// Whether the classes are those with a deadline and those without.
@@ -57,6 +61,27 @@ impl Workload {
         }
         let preference = self.preference(copy.task.job);
         if elsewhere || !preference.includes(kind) { work.scale(preference.slowdown) } else { work }
+    }
+
+    /// The use of a shared node by a task when `done` of its work is done: one core, if nodes are not shared.
+    pub fn segment(&self, task: TaskId, done: Span) -> Segment {
+        let drawn = self.of(task.job);
+        let segment = |uses: &Uses| uses.segment(task, self.drawee(drawn), done);
+        self.uses.as_ref().map_or(Segment { cpu: 1000, memory: 0, until: Span::MAX }, segment)
+    }
+
+    /// What the use and the requests of a job depend on, which is drawn under this number.
+    fn drawee(&self, job: JobId) -> Drawee {
+        let feature = |feature| self.drawn.feature(job, feature);
+        let name = match feature(Feature::LogicalName) {
+            0 => feature(Feature::Name),
+            name => name,
+        };
+        Drawee { job, name, requested: self.drawn.requested(job) }
+    }
+
+    fn used(&self, drawn: JobId) -> Usage {
+        self.uses.as_ref().map_or(Usage::CORE, |uses| uses.usage(self.drawee(drawn)))
     }
 
     /// Whether some job prefers some nodes.
@@ -123,10 +148,14 @@ impl Workload {
         self.drawn.longest(self.of(job))
     }
 
-    /// Work of attempt 0 of every task, in core-seconds. Iterates over all tasks.
+    /// Work of attempt 0 of every task, in core-seconds: CPU-time, where nodes are shared. Iterates over all tasks.
     pub fn total_work(&self) -> f64 {
-        let attempts = |job| self.drawn.attempts(self.of(JobId(job)));
-        (0..self.jobs()).flat_map(attempts).map(Span::as_secs_f64).sum()
+        let attempts = |job: u32| {
+            let drawn = self.of(JobId(job));
+            let cores = self.used(drawn).mean.cpu as f64 / 1000.0;
+            self.drawn.attempts(drawn).map(move |work| work.as_secs_f64() * cores)
+        };
+        (0..self.jobs()).flat_map(attempts).sum()
     }
 
     /// Warnings for the user: a generator that replaces a missing trace, skipped rows of a trace.
@@ -210,6 +239,14 @@ impl Catalog for Workload {
         self.goals.preference(self.chain(job))
     }
 
+    fn request(&self, job: JobId) -> Amount {
+        self.uses.as_ref().map_or(Amount::CORE, |uses| uses.request(self.drawee(self.of(job))))
+    }
+
+    fn usage(&self, job: JobId) -> Usage {
+        self.used(self.of(job))
+    }
+
     fn past(&self) -> u32 {
         self.past.jobs
     }
@@ -218,7 +255,7 @@ impl Catalog for Workload {
         assert!(number < self.past.jobs, "there is no past job {number}");
         let job = JobId(number);
         let features = Feature::ALL.map(|feature| self.drawn.feature(job, feature));
-        PastJob { features, run: self.drawn.longest(job) }
+        PastJob { features, run: self.drawn.longest(job), usage: self.used(job) }
     }
 
     fn estimate(&self, task: TaskId) -> Span {

@@ -12,6 +12,7 @@
 //! | `work` | the four models of work under a law of demand |
 //! | `mix` | jobs of several classes, each a chain of stages |
 //! | `names` | users and names of the jobs of a mix, and what jobs of a name have in common |
+//! | `usage` | what tasks use of shared nodes, and what is requested for them |
 //! | `generate` | generators with the laws of published traces |
 //! | `trace`, `columns` | traces in memory: jobs, and what else is known about them |
 //! | `read` | one parser per format of traces |
@@ -31,6 +32,7 @@ mod share;
 mod slo;
 mod tasks;
 mod trace;
+mod usage;
 mod work;
 
 pub use columns::{Details, Outcome};
@@ -44,6 +46,7 @@ pub use read::{ColumnNames, Part, Reading};
 pub use share::Share;
 pub use slo::{PreferenceDraw, Slack, Slo};
 pub use trace::{Format, NoTraces, Trace, TraceJob, TraceSource};
+pub use usage::{LargestNode, Segment, UsageSection};
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ use super::jobs::{Past, Workload};
 use super::slo::{Arrived, Goals, SLACK, Slo, due};
 use super::tasks::{check_tasks, task_count};
 use super::trace::{Trace, TraceSource};
+use super::usage::{LargestNode, Uses};
 use super::work::Demand;
 
 /// A workload whose files are read and whose defaults are filled in; only the seed is missing.
@@ -40,12 +41,14 @@ pub struct Site {
     pub schedulers: u32,
     /// Number of cores, on which a gang must fit.
     pub cores: u64,
+    /// What nodes have at most, if they are shared.
+    pub largest: Option<LargestNode>,
 }
 
 impl From<u32> for Site {
     /// A cluster of any size with this many schedulers.
     fn from(schedulers: u32) -> Self {
-        Self { schedulers, cores: u64::MAX }
+        Self { schedulers, cores: u64::MAX, largest: None }
     }
 }
 
@@ -353,6 +356,7 @@ impl Plan {
         };
         let arrivals = since(arrivals, past.chains);
         let goals = self.goals(&drawn, past.chains, &arrivals, shape);
+        let uses = self.uses(&drawn, seed, site)?;
         Ok(Workload {
             classes: self.labels(&drawn.shapes),
             by_goal: self.slo.is_some(),
@@ -360,6 +364,7 @@ impl Plan {
             past,
             arrivals,
             goals,
+            uses,
             cutoff: self.cutoff,
             schedulers: site.schedulers,
             homes: OnceLock::new(),
@@ -460,6 +465,28 @@ impl Plan {
             due(arrival, run(chain), slack)
         };
         Goals::new((0..).zip(arrivals).map(deadline).collect())
+    }
+
+    /// What tasks use of shared nodes; `None` if nodes are not shared.
+    fn uses(&mut self, drawn: &Drawn, seed: u64, site: Site) -> Result<Option<Uses>, WorkloadError> {
+        let section = self.service.usage.take();
+        let Some(largest) = site.largest else {
+            let why = "is about shared nodes; write cluster.shared = true, or leave it out";
+            let lone = section.map(|_| WorkloadError::config("service.usage", why));
+            return lone.map_or(Ok(None), Err);
+        };
+        let section = section.unwrap_or_default();
+        section.check(largest)?;
+        let uses = Uses::new(&section, largest, seed);
+        let longest = || (0..drawn.shapes.chains()).map(|chain| drawn.run(chain)).max().unwrap_or_default();
+        if let Some(length) = uses.stated_length().filter(|length| *length < longest()) {
+            self.warnings.push(format!(
+                "service.usage.series ends after {length}, before the longest task does ({}): its last use holds until \
+                 the end of the task",
+                longest()
+            ));
+        }
+        Ok(Some(uses))
     }
 
     /// Labels of the classes of jobs.

@@ -491,7 +491,7 @@ mod tests {
 
     #[test]
     fn gangs_fit_or_are_left_out() {
-        let site = Site { schedulers: 1, cores: 6 };
+        let site = Site { schedulers: 1, cores: 6, largest: None };
         let error = of(site, 50, "gang = true", "").unwrap_err().to_string();
         let words = "tasks that start together, and the cluster has 6 cores; add cores, or leave such jobs out by \
                      workload.synthetic.filter = true";

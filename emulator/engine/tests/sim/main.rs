@@ -13,6 +13,7 @@ mod oracles;
 mod pigeon;
 mod regressions;
 mod sharding;
+mod shared;
 mod slo;
 mod swarm;
 mod three_sigma;

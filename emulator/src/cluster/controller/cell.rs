@@ -340,6 +340,7 @@ fn is_in_bounds(world: &World, observation: &Observation) -> bool {
             Note::Started { copy: id, .. }
             | Note::Completed { copy: id }
             | Note::Preempted { copy: id }
+            | Note::Evicted { copy: id }
             | Note::Suspended { copy: id }
             | Note::Bound { copy: id } => copy(id),
             Note::Placed { copy: id, node, .. } => copy(id) && node < layout.nodes(),

@@ -36,6 +36,17 @@ cores = 2 => cpu = 8 | e.toml:6:7 | cluster.cpu | without `service.cpu` | add cp
 cores = 2 => memory = "64" | e.toml:6:10 | cluster.memory | is not a size | 64 GiB
 cores = 2 => cpu = 0 | e.toml:6:7 | between 0.001 and | a tenth of a core
 [service] => [service]\nmemory = "1 GiB" | e.toml:14:10 | without `cluster.memory`
+cores = 2 => pods = 3 | e.toml:6:8 | `cluster.pods` is about shared nodes | shared = true
+cores = 2 => threshold = 0.5 | e.toml:6:13 | `cluster.threshold` is about shared nodes
+cores = 2 => report = "9s" | e.toml:6:10 | `cluster.report` is about shared nodes
+cores = 2 => shared = true | e.toml:4:2 | a shared node needs `cpu` | cpu = 8
+cores = 2 => cores = 2\nshared = true | e.toml:6:9 | no cores of their own | pods = 110
+cores = 2 => shared = true\ncpu = 8\npods = 0 | e.toml:8:8 | without pods | pods = 1 or more
+cores = 2 => shared = true\ncpu = 8\nthreshold = 0 | e.toml:8:13 | evict above 0 of its memory | such as 0.95
+cores = 2 => shared = true\ncpu = 8\nthreshold = 1.1 | e.toml:8:13 | evict above 1.1 of its memory
+cores = 2 => shared = true\ncpu = 8\nreport = "1us" | e.toml:8:10 | 1ms or longer
+cores = 2 => shared = true\ncpu = 8\nmemory = "9GiB" | does not launch again what shared nodes evict | cluster.memory
+[service] => [service]\nusage = { cpu = 2 } | service.usage | is about shared nodes | cluster.shared = true
 nodes = 10\n => | e.toml:4:2 | `cluster` lacks `nodes` | topology
 nodes = 10\n => nodes = 10\nkind = [{ nodes = 3 }]\n | e.toml:5:9 | `cluster.kind` says its own `nodes`
 nodes = 10\ncores = 2 => kind = [{ nodes = 0 }] | e.toml:5:19 | without nodes | nodes = 1 or more

@@ -24,6 +24,8 @@ pub struct Books {
     pub tasks: TaskCounts,
     /// Copies.
     pub copies: CopyCounts,
+    /// Copies that shared nodes evicted.
+    pub evicted: u64,
     /// Times of all jobs.
     pub times: ClassResults,
     /// Times of the jobs of each class, by label; empty if there is one class.
@@ -117,6 +119,7 @@ impl Recorder<'_> {
         let mut policy = PolicyResults::default();
         self.metrics.close(self.first_arrival.unwrap_or(Time::ZERO), end, &mut policy);
         Books {
+            evicted: self.evicted,
             jobs: self.counts,
             tasks: self.tasks,
             copies: CopyCounts { busy_s: self.busy_s, ..self.copies },

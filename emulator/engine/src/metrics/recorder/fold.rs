@@ -66,6 +66,8 @@ pub struct Recorder<'a> {
     pub(super) first_arrival: Option<Time>,
     pub(super) last_finish: Time,
     pub(super) resubmitted: u64,
+    /// Copies that shared nodes evicted.
+    pub(super) evicted: u64,
     pub(super) unexpected: BTreeMap<&'static str, u64>,
     pub(super) sampled_one_in: u32,
     pub(super) sample: Vec<CopyRow>,
@@ -107,6 +109,7 @@ impl<'a> Recorder<'a> {
             first_arrival: None,
             last_finish: Time::ZERO,
             resubmitted: 0,
+            evicted: 0,
             unexpected: BTreeMap::new(),
             sampled_one_in,
             sample: Vec::new(),
@@ -139,6 +142,7 @@ impl<'a> Recorder<'a> {
                 self.completed(now, self.layout.core_index(who), copy);
             }
             Note::Preempted { .. } => self.ended(now, self.layout.core_index(who), CopyEnd::Preempted),
+            Note::Evicted { .. } => self.evicted += 1,
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
             Note::Placed { .. }
             | Note::Bound { .. }

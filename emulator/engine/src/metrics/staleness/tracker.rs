@@ -267,6 +267,7 @@ impl PolicyMetric for Tracker<'_> {
             | Note::Resubmitted { .. }
             | Note::Finished { .. }
             | Note::Suspended { .. }
+            | Note::Evicted { .. }
             | Note::Bound { .. }
             | Note::Changed
             | Note::Refreshed { .. }

@@ -125,6 +125,7 @@ fn examine(world: &World, again: Again) {
     };
     totals(&measured);
     executions(world, &measured);
+    sharing(world, &measured);
     responses(world, &measured);
     stages(world, &measured);
     deadlines(world, &measured);
@@ -234,6 +235,22 @@ fn executions(world: &World, measured: &Measured) {
     assert!(!finished || (totals.in_progress, totals.in_progress_s) == (0, 0.0), "{totals:?}");
 }
 
+/// No more CPU is used than nodes have, or wasted than is used; copies are evicted only where memory can be short.
+fn sharing(world: &World, measured: &Measured) {
+    let Some(shared) = measured.summary.shared else {
+        return assert!(world.layout().sharing().is_none());
+    };
+    let speed = |core| world.machines().cores.speed(core);
+    let fastest = (0..world.layout().workers()).map(speed).fold(0.0, f64::max);
+    assert!((0.0..=fastest + 1e-6).contains(&shared.cpu), "{shared:?}");
+    assert!(
+        (0.0..=1.0).contains(&shared.throttled) && shared.wasted_core_h <= shared.used_core_h,
+        "{shared:?}"
+    );
+    assert!(shared.evictions == 0 || world.layout().evicts(), "{shared:?}");
+    assert!(shared.evictions <= measured.summary.copies.preempted, "{shared:?}");
+}
+
 /// The work of an execution on its node, s.
 fn work_on(world: &World, row: &CopyRow, elsewhere: bool) -> f64 {
     let layout = world.layout();
@@ -269,6 +286,7 @@ fn is_paused(world: &World) -> bool {
 fn is_healthy(world: &World) -> bool {
     let resolved = &world.point().resolved;
     let whole = resolved.interference.is_none() && resolved.service.preemption.0 == 0;
+    let whole = whole && resolved.cluster.shared_cpu().is_none();
     whole && world.faults().crashes().is_empty() && !is_paused(world)
 }
 

@@ -172,6 +172,7 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     if card.one_scheduler && spec.as_ref().is_ok_and(|spec| !spec.one_scheduler()) {
         site.schedulers = 1 + dice.below(3);
     }
+    let evicts = spec.as_ref().is_ok_and(PolicySpec::usage);
     if let Ok(spec) = spec
         && spec.check(&site.layout()).is_ok()
     {
@@ -204,6 +205,31 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
         interference(dice, &mut text);
     }
     writeln!(text, "[[policy]]\n{policy}").unwrap();
+    if dice.chance(20) { shared(dice, &text, evicts) } else { text }
+}
+
+/// The experiment with shared nodes, if its nodes are all alike; with a memory if the policy deals with evictions.
+fn shared(dice: &mut Dice, text: &str, evicts: bool) -> String {
+    let cores =
+        (1..=3).map(|cores| format!("\ncores = {cores}\n")).find(|cores| text.contains(cores.as_str()));
+    let Some(cores) = cores else { return text.to_owned() };
+    let (cpu, pods) = (dice.scale(0.5, 4.0), 1 + dice.below(9));
+    let memory = if evicts { "memory = \"4 GiB\"\nthreshold = 0.9\nreport = \"2s\"\n" } else { "" };
+    let nodes = format!("\nshared = true\ncpu = {cpu:.2}\npods = {pods}\n{memory}");
+    let mut text = text.replacen(&cores, &nodes, 1);
+    let segment = dice.span(0.05, 5.0);
+    writeln!(
+        text,
+        "[service.usage]\ncpu = {}\nsegment = {segment}",
+        dice.pick(&["0.4", "{ exponential = { mean = 0.5 } }", "{ uniform = { low = 0.01, high = 0.5 } }",])
+    )
+    .unwrap();
+    writeln!(text, "variation = {}", dice.pick(&["0", "0.3", "0.95"])).unwrap();
+    writeln!(text, "request = {}", dice.pick(&["1", "{ lognormal = { median = 4.2, sigma = 2.23 } }"]))
+        .unwrap();
+    if evicts {
+        writeln!(text, "memory = {{ exponential = {{ mean = {:.2} }} }}", dice.scale(0.2, 2.0)).unwrap();
+    }
     text
 }
 

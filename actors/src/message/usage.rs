@@ -1,0 +1,60 @@
+//! Node → scheduler: what copies use of a shared node, and what becomes of them for it.
+
+use serde::{Deserialize, Serialize};
+
+use super::protocol::protocol;
+use super::share::Stamp;
+use crate::base::CopyId;
+
+/// The use of a shared node by a copy, told to the scheduler that launched it (Park's thesis, section 5.3). The newest
+/// report wins; a lost one is superseded by the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum UsageReport {
+    /// Node → scheduler: what the copy uses.
+    Report {
+        /// The copy.
+        copy: CopyId,
+        /// The CPU that it is given, thousandths of a core.
+        cpu: u32,
+        /// The memory that it uses, MiB, rounded up.
+        memory: u32,
+        /// When it was so.
+        at: Stamp,
+    },
+}
+
+protocol! {
+    UsageReport in run;
+    Report = "usage.report", Datagram, Node -> Scheduler: Self::Report { copy, .. } if run.has_task(copy.task),
+}
+
+/// What the want of CPU or memory on a shared node does to a copy, told to the scheduler that launched it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Contention {
+    /// Node → scheduler: the copy has become throttled, or is so no longer.
+    Throttled {
+        /// The copy.
+        copy: CopyId,
+        /// The part of the CPU that it would use that it is given, millionths; [`ALL`](Self::ALL) if all of it.
+        rate: u32,
+    },
+    /// Node → scheduler: the node was short of memory and has stopped the copy. What it has done is lost.
+    Evicted {
+        /// The copy.
+        copy: CopyId,
+        /// How long it had run, in whole milliseconds, rounded down; at most 49 days.
+        age_ms: u32,
+    },
+}
+
+impl Contention {
+    /// The rate of a copy that is not throttled.
+    pub const ALL: u32 = 1_000_000;
+}
+
+protocol! {
+    Contention in run;
+    Throttled = "usage.throttled", Datagram, Node -> Scheduler:
+        Self::Throttled { copy, rate } if rate <= Self::ALL && run.has_task(copy.task),
+    Evicted = "usage.evicted", Stream, Node -> Scheduler: Self::Evicted { copy, .. } if run.has_task(copy.task),
+}

@@ -1,0 +1,230 @@
+//! What copies use of a shared node: reports to their schedulers, and the copy to evict when memory is short.
+
+use super::row_state::RowState;
+use crate::base::{CopyId, Span, Time};
+use crate::layout::Layout;
+use crate::machine::{Effects, Timer};
+use crate::message::{Contention, UsageReport};
+
+/// How a node manager deals with the use of its node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UsageOptions {
+    /// Memory above which it evicts copies, bytes.
+    pub limit: u64,
+    /// Period of its reports, of which the first comes that long after the node was idle.
+    pub report: Span,
+}
+
+impl UsageOptions {
+    /// Those of a node of the layout; `None` if its nodes are not shared.
+    pub fn of(layout: &Layout, node: u32) -> Option<Self> {
+        let sharing = layout.sharing()?;
+        Some(Self { limit: layout.memory_limit(node), report: sharing.report })
+    }
+}
+
+/// The tick at which reports are due; the ticks below it are those of reports of progress.
+pub(super) const REPORT: u32 = 2;
+
+/// What a running copy uses.
+#[derive(Clone, Copy, Default)]
+struct Used {
+    /// CPU that it is given, thousandths of a core.
+    given: u32,
+    /// Bytes.
+    memory: u64,
+    /// Whether its scheduler was told that it is throttled.
+    throttled: bool,
+}
+
+/// What the copies of a node use, by core.
+pub(super) struct UsageTable {
+    options: UsageOptions,
+    used: Box<[Used]>,
+    /// Bytes, of all copies.
+    memory: u64,
+    /// Whether the next reports are armed.
+    armed: bool,
+}
+
+impl UsageTable {
+    pub(super) fn new(options: UsageOptions, cores: u32) -> Self {
+        Self { options, used: vec![Used::default(); cores as usize].into(), memory: 0, armed: false }
+    }
+
+    /// The copy of a core uses other than it did. Its scheduler is told when it becomes throttled and when it is so no
+    /// longer; reports say how much.
+    pub(super) fn set(
+        &mut self,
+        core: usize,
+        row: &RowState,
+        (demand, given, memory): (u32, u32, u64),
+        fx: &mut Effects<'_>,
+    ) {
+        let used = &mut self.used[core];
+        self.memory = self.memory - used.memory + memory;
+        let throttled = given < demand;
+        if throttled != used.throttled {
+            let rate = u64::from(given) * u64::from(Contention::ALL) / u64::from(demand.max(1));
+            let rate = if throttled { rate as u32 } else { Contention::ALL };
+            fx.send(row.from, Contention::Throttled { copy: row.row.copy(row.at), rate });
+        }
+        *used = Used { given, memory, throttled };
+    }
+
+    /// A core runs no copy any more.
+    pub(super) fn clear(&mut self, core: usize) {
+        self.memory -= self.used[core].memory;
+        self.used[core] = Used::default();
+    }
+
+    /// The core whose copy is to be evicted: `None` if there is memory enough. Copies of best-effort jobs go first, of
+    /// them those that use most above what was requested, then those that use most (Park's thesis, section 5.4.1), and
+    /// of equal ones the one that has least to lose.
+    pub(super) fn victim<'a>(
+        &self,
+        running: impl Iterator<Item = (usize, &'a RowState)>,
+        fx: &Effects<'_>,
+    ) -> Option<usize> {
+        if self.memory <= self.options.limit {
+            return None;
+        }
+        let rank = |core: usize, row: &RowState| {
+            let (memory, job) = (self.used[core].memory, row.row.job);
+            let best_effort = fx.catalog().job(job).deadline.is_none();
+            (best_effort, memory.saturating_sub(fx.catalog().request(job).memory), memory, row.began)
+        };
+        let used = running.filter(|(core, _)| self.used[*core].memory > 0);
+        used.max_by_key(|(core, row)| rank(*core, row)).map(|(core, _)| core)
+    }
+
+    /// Arms the next reports, unless they are armed.
+    pub(super) fn arm(&mut self, fx: &mut Effects<'_>) {
+        if !self.armed {
+            self.armed = true;
+            fx.arm(Timer::Tick(REPORT), self.options.report);
+        }
+    }
+
+    /// Reports what the running copies use.
+    pub(super) fn report<'a>(
+        &mut self,
+        running: impl Iterator<Item = (usize, &'a RowState)>,
+        fx: &mut Effects<'_>,
+    ) {
+        self.armed = false;
+        let at = fx.now().into();
+        for (core, row) in running {
+            let Used { given, memory, .. } = self.used[core];
+            let memory = u32::try_from(memory.div_ceil(1 << 20)).unwrap_or(u32::MAX);
+            let copy = row.row.copy(row.at);
+            fx.send(row.from, UsageReport::Report { copy, cpu: given, memory, at });
+        }
+    }
+}
+
+/// The message that a copy which began at `began` is evicted at `now`.
+pub(super) fn evicted(copy: CopyId, began: Time, now: Time) -> Contention {
+    Contention::Evicted { copy, age_ms: now.since(began).whole_millis() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{ActorId, JobId};
+    use crate::harness::{Harness, sends};
+    use crate::layout::{Amount, Sharing};
+    use crate::machine::{Effect, Input, Note};
+    use crate::message::{Core, Launch, Message, Row};
+    use crate::roles::NodeManager;
+    use crate::roles::node::NodeOptions;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A node of four slots that evicts above 75 MiB. Jobs 1 and 2 have deadlines.
+    fn node() -> Harness {
+        let room = Amount { cpu: 4000, memory: 100 * MIB };
+        let sharing = Sharing { threshold: 750_000, report: Span::from_secs(15) };
+        let layout = Layout::new(1, 0, [4]).with_room(vec![room], Amount::CORE).with_sharing(sharing);
+        let options = NodeOptions { usage: UsageOptions::of(&layout, 0), ..NodeOptions::default() };
+        let me = layout.node(0);
+        let mut node = Harness::new(layout, me, 1, Box::new(NodeManager::with(options, 4)))
+            .with_deadline(JobId(1), Span::from_secs(99))
+            .with_deadline(JobId(2), Span::from_secs(99));
+        for job in 0..4 {
+            node.deliver(node.layout.scheduler(0), Launch::Row(Row::single(copy(job))));
+            node.now += Span::from_secs(1);
+        }
+        node
+    }
+
+    fn copy(job: u32) -> CopyId {
+        JobId(job).task(0).copy(0)
+    }
+
+    fn uses(node: &mut Harness, job: u32, given: u32, mib: u64) -> Vec<Effect> {
+        node.step(Input::Usage { copy: copy(job), core: job, demand: 1000, given, memory: mib * MIB })
+    }
+
+    fn evicted(node: &Harness, job: u32, age_ms: u32) -> [(ActorId, Message); 2] {
+        let copy = copy(job);
+        [
+            (node.layout.scheduler(0), Contention::Evicted { copy, age_ms }.into()),
+            (node.layout.worker(0, job), Core::Stop { copy }.into()),
+        ]
+    }
+
+    /// Best effort before deadlines, then what uses more; only until there is memory enough.
+    #[test]
+    fn the_least_important_and_largest_is_evicted() {
+        let mut node = node();
+        for (job, mib) in [(0, 10), (1, 40), (2, 20)] {
+            assert_eq!(uses(&mut node, job, 1000, mib), []);
+        }
+        let effects = uses(&mut node, 3, 1000, 11);
+        assert_eq!(effects[0], Effect::Note(Note::Evicted { copy: copy(3) }), "11 of best effort, before 40");
+        assert_eq!(sends(&effects), evicted(&node, 3, 1000));
+        assert_eq!(uses(&mut node, 3, 1000, 11), [], "it is gone");
+        assert_eq!(sends(&uses(&mut node, 2, 1000, 30)), evicted(&node, 0, 4000), "80 with the last of them");
+        assert_eq!(sends(&uses(&mut node, 2, 1000, 41)), evicted(&node, 2, 2000), "41 before 40");
+        assert_eq!(uses(&mut node, 1, 1000, 75), [], "the threshold itself is not above it");
+    }
+
+    #[test]
+    fn equal_copies_are_evicted_newest_first() {
+        let mut node = node();
+        assert_eq!(uses(&mut node, 0, 1000, 40), []);
+        assert_eq!(sends(&uses(&mut node, 3, 1000, 40)), evicted(&node, 3, 1000));
+    }
+
+    /// Schedulers are told of changes between throttled and not, and of the rest by reports.
+    #[test]
+    fn throttling_and_use_are_reported() {
+        let mut node = node();
+        let scheduler = node.layout.scheduler(0);
+        let throttled = |rate| (scheduler, Contention::Throttled { copy: copy(1), rate }.into());
+        assert_eq!(sends(&uses(&mut node, 1, 250, 1)), [throttled(250_000)]);
+        assert_eq!(uses(&mut node, 1, 500, 1), []);
+        let report = |job, cpu, memory| {
+            let report = UsageReport::Report { copy: copy(job), cpu, memory, at: node.now.into() };
+            (scheduler, Message::from(report))
+        };
+        let expected = [report(0, 0, 0), report(1, 500, 1), report(2, 0, 0), report(3, 0, 0)];
+        let effects = node.step(Input::Fire(Timer::Tick(REPORT)));
+        assert_eq!(sends(&effects), expected);
+        assert_eq!(
+            effects.last(),
+            Some(&Effect::Arm { timer: Timer::Tick(REPORT), after: Span::from_secs(15) })
+        );
+        assert_eq!(sends(&uses(&mut node, 1, 1000, 1)), [throttled(Contention::ALL)]);
+    }
+
+    /// The scheduler must learn of it, or the task is lost.
+    #[test]
+    fn an_eviction_that_does_not_arrive_is_told_again() {
+        let mut node = node();
+        let (scheduler, msg) = evicted(&node, 3, 1000)[0];
+        let returned = node.step(Input::Undelivered { to: scheduler, msg });
+        assert_eq!(returned[0], Effect::Send { to: scheduler, msg, recovery: true });
+    }
+}

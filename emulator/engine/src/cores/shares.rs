@@ -1,0 +1,293 @@
+//! Shared nodes: copies that have the CPU of their node in common, and what they have used of it.
+//!
+//! A copy on a shared node has a series of uses: the CPU that it would use, its *demand*, and its memory, for some
+//! time each. The node's CPU is shared out by requests: each copy has the part of it that its request is of all
+//! requests, and what a copy does not need goes to the others in proportion to theirs, until nobody needs more or
+//! nothing is left (Park's thesis, section 5.4.1). A copy that is given a part of its demand does as much less work a
+//! second, so its series stretches. Nothing happens between events: the shares change when a copy begins or ends, or
+//! comes to another use.
+
+use volary_actors::base::Span;
+
+use super::integral::WorkIntegral;
+use crate::workload::Segment;
+
+/// A copy's claim on the CPU of its node, in thousandths of a core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Claim {
+    /// What its share of a busy node is measured by, at least 1.
+    pub(super) request: u32,
+    /// What it would use.
+    pub(super) demand: u32,
+}
+
+/// Shares out `cpu` thousandths of a core among copies: `given` is what each gets, in thousandths. `order` is a reused
+/// buffer.
+pub(super) fn share_out(cpu: u32, claims: &[Claim], given: &mut Vec<f64>, order: &mut Vec<u32>) {
+    given.clear();
+    given.extend(claims.iter().map(|claim| f64::from(claim.demand)));
+    if claims.iter().map(|claim| u64::from(claim.demand)).sum::<u64>() <= u64::from(cpu) {
+        return;
+    }
+    // Copies are satisfied in the order of demand over request, each if the level reaches it.
+    let claim = |i: u32| claims[i as usize];
+    let ratio = |a: u32, b: u32| {
+        let cross = |x: u32, y: u32| u64::from(claim(x).demand) * u64::from(claim(y).request);
+        cross(a, b).cmp(&cross(b, a))
+    };
+    order.clear();
+    order.extend(0..claims.len() as u32);
+    order.sort_unstable_by(|&a, &b| ratio(a, b).then(a.cmp(&b)));
+    let (mut left, mut requests) =
+        (u64::from(cpu), claims.iter().map(|claim| u64::from(claim.request)).sum::<u64>());
+    let mut level = None;
+    for &i in order.iter() {
+        let Claim { request, demand } = claim(i);
+        let reached = level.is_none()
+            && u128::from(demand) * u128::from(requests) <= u128::from(left) * u128::from(request);
+        if reached {
+            left -= u64::from(demand);
+            requests -= u64::from(request);
+        } else {
+            let level = *level.get_or_insert(left as f64 / requests as f64);
+            given[i as usize] = f64::from(request) * level;
+        }
+    }
+}
+
+/// What ends first: the use of a copy, or its work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// The copy comes to its next use.
+    Segment,
+    /// It is done.
+    Done,
+}
+
+/// What has changed for a copy by the last [sharing out](super::Cores::share_out).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Change {
+    /// The core that runs it.
+    pub core: u32,
+    /// What it comes to next, and when in nanoseconds; `None` if that is as before.
+    pub next: Option<(Next, u64)>,
+    /// The CPU that it would use, thousandths of a core.
+    pub demand: u32,
+    /// The CPU that it is given, thousandths of a core, rounded down.
+    pub given: u32,
+    /// The memory that it uses, bytes.
+    pub memory: u64,
+}
+
+/// What copies have used of shared nodes, in units that can be added in any order.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
+pub struct SharedUse {
+    /// Time of all copies, ns.
+    pub time: u64,
+    /// The part of it in which they were given less CPU than they would have used, ns.
+    pub throttled: u64,
+    /// Number of times that a copy was given less CPU than it would have used, each change of it counted.
+    pub throttles: u64,
+    /// CPU-time of all copies, thousandths of a core × ns: what they have done, as it takes on a healthy reference core.
+    pub used: u128,
+    /// The part of it of copies that ran to their end.
+    pub useful: u128,
+}
+
+impl SharedUse {
+    /// Adds the use of other nodes.
+    pub const fn add(&mut self, other: &Self) {
+        // Other hosts report these numbers: the sums must not overflow.
+        self.time = self.time.saturating_add(other.time);
+        self.throttled = self.throttled.saturating_add(other.throttled);
+        self.throttles = self.throttles.saturating_add(other.throttles);
+        self.used = self.used.saturating_add(other.used);
+        self.useful = self.useful.saturating_add(other.useful);
+    }
+}
+
+/// A copy on a shared node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// Its progress when its share last changed.
+    pub(super) integral: WorkIntegral,
+    /// All of its work, ns.
+    pub(super) work: u64,
+    pub(super) claim: Claim,
+    /// Thousandths of a core.
+    pub(super) given: f64,
+    /// The part of its demand that it is given.
+    pub(super) share: f64,
+    /// Bytes.
+    pub(super) memory: u64,
+    /// Work that is done when its use changes, ns.
+    pub(super) until: u64,
+    pub(super) next: (Next, u64),
+    /// CPU-time so far, thousandths of a core × ns.
+    pub(super) used: u128,
+    /// Whether its use has changed since the last sharing out.
+    pub(super) changed: bool,
+}
+
+/// CPU of shared nodes, and the copies on them.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    /// Thousandths of a core of each node.
+    pub(super) cpu: Vec<u32>,
+    /// By core.
+    pub(super) slots: Vec<Slot>,
+    /// The cores of each node that run copies.
+    pub(super) busy: Vec<Vec<u32>>,
+    pub(super) total: SharedUse,
+    /// Reused buffers.
+    claims: Vec<Claim>,
+    pub(super) given: Vec<f64>,
+    order: Vec<u32>,
+}
+
+impl Slot {
+    const IDLE: Self = Self {
+        integral: WorkIntegral::new(0, Span::ZERO),
+        work: 0,
+        claim: Claim { request: 1, demand: 0 },
+        given: 0.0,
+        share: 1.0,
+        memory: 0,
+        until: u64::MAX,
+        next: (Next::Done, u64::MAX),
+        used: 0,
+        changed: false,
+    };
+
+    /// Takes over what it is given.
+    pub(super) fn take(&mut self, given: f64) {
+        let demand = f64::from(self.claim.demand);
+        self.given = given;
+        self.share = if given < demand { given / demand } else { 1.0 };
+        self.changed = false;
+    }
+
+    /// Takes over a use.
+    pub(super) const fn use_as(&mut self, segment: Segment) {
+        self.claim.demand = segment.cpu;
+        self.memory = segment.memory;
+        self.until = segment.until.0;
+        self.changed = true;
+    }
+}
+
+impl Shares {
+    pub(super) fn new(cpu: Vec<u32>, cores: u32) -> Self {
+        Self {
+            busy: vec![Vec::new(); cpu.len()],
+            cpu,
+            slots: vec![Slot::IDLE; cores as usize],
+            total: SharedUse::default(),
+            claims: Vec::new(),
+            given: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+
+    /// The part of its demand that the copy of a core is given.
+    pub(super) fn share(&self, core: u32) -> f64 {
+        self.slots[core as usize].share
+    }
+
+    /// Puts a copy on a core.
+    pub(super) fn begin(&mut self, core: u32, node: u32, slot: Slot) {
+        self.slots[core as usize] = slot;
+        self.busy[node as usize].push(core);
+    }
+
+    /// A copy that has done nothing here: `left` of its `work` is left at `at`.
+    pub(super) fn slot(at: u64, work: Span, left: Span, request: u32, segment: Segment) -> Slot {
+        let claim = Claim { request: request.max(1), demand: segment.cpu };
+        let mut slot = Slot { integral: WorkIntegral::new(at, left), work: work.0, claim, ..Slot::IDLE };
+        slot.use_as(segment);
+        slot
+    }
+
+    /// Takes the copy of a core off it; `useful` if it ran to its end.
+    pub(super) fn end(&mut self, core: u32, node: u32, useful: bool) {
+        let slot = std::mem::replace(&mut self.slots[core as usize], Slot::IDLE);
+        if useful {
+            self.total.useful += slot.used;
+        }
+        let busy = &mut self.busy[node as usize];
+        if let Some(at) = busy.iter().position(|&other| other == core) {
+            busy.swap_remove(at);
+        }
+    }
+
+    /// Counts what a copy has done by `now`, and takes over its progress.
+    pub(super) fn settle(&mut self, core: u32, progress: WorkIntegral) {
+        let slot = &mut self.slots[core as usize];
+        let time = progress.at.saturating_sub(slot.integral.at);
+        self.total.time += time;
+        if slot.share < 1.0 {
+            self.total.throttled += time;
+        }
+        let before = slot.integral.left().0;
+        let used = u128::from(before - progress.left().0) * u128::from(slot.claim.demand);
+        slot.used += used;
+        self.total.used += used;
+        slot.integral = progress;
+    }
+
+    /// Computes what each copy of a node is to be given, in the order of [`busy`](Self::busy).
+    pub(super) fn fill(&mut self, node: u32) -> &[f64] {
+        let Self { cpu, slots, busy, claims, given, order, .. } = self;
+        claims.clear();
+        claims.extend(busy[node as usize].iter().map(|&core| slots[core as usize].claim));
+        share_out(cpu[node as usize], claims, given, order);
+        given
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shared(cpu: u32, claims: &[(u32, u32)]) -> Vec<f64> {
+        let claims: Vec<_> = claims.iter().map(|&(request, demand)| Claim { request, demand }).collect();
+        let mut given = Vec::new();
+        share_out(cpu, &claims, &mut given, &mut Vec::new());
+        given
+    }
+
+    /// Four cores, requests 1:1:2, demands of 0.5, 3 and 3 cores.
+    #[test]
+    fn what_one_leaves_goes_to_the_others_by_request() {
+        let given = shared(4000, &[(1000, 500), (1000, 3000), (2000, 3000)]);
+        let expected = [500.0, 3500.0 / 3.0, 7000.0 / 3.0];
+        assert!(given.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9), "{given:?}");
+        assert_eq!(shared(4000, &[(1, 3000), (1000, 1000)]), [3000.0, 1000.0], "enough for all");
+        assert_eq!(shared(1000, &[(7, 1000); 4]), [250.0; 4]);
+        assert!(shared(1000, &[]).is_empty());
+    }
+
+    proptest! {
+        /// Nobody gets more than its demand, the node's CPU is used up if there is demand for it, and no copy that
+        /// wants more has less for its request than another one has.
+        #[test]
+        fn sharing_is_fair_and_complete(
+            cpu in 1u32..64_000,
+            claims in prop::collection::vec((1u32..16_000, 0u32..16_000), 1..40),
+        ) {
+            let given = shared(cpu, &claims);
+            let demand: f64 = claims.iter().map(|&(_, demand)| f64::from(demand)).sum();
+            let total: f64 = given.iter().sum();
+            prop_assert!((total - demand.min(f64::from(cpu))).abs() < 1e-6, "{total}");
+            let most = given.iter().zip(&claims).map(|(given, claim)| given / f64::from(claim.0));
+            let most = most.fold(0.0, f64::max);
+            for (given, &(request, demand)) in given.iter().zip(&claims) {
+                prop_assert!(*given <= f64::from(demand) + 1e-6);
+                let wants = *given < f64::from(demand) - 1e-6;
+                prop_assert!(!wants || given / f64::from(request) >= most - 1e-9, "{given} of {demand}");
+            }
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! Use of shared nodes: the section that says what tasks use and what their users request, its checks, and the draws of
+//! a run.
+//!
+//! A name has a mean CPU, a mean memory, and factors between these and what its user requests; a job without a name
+//! has those of its own. The use of a task changes from segment to segment of its work around the means of its job.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use volary_actors::base::{Address, JobId, Law, Purpose, Span, TaskId};
+use volary_actors::catalog::Usage;
+use volary_actors::layout::Amount;
+
+use super::error::WorkloadError;
+
+/// Addresses of draws below that of a name.
+const CPU: u64 = 0;
+const MEMORY: u64 = 1;
+const CPU_REQUEST: u64 = 2;
+const MEMORY_REQUEST: u64 = 3;
+/// Addresses of draws below that of a job.
+const CPU_SPREAD: u64 = 4;
+const MEMORY_SPREAD: u64 = 5;
+/// Addresses of the segments of a task below that of its job.
+const SEGMENTS: u64 = 1 << 32;
+/// Addresses of jobs without a name; those of names are smaller.
+const UNNAMED: u64 = 1 << 33;
+
+const GIB: f64 = (1u64 << 30) as f64;
+/// The default of `segment`.
+const SEGMENT: Span = Span::from_secs(15);
+/// The shortest segment: each costs an event of the copy.
+const SHORTEST: Span = Span::from_millis(1);
+
+/// `[service.usage]`: what a task uses of a shared node while nothing throttles it, and what its user requests. Without
+/// the section each task uses one core and no memory, and requests that.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UsageSection {
+    /// Mean CPU of the tasks of a job, in cores; 1 if absent. Samples beyond the CPU of the largest node count as that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<Law<f64>>,
+    /// Mean memory of the tasks of a job, GiB; none if absent. A task whose memory would pass the threshold of every
+    /// node uses as much as the largest one allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Law<f64>>,
+    /// Variation with time, from 0 to below 1: CPU and memory of a segment are the means of the job times factors drawn
+    /// evenly between 1 - variation and 1 + variation. If absent 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variation: Option<f64>,
+    /// Length of a segment, in time that the task takes where nothing slows it down; "15s" if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment: Option<Span>,
+    /// In place of `cpu`, `memory`, `variation` and `segment`: the use of every task as a list of
+    /// \[duration, cores, GiB\]. If the work of a task takes longer, the last use holds until its end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<(Span, f64, f64)>,
+    /// What is requested over the mean of what is used, of CPU and of memory, a factor each; 1 if absent. Requests
+    /// beyond what the largest node has count as that. For the requests of Google's trace (Park's thesis, figure 5.1:
+    /// 74 % above the use, 20 % within a factor of two) write { lognormal = { median = 4.2, sigma = 2.23 } }. Tasks of a
+    /// trace that states their CPU requests have those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<Law<f64>>,
+    /// Spread among jobs of a name, from 0 to below 1: means of a job are those of its name times factors drawn evenly
+    /// between 1 - spread and 1 + spread. If absent 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
+}
+
+/// What the nodes of a cluster have at most, by resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LargestNode {
+    /// Thousandths of a core.
+    pub cpu: u64,
+    /// Memory up to which it does not evict, bytes; `u64::MAX` if memory is not limited.
+    pub memory: u64,
+}
+
+/// A stretch of a task's work in which its use is the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Segment {
+    /// Thousandths of a core, at least 1.
+    pub cpu: u32,
+    /// Bytes.
+    pub memory: u64,
+    /// Work that is done when it ends; [`Span::MAX`] if it is the last.
+    pub until: Span,
+}
+
+impl UsageSection {
+    /// Checks everything that does not depend on the seed, for nodes of these sizes.
+    pub(super) fn check(&self, largest: LargestNode) -> Result<(), WorkloadError> {
+        let refuse = |key: &str, why: String| Err(WorkloadError::config(format!("service.usage.{key}"), why));
+        let cores = largest.cpu as f64 / 1000.0;
+        for (key, law) in [("cpu", &self.cpu), ("memory", &self.memory), ("request", &self.request)] {
+            let Some(law) = law else { continue };
+            if law.is_unread() {
+                return refuse(key, "the file of this law was not read; give its `values`".to_owned());
+            }
+            if law.mean().is_nan() || law.mean() <= 0.0 {
+                return refuse(key, "is always zero; write a positive number, or leave it out".to_owned());
+            }
+        }
+        let (used, _) = self.cpu.as_ref().map_or((Some(1.0), None), Law::bounds);
+        let used = used.unwrap_or(0.0);
+        if used > cores {
+            let why =
+                format!("no node has {used} cores, the largest has {cores}; lower it, or raise cluster.cpu");
+            return refuse("cpu", why);
+        }
+        let factor = self.request.as_ref().and_then(|law| law.bounds().0).unwrap_or(0.0);
+        if used * factor > cores {
+            let why = format!(
+                "every task would request {} cores, more than any node has ({cores}); lower the factor, or raise \
+                 cluster.cpu",
+                used * factor
+            );
+            return refuse("request", why);
+        }
+        let memory = self.memory.as_ref().and_then(|law| law.bounds().0).unwrap_or(0.0);
+        if memory * GIB > largest.memory as f64 {
+            let limit = largest.memory as f64 / GIB;
+            let why = format!(
+                "every task would use {memory} GiB, and no node lets copies use more than {limit} GiB; lower it, or \
+                 raise cluster.memory"
+            );
+            return refuse("memory", why);
+        }
+        for (key, value) in [("variation", self.variation), ("spread", self.spread)] {
+            if let Some(value) = value.filter(|value| !(0.0..1.0).contains(value)) {
+                return refuse(key, format!("must be from 0 to below 1, not {value}; write for example 0.3"));
+            }
+        }
+        if let Some(segment) = self.segment.filter(|segment| *segment < SHORTEST) {
+            return refuse("segment", format!("must be {SHORTEST} or longer, not {segment}"));
+        }
+        self.check_series(largest)
+    }
+
+    fn check_series(&self, largest: LargestNode) -> Result<(), WorkloadError> {
+        if self.series.is_empty() {
+            return Ok(());
+        }
+        let refuse = |why: String| Err(WorkloadError::config("service.usage.series", why));
+        let given = [
+            ("cpu", self.cpu.is_some()),
+            ("memory", self.memory.is_some()),
+            ("variation", self.variation.is_some()),
+            ("segment", self.segment.is_some()),
+            ("spread", self.spread.is_some()),
+        ];
+        if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+            return refuse(format!("states the use of every task, as `{key}` does; keep one of the two"));
+        }
+        for (i, &(length, cpu, memory)) in self.series.iter().enumerate() {
+            let cores = largest.cpu as f64 / 1000.0;
+            if length < SHORTEST {
+                return refuse(format!("entry {i} lasts {length}; write {SHORTEST} or longer"));
+            }
+            if !(0.001..=cores).contains(&cpu) {
+                return refuse(format!(
+                    "entry {i} uses {cpu} cores; write 0.001 to {cores}, what the largest node has"
+                ));
+            }
+            if !(memory >= 0.0 && memory * GIB <= largest.memory as f64) {
+                let why =
+                    format!("entry {i} uses {memory} GiB, which is below 0 or more than any node allows");
+                return refuse(format!("{why}; write GiB such as 1.5, or raise cluster.memory"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Mean CPU of a task, in cores.
+    pub fn mean_cpu(&self) -> f64 {
+        match &self.series[..] {
+            [] => self.cpu.as_ref().map_or(1.0, Law::mean),
+            series => {
+                let length: f64 = series.iter().map(|(length, ..)| length.as_secs_f64()).sum();
+                series.iter().map(|(span, cpu, _)| span.as_secs_f64() * cpu).sum::<f64>() / length
+            }
+        }
+    }
+}
+
+/// What tasks of a run use and request.
+#[derive(Debug)]
+pub(super) struct Uses {
+    section: UsageSection,
+    largest: LargestNode,
+    root: Address,
+    /// The uses of a stated series, with the work done at the end of each.
+    series: Vec<Segment>,
+}
+
+/// What the draws of a job depend on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drawee {
+    /// The number under which it is drawn.
+    pub(super) job: JobId,
+    /// The number of its name, 0 if it has none.
+    pub(super) name: u32,
+    /// CPU that a trace says each of its tasks requests, in cores.
+    pub(super) requested: Option<f64>,
+}
+
+impl Uses {
+    pub(super) fn new(section: &UsageSection, largest: LargestNode, seed: u64) -> Self {
+        let mut end = Span::ZERO;
+        let stated = |&(length, cpu, memory): &(Span, f64, f64)| {
+            end += length;
+            Segment { cpu: millicores(cpu), memory: (memory * GIB) as u64, until: end }
+        };
+        let mut series: Vec<_> = section.series.iter().map(stated).collect();
+        if let Some(last) = series.last_mut() {
+            last.until = Span::MAX;
+        }
+        Self { section: section.clone(), largest, root: Address::new(seed, Purpose::Usage), series }
+    }
+
+    /// How long a stated series is: `None` if none is stated. Its last use holds beyond.
+    pub(super) fn stated_length(&self) -> Option<Span> {
+        let lengths = self.section.series.iter().map(|(length, ..)| *length);
+        (!self.series.is_empty()).then(|| lengths.fold(Span::ZERO, |sum, length| sum + length))
+    }
+
+    /// What each task of a job uses.
+    pub(super) fn usage(&self, job: Drawee) -> Usage {
+        if self.series.is_empty() {
+            let mean = self.mean(job);
+            let most = 1.0 + self.variation();
+            let max = Amount {
+                cpu: ((mean.cpu as f64 * most) as u64).clamp(1, self.largest.cpu),
+                memory: ((mean.memory as f64 * most) as u64).min(self.largest.memory),
+            };
+            return Usage { mean, max };
+        }
+        let length = self.stated_length().unwrap_or_default().as_secs_f64();
+        let mean = |of: fn(&Segment) -> u64| {
+            let parts = self.section.series.iter().zip(&self.series);
+            (parts.map(|((span, ..), segment)| span.as_secs_f64() * of(segment) as f64).sum::<f64>() / length)
+                .round() as u64
+        };
+        let most = |of: fn(&Segment) -> u64| self.series.iter().map(of).max().unwrap_or(0);
+        let (cpu, memory): (fn(&Segment) -> u64, fn(&Segment) -> u64) =
+            (|segment| u64::from(segment.cpu), |segment| segment.memory);
+        Usage {
+            mean: Amount { cpu: mean(cpu), memory: mean(memory) },
+            max: Amount { cpu: most(cpu), memory: most(memory) },
+        }
+    }
+
+    /// What is requested for each task of a job.
+    pub(super) fn request(&self, job: Drawee) -> Amount {
+        let (mean, name) = (self.usage(job).mean, self.name(job));
+        let factor =
+            |at: u64| self.section.request.as_ref().map_or(1.0, |law| law.sample(&mut name.at(at).draw()));
+        let cpu = job.requested.map_or_else(|| mean.cpu as f64 * factor(CPU_REQUEST), |cores| cores * 1000.0);
+        Amount {
+            cpu: (cpu.round() as u64).clamp(1, self.largest.cpu),
+            memory: ((mean.memory as f64 * factor(MEMORY_REQUEST)).round() as u64).min(self.largest.memory),
+        }
+    }
+
+    /// The use of a task when `done` of its work is done.
+    pub(super) fn segment(&self, task: TaskId, job: Drawee, done: Span) -> Segment {
+        if !self.series.is_empty() {
+            let at = self.series.partition_point(|segment| segment.until <= done);
+            return self.series[at.min(self.series.len() - 1)];
+        }
+        let mean = self.mean(job);
+        let variation = self.variation();
+        if variation == 0.0 {
+            return Segment { cpu: mean.cpu as u32, memory: mean.memory, until: Span::MAX };
+        }
+        let length = self.section.segment.unwrap_or(SEGMENT).0;
+        let number = done.0 / length;
+        let address = self.job(job).at(SEGMENTS).at(u64::from(task.index)).at(number);
+        let varied = |mean: u64, at: u64| mean as f64 * even(variation, address.at(at));
+        Segment {
+            cpu: (varied(mean.cpu, CPU).round() as u32).clamp(1, self.largest.cpu as u32),
+            memory: (varied(mean.memory, MEMORY) as u64).min(self.largest.memory),
+            until: Span((number + 1).saturating_mul(length)),
+        }
+    }
+
+    /// What the tasks of a job use on average.
+    fn mean(&self, job: Drawee) -> Amount {
+        let (name, spread) = (self.name(job), self.section.spread.unwrap_or(0.0));
+        let law = |law: &Option<Law<f64>>, absent: f64, at: u64, own: u64| {
+            let mean = law.as_ref().map_or(absent, |law| law.sample(&mut name.at(at).draw()));
+            if spread == 0.0 { mean } else { mean * even(spread, self.job(job).at(own)) }
+        };
+        let cpu = law(&self.section.cpu, 1.0, CPU, CPU_SPREAD);
+        let memory = law(&self.section.memory, 0.0, MEMORY, MEMORY_SPREAD) * GIB;
+        // Even at its peak a copy alone on the largest node is not evicted.
+        let most = self.largest.memory as f64 / (1.0 + self.variation());
+        Amount { cpu: u64::from(millicores(cpu)).min(self.largest.cpu), memory: memory.min(most) as u64 }
+    }
+
+    fn variation(&self) -> f64 {
+        self.section.variation.unwrap_or(0.0)
+    }
+
+    /// The address of what jobs of a name have in common.
+    fn name(&self, job: Drawee) -> Address {
+        if job.name == 0 { self.job(job) } else { self.root.at(u64::from(job.name)) }
+    }
+
+    fn job(&self, job: Drawee) -> Address {
+        self.root.at(UNNAMED + u64::from(job.job.0))
+    }
+}
+
+/// A factor drawn evenly between 1 - `spread` and 1 + `spread`.
+fn even(spread: f64, address: Address) -> f64 {
+    1.0 + spread * (2.0 * address.unit() - 1.0)
+}
+
+fn millicores(cores: f64) -> u32 {
+    (cores * 1000.0).round().clamp(1.0, f64::from(u32::MAX)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LARGEST: LargestNode = LargestNode { cpu: 16_000, memory: 64 << 30 };
+
+    fn uses(text: &str) -> Uses {
+        let section: UsageSection = toml::from_str(text).unwrap();
+        section.check(LARGEST).unwrap();
+        Uses::new(&section, LARGEST, 1)
+    }
+
+    const fn named(job: u32, name: u32) -> Drawee {
+        Drawee { job: JobId(job), name, requested: None }
+    }
+
+    /// Figure 5.1: 74 % of requests are above the use, and 20 % within a factor of two of it.
+    #[test]
+    fn requests_are_as_wrong_as_published() {
+        let law = "cpu = 0.001\nrequest = { lognormal = { median = 4.2, sigma = 2.23 } }";
+        let section: UsageSection = toml::from_str(law).unwrap();
+        let largest = LargestNode { cpu: u64::from(u32::MAX), memory: u64::MAX };
+        let uses = Uses::new(&UsageSection { cpu: Some(Law::Constant(1.0)), ..section }, largest, 7);
+        let factors: Vec<f64> =
+            (0..20_000).map(|job| uses.request(named(job, 0)).cpu as f64 / 1000.0).collect();
+        let share = |of: fn(f64) -> bool| factors.iter().filter(|f| of(**f)).count() as f64 / 20_000.0;
+        // Three standard deviations of a share are below 0.01.
+        assert!((share(|f| f > 1.0) - 0.74).abs() < 0.01, "{}", share(|f| f > 1.0));
+        assert!((share(|f| (0.5..=2.0).contains(&f)) - 0.20).abs() < 0.01);
+    }
+
+    #[test]
+    fn jobs_of_a_name_resemble_each_other() {
+        let laws = "cpu = { uniform = { low = 1, high = 8 } }\nmemory = { exponential = { mean = 4 } }\n\
+                    request = { uniform = { low = 0.5, high = 9 } }\n";
+        let same = uses(laws);
+        assert_eq!(same.request(named(1, 5)), same.request(named(2, 5)));
+        assert_ne!(same.request(named(1, 5)), same.request(named(1, 6)));
+        assert_ne!(same.usage(named(1, 0)), same.usage(named(2, 0)), "without a name each has its own");
+        let near = uses(&format!("{laws}spread = 0.1"));
+        let cpu = |job| near.usage(named(job, 5)).mean.cpu as f64;
+        let mean = same.usage(named(1, 5)).mean.cpu as f64;
+        assert!((1..500).all(|job| (cpu(job) / mean - 1.0).abs() <= 0.101));
+        assert!((1..500).any(|job| (cpu(job) / mean - 1.0).abs() > 0.09));
+    }
+
+    /// Segments follow each other without a gap, vary around the mean of the job, and never exceed its maximum.
+    #[test]
+    fn segments_vary_around_the_mean() {
+        let uses = uses("cpu = 4\nmemory = 8\nvariation = 0.5\nsegment = \"10s\"");
+        let (job, task) = (named(3, 0), JobId(3).task(2));
+        let usage = uses.usage(job);
+        assert_eq!((usage.mean.cpu, usage.max.cpu), (4000, 6000));
+        let (mut done, mut cpu, mut least) = (Span::ZERO, 0.0, u32::MAX);
+        for number in 1..=5000u64 {
+            let segment = uses.segment(task, job, done);
+            assert_eq!(segment, uses.segment(task, job, done + Span(9_999_999_999)));
+            assert_eq!(segment.until, Span::from_secs(10 * number));
+            assert!(u64::from(segment.cpu) <= usage.max.cpu && segment.memory <= usage.max.memory);
+            (done, cpu, least) = (segment.until, cpu + f64::from(segment.cpu), least.min(segment.cpu));
+        }
+        // The standard deviation of the mean is 4000 / √(12 · 5000).
+        assert!((cpu / 5000.0 - 4000.0).abs() < 50.0, "{}", cpu / 5000.0);
+        assert!((2000..2010).contains(&least), "{least}");
+        assert_ne!(uses.segment(task, job, done), uses.segment(JobId(3).task(1), job, done));
+    }
+
+    #[test]
+    fn the_last_use_of_a_series_holds() {
+        let uses = uses("series = [[\"15s\", 4, 1], [\"5s\", 1, 3]]");
+        let at = |s| {
+            let Segment { cpu, memory, until } =
+                uses.segment(JobId(0).task(0), named(0, 0), Span::from_secs(s));
+            (cpu, memory >> 30, until)
+        };
+        let [first, last] = [(4000, 1, Span::from_secs(15)), (1000, 3, Span::MAX)];
+        assert_eq!([0, 14, 15, 19, 99].map(at), [first, first, last, last, last]);
+        let usage = uses.usage(named(0, 0));
+        assert_eq!((usage.mean.cpu, usage.max.cpu), (3250, 4000));
+        assert_eq!((usage.mean.memory, usage.max.memory >> 30), ((3 << 30) / 2, 3));
+        assert_eq!(uses.stated_length(), Some(Span::from_secs(20)));
+    }
+
+    /// No task is larger than the largest node, at its peak, and no request is.
+    #[test]
+    fn nothing_exceeds_the_largest_node() {
+        let uses = uses(
+            "cpu = { exponential = { mean = 16 } }\nmemory = { exponential = { mean = 64 } }\nvariation = 0.9\n\
+             request = { lognormal = { median = 4.2, sigma = 2.23 } }",
+        );
+        for job in (0..1000).map(|job| named(job, 0)) {
+            let (usage, request) = (uses.usage(job), uses.request(job));
+            assert!(usage.max.cpu <= LARGEST.cpu && usage.max.memory <= LARGEST.memory, "{usage:?}");
+            assert!(request.cpu <= LARGEST.cpu && request.memory <= LARGEST.memory, "{request:?}");
+            let segment = uses.segment(job.job.task(0), job, Span::from_secs(100));
+            assert!(segment.memory <= usage.max.memory);
+        }
+        assert_eq!(uses.request(Drawee { requested: Some(2.5), ..named(1, 0) }).cpu, 2500);
+    }
+
+    #[test]
+    fn mistakes_are_refused() {
+        for (text, key, why) in [
+            ("cpu = 17", "cpu", "no node has 17 cores"),
+            ("cpu = 0", "cpu", "always zero"),
+            ("cpu = 4\nrequest = 5", "request", "request 20 cores, more than any node"),
+            ("memory = 65", "memory", "no node lets copies use more than 64 GiB"),
+            ("variation = 1", "variation", "from 0 to below 1"),
+            ("spread = -0.1", "spread", "from 0 to below 1"),
+            ("segment = \"1us\"", "segment", "1ms or longer"),
+            ("series = [[\"15s\", 4, 1]]\ncpu = 1", "series", "keep one of the two"),
+            ("series = [[\"0s\", 4, 1]]", "series", "1ms or longer"),
+            ("series = [[\"15s\", 20, 1]]", "series", "what the largest node has"),
+            ("series = [[\"15s\", 4, 99]]", "series", "more than any node allows"),
+        ] {
+            let section: UsageSection = toml::from_str(text).unwrap();
+            let error = section.check(LARGEST).unwrap_err().to_string();
+            assert!(
+                error.contains(&format!("service.usage.{key}")) && error.contains(why),
+                "{text}: {error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Shared nodes in whole runs: processor sharing, evictions, several shards.
+
+use volary_engine::metrics::Recording;
+use volary_engine::results::Measured;
+
+use crate::common::{FAULTY, run, with, world};
+use crate::sharding::lockstep;
+
+/// Jobs of one task on one node of one core that all of them share, under a load of 0.6.
+fn processor_sharing(demand: &str) -> Measured {
+    run(&format!(
+        "seed = 3\ncluster = {{ nodes = 1, shared = true, cpu = 1, pods = 400 }}\n[workload.synthetic]\njobs = \
+         100_000\ntasks = 1\ninterarrival = {{ exponential = {{ mean = \"1s\" }} }}\n[service]\ndemand = \
+         {demand}\n[network]\none_way = \"0s\"\n[[policy]]\nrandom = {{}}\n"
+    ))
+}
+
+/// The mean response of M/G/1 under processor sharing is E[S] / (1 - ρ), whatever the law of service (Kleinrock,
+/// Queueing Systems II, section 4.4).
+#[test]
+fn processor_sharing_is_insensitive_to_the_law_of_service() {
+    for demand in [
+        "\"600ms\"",
+        "{ exponential = { mean = \"600ms\" } }",
+        "{ hyperexponential = { means = [\"200ms\", \"2200ms\"], weights = [4, 1] } }",
+    ] {
+        let measured = processor_sharing(demand);
+        let mean = measured.summary.response_s.mean;
+        assert!((mean / 1.5 - 1.0).abs() < 0.05, "{demand}: {mean} s for 1.5 s");
+        let shared = measured.summary.shared.unwrap();
+        assert!((shared.cpu - 0.6).abs() < 0.02, "{shared:?}");
+        assert_eq!((shared.wasted_core_h, shared.evictions), (0.0, 0));
+        assert!(shared.throttled > 0.3, "{shared:?}");
+    }
+}
+
+/// Small nodes with enough memory for two or three copies each, of a policy that places at random.
+fn short_of_memory() -> String {
+    let text = with(
+        FAULTY,
+        &[
+            "cluster={ nodes = 12, schedulers = 3, shared = true, cpu = 2, memory = \"4 GiB\", pods = 6, report = \"1s\" }",
+            "service.demand={ exponential = { mean = \"600ms\" } }",
+            "service.usage={ cpu = 0.7, memory = { exponential = { mean = 1 } }, variation = 0.5, segment = \"300ms\", request = { lognormal = { median = 4.2, sigma = 2.23 } } }",
+        ],
+    );
+    format!("{text}[[policy]]\nrandom = {{}}\n")
+}
+
+/// Under losses, crashes and a pause, every job finishes although copies are evicted.
+#[test]
+fn what_is_evicted_is_launched_again() {
+    let measured = run(&short_of_memory());
+    let shared = measured.summary.shared.unwrap();
+    assert_eq!(measured.summary.jobs.unfinished, 0);
+    assert!(shared.evictions > 5 && shared.wasted_core_h > 0.0, "{shared:?}");
+    assert!(measured.summary.messages.by_kind["usage.report"] > 0);
+    assert!(measured.summary.messages.by_kind["usage.throttled"] > 0);
+}
+
+#[test]
+fn several_shards_agree_on_shared_nodes() {
+    let world = world(&short_of_memory());
+    let alone = run(&short_of_memory());
+    for shards in [2, 5] {
+        let (rows, crossed) = lockstep(&world, shards, world.recorder(Recording::default()));
+        assert_eq!(rows, alone.jobs, "{shards} shards");
+        assert!(crossed > 0);
+    }
+}
