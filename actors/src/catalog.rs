@@ -44,8 +44,8 @@ impl Preference {
     }
 }
 
-/// What a task uses of a [shared](crate::layout::Layout::sharing) node while nothing throttles it, over its run time. All
-/// tasks of a job have the same; how it changes with time differs from task to task.
+/// What a task uses of a [shared](crate::layout::Layout::sharing) node while nothing throttles it, over its run time.
+/// All tasks of a job have the same; how it changes with time differs from task to task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
     /// The mean over the run time. The CPU-time of a task is its mean CPU times its run time.

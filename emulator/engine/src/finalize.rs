@@ -224,7 +224,7 @@ impl FinishedRun<'_> {
         let core_h = |used: u128| used as f64 * 1e-12 / 3600.0;
         Some(SharedNodes {
             throttled: used.throttled as f64 / used.time as f64,
-            throttles_per_node_s: used.throttles as f64 / f64::from(layout.nodes()) / books.makespan,
+            throttle_rate: used.throttles as f64 / f64::from(layout.nodes()) / books.makespan,
             evictions: books.evicted,
             used_core_h: core_h(used.used),
             wasted_core_h: core_h(used.used - used.useful.min(used.used)),

@@ -1,4 +1,4 @@
-//! What copies use of a shared node: reports to their schedulers, and the copy to evict when memory is short.
+//! Use of a shared node by its copies: reports to their schedulers, and the copy to evict when memory is short.
 
 use super::row_state::RowState;
 use crate::base::{CopyId, Span, Time};

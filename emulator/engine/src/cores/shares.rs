@@ -108,7 +108,7 @@ impl SharedUse {
 
 /// A copy on a shared node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(super) struct CopyShare {
     /// Its progress when its share last changed.
     pub(super) integral: WorkIntegral,
     /// All of its work, ns.
@@ -135,7 +135,7 @@ pub(super) struct Shares {
     /// Thousandths of a core of each node.
     pub(super) cpu: Vec<u32>,
     /// By core.
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<CopyShare>,
     /// The cores of each node that run copies.
     pub(super) busy: Vec<Vec<u32>>,
     pub(super) total: SharedUse,
@@ -145,7 +145,7 @@ pub(super) struct Shares {
     order: Vec<u32>,
 }
 
-impl Slot {
+impl CopyShare {
     const IDLE: Self = Self {
         integral: WorkIntegral::new(0, Span::ZERO),
         work: 0,
@@ -181,7 +181,7 @@ impl Shares {
         Self {
             busy: vec![Vec::new(); cpu.len()],
             cpu,
-            slots: vec![Slot::IDLE; cores as usize],
+            slots: vec![CopyShare::IDLE; cores as usize],
             total: SharedUse::default(),
             claims: Vec::new(),
             given: Vec::new(),
@@ -195,22 +195,23 @@ impl Shares {
     }
 
     /// Puts a copy on a core.
-    pub(super) fn begin(&mut self, core: u32, node: u32, slot: Slot) {
+    pub(super) fn begin(&mut self, core: u32, node: u32, slot: CopyShare) {
         self.slots[core as usize] = slot;
         self.busy[node as usize].push(core);
     }
 
     /// A copy that has done nothing here: `left` of its `work` is left at `at`.
-    pub(super) fn slot(at: u64, work: Span, left: Span, request: u32, segment: Segment) -> Slot {
+    pub(super) fn slot(at: u64, work: Span, left: Span, request: u32, segment: Segment) -> CopyShare {
         let claim = Claim { request: request.max(1), demand: segment.cpu };
-        let mut slot = Slot { integral: WorkIntegral::new(at, left), work: work.0, claim, ..Slot::IDLE };
+        let mut slot =
+            CopyShare { integral: WorkIntegral::new(at, left), work: work.0, claim, ..CopyShare::IDLE };
         slot.use_as(segment);
         slot
     }
 
     /// Takes the copy of a core off it; `useful` if it ran to its end.
     pub(super) fn end(&mut self, core: u32, node: u32, useful: bool) {
-        let slot = std::mem::replace(&mut self.slots[core as usize], Slot::IDLE);
+        let slot = std::mem::replace(&mut self.slots[core as usize], CopyShare::IDLE);
         if useful {
             self.total.useful += slot.used;
         }

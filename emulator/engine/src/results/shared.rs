@@ -18,7 +18,7 @@ pub struct SharedNodes {
     /// the makespan.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
-    pub throttles_per_node_s: f64,
+    pub throttle_rate: f64,
     /// Number of copies evicted because memory was short. They count as preempted too.
     pub evictions: u64,
     /// CPU-time of all copies, core-hours.

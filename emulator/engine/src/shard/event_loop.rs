@@ -21,9 +21,8 @@ use volary_netem::Fabric;
 
 use super::broadcast::BroadcastLog;
 use super::executor::ExecutorState;
-use super::sharing::SharedCopies;
 use super::{Due, Observer, Outbox, Parts, Traffic};
-use crate::cores::Cores;
+use crate::cores::{Change, Cores};
 use crate::queue::{Key, Queue};
 
 /// A queued event.
@@ -115,8 +114,8 @@ pub struct Shard<'a, O> {
     /// Whether the copy last started on each core belongs to a gang of which another task runs on a node that the job
     /// does not prefer; `None` if no job prefers any.
     pub(super) elsewhere: Option<Box<[bool]>>,
-    /// What copies on shared nodes need; `None` if nodes are not shared.
-    pub(super) shared: Option<SharedCopies>,
+    /// What the last sharing out of a node has changed, a reused buffer; `None` if nodes are not shared.
+    pub(super) shared: Option<Vec<Change>>,
     pub(super) now: Time,
     events: u64,
     hash: u64,
@@ -144,7 +143,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             oracle: parts.oracle(),
             copies: parts.cores.is_shared().then(|| no_copies(parts.layout)),
             elsewhere: parts.workload.prefers().then(|| vec![false; parts.layout.workers() as usize].into()),
-            shared: parts.cores.is_shared().then(|| SharedCopies::new(parts.policy.usage())),
+            shared: parts.cores.is_shared().then(Vec::new),
             now: Time::ZERO,
             events: 0,
             hash: 0,

@@ -8,20 +8,6 @@ use super::event_loop::{Event, EventKind, Stamp};
 use super::{Observer, Shard};
 use crate::cores::{Change, CoreSet, Next};
 
-/// The copies of the shared nodes of a shard.
-pub(super) struct SharedCopies {
-    /// Whether node managers are told what copies use.
-    told: bool,
-    /// What the last sharing out has changed; a reused buffer.
-    changes: Vec<Change>,
-}
-
-impl SharedCopies {
-    pub(super) const fn new(told: bool) -> Self {
-        Self { told, changes: Vec::new() }
-    }
-}
-
 impl<O: Observer> Shard<'_, O> {
     /// Runs a copy on a core of a shared node, of which `left` is left; `None` starts it from the beginning.
     pub(super) fn start_shared_copy(&mut self, core: u32, copy: CopyId, work: Span, left: Option<Span>) {
@@ -59,8 +45,8 @@ impl<O: Observer> Shard<'_, O> {
 
     /// Shares out the CPU of a core's node anew: copies of it end or come to another use at other times.
     pub(super) fn share_out(&mut self, core: u32) {
-        let Some(shared) = &mut self.shared else { return };
-        let (told, mut changes) = (shared.told, std::mem::take(&mut shared.changes));
+        let Some(mut changes) = self.shared.take() else { return };
+        let told = self.parts.policy.usage();
         let node = self.parts.layout.node_of_core(core);
         self.parts.cores.share_out(node, self.now, &mut changes);
         for Change { core, next, demand, given, memory } in changes.drain(..) {
@@ -74,9 +60,7 @@ impl<O: Observer> Shard<'_, O> {
                 self.local_queue.push_back((self.parts.layout.node(node), input));
             }
         }
-        if let Some(shared) = &mut self.shared {
-            shared.changes = changes;
-        }
+        self.shared = Some(changes);
     }
 
     /// Recomputes when the copies of some cores end or come to another use, because interference has changed.

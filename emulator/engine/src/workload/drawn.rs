@@ -220,7 +220,7 @@ impl Drawn {
     pub(super) fn requested(&self, job: JobId) -> Option<f64> {
         let Shapes::Traced(trace) = &self.shapes else { return None };
         let tasks = f64::from(trace.jobs()[job.index()].tasks.max(1));
-        trace.cores(job).map(|cores| f64::from(cores) / tasks)
+        trace.cores(job).filter(|_| trace.counts_tasks()).map(|cores| f64::from(cores) / tasks)
     }
 
     /// The estimate of a task's work.

@@ -374,3 +374,34 @@ fn a_law_whose_file_nobody_read_is_refused() {
     let error = Workload::build(&spec, &service(1.0, 1.0), 1, 1, &traces).unwrap_err().to_string();
     assert!(error.starts_with("workload.synthetic.interarrival") && error.contains("not read"), "{error}");
 }
+
+/// A trace in memory, under any name.
+struct Held(Arc<Trace>);
+
+impl TraceSource for Held {
+    fn open(&self, _: &Path, _: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+/// Tasks of a trace that states CPU requests have those; the load of shared nodes is that of their CPU.
+#[test]
+fn requests_of_a_trace_are_taken_over() {
+    let mut stated = Trace::new(Path::new("a.tr"), Format::Tr);
+    stated.push_rigid(Time(0), Span::from_secs(1), 4);
+    stated.detail(0, &Details { cores: Some(6.0), ..Details::default() });
+    stated.push_rigid(Time(1), Span::from_secs(1), 2);
+    let held = Held(Arc::new(stated.finish()));
+    let usage = Some(toml::from_str("cpu = 2\nmemory = 1\nrequest = 1.5").unwrap());
+    let service = Service { usage, ..Service::default() };
+    let largest = Some(LargestNode { cpu: 8000, memory: u64::MAX });
+    let site = Site { schedulers: 1, cores: 9, largest };
+    let spec = WorkloadSpec::Trace(trace("a.tr"));
+    let workload = Workload::build(&spec, &service, 1, site, &held).unwrap();
+    assert_eq!([0, 1].map(|job| workload.request(JobId(job)).cpu), [1500, 3000]);
+    assert_eq!(workload.request(JobId(0)).memory, 3 << 29);
+    assert_eq!(workload.usage(JobId(0)).mean.cpu, 2000);
+    assert_eq!(workload.total_work(), 12.0, "six tasks of a second at two cores");
+    let error = Workload::build(&spec, &service, 1, 1, &held).unwrap_err().to_string();
+    assert!(error.contains("service.usage") && error.contains("cluster.shared = true"), "{error}");
+}

@@ -7,7 +7,7 @@ use serde_json::Value;
 use volary_actors::message::KINDS;
 use volary_engine::results::{
     Cell, Certificate, ClassResults, Compared, Deadlines, Messages, Placements, Planning, PredictionErrors,
-    RealWork, Staleness, Summary,
+    RealWork, SharedNodes, Staleness, Summary,
 };
 
 use super::form::Metric;
@@ -159,6 +159,7 @@ fn template(classes: &BTreeSet<String>) -> Value {
         staleness: Some(Staleness::default()),
         planning: Some(Planning::default()),
         prediction: Some(PredictionErrors::default()),
+        shared: Some(SharedNodes::default()),
         fidelity: Some(fidelity),
         ..Summary::default()
     };
@@ -188,6 +189,7 @@ mod tests {
             "sparrow.fidelity.network.link_wait_s.asked < 1",
             "sparrow.staleness.version_age.p50 < 1",
             "sparrow.planning.gap.mean < 1",
+            "sparrow.shared.throttled < 1",
             "sparrow.classes.short.response_s.p99 < 1",
             "sparrow.makespan_s[service.correlated=true] < 1",
             "sparrow.makespan_s rises with service.correlated",

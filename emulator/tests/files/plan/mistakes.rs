@@ -177,7 +177,8 @@ fn an_error_is_drawn_like_a_compiler_draws_it() {
     assert_eq!(
         text,
         "unknown key `core`\n --> e.toml:6:1\n  |\n6 | core = 2\n  | ^^^^ expected `nodes`, `cores`, \
-         `schedulers`, `request_rate`, `topology`, `speed`, `cpu`, `memory` or `kind`\n  |\n  = help: did you mean `cores`?"
+         `schedulers`, `request_rate`, `topology`, `speed`, `cpu`, `memory`, `shared`, `pods`, `threshold`, `report` and \
+         1 more\n  |\n  = help: did you mean `cores`?"
     );
 }
 

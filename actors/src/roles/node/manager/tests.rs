@@ -1,3 +1,5 @@
+//! Step tests of the node manager.
+
 use super::*;
 use crate::harness::{Harness, sends};
 use crate::layout::Layout;
