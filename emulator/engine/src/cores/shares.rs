@@ -88,7 +88,8 @@ pub struct SharedUse {
     pub throttled: u64,
     /// Number of times that a copy was given less CPU than it would have used, each change of it counted.
     pub throttles: u64,
-    /// CPU-time of all copies, thousandths of a core × ns: what they have done, as it takes on a healthy reference core.
+    /// CPU-time of all copies, thousandths of a core × ns: what they have done, as it takes on a healthy reference
+    /// core.
     pub used: u128,
     /// The part of it of copies that ran to their end.
     pub useful: u128,
