@@ -12,6 +12,7 @@
 
 pub mod big_c;
 pub mod central_queue;
+pub mod distsched;
 pub mod dolly;
 pub mod eagle;
 pub mod full_repetition;

@@ -8,7 +8,7 @@ use crate::base::{JobId, Span, parameters};
 use crate::catalog::Preference;
 use crate::layout::Layout;
 use crate::machine::{Effects, Machine};
-use crate::roles::planning::{Decision, LaunchOrder, Planner, PlanningScheduler, Situation};
+use crate::roles::planning::{Decision, LaunchOrder, Planner, PlanningScheduler, Situation, TaskPlaces};
 
 parameters! {
     /// Parameters of Prio.
@@ -148,7 +148,7 @@ impl Planner for PriorityOrder {
             let preference = fx.catalog().preference(job);
             let taken =
                 if urgent { cores.take_urgently(tasks, preference) } else { cores.take(tasks, preference) };
-            launches.extend(taken.map(|tasks| LaunchOrder { job, tasks }));
+            launches.extend(taken.map(|tasks| LaunchOrder { job, places: TaskPlaces::Kinds(tasks) }));
         }
         let victims = cores.preempted.into_iter().map(|(job, _)| job).collect();
         Decision { launches, victims, ..Decision::default() }

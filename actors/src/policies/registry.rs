@@ -177,6 +177,7 @@ registry! {
     "las-sparrow" => LasSparrow(super::las_sparrow::LasSparrow),
     "3sigma" => ThreeSigma(super::three_sigma::ThreeSigma),
     "prio" => Prio(super::prio::Prio),
+    "distsched" => DistSched(super::distsched::DistSched),
     "naive" => Naive(super::naive::Naive),
     "late" => Late(super::late::LatePolicy),
     "hadoop2" => Hadoop2(super::hadoop2::Hadoop2),

@@ -1,7 +1,8 @@
 //! Shared checks and machine factories of several policies.
 
 use super::policy::BuildContext;
-use crate::base::Span;
+use crate::base::{JobId, Span};
+use crate::catalog::Catalog;
 use crate::layout::Layout;
 use crate::roles::NodeManager;
 use crate::roles::node::{NodeOptions, ProgressErrors, ReportOptions};
@@ -14,6 +15,12 @@ const SHORTEST: Span = Span(1_000);
 /// Checks that something periodic leaves time for something else.
 pub(super) fn check_period(key: &str, period: Span) -> Result<(), String> {
     if period < SHORTEST { Err(format!("{key}: must be {SHORTEST} or longer, not {period}")) } else { Ok(()) }
+}
+
+/// The estimate of a job's longest task.
+pub(super) fn longest_task(job: JobId, catalog: &dyn Catalog) -> Span {
+    let tasks = (0..catalog.tasks(job)).map(|task| catalog.estimate(job.task(task)));
+    tasks.max().unwrap_or(Span::ZERO)
 }
 
 /// The number of nodes in a share of them, at least one.

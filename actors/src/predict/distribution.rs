@@ -1,4 +1,4 @@
-//! Distributions of run times: points and evenly filled intervals, with what schedulers compute from them (Park's
+//! Distributions of run times and use: points and evenly filled intervals, with what schedulers compute from them (Park's
 //! thesis, sections 4.2 and 4.3).
 
 use super::histogram::{BINS, Histogram};
@@ -26,12 +26,13 @@ impl Piece {
         }
     }
 
-    fn middle(&self) -> f64 {
+    /// The middle of an interval; the value of a point.
+    pub fn middle(&self) -> f64 {
         f64::midpoint(self.low, self.high)
     }
 }
 
-/// A distribution of run times, in the unit of its values. The masses of its pieces sum to one.
+/// A distribution of run times, or of the use of CPU or memory, in the unit of its values. The masses of its pieces sum to one.
 ///
 /// A histogram gives one point a bin, which is what the streaming histogram stores; intervals describe analytic
 /// distributions, such as those of the thesis's example (Fig. 4.5).
@@ -173,6 +174,18 @@ impl Distribution {
         let scale =
             |&Piece { low, high, mass }: &Piece| Piece { low: low * factor, high: high * factor, mass };
         Self { pieces: self.pieces.iter().map(scale).collect() }
+    }
+
+    /// The distribution of `dividend` divided by the value, where values below `least` count as that. Both are above
+    /// zero. Intervals remain evenly filled, which is exact for points alone.
+    #[must_use]
+    pub fn dividing(&self, dividend: f64, least: f64) -> Self {
+        let divide = |&Piece { low, high, mass }: &Piece| Piece {
+            low: dividend / high.max(least),
+            high: dividend / low.max(least),
+            mass,
+        };
+        Self { pieces: self.pieces.iter().rev().map(divide).collect() }
     }
 
     /// The distribution of the sum of two independent values, as at most [`BINS`] points. Exact in its mean.

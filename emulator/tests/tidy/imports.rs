@@ -27,7 +27,7 @@ volary_actors::machine: base catalog layout message
 volary_actors::message: base catalog layout
 volary_actors::policies: base catalog layout machine message predict roles
 volary_actors::predict: base
-volary_actors::roles: base catalog layout machine message
+volary_actors::roles: base catalog layout machine message predict
 volary_netem::config: error faults units
 volary_netem::error:
 volary_netem::fabric: config error faults links model state verdict

@@ -1,6 +1,7 @@
 //! Parameters of 3Sigma.
 
 use crate::base::{Span, parameters};
+use crate::roles::planning::{OverEstimates, Valuation};
 
 parameters! {
     /// Parameters of 3Sigma. The thesis leaves most numbers open; those without a section are ours.
@@ -77,16 +78,13 @@ parameters! {
         /// A normal distribution around it, with an error (figure 4.9).
         Normal,
     }
+}
 
-    /// When the utility of an SLO job falls gradually after its deadline instead of dropping to zero.
-    enum OverEstimates {
-        /// For jobs that seem to be overestimated.
-        #[default]
-        Adaptive,
-        /// For all.
-        Always,
-        /// For none.
-        Never,
+impl ThreeSigma {
+    /// What jobs are worth.
+    pub(super) const fn valuation(&self) -> Valuation {
+        let Self { over, threshold, decay, best_effort, late, .. } = *self;
+        Valuation { over, threshold, decay, best_effort, late }
     }
 }
 

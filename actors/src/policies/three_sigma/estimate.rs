@@ -4,6 +4,7 @@ use super::config::{RunTimeEstimates, ThreeSigma};
 use crate::base::{Feature, JobId, Rng, Span};
 use crate::catalog::Catalog;
 use crate::machine::Effects;
+use crate::policies::shared::longest_task;
 use crate::predict::{Combination, Distribution, Histogram, Prediction, Predictor, PredictorKind};
 
 /// Standard deviation of the shifts of `normal` (thesis, section 4.4.4).
@@ -66,8 +67,8 @@ impl RunTimeSource {
         let point = prediction.point.unwrap_or(default);
         let history = || self.predictor.histogram(&prediction).and_then(Distribution::of);
         let distribution = match self.config.estimates {
-            RunTimeEstimates::Perfect => Distribution::point(longest(job, catalog).as_secs_f64()),
-            RunTimeEstimates::Normal => self.normal(longest(job, catalog).as_secs_f64(), fx.rng()),
+            RunTimeEstimates::Perfect => Distribution::point(longest_task(job, catalog).as_secs_f64()),
+            RunTimeEstimates::Normal => self.normal(longest_task(job, catalog).as_secs_f64(), fx.rng()),
             RunTimeEstimates::Distribution => self.sampled(history(), point, fx.rng()),
             RunTimeEstimates::Point if self.config.samples == 0 => Distribution::point(point),
             RunTimeEstimates::Point => Distribution::point(self.sampled(history(), point, fx.rng()).mean()),
@@ -114,12 +115,6 @@ impl RunTimeSource {
     pub(super) fn restore(&mut self, history: Predictor) {
         self.predictor = history;
     }
-}
-
-/// The estimate of a job's longest task.
-fn longest(job: JobId, catalog: &dyn Catalog) -> Span {
-    let tasks = (0..catalog.tasks(job)).map(|task| catalog.estimate(job.task(task)));
-    tasks.max().unwrap_or(Span::ZERO)
 }
 
 /// A draw from the standard normal distribution, as the sum of twelve uniform ones less their mean.

@@ -5,7 +5,6 @@
 //! | `config` | the parameters |
 //! | `estimate` | the distribution of run times that is expected of a job |
 //! | `outlook` | the same as it is used: expected cores by slot, also of jobs that run already |
-//! | `utility` | what a job is worth by the time of its start |
 //! | `problem` | the problem of a cycle: options of waiting jobs, capacities, running jobs to preempt |
 //! | `planner` | cycles: the problem is solved, and what starts now is launched |
 
@@ -15,9 +14,8 @@ mod outlook;
 mod planner;
 mod policy;
 mod problem;
-mod utility;
 
 #[cfg(test)]
 mod tests;
 
-pub use config::{DecisionTime, OverEstimates, RunTimeEstimates, ThreeSigma};
+pub use config::{DecisionTime, RunTimeEstimates, ThreeSigma};

@@ -10,7 +10,7 @@ use crate::catalog::JobSpec;
 use crate::machine::{Effects, Note, Stored};
 use crate::predict::Predictor;
 use crate::roles::job_table::JobTable;
-use crate::roles::planning::{Decision, JobRun, LaunchOrder, Planner, Situation};
+use crate::roles::planning::{Decision, JobRun, LaunchOrder, Planner, Situation, TaskPlaces};
 
 /// The planner.
 pub(super) struct SigmaPlanner {
@@ -118,7 +118,7 @@ fn decision(formulated: &Formulated, plan: &Plan, takes: Span, (now, slot): (Tim
     for choice in &plan.choices {
         if choice.slot == 0 {
             let job = formulated.waiting[choice.job];
-            launches.push(LaunchOrder { job, tasks: choice.tasks.clone() });
+            launches.push(LaunchOrder { job, places: TaskPlaces::Kinds(choice.tasks.clone()) });
         } else {
             let at = now + Span(slot.0.saturating_mul(u64::from(choice.slot)));
             due = Some(due.map_or(at, |due| due.min(at)));

@@ -6,12 +6,11 @@ use volary_lp::{Block, Job, Problem, Running, Start};
 use super::config::ThreeSigma;
 use super::estimate::Forecast;
 use super::outlook::{demand, given, remaining};
-use super::utility::Utility;
 use crate::base::{JobId, Span, Time};
 use crate::catalog::{JobSpec, Preference};
 use crate::predict::Distribution;
 use crate::roles::job_table::JobTable;
-use crate::roles::planning::{PlannedJob, Situation};
+use crate::roles::planning::{PlannedJob, Situation, Utility};
 
 /// What is known of an open job.
 pub(super) struct KnownJob {
@@ -52,7 +51,7 @@ impl KnownJob {
         } else {
             ways.push(way(all().collect(), run.clone()));
         }
-        let utility = Utility::of(spec, run, config);
+        let utility = Utility::of(spec, run, &config.valuation());
         Self { preference, utility, ways, forecast }
     }
 
@@ -107,7 +106,7 @@ pub(super) fn formulate(
             }
         }
         if !job.waiting.is_empty() {
-            candidates.push((rank(&job.open.spec, known.utility.at(now, config)), id));
+            candidates.push((rank(&job.open.spec, known.utility.at(now, &config.valuation())), id));
         }
     }
     form.capacity.iter_mut().for_each(|cores| *cores = cores.max(0.0));
@@ -174,7 +173,7 @@ impl Formulation<'_> {
 
     /// The options of a waiting job that are worth something, on kinds of nodes that have a core for each of its tasks.
     fn blocks(&mut self, known: &KnownJob, tasks: u32, usable: &[u32]) -> Vec<Block> {
-        let utility = known.utility.at(self.now, self.config);
+        let utility = known.utility.at(self.now, &self.config.valuation());
         if let Utility::Slo { zero, .. } = utility {
             self.wake(zero);
         }

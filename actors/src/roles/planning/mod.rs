@@ -5,8 +5,10 @@ mod job;
 mod planner;
 mod pool;
 mod scheduler;
+mod utility;
 
 pub use job::{HeldCore, PlannedJob};
-pub use planner::{Decision, JobRun, LaunchOrder, Planner, Situation};
+pub use planner::{Decision, JobRun, LaunchOrder, Planner, Situation, TaskPlaces};
 pub use pool::CorePool;
 pub use scheduler::PlanningScheduler;
+pub use utility::{OverEstimates, Utility, Valuation};

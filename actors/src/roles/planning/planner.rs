@@ -1,10 +1,11 @@
 //! The interface of planners: what they see, and what they decide.
 
-use super::job::PlannedJob;
+use super::job::{HeldCore, PlannedJob};
 use super::pool::CorePool;
-use crate::base::{JobId, Span, Time};
+use crate::base::{CopyId, JobId, Span, Time};
 use crate::catalog::JobSpec;
 use crate::machine::{Effects, Stored};
+use crate::message::UsageReport;
 use crate::roles::job_table::JobTable;
 
 /// What a planner sees.
@@ -20,13 +21,34 @@ pub struct Situation<'a> {
 pub struct LaunchOrder {
     /// The job.
     pub job: JobId,
-    /// How many of its waiting tasks, by kind of nodes.
-    pub tasks: Vec<u32>,
+    /// Where its first waiting tasks go.
+    pub places: TaskPlaces,
+}
+
+impl LaunchOrder {
+    /// How many tasks it launches.
+    pub fn size(&self) -> u32 {
+        match &self.places {
+            TaskPlaces::Kinds(tasks) => tasks.iter().sum(),
+            TaskPlaces::Nodes(nodes) => nodes.len() as u32,
+        }
+    }
+}
+
+/// The places of tasks that are launched together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TaskPlaces {
+    /// A number of tasks on each kind of nodes, on the cores that were freed first.
+    Kinds(Vec<u32>),
+    /// The number of a node for each task; a node may occur several times.
+    Nodes(Vec<u32>),
 }
 
 /// What a planner decides.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Decision {
+    /// Copies to be preempted first, whatever is launched.
+    pub stops: Vec<HeldCore>,
     /// What to launch, in this order.
     pub launches: Vec<LaunchOrder>,
     /// Running jobs that may be preempted, in this order, for launches that lack cores.
@@ -56,8 +78,28 @@ pub trait Planner: Send {
     /// A job was submitted.
     fn submitted(&mut self, _job: JobId, _spec: &JobSpec, _fx: &mut Effects<'_>) {}
 
-    /// Decides at the end of a cycle in which something has changed, while tasks wait.
+    /// Whether there is something to decide at the end of a cycle in which something has changed; `waiting` says
+    /// whether tasks wait.
+    fn has_choice(&self, waiting: bool) -> bool {
+        waiting
+    }
+
+    /// Decides at the end of a cycle in which something has changed.
     fn decide(&mut self, situation: Situation<'_>, fx: &mut Effects<'_>) -> Decision;
+
+    /// A shared node has reported what a copy uses that runs there; returns whether that may change a decision.
+    fn reported(&mut self, _report: UsageReport, _fx: &mut Effects<'_>) -> bool {
+        false
+    }
+
+    /// A shared node gives a copy another part of the CPU that it would use, in millionths; returns whether that may
+    /// change a decision.
+    fn throttled(&mut self, _copy: CopyId, _rate: u32, _fx: &mut Effects<'_>) -> bool {
+        false
+    }
+
+    /// A copy was preempted or evicted; what it has done is lost.
+    fn stopped(&mut self, _copy: CopyId, _fx: &mut Effects<'_>) {}
 
     /// A job ended; `run` says how it ran, if all its tasks ran at the same time.
     fn ended(&mut self, _job: JobId, _run: Option<JobRun>, _fx: &mut Effects<'_>) {}

@@ -14,6 +14,8 @@ struct PoolNode {
     up: bool,
     /// Whether it could not be reached lately.
     avoided: bool,
+    /// Entries among the free cores for cores that are not free, as [`CorePool::take_on`] leaves them.
+    stale: u32,
 }
 
 impl PoolNode {
@@ -27,6 +29,8 @@ pub struct CorePool {
     nodes: Vec<PoolNode>,
     /// A node's number for each of its free cores, by kind of node; the one that was freed first comes first.
     free: Vec<VecDeque<u32>>,
+    /// Stale entries of all nodes, by kind.
+    stale: Vec<u32>,
 }
 
 impl CorePool {
@@ -38,6 +42,7 @@ impl CorePool {
             held: Vec::new(),
             up: true,
             avoided: false,
+            stale: 0,
         };
         let nodes: Vec<_> = (0..layout.nodes()).map(node).collect();
         let mut free = vec![VecDeque::new(); usize::from(layout.kinds())];
@@ -48,7 +53,8 @@ impl CorePool {
                 free[usize::from(node.kind)].push_back(index);
             }
         }
-        Self { nodes, free }
+        let stale = vec![0; free.len()];
+        Self { nodes, free, stale }
     }
 
     /// Kinds of nodes.
@@ -73,7 +79,13 @@ impl CorePool {
 
     /// Free cores of a kind of nodes that can be used.
     pub fn free(&self, kind: usize) -> u32 {
-        self.free[kind].len() as u32
+        self.free[kind].len() as u32 - self.stale[kind]
+    }
+
+    /// Free cores of a node, none if it cannot be used.
+    pub fn free_on(&self, index: u32) -> u32 {
+        let node = &self.nodes[index as usize];
+        if node.is_usable() { node.cores.saturating_sub(node.held.len() as u32) } else { 0 }
     }
 
     /// Cores of each kind of nodes that can be used, free and held.
@@ -92,9 +104,29 @@ impl CorePool {
 
     /// Gives a free core of a kind of nodes to a copy, and returns the node.
     pub fn take(&mut self, kind: usize, copy: CopyId) -> Option<u32> {
-        let index = self.free[kind].pop_front()?;
-        self.nodes[index as usize].held.push(copy);
-        Some(index)
+        loop {
+            let index = self.free[kind].pop_front()?;
+            let node = &mut self.nodes[index as usize];
+            if node.stale == 0 {
+                node.held.push(copy);
+                return Some(index);
+            }
+            node.stale -= 1;
+            self.stale[kind] -= 1;
+        }
+    }
+
+    /// Gives a free core of a node to a copy; returns whether there was one. Its entry among the free ones stays until
+    /// it is met, since finding it would take a search.
+    pub fn take_on(&mut self, index: u32, copy: CopyId) -> bool {
+        let free = self.free_on(index) > 0;
+        if free {
+            let node = &mut self.nodes[index as usize];
+            node.held.push(copy);
+            node.stale += 1;
+            self.stale[usize::from(node.kind)] += 1;
+        }
+        free
     }
 
     /// Frees the core that a copy holds on a node; returns whether it held one.
@@ -102,7 +134,10 @@ impl CorePool {
         let node = &mut self.nodes[index as usize];
         let Some(at) = node.held.iter().position(|held| *held == copy) else { return false };
         node.held.swap_remove(at);
-        if node.is_usable() {
+        if node.is_usable() && node.stale > 0 {
+            node.stale -= 1;
+            self.stale[usize::from(node.kind)] -= 1;
+        } else if node.is_usable() {
             self.free[usize::from(node.kind)].push_back(index);
         }
         true
@@ -134,9 +169,10 @@ impl CorePool {
 
     /// Lists the free cores of a node anew.
     fn recount(&mut self, index: u32) {
-        let node = &self.nodes[index as usize];
+        let node = &mut self.nodes[index as usize];
         let free = &mut self.free[usize::from(node.kind)];
         free.retain(|other| *other != index);
+        self.stale[usize::from(node.kind)] -= std::mem::take(&mut node.stale);
         if node.is_usable() {
             free.extend((node.held.len() as u32..node.cores).map(|_| index));
         }
@@ -160,6 +196,23 @@ mod tests {
         assert!(pool.release(1, copy(2)) && !pool.release(1, copy(2)));
         assert_eq!((pool.free(0), pool.up_cores()), (1, 3));
         assert_eq!(pool.take(0, copy(4)), Some(1));
+    }
+
+    /// Taking cores of named nodes and of any node gives each core once.
+    #[test]
+    fn cores_of_a_named_node() {
+        let mut pool = CorePool::new(&Layout::new(1, 0, [2, 2]));
+        assert!(pool.take_on(1, copy(0)) && pool.take_on(1, copy(1)) && !pool.take_on(1, copy(2)));
+        assert_eq!((pool.free(0), pool.free_on(0), pool.free_on(1)), (2, 2, 0));
+        assert!(pool.release(1, copy(1)));
+        assert_eq!((pool.free(0), pool.free_on(1)), (3, 1));
+        let taken: Vec<_> = (3..7).map(|task| pool.take(0, copy(task))).collect();
+        assert_eq!(taken, [Some(0), Some(0), Some(1), None]);
+        assert!(pool.release(0, copy(3)) && pool.take_on(0, copy(7)));
+        pool.avoid(0, true);
+        assert_eq!((pool.free(0), pool.free_on(0), pool.take_on(0, copy(8))), (0, 0, false));
+        pool.avoid(0, false);
+        assert_eq!((pool.free(0), pool.take(0, copy(8))), (0, None), "all are held");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The machine of a planning scheduler: cycles, launches, preemption, and repairs.
 
 use super::job::{HeldCore, PlannedJob};
-use super::planner::{Decision, JobRun, LaunchOrder, Planner, Situation};
+use super::planner::{Decision, JobRun, LaunchOrder, Planner, Situation, TaskPlaces};
 use super::pool::CorePool;
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Note, Stored, Timer};
-use crate::message::{Job, Launch, Message, Row, TaskRange};
+use crate::message::{Contention, Job, Launch, Message, Row, TaskRange, UsageReport};
 use crate::roles::job_table::{Completion, JobTable};
 use crate::roles::{RETRY_AFTER, resend};
 
@@ -92,7 +92,8 @@ impl<P: Planner> PlanningScheduler<P> {
             return;
         }
         (self.changed, self.due) = (false, None);
-        if !self.jobs.iter_mut().any(|(_, job)| !job.waiting.is_empty()) {
+        let waiting = self.jobs.iter_mut().any(|(_, job)| !job.waiting.is_empty());
+        if !self.planner.has_choice(waiting) {
             return;
         }
         let cycles = self.decided.map_or(1, |last| end.since(last).0 / self.cycle.0);
@@ -111,6 +112,7 @@ impl<P: Planner> PlanningScheduler<P> {
     /// Launches what was decided, as far as that is still possible.
     fn carry_out(&mut self, decision: &Decision, fx: &mut Effects<'_>) {
         let mut carried = Carried::default();
+        carried.preempted += self.stop(&decision.stops, fx);
         let mut victims = decision.victims.clone();
         for order in &decision.launches {
             let waits =
@@ -128,6 +130,39 @@ impl<P: Planner> PlanningScheduler<P> {
         fx.note(Note::Enacted { cycles, launched, revoked, preempted, took: takes });
     }
 
+    /// Preempts copies that hold their cores still; returns how many jobs they are of.
+    fn stop(&mut self, stops: &[HeldCore], fx: &mut Effects<'_>) -> u32 {
+        let mut preempted = Vec::new();
+        for core in stops {
+            let id = core.copy.task.job;
+            let Some(job) = self.jobs.get_mut(id) else { continue };
+            let Some(at) = job.held.iter().position(|held| held == core) else { continue };
+            job.held.remove(at);
+            job.whole = false;
+            self.give_up(*core, fx);
+            if !preempted.contains(&id) {
+                preempted.push(id);
+            }
+        }
+        preempted.len() as u32
+    }
+
+    /// Stops a copy that is no longer among those that its job holds; its task waits again.
+    fn give_up(&mut self, core: HeldCore, fx: &mut Effects<'_>) {
+        drop_copy(core.copy, core.node, fx);
+        self.pool.release(core.node, core.copy);
+        self.wait_again(core.copy, fx);
+    }
+
+    /// Makes a task wait again whose copy has been stopped.
+    fn wait_again(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
+        self.changed = true;
+        if let Some(job) = self.jobs.get_mut(copy.task.job) {
+            job.again(copy.task.index);
+            self.planner.stopped(copy, fx);
+        }
+    }
+
     /// Preempts jobs that hold cores which the order lacks, unless too few do; returns whether it has its cores.
     fn make_room(
         &mut self,
@@ -136,7 +171,11 @@ impl<P: Planner> PlanningScheduler<P> {
         carried: &mut Carried,
         fx: &mut Effects<'_>,
     ) -> bool {
-        let Some(chosen) = self.sufficient(order, victims) else { return false };
+        let tasks = match &order.places {
+            TaskPlaces::Kinds(tasks) => tasks,
+            TaskPlaces::Nodes(nodes) => return self.have_room(nodes),
+        };
+        let Some(chosen) = self.sufficient(order.job, tasks, victims) else { return false };
         victims.retain(|id| !chosen.contains(id));
         for id in chosen {
             carried.preempted += u32::from(self.preempt(id, fx));
@@ -144,12 +183,21 @@ impl<P: Planner> PlanningScheduler<P> {
         true
     }
 
-    /// The first victims whose cores suffice beside the free ones; `None` if those of all do not.
-    fn sufficient(&mut self, order: &LaunchOrder, victims: &[JobId]) -> Option<Vec<JobId>> {
+    /// Whether each of the nodes has a free core for each time that it occurs.
+    fn have_room(&self, nodes: &[u32]) -> bool {
+        let mut sorted = nodes.to_vec();
+        sorted.sort_unstable();
+        let mut groups = sorted.chunk_by(|a, b| a == b);
+        groups.all(|group| self.pool.free_on(group[0]) >= group.len() as u32)
+    }
+
+    /// The first victims whose cores suffice for tasks by kind of nodes, beside the free ones; `None` if those of all
+    /// do not.
+    fn sufficient(&mut self, order: JobId, tasks: &[u32], victims: &[JobId]) -> Option<Vec<JobId>> {
         let free = |(kind, tasks): (usize, &u32)| tasks.saturating_sub(self.pool.free(kind));
-        let mut lacks: Vec<u32> = order.tasks.iter().enumerate().map(free).collect();
+        let mut lacks: Vec<u32> = tasks.iter().enumerate().map(free).collect();
         let mut chosen = Vec::new();
-        for &id in victims.iter().filter(|id| **id != order.job) {
+        for &id in victims.iter().filter(|id| **id != order) {
             let Some(job) = self.jobs.get_mut(id) else { continue };
             let held = job.held_by_kind(&self.pool);
             if lacks.iter().zip(&held).any(|(lacks, held)| lacks.min(held) > &0) {
@@ -164,12 +212,9 @@ impl<P: Planner> PlanningScheduler<P> {
     fn preempt(&mut self, id: JobId, fx: &mut Effects<'_>) -> bool {
         let Some(job) = self.jobs.get_mut(id) else { return false };
         let held = std::mem::take(&mut job.held);
-        for &HeldCore { copy, node } in &held {
-            drop_copy(copy, node, fx);
-            self.pool.release(node, copy);
-            job.again(copy.task.index);
+        for &core in &held {
+            self.give_up(core, fx);
         }
-        self.changed |= !held.is_empty();
         !held.is_empty()
     }
 
@@ -183,18 +228,50 @@ impl<P: Planner> PlanningScheduler<P> {
             (job.began, job.elsewhere) = (fx.now(), false);
             job.whole = order.size() == job.open.spec.tasks;
         }
-        let mut kinds = (0..).zip(&order.tasks).filter(|(_, tasks)| **tasks > 0).map(|(kind, _)| kind);
-        job.elsewhere |= kinds.any(|kind| !preference.includes(kind));
         let tasks: Vec<u32> = job.waiting.drain(..order.size() as usize).collect();
-        let kinds = order.tasks.iter().enumerate();
-        let kinds = kinds.flat_map(|(kind, tasks)| std::iter::repeat_n(kind, *tasks as usize));
-        for (task, kind) in tasks.into_iter().zip(kinds) {
-            let copy = order.job.task(task).copy(attempt);
-            let Some(node) = self.pool.take(kind, copy) else { unreachable!("the order has free cores") };
+        let copies: Vec<_> = tasks.into_iter().map(|task| order.job.task(task).copy(attempt)).collect();
+        let nodes = take_cores(&mut self.pool, &order.places, &copies);
+        job.elsewhere |= nodes.iter().any(|node| !preference.includes(fx.layout().kind(*node)));
+        for (copy, node) in copies.into_iter().zip(nodes) {
             job.held.push(HeldCore { copy, node });
             let row = Row::single(copy).in_gang(job.elsewhere);
             fx.send_as(repairs, fx.layout().node(node), Launch::Row(row));
         }
+    }
+
+    /// A shared node has stopped a copy, which it needs no message about.
+    fn evicted(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        // Otherwise it was preempted or believed lost meanwhile.
+        if self.pool.release(fx.layout().node_number(from), copy) {
+            if let Some(job) = self.jobs.get_mut(copy.task.job) {
+                job.held.retain(|core| core.copy != copy);
+                job.whole = false;
+            }
+            self.wait_again(copy, fx);
+        }
+    }
+
+    fn reported(&mut self, report: UsageReport, fx: &mut Effects<'_>) {
+        let UsageReport::Report { copy, .. } = report;
+        if self.holds(copy) {
+            self.changed |= self.planner.reported(report, fx);
+        }
+    }
+
+    fn contended(&mut self, from: ActorId, contention: Contention, fx: &mut Effects<'_>) {
+        match contention {
+            Contention::Throttled { copy, rate } if self.holds(copy) => {
+                self.changed |= self.planner.throttled(copy, rate, fx);
+            }
+            Contention::Throttled { .. } => {}
+            Contention::Evicted { copy, .. } => self.evicted(from, copy, fx),
+        }
+    }
+
+    /// Whether a copy holds a core, and was not stopped meanwhile.
+    fn holds(&mut self, copy: CopyId) -> bool {
+        let job = self.jobs.get_mut(copy.task.job);
+        job.is_some_and(|job| job.held.iter().any(|core| core.copy == copy))
     }
 
     fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
@@ -253,6 +330,8 @@ impl<P: Planner> PlanningScheduler<P> {
         match *msg {
             Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
             Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
+            Message::Usage(report) => self.reported(report, fx),
+            Message::Contention(contention) => self.contended(from, contention, fx),
             _ => fx.unexpected(msg),
         }
     }
@@ -273,11 +352,21 @@ impl<P: Planner> PlanningScheduler<P> {
     }
 }
 
-impl LaunchOrder {
-    /// How many tasks it launches.
-    fn size(&self) -> u32 {
-        self.tasks.iter().sum()
-    }
+/// Takes a free core for each copy, which there is; returns their nodes.
+fn take_cores(pool: &mut CorePool, places: &TaskPlaces, copies: &[CopyId]) -> Vec<u32> {
+    let kinds = |tasks: &[u32]| {
+        let kinds = tasks.iter().enumerate();
+        kinds.flat_map(|(kind, tasks)| std::iter::repeat_n(kind, *tasks as usize)).collect::<Vec<_>>()
+    };
+    let taken: Option<Vec<u32>> = match places {
+        TaskPlaces::Kinds(tasks) => {
+            kinds(tasks).into_iter().zip(copies).map(|(kind, copy)| pool.take(kind, *copy)).collect()
+        }
+        TaskPlaces::Nodes(nodes) => {
+            nodes.iter().zip(copies).map(|(&node, copy)| pool.take_on(node, *copy).then_some(node)).collect()
+        }
+    };
+    taken.unwrap_or_else(|| unreachable!("the order has free cores"))
 }
 
 /// Tells a node to stop a copy.

@@ -120,7 +120,7 @@ pub struct Summary {
     pub placements: Option<Placements>,
     /// Staleness of the caches of schedulers, for policies with caches.
     pub staleness: Option<Staleness>,
-    /// Plans, for the policies that make some in cycles: `3sigma` and `prio`.
+    /// Plans, for the policies that make some in cycles: `3sigma`, `prio` and `distsched`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning: Option<Planning>,
     /// Errors of the estimates of run times, for `3sigma`.
@@ -265,7 +265,7 @@ pub struct Engine {
     pub order_hash: String,
     /// CPU time of the run's thread.
     pub cpu_s: f64,
-    /// CPU time of that which the planning of schedulers took: `3sigma` and `prio`.
+    /// CPU time of that which the planning of schedulers took: `3sigma`, `prio` and `distsched`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning_cpu_s: Option<f64>,
     /// Wall time of the run.

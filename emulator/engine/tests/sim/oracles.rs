@@ -137,6 +137,7 @@ pub(crate) const HOPS: &[(&str, u32, &str)] = &[
     ("las-sparrow = {}", 4, "reserve, claim, grant, completed"),
     ("3sigma = { cycle = \"10ms\" }", 3, "end of the cycle, row, completed"),
     ("prio = { cycle = \"10ms\" }", 3, "end of the cycle, row, completed"),
+    ("distsched = { cycle = \"10ms\" }", 3, "end of the cycle, row, completed"),
     ("naive = {}", 2, "row, completed"),
     ("late = {}", 2, "row, completed"),
     ("hadoop2 = {}", 2, "row, completed"),
@@ -172,12 +173,12 @@ fn heartbeats() {
     }
 }
 
-/// The job arrives in the middle of a cycle of two seconds.
+/// The job arrives after a second: in the middle of a cycle of two seconds, or early in one of fifteen.
 #[test]
 fn cycles() {
-    for policy in ["3sigma = {}", "prio = {}"] {
+    for (policy, expected) in [("3sigma = {}", 2.02), ("prio = {}", 2.02), ("distsched = {}", 15.02)] {
         let run = run(&one_task(1, 1, policy, ""));
-        check(policy, &run, "response_s", 2.02, 0.0, "end of the cycle, row, completed");
+        check(policy, &run, "response_s", expected, 0.0, "end of the cycle, row, completed");
     }
 }
 

@@ -1,0 +1,96 @@
+//! Parameters of DistSched.
+
+use crate::base::{Span, parameters};
+use crate::roles::planning::{OverEstimates, Valuation};
+
+parameters! {
+    /// Parameters of DistSched. The thesis leaves most numbers open; those without a section are ours.
+    struct DistSched {
+        /// How often the scheduler decides, if something has changed (section 5.3: every 15 s).
+        cycle: Span = Span::from_secs(15),
+        /// What is expected of the CPU, memory and CPU-time of a task (section 5.4.1: `dist` is Dist, `actual` Actual,
+        /// `point` Point and NoDist, `request` Request).
+        estimates: UsageEstimates = UsageEstimates::Dist,
+        /// Whether that is the mean use of a job or its largest one (`max`: DistMax, ActualMax, PointMax).
+        of: UsageStatistic = UsageStatistic::Mean,
+        /// A node takes a task if the probabilities that its CPU and its memory are then over-allocated are below this;
+        /// zero takes no risk (section 5.2.3: optimistic over-packing; NoPack has 0).
+        risk: f64 = 0.1 => 0.0..=1.0,
+        /// When the utility of an SLO job falls gradually after its deadline (section 5.3.2; NoOver has `never`).
+        over: OverEstimates = OverEstimates::Adaptive,
+        /// Of `adaptive`: it does so if the probability that the job needs less time than from its submission to its
+        /// deadline is below this.
+        threshold: f64 = 0.05 => 0.0..=1.0,
+        /// Time in which the utility then falls to zero, relative to that from submission to deadline.
+        decay: f64 = 10.0 => 0.0..=1000.0,
+        /// Utility of a best-effort job that takes no time; it falls linearly to a hundredth of that for a job that
+        /// takes `horizon`. An SLO job is worth 1.
+        best_effort: f64 = 0.2 => 0.0001..=1.0,
+        /// Run time of a best-effort job that is worth least.
+        horizon: Span = Span::from_secs(3600),
+        /// As `best_effort`, of an SLO job that can be worth nothing more as such, so that it ends some time.
+        late: f64 = 0.01 => 0.0001..=1.0,
+        /// Whether the use that is seen takes the place of what was expected, where it has constantly been above the
+        /// largest expected value (section 5.3.2; NoObs has `false`).
+        observe: bool = true,
+        /// For how long it has then been.
+        constantly: Span = Span::from_secs(60),
+        /// Whether best-effort tasks are preempted on nodes that throttle, if SLO tasks run there; what they have done
+        /// is lost (section 5.3.2; NoPreempt has `false`).
+        preempt: bool = true,
+        /// The share of a node's CPU that its tasks then want at most.
+        utilization: f64 = 0.9 => 0.01..=1.0,
+        /// How long deciding takes in the emulated world, during which jobs come and go.
+        decide: GreedyTime = GreedyTime::default(),
+        /// Whether the history of use survives a crash of the scheduler.
+        keeps: bool = true,
+    }
+
+    /// The time of a decision, a sum; it takes none by default.
+    struct GreedyTime {
+        /// Time of any decision.
+        base: Span = Span::ZERO,
+        /// Time of each waiting job.
+        per_job: Span = Span::ZERO,
+        /// Time of each node for each waiting job.
+        per_node: Span = Span::ZERO,
+    }
+
+    /// What is expected of the use of tasks.
+    enum UsageEstimates {
+        /// The distributions of the best experts of DSPredict.
+        #[default]
+        Dist,
+        /// The use itself.
+        Actual,
+        /// The point estimates of the best experts.
+        Point,
+        /// What the user has requested, and the point estimate of the CPU-time, which users do not state.
+        Request,
+    }
+
+    /// Which use of a job stands for it.
+    enum UsageStatistic {
+        /// Its mean over time.
+        #[default]
+        Mean,
+        /// Its largest value.
+        Max,
+    }
+}
+
+impl DistSched {
+    /// What jobs are worth.
+    pub(super) const fn valuation(&self) -> Valuation {
+        let Self { over, threshold, decay, best_effort, late, .. } = *self;
+        Valuation { over, threshold, decay, best_effort, late }
+    }
+}
+
+impl GreedyTime {
+    /// The time of a decision about some jobs.
+    pub(super) fn of(&self, jobs: usize, nodes: usize) -> Span {
+        let times = |span: Span, count: usize| Span(span.0.saturating_mul(count as u64));
+        self.base + times(self.per_job, jobs) + times(self.per_node, jobs.saturating_mul(nodes))
+    }
+}

@@ -1,0 +1,78 @@
+//! An open job as DistSched knows it.
+
+use std::sync::Arc;
+
+use super::config::DistSched;
+use super::estimate::UsageForecast;
+use super::load::TaskUse;
+use super::observed::{ObservedUse, work_after};
+use super::value::LEAST_CPU;
+use crate::base::{CopyId, Span};
+use crate::catalog::JobSpec;
+use crate::message::UsageReport;
+use crate::predict::Distribution;
+use crate::roles::planning::Utility;
+
+/// What is known of an open job.
+pub(super) struct ExpectedJob {
+    pub(super) forecast: UsageForecast,
+    /// What is expected of each task by now.
+    pub(super) tasks: Arc<TaskUse>,
+    /// CPU-time that is expected of each task by now, core-seconds.
+    pub(super) work: f64,
+    /// Memory that was requested for each, bytes.
+    pub(super) requested_memory: f64,
+    pub(super) utility: Utility,
+    pub(super) observed: ObservedUse,
+}
+
+impl ExpectedJob {
+    pub(super) fn new(
+        config: &DistSched,
+        spec: &JobSpec,
+        forecast: UsageForecast,
+        requested_memory: u64,
+    ) -> Self {
+        let run = run_time(&forecast.tasks.cpu, forecast.point);
+        Self {
+            tasks: Arc::new(forecast.tasks.clone()),
+            work: forecast.point,
+            requested_memory: requested_memory as f64,
+            utility: Utility::of(spec, &run, &config.valuation()),
+            observed: ObservedUse::default(),
+            forecast,
+        }
+    }
+
+    /// The run time that is expected of a task that is not throttled, s.
+    pub(super) fn run(&self) -> f64 {
+        run_time(&self.forecast.tasks.cpu, self.forecast.point).mean()
+    }
+
+    /// Takes note of what a node has reported. Returns whether other use is expected now.
+    pub(super) fn reported(&mut self, report: UsageReport, constantly: Option<Span>, period: Span) -> bool {
+        let tasks = self.observed.report(report, (&self.tasks, constantly), period);
+        let changed = tasks.is_some();
+        if let Some(tasks) = tasks {
+            self.tasks = Arc::new(tasks);
+        }
+        changed
+    }
+
+    /// Takes note that a copy was stopped: a task needs more than it had done.
+    pub(super) fn stopped(&mut self, copy: CopyId) {
+        if self.observed.stopped(copy) {
+            self.work = work_after(self.observed.lost, &self.forecast.work);
+        }
+    }
+
+    /// The CPU that a copy would use, as reported or else as expected, cores.
+    pub(super) fn demand(&self, copy: CopyId) -> f64 {
+        self.observed.of(copy).and_then(|seen| seen.demand()).unwrap_or_else(|| self.tasks.cpu.mean())
+    }
+}
+
+/// The distribution of the run time of work that gets all the CPU that it would use, s.
+fn run_time(cpu: &Distribution, work: f64) -> Distribution {
+    cpu.dividing(work, LEAST_CPU)
+}

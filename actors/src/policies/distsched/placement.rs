@@ -1,0 +1,169 @@
+//! The placement of one job: nodes for its tasks, the least risky first (thesis, section 5.2.3).
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::load::{NodeLoad, Risk, TaskUse};
+use crate::base::{Address, Purpose};
+
+/// A node in the order in which a job's tasks take nodes: by the risk for memory, that for CPU, the free memory, and
+/// the free CPU, all of them ascending, and then by chance.
+#[derive(Clone, Copy, Debug)]
+struct RankedNode {
+    risk: Risk,
+    free_memory: f64,
+    free_cpu: f64,
+    tie: u64,
+    node: u32,
+    /// Tasks of the job that it has taken already; the risk is that with one more.
+    taken: u32,
+}
+
+impl RankedNode {
+    fn compare(&self, other: &Self) -> Ordering {
+        self.risk
+            .memory
+            .total_cmp(&other.risk.memory)
+            .then_with(|| self.risk.cpu.total_cmp(&other.risk.cpu))
+            .then_with(|| self.free_memory.total_cmp(&other.free_memory))
+            .then_with(|| self.free_cpu.total_cmp(&other.free_cpu))
+            .then_with(|| (self.tie, self.node).cmp(&(other.tie, other.node)))
+    }
+}
+
+impl PartialEq for RankedNode {
+    fn eq(&self, other: &Self) -> bool {
+        self.compare(other) == Ordering::Equal
+    }
+}
+
+impl Eq for RankedNode {}
+
+impl PartialOrd for RankedNode {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for RankedNode {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.compare(other)
+    }
+}
+
+/// What a placement may do.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Terms {
+    /// Tasks to be placed.
+    pub(super) tasks: u32,
+    /// The probability of an over-allocation is below this; zero takes no risk.
+    pub(super) risk: f64,
+    /// Whether a task may be alone on a node, whatever the risk. Without it, a job of which more is expected than any
+    /// node has would never run.
+    pub(super) alone: bool,
+    /// What decides between equal nodes.
+    pub(super) salt: u64,
+}
+
+/// Nodes for tasks of a job, one for each; a node may occur several times. They are fewer than asked for if no node
+/// takes another one.
+pub(super) fn place(nodes: &[NodeLoad], tasks: &TaskUse, terms: Terms) -> Vec<u32> {
+    let means = (tasks.cpu.mean(), tasks.memory.mean());
+    let ties = Address::new(terms.salt, Purpose::Actor);
+    let candidate = |index: u32, taken: u32| {
+        let node = &nodes[index as usize];
+        let risk = if taken < node.slots { risk(node, tasks, taken + 1, terms) } else { None }?;
+        Some(Reverse(RankedNode {
+            risk,
+            free_memory: node.room.memory - node.memory.mean() - means.1 * f64::from(taken),
+            free_cpu: node.room.cpu - node.cpu.mean() - means.0 * f64::from(taken),
+            tie: ties.at(u64::from(index)).seed(),
+            node: index,
+            taken,
+        }))
+    };
+    let mut order: BinaryHeap<_> = (0..nodes.len() as u32).filter_map(|node| candidate(node, 0)).collect();
+    let mut chosen = Vec::new();
+    while (chosen.len() as u32) < terms.tasks
+        && let Some(Reverse(RankedNode { node, taken, .. })) = order.pop()
+    {
+        chosen.push(node);
+        order.extend(candidate(node, taken + 1));
+    }
+    chosen
+}
+
+/// The risk of tasks on a node, if the terms allow it.
+fn risk(node: &NodeLoad, tasks: &TaskUse, copies: u32, terms: Terms) -> Option<Risk> {
+    let certain = Risk { memory: 1.0, cpu: 1.0 };
+    let risk = node.risk(tasks, copies, terms.risk);
+    risk.or_else(|| (terms.alone && copies == 1 && node.is_idle()).then_some(certain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::tests::{certain, idle, of};
+    use super::*;
+    use crate::base::JobId;
+
+    fn terms(tasks: u32, risk: f64) -> Terms {
+        Terms { tasks, risk, alone: false, salt: 7 }
+    }
+
+    /// Nodes of 8 cores and 16 units of memory, of which the second has less free memory.
+    #[test]
+    fn occupied_nodes_are_filled_first() {
+        let mut loads = idle(&[(8.0, 16.0); 3]);
+        loads.add(JobId(0), &[1], &certain(1.0, 8.0));
+        loads.add(JobId(1), &[2], &certain(1.0, 4.0));
+        let placed = place(loads.nodes(), &certain(2.0, 4.0), terms(6, 0.0));
+        assert_eq!(placed[..5], [1, 1, 2, 2, 2], "by free memory, again after each task");
+        assert_eq!(placed[5..], [0]);
+    }
+
+    /// What is risky comes last, and what is too risky not at all.
+    #[test]
+    fn risk_decides_before_room() {
+        let mut loads = idle(&[(8.0, 16.0); 2]);
+        loads.add(JobId(0), &[1], &certain(1.0, 11.0));
+        let unsure =
+            |high| TaskUse { cpu: of(&[(1.0, 1.0)]), memory: of(&[(4.0, 0.75), (8.0, 0.25)]), request: high };
+        assert_eq!(place(loads.nodes(), &unsure(1.0), terms(2, 0.0)), [0, 0], "two of 8 fit there");
+        assert_eq!(
+            place(loads.nodes(), &unsure(1.0), terms(4, 0.25)),
+            [0, 0],
+            "a quarter is not below a quarter"
+        );
+        assert_eq!(place(loads.nodes(), &unsure(1.0), terms(4, 0.26)), [0, 0, 1, 0], "node 1 has less left");
+    }
+
+    #[test]
+    fn slots_and_cpu_limit_what_a_node_takes() {
+        let loads = idle(&[(8.0, 1e9)]);
+        assert_eq!(place(loads.nodes(), &certain(0.1, 1.0), terms(20, 0.0)).len(), 8);
+        assert_eq!(place(loads.nodes(), &certain(3.0, 1.0), terms(20, 0.0)).len(), 2);
+    }
+
+    #[test]
+    fn what_fits_nowhere_may_be_alone() {
+        let mut loads = idle(&[(8.0, 16.0); 3]);
+        loads.add(JobId(0), &[1], &certain(1.0, 1.0));
+        let large = certain(20.0, 1.0);
+        assert!(place(loads.nodes(), &large, terms(3, 0.5)).is_empty());
+        let mut placed = place(loads.nodes(), &large, Terms { alone: true, ..terms(3, 0.5) });
+        placed.sort_unstable();
+        assert_eq!(placed, [0, 2]);
+    }
+
+    /// Equal nodes are taken in an order that depends on the salt alone.
+    #[test]
+    fn chance_decides_between_equal_nodes() {
+        let loads = idle(&[(1.0, 16.0); 8]);
+        let placed = |salt| place(loads.nodes(), &certain(1.0, 1.0), Terms { salt, ..terms(8, 0.0) });
+        let mut sorted = placed(1);
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..8).collect::<Vec<_>>());
+        assert_eq!(placed(1), placed(1));
+        assert!((2..9).any(|salt| placed(salt) != placed(1)));
+    }
+}

@@ -1,0 +1,153 @@
+//! The planner of DistSched.
+
+use std::sync::Arc;
+
+use super::config::DistSched;
+use super::estimate::{UsageHistory, UsageSource};
+use super::greedy::{GreedyOptions, PendingJob, select};
+use super::known::ExpectedJob;
+use super::load::NodeLoads;
+use super::relief::relieve;
+use crate::base::{CopyId, JobId, Span, Time};
+use crate::catalog::JobSpec;
+use crate::layout::Layout;
+use crate::machine::{Effects, Note, Stored};
+use crate::message::{Contention, UsageReport};
+use crate::roles::job_table::JobTable;
+use crate::roles::planning::{Decision, JobRun, LaunchOrder, Planner, Situation, Utility};
+
+/// The planner.
+pub(super) struct UsagePlanner {
+    config: DistSched,
+    source: UsageSource,
+    known: JobTable<ExpectedJob>,
+    loads: NodeLoads,
+    /// Time between the reports of a node.
+    period: Span,
+    /// Whether a node has begun to throttle since the last decision.
+    contended: bool,
+    /// Whether the history is that of a predecessor.
+    restored: bool,
+}
+
+impl UsagePlanner {
+    pub(super) fn new(config: &DistSched, layout: &Layout) -> Self {
+        Self {
+            config: config.clone(),
+            source: UsageSource::new(config),
+            known: JobTable::default(),
+            loads: NodeLoads::new(layout),
+            period: layout.sharing().map_or(Span::ZERO, |sharing| sharing.report),
+            contended: false,
+            restored: false,
+        }
+    }
+
+    /// The jobs with tasks that wait, by age.
+    fn pending(&mut self, situation: &mut Situation<'_>, fx: &mut Effects<'_>) -> Vec<PendingJob> {
+        let mut pending = Vec::new();
+        let valuation = self.config.valuation();
+        for (job, planned) in situation.jobs.iter_mut().filter(|(_, job)| !job.waiting.is_empty()) {
+            let Some(known) = self.known.get_mut(job) else { continue };
+            pending.push(PendingJob {
+                job,
+                waiting: planned.waiting.len() as u32,
+                tasks: Arc::clone(&known.tasks),
+                work: known.work,
+                utility: known.utility.at(fx.now(), &valuation),
+                salt: u64::from(fx.rng().below(u32::MAX)),
+            });
+        }
+        pending
+    }
+}
+
+impl Planner for UsagePlanner {
+    fn started(&mut self, epoch: u32, fx: &mut Effects<'_>) {
+        let lost = epoch > 0 && !self.config.keeps;
+        if !self.restored && !lost {
+            self.source.study(fx.catalog());
+        }
+    }
+
+    fn submitted(&mut self, job: JobId, spec: &JobSpec, fx: &mut Effects<'_>) {
+        let forecast = self.source.estimate(job, fx.catalog());
+        let requested = fx.catalog().request(job).memory;
+        self.known.open(job, ExpectedJob::new(&self.config, spec, forecast, requested));
+    }
+
+    fn has_choice(&self, waiting: bool) -> bool {
+        waiting || self.contended
+    }
+
+    fn decide(&mut self, mut situation: Situation<'_>, fx: &mut Effects<'_>) -> Decision {
+        let mut stops = Vec::new();
+        if std::mem::take(&mut self.contended) {
+            stops = relieve(situation.jobs, &mut self.known, self.loads.nodes(), self.config.utilization);
+        }
+        let known = &mut self.known;
+        self.loads.refresh((situation.jobs, situation.pool), &stops, |job| {
+            known.get_mut(job).map(|known| Arc::clone(&known.tasks))
+        });
+        let pending = self.pending(&mut situation, fx);
+        let options = GreedyOptions {
+            now: fx.now().as_secs_f64(),
+            horizon: self.config.horizon.as_secs_f64(),
+            risk: self.config.risk,
+        };
+        let launches = select(&pending, &mut self.loads, options);
+        let due = due(&pending, &launches);
+        let takes = self.config.decide.of(pending.len(), self.loads.nodes().len());
+        Decision { stops, launches, due, takes, ..Decision::default() }
+    }
+
+    fn reported(&mut self, report: UsageReport, _: &mut Effects<'_>) -> bool {
+        let UsageReport::Report { copy, .. } = report;
+        let Some(known) = self.known.get_mut(copy.task.job) else { return false };
+        let constantly = self.config.observe.then_some(self.config.constantly);
+        known.reported(report, constantly, self.period)
+    }
+
+    fn throttled(&mut self, copy: CopyId, rate: u32, _: &mut Effects<'_>) -> bool {
+        let Some(known) = self.known.get_mut(copy.task.job) else { return false };
+        known.observed.throttled(copy, rate);
+        let contended = self.config.preempt && rate < Contention::ALL;
+        self.contended |= contended;
+        contended
+    }
+
+    fn stopped(&mut self, copy: CopyId, _: &mut Effects<'_>) {
+        if let Some(known) = self.known.get_mut(copy.task.job) {
+            known.stopped(copy);
+        }
+    }
+
+    fn ended(&mut self, job: JobId, run: Option<JobRun>, fx: &mut Effects<'_>) {
+        let Some(known) = self.known.close(job) else { return };
+        self.source.learn(job, &known.forecast, fx.catalog());
+        if let Some(JobRun { length, .. }) = run {
+            fx.note(Note::Predicted { job, expected: Span::from_secs_f64(known.run()), run: length });
+        }
+    }
+
+    fn stored(&mut self) -> Option<Stored> {
+        self.config.keeps.then(|| Box::new(self.source.take_history()) as Stored)
+    }
+
+    fn restore(&mut self, stored: Stored) {
+        if let Ok(history) = stored.downcast::<UsageHistory>() {
+            self.source.restore(*history);
+            self.restored = true;
+        }
+    }
+}
+
+/// When the utility of a job that still waits changes its form next.
+fn due(pending: &[PendingJob], launches: &[LaunchOrder]) -> Option<Time> {
+    let waits = |job: &&PendingJob| launches.iter().all(|launch| launch.job != job.job);
+    let zeros = pending.iter().filter(waits).filter_map(|job| match job.utility {
+        Utility::Slo { zero, .. } => Some(Time::ZERO + Span::from_secs_f64(zero)),
+        Utility::BestEffort { .. } => None,
+    });
+    zeros.min()
+}

@@ -1,0 +1,198 @@
+//! Steps of the scheduler.
+
+use super::config::{DistSched, UsageEstimates};
+use crate::base::{ActorId, CopyId, JobId, Span, Time};
+use crate::harness::{Harness, sends};
+use crate::layout::{Amount, Layout, Sharing};
+use crate::machine::{Effect, Input, Note, Timer};
+use crate::message::{Contention, Launch, Message, UsageReport};
+use crate::policies::policy::Policy;
+use crate::roles::planning::OverEstimates;
+
+/// Nodes of four cores with eight slots each; every task asks for one core.
+fn shared(nodes: usize) -> Layout {
+    let room = Amount { cpu: 4000, memory: 1 << 30 };
+    let sharing = Sharing { threshold: 900_000, report: Span::from_secs(15) };
+    Layout::new(1, 0, vec![8; nodes]).with_room(vec![room; nodes], Amount::CORE).with_sharing(sharing)
+}
+
+fn bench(config: &DistSched, layout: &Layout, tasks: u32) -> Harness {
+    config.bench(layout, layout.scheduler(0), tasks)
+}
+
+/// The next end of a cycle.
+fn cycle(bench: &mut Harness) -> Vec<Effect> {
+    let cycle = 15_000_000_000;
+    bench.now = Time((bench.now.0 / cycle + 1) * cycle);
+    bench.step(Input::Fire(Timer::Tick(0)))
+}
+
+/// The copies that were launched, with the numbers of their nodes: ids of a client and a scheduler come before these.
+fn launched(effects: &[Effect]) -> Vec<(CopyId, u32)> {
+    let launch = |(to, msg): (ActorId, Message)| match msg {
+        Message::Launch(Launch::Row(row)) => Some((row.copy(0), to.0 - 2)),
+        _ => None,
+    };
+    sends(effects).into_iter().filter_map(launch).collect()
+}
+
+/// The nodes of the tasks that were launched, rising.
+fn nodes(effects: &[Effect]) -> Vec<u32> {
+    let mut nodes: Vec<_> = launched(effects).into_iter().map(|(_, node)| node).collect();
+    nodes.sort_unstable();
+    nodes
+}
+
+/// The tasks that were stopped, by job.
+fn dropped(effects: &[Effect]) -> Vec<(u32, u32)> {
+    let drop = |(_, msg): (ActorId, Message)| match msg {
+        Message::Launch(Launch::Drop(tasks)) => Some((tasks.job.0, tasks.base)),
+        _ => None,
+    };
+    sends(effects).into_iter().filter_map(drop).collect()
+}
+
+fn enacted(effects: &[Effect]) -> Option<(u32, u32, u32)> {
+    effects.iter().find_map(|effect| match *effect {
+        Effect::Note(Note::Enacted { launched, revoked, preempted, .. }) => {
+            Some((launched, revoked, preempted))
+        }
+        _ => None,
+    })
+}
+
+#[test]
+fn nodes_are_filled_one_after_the_other() {
+    let mut bench = bench(&DistSched::default(), &shared(3), 3);
+    bench.submit(0);
+    let first = cycle(&mut bench);
+    let at = nodes(&first)[0];
+    assert_eq!(nodes(&first), [at; 3], "the node that has a task already");
+    bench.submit(1);
+    let second = nodes(&cycle(&mut bench));
+    let next = second.iter().copied().find(|node| *node != at).expect("another node");
+    assert_eq!(second.iter().filter(|node| **node == at).count(), 1, "a core is left");
+    assert_eq!(second.iter().filter(|node| **node == next).count(), 2);
+    bench.submit(2);
+    bench.submit(3);
+    let third = cycle(&mut bench);
+    assert_eq!(enacted(&third), Some((2, 0, 0)), "six cores are left");
+    bench.submit(4);
+    assert_eq!(enacted(&cycle(&mut bench)), Some((0, 0, 0)), "none is left");
+}
+
+/// Every task of the history and of the run uses one core, as was requested.
+#[test]
+fn a_task_ends_and_another_takes_its_place() {
+    let mut bench = bench(&DistSched::default(), &shared(1), 4);
+    bench.submit(0);
+    bench.submit(1);
+    let running = launched(&cycle(&mut bench));
+    assert_eq!(running.len(), 4);
+    let node = bench.layout.node(0);
+    for &(copy, _) in &running {
+        bench.deliver(node, Launch::Completed { copy });
+    }
+    let next = launched(&cycle(&mut bench));
+    assert_eq!((next.len(), next[0].0.task.job), (4, JobId(1)));
+}
+
+#[test]
+fn evicted_tasks_are_launched_again() {
+    let mut bench = bench(&DistSched::default(), &shared(2), 2);
+    bench.submit(0);
+    let running = launched(&cycle(&mut bench));
+    let (copy, node) = running[1];
+    let from = bench.layout.node(node);
+    bench.deliver(from, Contention::Evicted { copy, age_ms: 5000 });
+    let again = cycle(&mut bench);
+    let relaunched: Vec<_> = launched(&again).iter().map(|(copy, _)| *copy).collect();
+    assert_eq!(relaunched, [copy.task.copy(copy.attempt + 1)]);
+    let repairs = again.iter().filter(|effect| matches!(effect, Effect::Send { recovery: true, .. })).count();
+    assert_eq!(repairs, 0, "nothing was lost by a fault");
+    bench.deliver(from, Contention::Evicted { copy, age_ms: 5000 });
+    assert!(launched(&cycle(&mut bench)).is_empty(), "it was gone already");
+}
+
+/// A node that throttles, with two tasks of an SLO job and three best-effort ones that use more than they asked for.
+#[test]
+fn best_effort_tasks_give_way_on_contended_nodes() {
+    let slo = JobId(0);
+    let run = |config: &DistSched| {
+        let mut bench = bench(config, &shared(1), 2).with_deadline(slo, Span::from_secs(1000));
+        bench.submit(0);
+        bench.submit(1);
+        let running = launched(&cycle(&mut bench));
+        assert_eq!(running.len(), 4);
+        let from = bench.layout.node(0);
+        for &(copy, _) in &running {
+            let (at, best_effort) = (bench.now.into(), copy.task.job != slo);
+            let cpu = if best_effort { 1400 + 100 * copy.task.index } else { 500 };
+            bench.deliver(from, UsageReport::Report { copy, cpu, memory: 0, at });
+        }
+        let throttled = running.iter().find(|(copy, _)| copy.task.job == slo).expect("an SLO task").0;
+        bench.deliver(from, Contention::Throttled { copy: throttled, rate: 500_000 });
+        cycle(&mut bench)
+    };
+    let config = DistSched::default();
+    // They would use 1.4 + 1.5 + 0.5 + 1 of 4 cores; 3.6 are to be wanted at most.
+    let effects = run(&config);
+    assert_eq!((dropped(&effects), enacted(&effects)), (vec![(1, 1)], Some((0, 0, 1))));
+    assert!(dropped(&run(&DistSched { preempt: false, ..config.clone() })).is_empty());
+    let all = run(&DistSched { utilization: 0.5, ..config });
+    assert_eq!(dropped(&all), [(1, 1), (1, 0)], "1.9 of 4 cores are left, the worst went first");
+}
+
+/// The job has ten seconds for two tasks, the longer of which takes two; after a history of jobs that took 60 s it is
+/// believed to fail.
+#[test]
+fn jobs_that_seem_to_fail_are_tried_or_not() {
+    let run = |over| {
+        let config = DistSched { over, ..DistSched::default() };
+        let mut bench = bench(&config, &shared(1), 2).with_deadline(JobId(0), Span::from_secs(20));
+        bench.submit(0);
+        let early = launched(&cycle(&mut bench)).len();
+        let late = launched(&cycle(&mut bench)).len();
+        (early, late)
+    };
+    assert_eq!(run(OverEstimates::Adaptive), (2, 0));
+    assert_eq!(run(OverEstimates::Never), (0, 2), "as best effort, when the deadline is over");
+    let config =
+        DistSched { over: OverEstimates::Never, estimates: UsageEstimates::Actual, ..DistSched::default() };
+    let mut knows = bench(&config, &shared(1), 2).with_deadline(JobId(0), Span::from_secs(20));
+    knows.submit(0);
+    assert_eq!(launched(&cycle(&mut knows)).len(), 2);
+}
+
+/// Where nodes are not shared each task has a core.
+#[test]
+fn cores_of_their_own() {
+    let layout = Layout::new(1, 0, [2, 3]);
+    let mut bench = bench(&DistSched::default(), &layout, 2);
+    for job in 0..3 {
+        bench.submit(job);
+    }
+    assert_eq!(nodes(&cycle(&mut bench)), [0, 0, 1, 1], "one core is left, and two tasks wait");
+}
+
+/// The history survives a crash, unless it is not kept.
+#[test]
+fn the_history_survives_a_crash() {
+    for keeps in [true, false] {
+        let config = DistSched { keeps, over: OverEstimates::Never, ..DistSched::default() };
+        let layout = shared(1);
+        let mut first = bench(&config, &layout, 1);
+        first.submit(0);
+        let (copy, _) = launched(&cycle(&mut first))[0];
+        first.deliver(layout.node(0), Launch::Completed { copy });
+        let now = first.now;
+        let machine = config.machine(layout.scheduler(0), &layout, false, false);
+        let mut second = first.crash(machine).with_deadline(JobId(40), Span::from_secs(20));
+        second.now = now;
+        second.step(Input::Start { epoch: 1 });
+        second.now = Time::ZERO + Span::from_secs(40);
+        second.submit(40);
+        let early = launched(&cycle(&mut second)).len();
+        assert_eq!(early == 1, keeps, "a job like it took a second, not a minute");
+    }
+}

@@ -1,0 +1,186 @@
+//! The utility of jobs to a scheduler that plans for deadlines (Park's thesis, sections 4.2.1, 4.3.2 and 5.3.2).
+
+use crate::base::{Time, parameters};
+use crate::catalog::JobSpec;
+use crate::predict::Distribution;
+
+/// Utility of an SLO job that meets its deadline.
+const SLO: f64 = 1.0;
+
+/// The least utility of a best-effort job, relative to its utility at the top: one that takes long runs some time too.
+const LEAST: f64 = 0.01;
+
+parameters! {
+    /// When the utility of an SLO job falls gradually after its deadline instead of dropping to zero.
+    enum OverEstimates {
+        /// For jobs that seem to be overestimated.
+        #[default]
+        Adaptive,
+        /// For all.
+        Always,
+        /// For none.
+        Never,
+    }
+}
+
+/// What jobs are worth, and how over-estimates of their run times are handled.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Valuation {
+    /// When the utility of an SLO job falls gradually after its deadline.
+    pub over: OverEstimates,
+    /// Of [`OverEstimates::Adaptive`]: it does so if the probability that the job needs less time than from its
+    /// submission to its deadline is below this.
+    pub threshold: f64,
+    /// Time in which the utility then falls to zero, relative to that from submission to deadline.
+    pub decay: f64,
+    /// Utility of a best-effort job at the top, where an SLO job is worth 1.
+    pub best_effort: f64,
+    /// The same of an SLO job that can be worth nothing more as such, so that it ends some time.
+    pub late: f64,
+}
+
+/// The utility of a job by the time of its end, or, for best effort, by how long it waits or runs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Utility {
+    /// [`SLO`] until the deadline, then falling linearly to zero at `zero`; both in seconds since the run's start.
+    Slo {
+        /// The deadline.
+        deadline: f64,
+        /// Not before it.
+        zero: f64,
+    },
+    /// `top` for a job that starts or ends now, falling linearly with time.
+    BestEffort {
+        /// In the unit of [`SLO`].
+        top: f64,
+    },
+}
+
+impl Utility {
+    /// The utility of a job of which `run` is expected on the nodes that it prefers.
+    pub fn of(spec: &JobSpec, run: &Distribution, valuation: &Valuation) -> Self {
+        let Some(deadline) = spec.deadline else { return Self::BestEffort { top: valuation.best_effort } };
+        let window = deadline.since(spec.arrival).as_secs_f64();
+        let gradual = match valuation.over {
+            OverEstimates::Adaptive => run.cdf(window) < valuation.threshold,
+            OverEstimates::Always => true,
+            OverEstimates::Never => false,
+        };
+        let deadline = deadline.as_secs_f64();
+        let decay = if gradual { valuation.decay * window } else { 0.0 };
+        Self::Slo { deadline, zero: deadline + decay }
+    }
+
+    /// The utility as of `now`: that of an SLO job whose utility has become zero is that of best effort, but less.
+    #[must_use]
+    pub fn at(self, now: Time, valuation: &Valuation) -> Self {
+        match self {
+            Self::Slo { zero, .. } if now.as_secs_f64() >= zero => Self::BestEffort { top: valuation.late },
+            _ => self,
+        }
+    }
+
+    /// Expected utility of a start at `start` seconds, which is `wait` seconds from now, if `run` is expected and the
+    /// window has a length of `window` (thesis, equation 4.1). That of a best-effort job falls to zero at the end of
+    /// the window.
+    pub fn of_start(self, start: f64, (wait, window): (f64, f64), run: &Distribution) -> f64 {
+        match self {
+            Self::BestEffort { top } => top * (1.0 - wait / window),
+            Self::Slo { deadline, zero } => {
+                let (deadline, zero) = (deadline - start, zero - start);
+                run.expect(&[deadline, zero], |run| by_deadline(run, deadline, zero))
+            }
+        }
+    }
+
+    /// Utility of a job that starts at `start` seconds and runs for `run` seconds. That of a best-effort job falls to
+    /// near zero for run times of `horizon` seconds (thesis, Fig. 4.3).
+    pub fn of_run(self, start: f64, run: f64, horizon: f64) -> f64 {
+        match self {
+            Self::BestEffort { top } => top * (1.0 - run / horizon).max(LEAST),
+            Self::Slo { deadline, zero } => by_deadline(run, deadline - start, zero - start),
+        }
+    }
+}
+
+/// Utility of an SLO job that takes `run`, where `deadline` and `zero` are relative to its start.
+fn by_deadline(run: f64, deadline: f64, zero: f64) -> f64 {
+    if run <= deadline {
+        SLO
+    } else if run < zero {
+        SLO * (zero - run) / (zero - deadline)
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Span;
+
+    /// Those of 3Sigma.
+    const VALUATION: Valuation = Valuation {
+        over: OverEstimates::Adaptive,
+        threshold: 0.05,
+        decay: 1.0,
+        best_effort: 0.2,
+        late: 0.01,
+    };
+
+    fn job(deadline: Option<u64>) -> JobSpec {
+        let deadline = deadline.map(|seconds| Time::ZERO + Span::from_secs(seconds));
+        JobSpec { arrival: Time::ZERO, tasks: 1, client: 0, class: 0, deadline }
+    }
+
+    fn starts(utility: Utility, run: &Distribution) -> [f64; 8] {
+        [0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5].map(|at| utility.of_start(at, (at, 20.0), run))
+    }
+
+    /// The thesis's example (O-T1): a deadline of 15 and a window of 20.
+    #[test]
+    fn expected_utilities_of_the_example() {
+        let first = Distribution::uniform(0.0, 10.0);
+        let slo = Utility::of(&job(Some(15)), &first, &VALUATION);
+        let close = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
+        let expected = [1.0, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0];
+        assert!(starts(slo, &first).iter().zip(&expected).all(close));
+        let second = Distribution::uniform(2.5, 7.5);
+        let expected = [1.0, 1.0, 1.0, 1.0, 0.5, 0.0, 0.0, 0.0];
+        assert!(starts(slo, &second).iter().zip(&expected).all(close));
+        let effort = Utility::of(&job(None), &first, &VALUATION);
+        let expected = [0.2, 0.175, 0.15, 0.125, 0.1, 0.075, 0.05, 0.025];
+        assert!(starts(effort, &first).iter().zip(&expected).all(close));
+    }
+
+    /// Of a job that seems to need 12 s and has 10 s, with half of it gone or not.
+    #[test]
+    fn the_utility_of_overestimated_jobs_falls_gradually() {
+        let run = Distribution::point(12.0);
+        let of = |over, decay, start| {
+            let valuation = Valuation { over, decay, ..VALUATION };
+            let utility = Utility::of(&job(Some(10)), &run, &valuation);
+            let expected = utility.of_start(start, (0.0, 60.0), &run);
+            assert_eq!(utility.of_run(start, 12.0, 60.0), expected, "a run time that is known");
+            expected
+        };
+        assert_eq!(of(OverEstimates::Never, 1.0, 0.0), 0.0);
+        assert_eq!(of(OverEstimates::Adaptive, 1.0, 0.0), 0.8);
+        assert_eq!(of(OverEstimates::Always, 2.0, 4.0), 0.7);
+        assert_eq!(of(OverEstimates::Always, 0.0, 0.0), 0.0);
+        let likely = Distribution::point(10.0);
+        let steep = Utility::of(&job(Some(10)), &likely, &VALUATION);
+        assert_eq!(steep, Utility::Slo { deadline: 10.0, zero: 10.0 }, "it can meet the deadline");
+        let late = Utility::BestEffort { top: VALUATION.late };
+        assert_eq!(steep.at(Time::ZERO + Span::from_secs(10), &VALUATION), late);
+        assert_eq!(steep.at(Time::ZERO + Span::from_secs(9), &VALUATION), steep);
+    }
+
+    #[test]
+    fn short_best_effort_jobs_are_worth_more() {
+        let of = |run| Utility::BestEffort { top: 0.2 }.of_run(1000.0, run, 100.0);
+        let expected = [0.2, 0.15, 0.1, 0.002, 0.002];
+        let found = [0.0, 25.0, 50.0, 100.0, 1e9].map(of);
+        assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+    }
+}
