@@ -1,4 +1,4 @@
-//! Table-driven step tests: inputs in, effects out.
+//! Step tests of one machine: inputs in, effects out.
 
 use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time};
 use crate::catalog::{Catalog, JobSpec};
@@ -8,7 +8,9 @@ use crate::message::{Core, Job, Message};
 
 /// Jobs of equal size that arrive a second apart; task i is estimated at i + 1 seconds, job j at j, but at
 /// least one.
-pub(crate) struct Jobs {
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    /// Tasks of each job.
     pub tasks: u32,
     /// Jobs of the long class.
     pub long: Vec<JobId>,
@@ -42,10 +44,14 @@ impl Catalog for Jobs {
 }
 
 /// One machine under test.
-pub(crate) struct Harness {
+pub struct Harness {
+    /// All actors.
     pub layout: Layout,
+    /// The actor that the machine is.
     pub me: ActorId,
+    /// The time of the next step; a test may change it.
     pub now: Time,
+    /// What no actor of a real system knows, where the policy looks at it.
     pub oracle: Option<Oracle>,
     jobs: Jobs,
     rng: Rng,
@@ -53,7 +59,8 @@ pub(crate) struct Harness {
 }
 
 impl Harness {
-    pub(crate) fn new(layout: Layout, me: ActorId, tasks: u32, machine: Box<dyn Machine>) -> Self {
+    /// A machine among the actors of `layout`; each job has `tasks` tasks.
+    pub fn new(layout: Layout, me: ActorId, tasks: u32, machine: Box<dyn Machine>) -> Self {
         Self {
             layout,
             me,
@@ -66,19 +73,22 @@ impl Harness {
     }
 
     /// These jobs are long.
-    pub(crate) fn with_long(mut self, jobs: &[JobId]) -> Self {
+    #[must_use]
+    pub fn with_long(mut self, jobs: &[JobId]) -> Self {
         self.jobs.long = jobs.to_vec();
         self
     }
 
     /// This job has a deadline, so long after its arrival.
-    pub(crate) fn with_deadline(mut self, job: JobId, within: Span) -> Self {
+    #[must_use]
+    pub fn with_deadline(mut self, job: JobId, within: Span) -> Self {
         self.jobs.deadlines.push((job, within));
         self
     }
 
     /// The machine crashes, and `next` takes its place, with what it has stored.
-    pub(crate) fn crash(mut self, mut next: Box<dyn Machine>) -> Self {
+    #[must_use]
+    pub fn crash(mut self, mut next: Box<dyn Machine>) -> Self {
         if let Some(stored) = self.machine.stored() {
             next.restore(stored);
         }
@@ -87,13 +97,14 @@ impl Harness {
     }
 
     /// The jobs are chains of this many stages.
-    pub(crate) fn with_stages(mut self, stages: u32) -> Self {
+    #[must_use]
+    pub fn with_stages(mut self, stages: u32) -> Self {
         self.jobs.stages = stages;
         self
     }
 
     /// Steps the machine and returns what it asked for.
-    pub(crate) fn step(&mut self, input: Input) -> Vec<Effect> {
+    pub fn step(&mut self, input: Input) -> Vec<Effect> {
         let mut out = Vec::new();
         let fx = Effects::new(self.now, self.me, &mut self.rng, &mut out, &self.jobs, &self.layout);
         self.machine.step(input, &mut fx.with_oracle(self.oracle.as_ref()));
@@ -101,36 +112,36 @@ impl Harness {
     }
 
     /// Delivers a message.
-    pub(crate) fn deliver(&mut self, from: ActorId, msg: impl Into<Message>) -> Vec<Effect> {
+    pub fn deliver(&mut self, from: ActorId, msg: impl Into<Message>) -> Vec<Effect> {
         self.step(Input::Deliver { from, msg: msg.into() })
     }
 
     /// Delivers a message; returns what is sent in answer.
-    pub(crate) fn receive(&mut self, from: ActorId, msg: impl Into<Message>) -> Vec<(ActorId, Message)> {
+    pub fn receive(&mut self, from: ActorId, msg: impl Into<Message>) -> Vec<(ActorId, Message)> {
         sends(&self.deliver(from, msg))
     }
 
     /// Delivers the submission of a job by the first client.
-    pub(crate) fn submit(&mut self, job: u32) -> Vec<Effect> {
+    pub fn submit(&mut self, job: u32) -> Vec<Effect> {
         self.deliver(self.layout.client(0), Job::Submit { job: JobId(job), round: 0 })
     }
 
     /// A worker of this node reports that a copy ended; what is sent in answer.
-    pub(crate) fn ended(&mut self, copy: CopyId) -> Vec<(ActorId, Message)> {
+    pub fn ended(&mut self, copy: CopyId) -> Vec<(ActorId, Message)> {
         let worker = self.layout.worker(0, 0);
         self.receive(worker, Core::Ended { copy })
     }
 }
 
 /// The messages that were sent, with their receivers.
-pub(crate) fn sends(effects: &[Effect]) -> Vec<(ActorId, Message)> {
+pub fn sends(effects: &[Effect]) -> Vec<(ActorId, Message)> {
     let send =
         |effect: &Effect| if let Effect::Send { to, msg, .. } = *effect { Some((to, msg)) } else { None };
     effects.iter().filter_map(send).collect()
 }
 
 /// The messages that were broadcast.
-pub(crate) fn broadcasts(effects: &[Effect]) -> Vec<Message> {
+pub fn broadcasts(effects: &[Effect]) -> Vec<Message> {
     let broadcast = |effect: &Effect| if let Effect::Broadcast { msg } = *effect { Some(msg) } else { None };
     effects.iter().filter_map(broadcast).collect()
 }

@@ -14,6 +14,7 @@
 //! | [`predict`] | predictors of run times |
 //! | [`roles`] | client, worker, the standard node manager, job tables |
 //! | [`policies`] | scheduling systems, and their registry |
+//! | [`harness`] | step tests of one machine |
 //!
 //! Arrows point one way: `policies → roles → machine → message → layout, catalog → base`.
 
@@ -21,12 +22,10 @@
 
 pub mod base;
 pub mod catalog;
+pub mod harness;
 pub mod layout;
 pub mod machine;
 pub mod message;
 pub mod policies;
 pub mod predict;
 pub mod roles;
-
-#[cfg(test)]
-mod harness;

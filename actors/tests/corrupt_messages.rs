@@ -1,20 +1,31 @@
 //! Robustness against corrupt messages: nothing that [`Message::check`] accepts makes a machine panic, in any state:
-//! after regular traffic in any order, lost, returned, through crashes, mixed with random messages.
+//! after regular traffic in any order, lost, returned, through crashes, mixed with random messages. One of the policies
+//! is added to the registry, with messages of its own.
 
 mod common;
+#[path = "../../emulator/examples/reserved/messages.rs"]
+mod messages;
+#[path = "../../emulator/examples/reserved/node.rs"]
+mod node;
+#[path = "../../emulator/examples/reserved/policy.rs"]
+mod policy;
+#[path = "../../emulator/examples/reserved/scheduler.rs"]
+mod scheduler;
 
 use std::collections::{BTreeSet, VecDeque};
 
 use common::{Load, policies};
+use messages::Reservation;
+use policy::Reserved;
 use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Score, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
-    BacklogReport, Batch, Blocks, EndUpdate, Gossip, Group, Heartbeat, Job, KINDS, Launch, Message, Mirror,
+    BacklogReport, Batch, Blocks, EndUpdate, Gossip, Group, Heartbeat, Job, Launch, Message, Mirror,
     NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row, Share,
-    Slice, Steal, TaskRange,
+    Slice, Steal, TaskRange, kinds,
 };
-use volary_actors::policies::PolicySpec;
+use volary_actors::policies::{PolicySpec, Registry};
 
 /// Steps of one life of the system.
 const STEPS: u32 = 1500;
@@ -218,7 +229,7 @@ impl<'a> Chaos<'a> {
         };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(52) {
+        match self.below(54) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job }.into(),
             2 => Launch::Row(row).into(),
@@ -264,6 +275,8 @@ impl<'a> Chaos<'a> {
             37 => Preemption::Suspend { copy, turn: group }.into(),
             38 => Preemption::Resume { copy, turn: group }.into(),
             39..51 => self.group(copy, any).into(),
+            51 => Reservation::Ask { task, round: any, repair }.into(),
+            52 => Reservation::Length { task, round: any, length: any as i32 }.into(),
             _ => {
                 let copy = (turn == 0).then_some(copy);
                 Slice::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()
@@ -334,6 +347,8 @@ fn take<T>(dice: &mut Rng, from: &mut Vec<T>) -> Option<T> {
 
 #[test]
 fn no_message_that_is_let_in_makes_a_machine_panic() {
+    let registry = Registry::ours().with::<Reserved>("reserved").with_messages::<Reservation>();
+    registry.install().unwrap();
     let mut seen = BTreeSet::new();
     for policy in policies(3) {
         for seed in 0..60 {
@@ -353,6 +368,6 @@ fn no_message_that_is_let_in_makes_a_machine_panic() {
         }
     }
     // Every kind that may cross the network was forged.
-    let crossing = KINDS.iter().filter(|(name, _)| !name.starts_with("core.")).count();
+    let crossing = kinds().filter(|(name, _)| !name.starts_with("core.")).count();
     assert_eq!(seen.len(), crossing);
 }

@@ -13,7 +13,7 @@ pub use class::Class;
 pub use feature::Feature;
 pub use id::{ActorId, CopyId, Endpoint, JobId, TaskId};
 pub use law::Law;
-pub(crate) use parameters::{parameters, within};
+pub use parameters::{Parameters, parameters, within};
 pub use rng::{Address, Draw, Purpose, Rng};
 pub use score::Score;
 pub use time::{Span, Time};

@@ -1,9 +1,48 @@
-//! The macro that defines the parameters of a policy.
+//! The parameters of a policy: their trait, and the macro that defines them.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Parameters that experiment files write as a table in which every key may be absent. Implemented by
+/// [`parameters!`](crate::parameters).
+pub trait Parameters:
+    Clone + PartialEq + fmt::Debug + Default + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static
+{
+    /// Checks that numbers lie within their ranges; the error reads "key: reason".
+    ///
+    /// # Errors
+    /// When one does not.
+    fn check_ranges(&self) -> Result<(), String>;
+}
+
 /// Defines parameters that experiment files write as a table in which every key may be absent, each with its default
-/// and, after `=>`, its range; or a choice that is one of them, written in kebab case.
+/// and, after `=>`, its range; or a choice that is one of them, written in kebab case. A crate that uses it depends on
+/// `serde` (with `derive`) and `schemars`.
+///
+/// ```
+/// volary_actors::parameters! {
+///     /// Parameters of hedging.
+///     struct Hedging {
+///         /// The quantile of the times that tasks take after which a second copy is sent.
+///         quantile: f64 = 0.95 => 0.0..=1.0,
+///         /// Where the second copy goes.
+///         place: Place = Place::Random,
+///     }
+///
+///     /// Where a second copy goes.
+///     enum Place {
+///         /// To a node drawn uniformly.
+///         #[default]
+///         Random,
+///     }
+/// }
+/// assert_eq!(Hedging::default().quantile, 0.95);
+/// ```
+#[macro_export]
 macro_rules! parameters {
     (
         $(#[$about:meta])* struct $name:ident {
@@ -25,10 +64,9 @@ macro_rules! parameters {
             }
         }
 
-        impl $name {
-            /// Checks that numbers lie within their ranges.
+        impl $crate::base::Parameters for $name {
             #[allow(clippy::unnecessary_cast, reason = "bounds are integers or not")]
-            pub(crate) fn check_ranges(&self) -> Result<(), String> {
+            fn check_ranges(&self) -> Result<(), String> {
                 $($(
                     let range = $min as f64..=$max as f64;
                     $crate::base::within(stringify!($field), f64::from(self.$field), range)?;
@@ -37,7 +75,7 @@ macro_rules! parameters {
             }
         }
 
-        parameters! { $($rest)* }
+        $crate::parameters! { $($rest)* }
     };
     ($(#[$about:meta])* enum $name:ident { $($variants:tt)* } $($rest:tt)*) => {
         $(#[$about])*
@@ -46,14 +84,17 @@ macro_rules! parameters {
         #[serde(rename_all = "kebab-case")]
         pub enum $name { $($variants)* }
 
-        parameters! { $($rest)* }
+        $crate::parameters! { $($rest)* }
     };
     () => {};
 }
-pub(crate) use parameters;
+pub use parameters;
 
-/// The error for a number outside a range; it reads "key: reason".
-pub(crate) fn within(key: &str, value: f64, range: RangeInclusive<f64>) -> Result<(), String> {
+/// Checks that a number lies within a range; the error reads "key: reason".
+///
+/// # Errors
+/// When it does not.
+pub fn within(key: &str, value: f64, range: RangeInclusive<f64>) -> Result<(), String> {
     if range.contains(&value) {
         return Ok(());
     }

@@ -1,9 +1,12 @@
 //! The messages between actors: a closed enum, and a file per protocol.
 //!
 //! A variant has one meaning in every state of its receiver. The codec, the counters and the size assertion find
-//! new protocols from the list in `registry`.
+//! new protocols from the list in `registry`. Policies in other crates have one variant of it, with a payload.
 
 mod core;
+mod custom;
+mod extension;
+mod field;
 mod gang;
 mod gossip;
 mod group;
@@ -21,6 +24,10 @@ mod steal;
 mod usage;
 
 pub use self::core::Core;
+pub(crate) use custom::install;
+pub use custom::{Custom, CustomKind};
+pub use extension::CustomProtocol;
+pub use field::{Field, PAYLOAD, PayloadReader, PayloadWriter};
 pub use gang::Slice;
 pub use gossip::{BacklogReport, EndUpdate, Gossip, PlacementForm, PlacementUpdate};
 pub use group::{Batch, Group, Mirror, Turn};
@@ -30,7 +37,8 @@ pub use launch::{Launch, Row, TaskRange};
 pub use preempt::Preemption;
 pub use probe::Probe;
 pub use progress::Progress;
-pub use registry::{KINDS, Message};
+pub use protocol::Run;
+pub use registry::{KINDS, Message, kind_name, kinds};
 pub use ring::{Ring, RingProbe};
 pub use share::{Blocks, Share, Stamp};
 pub use steal::Steal;

@@ -63,31 +63,40 @@ macro_rules! protocol {
 pub(super) use protocol;
 
 /// The ends of a message, and the run it belongs to.
-pub(super) struct Run<'a> {
+pub struct Run<'a> {
+    /// The sender.
     pub from: Role,
+    /// The receiver.
     pub to: Role,
+    /// All actors.
     pub layout: &'a Layout,
+    /// The jobs.
     pub catalog: &'a dyn Catalog,
 }
 
 impl Run<'_> {
-    pub(super) fn has_job(&self, job: JobId) -> bool {
+    /// Whether there is such a job.
+    pub fn has_job(&self, job: JobId) -> bool {
         job.0 < self.catalog.jobs()
     }
 
-    pub(super) fn has_task(&self, task: TaskId) -> bool {
+    /// Whether there is such a task.
+    pub fn has_task(&self, task: TaskId) -> bool {
         self.has_job(task.job) && task.index < self.catalog.tasks(task.job)
     }
 
-    pub(super) fn has_node(&self, node: u32) -> bool {
+    /// Whether there is a node of this number.
+    pub fn has_node(&self, node: u32) -> bool {
         node < self.layout.nodes()
     }
 
-    pub(super) fn has_core(&self, core: u32) -> bool {
+    /// Whether there is a core of this number, counted over all nodes.
+    pub fn has_core(&self, core: u32) -> bool {
         core < self.layout.workers()
     }
 
-    pub(super) fn has_scheduler(&self, scheduler: u32) -> bool {
+    /// Whether there is a scheduler of this number.
+    pub fn has_scheduler(&self, scheduler: u32) -> bool {
         scheduler < self.layout.schedulers()
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::core::Core;
+use super::custom::{Custom, installed};
 use super::gang::Slice;
 use super::gossip::Gossip;
 use super::group::Group;
@@ -29,7 +30,8 @@ macro_rules! messages {
             $($(#[$doc])* $variant($message),)*
         }
 
-        /// Name and class of every kind of message, in the order of [`Message::kind`].
+        /// Name and class of every kind of message, in the order of [`Message::kind`]. The last ones are the numbers
+        /// that policies of other crates can use; [`kind_name`](super::kind_name) gives their names.
         pub const KINDS: [(&str, Class); COUNT] = {
             let mut all = [("", Class::Stream); COUNT];
             let mut at = 0;
@@ -122,6 +124,8 @@ messages! {
     Usage(UsageReport),
     /// Node → scheduler: throttling and eviction on shared nodes.
     Contention(Contention),
+    /// The messages of policies in other crates.
+    Custom(Custom),
 }
 
 impl Message {
@@ -134,7 +138,7 @@ impl Message {
     /// Its name, `protocol.kind`.
     #[inline]
     pub fn name(&self) -> &'static str {
-        KINDS[self.kind() as usize].0
+        kind_name(self.kind())
     }
 
     /// Bytes on the wire, headers included, for links with a rate: a QUIC packet of its own (IPv4, UDP, short header
@@ -144,6 +148,22 @@ impl Message {
     pub const fn wire_bytes(&self) -> u32 {
         57 + size_of::<Self>() as u32
     }
+}
+
+/// Number of kinds of this crate's messages.
+const CLOSED: usize = COUNT - <Custom as Protocol>::KINDS.len();
+
+/// Name and class of every kind of message that this process knows.
+pub fn kinds() -> impl Iterator<Item = (&'static str, Class)> {
+    let custom = installed().iter().flatten().map(|kind| (kind.name, kind.class));
+    KINDS[..CLOSED].iter().copied().chain(custom)
+}
+
+/// The name of a kind, an index into [`KINDS`].
+pub fn kind_name(kind: u8) -> &'static str {
+    let kind = usize::from(kind);
+    let custom = kind.checked_sub(CLOSED).and_then(|at| installed()[at]);
+    custom.map_or(KINDS[kind].0, |kind| kind.name)
 }
 
 #[cfg(test)]
@@ -173,10 +193,11 @@ mod tests {
         assert_eq!(submit.name(), "job.submit");
         let reserve = Message::from(Probe::Reserve { job: JOB, group: 0, count: 1, repair: false });
         assert_eq!((reserve.name(), reserve.class()), ("probe.reserve", Class::Datagram));
-        let mut names: Vec<_> = KINDS.iter().map(|kind| kind.0).collect();
+        let mut names: Vec<_> = kinds().map(|kind| kind.0).collect();
+        let all = names.len();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), KINDS.len());
+        assert_eq!(names.len(), all);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The trait `Policy`, a factory of machines, and the context they are built in.
 
-use crate::base::{ActorId, Span};
+use crate::base::{ActorId, Parameters, Span};
+use crate::harness::Harness;
 use crate::layout::{Layout, Role};
 use crate::machine::Machine;
 use crate::roles::client::CentralJobs;
@@ -32,7 +33,7 @@ pub const fn is_watched(index: u32, among: u32) -> bool {
 }
 
 /// A scheduling system: a parsed configuration that is the factory of its machines.
-pub trait Policy {
+pub trait Policy: Parameters {
     /// The text of `volary policies`: a title with the source, then a description.
     const ABOUT: &'static str;
 
@@ -156,10 +157,8 @@ pub trait Policy {
         }
     }
 
-    /// A machine of this policy under test, without losses.
-    #[cfg(test)]
-    #[allow(private_interfaces, reason = "the harness is of this crate's tests")]
-    fn bench(&self, layout: &Layout, me: ActorId, tasks: u32) -> crate::harness::Harness {
-        crate::harness::Harness::new(layout.clone(), me, tasks, self.machine(me, layout, false, false))
+    /// A machine of this policy under test, without losses. Each job has `tasks` tasks.
+    fn bench(&self, layout: &Layout, me: ActorId, tasks: u32) -> Harness {
+        Harness::new(layout.clone(), me, tasks, self.machine(me, layout, false, false))
     }
 }

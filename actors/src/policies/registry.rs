@@ -1,12 +1,14 @@
-//! The registry of policies.
+//! The registry of policies: those of this crate, and those that a program adds.
 
-use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Serialize};
+use std::sync::{Arc, OnceLock};
 
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+use super::erased::DynPolicy;
 use super::policy::Policy;
-use crate::base::{ActorId, Span};
-use crate::layout::Layout;
-use crate::machine::Machine;
+use crate::base::Class;
+use crate::message::{self, CustomKind, CustomProtocol};
 
 /// Name, description and parameters of a policy.
 #[derive(Clone, Debug)]
@@ -25,178 +27,225 @@ pub struct Card {
     pub extras: &'static str,
 }
 
-macro_rules! registry {
-    ($($name:literal => $variant:ident($config:path),)*) => {
-        /// A policy and its parameters, as an experiment file names them: `sparrow = { probe_ratio = 2 }`.
-        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-        pub enum PolicySpec {
-            $(
-                #[doc = concat!("`", $name, "`")]
-                #[serde(rename = $name)]
-                $variant($config),
-            )*
+/// A policy of the registry: what makes one from parameters, and what describes it.
+#[derive(Clone, Copy)]
+pub(super) struct Registered {
+    pub(super) name: &'static str,
+    pub(super) extras: &'static str,
+    card: fn(&'static str) -> Card,
+    pub(super) default: fn() -> Arc<dyn DynPolicy>,
+    /// Reads parameters. An error within one of them begins with its name.
+    pub(super) read: fn(&Value) -> Result<Arc<dyn DynPolicy>, String>,
+    pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl Registered {
+    const fn of<P: Policy>(name: &'static str) -> Self {
+        const { assert!(!P::VARIANTS.is_empty(), "a policy states its variants") };
+        Self {
+            name,
+            extras: P::EXTRAS,
+            card: card::<P>,
+            default: || Arc::new(P::default()),
+            read: read::<P>,
+            schema: |generator| generator.subschema_for::<P>(),
         }
+    }
 
-        $(const _: () = assert!(!<$config as Policy>::VARIANTS.is_empty(), "a policy states its variants");)*
+    pub(super) fn card(&self) -> Card {
+        (self.card)(self.name)
+    }
+}
 
-        impl PolicySpec {
-            /// Its name in experiment files.
-            pub const fn name(&self) -> &'static str {
-                match self { $(Self::$variant(_) => $name,)* }
+fn card<P: Policy>(name: &'static str) -> Card {
+    Card {
+        name,
+        about: P::ABOUT,
+        schema: schemars::schema_for!(P),
+        variants: P::VARIANTS,
+        one_scheduler: P::default().one_scheduler(),
+        extras: P::EXTRAS,
+    }
+}
+
+fn read<P: Policy>(value: &Value) -> Result<Arc<dyn DynPolicy>, String> {
+    // Experiment files have no null: it stands for a number that is not finite.
+    let mut parameters = value.as_object().into_iter().flatten();
+    if let Some((key, _)) = parameters.find(|(_, value)| has_null(value)) {
+        return Err(format!("in `{key}`: invalid value: not a finite number, expected a finite one"));
+    }
+    let error = match P::deserialize(value) {
+        Ok(policy) => return Ok(Arc::new(policy)),
+        Err(error) => error.to_string(),
+    };
+    // serde does not say where the error is. Parameters may be absent, so the one that is refused alone is the cause.
+    let refused = |key: &str, value: &Value| {
+        let alone = Value::Object(Map::from_iter([(key.to_owned(), value.clone())]));
+        P::deserialize(alone).is_err_and(|alone| alone.to_string() == error)
+    };
+    let own = |key: &str| !error.starts_with(&format!("unknown field `{key}`"));
+    let cause = value.as_object().into_iter().flatten().find(|(key, value)| own(key) && refused(key, value));
+    Err(cause.map_or_else(|| error.clone(), |(key, _)| format!("in `{key}`: {error}")))
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(all) => all.iter().any(has_null),
+        Value::Object(all) => all.values().any(has_null),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// The policies and kinds of messages of a program. [`ours`](Self::ours) are those of this crate; a program with
+/// further ones adds them and [installs](Self::install) the result before anything else.
+///
+/// ```
+/// # use volary_actors::policies::Registry;
+/// # use volary_actors::policies::random::Random;
+/// let registry = Registry::ours().with::<Random>("uniform");
+/// registry.install().expect("it is the first");
+/// ```
+#[derive(Clone)]
+pub struct Registry {
+    policies: Vec<Registered>,
+    /// Number of policies of this crate, the first ones.
+    ours: usize,
+    kinds: Vec<(u8, CustomKind)>,
+    /// The first thing that was wrong.
+    wrong: Option<String>,
+}
+
+static INSTALLED: OnceLock<Registry> = OnceLock::new();
+
+/// The registry of this process.
+pub(super) fn registry() -> &'static Registry {
+    INSTALLED.get_or_init(Registry::ours)
+}
+
+impl Registry {
+    /// The policies of this crate.
+    pub fn ours() -> Self {
+        let policies = ours();
+        Self { ours: policies.len(), policies, kinds: Vec::new(), wrong: None }
+    }
+
+    /// Adds a policy under the name that experiment files give it: lower-case letters, digits and hyphens.
+    #[must_use]
+    pub fn with<P: Policy>(mut self, name: &'static str) -> Self {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if name.is_empty() || name == "label" || !name.chars().all(plain) {
+            return self.refuse(format!(
+                "`{name}` cannot name a policy: write lower-case letters, digits and hyphens, and not `label`"
+            ));
+        }
+        if self.policies.iter().any(|registered| registered.name == name) {
+            return self.refuse(format!("two policies are called `{name}`: rename one"));
+        }
+        self.policies.push(Registered::of::<P>(name));
+        self
+    }
+
+    /// Adds the messages of a policy.
+    #[must_use]
+    pub fn with_messages<M: CustomProtocol>(mut self) -> Self {
+        for (slot, kind) in (M::FIRST..).zip(M::KINDS) {
+            let same = |name: &str| name == kind.name;
+            if message::kinds().any(|(name, _)| same(name)) || self.kinds.iter().any(|(_, k)| same(k.name)) {
+                return self.refuse(format!("two kinds of messages are called `{}`: rename one", kind.name));
             }
-
-            /// Every registered policy, in the order of the registry.
-            pub fn cards() -> Vec<Card> {
-                vec![$(Card {
-                    name: $name,
-                    about: <$config as Policy>::ABOUT,
-                    schema: schemars::schema_for!($config),
-                    variants: <$config as Policy>::VARIANTS,
-                    one_scheduler: <$config>::default().one_scheduler(),
-                    extras: <$config as Policy>::EXTRAS,
-                }),*]
+            if let Some((_, other)) = self.kinds.iter().find(|(taken, _)| *taken == slot) {
+                let names = (other.name, kind.name);
+                return self.refuse(format!(
+                    "the messages `{}` and `{}` both have number {slot}: write another number behind `from`",
+                    names.0, names.1
+                ));
             }
+            self.kinds.push((slot, *kind));
+        }
+        self
+    }
 
-            /// Every registered policy with default parameters.
-            pub fn defaults() -> Vec<Self> {
-                vec![$(Self::$variant(<$config>::default())),*]
-            }
+    fn refuse(mut self, why: String) -> Self {
+        self.wrong.get_or_insert(why);
+        self
+    }
 
-            /// The actors of a run of this policy, which passes the [check](Self::check): those of the cluster's
-            /// `layout`, with its extras, and the cores that it has.
-            pub fn layout(&self, layout: Layout) -> Layout {
-                let (extras, cores) = match self {
-                    $(Self::$variant(config) => (config.extras(&layout), config.cores(&layout)),)*
-                };
-                let layout = match cores {
-                    Some(cores) => layout.with_cores(cores),
-                    None => layout,
-                };
-                layout.with_extras(extras)
-            }
+    /// Makes this the registry of the process.
+    ///
+    /// # Errors
+    /// When a name or number is taken or not possible, or the process has used or installed a registry before.
+    pub fn install(self) -> Result<(), String> {
+        if let Some(why) = self.wrong {
+            return Err(why);
+        }
+        let late = "the registry is in use: install it before anything else, and once";
+        message::install(&self.kinds)?;
+        INSTALLED.set(self).map_err(|_| late.to_owned())
+    }
 
-            /// What the extras of each registered policy are called, in the order of the registry.
-            pub const EXTRAS: &'static [&'static str] = &[$(<$config as Policy>::EXTRAS),*];
+    /// The policies that are not this crate's.
+    pub(super) fn added(&self) -> impl Iterator<Item = &Registered> {
+        self.policies[self.ours..].iter()
+    }
 
-            /// What its extras are called; see [`Policy::EXTRAS`].
-            pub const fn extras(&self) -> &'static str {
-                match self { $(Self::$variant(_) => <$config as Policy>::EXTRAS,)* }
-            }
+    pub(super) fn policies(&self) -> impl Iterator<Item = &Registered> {
+        self.policies.iter()
+    }
+}
 
-            /// The node whose rack and shard an extra shares; see [`Policy::beside`].
-            pub fn beside(&self, extra: u32, layout: &Layout) -> Option<u32> {
-                match self { $(Self::$variant(config) => config.beside(extra, layout),)* }
-            }
+/// What identifies the machines of this program beside the version of volary: name and class of every kind of message,
+/// and name and parameters of every policy that the program has added.
+pub fn vocabulary() -> Vec<(String, Option<Class>)> {
+    let kinds = message::kinds().map(|(name, class)| (name.to_owned(), Some(class)));
+    let schema =
+        |registered: &Registered| format!("{} {}", registered.name, registered.card().schema.as_value());
+    kinds.chain(registry().added().map(|registered| (schema(registered), None))).collect()
+}
 
-            /// What a user should know before a run; see [`Policy::remarks`].
-            pub fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String> {
-                match self { $(Self::$variant(config) => config.remarks(layout, classes),)* }
-            }
-
-            /// Checks whether this policy can run on a layout, which needs no extras.
-            pub fn check(&self, layout: &Layout) -> Result<(), String> {
-                match self {
-                    $(Self::$variant(config) => {
-                        if config.one_scheduler() {
-                            check_one_scheduler(layout, $name)?;
-                        }
-                        config.check_ranges()?;
-                        config.check(layout)
-                    })*
-                }
-            }
-
-            /// Whether it runs with one scheduler only.
-            pub fn one_scheduler(&self) -> bool {
-                match self { $(Self::$variant(config) => config.one_scheduler(),)* }
-            }
-
-            /// The parameter that is about long jobs, where this policy makes no sense without them; otherwise `None`.
-            pub fn needs_long(&self) -> Option<&'static str> {
-                match self { $(Self::$variant(config) => config.needs_long(),)* }
-            }
-
-            /// How long a copy runs before this policy queries its progress; `None` if it never does.
-            pub fn patience(&self) -> Option<Span> {
-                match self { $(Self::$variant(config) => config.patience(),)* }
-            }
-
-            /// How long a copy runs before this policy preempts it, with the parameter that says so; `None` if it never
-            /// does.
-            pub fn time_slice(&self) -> Option<(&'static str, Span)> {
-                match self { $(Self::$variant(config) => config.time_slice(),)* }
-            }
-
-            /// Whether its schedulers plan; see [`Policy::PLANS`].
-            pub fn plans(&self) -> bool {
-                match self { $(Self::$variant(_) => <$config as Policy>::PLANS,)* }
-            }
-
-            /// Whether its nodes watch what copies use; see [`Policy::USAGE`].
-            pub fn usage(&self) -> bool {
-                match self { $(Self::$variant(_) => <$config as Policy>::USAGE,)* }
-            }
-
-            /// The parameter by which it looks at the [`Oracle`](crate::machine::Oracle); `None` if it does not.
-            pub fn oracle(&self) -> Option<&'static str> {
-                match self { $(Self::$variant(config) => config.oracle(),)* }
-            }
-
-            /// Number of nodes that the caches of schedulers cover, the first ones.
-            pub fn cached_nodes(&self, layout: &Layout) -> u32 {
-                match self { $(Self::$variant(config) => config.cached_nodes(layout),)* }
-            }
-
-            /// The machine of an actor; see [`Policy::machine`].
-            pub fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {
-                match self { $(Self::$variant(config) => config.machine(me, layout, lossy, observed),)* }
-            }
+macro_rules! ours {
+    ($($name:literal => $config:path,)*) => {
+        fn ours() -> Vec<Registered> {
+            vec![$(Registered::of::<$config>($name)),*]
         }
     };
 }
 
-registry! {
-    "latin-square" => LatinSquare(super::latin_square::LatinSquare),
-    "full-repetition" => FullRepetition(super::full_repetition::FullRepetition),
-    "random" => Random(super::random::Random),
-    "round-robin" => RoundRobin(super::round_robin::RoundRobin),
-    "central-queue" => CentralQueue(super::central_queue::CentralQueue),
-    "gang" => Gang(super::gang::Gang),
-    "sparrow" => Sparrow(super::sparrow::Sparrow),
-    "peacock" => Peacock(super::peacock::Peacock),
-    "murmuration" => Murmuration(super::murmuration::Murmuration),
-    "hawk" => Hawk(super::hawk::Hawk),
-    "eagle" => Eagle(super::eagle::Eagle),
-    "pigeon" => Pigeon(super::pigeon::Pigeon),
-    "kubernetes" => Kubernetes(super::kubernetes::Kubernetes),
-    "yaq-d" => YaqD(super::yaq_d::YaqD),
-    "yaq-c" => YaqC(super::yaq_c::YaqC),
-    "kairos" => Kairos(super::kairos::Kairos),
-    "yarn-fifo" => YarnFifo(super::yarn_fifo::YarnFifo),
-    "big-c" => BigC(super::big_c::BigC),
-    "las-sparrow" => LasSparrow(super::las_sparrow::LasSparrow),
-    "3sigma" => ThreeSigma(super::three_sigma::ThreeSigma),
-    "prio" => Prio(super::prio::Prio),
-    "distsched" => DistSched(super::distsched::DistSched),
-    "naive" => Naive(super::naive::Naive),
-    "late" => Late(super::late::LatePolicy),
-    "hadoop2" => Hadoop2(super::hadoop2::Hadoop2),
-    "mantri" => Mantri(super::mantri::Mantri),
-    "dolly" => Dolly(super::dolly::Dolly),
-    "hedged" => Hedged(super::hedged::Hedged),
-}
-
-/// Refuses more than one scheduler.
-fn check_one_scheduler(layout: &Layout, name: &str) -> Result<(), String> {
-    if layout.schedulers() == 1 {
-        return Ok(());
-    }
-    Err(format!("{name} is a central scheduler; set cluster.schedulers = 1, not {}", layout.schedulers()))
+ours! {
+    "latin-square" => super::latin_square::LatinSquare,
+    "full-repetition" => super::full_repetition::FullRepetition,
+    "random" => super::random::Random,
+    "round-robin" => super::round_robin::RoundRobin,
+    "central-queue" => super::central_queue::CentralQueue,
+    "gang" => super::gang::Gang,
+    "sparrow" => super::sparrow::Sparrow,
+    "peacock" => super::peacock::Peacock,
+    "murmuration" => super::murmuration::Murmuration,
+    "hawk" => super::hawk::Hawk,
+    "eagle" => super::eagle::Eagle,
+    "pigeon" => super::pigeon::Pigeon,
+    "kubernetes" => super::kubernetes::Kubernetes,
+    "yaq-d" => super::yaq_d::YaqD,
+    "yaq-c" => super::yaq_c::YaqC,
+    "kairos" => super::kairos::Kairos,
+    "yarn-fifo" => super::yarn_fifo::YarnFifo,
+    "big-c" => super::big_c::BigC,
+    "las-sparrow" => super::las_sparrow::LasSparrow,
+    "3sigma" => super::three_sigma::ThreeSigma,
+    "prio" => super::prio::Prio,
+    "distsched" => super::distsched::DistSched,
+    "naive" => super::naive::Naive,
+    "late" => super::late::LatePolicy,
+    "hadoop2" => super::hadoop2::Hadoop2,
+    "mantri" => super::mantri::Mantri,
+    "dolly" => super::dolly::Dolly,
+    "hedged" => super::hedged::Hedged,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policies::PolicySpec;
 
     /// Randomised tests draw parameters from the schema.
     #[test]
@@ -207,6 +256,42 @@ mod tests {
                 let bounded = !parameter["minimum"].is_null() || !parameter["exclusiveMinimum"].is_null();
                 assert!(parameter["type"] != "number" || bounded, "{}: {key} has no range", card.name);
             }
+        }
+    }
+
+    #[test]
+    fn names_are_checked_and_unique() {
+        type Random = crate::policies::random::Random;
+        let why = |registry: Registry| registry.wrong.unwrap_or_default();
+        assert!(
+            why(Registry::ours().with::<Random>("sparrow")).contains("two policies are called `sparrow`")
+        );
+        assert!(why(Registry::ours().with::<Random>("My_Own")).contains("lower-case letters"));
+        assert_eq!(why(Registry::ours().with::<Random>("my-own-2")), "");
+    }
+
+    #[test]
+    fn errors_name_the_parameter_they_are_in() {
+        let error = |text: &str| toml::from_str::<PolicySpec>(text).unwrap_err().message().to_owned();
+        assert!(
+            error("sparrow = { probe_ratio = \"2\" }").starts_with("in `probe_ratio`: invalid type: string")
+        );
+        assert!(
+            error("sparrow = { probe_ration = 2 }").starts_with("unknown field `probe_ration`, expected")
+        );
+        assert!(
+            error("late = { progress = { nois = 1 } }").starts_with("in `progress`: unknown field `nois`")
+        );
+        assert!(error("sparrow = { probe_ratio = inf }").contains("not a finite number"));
+        assert!(error("sparow = {}").starts_with("unknown variant `sparow`, expected one of `latin-square`"));
+        assert!(error("random = {}\nsparrow = {}").contains("two policies"));
+    }
+
+    #[test]
+    fn policies_are_written_as_they_are_read() {
+        for spec in PolicySpec::defaults() {
+            let text = toml::to_string(&spec).unwrap();
+            assert_eq!(toml::from_str::<PolicySpec>(&text).unwrap(), spec, "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use volary_actors::base::{Span, Time};
-use volary_actors::message::KINDS;
+use volary_actors::message::{KINDS, kind_name};
 use volary_netem::{Cause, Stats};
 
 use crate::cores::{Cores, Injection, RunLength, SharedUse};
@@ -74,12 +74,12 @@ impl Counters {
 
     fn messages(&self) -> Messages {
         let sent = self.by_kind.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
-        let named = KINDS.iter().zip(&self.by_kind).filter(|(_, count)| **count > 0);
+        let named = (0..).zip(&self.by_kind).filter(|(_, count)| **count > 0);
         Messages {
             total: sent.saturating_sub(self.recovery),
             dropped: self.dropped,
             recovery: self.recovery.saturating_add(self.retransmissions),
-            by_kind: named.map(|((name, _), count)| ((*name).to_owned(), *count)).collect(),
+            by_kind: named.map(|(kind, count)| (kind_name(kind).to_owned(), *count)).collect(),
         }
     }
 

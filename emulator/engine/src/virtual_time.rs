@@ -1,7 +1,7 @@
 //! The virtual-time runtime: its clock jumps from event to event.
 
 use volary_actors::base::{Span, Time};
-use volary_actors::message::KINDS;
+use volary_actors::message::kind_name;
 
 use crate::finalize::{Counters, FinishedRun};
 use crate::metrics::{Recorder, Recording};
@@ -133,8 +133,9 @@ fn drive<O: Observer>(
 
 /// What a run was doing when it was given up.
 fn flood<O: Observer>(shard: &Shard<'_, O>, idle: u64) -> String {
-    let most = shard.traffic().by_kind.iter().zip(KINDS).max_by_key(|(count, _)| **count);
-    let most = most.map_or_else(String::new, |(count, (name, _))| format!("; {count} messages were {name}"));
+    let most = shard.traffic().by_kind.iter().zip(0..).max_by_key(|(count, _)| **count);
+    let most =
+        most.map_or_else(String::new, |(count, kind)| format!("; {count} messages were {}", kind_name(kind)));
     format!(
         "no end is in sight: {} events are pending at {}, and the last {idle} brought no task forward{most}. Messages \
          cause more than one message each, or are sent faster than the links carry them: raise the policy's periods and \

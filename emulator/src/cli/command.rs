@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use volary_actors::policies::Registry;
 
 use super::output::Unwritten;
 use super::{
@@ -48,8 +49,24 @@ enum Command {
     Completions(completions::Options),
 }
 
-/// Parses the command line, executes it, and reports errors on stderr.
+/// The `volary` program: parses the command line, executes it, and reports errors on stderr.
 pub fn main() -> ExitCode {
+    main_with(Registry::ours())
+}
+
+/// The same program with a registry of policies: all commands, and on hosts its agents.
+///
+/// ```no_run
+/// # use volary_actors::policies::{Registry, random::Random as Own};
+/// # fn main() -> std::process::ExitCode {
+/// volary::cli::main_with(Registry::ours().with::<Own>("own"))
+/// # }
+/// ```
+pub fn main_with(registry: Registry) -> ExitCode {
+    if let Err(why) = registry.install() {
+        let _ = writeln!(io::stderr(), "error: {why}");
+        return ExitCode::from(2);
+    }
     let cli = Cli::parse();
     let run_log = RunLog::default();
     let agent = if let Command::Agent(options) = &cli.command { Some(options) } else { None };

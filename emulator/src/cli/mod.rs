@@ -13,6 +13,7 @@ mod completions;
 mod export;
 mod inject;
 mod log;
+mod new_policy;
 mod output;
 mod plan;
 mod policies;
@@ -26,4 +27,4 @@ mod topology;
 mod trace;
 mod validate;
 
-pub use command::main;
+pub use command::{main, main_with};

@@ -4,17 +4,21 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use volary_actors::policies::{Card, PolicySpec};
 
+use super::new_policy;
 use super::output::show;
 use crate::config::error::did_you_mean;
 use crate::config::reference;
 
 /// List the policies, or explain one: what it does, its source, its parameters.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// A policy.
     name: Option<String>,
     /// Print JSON.
@@ -22,7 +26,15 @@ pub(super) struct Options {
     json: bool,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    New(new_policy::Options),
+}
+
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    if let Some(Command::New(options)) = &options.command {
+        return new_policy::main(options);
+    }
     let mut cards = PolicySpec::cards();
     if let Some(name) = &options.name {
         let names: Vec<&str> = cards.iter().map(|card| card.name).collect();

@@ -28,6 +28,8 @@ const COUNT: &str = "write a whole number of at least zero";
 const UNKNOWN_FIELD: &str = "unknown field `";
 const UNKNOWN_VARIANT: &str = "unknown variant `";
 const MISSING_FIELD: &str = "missing field `";
+/// The start of errors within a parameter of a policy, which carry the position of all its parameters.
+const IN_PARAMETER: &str = "in `";
 const ONE_KEY: &str = "wanted exactly 1 element";
 /// Phrases of a message, a phrase for what was expected, and the remedy; the first match counts.
 const REMEDIES: [(&[&str], &str, &str); 11] = [
@@ -57,8 +59,7 @@ impl Document<'_> {
 
 /// A key or value that does not fit its type.
 pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigError {
-    let span = error.span().unwrap_or(0..0);
-    let message = error.message();
+    let (span, message) = within(document, error);
     let (key, top) = (document.key_at(&span), span == (0..0));
     for (start, what) in [(UNKNOWN_FIELD, "key"), (UNKNOWN_VARIANT, "name")] {
         if let Some((name, rest)) = named(message, start) {
@@ -92,6 +93,14 @@ pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigEr
     };
     let remedy = REMEDIES.iter().find(fits).map_or(EXPLAINED, |(_, _, remedy)| remedy);
     document.error(&span, what).label(expected).help(remedy)
+}
+
+/// The position and message of an error; of one within a parameter of a policy, those of the parameter.
+fn within<'e>(document: &Document<'_>, error: &'e toml::de::Error) -> (Range<usize>, &'e str) {
+    let (span, message) = (error.span().unwrap_or(0..0), error.message());
+    let Some((name, rest)) = named(message, IN_PARAMETER) else { return (span, message) };
+    let value = document.table_at(&span).and_then(|table| table.get(name));
+    (value.map_or(span, Spanned::span), rest.trim_start_matches(": "))
 }
 
 /// An unknown key or name, with the most similar known one.

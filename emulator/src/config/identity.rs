@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use volary_engine::fingerprint::Fingerprint;
@@ -30,6 +31,10 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
         "until": run.until,
         "seed": seed,
     });
+    // The version of the engine does not cover policies of other crates.
+    if point.policy.is_added() {
+        depends["program"] = json!(program());
+    }
     // A result that is missing from earlier runs, which a resumed experiment would keep.
     if let Some(unqueued) = run.record.unqueued {
         depends["unqueued"] = json!(unqueued);
@@ -38,6 +43,17 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
         depends["real"] = json!(real);
     }
     cell_id(&depends)
+}
+
+/// The fingerprint of the running program, whose code is a part of what its results depend on.
+fn program() -> &'static str {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let mut fingerprint = Fingerprint::default();
+        let bytes = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
+        fingerprint.update(&bytes);
+        fingerprint.to_string()
+    })
 }
 
 /// Hash of the world that the policies run in; `trace` is the hash of the trace's content.

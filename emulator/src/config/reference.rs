@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use volary_actors::base::{Law, Span};
-use volary_actors::message::KINDS;
+use volary_actors::message::{KINDS, kinds};
 use volary_engine::cores::Interference;
 use volary_netem::TopologyFile;
 
@@ -56,7 +56,11 @@ pub fn text(what: What) -> String {
         let results = self::schema(What::Results).to_value();
         out.push_str("\nNumbers that claims can compare, each after the label of a policy and a dot\n\n");
         list(&mut out, "  ", &numbers(&results, |path| claims::is_comparable(path, NAME), false));
-        let _ = writeln!(out, "\n  KIND is one of {}.", KINDS.map(|(kind, _)| kind).join(", "));
+        let _ = writeln!(
+            out,
+            "\n  KIND is one of {}.",
+            kinds().map(|(kind, _)| kind).collect::<Vec<_>>().join(", ")
+        );
         out.push_str("\nThe grammar of claims\n\n");
         indented(&mut out, "  ", claims::GRAMMAR);
     }
@@ -284,7 +288,8 @@ fn declared<T: DeserializeOwned>(key: &str) -> Vec<String> {
     let Err(error) = toml::from_str::<T>(&stray(key)) else { return Vec::new() };
     let message = error.message();
     let known = ["unknown field", "unknown variant"].iter().find_map(|what| {
-        let (name, known) = message.strip_prefix(what)?.split_once(',')?;
+        // Within a parameter of a policy, its name is before it.
+        let (name, known) = message.split_once(what)?.1.split_once(',')?;
         name.contains(STRAY).then_some(known)
     });
     known.map(backticked).unwrap_or_default().into_iter().map(str::to_owned).collect()

@@ -174,7 +174,7 @@ interference={bernoulli={slot="1s",probability=0.5,slowdown=2},from="5s",until="
 interference={bernoulli={slot="1s",probability=0.5,slowdown=2},affected=1.5} | not a probability
 interference={trace={rows=[{unit=0,start="1s",end="1s",slowdown=2}]}} | ends at
 policy.sparrow.probe_ratio=0 | between 1 and 1000
-policy.sparrow.probe_ratio=nan | between 1 and 1000
+policy.sparrow.probe_ratio=nan | not a finite number
 policy.sparrow.probe_timeout=0s | 1us or longer
 policy.sparrow.group=-1 | whole number
 policy=[{pigeon={group=0},label="sparrow"},{random={}}] | group: must be between 1 and

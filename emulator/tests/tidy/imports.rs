@@ -25,7 +25,7 @@ volary_actors::harness: base catalog layout machine message
 volary_actors::layout: base
 volary_actors::machine: base catalog layout message
 volary_actors::message: base catalog layout
-volary_actors::policies: base catalog layout machine message predict roles
+volary_actors::policies: base catalog harness layout machine message predict roles
 volary_actors::predict: base
 volary_actors::roles: base catalog layout machine message predict
 volary_netem::config: error faults units

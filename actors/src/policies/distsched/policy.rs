@@ -2,6 +2,7 @@
 
 use super::config::{DistSched, UsageEstimates};
 use super::planner::UsagePlanner;
+use crate::base::Parameters as _;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::policy::{BuildContext, Policy};

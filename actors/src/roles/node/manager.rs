@@ -79,6 +79,11 @@ enum CoreState {
 const EARLY_DROPS: usize = 16;
 
 /// The node manager most policies use.
+///
+/// A policy changes what it does by a machine of its own that contains one: it answers some inputs itself, with
+/// [`length`](Self::length) and [`idle_cores`](Self::idle_cores), and passes the others to
+/// [`step`](Machine::step). All inputs that it does not answer must be passed on, the reports of workers and the loss
+/// of coordinators too.
 pub struct NodeManager {
     slots: Box<[CoreState]>,
     options: NodeOptions,
@@ -302,6 +307,19 @@ impl NodeManager {
         }
     }
 
+    /// The length of the queue as samples tell it: rows and reservations that wait, plus busy and held cores; with idle
+    /// cores, minus their number.
+    pub fn length(&self) -> i32 {
+        let free = self.idle_cores();
+        let waiting = self.queue.len() + self.slots.len();
+        if free > 0 { -(free as i32) } else { waiting as i32 }
+    }
+
+    /// Number of cores that neither run a task nor are held for one.
+    pub fn idle_cores(&self) -> u32 {
+        self.slots.iter().filter(|slot| matches!(slot, CoreState::Idle)).count() as u32
+    }
+
     /// Whether nothing waits here and no core is busy or held.
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.slots.iter().all(|slot| matches!(slot, CoreState::Idle))
@@ -389,10 +407,7 @@ impl NodeManager {
                 self.queue.retain_mut(|entry| !entry.is_reservation(from, job, group));
             }
             Probe::Sample { task, repair } => {
-                let busy = self.slots.iter().filter(|slot| !matches!(slot, CoreState::Idle)).count();
-                let free = self.slots.len() - busy;
-                let length = if free > 0 { -(free as i32) } else { (self.queue.len() + busy) as i32 };
-                fx.send_as(repair, from, Probe::Length { task, length });
+                fx.send_as(repair, from, Probe::Length { task, length: self.length() });
             }
             Probe::Claim { .. } | Probe::Length { .. } => fx.unexpected(&probe.into()),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::base::{ActorId, CopyId, Score, Span, Time, parameters};
+use crate::base::{ActorId, CopyId, Parameters as _, Score, Span, Time, parameters};
 use crate::machine::{Effects, Timer};
 use crate::message::Progress;
 

@@ -241,8 +241,7 @@ impl Cluster {
         groups.number("client", Endpoint(0), self.schedulers);
         groups.number("scheduler", Endpoint(self.schedulers), self.schedulers);
         groups.number("node", Endpoint(layout.node(0).0), layout.nodes());
-        PolicySpec::EXTRAS
-            .iter()
+        PolicySpec::all_extras()
             .filter(|kind| !kind.is_empty())
             .for_each(|kind| groups.number_some(kind, Endpoint(0), 0));
         if layout.extras() > 0 {

@@ -1,14 +1,14 @@
 //! `[[policy]]`: one key that names the policy, and a label.
 //!
-//! The policy's name is itself a key of the table (`sparrow = { probe_ratio = 2 }`), beside `label`. Flattening would
-//! lose the position of errors, so the table is deserialized by hand and each value keeps its own.
+//! The policy's name is itself a key of the table (`sparrow = { probe_ratio = 2 }`), beside `label`. The table is
+//! deserialized by hand, so that errors carry the position of the parameters.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, VariantAccess};
-use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
+use serde::de::{self, MapAccess};
+use serde::{Deserialize, Deserializer};
 use volary_actors::policies::PolicySpec;
 
 /// One `[[policy]]` table.
@@ -47,8 +47,8 @@ impl<'de> Deserialize<'de> for PolicyEntry {
                             "`{first}` and `{key}` are two policies; give each a [[policy]] of its own"
                         )));
                     } else {
-                        let spec = PolicySpec::deserialize(Named { name: &key, map: &mut map })?;
-                        found = Some((key, spec));
+                        let parameters = PolicySpec::named(&key).map_err(de::Error::custom)?;
+                        found = Some((key, map.next_value_seed(parameters)?));
                     }
                 }
                 let (name, spec) = found.ok_or_else(|| {
@@ -58,65 +58,6 @@ impl<'de> Deserialize<'de> for PolicyEntry {
             }
         }
         deserializer.deserialize_map(Visitor)
-    }
-}
-
-/// One entry of a map, read as the enum variant that its key names.
-struct Named<'a, A> {
-    name: &'a str,
-    map: &'a mut A,
-}
-
-impl<'de, A: MapAccess<'de>> Deserializer<'de> for Named<'_, A> {
-    type Error = A::Error;
-
-    fn deserialize_any<V: de::Visitor<'de>>(self, visitor: V) -> Result<V::Value, A::Error> {
-        visitor.visit_enum(self)
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
-    }
-}
-
-impl<'de, 'a, A: MapAccess<'de>> EnumAccess<'de> for Named<'a, A> {
-    type Error = A::Error;
-    type Variant = Parameters<'a, A>;
-
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self::Variant), A::Error> {
-        let name: de::value::StrDeserializer<'_, A::Error> = self.name.into_deserializer();
-        Ok((seed.deserialize(name)?, Parameters(self.map)))
-    }
-}
-
-/// The value of the entry: the policy's parameters.
-struct Parameters<'a, A>(&'a mut A);
-
-impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Parameters<'_, A> {
-    type Error = A::Error;
-
-    fn unit_variant(self) -> Result<(), A::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Nothing {}
-        self.0.next_value().map(|Nothing {}| ())
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, A::Error> {
-        self.0.next_value_seed(seed)
-    }
-
-    fn tuple_variant<V: de::Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, A::Error> {
-        Err(de::Error::invalid_type(de::Unexpected::TupleVariant, &visitor))
-    }
-
-    fn struct_variant<V: de::Visitor<'de>>(
-        self,
-        _fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, A::Error> {
-        Err(de::Error::invalid_type(de::Unexpected::StructVariant, &visitor))
     }
 }
 
@@ -165,7 +106,7 @@ mod tests {
     #[test]
     fn mistakes_keep_their_place() {
         let error = |text: &str| toml::from_str::<PolicyEntry>(text).unwrap_err();
-        assert_eq!(error("random = {\n  x = 1 }").span(), Some(13..14));
+        assert_eq!(error("random = {\n  x = 1 }").span(), Some(9..20));
         assert!(error("label = \"x\"").message().contains("no policy is named"));
         assert!(error("rondom = {}").message().contains("unknown variant `rondom`, expected"));
     }

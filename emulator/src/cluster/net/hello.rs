@@ -7,7 +7,7 @@ use quinn::{RecvStream, SendStream};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use volary_actors::base::Class;
-use volary_actors::message::KINDS;
+use volary_actors::policies::vocabulary;
 use volary_engine::fingerprint::Fingerprint;
 
 use super::end::End;
@@ -35,19 +35,19 @@ pub(super) enum HelloError {
 /// Limit of a hello's frame, bytes.
 const HELLO_FRAME: usize = 1024;
 
-/// The version of this volary with a digest of its message kinds, written like the build of a semantic version. Two
-/// builds of one version connect only if their message kinds are equal. The digest does not cover the fields of a
-/// message: a change there needs a new version.
+/// The version of this volary with a digest of its vocabulary, written like the build of a semantic version. Two builds
+/// of one version connect only if their message kinds are equal, and the policies that they add to ours. The digest
+/// does not cover the fields of a message: a change there needs a new version.
 pub fn engine() -> String {
-    format!("{}+{}", env!("CARGO_PKG_VERSION"), digest(&KINDS))
+    format!("{}+{}", env!("CARGO_PKG_VERSION"), digest(&vocabulary()))
 }
 
-/// The fingerprint of names and classes of messages, in their order.
-fn digest(kinds: &[(&str, Class)]) -> Fingerprint {
+/// The fingerprint of the names and classes of messages, and of further words without a class, in their order.
+fn digest(words: &[(String, Option<Class>)]) -> Fingerprint {
     let mut fingerprint = Fingerprint::default();
-    for (name, class) in kinds {
+    for (name, class) in words {
         fingerprint.update(name.as_bytes());
-        fingerprint.update(&[0, *class as u8]);
+        fingerprint.update(&[0, class.map_or(u8::MAX, |class| class as u8)]);
     }
     fingerprint
 }
@@ -92,15 +92,20 @@ mod tests {
     #[test]
     fn other_messages_are_another_build() {
         use Class::{Datagram, Stream};
-        let ours = [("job.submit", Stream), ("probe.claim", Datagram)];
-        let others: [&[(&str, Class)]; 4] = [
-            &[("job.submit", Stream), ("probe.claim", Stream)],
-            &[("probe.claim", Datagram), ("job.submit", Stream)],
-            &[("job.submit", Stream), ("probe.claims", Datagram)],
+        let digest = |words: &[(&str, Option<Class>)]| {
+            digest(&words.iter().map(|(word, class)| ((*word).to_owned(), *class)).collect::<Vec<_>>())
+        };
+        let (stream, datagram) = (Some(Stream), Some(Datagram));
+        let ours = [("job.submit", stream), ("probe.claim", datagram)];
+        let others: [&[(&str, Option<Class>)]; 5] = [
+            &[("job.submit", stream), ("probe.claim", stream)],
+            &[("probe.claim", datagram), ("job.submit", stream)],
+            &[("job.submit", stream), ("probe.claims", datagram)],
             &ours[..1],
+            &[("job.submit", stream), ("probe.claim", datagram), ("my-own {}", None)],
         ];
         assert!(others.iter().all(|other| digest(other) != digest(&ours)));
         // The same on every machine.
-        assert_eq!(digest(&[("a", Stream)]).to_string(), "e5d2f8190427081f");
+        assert_eq!(digest(&[("a", stream)]).to_string(), "e5d2f8190427081f");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use volary_actors::message::KINDS;
+use volary_actors::message::kinds;
 use volary_engine::results::{Cell, ClaimResult, Findings, Origin, Summary, Verdict, same};
 
 use super::check::{Check, Claim};
@@ -91,7 +91,7 @@ impl<'a> Table<'a> {
             }
             // Results list only the kinds that were sent.
             if let Some(by_kind) = numbers["messages"]["by_kind"].as_object_mut() {
-                for (kind, _) in KINDS {
+                for (kind, _) in kinds() {
                     by_kind.entry(kind).or_insert(json!(0));
                 }
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde_json::Value;
-use volary_actors::message::KINDS;
+use volary_actors::message::kinds;
 use volary_engine::results::{
     Cell, Certificate, ClassResults, Compared, Deadlines, Messages, Placements, Planning, PredictionErrors,
     RealWork, SharedNodes, Staleness, Summary,
@@ -145,10 +145,8 @@ fn template(classes: &BTreeSet<String>) -> Value {
     }
     (network.delay.ks, network.link_wait_s) = (Some(0.0), Some(Compared::default()));
     fidelity.cores = Some(RealWork::default());
-    let messages = Messages {
-        by_kind: KINDS.iter().map(|(kind, _)| ((*kind).to_owned(), 0)).collect(),
-        ..Messages::default()
-    };
+    let messages =
+        Messages { by_kind: kinds().map(|(kind, _)| (kind.to_owned(), 0)).collect(), ..Messages::default() };
     let of_class = ClassResults { unqueued: Some(0.0), ..ClassResults::default() };
     let summary = Summary {
         messages,

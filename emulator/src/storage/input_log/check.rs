@@ -2,7 +2,7 @@
 
 use flate2::Crc;
 use volary_actors::machine::Effect;
-use volary_actors::message::KINDS;
+use volary_actors::message::kinds;
 use volary_engine::replay::Digest;
 
 use crate::codec;
@@ -18,7 +18,7 @@ pub(super) fn checksum(section: u32, payload: &[u8]) -> u32 {
 /// Fingerprint of the message types: a message is encoded as its position in them.
 pub(super) fn vocabulary() -> u32 {
     let mut crc = Crc::new();
-    for (name, _) in KINDS {
+    for (name, _) in kinds() {
         crc.update(name.as_bytes());
         crc.update(&[0]);
     }

@@ -10,7 +10,7 @@ use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::layout::Layout;
 use volary_actors::machine::Note;
-use volary_actors::message::KINDS;
+use volary_actors::message::kind_name;
 use volary_actors::roles::job_table::TaskSet;
 use volary_netem::Faults;
 
@@ -155,7 +155,7 @@ impl<'a> Recorder<'a> {
             | Note::Planned { .. }
             | Note::Enacted { .. }
             | Note::Predicted { .. } => {}
-            Note::Unexpected { kind } => *self.unexpected.entry(KINDS[kind as usize].0).or_default() += 1,
+            Note::Unexpected { kind } => *self.unexpected.entry(kind_name(kind)).or_default() += 1,
         }
     }
 

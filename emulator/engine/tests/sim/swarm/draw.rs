@@ -172,7 +172,7 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     if card.one_scheduler && spec.as_ref().is_ok_and(|spec| !spec.one_scheduler()) {
         site.schedulers = 1 + dice.below(3);
     }
-    let evicts = spec.as_ref().is_ok_and(PolicySpec::usage);
+    let evicts = spec.as_ref().is_ok_and(|spec| spec.usage());
     if let Ok(spec) = spec
         && spec.check(&site.layout()).is_ok()
     {

@@ -1,0 +1,190 @@
+//! A policy with its parameters, as an experiment file names it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, DeserializeSeed, MapAccess};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::erased::DynPolicy;
+use super::registry::{Card, Registered, registry};
+use crate::layout::Layout;
+
+/// A registered policy and its parameters, as an experiment file names them: `sparrow = { probe_ratio = 2 }`.
+#[derive(Clone)]
+pub struct PolicySpec {
+    name: &'static str,
+    policy: Arc<dyn DynPolicy>,
+}
+
+impl PolicySpec {
+    /// Its name in experiment files.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether the program has added it to the policies of this crate.
+    pub fn is_added(&self) -> bool {
+        registry().added().any(|registered| registered.name == self.name)
+    }
+
+    /// Every registered policy, in the order of the registry.
+    pub fn cards() -> Vec<Card> {
+        registry().policies().map(Registered::card).collect()
+    }
+
+    /// Every registered policy with default parameters.
+    pub fn defaults() -> Vec<Self> {
+        registry().policies().map(Self::default_of).collect()
+    }
+
+    fn default_of(registered: &Registered) -> Self {
+        Self { name: registered.name, policy: (registered.default)() }
+    }
+
+    /// Reads the parameters of the policy `name`.
+    ///
+    /// # Errors
+    /// When no policy is registered under it; the message lists those that are, in the form of serde's.
+    pub fn named(name: &str) -> Result<impl for<'de> DeserializeSeed<'de, Value = Self> + use<>, String> {
+        let found = registry().policies().find(|registered| registered.name == name);
+        found.map(ParametersOf).ok_or_else(|| {
+            let known: Vec<_> =
+                registry().policies().map(|registered| format!("`{}`", registered.name)).collect();
+            format!("unknown variant `{name}`, expected one of {}", known.join(", "))
+        })
+    }
+
+    /// What the extras of each registered policy are called, in the order of the registry; empty for those without.
+    pub fn all_extras() -> impl Iterator<Item = &'static str> {
+        registry().policies().map(|registered| registered.extras)
+    }
+
+    /// What its extras are called; see [`Policy::EXTRAS`](super::Policy::EXTRAS).
+    pub fn extras(&self) -> &'static str {
+        self.policy.extras_name()
+    }
+
+    /// The actors of a run of this policy, which passes the [check](Self::check): those of the cluster's `layout`, with
+    /// its extras, and the cores that it has.
+    pub fn layout(&self, layout: Layout) -> Layout {
+        let (extras, cores) = (self.policy.extras_on(&layout), self.policy.cores_on(&layout));
+        let layout = match cores {
+            Some(cores) => layout.with_cores(cores),
+            None => layout,
+        };
+        layout.with_extras(extras)
+    }
+
+    /// Checks whether this policy can run on a layout, which needs no extras.
+    ///
+    /// # Errors
+    /// When it cannot; the text reads "key: reason and remedy".
+    pub fn check(&self, layout: &Layout) -> Result<(), String> {
+        if self.policy.one_scheduler() && layout.schedulers() != 1 {
+            let (name, found) = (self.name, layout.schedulers());
+            return Err(format!("{name} is a central scheduler; set cluster.schedulers = 1, not {found}"));
+        }
+        self.policy.check_parameters(layout)
+    }
+}
+
+/// What a policy does is in its methods.
+impl Deref for PolicySpec {
+    type Target = dyn DynPolicy;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.policy
+    }
+}
+
+impl fmt::Debug for PolicySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {:?}", self.name, self.policy)
+    }
+}
+
+impl PartialEq for PolicySpec {
+    fn eq(&self, other: &Self) -> bool {
+        let value = |spec: &Self| serde_json::to_value(spec).ok();
+        self.name == other.name && value(self) == value(other)
+    }
+}
+
+impl Serialize for PolicySpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct Erased<'a>(&'a dyn DynPolicy);
+        impl Serialize for Erased<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                erased_serde::serialize(self.0, serializer)
+            }
+        }
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry(self.name, &Erased(&*self.policy))?;
+        map.end()
+    }
+}
+
+/// Reads the parameters of a registered policy. Errors within a parameter begin with its name: "in `errors`: …".
+struct ParametersOf(&'static Registered);
+
+impl<'de> DeserializeSeed<'de> for ParametersOf {
+    type Value = PolicySpec;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<PolicySpec, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let policy = (self.0.read)(&value).map_err(de::Error::custom)?;
+        Ok(PolicySpec { name: self.0.name, policy })
+    }
+}
+
+impl<'de> Deserialize<'de> for PolicySpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = PolicySpec;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a policy such as `sparrow = { probe_ratio = 2 }`")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PolicySpec, A::Error> {
+                let name = map.next_key::<String>()?.unwrap_or_default();
+                let spec = map.next_value_seed(PolicySpec::named(&name).map_err(de::Error::custom)?)?;
+                match map.next_key::<String>()? {
+                    Some(other) => Err(de::Error::custom(format!("`{name}` and `{other}` are two policies"))),
+                    None => Ok(spec),
+                }
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
+impl JsonSchema for PolicySpec {
+    fn schema_name() -> Cow<'static, str> {
+        "PolicySpec".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut one = |registered: &Registered| {
+            let name = registered.name;
+            json_schema!({
+                "description": format!("`{name}`"),
+                "type": "object",
+                "properties": { name: (registered.schema)(generator) },
+                "required": [name],
+                "additionalProperties": false,
+            })
+        };
+        let policies: Vec<Schema> = registry().policies().map(&mut one).collect();
+        json_schema!({
+            "description": "A policy and its parameters, as an experiment file names them: \
+                `sparrow = { probe_ratio = 2 }`.",
+            "oneOf": policies,
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! The parameters of the policy, and the machines that they make.
+
+use volary_actors::base::Span;
+use volary_actors::layout::Layout;
+use volary_actors::machine::Machine;
+use volary_actors::policies::{BuildContext, Policy};
+
+use crate::node::ReservingNode;
+use crate::scheduler::Reserving;
+
+volary_actors::parameters! {
+    /// Parameters of the least loaded of a few nodes, with reservations.
+    struct Reserved {
+        /// Nodes that are asked for each task.
+        probes: u32 = 3 => 1..=100,
+        /// How long a node that was asked counts the task as its own. Longer than a round trip and a message delay;
+        /// shorter than a task, or nodes that were not chosen look longer than they are.
+        expiry: Span = Span::from_millis(100),
+        /// First wait before nodes are asked again because an answer is missing; it doubles each time. Armed only where
+        /// the network can lose datagrams.
+        probe_timeout: Span = Span::from_secs(1),
+    }
+}
+
+impl Policy for Reserved {
+    const ABOUT: &'static str = "Least loaded of three nodes, with reservations that expire (a tutorial of volary)\n\
+        For each task its scheduler asks some random nodes how long their queues are, and sends it to the shortest. \
+        A node that was asked counts the task as its own until it comes or the reservation expires, so that several \
+        schedulers that ask at once do not all choose the same node.";
+
+    const VARIANTS: &'static [&'static str] = &["{}", "{ probes = 1 }", "{ expiry = \"1s\" }"];
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        match self.probe_timeout.0 {
+            0 => Err("probe_timeout: must be longer than 0; write for example \"1s\"".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(Reserving::new(self, context.layout, context.lossy))
+    }
+
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(ReservingNode::new(self.expiry, context.layout.cores(context.index)))
+    }
+}
