@@ -98,8 +98,8 @@ impl NodeLoad {
         self.shares.is_empty()
     }
 
-    /// The risk with `copies` further tasks of a job, which are independent of those there; `None` if one of the two is not below
-    /// `limit`.
+    /// The risk with `copies` further tasks of a job, which are independent of those there; `None` if one of the two
+    /// risks is not below `limit`.
     pub(super) fn risk(&self, tasks: &TaskUse, copies: u32, limit: f64) -> Option<Risk> {
         let memory = self.memory.over((&tasks.memory, copies), self.room.memory, limit)?;
         let cpu = self.cpu.over((&tasks.cpu, copies), self.room.cpu, limit)?;

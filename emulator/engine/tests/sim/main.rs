@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod common;
+mod distsched;
 mod exact_cores;
 mod faults;
 mod injections;

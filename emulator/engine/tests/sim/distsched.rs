@@ -1,0 +1,53 @@
+//! DistSched on shared nodes: schedules that can be written down, and nothing lost where nodes evict.
+
+use volary_engine::results::Measured;
+
+use crate::common::{FAULTY, run, with};
+
+/// Three jobs of 30 s that arrive at 1, 2 and 3 s at a node of 4 cores, of which each uses 2.
+fn three_jobs(request: &str, policy: &str) -> Measured {
+    run(&format!(
+        "seed = 5\ncluster = {{ nodes = 1, schedulers = 1, shared = true, cpu = 4 }}\n[workload.synthetic]\njobs = \
+         3\ntasks = 1\ninterarrival = \"1s\"\n[service]\ndemand = \"30s\"\nusage = {{ cpu = 2, request = {request} \
+         }}\n[network]\none_way = \"10ms\"\n[[policy]]\ndistsched = {policy}\n"
+    ))
+}
+
+/// Cycles end every 15 s. Two jobs fit at once by what they use, and one by what is requested, which is all of a node.
+/// Without a history distributions are of what is requested.
+#[test]
+fn estimates_decide_how_many_share_a_node() {
+    let both = (14.0 + 13.0 + 57.0) / 3.0 + 30.02;
+    let each = (14.0 + 58.0 + 102.0) / 3.0 + 30.02;
+    for (request, policy, expected) in [
+        ("2", "{ estimates = \"actual\" }", both),
+        ("2", "{ estimates = \"request\" }", each),
+        ("2", "{}", each),
+        ("1", "{}", both),
+        ("1", "{ risk = 0.0, of = \"max\" }", both),
+    ] {
+        let mean = three_jobs(request, policy).summary.response_s.mean;
+        assert!((mean - expected).abs() < 1e-9, "{policy}: {mean} instead of {expected}");
+    }
+}
+
+/// Users request half of the memory that tasks use, so that twice as many are placed as there is room for. Under losses,
+/// crashes and a pause every job finishes.
+#[test]
+fn jobs_finish_although_their_memory_was_underestimated() {
+    for policy in ["{ cycle = \"200ms\" }", "{ cycle = \"200ms\", estimates = \"request\", observe = false }"]
+    {
+        let text = with(
+            &FAULTY.replace("scheduler:1", "scheduler:0"),
+            &[
+                "cluster={ nodes = 12, schedulers = 1, shared = true, cpu = 4, memory = \"4 GiB\", pods = 6, report = \"200ms\" }",
+                "service.demand={ exponential = { mean = \"600ms\" } }",
+                "service.usage={ cpu = 0.4, memory = 1.5, request = 0.5 }",
+            ],
+        );
+        let measured = run(&format!("{text}[[policy]]\ndistsched = {policy}\n"));
+        let shared = measured.summary.shared.unwrap();
+        assert_eq!(measured.summary.jobs.unfinished, 0, "{policy}");
+        assert!(shared.evictions > 5, "{policy}: {shared:?}");
+    }
+}
