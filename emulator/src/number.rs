@@ -18,6 +18,16 @@ pub fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
+/// At most `most` characters of a name, cut in the middle: beginnings and ends tell names apart.
+pub fn elided(name: &str, most: usize) -> String {
+    let size = name.chars().count();
+    if size <= most {
+        return name.to_owned();
+    }
+    let (front, back) = (most / 2, most.saturating_sub(most / 2 + 1));
+    name.chars().take(front).chain(['…']).chain(name.chars().skip(size - back)).collect()
+}
+
 /// Three significant digits; `–` for a value that was not measured.
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
@@ -185,6 +195,12 @@ mod tests {
         ] {
             assert_eq!(short(value), text);
         }
+    }
+
+    #[test]
+    fn names_are_cut_in_the_middle() {
+        assert_eq!(elided("abcdef", 6), "abcdef");
+        assert_eq!((elided("abcdef", 5), elided("abcdef", 4)), ("ab…ef".to_owned(), "ab…f".to_owned()));
     }
 
     #[test]

@@ -1,12 +1,20 @@
 //! The interface between a run and its caller: stop flag, progress bar, and why a cell has no result.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::VecDeque;
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use volary_actors::base::Time;
 use volary_engine::metrics::{Aggregator, EndReason};
 use volary_engine::results::Measured;
+use volary_engine::virtual_time::Progress;
 use volary_engine::world::EngineError;
+
+use crate::guard::guard;
+use crate::number::{count, seconds, short};
 
 /// The stop flag and progress bar of a run.
 #[derive(Debug)]
@@ -15,25 +23,47 @@ pub struct Watch {
     pub stop: AtomicBool,
     /// Counts finished jobs.
     pub bar: ProgressBar,
+    clock: Arc<EmulatedClock>,
 }
 
 impl Default for Watch {
     fn default() -> Self {
-        Self { stop: AtomicBool::new(false), bar: ProgressBar::hidden() }
+        Self { stop: AtomicBool::new(false), bar: ProgressBar::hidden(), clock: Arc::default() }
     }
 }
 
 impl Watch {
-    /// With a bar on standard error, if that is a terminal and no log is written there.
+    /// With a bar on standard error, if that is a terminal and no log is written there. The bar is one line, which is
+    /// cut at the edge of the terminal.
     pub fn on_terminal() -> Self {
         if tracing::enabled!(tracing::Level::INFO) {
             return Self::default();
         }
-        let bar = ProgressBar::no_length();
+        let watch = Self { bar: ProgressBar::no_length(), ..Self::default() };
+        let (clock, pace) = (Arc::clone(&watch.clock), Arc::new(Mutex::new(Pace::default())));
         let style =
-            "{bar:32.cyan} {percent:>3}%  {human_pos} of {human_len} jobs  {per_sec}  {eta} left  {msg}";
-        bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar, ..Self::default() }
+            ProgressStyle::with_template("{bar:12.cyan} {percent:>3}%  {jobs}{left}{clock}  {wide_msg}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style = style.with_key("jobs", |state: &ProgressState, out: &mut dyn Write| {
+            drawn(write!(out, "{} of {} jobs", count(state.pos()), count(state.len().unwrap_or(0))));
+        });
+        let style = style.with_key("left", move |state: &ProgressState, out: &mut dyn Write| {
+            let mut pace = guard(&pace);
+            pace.observe(state.elapsed(), state.pos());
+            drawn(out.write_str(&pace.text(state.len().unwrap_or(0).saturating_sub(state.pos()))));
+        });
+        let style = style.with_key("clock", move |_: &ProgressState, out: &mut dyn Write| {
+            drawn(out.write_str(&clock.text()));
+        });
+        watch.bar.set_style(style);
+        watch
+    }
+
+    /// The view of a run, of which the clock is shown until another run begins.
+    pub(crate) fn of_run(&self, number: u64) -> RunWatch<'_> {
+        self.clock.run.store(number, Ordering::Relaxed);
+        self.clock.now_ns.store(0, Ordering::Relaxed);
+        RunWatch { watch: self, number }
     }
 
     /// Draws the bar from now on. Before the first run starts the number of jobs is unknown.
@@ -47,6 +77,117 @@ impl Watch {
     /// Whether runs must stop.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// A write to the bar. It fails where there is no memory, and a bar that is not drawn is no error of the run.
+fn drawn(written: fmt::Result) {
+    let _ = written;
+}
+
+/// The emulated clock of the run that began last.
+#[derive(Debug, Default)]
+struct EmulatedClock {
+    run: AtomicU64,
+    now_ns: AtomicU64,
+}
+
+impl EmulatedClock {
+    fn show(&self, now: Time) {
+        if now < Time::MAX {
+            self.now_ns.store(now.0, Ordering::Relaxed);
+        }
+    }
+
+    fn text(&self) -> String {
+        match self.now_ns.load(Ordering::Relaxed) {
+            0 => String::new(),
+            now => format!("  at {}", seconds(Time(now).as_secs_f64())),
+        }
+    }
+}
+
+/// A run among those of a watch.
+#[derive(Debug)]
+pub(crate) struct RunWatch<'a> {
+    watch: &'a Watch,
+    number: u64,
+}
+
+impl Progress for Watch {
+    fn finished(&self, jobs: u64, now: Time) {
+        self.bar.inc(jobs);
+        self.clock.show(now);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped()
+    }
+}
+
+impl Progress for RunWatch<'_> {
+    fn finished(&self, jobs: u64, now: Time) {
+        if self.watch.clock.run.load(Ordering::Relaxed) == self.number {
+            self.watch.finished(jobs, now);
+        } else {
+            self.watch.bar.inc(jobs);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.watch.stopped()
+    }
+}
+
+/// Real time between two samples of the number of finished jobs.
+const SAMPLE: Duration = Duration::from_millis(500);
+/// Number of samples whose median is the rate.
+const SAMPLES: usize = 15;
+
+/// The rate at which jobs finish: the median over the last few samples, which neither the start of a run nor a pause
+/// changes much.
+#[derive(Debug, Default)]
+struct Pace {
+    last: (Duration, u64),
+    /// Jobs per second.
+    rates: VecDeque<f64>,
+}
+
+impl Pace {
+    /// Takes a sample, if the last one is old enough.
+    fn observe(&mut self, elapsed: Duration, jobs: u64) {
+        let since = elapsed.saturating_sub(self.last.0);
+        if since < SAMPLE {
+            return;
+        }
+        if self.rates.len() == SAMPLES {
+            self.rates.pop_front();
+        }
+        self.rates.push_back(jobs.saturating_sub(self.last.1) as f64 / since.as_secs_f64());
+        self.last = (elapsed, jobs);
+    }
+
+    /// Jobs per second; `None` before anything has finished.
+    fn rate(&self) -> Option<f64> {
+        let mut rates: Vec<f64> = self.rates.iter().copied().collect();
+        rates.sort_by(f64::total_cmp);
+        rates.get(rates.len() / 2).copied().filter(|rate| *rate > 0.0)
+    }
+
+    /// The rate, and the time that the jobs that are left take at it.
+    fn text(&self, left: u64) -> String {
+        let Some(rate) = self.rate() else { return String::new() };
+        let per_s = if rate < 10.0 { short(rate) } else { count(rate.round() as u64) };
+        format!("  {per_s}/s  {} left", rough(left as f64 / rate))
+    }
+}
+
+/// Seconds without decimals, in the unit that suits: what is left is an estimate.
+fn rough(left: f64) -> String {
+    match left {
+        _ if left < 100.0 => format!("{left:.0} s"),
+        _ if left < 6_000.0 => format!("{:.0} min", left / 60.0),
+        _ => format!("{:.0} h", left / 3_600.0),
     }
 }
 
@@ -75,6 +216,7 @@ impl Monitor {
         let finished = aggregator.finished_jobs();
         watch.bar.inc(finished - self.shown_jobs);
         self.shown_jobs = finished;
+        watch.clock.show(aggregator.complete());
         if aggregator.folded() > self.folded.0 {
             self.folded = (aggregator.folded(), Instant::now());
         }
@@ -120,4 +262,44 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     format!("a bug in volary stopped this run: {text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use volary_actors::base::Span;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_follows_from_the_median_rate() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.text(100), "", "nothing is known before a job has finished");
+        let mut jobs = 0;
+        for second in 1..=40 {
+            // A pause of three seconds, and a burst after it.
+            jobs += if (30..33).contains(&second) {
+                0
+            } else if second == 33 {
+                500
+            } else {
+                100
+            };
+            pace.observe(Duration::from_secs(second), jobs);
+            pace.observe(Duration::from_secs(second), jobs + 1_000_000);
+        }
+        assert_eq!(pace.text(90_000), "  100/s  15 min left");
+        assert_eq!((rough(3.4), rough(86_400.0)), ("3 s".to_owned(), "24 h".to_owned()));
+    }
+
+    #[test]
+    fn the_clock_is_that_of_the_run_that_began_last() {
+        let watch = Watch::default();
+        let (first, second) = (watch.of_run(1), watch.of_run(2));
+        first.finished(3, Time::ZERO + Span::from_secs(9));
+        assert_eq!(watch.clock.text(), "");
+        second.finished(4, Time::ZERO + Span::from_millis(2_500));
+        first.finished(1, Time::ZERO + Span::from_secs(10));
+        assert_eq!(watch.clock.text(), "  at 2.50\u{202f}s");
+        assert_eq!(watch.bar.position(), 8);
+    }
 }

@@ -30,15 +30,15 @@ pub struct RunConfig {
 
 /// Callbacks of a run to its caller.
 pub trait Progress {
-    /// More jobs have finished.
-    fn finished(&self, jobs: u64);
+    /// More jobs have finished; the emulated clock shows `now`.
+    fn finished(&self, jobs: u64, now: Time);
     /// Whether the run should stop.
     fn is_stopped(&self) -> bool;
 }
 
 /// Ignores progress and never stops the run.
 impl Progress for () {
-    fn finished(&self, _jobs: u64) {}
+    fn finished(&self, _jobs: u64, _now: Time) {}
     fn is_stopped(&self) -> bool {
         false
     }
@@ -110,12 +110,12 @@ fn drive<O: Observer>(
             // Peeking at the next event has a small cost, so it is done only where a run has an end.
             let cut = end.is_some_and(|end| shard.next().is_none_or(|due| due > end));
             if shard.observer.0.all_finished() || cut || !shard.advance() {
-                progress.finished(shard.observer.0.finished_jobs() - reported);
+                progress.finished(shard.observer.0.finished_jobs() - reported, shard.now());
                 return Ok(end.filter(|_| cut));
             }
         }
         let finished = shard.observer.0.finished_jobs();
-        progress.finished(finished - reported);
+        progress.finished(finished - reported, shard.now());
         reported = finished;
         if progress.is_stopped() {
             return Err(EngineError::Interrupted);

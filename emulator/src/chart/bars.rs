@@ -1,21 +1,33 @@
 //! Stacked bars, one per row.
 
-use maud::{Markup, html};
-
 use super::frame::{Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
-use super::svg::{Anchor, rect, text};
+use super::svg::{Anchor, Mark, Picture, text};
+use super::text::fitted;
+use super::theme::Hue;
 
 /// A row of a bar chart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bar {
     pub label: String,
-    /// Class of the row's group, which sets its colour.
-    pub class: String,
-    /// Parts from left to right: class, size and tooltip.
-    pub parts: Vec<(String, f64, String)>,
+    /// The colour of its parts that have none of their own.
+    pub hue: Hue,
+    /// From left to right.
+    pub parts: Vec<BarPart>,
     /// The text behind the bar.
     pub total: String,
+}
+
+/// A part of a bar.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BarPart {
+    /// Class of the style sheet of charts: `fill`, `progress`, `waste` or `idle`.
+    pub class: &'static str,
+    /// Its colour, unless it is that of the bar.
+    pub hue: Option<Hue>,
+    pub size: f64,
+    /// Tooltip.
+    pub title: String,
 }
 
 const WIDTH: f64 = 520.0;
@@ -25,47 +37,40 @@ const ROW: f64 = 26.0;
 const TOP: f64 = 28.0;
 const BOTTOM: f64 = 26.0;
 
-/// Bars over a common axis from 0 to the largest bar, or to the whole for shares, with a legend of (class, name).
-pub fn stacked(title: &str, unit: TickUnit, bars: &[Bar], legend: &[(String, &str)]) -> Markup {
+/// Bars over a common axis from 0 to the largest bar, or to the whole for shares, with a legend of kinds.
+pub fn stacked(title: &str, unit: TickUnit, bars: &[Bar], legend: &[(Hue, &str)]) -> Picture {
     let bottom = TOP + ROW * bars.len() as f64;
-    let frame = Frame { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom };
-    let sum = |bar: &Bar| bar.parts.iter().map(|part| part.1).filter(|size| size.is_finite()).sum::<f64>();
+    let frame = Frame { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom, edge: WIDTH };
+    let sum = |bar: &Bar| bar.parts.iter().map(|part| part.size).filter(|size| size.is_finite()).sum::<f64>();
     let largest = if unit == TickUnit::Share { 1.0 } else { bars.iter().map(sum).fold(0.0, f64::max) };
     let most = if largest > 0.0 { largest } else { 1.0 };
     let scale = Scale::new(AxisScale::Linear, (0.0, most), (frame.left, frame.right));
     let legend: Vec<_> =
-        legend.iter().map(|(class, name)| LegendEntry { class: class.clone(), mark: "fill", name }).collect();
-    let content = html! {
-        (frame.x_axis(&scale, unit, 70.0))
-        @for (i, bar) in bars.iter().enumerate() { (row(bar, TOP + ROW * i as f64, &scale)) }
-    };
-    framed((WIDTH, bottom + BOTTOM), (4.0, title), &content, (8.0, &legend))
+        legend.iter().map(|(hue, name)| LegendEntry { hue: Some(*hue), mark: "fill", name }).collect();
+    let mut marks = frame.x_axis(&scale, unit, 70.0);
+    marks.extend(bars.iter().enumerate().map(|(i, bar)| row(bar, TOP + ROW * i as f64, &scale)));
+    framed((WIDTH, bottom + BOTTOM), (4.0, title), marks, (8.0, &legend))
 }
 
-fn row(bar: &Bar, y: f64, scale: &Scale) -> Markup {
-    let mut from = 0.0;
-    let mut parts = Vec::new();
-    for (class, size, title) in bar.parts.iter().filter(|part| part.1.is_finite() && part.1 > 0.0) {
-        let (left, right) = (scale.at(from), scale.at(from + size));
-        parts.push(rect(class, (left, y + 4.0), (right - left, ROW - 8.0), None, title));
-        from += size;
-    }
+fn row(bar: &Bar, y: f64, scale: &Scale) -> Mark {
     let middle = y + ROW / 2.0 + 4.0;
-    html! {
-        g class=(bar.class) {
-            (text("name", (LEFT - 8.0, middle), Anchor::End, &shortened(&bar.label, 22)))
-            @for part in parts { (part) }
-            (text("", (scale.at(from) + 6.0, middle), Anchor::Start, &bar.total))
-        }
+    let mut marks =
+        vec![text("name", (LEFT - 8.0, middle), Anchor::End, &fitted(&bar.label, (LEFT - 12.0) / 1.06))];
+    let mut from = 0.0;
+    for part in bar.parts.iter().filter(|part| part.size.is_finite() && part.size > 0.0) {
+        let (left, right) = (scale.at(from), scale.at(from + part.size));
+        marks.push(Mark::Rect {
+            class: part.class,
+            hue: part.hue,
+            at: (left, y + 4.0),
+            size: (right - left, ROW - 8.0),
+            opacity: None,
+            title: part.title.clone(),
+        });
+        from += part.size;
     }
-}
-
-/// At most `most` characters, cut with an ellipsis.
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+    marks.push(text("", (scale.at(from) + 6.0, middle), Anchor::Start, &bar.total));
+    Mark::Group { hue: bar.hue, marks }
 }
 
 #[cfg(test)]
@@ -74,14 +79,17 @@ mod tests {
 
     #[test]
     fn parts_stand_side_by_side() {
-        let part = |class: &str, size| (class.to_owned(), size, String::new());
-        let parts = vec![part("a", 1.0), part("nothing", 0.0), part("b", 3.0), part("unknown", f64::NAN)];
-        let bar = Bar { label: "x".into(), class: "p0".into(), parts, total: "4".into() };
-        let svg = stacked("t", TickUnit::Number, &[bar], &[("s0".into(), "first")]).into_string();
+        let part = |class, size| BarPart { class, hue: None, size, title: String::new() };
+        let parts =
+            vec![part("fill", 1.0), part("idle", 0.0), part("waste", 3.0), part("progress", f64::NAN)];
+        let bar = Bar { label: "x".into(), hue: Hue::Policy(0), parts, total: "4".into() };
+        let svg = stacked("t", TickUnit::Number, &[bar], &[(Hue::Kind(0), "first")]).in_page().into_string();
         // 274 px for a total of 4: 68.5 px, then 205.5 px.
-        assert!(svg.contains("class=\"a\" x=\"150\" y=\"32\" width=\"68.5\""), "{svg}");
-        assert!(svg.contains("class=\"b\" x=\"218.5\" y=\"32\" width=\"205.5\""), "{svg}");
-        assert!(!svg.contains("nothing") && !svg.contains("unknown"));
-        assert_eq!(shortened("abcdef", 4), "abc…");
+        assert!(svg.contains("class=\"fill\" x=\"150\" y=\"32\" width=\"68.5\""), "{svg}");
+        assert!(svg.contains("class=\"waste\" x=\"218.5\" y=\"32\" width=\"205.5\""), "{svg}");
+        assert!(
+            !svg.contains("idle") && !svg.contains("progress") && svg.contains("<g class=\"k0\">"),
+            "{svg}"
+        );
     }
 }

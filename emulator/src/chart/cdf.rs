@@ -1,17 +1,13 @@
 //! Distributions of response times, and their tails.
 
-use maud::Markup;
-
 use super::line::{Plot, PlotAxis, Series};
 use super::scale::{AxisScale, TickUnit};
+use super::svg::{Picture, Point};
 use crate::stats::{Interval, dkw, wilson};
 use crate::storage::cell::Sketch;
 
 /// Limit on the points drawn of a curve.
 const POINTS: usize = 400;
-/// Width and height in px.
-const SIZE: (f64, f64) = (520.0, 310.0);
-
 /// The distributions of one policy, one per replication.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve<'a> {
@@ -27,19 +23,25 @@ pub struct Curve<'a> {
 /// queue are not independent, so the band is too narrow, and the report says so. With several replications the curve
 /// is the mean of their quantiles, and the band its 95 % interval over replications. A curve that ends below 100 % has
 /// unfinished jobs.
-pub fn distribution(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>]) -> Markup {
+pub fn distribution(
+    title: &str,
+    x_label: &str,
+    unit: TickUnit,
+    curves: &[Curve<'_>],
+    size: Point,
+) -> Picture {
     let series = curves.iter().map(|curve| trace(curve, &BODY)).collect();
     let x = PlotAxis::new(x_label, AxisScale::Log, unit);
     let y = PlotAxis::new("share of jobs", AxisScale::Linear, TickUnit::Share);
     let y = PlotAxis { range: Some((0.0, 1.0)), ..y };
-    Plot { title: title.into(), x, y, series, size: SIZE }.svg()
+    Plot { title: title.into(), x, y, series, size }.picture()
 }
 
 /// Share of submitted jobs that took longer than a time; both axes are logarithmic, which shows the tail.
 ///
 /// With one replication the band is Wilson's for each point, since a band for the whole function is meaningless in the
 /// last per cent.
-pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>]) -> Markup {
+pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>], size: Point) -> Picture {
     let mut series: Vec<Series> = curves.iter().map(|curve| trace(curve, &TAIL)).collect();
     let jobs = curves.iter().flat_map(|curve| curve.runs.iter().map(|run| run.1)).max().unwrap_or(1);
     let least = (1.0 / jobs.max(10) as f64).clamp(1e-6, 0.1);
@@ -51,7 +53,7 @@ pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>]) ->
     let x = PlotAxis::new(x_label, AxisScale::Log, unit);
     let y = PlotAxis::new("jobs slower than", AxisScale::Log, TickUnit::Share);
     let y = PlotAxis { range: Some((least, 1.0)), ..y };
-    Plot { title: title.into(), x, y, series, size: SIZE }.svg()
+    Plot { title: title.into(), x, y, series, size }.picture()
 }
 
 /// The drawn quantity for a share of finished jobs, and its band for a number of jobs.
@@ -147,7 +149,7 @@ mod tests {
         let runs =
             [1.0, 2.0].map(|scale| Sketch::new((0..=100).map(|i| scale * (1.0 + f64::from(i))).collect()));
         let curve = Curve { label: "a", colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
-        let svg = tail("t", "x", TickUnit::Seconds, &[curve]).into_string();
+        let svg = tail("t", "x", TickUnit::Seconds, &[curve], (520.0, 310.0)).in_page().into_string();
         let path = svg.split("class=\"curve\" d=\"").nth(1).unwrap().split('"').next().unwrap();
         let down: Vec<f64> = path
             .split('l')
@@ -171,7 +173,9 @@ mod tests {
         assert!(points.len() <= POINTS + 1 && points.len() > POINTS / 2, "{}", points.len());
         assert_eq!(points.last(), Some(&(999_999.0, 1.0)));
         let curve = Curve { label: "a", colour: 0, runs: vec![(&sketch, 1_000_000)] };
-        let svg = distribution("t", "response", TickUnit::Seconds, &[curve]).into_string();
+        let svg = distribution("t", "response", TickUnit::Seconds, &[curve], (520.0, 310.0))
+            .in_page()
+            .into_string();
         assert!(svg.len() < 20_000, "{}", svg.len());
     }
 }

@@ -1,12 +1,14 @@
 //! The frame that all charts share: the title, the axis below, and the legend.
 
-use maud::{Markup, html};
-
 use super::scale::{Scale, TickUnit};
-use super::svg::{Anchor, Point, line, path, picture, rect, text};
+use super::svg::{Anchor, Mark, Picture, Point, line, rect, text};
+use super::text::{fitted, width};
+use super::theme::Hue;
 
 /// Height of a row of the legend.
 const LEGEND_ROW: f64 = 18.0;
+/// Space between two labels of an axis.
+const APART: f64 = 10.0;
 
 /// A chart's frame: the edges of its drawing area in px.
 #[derive(Clone, Copy, Debug)]
@@ -15,63 +17,123 @@ pub(super) struct Frame {
     pub(super) right: f64,
     pub(super) top: f64,
     pub(super) bottom: f64,
+    /// The right edge of the picture, which no label may cross.
+    pub(super) edge: f64,
 }
 
 /// An entry of a legend.
 pub(super) struct LegendEntry<'a> {
-    /// Classes of the entry, which set its colour.
-    pub(super) class: String,
+    /// Its colour, if its mark has none of its own.
+    pub(super) hue: Option<Hue>,
     /// Class of its mark: `curve` for a line, any other for a box.
-    pub(super) mark: &'a str,
+    pub(super) mark: &'static str,
     pub(super) name: &'a str,
 }
 
 impl Frame {
     /// Grid lines at the ticks of the axis below, at least `apart` px from each other, with their labels.
-    pub(super) fn x_axis(&self, scale: &Scale, unit: TickUnit, apart: f64) -> Markup {
-        html! {
-            @for value in scale.ticks(((self.right - self.left) / apart) as usize) {
-                @let x = scale.at(value);
-                (line("grid", (x, self.top), (x, self.bottom)))
-                (text("", (x, self.bottom + 16.0), Anchor::Middle, &unit.tick(value)))
+    pub(super) fn x_axis(&self, scale: &Scale, unit: TickUnit, apart: f64) -> Vec<Mark> {
+        let ticks = scale.ticks(((self.right - self.left) / apart) as usize);
+        self.x_labels(scale, ticks.into_iter().map(|value| (value, unit.tick(value))))
+    }
+
+    /// Grid lines at values, with labels. A label that would touch the one before it, or the edge, is moved or left out.
+    pub(super) fn x_labels(&self, scale: &Scale, ticks: impl Iterator<Item = (f64, String)>) -> Vec<Mark> {
+        let (mut marks, mut taken) = (Vec::new(), f64::NEG_INFINITY);
+        for (value, label) in ticks {
+            let x = scale.at(value);
+            marks.push(line("grid", (x, self.top), (x, self.bottom)));
+            let half = width(&label) / 2.0;
+            let middle = x.min(self.edge - half - 1.0).max(half + 1.0);
+            if middle - half >= taken {
+                marks.push(text("", (middle, self.bottom + 16.0), Anchor::Middle, &label));
+                taken = middle + half + APART;
             }
         }
+        marks
     }
 }
 
 /// A picture of `size` with its title at `head`, `content`, and a legend below it that begins at `left`.
 pub(super) fn framed(
-    (width, height): Point,
+    (wide, height): Point,
     (head, title): (f64, &str),
-    content: &Markup,
+    content: Vec<Mark>,
     (left, legend): (f64, &[LegendEntry<'_>]),
-) -> Markup {
+) -> Picture {
     let (mut x, mut y) = (left, height);
-    let mut entries = Vec::with_capacity(legend.len());
+    let mut marks = vec![text("head", (head, 16.0), Anchor::Start, &fitted(title, (wide - head) / 1.08))];
+    marks.extend(content);
     for entry in legend {
         let is_line = entry.mark == "curve";
         let mark = if is_line { 18.0 } else { 11.0 };
-        let wide = mark + 16.0 + 6.8 * entry.name.chars().count() as f64;
-        if x + wide > width && x > left {
+        let name = fitted(entry.name, wide - left - mark - 8.0);
+        let taken = mark + 5.0 + width(&name) * 1.06 + 14.0;
+        if x + taken - 14.0 > wide && x > left {
             (x, y) = (left, y + LEGEND_ROW);
         }
-        entries.push(html! {
-            g class=(entry.class) {
-                @if is_line {
-                    (path("curve", &[(x, y + 6.0), (x + mark, y + 6.0)], false, ""))
-                } @else {
-                    (rect(entry.mark, (x, y), (mark, mark), (entry.mark == "burst").then_some(0.4), ""))
-                }
-                (text("name", (x + mark + 5.0, y + 10.0), Anchor::Start, entry.name))
+        let sign = match is_line {
+            true => Mark::Path {
+                class: "curve",
+                points: vec![(x, y + 6.0), (x + mark, y + 6.0)],
+                closed: false,
+                title: String::new(),
+            },
+            false => rect(entry.mark, (x, y), (mark, mark), ""),
+        };
+        let sign = match sign {
+            // As pale as most bursts are.
+            Mark::Rect { class: "burst", hue, at, size, title, .. } => {
+                Mark::Rect { class: "burst", hue, at, size, opacity: Some(0.4), title }
             }
-        });
-        x += wide;
+            other => other,
+        };
+        let said = text("name", (x + mark + 5.0, y + 10.0), Anchor::Start, &name);
+        match entry.hue {
+            Some(hue) => marks.push(Mark::Group { hue, marks: vec![sign, said] }),
+            None => marks.extend([sign, said]),
+        }
+        x += taken;
     }
     let below = if legend.is_empty() { 0.0 } else { y - height + LEGEND_ROW };
-    let content = html! {
-        (text("head", (head, 16.0), Anchor::Start, title))
-        (content)
-        @for entry in &entries { (entry) }
-    };
-    picture((width, height + below), title, content)
+    Picture { size: (wide, height + below), label: title.to_owned(), marks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::scale::AxisScale;
+
+    /// The texts of marks with their left and right ends.
+    fn extents(marks: &[Mark]) -> Vec<(f64, f64, String)> {
+        let of = |mark: &Mark| match mark {
+            Mark::Text { at, anchor: Anchor::Middle, text, .. } => {
+                Some((at.0 - width(text) / 2.0, at.0 + width(text) / 2.0, text.clone()))
+            }
+            _ => None,
+        };
+        marks.iter().filter_map(of).collect()
+    }
+
+    #[test]
+    fn labels_neither_touch_nor_leave_the_picture() {
+        let frame = Frame { left: 62.0, right: 386.0, top: 0.0, bottom: 100.0, edge: 400.0 };
+        for high in [1.0, 600.0, 12_345.0, 3.6e6] {
+            let scale = Scale::new(AxisScale::Linear, (0.0, high), (frame.left, frame.right));
+            let found = extents(&frame.x_axis(&scale, TickUnit::Seconds, 30.0));
+            assert!(found.len() > 2 && found.iter().all(|one| one.0 >= 0.0 && one.1 <= 400.0), "{found:?}");
+            assert!(found.windows(2).all(|pair| pair[0].1 + APART <= pair[1].0 + 1e-9), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_legend_goes_on_below() {
+        let names: Vec<String> = (0..5)
+            .map(|i| format!("policy number {i} with a label{}", " and more".repeat(20 * (i % 2))))
+            .collect();
+        let entries: Vec<_> =
+            names.iter().map(|name| LegendEntry { hue: Some(Hue::Policy(0)), mark: "curve", name }).collect();
+        let picture = framed((378.0, 100.0), (10.0, "t"), Vec::new(), (10.0, &entries));
+        assert_eq!(picture.size.1, 100.0 + 5.0 * LEGEND_ROW, "one a row");
+    }
 }

@@ -1,10 +1,13 @@
 //! A table with cells shaded by value.
 //!
-//! It is HTML rather than SVG: it scrolls and wraps, is accessible to screen readers, and can be copied.
+//! In a page it is HTML: it scrolls and wraps, is accessible to screen readers, and can be copied. In a figure it is a
+//! picture.
 
 use maud::{Markup, html};
 
-use super::theme;
+use super::svg::{Anchor, Mark, Picture, line, text};
+use super::text::{fitted, width};
+use super::theme::{self, Hue};
 
 /// A shaded table.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,16 +45,33 @@ pub struct Shade {
 }
 
 impl Heat {
-    /// The table as HTML.
+    /// The table as HTML: one, or one a group where they are too wide to stand beside each other.
     ///
     /// Shades are limited to half the depth, so that text keeps its contrast on light and dark backgrounds.
     pub fn html(&self) -> Markup {
+        let columns: usize = self.groups.iter().map(|group| group.1.len()).sum();
+        if columns <= SIDE_BY_SIDE || self.groups.len() < 2 {
+            return self.table();
+        }
+        html! { @for group in 0..self.groups.len() { (self.part(group).table()) } }
+    }
+
+    /// A table of one of the groups.
+    fn part(&self, group: usize) -> Self {
+        let before: usize = self.groups[..group].iter().map(|group| group.1.len()).sum();
+        let columns = before..before + self.groups[group].1.len();
+        let row = |row: &HeatRow| HeatRow { cells: row.cells[columns.clone()].to_vec(), ..row.clone() };
+        let (keys, groups) = (self.keys.clone(), vec![self.groups[group].clone()]);
+        Self { keys, groups, rows: self.rows.iter().map(row).collect() }
+    }
+
+    fn table(&self) -> Markup {
         let columns = || self.groups.iter().flat_map(|group| &group.1);
         html! {
             table class="heat" {
                 thead {
                     tr {
-                        th colspan=(self.keys.len()) {}
+                        td colspan=(self.keys.len()) {}
                         @for (heading, columns) in &self.groups {
                             th scope="colgroup" class="group" colspan=(columns.len()) { (heading) }
                         }
@@ -76,6 +96,99 @@ impl Heat {
     }
 }
 
+/// Columns that fit beside each other.
+const SIDE_BY_SIDE: usize = 6;
+
+/// Height of a row of a picture.
+const ROW: f64 = 22.0;
+/// Space left of the names.
+const INDENT: f64 = 3.0;
+/// Space around a text in a cell.
+const PAD: f64 = 6.0;
+
+impl Heat {
+    /// The table as a picture, `wide` px wide: text that does not fit its cell is cut.
+    pub fn picture(&self, title: &str, wide: f64) -> Picture {
+        let columns: Vec<&str> =
+            self.groups.iter().flat_map(|group| &group.1).map(|column| column.1.as_str()).collect();
+        let keys = self.key_widths(wide);
+        let left: f64 = keys.iter().sum();
+        let each = (wide - left) / columns.len().max(1) as f64;
+        let mut marks = vec![text("head", (INDENT, 14.0), Anchor::Start, &fitted(title, wide / 1.08))];
+        let mut y = ROW;
+        let mut x = left;
+        for (heading, columns) in &self.groups {
+            let size = each * columns.len() as f64;
+            marks.push(text(
+                "name",
+                (x + size / 2.0, y + 15.0),
+                Anchor::Middle,
+                &fitted(heading, size - PAD),
+            ));
+            x += size;
+        }
+        y += ROW;
+        let mut x = 0.0;
+        for ((key, _), size) in self.keys.iter().zip(&keys) {
+            marks.push(text("", (x + INDENT, y + 15.0), Anchor::Start, &fitted(key, size - PAD)));
+            x += size;
+        }
+        for (at, column) in columns.iter().enumerate() {
+            let middle = left + each * (at as f64 + 0.5);
+            marks.push(text("", (middle, y + 15.0), Anchor::Middle, &fitted(column, each - PAD)));
+        }
+        y += ROW;
+        for row in &self.rows {
+            marks.push(line("grid", (0.0, y), (wide, y)));
+            let mut x = 0.0;
+            for (name, size) in row.names.iter().zip(&keys) {
+                marks.push(text("name", (x + INDENT, y + 15.0), Anchor::Start, &fitted(name, size - PAD)));
+                x += size;
+            }
+            let cells = row.cells.iter().enumerate();
+            marks.extend(
+                cells.flat_map(|(at, shade)| drawn(shade.as_ref(), (left + each * at as f64, y), each)),
+            );
+            y += ROW;
+        }
+        Picture { size: (wide, y + 2.0), label: title.to_owned(), marks }
+    }
+
+    /// The widths of the columns that identify a row: as wide as their text, but at most half of the picture together.
+    fn key_widths(&self, wide: f64) -> Vec<f64> {
+        let widest = |at: usize| {
+            let names = self.rows.iter().filter_map(|row| row.names.get(at)).chain([&self.keys[at].0]);
+            names.map(|name| width(name) * 1.06 + 2.0 * PAD).fold(0.0, f64::max)
+        };
+        let widths: Vec<f64> = (0..self.keys.len()).map(widest).collect();
+        let sum: f64 = widths.iter().sum();
+        let scale = if sum > wide / 2.0 { wide / 2.0 / sum } else { 1.0 };
+        widths.into_iter().map(|width| width * scale).collect()
+    }
+}
+
+/// A shaded cell of a picture.
+fn drawn(shade: Option<&Shade>, (x, y): (f64, f64), wide: f64) -> Vec<Mark> {
+    let at = (x + wide / 2.0, y + 15.0);
+    let Some(shade) = shade else { return vec![text("name", at, Anchor::Middle, "–")] };
+    let (class, hue) = shade.series.map_or(("shade", None), |series| ("fill", Some(Hue::Policy(series))));
+    let said =
+        if shade.small.is_empty() { shade.text.clone() } else { format!("{} {}", shade.text, shade.small) };
+    // The factor is left out before the value is cut.
+    let said = if width(&said) * 1.06 + PAD > wide { &shade.text } else { &said };
+    vec![
+        Mark::Rect {
+            class,
+            hue,
+            at: (x + 0.5, y + 0.5),
+            size: (wide - 1.0, ROW - 1.0),
+            opacity: Some(0.48 * shade.depth.clamp(0.0, 1.0)),
+            title: shade.title.clone(),
+        },
+        text("name", at, Anchor::Middle, &fitted(said, wide - PAD)),
+    ]
+}
+
 impl HeatRow {
     fn name(&self, name: &str) -> Markup {
         html! {
@@ -90,7 +203,7 @@ fn cell(shade: Option<&Shade>, class: &str) -> Markup {
     let Some(shade) = shade else { return html! { td class=(class) { "–" } } };
     let (class, colour) = match shade.series {
         Some(series) => (format!("{class} {}", theme::series(series)), "c"),
-        None => (class.to_owned(), "heat"),
+        None => (class.to_owned(), "slow"),
     };
     let depth = (48.0 * shade.depth.clamp(0.0, 1.0)).round();
     let style = format!("background:color-mix(in srgb,var(--{colour}) {depth}%,transparent)");
@@ -119,12 +232,16 @@ mod tests {
         }];
         let column = |name: &str| (format!("p-{name}"), name.to_owned());
         let groups = vec![("g".into(), vec![column("a"), column("b")]), ("h".into(), vec![column("c")])];
-        let html = Heat { keys: vec![("k".into(), "a.k".into())], groups, rows }.html().into_string();
-        assert!(html.contains("var(--heat) 24%") && html.contains("var(--heat) 48%"), "{html}");
+        let heat = Heat { keys: vec![("k".into(), "a.k".into())], groups, rows };
+        let html = heat.html().into_string();
+        assert!(html.contains("var(--slow) 24%") && html.contains("var(--slow) 48%"), "{html}");
         assert!(
             html.contains("<a href=\"#c1\">r&lt;</a>") && html.contains("<td class=\"p-b\">–</td>"),
             "{html}"
         );
         assert!(html.contains("colspan=\"2\">g</th>") && html.contains("<small>×&lt;</small>"), "{html}");
+        let svg = heat.picture("t", 378.0).file(3.5, crate::chart::svg::Letters::Text);
+        assert!(svg.contains("fill-opacity=\"0.24\"") && svg.contains("fill-opacity=\"0.48\""), "{svg}");
+        assert!(svg.contains(">1 ×&lt;</text>") && svg.contains(">–</text>"), "{svg}");
     }
 }

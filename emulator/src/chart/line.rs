@@ -1,11 +1,11 @@
 //! Lines over two axes, with confidence bands.
 
-use maud::{Markup, html};
-
 use super::frame::{Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
-use super::svg::{Anchor, Point, dot, line, path, text, upright};
-use super::theme;
+use super::svg::{Anchor, Mark, Picture, Point, line, text, upright};
+use super::text::width;
+use super::theme::Hue;
+use crate::stats::Interval;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlotAxis {
@@ -16,12 +16,32 @@ pub struct PlotAxis {
     pub unit: TickUnit,
     /// Smallest and largest value; `None` to fit the data.
     pub range: Option<(f64, f64)>,
+    /// Names of the values 0, 1, 2 … of an axis without numbers; empty for numbers.
+    pub names: Vec<String>,
 }
 
 impl PlotAxis {
     /// An axis that fits the data.
     pub fn new(label: &str, spread: AxisScale, unit: TickUnit) -> Self {
-        Self { label: label.to_owned(), spread, unit, range: None }
+        Self { label: label.to_owned(), spread, unit, range: None, names: Vec::new() }
+    }
+
+    /// An axis of names, evenly spaced.
+    pub fn of_names(label: &str, names: Vec<String>) -> Self {
+        let range = Some((-0.5, names.len() as f64 - 0.5));
+        let axis = Self::new(label, AxisScale::Linear, TickUnit::Number);
+        Self { range, names, ..axis }
+    }
+
+    /// The title of the axis, which says whether it is logarithmic.
+    fn title(&self) -> String {
+        if self.spread == AxisScale::Log { format!("{} (log)", self.label) } else { self.label.clone() }
+    }
+
+    /// The text of a value in a tooltip.
+    fn text(&self, value: f64) -> String {
+        let name = || self.names.get(value.round() as usize).cloned();
+        name().unwrap_or_else(|| self.unit.tick(value))
     }
 
     /// Whether the axis has a place for `value`.
@@ -46,6 +66,20 @@ pub struct Series {
     pub dots: bool,
 }
 
+impl Series {
+    /// Adds a mean with its interval, if it has one.
+    pub fn push(&mut self, at: f64, interval: &Interval) {
+        self.points.push((at, interval.mean));
+        if let Some(half) = interval.half_width {
+            // An edge at or below zero cannot be drawn on a logarithmic axis: it is placed at the far end.
+            let low = interval.mean - half;
+            let low = if interval.mean > 0.0 { low.max(interval.mean / 1e3) } else { low };
+            self.band.low.push((at, low));
+            self.band.high.push((at, interval.mean + half));
+        }
+    }
+}
+
 /// A confidence band: two edges in order of x.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Band {
@@ -64,26 +98,34 @@ pub struct Plot {
     pub size: Point,
 }
 
-const LEFT: f64 = 62.0;
+/// Room for the title of the axis at the left, and between labels and axis.
+const AXIS_TITLE: f64 = 24.0;
+const LABEL_GAP: f64 = 7.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 44.0;
 
 impl Plot {
-    /// The chart as SVG. Values that are not finite, or not positive on a logarithmic axis, are left out.
-    pub fn svg(&self) -> Markup {
-        let (width, height) = self.size;
-        let frame = Frame { left: LEFT, right: width - RIGHT, top: TOP, bottom: height - BOTTOM };
+    /// The chart. Values that are not finite, or not positive on a logarithmic axis, are left out.
+    pub fn picture(&self) -> Picture {
+        let (wide, high) = self.size;
+        let bottom = high - BOTTOM;
+        let y = self.scale(&self.y, |point| point.1, (bottom, TOP));
+        let labels: Vec<(f64, String)> = y
+            .ticks(((bottom - TOP) / 30.0) as usize)
+            .into_iter()
+            .map(|value| (value, self.y.unit.tick(value)))
+            .collect();
+        let widest = labels.iter().map(|(_, label)| width(label)).fold(0.0, f64::max);
+        let left = AXIS_TITLE + widest * 1.06 + LABEL_GAP;
+        let frame = Frame { left, right: wide - RIGHT, top: TOP, bottom, edge: wide };
         let x = self.scale(&self.x, |point| point.0, (frame.left, frame.right));
-        let y = self.scale(&self.y, |point| point.1, (frame.bottom, frame.top));
-        let content = html! {
-            (self.grid(frame, &x, &y))
-            @for series in &self.series { (self.curve(series, &x, &y)) }
-        };
-        let entries = self.series.iter().map(|series| (theme::policy(series.colour), &series.label));
-        let legend: Vec<_> =
-            entries.map(|(class, name)| LegendEntry { class, mark: "curve", name }).collect();
-        framed(self.size, (LEFT, &self.title), &content, (LEFT, &legend))
+        let mut marks = self.grid(frame, &x, &y, &labels);
+        marks.extend(self.series.iter().map(|series| self.curve(series, &x, &y)));
+        let entries = self.series.iter().filter(|series| !series.label.is_empty());
+        let entries = entries.map(|series| (Some(Hue::Policy(series.colour)), &series.label));
+        let legend: Vec<_> = entries.map(|(hue, name)| LegendEntry { hue, mark: "curve", name }).collect();
+        framed(self.size, (AXIS_TITLE, &self.title), marks, (AXIS_TITLE, &legend))
     }
 
     fn is_drawable(&self, (x, y): Point) -> bool {
@@ -108,22 +150,36 @@ impl Plot {
         Scale::new(axis.spread, axis.range.unwrap_or_else(fitted), pixels)
     }
 
-    fn grid(&self, frame: Frame, x: &Scale, y: &Scale) -> Markup {
-        let Frame { left, right, top, bottom } = frame;
-        html! {
-            @for value in x.minor_ticks() { (line("minor", (x.at(value), top), (x.at(value), bottom))) }
-            @for value in y.ticks(((bottom - top) / 36.0) as usize) {
-                (line("grid", (left, y.at(value)), (right, y.at(value))))
-                (text("", (left - 7.0, y.at(value) + 4.0), Anchor::End, &self.y.unit.tick(value)))
-            }
-            (frame.x_axis(x, self.x.unit, 62.0))
-            (line("axis", (left, bottom), (right, bottom)))
-            (text("", (f64::midpoint(left, right), bottom + 35.0), Anchor::Middle, &self.x.label))
-            (upright((13.0, f64::midpoint(top, bottom)), &self.y.label))
+    fn grid(&self, frame: Frame, x: &Scale, y: &Scale, labels: &[(f64, String)]) -> Vec<Mark> {
+        let Frame { left, right, top, bottom, .. } = frame;
+        let mut marks: Vec<Mark> = x
+            .minor_ticks()
+            .into_iter()
+            .map(|value| line("minor", (x.at(value), top), (x.at(value), bottom)))
+            .collect();
+        marks.extend(
+            y.minor_ticks().into_iter().map(|value| line("minor", (left, y.at(value)), (right, y.at(value)))),
+        );
+        for (value, label) in labels {
+            let at = y.at(*value);
+            marks.push(line("grid", (left, at), (right, at)));
+            marks.push(text("", (left - LABEL_GAP, at + 4.0), Anchor::End, label));
         }
+        marks.extend(match self.x.names.is_empty() {
+            true => frame.x_axis(x, self.x.unit, if self.x.spread == AxisScale::Log { 48.0 } else { 62.0 }),
+            false => {
+                let most = ((right - left) / self.x.names.len() as f64 - 8.0).max(24.0);
+                let names = self.x.names.iter().map(|name| super::text::fitted(name, most)).enumerate();
+                frame.x_labels(x, names.map(|(at, name)| (at as f64, name)))
+            }
+        });
+        marks.push(line("axis", (left, bottom), (right, bottom)));
+        marks.push(text("", (f64::midpoint(left, right), bottom + 35.0), Anchor::Middle, &self.x.title()));
+        marks.push(upright((13.0, f64::midpoint(top, bottom)), &self.y.title()));
+        marks
     }
 
-    fn curve(&self, series: &Series, x: &Scale, y: &Scale) -> Markup {
+    fn curve(&self, series: &Series, x: &Scale, y: &Scale) -> Mark {
         let drawable = |points: &[Point]| -> Vec<Point> {
             points.iter().copied().filter(|point| self.is_drawable(*point)).collect()
         };
@@ -134,19 +190,34 @@ impl Plot {
         let Band { low, high } = &series.band;
         let (mut band, points) = (place(low), place(&series.points));
         band.extend(place(high).into_iter().rev());
-        html! {
-            g class={ "curveset " (theme::policy(series.colour)) } {
-                @if !low.is_empty() && !high.is_empty() { (path("band", &band, true, "")) }
-                @if !points.is_empty() { (path("curve", &points, false, &series.label)) }
-                @if series.dots {
-                    @for point in drawable(&series.points) {
-                        @let (at, value) = (self.x.unit.tick(point.0), self.y.unit.text(point.1));
-                        @let title = format!("{}: {value} at {at}", series.label);
-                        (dot("dot", (x.at(point.0), y.at(point.1)), &title))
-                    }
-                }
-            }
+        let mut marks = Vec::new();
+        if series.dots {
+            marks.extend(self.whiskers(series, x, y));
+        } else if !low.is_empty() && !high.is_empty() {
+            marks.push(Mark::Path { class: "band", points: band, closed: true, title: String::new() });
         }
+        if !points.is_empty() {
+            marks.push(Mark::Path { class: "curve", points, closed: false, title: series.label.clone() });
+        }
+        if series.dots {
+            marks.extend(drawable(&series.points).into_iter().map(|point| {
+                let (at, value) = (self.x.text(point.0), self.y.unit.text(point.1));
+                let title = format!("{}: {value} at {at}", series.label);
+                Mark::Dot { class: "dot", at: (x.at(point.0), y.at(point.1)), title }
+            }));
+        }
+        Mark::Group { hue: Hue::Policy(series.colour), marks }
+    }
+}
+
+impl Plot {
+    /// The intervals of single points: areas between them would hide each other.
+    fn whiskers(&self, series: &Series, x: &Scale, y: &Scale) -> Vec<Mark> {
+        let edges = series.band.low.iter().zip(&series.band.high).filter(|(low, high)| low.1 < high.1);
+        let drawn = edges.filter(|(low, high)| self.is_drawable(**low) && self.is_drawable(**high));
+        drawn
+            .map(|(low, high)| line("whisker", (x.at(low.0), y.at(low.1)), (x.at(high.0), y.at(high.1))))
+            .collect()
     }
 }
 
@@ -177,16 +248,19 @@ mod tests {
 
     #[test]
     fn draws_dots_where_they_belong() {
-        let svg = plot(vec![(0.0, 0.0), (5.0, 2.0), (10.0, f64::NAN), (10.0, 4.0)]).svg().into_string();
+        let svg = plot(vec![(0.0, 0.0), (5.0, 2.0), (10.0, f64::NAN), (10.0, 4.0)])
+            .picture()
+            .in_page()
+            .into_string();
         assert_eq!(svg.matches("<circle").count(), 3, "{svg}");
-        // The middle of 62..386 and of 156..30.
-        assert!(svg.contains("cx=\"224\" cy=\"93\""), "{svg}");
+        // In the middle of 156..30, right of the labels.
+        assert!(svg.contains("cy=\"93\" r=\"3.5\"><title>a&lt;b: 2.00 at 5</title>"), "{svg}");
         assert!(svg.contains("a&lt;b") && svg.contains("t &amp; t"), "{svg}");
     }
 
     #[test]
     fn an_empty_plot_is_still_a_picture() {
-        let svg = plot(Vec::new()).svg().into_string();
+        let svg = plot(Vec::new()).picture().in_page().into_string();
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>") && !svg.contains("NaN"), "{svg}");
     }
 
@@ -198,9 +272,37 @@ mod tests {
     #[test]
     fn bands_go_there_and_back() {
         let mut plot = plot(vec![(0.0, 1.0), (1.0, 2.0)]);
+        plot.series[0].dots = false;
         plot.series[0].band = Band { low: vec![(0.0, 0.5), (1.0, 1.5)], high: vec![(0.0, 1.5), (1.0, 2.5)] };
-        let svg = plot.svg().into_string();
+        let svg = plot.picture().in_page().into_string();
         let band = svg.split("class=\"band\" d=\"").nth(1).unwrap().split('"').next().unwrap();
         assert!(band.ends_with('Z') && band.matches([' ', 'l']).count() == 1 + 3 * 2, "{band}");
+    }
+
+    #[test]
+    fn an_axis_of_names_has_all_of_them() {
+        let mut plot = plot(vec![(0.0, 1.0), (1.0, 30.0), (2.0, 900.0)]);
+        let names = ["exponential 62.5ms", "a very long law of many parameters", "constant 1s"];
+        plot.x = PlotAxis::of_names("interarrival", names.map(str::to_owned).to_vec());
+        plot.y = PlotAxis::new("p99", AxisScale::Log, TickUnit::Seconds);
+        let svg = plot.picture().in_page().into_string();
+        assert!(svg.contains(">constant 1s<") && svg.contains("at exponential 62.5ms</title>"), "{svg}");
+        assert!(svg.contains(">p99 (log)</text>") && svg.contains("…"), "{svg}");
+    }
+
+    #[test]
+    fn points_have_intervals_of_their_own() {
+        let mut plot = plot(Vec::new());
+        let interval = |mean, half| Interval { mean, half_width: Some(half), replications: 3 };
+        plot.series[0].push(0.0, &interval(2.0, 1.0));
+        plot.series[0].push(1.0, &interval(3.0, 0.0));
+        plot.y.range = Some((0.0, 4.0));
+        let svg = plot.picture().in_page().into_string();
+        assert_eq!(
+            (svg.matches("class=\"whisker\"").count(), svg.matches("<circle").count()),
+            (1, 2),
+            "{svg}"
+        );
+        assert!(!svg.contains("class=\"band\""), "{svg}");
     }
 }

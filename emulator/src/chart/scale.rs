@@ -11,6 +11,16 @@ pub enum AxisScale {
     Log,
 }
 
+impl AxisScale {
+    /// The spacing that suits values: logarithmic if the positive ones span more than a factor of twenty.
+    pub fn suited(values: impl IntoIterator<Item = f64>) -> Self {
+        let positive = values.into_iter().filter(|value| *value > 0.0 && value.is_finite());
+        let (low, high) =
+            positive.fold((f64::INFINITY, 0.0_f64), |(a, b), value| (a.min(value), b.max(value)));
+        if high > 20.0 * low { Self::Log } else { Self::Linear }
+    }
+}
+
 /// Format of ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TickUnit {
@@ -155,6 +165,13 @@ mod tests {
                 assert!((tick - expected).abs() <= 1e-9 * expected.abs().max(1e-9), "{range:?}: {ticks:?}");
             }
         }
+    }
+
+    #[test]
+    fn decades_ask_for_a_logarithm() {
+        assert_eq!(AxisScale::suited([0.0, 0.001, 3.0]), AxisScale::Log);
+        assert_eq!(AxisScale::suited([0.0, 1.0, 3.0, f64::NAN]), AxisScale::Linear);
+        assert_eq!(AxisScale::suited([]), AxisScale::Linear);
     }
 
     #[test]

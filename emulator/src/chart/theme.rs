@@ -1,17 +1,208 @@
-//! Colours that remain distinguishable with colour vision deficiency (after Okabe and Ito), on white and on black.
+//! Colours that remain distinguishable with colour vision deficiency, on white and on black: each means one thing.
+//!
+//! Policies have saturated colours (after Okabe and Ito), kinds of messages and of work pale ones (after Tol), ends of
+//! copies greys and earth, and what is slow is crimson. Pages use them as CSS variables; files have those of a light page
+//! as attributes of every mark, because other programs know neither the page's style sheet nor its variables.
 
-/// Number of series colours; further series repeat them with another dash.
+use std::fmt::Write;
+
+/// Number of colours of policies, and of kinds; further ones repeat them, policies with another dash.
 pub const COLOURS: usize = 8;
 
-/// Class of the `i`-th series: colour and dash.
-pub fn series(i: usize) -> String {
-    format!("s{} d{}", i % COLOURS, (i / COLOURS) % 3)
+/// What gives a mark its colour, where its class does not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hue {
+    /// The n-th policy.
+    Policy(usize),
+    /// The n-th kind of something, such as of messages.
+    Kind(usize),
 }
 
-/// Classes of what belongs to the `i`-th policy: one to hide it by, colour and dash.
+/// A colour: its name as a CSS variable, on a light page, and on a dark one.
+type Colour = (&'static str, &'static str, &'static str);
+
+/// All colours.
+const PALETTE: [Colour; 35] = [
+    ("paper", "#ffffff", "#12161c"),
+    ("card", "#f7f8fa", "#1a2028"),
+    ("ink", "#1a2230", "#e6eaf0"),
+    ("soft", "#5b6675", "#9aa6b5"),
+    ("rule", "#d9dee6", "#313a46"),
+    ("accent", "#0b63b0", "#6cb6f5"),
+    ("good", "#0a7a50", "#5fd0a0"),
+    ("bad", "#b3261e", "#ff8a80"),
+    ("warn", "#8a5a00", "#f0c060"),
+    ("good-bg", "#e3f5ec", "#143024"),
+    ("bad-bg", "#fdeae8", "#3a1d1b"),
+    ("warn-bg", "#fdf3dd", "#352a12"),
+    ("slow", "#c2185b", "#ff6f9f"),
+    ("c0", "#0072b2", "#5ab4f0"),
+    ("c1", "#d55e00", "#ff8a3d"),
+    ("c2", "#009e73", "#3fd0a0"),
+    ("c3", "#b5528a", "#e79ac6"),
+    ("c4", "#b88200", "#f0c040"),
+    ("c5", "#3a9bd5", "#9ad4ff"),
+    ("c6", "#6b5bb0", "#b0a2f0"),
+    ("c7", "#4a4a4a", "#c8c8c8"),
+    ("k0", "#77aadd", "#77aadd"),
+    ("k1", "#ee8866", "#ee8866"),
+    ("k2", "#eedd88", "#eedd88"),
+    ("k3", "#ffaabb", "#ffaabb"),
+    ("k4", "#44bb99", "#44bb99"),
+    ("k5", "#bbcc33", "#bbcc33"),
+    ("k6", "#99ddff", "#99ddff"),
+    ("k7", "#dddddd", "#8a8f98"),
+    ("first", "#64748b", "#94a3b8"),
+    ("second", "#b9c3d0", "#566275"),
+    ("preempted", "#8d6e4a", "#c8a47a"),
+    ("suspended", "#d9c39a", "#7a6544"),
+    ("lost", "#111111", "#ffffff"),
+    ("in-progress", "#93a5ba", "#6d8199"),
+];
+
+/// The colour of a name on a light page.
+fn light(name: &str) -> &'static str {
+    PALETTE.iter().find(|colour| colour.0 == name).map_or("#000000", |colour| colour.1)
+}
+
+/// Classes of the n-th policy: one to hide it by, colour and dash.
 pub fn policy(i: usize) -> String {
     format!("p{i} {}", series(i))
 }
 
+/// Colour and dash of the n-th policy, without the class that hides it.
+pub fn series(i: usize) -> String {
+    format!("s{} d{}", i % COLOURS, (i / COLOURS) % 3)
+}
+
+impl Hue {
+    /// The classes that set the colour on a page.
+    pub(super) fn classes(self) -> String {
+        match self {
+            Self::Policy(i) => policy(i),
+            Self::Kind(i) => format!("k{}", i % COLOURS),
+        }
+    }
+
+    fn light(self) -> &'static str {
+        match self {
+            Self::Policy(i) => light(&format!("c{}", i % COLOURS)),
+            Self::Kind(i) => light(&format!("k{}", i % COLOURS)),
+        }
+    }
+
+    /// The dashes of a line; empty for a solid one.
+    fn dash(self) -> &'static str {
+        match self {
+            Self::Policy(i) => ["", "7 4", "2 4"][(i / COLOURS) % 3],
+            Self::Kind(_) => "",
+        }
+    }
+}
+
 /// The style sheet that charts require, with variables that pages may also use.
-pub const CSS: &str = include_str!("theme.css");
+pub fn css() -> String {
+    let mut out = String::new();
+    let variables = |of: fn(&Colour) -> &'static str| {
+        let mut all = String::new();
+        for colour in &PALETTE {
+            let _ = write!(all, "--{}:{};", colour.0, of(colour));
+        }
+        all
+    };
+    let (light, dark) = (variables(|colour| colour.1), variables(|colour| colour.2));
+    let _ = write!(
+        out,
+        ":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\
+         :root[data-theme=dark]{{{dark}}}@media print{{:root,:root[data-theme=dark]{{{light}}}}}"
+    );
+    for i in 0..COLOURS {
+        let _ = write!(out, ".s{i}{{--c:var(--c{i})}}.k{i}{{--c:var(--k{i})}}");
+    }
+    out.push_str(include_str!("theme.css"));
+    out
+}
+
+/// The attributes of a mark in a file, by its class.
+pub(super) fn attributes(class: &str, hue: Option<Hue>) -> Vec<(&'static str, &'static str)> {
+    let own = hue.map_or(light("soft"), Hue::light);
+    let dash = hue.map_or("", Hue::dash);
+    let stroke = |colour, width| vec![("fill", "none"), ("stroke", colour), ("stroke-width", width)];
+    let fill = |colour| vec![("fill", colour)];
+    let mut found = match class {
+        "grid" => stroke(light("rule"), "1"),
+        "minor" => stroke(light("rule"), "0.5"),
+        "axis" => stroke(light("soft"), "1"),
+        "frame" => stroke(light("rule"), "1"),
+        "curve" => stroke(own, "2"),
+        "whisker" => stroke(own, "1.2"),
+        "injected" => stroke(light("slow"), "1.2"),
+        "dot" => vec![("fill", own), ("stroke", light("paper")), ("stroke-width", "1.2")],
+        "band" => vec![("fill", own), ("fill-opacity", "0.16")],
+        "fill" => fill(own),
+        "progress" => vec![("fill", own), ("fill-opacity", "0.7")],
+        "waste" => vec![("fill", own), ("fill-opacity", "0.4")],
+        "idle" => fill(light("rule")),
+        "burst" | "shade" => fill(light("slow")),
+        "head" => vec![("fill", light("ink")), ("font-weight", "bold")],
+        "name" => fill(light("ink")),
+        "" => fill(light("soft")),
+        end => vec![("fill", light(end)), ("stroke", light("paper")), ("stroke-width", "0.6")],
+    };
+    match class {
+        "curve" => {
+            found.extend([("stroke-linejoin", "round"), ("stroke-linecap", "round")]);
+            found.extend((!dash.is_empty()).then_some(("stroke-dasharray", dash)));
+        }
+        "injected" => found.push(("stroke-dasharray", "4 2")),
+        _ => {}
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_of_the_style_sheet_has_attributes() {
+        let sheet = include_str!("theme.css");
+        let variables = sheet.split("var(--").skip(1).filter_map(|rest| rest.split(')').next());
+        for name in variables.filter(|name| *name != "c") {
+            assert!(PALETTE.iter().any(|colour| colour.0 == name), "--{name} has no colour");
+        }
+        for class in [
+            "grid",
+            "curve",
+            "whisker",
+            "band",
+            "fill",
+            "dot",
+            "burst",
+            "first",
+            "lost",
+            "in-progress",
+            "head",
+        ] {
+            assert!(sheet.contains(&format!(".{class}")), "{class}");
+            let found = attributes(class, Some(Hue::Policy(9)));
+            assert!(found.iter().all(|(_, value)| *value != "#000000"), "{class}: {found:?}");
+        }
+        assert!(attributes("curve", Some(Hue::Policy(9))).contains(&("stroke-dasharray", "7 4")));
+    }
+
+    #[test]
+    fn no_colour_means_two_things() {
+        let mut seen: Vec<&str> = Vec::new();
+        let meanings = PALETTE.iter().filter(|(name, ..)| {
+            let rest = name.trim_start_matches(['c', 'k']);
+            rest.len() == 1
+                || ["slow", "first", "second", "preempted", "suspended", "lost", "in-progress"].contains(name)
+        });
+        for colour in meanings {
+            assert!(!seen.contains(&colour.1), "{colour:?}");
+            seen.push(colour.1);
+        }
+        assert_eq!(seen.len(), 23);
+    }
+}

@@ -1,11 +1,10 @@
 //! Timelines of cores: a row for each core, a block for each execution, interference shaded behind.
 
-use maud::{Markup, html};
 use volary_engine::results::{CopyEnd, CopyRow};
 
 use super::frame::{Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
-use super::svg::{Anchor, rect, text};
+use super::svg::{Anchor, Mark, Picture, rect, text};
 use crate::number;
 use crate::storage::cell::Slice;
 use crate::storage::tables::end_name;
@@ -15,65 +14,68 @@ const CORES: usize = 16;
 /// Limit on the blocks and shades of a readable timeline: callers shorten the window until they fit.
 pub const BLOCKS: usize = 700;
 
-const WIDTH: f64 = 1_060.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 28.0;
 const ROW: f64 = 20.0;
 
-/// A timeline of the first `end` seconds, from slices in order of core; `None` if there is nothing to draw. Injected
-/// interference, as (core, from s, until s), is drawn as a frame around the executions.
-pub fn timeline(
-    title: &str,
-    slices: &[Slice],
-    bursts: &[(u32, f64, f64, f64)],
-    injected: &[(u32, f64, f64)],
-    end: f64,
-) -> Option<Markup> {
+/// Interference that is drawn: bursts as (core, from s, until s, slowdown), and what was injected as (core, from s,
+/// until s), a frame around the executions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shades<'a> {
+    pub bursts: &'a [(u32, f64, f64, f64)],
+    pub injected: &'a [(u32, f64, f64)],
+}
+
+/// A timeline of the first `end` seconds, `wide` px wide, from slices in order of core; `None` if there is nothing to
+/// draw.
+pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, end: f64, wide: f64) -> Option<Picture> {
     let cores = cores(slices);
     if cores.is_empty() || end <= 0.0 {
         return None;
     }
-    let top_of = |core: u32| cores.binary_search(&core).ok().map(|row| TOP + ROW * row as f64);
-    let slices = slices.iter().filter_map(|slice| Some((top_of(slice.0.core)?, &slice.0)));
-    let frame = Frame { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom: TOP + ROW * cores.len() as f64 };
+    let bottom = TOP + ROW * cores.len() as f64;
+    let frame = Frame { left: LEFT, right: wide - RIGHT, top: TOP, bottom, edge: wide };
     let x = Scale::new(AxisScale::Linear, (0.0, end), (frame.left, frame.right));
-    let span = |from: f64, until: f64| (x.at(from), x.at(until.min(end)) - x.at(from));
-    let content = html! {
-        (frame.x_axis(&x, TickUnit::Seconds, 80.0))
-        @for (row, core) in cores.iter().enumerate() {
-            (text("", (LEFT - 7.0, TOP + ROW * row as f64 + 14.0), Anchor::End, &format!("core {core}")))
-        }
-        @for &(core, start, stop, factor) in bursts.iter().filter(|burst| burst.1 < end) {
-            @if let Some(y) = top_of(core) {
-                // A slowdown of two is a light shade, ten or more the darkest.
-                @let depth = 0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0);
-                @let (left, wide) = span(start, stop);
-                @let factor = number::short(factor);
-                @let title = format!("slowed down ×{factor} {}", during(start, stop.min(end)));
-                (rect("burst", (left, y), (wide, ROW), Some(depth), &title))
-            }
-        }
-        @for (y, copy) in slices.clone().filter(|(_, copy)| copy.start < end) {
-            @let (left, wide) = span(copy.start, copy.end);
-            (rect(end_name(copy.end_kind), (left, y + 5.0), (wide.max(0.6), ROW - 10.0), None, &says(copy)))
-        }
-        @for &(core, from, until) in injected.iter().filter(|(_, from, _)| *from < end) {
-            @if let Some(y) = top_of(core) {
-                @let (left, wide) = span(from, until);
-                @let title = format!("injected into {}", during(from, until));
-                (rect("injected", (left, y + 1.0), (wide, ROW - 2.0), None, &title))
-            }
-        }
-    };
-    let shown =
-        CopyEnd::ALL.into_iter().filter(|kind| slices.clone().any(|(_, copy)| copy.end_kind == *kind));
+    let mut marks = frame.x_axis(&x, TickUnit::Seconds, 80.0);
+    marks.extend(cores.iter().enumerate().map(|(row, core)| {
+        text("", (LEFT - 7.0, TOP + ROW * row as f64 + 14.0), Anchor::End, &format!("core {core}"))
+    }));
+    marks.extend(blocks(&cores, slices, shades, &x, end));
+    let drawn = |slice: &&Slice| cores.binary_search(&slice.0.core).is_ok();
+    let ends: Vec<CopyEnd> = slices.iter().filter(drawn).map(|slice| slice.0.end_kind).collect();
+    let shown = CopyEnd::ALL.into_iter().filter(|kind| ends.contains(kind));
     let mut legend: Vec<_> = shown.map(|kind| (end_name(kind), words(kind))).collect();
-    legend.extend((!bursts.is_empty()).then_some(("burst", "core slowed down")));
-    legend.extend((!injected.is_empty()).then_some(("injected", "interference injected")));
-    let entry = |(mark, name)| LegendEntry { class: String::new(), mark, name };
+    legend.extend((!shades.bursts.is_empty()).then_some(("burst", "core slowed down")));
+    legend.extend((!shades.injected.is_empty()).then_some(("injected", "interference injected")));
+    let entry = |(mark, name)| LegendEntry { hue: None, mark, name };
     let legend: Vec<_> = legend.into_iter().map(entry).collect();
-    Some(framed((WIDTH, frame.bottom + 26.0), (LEFT, title), &content, (LEFT, &legend)))
+    Some(framed((wide, bottom + 26.0), (8.0, title), marks, (8.0, &legend)))
+}
+
+/// Bursts, the executions over them, and the frames of injections.
+fn blocks(cores: &[u32], slices: &[Slice], shades: Shades<'_>, x: &Scale, end: f64) -> Vec<Mark> {
+    let top_of = |core: u32| cores.binary_search(&core).ok().map(|row| TOP + ROW * row as f64);
+    let span = |from: f64, until: f64| (x.at(from), x.at(until.min(end)) - x.at(from));
+    let bursts =
+        shades.bursts.iter().filter(|burst| burst.1 < end).filter_map(|&(core, start, stop, factor)| {
+            // A slowdown of two is a light shade, ten or more the darkest.
+            let depth = 0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0);
+            let (y, (left, wide)) = (top_of(core)?, span(start, stop));
+            let title = format!("slowed down ×{} {}", number::short(factor), during(start, stop.min(end)));
+            let (at, size) = ((left, y), (wide, ROW));
+            Some(Mark::Rect { class: "burst", hue: None, at, size, opacity: Some(depth), title })
+        });
+    let copies = slices.iter().map(|slice| &slice.0).filter(|copy| copy.start < end).filter_map(|copy| {
+        let (y, (left, wide)) = (top_of(copy.core)?, span(copy.start, copy.end));
+        Some(rect(end_name(copy.end_kind), (left, y + 5.0), (wide.max(0.6), ROW - 10.0), &says(copy)))
+    });
+    let injected = shades.injected.iter().filter(|found| found.1 < end).filter_map(|&(core, from, until)| {
+        let (y, (left, wide)) = (top_of(core)?, span(from, until));
+        let title = format!("injected into {}", during(from, until));
+        Some(rect("injected", (left, y + 1.0), (wide, ROW - 2.0), &title))
+    });
+    bursts.chain(copies).chain(injected).collect()
 }
 
 fn during(from: f64, until: f64) -> String {
@@ -129,7 +131,8 @@ mod tests {
     fn blocks_and_shades_lie_on_their_core() {
         let slices = [slice(3, 0.0, 5.0), slice(7, 5.0, 10.0)];
         let bursts = [(7, 0.0, 5.0, 10.0), (9, 0.0, 5.0, 2.0)];
-        let svg = timeline("t", &slices, &bursts, &[(3, 2.5, 99.0)], 10.0).unwrap().into_string();
+        let shades = Shades { bursts: &bursts, injected: &[(3, 2.5, 99.0)] };
+        let svg = timeline("t", &slices, shades, 10.0, 1_060.0).unwrap().in_page().into_string();
         // 984 px for 10 s; the second row begins 20 px lower.
         for block in [
             "class=\"first\" x=\"62\" y=\"33\" width=\"492\"",
@@ -146,8 +149,8 @@ mod tests {
     fn the_window_shrinks_until_it_fits() {
         let slices: Vec<Slice> = (0..5_000).map(|i| slice(0, f64::from(i), f64::from(i) + 1.0)).collect();
         let end = window(&slices, &[(1, 0.0, 1.0, 2.0)], BLOCKS);
-        let svg = timeline("t", &slices, &[], &[], end).unwrap().into_string();
+        let svg = timeline("t", &slices, Shades::default(), end, 1_060.0).unwrap().in_page().into_string();
         assert_eq!(svg.matches("class=\"first\"").count(), BLOCKS + 1, "blocks and the legend");
-        assert!(timeline("t", &[], &[], &[], 1.0).is_none());
+        assert!(timeline("t", &[], Shades::default(), 1.0, 500.0).is_none());
     }
 }

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::output::{style, width};
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Overrides, Repeat, RuntimeKind, describe};
+use crate::report::style::TableStyle;
 
 /// The experiment, and changes to it.
 #[derive(Debug, Args)]
@@ -67,6 +69,29 @@ impl RunArgs {
             experiment.warnings.push(warning);
         }
         Ok(experiment)
+    }
+}
+
+/// What the table of results shows.
+#[derive(Debug, Args)]
+pub(super) struct TableArgs {
+    /// The columns of the table, such as p50,p99,regret; short.p99 is that of a class of jobs. `help` lists all.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    columns: Vec<String>,
+}
+
+impl TableArgs {
+    /// How the table is printed here; `None` if all columns are to be listed instead.
+    ///
+    /// # Errors
+    /// An unknown column.
+    pub(super) fn style(&self) -> anyhow::Result<Option<TableStyle>> {
+        if self.columns.iter().any(|name| name == "help") {
+            return Ok(None);
+        }
+        let parse = |name: &String| name.parse().map_err(|why| anyhow::anyhow!("--columns: {why}"));
+        let columns = self.columns.iter().map(parse).collect::<Result<_, _>>()?;
+        Ok(Some(TableStyle { style: style(), width: width(), columns }))
     }
 }
 

@@ -8,8 +8,8 @@ use volary_actors::policies::Registry;
 
 use super::output::Unwritten;
 use super::{
-    agent, certs, compare, completions, export, inject, log, plan, policies, profile, replay, report, run,
-    schema, status, topology, trace, validate,
+    agent, certs, compare, completions, export, inject, log, plan, plot, policies, profile, replay, report,
+    run, schema, status, topology, trace, validate,
 };
 use crate::cluster::agent::RunLog;
 use crate::cluster::error::InjectError;
@@ -34,6 +34,7 @@ enum Command {
     Plan(plan::Options),
     Report(report::Options),
     Compare(compare::Options),
+    Plot(plot::Options),
     Export(export::Options),
     Replay(replay::Options),
     Inject(inject::Options),
@@ -86,6 +87,7 @@ fn dispatch(command: &Command, run_log: &RunLog) -> anyhow::Result<ExitCode> {
         Command::Plan(options) => plan::main(options),
         Command::Report(options) => report::main(options),
         Command::Compare(options) => compare::main(options),
+        Command::Plot(options) => plot::main(options),
         Command::Export(options) => export::main(options),
         Command::Replay(options) => replay::main(options),
         Command::Inject(options) => inject::main(options),

@@ -16,6 +16,7 @@ mod log;
 mod new_policy;
 mod output;
 mod plan;
+mod plot;
 mod policies;
 mod profile;
 mod replay;

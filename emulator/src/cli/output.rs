@@ -32,6 +32,13 @@ pub(super) fn style() -> Style {
     if colours(&io::stdout()) { Style::Terminal } else { Style::Plain }
 }
 
+/// Characters of a line on stdout: those of the terminal, otherwise as `COLUMNS` says; `None` for no limit.
+pub(super) fn width() -> Option<usize> {
+    let of_terminal = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
+    let asked = || std::env::var("COLUMNS").ok()?.parse().ok();
+    of_terminal.ok().or_else(asked).filter(|width| *width > 0)
+}
+
 /// Writing to stdout failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to standard output: {0}")]

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use clap::Args;
 use volary_engine::results::{Cell, Summary};
 
-use super::output::{print, style};
+use super::args::TableArgs;
+use super::output::print;
 use crate::config::claims::{self, Claim};
-use crate::report::{self, markdown, table};
+use crate::report::{self, columns, markdown, table};
 use crate::storage::manifest::RunState;
 use crate::storage::study::{Study, json_lines};
 use crate::storage::{self, Error, LockedDir};
@@ -29,9 +30,15 @@ pub(super) struct Options {
     /// Print the claims and verdicts of each run as one Markdown table; the runs may be of different experiments.
     #[arg(long, conflicts_with_all = ["json", "out"])]
     markdown: bool,
+    #[command(flatten)]
+    table: TableArgs,
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let Some(style) = options.table.style()? else {
+        print(&columns::help())?;
+        return Ok(ExitCode::SUCCESS);
+    };
     if options.markdown {
         let studies: Result<Vec<_>, _> = options.runs.iter().map(|run| storage::load(run)).collect();
         let mut studies = studies?;
@@ -85,7 +92,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&json_lines(&study))?;
     } else {
         print(&table::warnings(&study))?;
-        print(&table::text(&study, style()))?;
+        print(&table::text(&study, &style))?;
         print(&note)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use clap::Args;
 use volary_engine::results::{Verdict, cell_id};
 
-use super::args::{FleetArgs, RunArgs};
-use super::output::{print, style, watch};
+use super::args::{FleetArgs, RunArgs, TableArgs};
+use super::output::{print, watch};
 use crate::config::SweepSlice;
 use crate::config::error::nearest;
 use crate::files::Files;
 use crate::number;
-use crate::report::table;
+use crate::report::{columns, table};
 use crate::runtime::{self, Outcome, RunError, RunOptions};
 use crate::storage::manifest::RunState;
 use crate::storage::{self, study};
@@ -37,6 +37,8 @@ pub(super) struct Options {
     shard: Option<SweepSlice>,
     #[command(flatten)]
     fleet: FleetArgs,
+    #[command(flatten)]
+    table: TableArgs,
     /// Print one JSON object per cell, policy and seed, then the claims, instead of a table.
     #[arg(long)]
     json: bool,
@@ -49,6 +51,10 @@ pub(super) struct Options {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let Some(style) = options.table.style()? else {
+        print(&columns::help())?;
+        return Ok(ExitCode::SUCCESS);
+    };
     let experiment = options.experiment.prepare()?;
     let out = match &options.out {
         Some(out) if options.resume && !out.join(storage::MANIFEST).exists() => {
@@ -83,7 +89,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.json {
         print(&study::json_lines(&outcome.study))?;
     } else if !options.quiet {
-        print(&table::text(&outcome.study, style()))?;
+        print(&table::text(&outcome.study, &style))?;
         print(&summary(&outcome, &run.out))?;
     }
     if watch.stopped() && outcome.state == RunState::Finished {
@@ -126,15 +132,16 @@ fn summary(outcome: &Outcome, out: &Path) -> String {
     let engine = outcome.summaries.iter().map(|summary| &summary.engine);
     let (events, cpu) = engine.clone().fold((0, 0.0), |(n, s), e| (n + e.events, s + e.cpu_s));
     let hashes: Vec<_> = engine.map(|e| e.order_hash.as_str()).collect();
-    format!(
-        "{}, {} in {} of CPU time, order hash {}\nresults: {}\nreport:  {}",
-        number::plural(outcome.summaries.len() as u64, "run"),
-        number::plural(events, "event"),
-        number::seconds(cpu),
-        cell_id(&hashes.into()),
-        out.display(),
-        out.join("report.html").display(),
-    )
+    let (events, cpu) = (number::plural(events, "event"), number::seconds(cpu));
+    let cost = match outcome.summaries.len() as u64 {
+        0 => "no run has finished".to_owned(),
+        runs => format!(
+            "{}, {events} in {cpu} of CPU time, order hash {}",
+            number::plural(runs, "run"),
+            cell_id(&hashes.into())
+        ),
+    };
+    format!("{cost}\nresults: {}\nreport:  {}", out.display(), out.join("report.html").display(),)
 }
 
 fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> ExitCode {

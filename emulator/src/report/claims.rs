@@ -3,18 +3,19 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use volary_engine::results::{ClaimResult, Tally, Verdict, plain};
+use volary_engine::results::{ClaimResult, Tally, Verdict, in_words};
 
-use super::style::Style;
+use super::style::{Style, TableStyle, wrapped};
 use crate::number::Quantity;
 
 /// The claims of each origin under their tally, with what `--set` has changed in the experiment that they are about.
-pub(super) fn text(claims: &[ClaimResult], changed: &str, style: Style) -> String {
+pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> String {
     let mut out = String::new();
     for (origin, tally) in Tally::by_origin(claims) {
-        let _ = writeln!(out, "claims, {}: {tally}{changed}", origin.whose());
+        let heading = format!("claims, {}: {tally}{changed}", origin.whose());
+        let _ = writeln!(out, "{}", wrapped(&heading, how.width, 2));
         for claim in claims.iter().filter(|claim| claim.origin == origin) {
-            line(&mut out, claim, style);
+            lines(&mut out, claim, how);
         }
     }
     out
@@ -36,25 +37,35 @@ pub(super) fn changed(keys: &[&str]) -> String {
     format!("; of the experiment as changed by --set {}", keys.join(" --set "))
 }
 
-/// A line with the claim's mark and, unless it clearly holds, the numbers.
-fn line(out: &mut String, claim: &ClaimResult, style: Style) {
+/// The column in which the words of a claim begin, behind the mark.
+const SAYS: usize = 14;
+
+/// The claim with its mark and, unless it clearly holds, the numbers.
+fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     let (mark, colour) = match claim.verdict {
         Verdict::Holds => ("✓ holds     ", "32"),
         Verdict::Fails => ("✗ fails     ", "31"),
         Verdict::NotTested => ("? not tested", "33"),
     };
-    let mark =
-        if style == Style::Terminal { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.into() };
     let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
     let degraded = if claim.is_degraded() { " (measured on a degraded run)" } else { "" };
     let generated = if is_of_generator(claim) { STAND_IN } else { "" };
-    let _ = writeln!(out, "{mark}  {}{noise}{degraded}{generated}", claim.says);
+    let said = format!("{mark}  {}{noise}{degraded}{generated}", claim.says);
+    let said = wrapped(&said, how.width, SAYS);
+    let coloured = format!("\u{1b}[{colour}m{mark}\u{1b}[0m");
+    // The mark is coloured after lines have been broken, since colours have no width.
+    let said = if how.style == Style::Terminal { said.replacen(mark, &coloured, 1) } else { said };
+    let _ = writeln!(out, "{said}");
+    let mut finding_line = |text: &str| {
+        let text = format!("{:1$}{text}", "", SAYS + 2);
+        let _ = writeln!(out, "{}", wrapped(&text, how.width, SAYS + 4));
+    };
     if claim.verdict == Verdict::NotTested && claim.measured.iter().next().is_none() {
-        let _ = writeln!(out, "                no cell of this run is one that it speaks of");
+        finding_line("no cell of this run is one that it speaks of");
     }
     for (what, value) in claim.measured.iter() {
         if claim.verdict != Verdict::Holds || value["within_noise"] == true {
-            let _ = writeln!(out, "                {what}: {}", finding(value));
+            finding_line(&format!("{what}: {}", finding(value)));
         }
     }
 }
@@ -96,7 +107,7 @@ fn numbers(value: &Value) -> String {
     };
     let text = |number: &Value| quantity.text(number.as_f64().unwrap_or(f64::NAN));
     if let Some(along) = value["along"].as_array() {
-        let point = |point: &Value| format!("{}: {}", plain(&point[0]), text(&point[1]));
+        let point = |point: &Value| format!("{}: {}", in_words(&point[0]), text(&point[1]));
         return along.iter().map(point).collect::<Vec<_>>().join("; ");
     }
     let at = value["at"].as_str().map_or_else(String::new, |at| format!(" at {at}"));
@@ -126,7 +137,7 @@ mod tests {
         let checked = || [("a < b".to_owned(), json!({"holds": true, "within_noise": true}))];
         let ours = ClaimResult { origin: Origin::Ours, ..claim(Verdict::Fails, []) };
         let claims = [ours, claim(Verdict::Holds, checked()), claim(Verdict::NotTested, [])];
-        let text = text(&claims, "", Style::Plain);
+        let text = text(&claims, "", &TableStyle::default());
         let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("claims")).collect();
         assert_eq!(
             lines,
@@ -142,7 +153,7 @@ mod tests {
     fn what_was_not_tested_says_why() {
         let said = |numbers: &[Value]| {
             let measured = numbers.iter().map(|numbers| ("a < b".to_owned(), numbers.clone()));
-            text(&[claim(Verdict::NotTested, measured)], "", Style::Plain)
+            text(&[claim(Verdict::NotTested, measured)], "", &TableStyle::default())
         };
         assert!(said(&[]).contains("no cell of this run is one that it speaks of"));
         let sides = said(&[json!({"left": null, "right": null, "holds": null})]);
@@ -175,7 +186,7 @@ mod tests {
         let says = |verdict, numbers: &[(bool, bool)]| {
             let numbers = numbers.iter().enumerate();
             let measured = numbers.map(|(i, &(h, w))| (format!("check {i}"), measured(h, w)));
-            text(&[claim(verdict, measured)], "", Style::Plain)
+            text(&[claim(verdict, measured)], "", &TableStyle::default())
         };
         let sure = says(Verdict::Holds, &[(true, false), (true, false)]);
         assert!(sure.ends_with("\n✓ holds       s\n"), "{sure}");
@@ -193,7 +204,7 @@ mod tests {
     #[test]
     fn a_verdict_on_a_degraded_run_says_so() {
         let measured = || [("check".to_owned(), json!({"left": 2.0, "holds": true, "degraded": true}))];
-        let says = |verdict| text(&[claim(verdict, measured())], "", Style::Plain);
+        let says = |verdict| text(&[claim(verdict, measured())], "", &TableStyle::default());
         assert!(says(Verdict::Holds).ends_with("✓ holds       s (measured on a degraded run)\n"));
         assert!(!says(Verdict::NotTested).contains("measured on"));
     }
@@ -202,7 +213,7 @@ mod tests {
     fn a_verdict_on_another_workload_or_experiment_says_so() {
         let measured = || [("check".to_owned(), json!({"left": 2.0, "holds": true, "stand_in": true}))];
         let ours = |verdict| ClaimResult { origin: Origin::Ours, ..claim(verdict, measured()) };
-        let said = text(&[ours(Verdict::Holds)], &changed(&["service.demand=1s"]), Style::Plain);
+        let said = text(&[ours(Verdict::Holds)], &changed(&["service.demand=1s"]), &TableStyle::default());
         assert_eq!(
             said,
             "claims, ours: 1 of 1 hold, 0 fail, 0 not tested; of the experiment as changed by --set service.demand=1s\n\

@@ -8,12 +8,14 @@
 //! | [`choice`] | which policy is best in which cell |
 //! | [`fidelity`] | the text of certificates |
 //! | [`columns`] | the columns of summary tables |
+//! | [`figures`] | figures of the report and of `volary plot` |
 //! | [`html()`] | `report.html` |
 //! | `traces` | the page of `volary trace describe` and `compare` |
 
 pub mod choice;
 pub mod columns;
 pub mod fidelity;
+pub mod figures;
 pub mod markdown;
 pub mod style;
 pub mod table;

@@ -1,14 +1,15 @@
 //! The table at the end of a run.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use volary_engine::results::cell_name;
 
-use super::columns::{SummaryColumn, TERMINAL};
-use super::style::Style;
+use super::columns::{COLUMNS, PickedColumn, SummaryColumn};
+use super::style::{TableStyle, wrapped};
 use super::{claims, fidelity};
-use crate::number::plural;
+use crate::number::{elided, plural};
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
 /// What follows from missing shares.
@@ -16,33 +17,56 @@ pub(super) const PARTIAL: &str = "Cells without some of their runs name no best 
 
 /// The table of a study: a block per cell, a row per policy, the best of each column starred; then the claims.
 ///
-/// Replications are shown as their mean ± the 95 % half-width.
-pub fn text(study: &Study, style: Style) -> String {
+/// Replications are shown as their mean ± the 95 % half-width. Columns that do not fit the width are left out, the least
+/// important first, and named below; those that were asked for are all there.
+pub fn text(study: &Study, how: &TableStyle) -> String {
     let mut out = String::new();
+    let mut legend = Legend::default();
     for group in &study.cells {
         if !group.cell.is_empty() {
-            let _ = writeln!(out, "{}", group.name());
+            let _ = writeln!(out, "{}", wrapped(&group.name(), how.width, 2));
         }
-        let _ = writeln!(out, "{}", cell_table(group));
-        for line in group.constant().into_iter().chain(fidelity::lines(group)).chain(injections(group)) {
-            let _ = writeln!(out, "{line}");
+        let _ = writeln!(out, "{}", cell_table(group, how, &mut legend));
+        for said in group.constant().into_iter().chain(fidelity::lines(group)).chain(injections(group)) {
+            let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
         }
     }
+    let said = legend.text(study).into_iter().chain(unknown_classes(study, how)).chain(unfinished(study));
+    for said in said {
+        let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
+    }
+    out.push_str(&claims::text(&study.claims, &claims::changed(&study.changed()), how));
+    out
+}
+
+/// The classes that columns were asked for and no run has.
+fn unknown_classes(study: &Study, how: &TableStyle) -> Option<String> {
+    let known: BTreeSet<&str> = study.cells.iter().flat_map(CellGroup::classes).collect();
+    let asked = how.columns.iter().filter_map(|picked| picked.class.as_deref());
+    let unknown: BTreeSet<&str> = asked.filter(|class| !known.contains(class)).collect();
+    let joined = |classes: BTreeSet<&str>| classes.into_iter().collect::<Vec<_>>().join(", ");
+    let classes =
+        if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", joined(known)) };
+    (!unknown.is_empty()).then(|| format!("--columns: the run has no class {}; {classes}", joined(unknown)))
+}
+
+/// A line for each run that failed, and for those that are missing.
+fn unfinished(study: &Study) -> Vec<String> {
+    let mut lines = Vec::new();
     for failure in &study.failures {
         let at = [failure.policy.clone(), cell_name(&failure.cell), format!("seed {}", failure.seed)];
         let at = at.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(out, "failed: {at}: {}", failure.log.lines().next().unwrap_or("no log"));
+        lines.push(format!("failed: {at}: {}", failure.log.lines().next().unwrap_or("no log")));
     }
     if let Some(share) = &study.manifest.share {
-        let _ = writeln!(out, "{} {PARTIAL}", share.says());
+        lines.push(format!("{} {PARTIAL}", share.says()));
     }
     if study.missing > 0 {
         let (state, missing) = (study.manifest.state, study.missing);
         let runs = plural(study.manifest.runs.len() as u64, "run");
-        let _ = writeln!(out, "missing: {missing} of {runs}: {state}");
+        lines.push(format!("missing: {missing} of {runs}: {state}"));
     }
-    out.push_str(&claims::text(&study.claims, &claims::changed(&study.changed()), style));
-    out
+    lines
 }
 
 /// The warnings of a study, a line each. `volary run` has printed them before the run.
@@ -59,50 +83,161 @@ fn injections(group: &CellGroup) -> impl Iterator<Item = String> {
     })
 }
 
-fn cell_table(group: &CellGroup) -> Table {
-    let shown: Vec<&SummaryColumn> = TERMINAL.iter().filter(|column| is_worth(column, group)).collect();
+/// What is explained once below all tables.
+#[derive(Debug, Default)]
+struct Legend {
+    /// Headings of columns of response times.
+    times: Vec<&'static str>,
+    /// Whether a number is starred.
+    starred: bool,
+    /// Columns that did not fit.
+    left_out: Vec<String>,
+}
+
+impl Legend {
+    fn text(&self, study: &Study) -> Option<String> {
+        let mut says = Vec::new();
+        if let Some((last, others)) = self.times.split_last() {
+            let (others, are) = (others.join(", "), if others.is_empty() { "is the" } else { "are" });
+            let and = if others.is_empty() { "" } else { " and " };
+            says.push(format!(
+                "{others}{and}{last} {are} response time{} of jobs",
+                if others.is_empty() { "" } else { "s" }
+            ));
+        }
+        if self.starred {
+            let told =
+                if study.replications() > 1 { ", where the seeds can tell it from the others" } else { "" };
+            says.push(format!("* marks the best of a column{told}"));
+        }
+        if !self.left_out.is_empty() {
+            says.push(format!(
+                "too wide for this terminal: {} (see --columns help)",
+                self.left_out.join(", ")
+            ));
+        }
+        (!says.is_empty()).then(|| says.join("; "))
+    }
+}
+
+/// A column of a table on the terminal: its heading and its entries, each with its mark.
+struct TerminalColumn {
+    picked: PickedColumn,
+    heading: String,
+    entries: Vec<String>,
+    starred: bool,
+}
+
+impl TerminalColumn {
+    fn new(picked: &PickedColumn, group: &CellGroup, rows: &[LabelledRow<'_>]) -> Self {
+        let column = picked.column();
+        let mut starred = false;
+        let mut entry = |(runs, class): &LabelledRow<'_>| {
+            let class = class.or(picked.class.as_deref());
+            let best = column.best(group, class);
+            let is_best = best.contains(&runs.policy.as_str());
+            starred |= is_best;
+            entry(column, runs, class, (!best.is_empty()).then_some(is_best))
+        };
+        let entries = rows.iter().map(&mut entry).collect();
+        let heading = picked
+            .class
+            .as_ref()
+            .map_or_else(|| column.heading.to_owned(), |class| format!("{class}.{}", column.name()));
+        Self { picked: picked.clone(), heading, entries, starred }
+    }
+
+    /// Characters of the widest entry, with the space around it and a border.
+    fn width(&self) -> usize {
+        let widest = self.entries.iter().chain([&self.heading]).map(|text| text.chars().count()).max();
+        widest.unwrap_or(0) + 3
+    }
+}
+
+/// A row of a table: a policy, and the class of its jobs; `None` for all.
+type LabelledRow<'a> = (&'a PolicyRuns, Option<&'a str>);
+
+/// The least width of a column of names in which they can be told from each other.
+const NAME: usize = 16;
+
+fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> String {
+    let asked = !how.columns.is_empty();
+    let picked = if asked { how.columns.clone() } else { unasked(group) };
+    let mut classes: Vec<Option<&str>> = vec![None];
+    // A class with columns of its own needs no row.
+    if picked.iter().all(|picked| picked.class.is_none()) {
+        classes.extend(group.classes().into_iter().map(Some));
+    }
+    let rows: Vec<LabelledRow<'_>> =
+        group.policies.iter().flat_map(|runs| classes.iter().map(move |class| (runs, *class))).collect();
+    let most = how.width.map_or(usize::MAX, |width| NAME.max(width / 3));
+    let name = |(runs, class): &LabelledRow<'_>| {
+        elided(&class.map_or_else(|| runs.policy.clone(), |label| format!("  {label}")), most)
+    };
+    let names: Vec<String> = rows.iter().map(name).collect();
+    let mut columns: Vec<_> = picked.iter().map(|picked| TerminalColumn::new(picked, group, &rows)).collect();
+    let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("policy".len());
+    if let (false, Some(width)) = (asked, how.width) {
+        legend.leave_out(&mut columns, width.saturating_sub(widest + 4));
+    }
+    legend.add(&columns);
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(std::iter::once("policy").chain(shown.iter().map(|column| column.heading)));
-    let classes: Vec<_> = std::iter::once(None).chain(group.classes().into_iter().map(Some)).collect();
-    for runs in &group.policies {
-        for &class in &classes {
-            let name = class.map_or_else(|| runs.policy.clone(), |label| format!("  {label}"));
-            let best = |column: &SummaryColumn| {
-                column.best(group, class).map(|best| (best, column.is_comparable(runs)))
-            };
-            let entries = shown.iter().map(|column| entry(column, runs, class, best(column)));
-            table.add_row(std::iter::once(Cell::new(name)).chain(entries));
-        }
+    table.set_header(std::iter::once("policy").chain(columns.iter().map(|column| column.heading.as_str())));
+    for (row, name) in names.iter().enumerate() {
+        let entries =
+            columns.iter().map(|column| Cell::new(&column.entries[row]).set_alignment(CellAlignment::Right));
+        table.add_row(std::iter::once(Cell::new(name)).chain(entries));
     }
-    table
+    table.to_string()
 }
 
-/// Whether a column is informative: columns without any open jobs, repairs or waste are left out.
-fn is_worth(column: &SummaryColumn, group: &CellGroup) -> bool {
-    let mut runs = group.policies.iter().flat_map(|runs| &runs.runs);
-    if column.heading == "goodput" {
-        return runs.any(|run| run.summary.copies.wasted_work_s + run.summary.copies.in_progress_s > 0.0);
+/// The columns that are shown unasked, in order: those that are informative.
+fn unasked(group: &CellGroup) -> Vec<PickedColumn> {
+    let runs = || group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
+    let shown = |(at, column): (usize, &SummaryColumn)| {
+        (column.rank.is_some() && column.is_worth(runs())).then_some(PickedColumn { class: None, at })
+    };
+    COLUMNS.iter().enumerate().filter_map(shown).collect()
+}
+
+impl Legend {
+    /// Leaves out the least important columns, as many as it takes to fit `room` characters. One is always kept.
+    fn leave_out(&mut self, columns: &mut Vec<TerminalColumn>, room: usize) {
+        while columns.len() > 1 && columns.iter().map(TerminalColumn::width).sum::<usize>() > room {
+            let last = columns.iter().enumerate().max_by_key(|(_, column)| column.picked.column().rank);
+            let Some(at) = last.map(|(at, _)| at) else { return };
+            let name = columns.remove(at).picked.column().name();
+            if !self.left_out.contains(&name) {
+                self.left_out.push(name);
+            }
+        }
     }
-    let mut values = runs.map(|run| (column.value)(&run.summary));
-    let telling = ["unfinished", "repairs/task", "in progress"].contains(&column.heading);
-    if telling { values.any(|value| value > 0.0) } else { values.any(f64::is_finite) }
+
+    /// Takes note of what is shown.
+    fn add(&mut self, columns: &[TerminalColumn]) {
+        for column in columns {
+            let shown = column.picked.column();
+            self.starred |= column.starred;
+            if shown.is_response_time() && !self.times.contains(&shown.heading) {
+                self.times.push(shown.heading);
+            }
+        }
+    }
 }
 
 /// The entry of a policy in a column, of one class of jobs or of all; empty if classes do not have the number. `best`
-/// is the best of the column, and whether that of this policy can be it.
-fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: Option<(f64, bool)>) -> Cell {
+/// says whether it is the best, and is `None` in a column without one.
+fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: Option<bool>) -> String {
     let missing = if class.is_some() && !column.by_class { "" } else { "–" };
-    let text = runs.interval(column.of(class)).map_or_else(
+    runs.interval(column.of(class)).map_or_else(
         || missing.to_owned(),
         |interval| {
-            let is_best = |(best, comparable)| comparable && best == interval.mean;
-            let mark = best.map_or("", |best| if is_best(best) { " *" } else { "  " });
+            let mark = best.map_or("", |best| if best { " *" } else { "  " });
             format!("{}{mark}", column.quantity.interval(interval.mean, interval.half_width))
         },
-    );
-    Cell::new(text).set_alignment(CellAlignment::Right)
+    )
 }
 
 #[cfg(test)]
@@ -110,11 +245,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::report::style::Style;
     use crate::storage::cell::CellRecord;
     use crate::storage::fixture::manifest;
     use crate::storage::fixture::measured;
     use crate::storage::manifest::Failure;
-    use volary_engine::results::{Brief, ClaimResult, ClassResults, Origin, Summary, Verdict};
+    use volary_engine::results::{Brief, ClaimResult, ClassResults, Origin, Staleness, Summary, Verdict};
 
     fn study(seeds: u64) -> Study {
         let cell = [("load", json!(0.8))];
@@ -137,12 +273,12 @@ mod tests {
         counted.summary.unqueued = Some(0.875);
         let records = vec![CellRecord::new("fast1", &counted)];
         let counted = Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new());
-        let shown = text(&counted, Style::Plain);
+        let shown = text(&counted, &TableStyle::default());
         assert!(
             line(&shown, "policy").contains("unqueued") && line(&shown, "fast").contains("87.5"),
             "{shown}"
         );
-        assert!(!text(&study(1), Style::Plain).contains("unqueued"));
+        assert!(!text(&study(1), &TableStyle::default()).contains("unqueued"));
     }
 
     #[test]
@@ -152,18 +288,18 @@ mod tests {
         cut.summary.copies.in_progress_s = 0.25 * cut.summary.copies.busy_s;
         let records = vec![CellRecord::new("fast1", &cut)];
         let cut = Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new());
-        let shown = text(&cut, Style::Plain);
+        let shown = text(&cut, &TableStyle::default());
         assert!(
             line(&shown, "policy").contains("in progress") && line(&shown, "fast").contains("25.0"),
             "{shown}"
         );
         assert!(line(&shown, "policy").contains("goodput"), "it is not the utilization: {shown}");
-        assert!(!text(&study(1), Style::Plain).contains("in progress"));
+        assert!(!text(&study(1), &TableStyle::default()).contains("in progress"));
     }
 
     #[test]
     fn the_best_is_starred() {
-        let text = text(&study(1), Style::Plain);
+        let text = text(&study(1), &TableStyle::default());
         assert!(text.starts_with("load = 0.8\n"), "{text}");
         assert_eq!(line(&text, "fast").matches('*').count(), 3, "p50, p99 and mean: {text}");
         assert_eq!(line(&text, "slow").matches('*').count(), 0, "{text}");
@@ -187,7 +323,7 @@ mod tests {
             run.summary.classes =
                 [("batch".to_owned(), class(9.0)), ("serving".to_owned(), class(0.1))].into();
         }
-        let text = text(&study, Style::Plain);
+        let text = text(&study, &TableStyle::default());
         let rows: Vec<&str> =
             text.lines().filter_map(|line| line.split(['│', '┆']).nth(1)).map(str::trim).collect();
         assert_eq!(rows, ["policy", "slow", "serving", "batch", "fast", "serving", "batch"], "{text}");
@@ -203,7 +339,7 @@ mod tests {
     fn what_left_jobs_unfinished_is_not_the_best() {
         let mut study = study(1);
         study.cells[0].policies[1].runs[0].summary.jobs.unfinished = 9;
-        let shown = text(&study, Style::Plain);
+        let shown = text(&study, &TableStyle::default());
         assert_eq!(line(&shown, "fast").matches('*').count(), 0, "its slow jobs are missing: {shown}");
         assert_eq!(line(&shown, "slow").matches('*').count(), 0, "nothing is compared with it: {shown}");
     }
@@ -226,20 +362,20 @@ mod tests {
     fn replications_have_intervals_and_open_jobs_a_column() {
         let mut study = study(3);
         study.cells[0].policies[0].runs[1].summary.jobs.unfinished = 9;
-        let text = text(&study, Style::Plain);
+        let text = text(&study, &TableStyle::default());
         assert!(line(&text, "fast").contains('±') && text.contains("unfinished"), "{text}");
     }
 
     #[test]
     fn seeds_that_change_nothing_are_said() {
         let mut study = study(3);
-        assert!(!text(&study, Style::Plain).contains("seeds change nothing"));
+        assert!(!text(&study, &TableStyle::default()).contains("seeds change nothing"));
         let slow = &mut study.cells[0].policies[0];
         let first = slow.runs[0].summary.clone();
         for run in &mut slow.runs {
             run.summary = Summary { seed: run.summary.seed, ..first.clone() };
         }
-        let text = text(&study, Style::Plain);
+        let text = text(&study, &TableStyle::default());
         assert!(text.contains("seeds change nothing here to slow: 3 replications"), "{text}");
         assert!(!line(&text, "│ slow").contains('±') && line(&text, "│ fast").contains('±'), "{text}");
     }
@@ -247,9 +383,9 @@ mod tests {
     #[test]
     fn what_was_injected_into_is_marked() {
         let mut study = study(1);
-        assert!(!text(&study, Style::Plain).contains("INJECTED"));
+        assert!(!text(&study, &TableStyle::default()).contains("INJECTED"));
         study.cells[0].policies[0].runs[0].summary.injections = vec![crate::storage::fixture::injected()];
-        let text = text(&study, Style::Plain);
+        let text = text(&study, &TableStyle::default());
         let said = "INJECTED: slow, seed 0: interference was injected from 2.000 s to 4.500 s: \
                     cores 0-1,3 on h1, 4-5 on h2\n";
         assert!(text.contains(said), "{text}");
@@ -281,7 +417,8 @@ mod tests {
             claim("two", Verdict::Fails),
             claim("three", Verdict::NotTested),
         ];
-        let plain = text(&study, Style::Plain);
+        let plain = text(&study, &TableStyle::default());
+        let coloured = TableStyle { style: Style::Terminal, ..TableStyle::default() };
         assert!(
             plain.contains("failed: slow, seed 7: out of memory\n") && plain.contains("missing: 2 of 0 runs")
         );
@@ -291,6 +428,99 @@ mod tests {
             ),
             "{plain}"
         );
-        assert!(!plain.contains('\u{1b}') && text(&study, Style::Terminal).contains("\u{1b}[31m✗ fails"));
+        assert!(!plain.contains('\u{1b}') && text(&study, &coloured).contains("\u{1b}[31m✗ fails"));
+    }
+
+    /// The quickest is the same under all seeds but one.
+    fn noisy() -> Study {
+        let mut study = study(4);
+        for (run, other) in (0..4).map(|i| (i, if i == 0 { 3.0 } else { 0.9 })) {
+            let quick = study.cells[0].policies[1].runs[run].summary.clone();
+            let slow = &mut study.cells[0].policies[0].runs[run].summary;
+            slow.response_s = quick.response_s;
+            slow.response_s.p99 *= other;
+            slow.response_s.p50 *= 1.5;
+        }
+        study
+    }
+
+    #[test]
+    fn noise_has_no_star() {
+        let shown = text(&noisy(), &TableStyle { columns: picked("p50,p99"), ..TableStyle::default() });
+        let stars = line(&shown, "│ fast").split('┆').map(|entry| entry.contains('*')).collect::<Vec<_>>();
+        assert_eq!(stars, [false, true, false], "{shown}");
+        assert!(!line(&shown, "│ slow").contains('*'), "{shown}");
+        assert!(shown.contains("* marks the best of a column, where the seeds can tell"), "{shown}");
+    }
+
+    fn picked(list: &str) -> Vec<PickedColumn> {
+        list.split(',').map(|name| name.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_table_fits_its_width() {
+        let mut study = study(3);
+        study.cells[0].policies[1].policy =
+            "a policy with a label that goes on and on, to the very end".into();
+        for width in [60, 80, 160, 400] {
+            let shown = text(&study, &TableStyle { width: Some(width), ..TableStyle::default() });
+            let longest = shown.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(longest <= width, "{width}: {longest}\n{shown}");
+            assert!(shown.contains("p50") && shown.contains("ry end"), "{shown}");
+            let said = shown.replace("\n  ", " ");
+            assert_eq!(said.contains("too wide for this terminal"), width < 400, "{width}: {shown}");
+        }
+    }
+
+    #[test]
+    fn columns_that_were_asked_for_are_all_there() {
+        let mut study = study(1);
+        study.cells[0].policies[1].runs[0].summary.staleness =
+            Some(Staleness { bias_s: -0.25, ..Staleness::UNMEASURED });
+        let columns = picked("P99.9,bias,SLO node-h,short.p99");
+        let shown = text(&study, &TableStyle { width: Some(20), columns, ..TableStyle::default() });
+        let heading = line(&shown, "policy").replace(' ', "");
+        assert_eq!(heading, "│policy┆p99.9┆bias┆SLOnode-h┆short.p99│");
+        assert!(line(&shown, "fast").contains("-250") && line(&shown, "slow").contains('–'), "{shown}");
+        let said = shown.replace("\n  ", " ");
+        assert!(said.contains("--columns: the run has no class short; it has none"), "{shown}");
+    }
+
+    #[test]
+    fn unknown_columns_are_refused_with_the_nearest() {
+        let error = |name: &str| name.parse::<PickedColumn>().unwrap_err();
+        assert!(error("regrett").contains("did you mean `regret`?"), "{}", error("regrett"));
+        assert!(error("xyz").contains("no column is named `xyz`: `--columns help`"), "{}", error("xyz"));
+        assert!(error("short.wasted").contains("classes of jobs have no column `wasted`"));
+        let tail: PickedColumn = "my.class.p99.9".parse().unwrap();
+        assert_eq!((tail.class.as_deref(), tail.column().heading), (Some("my.class"), "p99.9"));
+    }
+
+    #[test]
+    fn tables_of_80_and_160_columns() {
+        let shown = |width| text(&study(3), &TableStyle { width: Some(width), ..TableStyle::default() });
+        insta::assert_snapshot!(shown(80), @r"
+        load = 0.8
+        ┌────────┬─────────────────┬────────────────┬─────────────────┬────────┐
+        │ policy ┆ p50             ┆ p99            ┆ mean            ┆ wasted │
+        ╞════════╪═════════════════╪════════════════╪═════════════════╪════════╡
+        │ slow   ┆ 2.21 ± 0.55 s   ┆    25 ± 12 s   ┆   3.4 ± 1.5 s   ┆ 9.09 % │
+        │ fast   ┆ 1.11 ± 0.28 s * ┆ 12.7 ± 6.2 s * ┆ 1.68 ± 0.73 s * ┆ 9.09 % │
+        └────────┴─────────────────┴────────────────┴─────────────────┴────────┘
+        p50, p99 and mean are response times of jobs; * marks the best of a column,
+          where the seeds can tell it from the others; too wide for this terminal:
+          repairs/task, suspended/task, goodput, utilization, slowdown, msgs/task (see
+          --columns help)
+        ");
+        insta::assert_snapshot!(shown(160), @r"
+        load = 0.8
+        ┌────────┬─────────────────┬────────────────┬─────────────────┬──────────┬─────────────┬─────────┬────────┬────────────────┬───────────┬──────────────┐
+        │ policy ┆ p50             ┆ p99            ┆ mean            ┆ slowdown ┆ utilization ┆ goodput ┆ wasted ┆ suspended/task ┆ msgs/task ┆ repairs/task │
+        ╞════════╪═════════════════╪════════════════╪═════════════════╪══════════╪═════════════╪═════════╪════════╪════════════════╪═══════════╪══════════════╡
+        │ slow   ┆ 2.21 ± 0.55 s   ┆    25 ± 12 s   ┆   3.4 ± 1.5 s   ┆     1.20 ┆      70.0 % ┆  60.0 % ┆ 9.09 % ┆          0.300 ┆      6.40 ┆      0.00100 │
+        │ fast   ┆ 1.11 ± 0.28 s * ┆ 12.7 ± 6.2 s * ┆ 1.68 ± 0.73 s * ┆     1.20 ┆      70.0 % ┆  60.0 % ┆ 9.09 % ┆          0.300 ┆      6.40 ┆      0.00100 │
+        └────────┴─────────────────┴────────────────┴─────────────────┴──────────┴─────────────┴─────────┴────────┴────────────────┴───────────┴──────────────┘
+        p50, p99 and mean are response times of jobs; * marks the best of a column, where the seeds can tell it from the others
+        ");
     }
 }

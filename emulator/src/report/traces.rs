@@ -3,11 +3,11 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use volary_engine::workload::Outcome;
 
-use crate::chart::bars::{Bar, stacked};
+use crate::chart::bars::{Bar, BarPart, stacked};
 use crate::chart::line::{Band, Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::Point;
-use crate::chart::theme;
+use crate::chart::theme::{self, Hue};
 use crate::number::{count, percent, seconds};
 use crate::workload::describe::{Description, Hour, OutcomeShare, Period, Quantiles, TraceComparison};
 
@@ -24,7 +24,7 @@ pub fn traces_page(traces: &[Description], comparison: Option<&TraceComparison>)
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
                 title { "Traces: " (names.join(", ")) }
-                style { (PreEscaped(theme::CSS)) (PreEscaped(include_str!("html/style.css"))) }
+                style { (PreEscaped(theme::css())) (PreEscaped(include_str!("html/style.css"))) }
             }
             body {
                 nav {
@@ -54,7 +54,7 @@ fn table(comparison: &TraceComparison) -> Markup {
     html! {
         section {
             h2 { "Characteristics" }
-            div.wide {
+            div.scroll tabindex="0" {
                 table {
                     thead { tr { th { "characteristic" } @for name in &comparison.traces { th { (name) } } } }
                     tbody {
@@ -81,7 +81,7 @@ fn facts(traces: &[Description], names: &[String]) -> Markup {
     html! {
         section {
             h2 { "Numbers" }
-            div.wide {
+            div.scroll tabindex="0" {
                 table {
                     thead {
                         tr {
@@ -210,21 +210,19 @@ impl Charts<'_> {
     /// Bars of the outcomes, one a trace that states them.
     fn outcomes(&self, title: &str, of: fn(&OutcomeShare) -> f64) -> Option<Markup> {
         let names = Outcome::ALL.map(Outcome::name);
-        let class = |outcome: &str| {
-            let at = names.iter().position(|known| *known == outcome).unwrap_or(0);
-            format!("{} fill", theme::series(at))
-        };
-        let bar = |(_, trace, name): (usize, &Description, &str)| {
+        let kind = |outcome: &str| Hue::Kind(names.iter().position(|known| *known == outcome).unwrap_or(0));
+        let bar = |(at, trace, name): (usize, &Description, &str)| {
             let part = |share: &OutcomeShare| {
                 let size = of(share);
-                (class(share.outcome), size, format!("{}: {}", share.outcome, percent(size)))
+                let title = format!("{}: {}", share.outcome, percent(size));
+                BarPart { class: "fill", hue: Some(kind(share.outcome)), size, title }
             };
             let parts = trace.outcomes.as_ref()?.shares.iter().map(part).collect();
-            Some(Bar { label: name.to_owned(), class: String::new(), parts, total: String::new() })
+            Some(Bar { label: name.to_owned(), hue: Hue::Policy(at), parts, total: String::new() })
         };
         let bars: Vec<Bar> = self.named().filter_map(bar).collect();
-        let legend: Vec<(String, &str)> = names.iter().map(|outcome| (class(outcome), *outcome)).collect();
-        (!bars.is_empty()).then(|| stacked(title, TickUnit::Share, &bars, &legend))
+        let legend: Vec<(Hue, &str)> = names.iter().map(|outcome| (kind(outcome), *outcome)).collect();
+        (!bars.is_empty()).then(|| stacked(title, TickUnit::Share, &bars, &legend).in_page())
     }
 
     /// Mean gaps and durations of parts relative to those of the whole.
@@ -251,7 +249,7 @@ fn shares(label: &str) -> PlotAxis {
 /// A plot, unless nothing is known.
 fn plot(title: &str, x: PlotAxis, y: PlotAxis, series: Vec<Series>) -> Option<Markup> {
     let drawn = series.iter().any(|series| !series.points.is_empty());
-    drawn.then(|| Plot { title: title.into(), x, y, series, size: SIZE }.svg())
+    drawn.then(|| Plot { title: title.into(), x, y, series, size: SIZE }.picture().in_page())
 }
 
 /// The quantiles that a description keeps, as points of a distribution function.

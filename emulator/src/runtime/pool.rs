@@ -17,7 +17,7 @@ use crate::number::{plural, seconds};
 use crate::storage::input_log::Sink;
 use crate::storage::manifest::Failure;
 use crate::storage::{self, RunDir};
-use crate::watch::{CellError, Watch, panic_text};
+use crate::watch::{CellError, RunWatch, Watch, panic_text};
 use crate::workload::Traces;
 
 /// The state that the threads share.
@@ -99,12 +99,13 @@ impl Pool<'_> {
         let world = world.map(|world| world.with_clock(cost::thread_cpu_ns));
         let measured = world.and_then(|world| {
             let point = world.point();
-            self.begin(&point.label, &point.cell, run.seed, u64::from(world.workload().chains()));
+            let jobs = u64::from(world.workload().chains());
+            let progress = self.begin(&point.label, &point.cell, run.seed, jobs);
             let log = self.log.map(|log| log.unit(&run.id, &point.label, run.seed));
             match (section.runtime, log) {
-                (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, section, self.watch),
+                (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, section, &progress),
                 (RuntimeKind::Virtual, Some(log)) => {
-                    virtual_time::measure_observed(name, &world, section, log.section(0, 1), self.watch)
+                    virtual_time::measure_observed(name, &world, section, log.section(0, 1), &progress)
                 }
                 (RuntimeKind::Local, log) => {
                     local::measure(name, world, section, self.threads, log, self.watch)
@@ -140,17 +141,19 @@ impl Pool<'_> {
     }
 
     /// Logs the start of a run. The length of the bar is an estimate of all jobs of all runs.
-    fn begin(&self, label: &str, cell: &Cell, seed: u64, jobs: u64) {
+    fn begin(&self, label: &str, cell: &Cell, seed: u64, jobs: u64) -> RunWatch<'_> {
         let mut begun = guard(&self.begun);
         *begun = (begun.0 + 1, begun.1 + jobs);
         let (number, jobs_so_far) = *begun;
         self.watch.bar.set_length(expected(jobs_so_far, number, self.runs));
         self.watch.bar.set_message(format!("run {number} of {}: {label}", self.runs));
+        let watched = self.watch.of_run(number);
         if number == 1 {
             self.watch.draw();
         }
         let at = if cell.is_empty() { String::new() } else { format!(", {}", cell_name(cell)) };
         tracing::info!("run {number} of {}: {label}{at}, seed {seed}, {}", self.runs, plural(jobs, "job"));
+        watched
     }
 
     /// Stops all runs if results cannot be stored any more.

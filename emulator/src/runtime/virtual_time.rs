@@ -9,7 +9,7 @@ use volary_engine::world::{EngineError, World};
 
 use crate::config::RunSection;
 use crate::cost;
-use crate::watch::{CellError, Watch};
+use crate::watch::CellError;
 
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///
@@ -18,9 +18,14 @@ use crate::watch::{CellError, Watch};
 ///
 /// # Panics
 /// On a bug in a policy: a job that finishes twice, counters that do not add up.
-pub fn measure(name: &str, world: &World, run: &RunSection, watch: &Watch) -> Result<Measured, CellError> {
+pub fn measure(
+    name: &str,
+    world: &World,
+    run: &RunSection,
+    progress: &dyn Progress,
+) -> Result<Measured, CellError> {
     // The engine compiles this function, with its loop and all that the loop calls, in one unit.
-    with_cost(|| volary_engine::virtual_time::measure(name, world, &run.config(), watch))
+    with_cost(|| volary_engine::virtual_time::measure(name, world, &run.config(), progress))
 }
 
 /// As [`measure`], with an observer of every input of every actor.
@@ -32,9 +37,9 @@ pub fn measure_observed(
     world: &World,
     run: &RunSection,
     observer: impl Observer,
-    watch: &Watch,
+    progress: &dyn Progress,
 ) -> Result<Measured, CellError> {
-    with_cost(|| measure_with(name, world, &run.config(), observer, watch))
+    with_cost(|| measure_with(name, world, &run.config(), observer, progress))
 }
 
 /// Adds what a run has cost to its results.
@@ -46,14 +51,4 @@ fn with_cost(run: impl FnOnce() -> Result<Measured, EngineError>) -> Result<Meas
     engine.wall_s = clock.elapsed().as_secs_f64();
     engine.peak_rss_bytes = cost::peak_rss_bytes();
     Ok(measured)
-}
-
-impl Progress for Watch {
-    fn finished(&self, jobs: u64) {
-        self.bar.inc(jobs);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stopped()
-    }
 }

@@ -160,7 +160,7 @@ impl PolicyRuns {
     }
 
     /// The numbers of two policies under their common seeds, where both have one.
-    pub fn pairs(&self, other: &Self, metric: Metric) -> Vec<(f64, f64)> {
+    pub fn pairs(&self, other: &Self, metric: impl Fn(&Summary) -> f64) -> Vec<(f64, f64)> {
         let of_seed = |seed| other.runs.iter().find(|run| run.summary.seed == seed);
         let pair = |run: &Summary| Some((metric(run), metric(&of_seed(run.seed)?.summary)));
         let pairs = self.runs.iter().filter_map(|run| pair(&run.summary));

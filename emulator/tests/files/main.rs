@@ -10,6 +10,7 @@ mod corpus;
 mod disk_full;
 mod docs;
 mod experiments;
+mod figures;
 mod plan;
 mod refusals;
 mod resume;

@@ -55,7 +55,7 @@ volary_engine::virtual_time: finalize metrics results shard world
 volary_engine::workload:
 volary_engine::world: cores metrics scenario shard workload
 volary::chart: number stats storage
-volary::cli: cluster comparison config executor files live number report runtime storage watch workload
+volary::cli: chart cluster comparison config executor files live number report runtime storage watch workload
 volary::cluster: codec config cost executor fidelity guard live storage watch workload
 volary::codec:
 volary::comparison: cluster config number report runtime stats storage watch
@@ -67,11 +67,11 @@ volary::files: guard
 volary::guard:
 volary::live: cost fidelity guard storage
 volary::number:
-volary::report: chart number stats storage workload
+volary::report: chart config number stats storage workload
 volary::runtime: cluster config cost executor fidelity guard live number report stats storage watch workload
 volary::stats:
 volary::storage: codec files guard number stats
-volary::watch:
+volary::watch: guard number
 volary::workload: files guard number
 ";
 

@@ -31,7 +31,7 @@ pub use policy::{
 };
 pub use schema::{
     Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, MOST_BURSTS, Measured,
-    Messages, RunLine, SCHEMA, Summary, TaskCounts, cell_id, cell_name, plain, same,
+    Messages, RunLine, SCHEMA, Summary, TaskCounts, cell_id, cell_name, in_words, plain, same,
 };
 pub use shared::SharedNodes;
 pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};

@@ -26,7 +26,7 @@ pub type Cell = BTreeMap<String, serde_json::Value>;
 
 /// Swept values in words, as `load = 0.8, order = 2`; empty if nothing is swept.
 pub fn cell_name(cell: &Cell) -> String {
-    let words = cell.iter().map(|(key, value)| format!("{key} = {}", plain(value)));
+    let words = cell.iter().map(|(key, value)| format!("{key} = {}", in_words(value)));
     words.collect::<Vec<_>>().join(", ")
 }
 
@@ -38,6 +38,44 @@ pub fn same(a: &serde_json::Value, b: &serde_json::Value) -> bool {
 /// A value without the quotes of a string.
 pub fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A value in words, as people name it: laws and other tables without braces and quotes (`exponential 62.5ms`), and
+/// lengths of time in the largest unit in which they are exact.
+pub fn in_words(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => shortest_time(text).unwrap_or_else(|| text.clone()),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(in_words).collect();
+            format!("({})", items.join(", "))
+        }
+        Value::Object(fields) => {
+            // The parameter of a law that has one needs no name.
+            let words = fields.iter().map(|(name, value)| match value.as_object() {
+                Some(inner) if inner.len() < 2 => {
+                    let parameter = inner.values().map(|value| format!(" {}", in_words(value)));
+                    format!("{name}{}", parameter.collect::<String>())
+                }
+                _ => format!("{name} {}", in_words(value)),
+            });
+            words.collect::<Vec<_>>().join(" ")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// A length of time such as `62500us` in the largest unit in which it is at least one, `62.5ms`; `None` for any other
+/// text and for one that would lose digits.
+fn shortest_time(text: &str) -> Option<String> {
+    const UNITS: [(&str, i32); 4] = [("ns", 0), ("us", 3), ("ms", 6), ("s", 9)];
+    let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+    let (number, unit) = text.split_at(at);
+    let (number, power) = (number.parse::<f64>().ok()?, UNITS.iter().find(|(name, _)| *name == unit)?.1);
+    let fits = |(_, other): &&(&str, i32)| *other > power && number >= 10f64.powi(other - power);
+    let (name, larger) = UNITS.iter().rev().find(fits)?;
+    let short = (number / 10f64.powi(larger - power)).to_string();
+    (short.len() <= 7).then(|| format!("{short}{name}"))
 }
 
 /// A cell's id: a hash of what it depends on, 16 hex digits; equal JSON values have equal ids.
@@ -396,4 +434,30 @@ pub struct Measured {
     pub cores: Vec<CoreRow>,
     /// Messages by (from role, to role) or other free notes a report may show.
     pub notes: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn laws_have_names() {
+        for (value, words) in [
+            (json!({"exponential": {"mean": "62500us"}}), "exponential 62.5ms"),
+            (json!({"gamma": {"shape": 100, "mean": "10ms"}}), "gamma mean 10ms shape 100"),
+            (json!({"uniform": {"low": "1500ms", "high": "2s"}}), "uniform high 2s low 1.5s"),
+            (json!({"mean": "500ms"}), "mean 500ms"),
+            (json!({"latin-square": {}}), "latin-square"),
+            (json!(["1000ns", 2]), "(1us, 2)"),
+            (json!("1234567890ns"), "1234567890ns"),
+            (json!("0us"), "0us"),
+            (json!("10m"), "10m"),
+            (json!(0.5), "0.5"),
+            (json!(null), "null"),
+        ] {
+            assert_eq!(in_words(&value), words);
+        }
+    }
 }

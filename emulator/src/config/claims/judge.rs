@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use volary_actors::message::kinds;
-use volary_engine::results::{Cell, ClaimResult, Findings, Origin, Summary, Verdict, same};
+use volary_engine::results::{Cell, ClaimResult, Findings, Origin, Summary, Verdict, in_words, same};
 
 use super::check::{Check, Claim};
 use super::form::{Form, Metric, Op, Side};
@@ -381,7 +381,7 @@ fn name(check: &Check, cell: &Cell) -> String {
     if cell.is_empty() {
         return check.text.clone();
     }
-    let values: Vec<String> = cell.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let values: Vec<String> = cell.iter().map(|(key, value)| format!("{key}={}", in_words(value))).collect();
     format!("{} [{}]", check.text, values.join(", "))
 }
 

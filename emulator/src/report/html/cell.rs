@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use volary_engine::cores::CoreSet;
 use volary_engine::results::{Deadlines, Summary};
 
 use super::view::{View, anchor, cell_title};
 use super::{fidelity, policy, table};
-use crate::chart::bars::{Bar, stacked};
-use crate::chart::cdf::{Curve, distribution, tail};
+use crate::chart::bars::{Bar, BarPart, stacked};
+use crate::chart::cdf::{distribution, tail};
 use crate::chart::scale::TickUnit;
-use crate::chart::{theme, timeline};
+use crate::chart::svg::{Picture, Point};
+use crate::chart::theme::Hue;
 use crate::number;
 use crate::report::columns::{in_progress_share, messages_per_task, miss_rate, of_deadlines, wasted_share};
+use crate::report::figures::distribution::{curves, responses};
+use crate::report::figures::over_time;
 use crate::storage::cell::{CellRecord, Sketch};
 use crate::storage::study::{CellGroup, Metric, PolicyRuns};
 
@@ -28,9 +30,9 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
             (table::summary(group, view.policies))
             @if let Some(constant) = group.constant() { p.hint { (constant) } }
             div.grid {
-                @for chart in distributions(group, view) { div.card { (chart) } }
-                div.card { (core_time(group, view)) (messages(group, view)) }
-                @if has_deadlines(group) { div.card { (misses(group, view)) (done(group, view)) } }
+                @for chart in distributions(group, view) { div.card { (chart.in_page()) } }
+                div.card { (core_time(group, view).in_page()) (messages(group, view).in_page()) }
+                @if has_deadlines(group) { div.card { (misses(group, view)) (done(group, view).in_page()) } }
             }
             (bands(group))
             (table::differences(group, view.policies))
@@ -44,21 +46,24 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
     }
 }
 
+/// Size of the charts of a cell in px.
+pub(super) const CHART: Point = (520.0, 310.0);
+
 /// Distributions of response times, of all jobs and of each class, their tails, and distributions of slowdown.
-fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Markup> {
+fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Picture> {
     let submitted = |record: &CellRecord| record.summary.jobs.submitted;
-    let response = curves(group, view, |record| Some((&record.response, submitted(record))));
-    let slowdown = curves(group, view, |record| Some((&record.slowdown, submitted(record))));
+    let response = curves(group, view.policies, responses);
+    let slowdown = curves(group, view.policies, |record| Some((&record.slowdown, submitted(record))));
     let work = "response time over the work of the longest task, or over `alone`";
     let mut charts = vec![
-        distribution("Response time", "response time", TickUnit::Seconds, &response),
-        tail("The slowest jobs", "response time", TickUnit::Seconds, &response),
-        distribution("Slowdown", work, TickUnit::Number, &slowdown),
+        distribution("Response time", "response time", TickUnit::Seconds, &response, CHART),
+        tail("The slowest jobs", "response time", TickUnit::Seconds, &response, CHART),
+        distribution("Slowdown", work, TickUnit::Number, &slowdown, CHART),
     ];
     charts.extend(group.classes().into_iter().map(|label| {
-        let of_class = |record| class_of(record, label);
+        let of_class = curves(group, view.policies, |record| class_of(record, label));
         let title = format!("Response time of class {label}");
-        distribution(&title, "response time", TickUnit::Seconds, &curves(group, view, of_class))
+        distribution(&title, "response time", TickUnit::Seconds, &of_class, CHART)
     }));
     charts
 }
@@ -66,20 +71,6 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Markup> {
 /// The response times of a class of jobs, and how many arrived.
 fn class_of<'a>(record: &'a CellRecord, label: &str) -> Option<(&'a Sketch, u64)> {
     Some((record.classes.get(label)?, record.summary.classes.get(label)?.jobs))
-}
-
-/// One curve a policy, of the sketches of its replications.
-fn curves<'a>(
-    group: &'a CellGroup,
-    view: &View<'_>,
-    sketch: impl Fn(&'a CellRecord) -> Option<(&'a Sketch, u64)>,
-) -> Vec<Curve<'a>> {
-    let curve = |runs: &'a PolicyRuns| Curve {
-        label: &runs.policy,
-        colour: view.colour(&runs.policy),
-        runs: runs.runs.iter().filter_map(&sketch).collect(),
-    };
-    group.policies.iter().map(curve).collect()
 }
 
 /// The meaning of the pale bands of the distributions.
@@ -103,14 +94,15 @@ fn mean(runs: &PolicyRuns, metric: impl Fn(&Summary) -> f64) -> f64 {
 }
 
 /// Useful, unfinished, wasted and idle core time.
-fn core_time(group: &CellGroup, view: &View<'_>) -> Markup {
+fn core_time(group: &CellGroup, view: &View<'_>) -> Picture {
     let bar = |runs: &PolicyRuns| {
         let busy = mean(runs, |summary| summary.utilization);
         let of_busy = |share: Metric| Some(busy * mean(runs, share)).filter(|size| size.is_finite());
         let wasted = of_busy(wasted_share).unwrap_or(0.0);
         let open = of_busy(in_progress_share).unwrap_or(0.0);
-        let part = |class: &str, size: f64, what: &str| {
-            (class.to_owned(), size, format!("{}: {what} {}", runs.policy, number::percent(size)))
+        let part = |class, size: f64, what: &str| {
+            let title = format!("{}: {what} {}", runs.policy, number::percent(size));
+            BarPart { class, hue: None, size, title }
         };
         let parts = vec![
             part("fill", busy - wasted - open, "useful"),
@@ -129,8 +121,13 @@ fn core_time(group: &CellGroup, view: &View<'_>) -> Markup {
     stacked(title, TickUnit::Share, &bars, &[])
 }
 
-fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<(String, f64, String)>, total: String) -> Bar {
-    Bar { label: runs.policy.clone(), class: theme::policy(view.colour(&runs.policy)), parts, total }
+fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<BarPart>, total: String) -> Bar {
+    Bar { label: runs.policy.clone(), hue: Hue::Policy(view.colour(&runs.policy)), parts, total }
+}
+
+/// A part in the colour of a kind.
+fn part_of_kind(kind: usize, size: f64, title: String) -> BarPart {
+    BarPart { class: "fill", hue: Some(Hue::Kind(kind)), size, title }
 }
 
 fn has_deadlines(group: &CellGroup) -> bool {
@@ -142,17 +139,18 @@ fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
     let bar = |runs: &PolicyRuns| {
         let missed = Some(mean(runs, miss_rate)).filter(|missed| missed.is_finite())?;
         let title = format!("{}: {} missed", runs.policy, number::percent(missed));
-        Some(bar(runs, view, vec![("fill".to_owned(), missed, title)], number::percent(missed)))
+        let part = BarPart { class: "fill", hue: None, size: missed, title };
+        Some(bar(runs, view, vec![part], number::percent(missed)))
     };
     let bars: Vec<Bar> = group.policies.iter().filter_map(bar).collect();
     if bars.is_empty() {
         return Markup::default();
     }
-    stacked("Deadlines missed", TickUnit::Share, &bars, &[])
+    stacked("Deadlines missed", TickUnit::Share, &bars, &[]).in_page()
 }
 
 /// Node-hours of jobs that ended, by whether they had a deadline and met it.
-fn done(group: &CellGroup, view: &View<'_>) -> Markup {
+fn done(group: &CellGroup, view: &View<'_>) -> Picture {
     type Part = (&'static str, fn(&Deadlines) -> f64);
     const PARTS: [Part; 3] = [
         ("by their deadline", |deadlines| deadlines.goodput_h.slo),
@@ -163,22 +161,19 @@ fn done(group: &CellGroup, view: &View<'_>) -> Markup {
         let of = |number| mean(runs, |summary| of_deadlines(summary, number));
         let part = |(i, (what, number)): (usize, Part)| {
             let hours = of(number);
-            (
-                format!("fill s{i}"),
-                hours,
-                format!("{}: {} node-hours {what}", runs.policy, number::short(hours)),
-            )
+            let title = format!("{}: {} node-hours {what}", runs.policy, number::short(hours));
+            part_of_kind(i, hours, title)
         };
         let total = number::short(of(|deadlines| deadlines.goodput_h.total));
         bar(runs, view, PARTS.into_iter().enumerate().map(part).collect(), total)
     };
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
-    let legend: Vec<_> = PARTS.iter().enumerate().map(|(i, (what, _))| (format!("s{i}"), *what)).collect();
+    let legend: Vec<_> = PARTS.iter().enumerate().map(|(i, (what, _))| (Hue::Kind(i), *what)).collect();
     stacked("Node-hours of jobs that ended", TickUnit::Number, &bars, &legend)
 }
 
 /// Messages per task, by kind.
-fn messages(group: &CellGroup, view: &View<'_>) -> Markup {
+fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
     let mut all: BTreeMap<&str, f64> = BTreeMap::new();
     for runs in &group.policies {
         for kind in runs.runs.iter().flat_map(|run| run.summary.messages.by_kind.keys()) {
@@ -192,7 +187,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> Markup {
     let bar = |runs: &PolicyRuns| {
         let part = |(i, (kind, size)): (usize, (&str, f64))| {
             let title = format!("{}: {} {kind} a task", runs.policy, number::short(size));
-            (format!("fill s{}", i % theme::COLOURS), size, title)
+            part_of_kind(i, size, title)
         };
         let other = rest.iter().map(|kind| per_task(runs, kind)).sum();
         let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind)));
@@ -203,7 +198,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> Markup {
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
     let other = (!rest.is_empty()).then_some("other");
     let legend = shown.iter().copied().chain(other).enumerate();
-    let legend: Vec<_> = legend.map(|(i, kind)| (format!("s{i}"), kind)).collect();
+    let legend: Vec<_> = legend.map(|(i, kind)| (Hue::Kind(i), kind)).collect();
     stacked("Messages for each task, by kind", TickUnit::Number, &bars, &legend)
 }
 
@@ -214,28 +209,23 @@ fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
     })
 }
 
-/// The timelines of the first cores, a chart per policy over the same window, from the first replication.
+/// The timelines of the first cores, a chart per policy. That of the first policy of the first cell is open.
 fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
-    let first =
-        || group.policies.iter().filter_map(|runs| runs.runs.first()).filter(|run| !run.timeline.is_empty());
-    let windows = first().map(|run| timeline::window(&run.timeline, &run.bursts, view.blocks));
-    let window = windows.fold(f64::INFINITY, f64::min);
-    let charts = first().filter_map(|run| {
-        let title = format!("{}, seed {}", run.summary.policy, run.summary.seed);
-        let chart = timeline::timeline(&title, &run.timeline, &run.bursts, &injected(run), window)?;
-        Some((view.colour(&run.summary.policy), chart))
-    });
-    let charts: Vec<_> = charts.collect();
+    let (charts, window) = over_time::timelines(group, view.policies, view.blocks, 1_060.0);
     html! {
         @if !charts.is_empty() {
-            details.more open[view.number == 0] {
-                summary { "What the cores did, and how they were slowed down" }
-                @for (policy, chart) in charts {
-                    div class={ "card p" (policy) } style="margin-top:12px" { (chart) }
-                }
-                p.hint {
-                    "The first " (number::seconds(window)) " on the first cores; "
-                    code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
+            h3 { "What the cores did, and how they were slowed down" }
+            p.hint {
+                "The first " (number::seconds(window)) " on the first cores, seed by seed the same interference. A block \
+                 is a copy of a task, and its colour says how it ended; what is shaded behind it is interference, the \
+                 stronger the slower. " code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
+            }
+            @for (at, (policy, chart)) in charts.iter().enumerate() {
+                details class={ "more p" (policy) } open[view.number == 0 && at == 0] {
+                    summary { (view.policies[*policy]) }
+                    div.card.scroll tabindex="0" role="region" aria-label={ "Timeline of " (view.policies[*policy]) } {
+                        (chart.in_page())
+                    }
                 }
             }
         } @else {
@@ -245,19 +235,6 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
             }
         }
     }
-}
-
-/// The times at which interference was injected into cores of a timeline.
-fn injected(run: &CellRecord) -> Vec<(u32, f64, f64)> {
-    let mut drawn: Vec<u32> = run.timeline.iter().map(|slice| slice.0.core).collect();
-    drawn.dedup();
-    let applied = run.summary.injections.iter().flat_map(|injected| &injected.hosts);
-    let bands = applied.flat_map(|applied| {
-        let cores: CoreSet = applied.cores.parse().unwrap_or_default();
-        let hit = drawn.iter().filter(move |core| cores.contains(**core));
-        hit.map(|core| (*core, applied.from_s, applied.until_s))
-    });
-    bands.collect()
 }
 
 /// Notes of all runs, without duplicates, with the policies they belong to.

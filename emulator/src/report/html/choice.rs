@@ -2,13 +2,14 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use volary_engine::results::{Cell, plain};
+use volary_engine::results::{Cell, in_words};
 
 use super::table::policy_row;
-use super::view::{anchor, short_key, short_title};
+use super::view::{anchor, short_title};
 use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::number;
 use crate::report::choice::{CLOSE, Choice, Standing, choose, standings};
+use crate::report::figures::sweep::short_key;
 use crate::storage::study::{CellGroup, Metric, Study};
 
 /// The metrics by which a policy can be chosen.
@@ -34,7 +35,7 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
                  from it. The factor is what there is to lose: how much slower the worst policy is. Policies that left \
                  jobs unfinished are not considered."
             }
-            div.card { (map(study, policies)) }
+            div.card.scroll tabindex="0" role="region" aria-label="Which policy when" { (map(study, policies)) }
             h3 { "And if you do not know what will come" }
             p.hint {
                 "Over all cells: how often each policy is best or cannot be told from the best, how often within "
@@ -43,7 +44,7 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
             }
             div.grid {
                 @for (aim, metric) in AIMS {
-                    div.card {
+                    div.card.scroll tabindex="0" role="region" aria-label=(aim) {
                         table {
                             caption { (aim) }
                             thead {
@@ -106,7 +107,7 @@ fn map(study: &Study, policies: &[&str]) -> Markup {
         rows[at].1[column] = Some((number, group));
     }
     let heading = |value: &Value| {
-        across.map_or_else(String::new, |key| format!("{} = {}", short_key(key, &names), plain(value)))
+        across.map_or_else(String::new, |key| format!("{} = {}", short_key(key, &names), in_words(value)))
     };
     let columns: Vec<_> = values.iter().map(|value| (String::new(), heading(value))).collect();
     let cell = |place: &Place<'_>, metric| {
@@ -114,7 +115,7 @@ fn map(study: &Study, policies: &[&str]) -> Markup {
         Some(shade(&choice, policies))
     };
     let row = |(rest, places): &(Cell, Vec<Place<'_>>)| HeatRow {
-        names: down.iter().map(|key| rest.get(*key).map(plain).unwrap_or_default()).collect(),
+        names: down.iter().map(|key| rest.get(*key).map(in_words).unwrap_or_default()).collect(),
         link: places.iter().flatten().next().map_or_else(String::new, |(number, _)| anchor(*number)),
         cells: AIMS.iter().flat_map(|(_, metric)| places.iter().map(|place| cell(place, *metric))).collect(),
     };

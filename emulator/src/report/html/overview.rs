@@ -1,18 +1,16 @@
 //! The parts above the cells: warnings, verdicts, and the sweep at a glance.
 
 use maud::{Markup, html};
-use volary_engine::results::{Cell, ClaimResult, Summary, Tally, Verdict, cell_name, plain};
+use volary_engine::results::{ClaimResult, Summary, Tally, Verdict, cell_name};
 
-use super::view::{anchor, short_key};
-use crate::chart::heat::{Heat, HeatRow, Shade};
-use crate::chart::line::{Plot, PlotAxis, Series};
-use crate::chart::scale::{AxisScale, TickUnit};
-use crate::number::{self, plural};
+use super::view::anchor;
+use crate::chart::svg::Picture;
+use crate::number::plural;
 use crate::report::claims::{changed, finding, is_of_generator};
-use crate::report::columns::not_finished;
+use crate::report::columns::{PickedColumn, not_finished};
+use crate::report::figures::sweep::{Sweep, heat};
 use crate::report::table::PARTIAL;
-use crate::stats::Interval;
-use crate::storage::study::{CellGroup, Metric, Study};
+use crate::storage::study::Study;
 
 /// Limit on the charts over swept keys, so that the cells below stay visible.
 const SWEEP_CHARTS: usize = 12;
@@ -127,11 +125,9 @@ fn claim(claim: &ClaimResult) -> Markup {
             @if !claim.measured.is_empty() {
                 details open[claim.verdict == Verdict::Fails] {
                     summary { "the numbers" }
-                    table {
-                        tbody {
-                            @for (what, measured) in claim.measured.iter() {
-                                tr { th scope="row" { (what) } td.left { (finding(measured)) } }
-                            }
+                    dl.numbers {
+                        @for (what, measured) in claim.measured.iter() {
+                            dt { (what) } dd { (finding(measured)) }
                         }
                     }
                 }
@@ -140,7 +136,7 @@ fn claim(claim: &ClaimResult) -> Markup {
     }
 }
 
-/// Median and tail of every cell, shaded, and curves over keys that were swept with numbers.
+/// Median and tail of every cell, shaded, and curves over the swept keys.
 pub(super) fn sweep(study: &Study, policies: &[&str]) -> Markup {
     if study.cells.len() < 2 {
         return Markup::default();
@@ -149,113 +145,35 @@ pub(super) fn sweep(study: &Study, policies: &[&str]) -> Markup {
     html! {
         section id="sweep" {
             h2 { "The sweep at a glance" }
-            div.card { (heat(study, policies)) }
             p.hint {
-                "Response times; darker is slower than the fastest policy of the cell, by the factor behind the number."
+                "Response times in every cell. The stronger the colour, the slower the policy is than the fastest of the \
+                 cell, by the factor behind the number; five times as slow or more has the strongest."
             }
-            @if !charts.is_empty() { div.grid { @for chart in charts { div.card { (chart) } } } }
+            div.card.scroll tabindex="0" role="region" aria-label="The sweep at a glance" {
+                (heat(study, policies, &numbers(), anchor).html())
+            }
+            @if !charts.is_empty() { div.grid { @for chart in charts { div.card { (chart.in_page()) } } } }
         }
     }
 }
 
-/// The metrics in the shaded table.
-const SHADED: [(&str, Metric); 2] =
-    [("median", |s| s.response_s.p50), ("99th percentile", |s| s.response_s.p99)];
-
-fn heat(study: &Study, policies: &[&str]) -> Markup {
-    let names: Vec<&str> = study.swept().into_keys().collect();
-    let columns = policies.iter().enumerate().map(|(i, policy)| (format!("p{i}"), (*policy).to_owned()));
-    let columns: Vec<(String, String)> = columns.collect();
-    let row = |(i, group): (usize, &CellGroup)| {
-        let value = |key: &&str| group.cell.get(*key).map(plain).unwrap_or_default();
-        let cells = SHADED.iter().flat_map(|(_, metric)| shades(group, policies, *metric)).collect();
-        HeatRow { names: names.iter().map(value).collect(), link: anchor(i), cells }
-    };
-    Heat {
-        keys: names.iter().map(|key| (short_key(key, &names).to_owned(), (*key).to_owned())).collect(),
-        groups: SHADED.iter().map(|(heading, _)| ((*heading).to_owned(), columns.clone())).collect(),
-        rows: study.cells.iter().enumerate().map(row).collect(),
-    }
-    .html()
+/// The numbers that the sweep is shown by.
+fn numbers() -> Vec<PickedColumn> {
+    ["p50", "p99"].into_iter().filter_map(|name| name.parse().ok()).collect()
 }
 
-/// One shade per policy.
-fn shades(group: &CellGroup, policies: &[&str], metric: Metric) -> Vec<Option<Shade>> {
-    let mean = |policy: &&str| group.of(policy)?.interval(metric).map(|interval| interval.mean);
-    let means: Vec<Option<f64>> = policies.iter().map(mean).collect();
-    let best = means.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    means.iter().zip(policies).map(|(mean, policy)| mean.map(|mean| shade(mean, best, policy))).collect()
-}
-
-/// The shade of a value; five times the best or more is the darkest.
-fn shade(mean: f64, best: f64, policy: &str) -> Shade {
-    let factor = mean / best;
-    let small = if factor > 1.0 { format!("×{}", number::short(factor)) } else { String::new() };
-    let depth = if factor.is_finite() { factor.ln() / 5f64.ln() } else { 0.0 };
-    let text = number::seconds(mean);
-    Shade { depth, title: format!("{policy}: {text} {small}"), text, small, series: None }
-}
-
-/// For each key swept with at least three numbers: median and tail over it, a chart for each combination of the other
-/// keys.
-fn curves(study: &Study, policies: &[&str]) -> Vec<Markup> {
+/// Charts over each key that was swept with several values: over three or more of them, unless they are names.
+fn curves(study: &Study, policies: &[&str]) -> Vec<Picture> {
     let mut charts = Vec::new();
     for (key, values) in study.swept() {
-        if values.len() < 3 || !values.iter().all(|value| value.is_number()) {
+        let flags = values.iter().all(|value| value.is_boolean());
+        if values.len() < 3 && (flags || study.swept().len() > 1) {
             continue;
         }
-        let mut others: Vec<(Cell, Vec<&CellGroup>)> = Vec::new();
-        for group in &study.cells {
-            let mut rest = group.cell.clone();
-            rest.remove(key);
-            match others.iter_mut().find(|(other, _)| *other == rest) {
-                Some((_, groups)) => groups.push(group),
-                None => others.push((rest, vec![group])),
-            }
-        }
-        for (other, cells) in others {
-            charts.push(curve(key, &other, &cells, policies, ("median", |s| s.response_s.p50)));
-            charts.push(curve(key, &other, &cells, policies, ("p99", |s| s.response_s.p99)));
+        for number in numbers() {
+            charts.extend(Sweep { key, number: &number, size: (520.0, 300.0) }.by_policy(study, policies));
         }
     }
     charts.truncate(SWEEP_CHARTS);
     charts
-}
-
-fn curve(
-    key: &str,
-    other: &Cell,
-    cells: &[&CellGroup],
-    policies: &[&str],
-    (name, metric): (&str, Metric),
-) -> Markup {
-    let series = policies.iter().enumerate().map(|(colour, policy)| {
-        let mut series = Series { label: (*policy).to_owned(), colour, dots: true, ..Series::default() };
-        let point =
-            |group: &&CellGroup| Some((group.cell.get(key)?.as_f64()?, group.of(policy)?.interval(metric)?));
-        let mut points: Vec<(f64, Interval)> = cells.iter().filter_map(point).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for (x, interval) in points {
-            series.points.push((x, interval.mean));
-            if let Some(half) = interval.half_width {
-                series.band.low.push((x, (interval.mean - half).max(interval.mean / 1e3)));
-                series.band.high.push((x, interval.mean + half));
-            }
-        }
-        series
-    });
-    let series: Vec<Series> = series.collect();
-    let xs = series.iter().flat_map(|series| series.points.iter().map(|point| point.0));
-    let (low, high) = xs.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
-    // A margin, so that the outermost dots are not cut.
-    let (spread, range) = if low > 0.0 && high / low >= 20.0 {
-        (AxisScale::Log, (low / 1.1, high * 1.1))
-    } else {
-        (AxisScale::Linear, (low - 0.04 * (high - low), high + 0.04 * (high - low)))
-    };
-    let at = cell_name(other);
-    let title = if at.is_empty() { format!("Response, {name}") } else { format!("Response, {name} ({at})") };
-    let x = PlotAxis { range: Some(range), ..PlotAxis::new(key, spread, TickUnit::Number) };
-    let y = PlotAxis::new(&format!("response time, {name}"), AxisScale::Log, TickUnit::Seconds);
-    Plot { title, x, y, series, size: (520.0, 300.0) }.svg()
 }

@@ -31,7 +31,7 @@ pub fn html(study: &Study) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
                 title { (title(study)) }
-                style { (PreEscaped(theme::CSS)) (PreEscaped(include_str!("style.css"))) (PreEscaped(hiding)) }
+                style { (PreEscaped(theme::css())) (PreEscaped(include_str!("style.css"))) (PreEscaped(hiding)) }
             }
             body {
                 (contents(study, &policies))
@@ -41,6 +41,7 @@ pub fn html(study: &Study) -> String {
                     (overview::claims(study))
                     (choice::section(study, &policies))
                     (overview::sweep(study, &policies))
+                    @if !study.cells.is_empty() { (table::meanings(study)) }
                     @for (number, group) in study.cells.iter().enumerate() { (cell::section(group, &view(number))) }
                     (footer(study, &policies))
                 }
@@ -155,7 +156,7 @@ fn footer(study: &Study, policies: &[&str]) -> Markup {
             }
             @if let Some(hosts) = &manifest.hosts { h3 { "Hosts" } (placed(hosts)) }
             (table::engine(study, policies))
-            details { summary { "Resolved experiment" } pre { (format!("{:#}", manifest.spec)) } }
+            details { summary { "Resolved experiment" } pre.bounded tabindex="0" { (format!("{:#}", manifest.spec)) } }
         }
     }
 }
@@ -164,6 +165,7 @@ fn footer(study: &Study, policies: &[&str]) -> Markup {
 fn placed(hosts: &[HostRecord]) -> Markup {
     let held = hosts.iter().flat_map(|host| host.held.iter().map(move |held| (host, held)));
     table::table(
+        "Hosts",
         &["host", "address", "weight", "nodes", "schedulers", "others", "cells"],
         &[],
         &html! {

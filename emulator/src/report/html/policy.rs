@@ -2,19 +2,18 @@
 //! caches.
 
 use maud::{Markup, html};
-use volary_engine::results::{Placements, Planning, PredictionErrors, Spread, Stage, Staleness};
+use volary_engine::results::{Placements, Planning, PredictionErrors, Spread, Staleness, Summary};
 
-use super::table::spreads;
+use super::table::{policy_row, table};
 use super::view::View;
-use crate::chart::line::{Plot, PlotAxis, Series};
-use crate::chart::scale::{AxisScale, TickUnit};
 use crate::number;
-use crate::storage::cell::{CellRecord, Look};
-use crate::storage::study::CellGroup;
+use crate::report::figures::over_time;
+use crate::storage::cell::CellRecord;
+use crate::storage::study::{CellGroup, PolicyRuns};
 
 /// The sections of a cell; empty if no policy has such a metric.
 pub(super) fn sections(group: &CellGroup, view: &View<'_>) -> Markup {
-    html! { (placements(group)) (planning(group)) (staleness(group, view)) }
+    html! { (placements(group, view)) (planning(group)) (staleness(group, view)) }
 }
 
 /// Plans and estimates; empty if no policy decides in cycles.
@@ -26,25 +25,35 @@ fn planning(group: &CellGroup) -> Markup {
         @if !plans.is_empty() {
             details.more {
                 summary { "Plans" }
-                table {
-                    tr {
-                        th { "run" } th { "cycles" } th { "solved" } th { "options" } th { "columns" } th { "pivots" }
-                        th { "gap" } th { "gap p99" } th { "gap max" } th { "launched" } th { "revoked" }
-                        th { "preempted" } th { "emulated time" } th { "CPU time" }
-                    }
-                    @for (run, plan) in plans { (plan_row(run, &plan)) }
-                }
                 p.hint {
                     "Cycles up to the last decision, and problems solved in them; options, columns of the linear \
                      program and pivots of a problem, on average; distances from a proven bound, relative to it; jobs \
                      launched, launches that were no longer possible when the decision was made, jobs preempted; \
                      emulated time of all decisions, and the CPU time that they took here."
                 }
+                (table("Plans", &PLAN_HEADINGS, &[], &html! { @for (run, plan) in plans { (plan_row(run, &plan)) } }))
                 @if !errors.is_empty() { (error_table(&errors)) }
             }
         }
     }
 }
+
+const PLAN_HEADINGS: [&str; 14] = [
+    "run",
+    "cycles",
+    "solved",
+    "options",
+    "columns",
+    "pivots",
+    "gap",
+    "gap p99",
+    "gap max",
+    "launched",
+    "revoked",
+    "preempted",
+    "emulated time",
+    "CPU time",
+];
 
 fn plan_row(run: &CellRecord, plan: &Planning) -> Markup {
     html! {
@@ -64,161 +73,235 @@ fn plan_row(run: &CellRecord, plan: &Planning) -> Markup {
 }
 
 fn error_table(errors: &[(&&CellRecord, PredictionErrors)]) -> Markup {
-    html! {
-        table {
+    let headings = ["run", "estimates", "within 2×", "below half", "above twice", "mean error"];
+    let rows = html! {
+        @for (run, errors) in errors {
             tr {
-                th { "run" } th { "estimates" } th { "within 2×" } th { "below half" } th { "above twice" }
-                th { "mean error" }
-            }
-            @for (run, errors) in errors {
-                tr {
-                    td { (run.summary.policy) ", seed " (run.summary.seed) }
-                    td { (number::count(errors.jobs)) }
-                    td { (number::percent(errors.within_2x)) }
-                    td { (number::percent(errors.under)) }
-                    td { (number::percent(errors.over)) }
-                    td { (number::percent(errors.error)) }
-                }
+                td { (run.summary.policy) ", seed " (run.summary.seed) }
+                td { (number::count(errors.jobs)) }
+                td { (number::percent(errors.within_2x)) }
+                td { (number::percent(errors.under)) }
+                td { (number::percent(errors.over)) }
+                td { (number::percent(errors.error)) }
             }
         }
+    };
+    html! {
         p.hint {
             "Run times expected when jobs were submitted, against those that were learnt; the mean error is relative \
              to the mean run time."
         }
+        (table("Errors of estimates", &headings, &[], &rows))
     }
 }
 
-/// Times at which tasks were bound; empty if no policy records placements.
-fn placements(group: &CellGroup) -> Markup {
-    let runs = group.policies.iter().flat_map(|runs| &runs.runs);
-    let tables: Vec<_> =
-        runs.filter_map(|run| Some(placement_table(run, &run.summary.placements?))).collect();
+/// A time since the arrival of a job: what it is, and its spread in the results.
+type PlacementTime = (&'static str, fn(&Placements) -> &Spread);
+
+const PLACEMENTS: [PlacementTime; 9] = [
+    ("average task scheduled", |p| &p.scheduled_s.average),
+    ("average task began", |p| &p.started_s.average),
+    ("average task ended", |p| &p.ended_s.average),
+    ("last task scheduled", |p| &p.scheduled_s.tail),
+    ("last task began", |p| &p.started_s.tail),
+    ("last task ended", |p| &p.ended_s.tail),
+    ("deviation within the job, scheduled", |p| &p.scheduled_s.deviation),
+    ("deviation within the job, began", |p| &p.started_s.deviation),
+    ("deviation within the job, ended", |p| &p.ended_s.deviation),
+];
+
+/// Times at which tasks were bound, policies beside one another; empty if no policy records placements.
+fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
+    let noted = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.placements.is_some());
+    let policies: Vec<&PolicyRuns> = group.policies.iter().filter(noted).collect();
+    let mean = |runs: &PolicyRuns, number: &dyn Fn(&Placements) -> f64| {
+        let of = |summary: &Summary| summary.placements.as_ref().map_or(f64::NAN, number);
+        runs.interval(of).map_or(f64::NAN, |interval| interval.mean)
+    };
+    let headings: Vec<String> = policies
+        .iter()
+        .flat_map(|runs| ["mean", "p99"].map(|part| format!("{}, {part}", runs.policy)))
+        .collect();
+    let headings: Vec<&str> =
+        std::iter::once("since the arrival").chain(headings.iter().map(String::as_str)).collect();
+    let rows = html! {
+        @for (what, spread) in &PLACEMENTS {
+            tr {
+                th scope="row" { (what) }
+                @for runs in &policies {
+                    td { (number::seconds(mean(runs, &|p| spread(p).mean))) }
+                    td { (number::seconds(mean(runs, &|p| spread(p).p99))) }
+                }
+            }
+        }
+    };
     html! {
-        @if !tables.is_empty() {
+        @if !policies.is_empty() {
             details.more {
                 summary { "When tasks got their nodes" }
-                @for table in tables { (table) }
                 p.hint {
                     "Since the job's arrival, over jobs all of whose tasks ended: until its tasks were bound to a node \
-                     for the last time, until they began to run, and until they ended."
+                     for the last time, until they began to run, and until they ended. Means over replications."
+                }
+                (table("Placements", &headings, &[], &rows))
+                @for runs in &policies {
+                    p class={ "p" (view.colour(&runs.policy)) } {
+                        (runs.policy) ": " (number::count(mean(runs, &|p| p.count as f64).round() as u64)) " placements, at most "
+                        (number::count(mean(runs, &|p| p.peak_per_s as f64).round() as u64)) " in a second; the last after "
+                        (number::seconds(mean(runs, &|p| p.last_s))) "."
+                    }
                 }
             }
         }
     }
 }
 
-fn placement_table(run: &CellRecord, placements: &Placements) -> Markup {
-    let stages = [
-        ("scheduled", &placements.scheduled_s),
-        ("began", &placements.started_s),
-        ("ended", &placements.ended_s),
-    ];
-    type Part = (&'static str, fn(&Stage) -> &Spread);
-    const PARTS: [Part; 3] = [
-        ("average task", |stage| &stage.average),
-        ("last task", |stage| &stage.tail),
-        ("deviation within the job", |stage| &stage.deviation),
-    ];
-    let rows: Vec<_> = PARTS
-        .iter()
-        .flat_map(|(what, part)| {
-            stages.map(|(when, stage)| {
-                (format!("{what} {when}"), part(stage), number::seconds as fn(f64) -> String)
-            })
-        })
-        .collect();
-    let Placements { count, peak_per_s, last_s, .. } = *placements;
-    html! {
-        (spreads(&format!("{}, seed {}", run.summary.policy, run.summary.seed), &rows))
-        p {
-            (number::plural(count, "placement")) ", at most " (number::count(peak_per_s)) " in a second; the last after "
-            (number::seconds(last_s)) "."
-        }
-    }
-}
+/// A measure of caches: heading, what it is, and its spread in the results.
+type CacheMeasure = (&'static str, &'static str, fn(&Staleness) -> &Spread, fn(f64) -> String);
 
-/// A table and three charts over time; empty if no policy has caches.
+const CACHES: [CacheMeasure; 9] = [
+    (
+        "age of synchronisation",
+        "the age of the oldest update about a node that a scheduler lacks; 0 if it lacks none",
+        |s| &s.age_of_synchronisation_s,
+        number::seconds,
+    ),
+    ("the same out of sync", "of what is out of sync only", |s| &s.age_out_of_sync_s, number::seconds),
+    (
+        "version age",
+        "number of updates about a node that a scheduler lacks",
+        |s| &s.version_age,
+        number::short,
+    ),
+    (
+        "age of information",
+        "time since the newest snapshot that a receiver has of a source was made",
+        |s| &s.age_of_information_s,
+        number::seconds,
+    ),
+    (
+        "its peaks",
+        "just before a snapshot replaces another",
+        |s| &s.peak_age_of_information_s,
+        number::seconds,
+    ),
+    (
+        "error",
+        "size of what the cache says less the truth, the work of what was placed at the node and has not ended",
+        |s| &s.error_s,
+        number::seconds,
+    ),
+    ("error at decisions", "the same of the node that was chosen", |s| &s.decision_error_s, number::seconds),
+    (
+        "regret",
+        "what a task will wait at the node that was chosen less the least it could have waited",
+        |s| &s.regret_s,
+        number::seconds,
+    ),
+    ("in flight", "updates that a scheduler lacks, about all nodes", |s| &s.in_flight, number::short),
+];
+
+/// Columns of one number a policy, beside those of [`CACHES`].
+type CacheNumber = (&'static str, &'static str, fn(&Staleness) -> f64, fn(f64) -> String);
+
+const SHARES: [CacheNumber; 4] = [
+    ("bias", "mean of what the cache says less the truth", |s| s.bias_s, number::seconds),
+    (
+        "out of sync",
+        "share of time that a scheduler lacks an update about a node",
+        |s| s.out_of_sync,
+        number::percent,
+    ),
+    (
+        "decisions out of sync",
+        "share of decisions whose scheduler lacked an update about the node that it chose",
+        |s| s.decisions_out_of_sync,
+        number::percent,
+    ),
+    (
+        "conflicts",
+        "share of decisions for a node to which another scheduler had sent a task that this one did not know of",
+        |s| s.conflicts,
+        number::percent,
+    ),
+];
+
+/// Policies beside one another by what their caches know, and charts over time; empty if no policy has caches.
 fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
-    let runs: Vec<&CellRecord> = group.policies.iter().flat_map(|runs| &runs.runs).collect();
-    let tables: Vec<_> =
-        runs.iter().filter_map(|run| Some(staleness_table(run, &run.summary.staleness?))).collect();
-    if tables.is_empty() {
+    let with_caches = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.staleness.is_some());
+    let policies: Vec<&PolicyRuns> = group.policies.iter().filter(with_caches).collect();
+    if policies.is_empty() {
         return Markup::default();
     }
-    let charts = [
-        plot("Age of synchronisation", "mean age", TickUnit::Seconds, &runs, view, |look| look.age),
-        plot("Error of the caches", "mean size of the error", TickUnit::Seconds, &runs, view, |look| {
-            look.error
-        }),
-        plot("Updates in flight", "updates that a scheduler lacks", TickUnit::Number, &runs, view, |look| {
-            look.in_flight
-        }),
-    ];
     html! {
         details.more open {
             summary { "Staleness of caches" }
-            div.grid { @for chart in charts.into_iter().flatten() { div.card { (chart) } } }
-            @for table in tables { (table) }
             p.hint {
-                "A cache keeps the work expected at every node. Its age of synchronisation is the age of the oldest \
-                 update that it lacks, its version age the number of them. Its error is what it says less the truth, \
-                 which is the work of what was placed and has not ended; regret is what a task will wait at the node \
-                 that was chosen less the least it could have waited. Pictures: the first replication, mean over the \
-                 receivers and sources that are looked at; " code { "staleness.parquet" } " has each receiver, "
-                code { "decisions.parquet" } " a sample of decisions."
+                "A cache keeps the work expected at every node. Means over time, over the receivers and sources that are \
+                 looked at, and over replications; regret and error at decisions are over a sample of decisions. "
+                code { "staleness.parquet" } " has each receiver, " code { "decisions.parquet" } " the decisions."
             }
+            (cache_table(&policies, view))
+            details.more {
+                summary { "All measures: definitions, means and percentiles" }
+                @for measure in &CACHES { (spread_table(measure, &policies, view)) }
+            }
+            div.grid { @for chart in over_time::staleness(group, view.policies, (520.0, 250.0)) { div.card { (chart.in_page()) } } }
+            p.hint { "Charts: the first replication, mean over the receivers." }
         }
     }
 }
 
-/// A chart over time; `None` if no run has such numbers.
-fn plot(
-    title: &str,
-    label: &str,
-    unit: TickUnit,
-    runs: &[&CellRecord],
-    view: &View<'_>,
-    value: fn(&Look) -> f64,
-) -> Option<Markup> {
-    let mut series: Vec<Series> = Vec::new();
-    for run in runs.iter().filter(|run| !run.staleness.is_empty()) {
-        let policy = &run.summary.policy;
-        if series.iter().all(|known| known.label != *policy) {
-            let points = run.staleness.iter().map(|look| (look.time, value(look)));
-            let points: Vec<_> = points.filter(|(_, value)| value.is_finite()).collect();
-            if points.is_empty() {
-                continue;
-            }
-            let colour = view.colour(policy);
-            series.push(Series { label: policy.clone(), colour, points, ..Series::default() });
-        }
-    }
-    let x = PlotAxis::new("time", AxisScale::Linear, TickUnit::Seconds);
-    let y = PlotAxis::new(label, AxisScale::Linear, unit);
-    let plot = Plot { title: title.to_owned(), x, y, series, size: (520.0, 250.0) };
-    (!plot.series.is_empty()).then(|| plot.svg())
+/// The mean over replications of a number about caches.
+fn of_caches(runs: &PolicyRuns, number: impl Fn(&Staleness) -> f64) -> f64 {
+    let of = |summary: &Summary| summary.staleness.as_ref().map_or(f64::NAN, &number);
+    runs.interval(of).map_or(f64::NAN, |interval| interval.mean)
 }
 
-fn staleness_table(run: &CellRecord, staleness: &Staleness) -> Markup {
-    let name = format!("{}, seed {}", run.summary.policy, run.summary.seed);
-    let row = |what: &str, spread, text: fn(f64) -> String| (what.to_owned(), spread, text);
-    let rows = [
-        row("age of synchronisation", &staleness.age_of_synchronisation_s, number::seconds),
-        row("the same out of sync", &staleness.age_out_of_sync_s, number::seconds),
-        row("version age", &staleness.version_age, number::short),
-        row("age of information", &staleness.age_of_information_s, number::seconds),
-        row("its peaks", &staleness.peak_age_of_information_s, number::seconds),
-        row("error", &staleness.error_s, number::seconds),
-        row("error at decisions", &staleness.decision_error_s, number::seconds),
-        row("regret", &staleness.regret_s, number::seconds),
-        row("in flight", &staleness.in_flight, number::short),
+/// A row a policy, a column a measure: means.
+fn cache_table(policies: &[&PolicyRuns], view: &View<'_>) -> Markup {
+    let shown = |mean: &dyn Fn(&PolicyRuns) -> f64| policies.iter().any(|runs| mean(runs).is_finite());
+    let measures: Vec<_> =
+        CACHES.iter().filter(|measure| shown(&|runs| of_caches(runs, |s| measure.2(s).mean))).collect();
+    let shares: Vec<_> = SHARES.iter().filter(|share| shown(&|runs| of_caches(runs, share.2))).collect();
+    let explained: Vec<_> =
+        measures.iter().map(|m| (m.0, m.1)).chain(shares.iter().map(|m| (m.0, m.1))).collect();
+    let rows = html! {
+        @for runs in policies {
+            (policy_row(view.policies, &runs.policy, &html! {
+                @for measure in &measures { td { (measure.3(of_caches(runs, |s| measure.2(s).mean))) } }
+                @for share in &shares { td { (share.3(of_caches(runs, share.2))) } }
+            }))
+        }
+    };
+    table("Caches of schedulers", &["policy"], &explained, &rows)
+}
+
+/// The spread of a measure under each policy; empty if no policy has it.
+fn spread_table(measure: &CacheMeasure, policies: &[&PolicyRuns], view: &View<'_>) -> Markup {
+    type Part = (&'static str, fn(&Spread) -> f64);
+    const PARTS: [Part; 5] = [
+        ("mean", |s| s.mean),
+        ("p50", |s| s.p50),
+        ("p90", |s| s.p90),
+        ("p99", |s| s.p99),
+        ("max", |s| s.max),
     ];
-    let rows: Vec<_> = rows.into_iter().filter(|(_, spread, _)| spread.mean.is_finite()).collect();
+    let (heading, meaning, spread, text) = *measure;
+    let of = |runs: &PolicyRuns, part: fn(&Spread) -> f64| of_caches(runs, |s| part(spread(s)));
+    let has = |runs: &&&PolicyRuns| of(runs, PARTS[0].1).is_finite();
+    let rows = html! {
+        @for runs in policies.iter().filter(has) {
+            (policy_row(view.policies, &runs.policy, &html! {
+                @for (_, part) in PARTS { td { (text(of(runs, part))) } }
+            }))
+        }
+    };
     html! {
-        (spreads(&name, &rows))
-        p {
-            (number::percent(staleness.out_of_sync)) " of the time and " (number::percent(staleness.decisions_out_of_sync))
-            " of decisions out of sync; " (number::percent(staleness.conflicts)) " of decisions in conflict with another."
+        @if policies.iter().any(|runs| has(&runs)) {
+            h3 { (heading) }
+            p.hint { (meaning) "." }
+            (table(heading, &["policy", "mean", "p50", "p90", "p99", "max"], &[], &rows))
         }
     }
 }

@@ -8,4 +8,7 @@ const dark=root.dataset.theme?root.dataset.theme==='dark':matchMedia('(prefers-c
 root.dataset.theme=dark?'light':'dark'});
 const show=()=>{const at=location.hash&&document.getElementById(location.hash.slice(1));if(at&&at.tagName==='DETAILS'){at.open=true;at.scrollIntoView()}};
 addEventListener('hashchange',show);show();
-addEventListener('beforeprint',()=>document.querySelectorAll('details.cell').forEach(d=>d.open=true))})()
+let closed=[];
+addEventListener('beforeprint',()=>{closed=[...document.querySelectorAll('details:not([open])')].filter(d=>!d.closest('#run')&&!d.querySelector('pre'));
+closed.forEach(d=>d.open=true)});
+addEventListener('afterprint',()=>closed.forEach(d=>d.open=false))})()

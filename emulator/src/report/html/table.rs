@@ -1,23 +1,26 @@
 //! The tables of a cell, and of the cost of runs.
 
 use maud::{Markup, html};
-use volary_engine::results::{Spread, Summary};
+use volary_engine::results::Summary;
 
-use super::view::index;
 use crate::chart::theme;
 use crate::number::{self, Quantity};
-use crate::report::columns::{PAGE, SummaryColumn, degraded_share, work_lost};
+use crate::report::columns::{
+    COLUMNS, ColumnGroup, SummaryColumn, degraded_share, percentiles_of_response, work_lost,
+};
+use crate::report::figures::distribution::colour;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
-/// A table that scrolls sideways: headings, further ones with what they mean, and rows.
-pub(super) fn table(headings: &[&str], explained: &[(&str, &str)], rows: &Markup) -> Markup {
+/// A table with a name: headings, further ones with what they mean, and rows. Where it is wider than the page, it
+/// scrolls sideways by itself, also by the keyboard.
+pub(super) fn table(name: &str, headings: &[&str], explained: &[(&str, &str)], rows: &Markup) -> Markup {
     html! {
-        div.wide {
+        div.scroll tabindex="0" role="region" aria-label=(name) {
             table class=[(!explained.is_empty()).then_some("stack")] {
                 thead {
                     tr {
-                        @for heading in headings { th { (heading) } }
+                        @for heading in headings { th scope="col" { (heading) } }
                         @for (heading, meaning) in explained { th scope="col" title=(meaning) { (heading) } }
                     }
                 }
@@ -34,7 +37,7 @@ pub(super) fn policy_row(policies: &[&str], policy: &str, cells: &Markup) -> Mar
 
 /// The row of a class of a policy's jobs, below that of all its jobs.
 fn class_row(policies: &[&str], policy: &str, class: Option<&str>, cells: &Markup) -> Markup {
-    let i = index(policies, policy);
+    let i = colour(policies, policy);
     html! {
         tr class={ "p" (i) } {
             th scope="row" class=(theme::series(i)) {
@@ -45,15 +48,64 @@ fn class_row(policies: &[&str], policy: &str, class: Option<&str>, cells: &Marku
     }
 }
 
-/// The summary of a cell: a row per policy and class of its jobs, with the best of each column marked.
+/// Number of columns of the table that every cell begins with; it fits a page of 1280 px.
+const BRIEF: usize = 8;
+
+/// The summary of a cell: a row per policy and class of its jobs, with the best of each column marked; the most
+/// important columns first, and all of them in tables below.
 pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
-    // A number that was not asked for has no column.
-    let is_measured =
-        |column: &&SummaryColumn| group.policies.iter().any(|runs| runs.interval(column.of(None)).is_some());
-    let shown: Vec<_> = PAGE.iter().filter(is_measured).collect();
+    let runs = || group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
+    let all: Vec<&SummaryColumn> = COLUMNS.iter().filter(|column| column.is_worth(runs())).collect();
+    let mut ranks: Vec<u8> = all.iter().filter_map(|column| column.rank).collect();
+    ranks.sort_unstable();
+    let last = ranks.get(BRIEF - 1).or(ranks.last()).copied();
+    let brief = all.iter().filter(|column| column.rank.is_some() && column.rank <= last);
+    let brief: Vec<&SummaryColumn> = brief.copied().collect();
+    let tables = ColumnGroup::ALL.iter().filter_map(|(about, title)| {
+        let columns: Vec<_> = all.iter().filter(|column| column.group == *about).copied().collect();
+        (!columns.is_empty()).then_some((title, columns))
+    });
+    html! {
+        (columns_table("Results", &brief, group, policies))
+        p.hint { "p50, p99 and mean are response times of jobs; bold and green is the best of a column" (told(group)) "." }
+        details.more.all-columns {
+            summary { "All columns" }
+            @for (title, columns) in tables {
+                h3 { (title) }
+                (columns_table(title, &columns, group, policies))
+            }
+        }
+    }
+}
+
+/// What being the best of a column takes.
+fn told(group: &CellGroup) -> &'static str {
+    if group.policies.iter().any(|runs| runs.runs.len() > 1) {
+        ", where the seeds can tell it from the others; behind ± is the 95 % half-width over replications"
+    } else {
+        ""
+    }
+}
+
+/// Definitions of the columns of all cells, for those who cannot hover over headings.
+pub(super) fn meanings(study: &Study) -> Markup {
+    let runs = || study.records().map(|record| &record.summary);
+    html! {
+        details.more {
+            summary { "What the columns mean" }
+            dl.numbers {
+                @for column in COLUMNS.iter().filter(|column| column.is_worth(runs())) {
+                    dt { (column.heading) } dd { (column.meaning) }
+                }
+            }
+        }
+    }
+}
+
+fn columns_table(name: &str, shown: &[&SummaryColumn], group: &CellGroup, policies: &[&str]) -> Markup {
     let row = |runs: &PolicyRuns, class: Option<&str>| {
         let entries = shown.iter().map(|column| {
-            let best = column.best(group, class).filter(|_| column.is_comparable(runs));
+            let best = column.best(group, class).contains(&runs.policy.as_str());
             (runs.interval(column.of(class)), best, column.quantity)
         });
         class_row(
@@ -62,12 +114,9 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
             class,
             &html! {
                 @for (interval, best, quantity) in entries {
-                    @if let Some(Interval { mean, half_width, .. }) = interval {
-                        td class=[(best == Some(mean)).then_some("best")] {
-                            (quantity.interval(mean, half_width))
-                        }
-                    } @else {
-                        td { "–" }
+                    @match interval {
+                        Some(found) => td class=[best.then_some("best")] { (of_interval(&found, quantity)) }
+                        None => td { "–" }
                     }
                 }
             },
@@ -81,7 +130,18 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
             @for class in &classes { (row(runs, Some(class))) }
         }
     };
-    table(&["policy"], &explained, &rows)
+    table(name, &["policy"], &explained, &rows)
+}
+
+/// A mean with its unit, and its half-width below it: side by side they would take twice the room.
+fn of_interval(interval: &Interval, quantity: Quantity) -> Markup {
+    let text = quantity.interval(interval.mean, interval.half_width);
+    let Some((mean, half)) = text.split_once(" ± ") else { return html! { (text) } };
+    let (half, unit) = half.split_once('\u{202f}').unwrap_or((half, ""));
+    html! {
+        (mean) @if !unit.is_empty() { "\u{202f}" (unit) }
+        " " small { "± " (half) }
+    }
 }
 
 /// The interference that cores met under each policy; empty if there was none.
@@ -108,7 +168,7 @@ pub(super) fn interference(group: &CellGroup, policies: &[&str]) -> Markup {
     html! {
         @if group.policies.iter().any(|runs| met(&runs)) {
             h3 { "Interference that the cores met" }
-            (table(&["policy"], &explained, &rows))
+            (table("Interference", &["policy"], &explained, &rows))
             p.hint { "Runs of other lengths meet other slots of the same profile." }
         }
     }
@@ -121,19 +181,19 @@ pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> Markup {
     else {
         return Markup::default();
     };
-    let columns = &PAGE[..6];
+    let columns: Vec<&SummaryColumn> = percentiles_of_response().collect();
     let mut headings = vec!["policy"];
     headings.extend(columns.iter().map(|column| column.heading));
     let rows = html! {
         @for runs in others {
             (policy_row(policies, &runs.policy, &html! {
-                @for column in columns { (difference(&runs.pairs(reference, column.value))) }
+                @for column in &columns { (difference(&runs.pairs(reference, column.value))) }
             }))
         }
     };
     html! {
         h3 { "Against " (reference.policy) ", seed by seed" }
-        (table(&headings, &[], &rows))
+        (table(&format!("Against {}", reference.policy), &headings, &[], &rows))
         p.hint {
             @if reference.runs.len() > 1 {
                 "Policies meet the same world under the same seed. The interval is Student's t over the differences, \
@@ -165,13 +225,18 @@ fn difference(pairs: &[(f64, f64)]) -> Markup {
 /// A column of counts: its heading and the count.
 type CountColumn = (&'static str, fn(&Summary) -> u64);
 
-const BOOKS: [CountColumn; 14] = [
+/// Counts of jobs and tasks.
+const JOBS: [CountColumn; 6] = [
     ("jobs", |s| s.jobs.submitted),
     ("finished", |s| s.jobs.finished),
     ("failed", |s| s.jobs.failed),
     ("unfinished", |s| s.jobs.unfinished),
     ("tasks", |s| s.tasks.submitted),
     ("finished", |s| s.tasks.finished),
+];
+
+/// Counts of copies and messages.
+const COPIES: [CountColumn; 8] = [
     ("copies", |s| s.copies.started),
     ("finished", |s| s.copies.finished),
     ("preempted", |s| s.copies.preempted),
@@ -182,27 +247,37 @@ const BOOKS: [CountColumn; 14] = [
     ("recovery", |s| s.messages.recovery),
 ];
 
-/// Job and task counts, summed over replications, and whether they balance.
+/// Counts of jobs, tasks, copies and messages, summed over replications, and whether they balance.
 pub(super) fn books(group: &CellGroup, policies: &[&str]) -> Markup {
-    let row = |runs: &PolicyRuns| {
-        let summaries = || runs.runs.iter().map(|run| &run.summary);
-        let hashes: Vec<&str> = summaries().map(|summary| summary.engine.order_hash.as_str()).collect();
-        policy_row(
-            policies,
-            &runs.policy,
-            &html! {
-                @for (_, count) in BOOKS { td { (number::count(summaries().map(count).sum())) } }
-                @if summaries().all(is_balanced) { td.good { "✓ balance" } } @else { td.bad { "✗ do not" } }
-                td title=(hashes.join(" ")) {
-                    code { (hashes.first().unwrap_or(&"")) }
-                    @if hashes.len() > 1 { " " small { "+ " (hashes.len() - 1) } }
-                }
-            },
-        )
+    let row = |runs: &PolicyRuns, columns: &[CountColumn], end: &Markup| {
+        let sum = |count: &fn(&Summary) -> u64| runs.runs.iter().map(|run| count(&run.summary)).sum();
+        let cells = html! {
+            @for (_, count) in columns { td { (number::count(sum(count))) } }
+            (end)
+        };
+        policy_row(policies, &runs.policy, &cells)
     };
-    let mut headings = vec!["policy"];
-    headings.extend(BOOKS.iter().map(|column| column.0).chain(["accounts", "event order"]));
-    table(&headings, &[], &html! { @for runs in &group.policies { (row(runs)) } })
+    let balance = |runs: &PolicyRuns| {
+        let hashes: Vec<&str> = runs.runs.iter().map(|run| run.summary.engine.order_hash.as_str()).collect();
+        let balances = runs.runs.iter().all(|run| is_balanced(&run.summary));
+        html! {
+            @if balances { td.good { "✓ balance" } } @else { td.bad { "✗ do not" } }
+            td title=(hashes.join(" ")) {
+                code { (hashes.first().unwrap_or(&"")) }
+                @if hashes.len() > 1 { " " small { "+ " (hashes.len() - 1) } }
+            }
+        }
+    };
+    let headings = |columns: &[CountColumn], end: &[&'static str]| {
+        let named = columns.iter().map(|column| column.0);
+        std::iter::once("policy").chain(named).chain(end.iter().copied()).collect::<Vec<_>>()
+    };
+    let jobs = html! { @for runs in &group.policies { (row(runs, &JOBS, &balance(runs))) } };
+    let copies = html! { @for runs in &group.policies { (row(runs, &COPIES, &html! {})) } };
+    html! {
+        (table("Jobs and tasks", &headings(&JOBS, &["accounts", "event order"]), &[], &jobs))
+        (table("Copies and messages", &headings(&COPIES, &[]), &[], &copies))
+    }
 }
 
 /// Whether the counts add up.
@@ -212,32 +287,13 @@ fn is_balanced(summary: &Summary) -> bool {
         && copies.started == copies.finished + copies.preempted + copies.lost + copies.in_progress
 }
 
-/// What a spread is of, and how its numbers read.
-type Row<'a> = (String, &'a Spread, fn(f64) -> String);
-
-/// A table of spreads under a heading.
-pub(super) fn spreads(heading: &str, rows: &[Row<'_>]) -> Markup {
-    let rows = html! {
-        @for (what, spread, text) in rows {
-            tr {
-                th { (what) }
-                @for value in [spread.mean, spread.p50, spread.p90, spread.p99, spread.max] { td { (text(value)) } }
-            }
-        }
-    };
-    html! {
-        h3 { (heading) }
-        (table(&["", "mean", "p50", "p90", "p99", "max"], &[], &rows))
-    }
-}
-
 /// The cost of the runs, by policy.
 pub(super) fn engine(study: &Study, policies: &[&str]) -> Markup {
     let row = |policy: &str| {
         let engines = || study.records().filter(|r| r.summary.policy == policy).map(|r| &r.summary.engine);
         let events: u64 = engines().map(|engine| engine.events).sum();
         let cpu: f64 = engines().map(|engine| engine.cpu_s).sum();
-        let rate = number::short(events as f64 / cpu / 1e6);
+        let rate = number::count((events as f64 / cpu).round() as u64);
         policy_row(
             policies,
             policy,
@@ -246,11 +302,11 @@ pub(super) fn engine(study: &Study, policies: &[&str]) -> Markup {
                 td { (number::count(events)) }
                 td { (number::seconds(cpu)) }
                 td { (number::seconds(engines().map(|engine| engine.wall_s).sum())) }
-                td { @if cpu > 0.0 { (rate) " M" } @else { "–" } }
+                td { @if cpu > 0.0 { (rate) } @else { "–" } }
                 td { (number::bytes(engines().map(|engine| engine.peak_rss_bytes).max().unwrap_or(0))) }
             },
         )
     };
     let headings = ["policy", "runs", "events", "CPU", "wall", "events per CPU-second", "peak memory"];
-    table(&headings, &[], &html! { @for policy in policies { (row(policy)) } })
+    table("Cost of the runs", &headings, &[], &html! { @for policy in policies { (row(policy)) } })
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use volary_engine::results::{
     Certificate, ClaimResult, Deadlines, GoodputHours, Origin, Placements, PlanGap, Planning,
-    PredictionErrors, RealCore, RealWork, Samples, Verdict,
+    PredictionErrors, RealCore, RealWork, Samples, Staleness, Verdict,
 };
 
 use super::html;
@@ -113,7 +113,7 @@ fn all_text_is_escaped() {
     let mut measured = measured(evil, &[(evil, json!(evil))], 1, 1.0, 50);
     measured.notes = vec![evil.into()];
     measured.summary.messages.by_kind.insert(evil.into(), 7);
-    measured.summary.staleness = Some(volary_engine::results::Staleness::default());
+    measured.summary.staleness = Some(Staleness::default());
     measured.summary.placements = Some(Placements::default());
     measured.summary.engine.order_hash = evil.into();
     let record = CellRecord::new("x", &measured);
@@ -186,7 +186,7 @@ fn placements_are_shown_where_there_are_some() {
     let page = html(&study);
     assert_eq!(page.matches("When tasks got their nodes").count(), 1);
     assert!(page.contains("1\u{202f}000 placements, at most 77 in a second; the last after 9.00\u{202f}s"));
-    assert!(page.contains("<th>last task scheduled</th>") && page.contains("<td>3.25\u{202f}s</td>"));
+    assert!(page.contains("last task scheduled</th>") && page.contains("<td>3.25\u{202f}s</td>"));
     assert_balanced(&page);
 }
 
@@ -292,4 +292,50 @@ fn nothing_measured_is_still_a_page() {
     let none = CellRecord::new("x", &measured("idle", &[], 1, 1.0, 0));
     let page = html(&Study::assemble(manifest(&["x"]), Vec::new(), vec![none], Vec::new(), Vec::new()));
     assert!(!page.contains("NaN"));
+}
+
+#[test]
+fn policies_with_caches_stand_beside_one_another() {
+    let mut study = study(&[0.5], 2, 100);
+    assert!(!html(&study).contains("Staleness of caches"));
+    for (at, age) in [(0, 0.25), (2, 4.0)] {
+        for run in &mut study.cells[0].policies[at].runs {
+            let mut found = Staleness { bias_s: -age, conflicts: 0.125, ..Staleness::UNMEASURED };
+            (found.age_of_synchronisation_s.mean, found.regret_s.mean) = (age, 2.0 * age);
+            run.summary.staleness = Some(found);
+        }
+    }
+    let page = html(&study);
+    assert_balanced(&page);
+    let table = &page[page.find("aria-label=\"Caches of schedulers\"").unwrap()..];
+    let table = &table[..table.find("</table>").unwrap()];
+    let headings = ["age of synchronisation", "regret", "bias", "conflicts"]
+        .map(|name| table.find(&format!(">{name}</th>")));
+    assert!(headings.iter().all(Option::is_some) && headings.is_sorted(), "{table}");
+    assert_eq!(table.matches("<tr class").count(), 2, "a row a policy, not a seed: {table}");
+    assert!(
+        table.contains(
+            "<td>250\u{202f}ms</td><td>500\u{202f}ms</td><td>-250\u{202f}ms</td><td>12.5\u{202f}%</td>"
+        ),
+        "{table}"
+    );
+    let definition = page.find("A cache keeps the work expected at every node").unwrap();
+    assert!(definition < page.find("aria-label=\"Caches of schedulers\"").unwrap(), "definitions come first");
+    assert!(!page.contains("version age</th>"), "what was not measured has no column");
+}
+
+#[test]
+fn a_cell_begins_with_few_columns_and_has_all_below() {
+    let page = html(&study(&[0.5], 2, 100));
+    let tables: Vec<&str> = page.split("<table class=\"stack\">").skip(1).collect();
+    let columns = |table: &str| table.split("</thead>").next().unwrap().matches("<th ").count();
+    assert!(columns(tables[0]) <= 9, "policy and eight more: {}", tables[0]);
+    for heading in [">p99.9</th>", ">wait p99</th>", ">repairs/task</th>"] {
+        assert!(!tables[0].split("</table>").next().unwrap().contains(heading), "{heading}");
+        assert!(page.contains(heading), "{heading}");
+    }
+    assert!(page.contains("tabindex=\"0\" role=\"region\" aria-label=\"Results\""));
+    // Two cells of four policies; one timeline is open.
+    assert_eq!(page.matches("<details class=\"more p").count(), 8);
+    assert_eq!(page.matches("<details class=\"more p0\" open").count(), 1);
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use volary_actors::base::{CopyId, Endpoint, JobId, Law, TaskId};
+use volary_actors::base::{CopyId, Endpoint, JobId, Law, TaskId, Time};
 use volary_actors::catalog::Catalog;
 use volary_engine::metrics::Recording;
 use volary_engine::replay::{Logged, replay};
@@ -96,7 +96,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 struct SliceCount(Cell<u32>);
 
 impl Progress for SliceCount {
-    fn finished(&self, _: u64) {}
+    fn finished(&self, _: u64, _: Time) {}
 
     fn is_stopped(&self) -> bool {
         self.0.set(self.0.get() + 1);

@@ -1,0 +1,138 @@
+//! The `volary plot` command.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+
+use super::output::print;
+use crate::chart::export::{ExportError, pdf, png};
+use crate::chart::svg::{Letters, Picture};
+use crate::report::columns::PickedColumn;
+use crate::report::figures::plot::{FigureKind, FigureOptions, figure};
+use crate::storage;
+
+/// Draw a figure of a run for a paper or a talk, as SVG, PDF or PNG.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The run directory.
+    run: PathBuf,
+    /// What the figure shows; if absent `sweep` where there is one, and `cdf` otherwise: cdf, ccdf (log-log tail),
+    /// percentiles, sweep, heat, staleness, timeline.
+    #[arg(long, value_name = "FIGURE", value_parser = kind)]
+    what: Option<FigureKind>,
+    /// The file; its suffix is its format: .svg, .pdf or .png (300 dpi). If absent, figure.svg in the run directory.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// The column of the paper that it fills: single is 3.5 inches, double 7.16. The text is 8 points high in both.
+    #[arg(long, value_enum, default_value = "single")]
+    width: Width,
+    /// The number that sweep and heat show: a column of the table, such as p50, wasted or short.p99; `volary report RUN
+    /// --columns help` lists all.
+    #[arg(long, value_name = "COLUMN", default_value = "p99")]
+    number: PickedColumn,
+    /// The swept key along the axis of a sweep; if absent the one with the most values.
+    #[arg(long, value_name = "KEY")]
+    over: Option<String>,
+    /// Show only cells with this value of a swept key, such as load=0.9; the last part of the key is enough.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    at: Vec<(String, String)>,
+    /// Show only the policies with these labels.
+    #[arg(long, value_name = "LABEL")]
+    policy: Vec<String>,
+}
+
+/// The width of a column of a paper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Width {
+    Single,
+    Double,
+}
+
+impl Width {
+    /// As IEEE and ACM have them.
+    const fn inches(self) -> f64 {
+        match self {
+            Self::Single => 3.5,
+            Self::Double => 7.16,
+        }
+    }
+}
+
+fn kind(text: &str) -> Result<FigureKind, String> {
+    let found = FigureKind::ALL.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = FigureKind::ALL.iter().map(|(name, _)| *name).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, such as load=0.9")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// The formats of figures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Format {
+    Svg,
+    Pdf,
+    Png,
+}
+
+impl Format {
+    fn of(path: &Path) -> anyhow::Result<Self> {
+        match path.extension().and_then(|suffix| suffix.to_str()).map(str::to_lowercase).as_deref() {
+            Some("svg") => Ok(Self::Svg),
+            Some("pdf") => Ok(Self::Pdf),
+            Some("png") => Ok(Self::Png),
+            _ => anyhow::bail!("--out {}: the name of a figure ends in .svg, .pdf or .png", path.display()),
+        }
+    }
+
+    fn bytes(self, picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
+        match self {
+            Self::Svg => Ok(picture.file(inches, Letters::Text).into_bytes()),
+            Self::Pdf => pdf(picture, inches),
+            Self::Png => png(picture, inches),
+        }
+    }
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let out = options.out.clone().unwrap_or_else(|| options.run.join("figure.svg"));
+    let format = Format::of(&out)?;
+    let study = storage::load(&options.run)?;
+    let inches = options.width.inches();
+    let wanted = FigureOptions {
+        what: options.what,
+        number: options.number.clone(),
+        over: options.over.clone(),
+        at: options.at.clone(),
+        policies: options.policy.clone(),
+        inches,
+    };
+    let picture = figure(study, &wanted)?;
+    fs::write(&out, format.bytes(&picture, inches)?)
+        .with_context(|| format!("cannot write {}", out.display()))?;
+    print(&out.display().to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_suffix_is_the_format() {
+        let of = |name: &str| Format::of(Path::new(name)).ok();
+        assert_eq!(
+            (of("a.svg"), of("b/c.PDF"), of("d.x.png")),
+            (Some(Format::Svg), Some(Format::Pdf), Some(Format::Png))
+        );
+        let error = Format::of(Path::new("a.jpg")).unwrap_err().to_string();
+        assert!(error.contains("--out a.jpg") && error.contains(".svg, .pdf or .png"), "{error}");
+    }
+}

@@ -1,0 +1,13 @@
+//! Figures of a study: the same in the report and in files.
+//!
+//! | module | what it draws |
+//! |---|---|
+//! | [`distribution`] | distributions of response times, their tails, and their percentiles |
+//! | [`sweep`] | a number over swept keys, as curves and as a shaded table |
+//! | [`over_time`] | staleness over time, and timelines of cores |
+//! | [`plot`] | the figure that `volary plot` makes |
+
+pub(super) mod distribution;
+pub(super) mod over_time;
+pub mod plot;
+pub(super) mod sweep;

@@ -1,0 +1,84 @@
+//! Measures over time: staleness of caches, and executions on cores.
+
+use volary_engine::cores::CoreSet;
+
+use super::distribution::colour;
+use crate::chart::line::{Plot, PlotAxis, Series};
+use crate::chart::scale::{AxisScale, TickUnit};
+use crate::chart::svg::{Picture, Point};
+use crate::chart::timeline::{Shades, timeline, window};
+use crate::storage::cell::{CellRecord, Look};
+use crate::storage::study::CellGroup;
+
+/// A measure of caches over time: title, label of the axis, unit, and value.
+type LookMeasure = (&'static str, &'static str, TickUnit, fn(&Look) -> f64);
+
+const MEASURES: [LookMeasure; 3] = [
+    ("Age of synchronisation", "mean age", TickUnit::Seconds, |look| look.age),
+    ("Error of the caches", "mean size of the error", TickUnit::Seconds, |look| look.error),
+    ("Updates in flight", "updates that a scheduler lacks", TickUnit::Number, |look| look.in_flight),
+];
+
+/// The charts of a cell about its caches, of the first replication of each policy; empty if no policy has caches.
+pub(in crate::report) fn staleness(group: &CellGroup, policies: &[&str], size: Point) -> Vec<Picture> {
+    MEASURES.iter().filter_map(|measure| of_caches(group, policies, measure, size)).collect()
+}
+
+fn of_caches(
+    group: &CellGroup,
+    policies: &[&str],
+    (title, label, unit, value): &LookMeasure,
+    size: Point,
+) -> Option<Picture> {
+    let curve = |run: &CellRecord| {
+        let points = run.staleness.iter().map(|look| (look.time, value(look)));
+        let points: Vec<Point> = points.filter(|(_, value)| value.is_finite()).collect();
+        let policy = &run.summary.policy;
+        let colour = colour(policies, policy);
+        (!points.is_empty()).then(|| Series { label: policy.clone(), colour, points, ..Series::default() })
+    };
+    let series: Vec<Series> =
+        group.policies.iter().filter_map(|runs| runs.runs.first()).filter_map(curve).collect();
+    // Curves that are decades apart would lie on the line of zero.
+    let highest = |series: &Series| series.points.iter().map(|point| point.1).fold(0.0, f64::max);
+    let spread = AxisScale::suited(series.iter().map(highest));
+    let x = PlotAxis::new("time", AxisScale::Linear, TickUnit::Seconds);
+    let y = PlotAxis::new(label, spread, *unit);
+    let plot = Plot { title: (*title).to_owned(), x, y, series, size };
+    (!plot.series.is_empty()).then(|| plot.picture())
+}
+
+/// The timeline of the first cores of each policy over the same window, from the first replication, with the colour of
+/// the policy; and the length of the window, s.
+pub(in crate::report) fn timelines(
+    group: &CellGroup,
+    policies: &[&str],
+    blocks: usize,
+    wide: f64,
+) -> (Vec<(usize, Picture)>, f64) {
+    let first = || {
+        let runs = group.policies.iter().filter_map(|runs| runs.runs.first());
+        runs.filter(|run| !run.timeline.is_empty())
+    };
+    let end = first().map(|run| window(&run.timeline, &run.bursts, blocks)).fold(f64::INFINITY, f64::min);
+    let charts = first().filter_map(|run| {
+        let title = format!("{}, seed {}", run.summary.policy, run.summary.seed);
+        let shades = Shades { bursts: &run.bursts, injected: &injected(run) };
+        let chart = timeline(&title, &run.timeline, shades, end, wide)?;
+        Some((colour(policies, &run.summary.policy), chart))
+    });
+    (charts.collect(), end)
+}
+
+/// The times at which interference was injected into cores of a timeline.
+fn injected(run: &CellRecord) -> Vec<(u32, f64, f64)> {
+    let mut drawn: Vec<u32> = run.timeline.iter().map(|slice| slice.0.core).collect();
+    drawn.dedup();
+    let applied = run.summary.injections.iter().flat_map(|injected| &injected.hosts);
+    let bands = applied.flat_map(|applied| {
+        let cores: CoreSet = applied.cores.parse().unwrap_or_default();
+        let hit = drawn.iter().filter(move |core| cores.contains(**core));
+        hit.map(|core| (*core, applied.from_s, applied.until_s))
+    });
+    bands.collect()
+}

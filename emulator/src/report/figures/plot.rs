@@ -1,0 +1,287 @@
+//! The figure of a study that `volary plot` makes: which data, and its panels.
+
+use volary_engine::results::{in_words, plain};
+
+use super::distribution::{curves, percentiles, responses};
+use super::over_time::{staleness, timelines};
+use super::sweep::{Sweep, cell_title, heat, panels, short_key};
+use crate::chart::cdf::{distribution, tail};
+use crate::chart::scale::TickUnit;
+use crate::chart::svg::{Picture, Point, px_of};
+use crate::config::error::{listed, nearest};
+use crate::report::columns::PickedColumn;
+use crate::storage::study::{CellGroup, Study};
+
+/// What a figure shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FigureKind {
+    /// Distribution of response times.
+    Cdf,
+    /// Share of jobs that took longer than a time.
+    Ccdf,
+    /// Percentiles of response times side by side.
+    Percentiles,
+    /// A number over a swept key.
+    Sweep,
+    /// A number in every cell, as a shaded table.
+    Heat,
+    /// Staleness of caches over time.
+    Staleness,
+    /// Executions on the first cores.
+    Timeline,
+}
+
+impl FigureKind {
+    /// All kinds, by their names on the command line.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("cdf", Self::Cdf),
+        ("ccdf", Self::Ccdf),
+        ("percentiles", Self::Percentiles),
+        ("sweep", Self::Sweep),
+        ("heat", Self::Heat),
+        ("staleness", Self::Staleness),
+        ("timeline", Self::Timeline),
+    ];
+}
+
+/// A figure that is asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FigureOptions {
+    /// `None` for a sweep where there is one, and distributions otherwise.
+    pub what: Option<FigureKind>,
+    /// The number of sweeps and shaded tables.
+    pub number: PickedColumn,
+    /// The swept key along the axis of a sweep; `None` for the one with the most values.
+    pub over: Option<String>,
+    /// Keys and values of the cells that are shown; all if empty.
+    pub at: Vec<(String, String)>,
+    /// Labels of the policies that are shown; all if empty.
+    pub policies: Vec<String>,
+    /// Width of the figure.
+    pub inches: f64,
+}
+
+/// Why a study has no such figure.
+#[derive(Debug, thiserror::Error)]
+pub enum FigureError {
+    /// Nothing was measured.
+    #[error("the run has no results yet; `volary run --resume` makes the rest")]
+    Empty,
+    /// An option does not fit the study.
+    #[error("{option} {text}: {why}")]
+    Unknown { option: &'static str, text: String, why: String },
+    /// The study has no such data.
+    #[error("--what {what}: {why}")]
+    Lacks { what: &'static str, why: String },
+    /// There are more panels than a figure has room for.
+    #[error(
+        "--what {what}: {panels} panels are more than fit a figure ({MOST_PANELS}); choose cells with {remedy}"
+    )]
+    Crowded { what: &'static str, panels: usize, remedy: String },
+}
+
+/// Limit on the panels of a figure.
+const MOST_PANELS: usize = 8;
+/// Inches above which panels stand in two columns.
+const WIDE: f64 = 5.0;
+
+/// The figure of a study.
+///
+/// # Errors
+/// When the study has no such data, or an option names what it lacks.
+pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, FigureError> {
+    // Colours are those of the report, whatever is shown.
+    let all: Vec<String> = study.policies().into_iter().map(str::to_owned).collect();
+    let policies: Vec<&str> = all.iter().map(String::as_str).collect();
+    keep_policies(&mut study, &policies, &options.policies)?;
+    for (key, value) in &options.at {
+        keep_cells(&mut study, key, value)?;
+    }
+    if study.records().next().is_none() {
+        return Err(FigureError::Empty);
+    }
+    let of_sweep = if study.cells.len() > 1 { FigureKind::Sweep } else { FigureKind::Cdf };
+    let kind = options.what.unwrap_or(of_sweep);
+    let what = FigureKind::ALL.iter().find(|known| known.1 == kind).map_or("", |known| known.0);
+    let request = Request { study: &study, policies: &policies, options, what };
+    let panels = match kind {
+        FigureKind::Cdf | FigureKind::Ccdf | FigureKind::Percentiles => request.responses(kind)?,
+        FigureKind::Sweep => request.sweep()?,
+        FigureKind::Heat => vec![request.heat()?],
+        FigureKind::Staleness => request.staleness()?,
+        FigureKind::Timeline => request.timelines()?,
+    };
+    let title = &study.manifest.title;
+    let columns = if kind == FigureKind::Timeline { 1 } else { request.columns(panels.len()) };
+    Ok(Picture::beside(title, panels, columns))
+}
+
+/// Leaves the policies with these labels; all if there is none.
+fn keep_policies(study: &mut Study, known: &[&str], wanted: &[String]) -> Result<(), FigureError> {
+    if let Some(label) = wanted.iter().find(|label| !known.contains(&label.as_str())) {
+        let why = match nearest(label, known.iter().copied()) {
+            Some(near) => format!("the run has no such policy; did you mean `{near}`?"),
+            None => format!("the run has no such policy, but {}", listed(known.iter().copied())),
+        };
+        return Err(FigureError::Unknown { option: "--policy", text: label.clone(), why });
+    }
+    if !wanted.is_empty() {
+        for group in &mut study.cells {
+            group.policies.retain(|runs| wanted.contains(&runs.policy));
+        }
+    }
+    Ok(())
+}
+
+/// The full name of a swept key, of which the last part is enough.
+fn swept_key(study: &Study, option: &'static str, wanted: &str) -> Result<String, FigureError> {
+    let keys: Vec<&str> = study.swept().into_keys().collect();
+    let found = keys.iter().find(|key| **key == wanted || short_key(key, &keys) == wanted);
+    found.map(|key| (*key).to_owned()).ok_or_else(|| {
+        let why = if keys.is_empty() {
+            "the run has no swept keys".to_owned()
+        } else {
+            format!("the swept keys are {}", listed(keys.iter().copied()))
+        };
+        FigureError::Unknown { option, text: wanted.to_owned(), why }
+    })
+}
+
+/// Leaves the cells with a value of a swept key.
+fn keep_cells(study: &mut Study, key: &str, value: &str) -> Result<(), FigureError> {
+    let full = swept_key(study, "--at", key)?;
+    let is_it = |found: &serde_json::Value| plain(found) == value || in_words(found) == value;
+    if !study.swept().get(full.as_str()).is_some_and(|values| values.iter().any(|found| is_it(found))) {
+        let values: Vec<String> =
+            study.swept().get(full.as_str()).into_iter().flatten().map(|v| in_words(v)).collect();
+        let why = format!("the values are {}", listed(values.iter().map(String::as_str)));
+        return Err(FigureError::Unknown { option: "--at", text: format!("{key}={value}"), why });
+    }
+    study.cells.retain(|group| group.cell.get(&full).is_some_and(is_it));
+    for group in &mut study.cells {
+        group.cell.remove(&full);
+    }
+    Ok(())
+}
+
+/// A figure of the cells and policies that are left.
+struct Request<'a> {
+    study: &'a Study,
+    /// All policies of the study, for their colours.
+    policies: &'a [&'a str],
+    options: &'a FigureOptions,
+    what: &'static str,
+}
+
+impl Request<'_> {
+    /// Columns in which so many panels stand.
+    const fn columns(&self, panels: usize) -> usize {
+        if panels > 1 && self.options.inches > WIDE { 2 } else { 1 }
+    }
+
+    /// The size of each of so many panels in px.
+    fn size(&self, panels: usize) -> Point {
+        let wide = px_of(self.options.inches) / self.columns(panels) as f64;
+        (wide, if wide > 500.0 { 330.0 } else { 250.0 })
+    }
+
+    fn lacks(&self, why: impl Into<String>) -> FigureError {
+        FigureError::Lacks { what: self.what, why: why.into() }
+    }
+
+    /// The number of panels, if there is room for them.
+    fn room(&self, panels: usize) -> Result<usize, FigureError> {
+        if panels <= MOST_PANELS {
+            return Ok(panels);
+        }
+        let keys: Vec<String> = self.study.swept().keys().map(|key| format!("--at {key}=VALUE")).collect();
+        let remedy = if keys.is_empty() { "--policy LABEL".to_owned() } else { keys.join(" ") };
+        Err(FigureError::Crowded { what: self.what, panels, remedy })
+    }
+
+    fn responses(&self, kind: FigureKind) -> Result<Vec<Picture>, FigureError> {
+        let size = self.size(self.room(self.study.cells.len())?);
+        let panel = |group: &CellGroup| {
+            let title = cell_title(group);
+            let curves = curves(group, self.policies, responses);
+            match kind {
+                FigureKind::Ccdf => tail(&title, "response time", TickUnit::Seconds, &curves, size),
+                FigureKind::Percentiles => percentiles(&title, group, self.policies, size),
+                _ => distribution(&title, "response time", TickUnit::Seconds, &curves, size),
+            }
+        };
+        Ok(self.study.cells.iter().map(panel).collect())
+    }
+
+    fn sweep(&self) -> Result<Vec<Picture>, FigureError> {
+        let swept = self.study.swept();
+        let longest = || {
+            let keys = swept.iter().filter(|(_, values)| values.len() > 1);
+            keys.max_by_key(|(_, values)| values.len()).map(|(key, _)| (*key).to_owned())
+        };
+        let key = match &self.options.over {
+            Some(key) => Some(swept_key(self.study, "--over", key)?),
+            None => longest(),
+        };
+        let key = key.ok_or_else(|| {
+            self.lacks("the run has one cell; a section [sweep] of the experiment, or no --at, gives it more")
+        })?;
+        let shown = self.study.policies();
+        let number = &self.options.number;
+        let charts = |panels| Sweep { key: &key, number, size: self.size(panels) };
+        let pictures = match shown.as_slice() {
+            [policy] => charts(1).by_value(self.study, policy),
+            _ => {
+                let panels = self.room(panels(self.study, &key).len())?;
+                charts(panels).by_policy(self.study, self.policies)
+            }
+        };
+        if pictures.is_empty() {
+            return Err(self.unmeasured());
+        }
+        Ok(pictures)
+    }
+
+    fn unmeasured(&self) -> FigureError {
+        self.lacks(format!("no run has the number `{}`", self.options.number.title()))
+    }
+
+    fn heat(&self) -> Result<Picture, FigureError> {
+        let number = &self.options.number;
+        let shown = self.study.policies();
+        let heat = heat(self.study, &shown, std::slice::from_ref(number), |_| String::new());
+        if heat.rows.iter().all(|row| row.cells.iter().all(Option::is_none)) {
+            return Err(self.unmeasured());
+        }
+        Ok(heat.picture(&self.study.manifest.title, px_of(self.options.inches)))
+    }
+
+    fn staleness(&self) -> Result<Vec<Picture>, FigureError> {
+        let of_cells =
+            |size| self.study.cells.iter().flat_map(move |group| staleness(group, self.policies, size));
+        let found = of_cells((100.0, 100.0)).count();
+        if found == 0 {
+            return Err(self.lacks(
+                "no policy of the run has caches that were looked at; `run.record.staleness` says how often, and \
+                 `volary policies` which policies have caches",
+            ));
+        }
+        Ok(of_cells(self.size(self.room(found)?)).collect())
+    }
+
+    fn timelines(&self) -> Result<Vec<Picture>, FigureError> {
+        let wide = px_of(self.options.inches);
+        // A block is not narrower than some three pixels on average.
+        let blocks = (wide * 0.6) as usize;
+        let of_cell = |group| timelines(group, self.policies, blocks, wide).0;
+        let charts: Vec<Picture> =
+            self.study.cells.iter().flat_map(of_cell).map(|(_, picture)| picture).collect();
+        if charts.is_empty() {
+            return Err(self.lacks(
+                "no copy started on the first cores within `run.record.timeline`; a longer one shows what they did",
+            ));
+        }
+        self.room(charts.len())?;
+        Ok(charts)
+    }
+}

@@ -1,0 +1,107 @@
+//! `volary plot`, and the table of results at a given width.
+
+use std::fs;
+
+use crate::common::binary::{EXPERIMENT, command, expect, expect_of, folder, refuses_all};
+
+const SWEEP: &str = "[sweep]\n\"cluster.nodes\" = [6, 8, 10]\n\
+                     \"service.demand\" = [{ exponential = { mean = \"100ms\" } }, \"50000us\"]\n";
+
+/// Width and height of a PNG.
+fn pixels(png: &[u8]) -> (u32, u32) {
+    assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
+    let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    (number(16), number(20))
+}
+
+#[test]
+fn figures_are_files_of_their_own() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("e.toml"), format!("{EXPERIMENT}\n{SWEEP}")).unwrap();
+    expect(here, "run e.toml --quiet --out r", 0);
+    let svg = |args: &str| {
+        expect(here, &format!("plot r {args} --out f.svg"), 0);
+        let svg = fs::read_to_string(here.join("f.svg")).unwrap();
+        assert!(
+            svg.starts_with("<svg xmlns=") && !svg.contains("var(--") && !svg.contains("NaN"),
+            "{args}: {svg}"
+        );
+        svg
+    };
+    for what in ["cdf", "ccdf", "percentiles", "sweep", "heat"] {
+        let found = svg(&format!("--what {what}"));
+        assert!(found.contains("width=\"3.5in\"") && found.contains("sparrow"), "{what}: {found}");
+        // The first policy's colour is that of the report.
+        assert!(what == "heat" || found.contains("#0072b2"), "{what}: {found}");
+    }
+    // The key with the most values is along the axis, and the other has a panel a value.
+    let sweep = svg("");
+    assert!(sweep.contains(">response time, p99: demand = exponential 100ms</text>"), "{sweep}");
+    assert!(sweep.contains("demand = 50ms</text>") && sweep.contains(">cluster.nodes</text>"), "{sweep}");
+    let laws = svg("--over demand --at nodes=8 --number mean");
+    assert!(laws.contains(">exponential 100ms</text>") && laws.contains(">50ms</text>"), "{laws}");
+    let alone = svg("--policy sparrow --width double --number wait-p99");
+    assert!(alone.contains(">demand = 50ms</text>") && alone.contains("width=\"7.16in\""), "{alone}");
+    assert!(!alone.contains("random"), "{alone}");
+    assert!(svg("--what timeline --at nodes=6 --at demand=50ms").contains(">core 0</text>"));
+    expect(here, "plot r --what cdf --at nodes=8 --out f.pdf --width double", 0);
+    let pdf = fs::read(here.join("f.pdf")).unwrap();
+    let holds = |bytes: &[u8]| pdf.windows(bytes.len()).any(|window| window == bytes);
+    // 7.16 inches of 72 points.
+    assert!(
+        pdf.starts_with(b"%PDF-") && holds(b"/MediaBox [0 0 515.5"),
+        "{}",
+        String::from_utf8_lossy(&pdf[..600])
+    );
+    assert!(!holds(b"/Font"), "letters are outlines");
+    expect(here, "plot r --what cdf --at nodes=8 --out f.png", 0);
+    let (width, height) = pixels(&fs::read(here.join("f.png")).unwrap());
+    assert!(width == 1_050 && height > 1_000, "{width} × {height}: 3.5 inches at 300 dpi, two panels high");
+}
+
+/// Arguments, status, and words the message must hold.
+const REFUSED: &str = "
+plot r --out f.jpg | 2 | --out f.jpg | .svg, .pdf or .png
+plot r --what pie | 2 | expected one of cdf, ccdf
+plot r --what staleness | 2 | --what staleness: no policy of the run has caches
+plot r --what sweep | 2 | --what sweep: the run has one cell
+plot r --number p98 | 2 | no column is named `p98`; did you mean `p9
+plot r --number regret --what heat | 2 | no run has the number `regret`
+plot r --policy sparow | 2 | --policy sparow | did you mean `sparrow`
+plot r --at load=1 | 2 | --at load: the run has no swept keys
+plot e.toml | 2 | not a run directory
+run e.toml --columns p50,regrett | 2 | --columns: no column is named `regrett`; did you mean `regret`?
+report r --columns | 2 | --columns
+";
+
+#[test]
+fn figures_without_data_are_refused() {
+    let folder = folder();
+    expect(folder.path(), "run e.toml --quiet --out r", 0);
+    refuses_all(folder.path(), REFUSED);
+    assert!(!folder.path().join("f.jpg").exists());
+}
+
+#[test]
+fn the_table_fits_the_width_it_is_given() {
+    let folder = folder();
+    let here = folder.path();
+    expect(here, "run e.toml --quiet --repeat 3 --out r", 0);
+    let table = |width: &str, args: &str| {
+        expect_of(command(here).env("COLUMNS", width).args(format!("report r{args}").split_whitespace()), 0).0
+    };
+    for width in [80, 160] {
+        let shown = table(&width.to_string(), "");
+        let longest = shown.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest <= width && longest > width / 2, "{longest}:\n{shown}");
+        assert!(width == 160 || shown.contains("too wide for this terminal"), "{shown}");
+        assert!(shown.contains("p50, p99 and mean are response times of jobs"), "{shown}");
+    }
+    let asked = table("200", " --columns P90,wait-p99,short.p99");
+    let heading = asked.lines().find(|line| line.contains("policy")).unwrap().replace(' ', "");
+    assert_eq!(heading, "│policy┆p90┆waitp99┆short.p99│");
+    assert!(asked.contains("--columns: the run has no class short; it has none"), "{asked}");
+    let (listed, _) = expect(here, "report r --columns help", 0);
+    assert!(listed.contains("  regret p99") || listed.contains("  regret-p99"), "{listed}");
+}
