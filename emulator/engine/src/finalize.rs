@@ -147,8 +147,7 @@ impl FinishedRun<'_> {
         let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.fault_notes()).collect();
-        notes.extend(injections.iter().map(Injected::says));
-        notes.extend(self.trace_notes(now));
+        notes.extend(injections.iter().map(Injected::says).chain(self.trace_notes(now)));
         let (fidelity, cores) = match self.real {
             Some(RealTime { certificate, cores, notes: more }) => {
                 notes.extend(more);
@@ -157,7 +156,7 @@ impl FinishedRun<'_> {
             None => (None, Vec::new()),
         };
         notes.extend(books.notes);
-        notes.extend(self.world.workload().warnings().iter().cloned());
+        notes.extend_from_slice(self.world.workload().warnings());
         let point = self.world.point();
         let summary = Summary {
             experiment: self.experiment.to_owned(),
@@ -192,12 +191,7 @@ impl FinishedRun<'_> {
             engine: Engine {
                 events: self.counters.events,
                 order_hash: format!("{:016x}", self.counters.hash),
-                planning_cpu_s: self
-                    .world
-                    .point()
-                    .policy
-                    .plans()
-                    .then_some(self.counters.planning as f64 * 1e-9),
+                planning_cpu_s: point.policy.plans().then_some(self.counters.planning as f64 * 1e-9),
                 ..Engine::default()
             },
         };

@@ -93,6 +93,15 @@ impl Cores {
         (next != before).then_some(next)
     }
 
+    /// Memory that the copies of a shared node use, bytes.
+    ///
+    /// # Panics
+    /// When nodes are not shared.
+    pub fn memory(&self, node: u32) -> u64 {
+        let shares = self.shares();
+        shares.busy[node as usize].iter().map(|&core| shares.slots[core as usize].memory).sum()
+    }
+
     /// What copies have used of the shared nodes; `None` if nodes are not shared.
     pub fn shared_use(&self) -> Option<SharedUse> {
         self.shares.as_ref().map(|shares| shares.total)

@@ -166,7 +166,7 @@ impl Cluster {
     pub fn capacity(&self, seed: u64) -> f64 {
         match self.resolved(seed) {
             Some(topology) => topology.describe().capacity,
-            None => self.shared_cpu().unwrap_or(self.core_count() as f64) * self.speed.mean(),
+            None => self.shared_cpu().unwrap_or_else(|| self.core_count() as f64) * self.speed.mean(),
         }
     }
 

@@ -234,19 +234,17 @@ impl Uses {
             };
             return Usage { mean, max };
         }
+        let cpu = self.stated(|segment| u64::from(segment.cpu));
+        let memory = self.stated(|segment| segment.memory);
+        Usage { mean: Amount { cpu: cpu.0, memory: memory.0 }, max: Amount { cpu: cpu.1, memory: memory.1 } }
+    }
+
+    /// Mean over its length and maximum of something in a stated series.
+    fn stated(&self, of: impl Fn(&Segment) -> u64) -> (u64, u64) {
         let length = self.stated_length().unwrap_or_default().as_secs_f64();
-        let mean = |of: fn(&Segment) -> u64| {
-            let parts = self.section.series.iter().zip(&self.series);
-            (parts.map(|((span, ..), segment)| span.as_secs_f64() * of(segment) as f64).sum::<f64>() / length)
-                .round() as u64
-        };
-        let most = |of: fn(&Segment) -> u64| self.series.iter().map(of).max().unwrap_or(0);
-        let (cpu, memory): (fn(&Segment) -> u64, fn(&Segment) -> u64) =
-            (|segment| u64::from(segment.cpu), |segment| segment.memory);
-        Usage {
-            mean: Amount { cpu: mean(cpu), memory: mean(memory) },
-            max: Amount { cpu: most(cpu), memory: most(memory) },
-        }
+        let parts = self.section.series.iter().zip(&self.series);
+        let sum: f64 = parts.map(|((span, ..), segment)| span.as_secs_f64() * of(segment) as f64).sum();
+        ((sum / length).round() as u64, self.series.iter().map(of).max().unwrap_or(0))
     }
 
     /// What is requested for each task of a job.
