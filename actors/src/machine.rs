@@ -328,7 +328,7 @@ pub enum Note {
 
 /// The number of copies of each job that have begun anywhere in the run. No actor of a real system knows it at the
 /// time. It reproduces simulators whose actors read shared state without messages. The shard counts in virtual time,
-/// for policies with an [oracle](crate::policies::PolicySpec::oracle).
+/// for policies with an [oracle](crate::policies::Policy::oracle).
 #[derive(Debug)]
 pub struct Oracle {
     begun: Box<[u32]>,

@@ -49,7 +49,7 @@ fn commands_know_the_policy() {
     };
     wrong("policies reservd", ["there is no policy `reservd`", "did you mean `reserved`?"]);
     wrong("plan experiment.toml --set policy.reserved.probe=2", ["probe", "did you mean `probes`?"]);
-    wrong("plan experiment.toml --set policy.reserved.probes=0", ["policy[0].reserved", "between 1 and 100"]);
+    wrong("plan experiment.toml --set policy.reserved.probes=0", ["`reserved`: probes", "between 1 and 100"]);
     wrong("plan experiment.toml --set policy.reserved.expiry=3", ["reserved.expiry", "10ms"]);
     wrong("policies new reserved", ["`reserved` is taken", "choose another"]);
 }
