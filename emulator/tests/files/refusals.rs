@@ -179,7 +179,7 @@ policy.sparrow.probe_timeout=0s | 1us or longer
 policy.sparrow.group=-1 | whole number
 policy=[{pigeon={group=0},label="sparrow"},{random={}}] | group: must be between 1 and
 policy=[{pigeon={reserved=1.0},label="sparrow"},{random={}}] | at least 0 and below 1
-policy=[{pigeon={reserved=nan},label="sparrow"},{random={}}] | at least 0 and below 1
+policy=[{pigeon={reserved=nan},label="sparrow"},{random={}}] | not a finite number
 policy=[{pigeon={weight=1},label="sparrow"},{random={}}] | must be 2 or more
 policy=[{pigeon={weight="strct"},label="sparrow"},{random={}}] | a whole number from 2 on, or "strict"
 policy=[{pigeon={lengths="100ms"},label="sparrow"},{random={}}] | there is one group
