@@ -1,7 +1,7 @@
 //! The frame that all charts share: the title, the axis below, and the legend.
 
 use super::scale::{Scale, TickUnit};
-use super::svg::{Anchor, Mark, Picture, Point, line, rect, text};
+use super::svg::{Anchor, Mark, Picture, Point, line, text};
 use super::text::{fitted, width};
 use super::theme::Hue;
 
@@ -72,21 +72,18 @@ pub(super) fn framed(
         if x + taken - 14.0 > wide && x > left {
             (x, y) = (left, y + LEGEND_ROW);
         }
-        let sign = match is_line {
-            true => Mark::Path {
+        let sign = if is_line {
+            Mark::Path {
                 class: "curve",
                 points: vec![(x, y + 6.0), (x + mark, y + 6.0)],
                 closed: false,
                 title: String::new(),
-            },
-            false => rect(entry.mark, (x, y), (mark, mark), ""),
-        };
-        let sign = match sign {
-            // As pale as most bursts are.
-            Mark::Rect { class: "burst", hue, at, size, title, .. } => {
-                Mark::Rect { class: "burst", hue, at, size, opacity: Some(0.4), title }
             }
-            other => other,
+        } else {
+            // As pale as most bursts are.
+            let opacity = (entry.mark == "burst").then_some(0.4);
+            let title = String::new();
+            Mark::Rect { class: entry.mark, hue: None, at: (x, y), size: (mark, mark), opacity, title }
         };
         let said = text("name", (x + mark + 5.0, y + 10.0), Anchor::Start, &name);
         match entry.hue {
@@ -106,11 +103,9 @@ mod tests {
 
     /// The texts of marks with their left and right ends.
     fn extents(marks: &[Mark]) -> Vec<(f64, f64, String)> {
-        let of = |mark: &Mark| match mark {
-            Mark::Text { at, anchor: Anchor::Middle, text, .. } => {
-                Some((at.0 - width(text) / 2.0, at.0 + width(text) / 2.0, text.clone()))
-            }
-            _ => None,
+        let of = |mark: &Mark| {
+            let Mark::Text { at, anchor: Anchor::Middle, text, .. } = mark else { return None };
+            Some((at.0 - width(text) / 2.0, at.0 + width(text) / 2.0, text.clone()))
         };
         marks.iter().filter_map(of).collect()
     }

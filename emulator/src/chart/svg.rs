@@ -63,12 +63,12 @@ pub(super) enum Mark {
     /// Marks in the colour of a hue.
     Group {
         hue: Hue,
-        marks: Vec<Mark>,
+        marks: Vec<Self>,
     },
     /// Marks that are moved right and down.
     Moved {
         by: Point,
-        marks: Vec<Mark>,
+        marks: Vec<Self>,
     },
 }
 

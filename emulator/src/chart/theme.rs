@@ -125,7 +125,7 @@ pub fn css() -> String {
 
 /// The attributes of a mark in a file, by its class.
 pub(super) fn attributes(class: &str, hue: Option<Hue>) -> Vec<(&'static str, &'static str)> {
-    let own = hue.map_or(light("soft"), Hue::light);
+    let own = hue.map_or_else(|| light("soft"), Hue::light);
     let dash = hue.map_or("", Hue::dash);
     let stroke = |colour, width| vec![("fill", "none"), ("stroke", colour), ("stroke-width", width)];
     let fill = |colour| vec![("fill", colour)];

@@ -204,10 +204,12 @@ impl Request<'_> {
         let panel = |group: &CellGroup| {
             let title = cell_title(group);
             let curves = curves(group, self.policies, responses);
-            match kind {
-                FigureKind::Ccdf => tail(&title, "response time", TickUnit::Seconds, &curves, size),
-                FigureKind::Percentiles => percentiles(&title, group, self.policies, size),
-                _ => distribution(&title, "response time", TickUnit::Seconds, &curves, size),
+            if kind == FigureKind::Ccdf {
+                tail(&title, "response time", TickUnit::Seconds, &curves, size)
+            } else if kind == FigureKind::Percentiles {
+                percentiles(&title, group, self.policies, size)
+            } else {
+                distribution(&title, "response time", TickUnit::Seconds, &curves, size)
             }
         };
         Ok(self.study.cells.iter().map(panel).collect())

@@ -58,7 +58,7 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
     let all: Vec<&SummaryColumn> = COLUMNS.iter().filter(|column| column.is_worth(runs())).collect();
     let mut ranks: Vec<u8> = all.iter().filter_map(|column| column.rank).collect();
     ranks.sort_unstable();
-    let last = ranks.get(BRIEF - 1).or(ranks.last()).copied();
+    let last = ranks.get(BRIEF - 1).or_else(|| ranks.last()).copied();
     let brief = all.iter().filter(|column| column.rank.is_some() && column.rank <= last);
     let brief: Vec<&SummaryColumn> = brief.copied().collect();
     let tables = ColumnGroup::ALL.iter().filter_map(|(about, title)| {
