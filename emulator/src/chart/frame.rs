@@ -37,7 +37,8 @@ impl Frame {
         self.x_labels(scale, ticks.into_iter().map(|value| (value, unit.tick(value))))
     }
 
-    /// Grid lines at values, with labels. A label that would touch the one before it, or the edge, is moved or left out.
+    /// Grid lines at values, with labels. A label that would touch the one before it, or the edge, is moved or left
+    /// out.
     pub(super) fn x_labels(&self, scale: &Scale, ticks: impl Iterator<Item = (f64, String)>) -> Vec<Mark> {
         let (mut marks, mut taken) = (Vec::new(), f64::NEG_INFINITY);
         for (value, label) in ticks {

@@ -9,7 +9,8 @@ use ttf_parser::{Face, GlyphId, OutlineBuilder};
 const REGULAR: &[u8] = include_bytes!("fonts/Arimo-Regular.ttf");
 const BOLD: &[u8] = include_bytes!("fonts/Arimo-Bold.ttf");
 
-/// Path data of a line of text that begins at the origin, and its width in px. Characters that the font lacks are boxes.
+/// Path data of a line of text that begins at the origin, and its width in px. Characters that the font lacks are
+/// boxes.
 pub(super) fn outline(text: &str, size: f64, bold: bool) -> (String, f64) {
     let mut pen = Pen::default();
     // The fonts are part of the program, and tested.

@@ -1,8 +1,8 @@
 //! Colours that remain distinguishable with colour vision deficiency, on white and on black: each means one thing.
 //!
 //! Policies have saturated colours (after Okabe and Ito), kinds of messages and of work pale ones (after Tol), ends of
-//! copies greys and earth, and what is slow is crimson. Pages use them as CSS variables; files have those of a light page
-//! as attributes of every mark, because other programs know neither the page's style sheet nor its variables.
+//! copies greys and earth, and what is slow is crimson. Pages use them as CSS variables; files have those of a light
+//! page as attributes of every mark, because other programs know neither the page's style sheet nor its variables.
 
 use std::fmt::Write;
 

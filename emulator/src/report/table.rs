@@ -17,8 +17,8 @@ pub(super) const PARTIAL: &str = "Cells without some of their runs name no best 
 
 /// The table of a study: a block per cell, a row per policy, the best of each column starred; then the claims.
 ///
-/// Replications are shown as their mean ± the 95 % half-width. Columns that do not fit the width are left out, the least
-/// important first, and named below; those that were asked for are all there.
+/// Replications are shown as their mean ± the 95 % half-width. Columns that do not fit the width are left out, the
+/// least important first, and named below; those that were asked for are all there.
 pub fn text(study: &Study, how: &TableStyle) -> String {
     let mut out = String::new();
     let mut legend = Legend::default();

@@ -181,7 +181,7 @@ fn means_are_over_common_seeds() {
     assert_eq!((&numbers["left"], &numbers["right"]), (&json!(0.75), &json!(1.75)));
     assert_eq!(
         found.measured.iter().next().unwrap().0,
-        "a.response_s.p50 < b.response_s.p50 [s.k=0, s.l=\"9ms\"]"
+        "a.response_s.p50 < b.response_s.p50 [s.k=0, s.l=9ms]"
     );
 }
 
