@@ -1,5 +1,5 @@
-//! Distributions of run times and use: points and evenly filled intervals, with what schedulers compute from them (Park's
-//! thesis, sections 4.2 and 4.3).
+//! Distributions of run times and use: points and evenly filled intervals, with what schedulers compute from them
+//! (Park's thesis, sections 4.2 and 4.3).
 
 use super::histogram::{BINS, Histogram};
 
@@ -32,7 +32,8 @@ impl Piece {
     }
 }
 
-/// A distribution of run times, or of the use of CPU or memory, in the unit of its values. The masses of its pieces sum to one.
+/// A distribution of run times, or of the use of CPU or memory, in the unit of its values. The masses of its pieces sum to
+/// one.
 ///
 /// A histogram gives one point a bin, which is what the streaming histogram stores; intervals describe analytic
 /// distributions, such as those of the thesis's example (Fig. 4.5).

@@ -154,7 +154,8 @@ mod tests {
         close(worth(&[1, 1]), 1.0);
     }
 
-    /// What the others leave varies: the enumeration of all cases, with the CPU rounded down to the levels, and without.
+    /// What the others leave varies: the enumeration of all cases, with the CPU rounded down to the levels, and
+    /// without.
     #[test]
     fn utilities_are_those_of_an_enumeration() {
         let others = of(&[(0.0, 0.1), (2.0, 0.2), (4.0, 0.3), (5.0, 0.2), (6.0, 0.1), (7.0, 0.1)]);

@@ -31,8 +31,8 @@ fn estimates_decide_how_many_share_a_node() {
     }
 }
 
-/// Users request half of the memory that tasks use, so that twice as many are placed as there is room for. Under losses,
-/// crashes and a pause every job finishes.
+/// Users request half of the memory that tasks use, so that twice as many are placed as there is room for. Under
+/// losses, crashes and a pause every job finishes.
 #[test]
 fn jobs_finish_although_their_memory_was_underestimated() {
     for policy in ["{ cycle = \"200ms\" }", "{ cycle = \"200ms\", estimates = \"request\", observe = false }"]
