@@ -42,7 +42,7 @@ pub struct Valuation {
 /// The utility of a job by the time of its end, or, for best effort, by how long it waits or runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Utility {
-    /// [`SLO`] until the deadline, then falling linearly to zero at `zero`; both in seconds since the run's start.
+    /// `SLO` until the deadline, then falling linearly to zero at `zero`; both in seconds since the run's start.
     Slo {
         /// The deadline.
         deadline: f64,
@@ -51,7 +51,7 @@ pub enum Utility {
     },
     /// `top` for a job that starts or ends now, falling linearly with time.
     BestEffort {
-        /// In the unit of [`SLO`].
+        /// In the unit of `SLO`.
         top: f64,
     },
 }
