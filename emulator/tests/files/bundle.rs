@@ -34,9 +34,9 @@ fn sent(bundle: &Bundle) -> Bundle {
 /// Arrival, size and first work of every job of the first point.
 fn jobs(experiment: &Experiment) -> Vec<(u64, u32, u64)> {
     let world = &experiment.points[0].resolved;
-    let (seed, schedulers) = (experiment.seed, world.cluster.schedulers);
+    let (seed, site) = (experiment.seed, world.cluster.site());
     let traces = experiment.traces();
-    let workload = Workload::build(&world.workload, &world.service, seed, schedulers, &traces).unwrap();
+    let workload = Workload::build(&world.workload, &world.service, seed, site, &traces).unwrap();
     let job =
         |job: JobId| (workload.job(job).arrival.0, workload.tasks(job), workload.work(job.task(0).copy(0)).0);
     (0..workload.jobs()).map(|n| job(JobId(n))).collect()
