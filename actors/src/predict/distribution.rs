@@ -32,8 +32,8 @@ impl Piece {
     }
 }
 
-/// A distribution of run times, or of the use of CPU or memory, in the unit of its values. The masses of its pieces sum to
-/// one.
+/// A distribution of run times, or of the use of CPU or memory, in the unit of its values. The masses of its pieces
+/// sum to one.
 ///
 /// A histogram gives one point a bin, which is what the streaming histogram stores; intervals describe analytic
 /// distributions, such as those of the thesis's example (Fig. 4.5).

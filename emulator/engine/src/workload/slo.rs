@@ -52,7 +52,8 @@ pub struct PreferenceDraw {
     /// How many of the kinds a job prefers.
     pub of: u32,
     /// A job takes this many times as long if any of its tasks runs on a node of another kind (the thesis: 1.5). Under
-    /// the policies `3sigma`, `prio` and `distsched` that holds for all of its tasks, otherwise for those on such nodes.
+    /// the policies `3sigma`, `prio` and `distsched` that holds for all of its tasks, otherwise for those on such
+    /// nodes.
     pub slowdown: f64,
 }
 
