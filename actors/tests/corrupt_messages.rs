@@ -21,9 +21,9 @@ use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Score, Span, Time}
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
-    BacklogReport, Batch, Blocks, EndUpdate, Gossip, Group, Heartbeat, Job, Launch, Message, Mirror,
-    NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row, Share,
-    Slice, Steal, TaskRange, kinds,
+    BacklogReport, Batch, Blocks, Contention, EndUpdate, Gossip, Group, Heartbeat, Job, Launch, Message,
+    Mirror, NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row,
+    Share, Slice, Steal, TaskRange, UsageReport, kinds,
 };
 use volary_actors::policies::{PolicySpec, Registry};
 
@@ -229,7 +229,7 @@ impl<'a> Chaos<'a> {
         };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(54) {
+        match self.below(57) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job }.into(),
             2 => Launch::Row(row).into(),
@@ -277,6 +277,12 @@ impl<'a> Chaos<'a> {
             39..51 => self.group(copy, any).into(),
             51 => Reservation::Ask { task, round: any, repair }.into(),
             52 => Reservation::Length { task, round: any, length: any as i32 }.into(),
+            53 => {
+                let at = (self.now + span).into();
+                UsageReport::Report { copy, cpu: any, memory: any, at }.into()
+            }
+            54 => Contention::Throttled { copy, rate: any }.into(),
+            55 => Contention::Evicted { copy, age_ms: any }.into(),
             _ => {
                 let copy = (turn == 0).then_some(copy);
                 Slice::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()
