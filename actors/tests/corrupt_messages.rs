@@ -267,22 +267,15 @@ impl<'a> Chaos<'a> {
             34 => {
                 Progress::Report { copy, score: Score(any), at: (self.now + span).into(), age_ms: any }.into()
             }
-            35 => {
-                let (at, tasks) = (self.now + span, any);
-                NodeReport::Service { tasks, attained_ms: any, spread_ms: any, at }.into()
-            }
+            35 => NodeReport::Service { tasks: any, attained_ms: any, spread_ms: any, at: self.now + span }
+                .into(),
             36 => NodeReport::Room { slots: any, at: self.now + span }.into(),
             37 => Preemption::Suspend { copy, turn: group }.into(),
             38 => Preemption::Resume { copy, turn: group }.into(),
             39..51 => self.group(copy, any).into(),
             51 => Reservation::Ask { task, round: any, repair }.into(),
             52 => Reservation::Length { task, round: any, length: any as i32 }.into(),
-            53 => {
-                let at = (self.now + span).into();
-                UsageReport::Report { copy, cpu: any, memory: any, at }.into()
-            }
-            54 => Contention::Throttled { copy, rate: any }.into(),
-            55 => Contention::Evicted { copy, age_ms: any }.into(),
+            53..56 => self.usage(copy, any),
             _ => {
                 let copy = (turn == 0).then_some(copy);
                 Slice::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()
@@ -309,6 +302,14 @@ impl<'a> Chaos<'a> {
             9 => Group::Mirror(Mirror::Served { short: any, long: any }),
             10 => Group::Watch,
             _ => Group::Mirror(Mirror::Queued { batch, short, front: core == 0 }),
+        }
+    }
+
+    fn usage(&mut self, copy: CopyId, any: u32) -> Message {
+        match self.below(3) {
+            0 => UsageReport::Report { copy, cpu: any, memory: any, at: self.now.into() }.into(),
+            1 => Contention::Throttled { copy, rate: any }.into(),
+            _ => Contention::Evicted { copy, age_ms: any }.into(),
         }
     }
 
