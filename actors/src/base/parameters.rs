@@ -12,10 +12,10 @@ use serde::de::DeserializeOwned;
 pub trait Parameters:
     Clone + PartialEq + fmt::Debug + Default + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static
 {
-    /// Checks that numbers lie within their ranges; the error reads "key: reason".
+    /// Checks that each number lies within the range of its key.
     ///
     /// # Errors
-    /// When one does not.
+    /// Returns `"<key>: <reason>"` for the first number outside its range.
     fn check_ranges(&self) -> Result<(), String>;
 }
 
@@ -90,10 +90,10 @@ macro_rules! parameters {
 }
 pub use parameters;
 
-/// Checks that a number lies within a range; the error reads "key: reason".
+/// Checks that `value` lies within `range`.
 ///
 /// # Errors
-/// When it does not.
+/// Returns `"<key>: <reason>"` if it does not.
 pub fn within(key: &str, value: f64, range: RangeInclusive<f64>) -> Result<(), String> {
     if range.contains(&value) {
         return Ok(());

@@ -44,8 +44,9 @@ pub trait CustomProtocol: Copy + Into<Message> {
 /// assert_eq!(Hold::of(&full), Some(Hold::Full {}));
 /// ```
 ///
-/// `from 0` numbers the kinds. The numbers of a program are below 16, and those of its policies are disjoint. The
-/// fields of a message from another process are checked: jobs and tasks exist, and what stands behind `if` holds.
+/// `from 0` numbers the kinds. The numbers of a program are below 16, and those of its policies are disjoint. A
+/// message from another process is rejected if it names a job or task that does not exist, or if the condition after
+/// `if` is false.
 #[macro_export]
 macro_rules! custom_messages {
     (

@@ -69,7 +69,7 @@ parameters! {
         Request,
     }
 
-    /// Which use of a job stands for it.
+    /// The statistic of a job's use over time that the scheduler plans with.
     enum UsageStatistic {
         /// Its mean over time.
         #[default]

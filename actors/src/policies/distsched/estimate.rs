@@ -103,7 +103,7 @@ impl UsageSource {
         [of(0).unwrap_or(cpu), of(1).unwrap_or(memory), of(2).unwrap_or(work)]
     }
 
-    /// The use of a task that takes so many seconds if it is not throttled.
+    /// The resources that a task uses whose execution takes `run` seconds without throttling.
     fn measured(&self, usage: &Usage, run: f64) -> MeasuredUse {
         let amount = match self.of {
             UsageStatistic::Mean => usage.mean,

@@ -9,7 +9,7 @@ use crate::predict::Distribution;
 use crate::roles::job_table::JobTable;
 use crate::roles::planning::{CorePool, HeldCore, PlannedJob};
 
-/// What is expected of each task of a job. The tasks of a job are alike: they use the same, whatever it is.
+/// The expected resource use of a task. All tasks of a job have the same use, so one value describes each of them.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct TaskUse {
     /// The CPU that a task uses if it is not throttled, cores.
@@ -184,8 +184,8 @@ impl NodeLoads {
         &self.nodes
     }
 
-    /// Brings the nodes up to date: they have the tasks that jobs hold but `stops`, of which `tasks` says what is
-    /// expected. Only nodes with other tasks or expectations than before are computed anew.
+    /// Updates each node to the tasks that run on it, without those in `stops`. `tasks` returns the expected use of
+    /// the tasks of a job. A node is recomputed only if its tasks or their expected use have changed.
     pub(super) fn refresh(
         &mut self,
         (jobs, pool): (&mut JobTable<PlannedJob>, &CorePool),
