@@ -63,6 +63,16 @@ pub struct Sharing {
     pub report: Span,
 }
 
+impl Sharing {
+    /// The use of `memory` bytes above which a node evicts copies; `u64::MAX` if it has none stated, which is zero.
+    pub fn limit(self, memory: u64) -> u64 {
+        match memory {
+            0 => u64::MAX,
+            memory => (u128::from(memory) * u128::from(self.threshold) / 1_000_000) as u64,
+        }
+    }
+}
+
 /// The actors of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
@@ -159,10 +169,8 @@ impl Layout {
     /// The memory above which a shared node evicts copies, bytes; `u64::MAX` if it never does.
     pub fn memory_limit(&self, node: u32) -> u64 {
         match (self.sharing, self.room(node).memory) {
-            (None, _) | (_, 0) => u64::MAX,
-            (Some(Sharing { threshold, .. }), memory) => {
-                (u128::from(memory) * u128::from(threshold) / 1_000_000) as u64
-            }
+            (None, _) => u64::MAX,
+            (Some(sharing), memory) => sharing.limit(memory),
         }
     }
 

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{ActorId, CopyId, JobId, Rng, Score, Span, Time};
+use crate::base::{ActorId, CopyId, JobId, Rng, Score, Span, TaskId, Time};
 use crate::catalog::Catalog;
 use crate::layout::Layout;
 use crate::message::Message;
@@ -68,7 +68,8 @@ pub enum Input {
         done: Span,
     },
     /// What a copy uses of this node, which is shared: it has begun, its use has changed, or what it is given has. Only
-    /// node managers see this, of policies that [ask for it](crate::policies::Policy::USAGE).
+    /// node managers see this, of policies that [ask for it](crate::policies::Policy::NODE_USAGE). Changes at one
+    /// instant come one after the other.
     Usage {
         /// The copy.
         copy: CopyId,
@@ -80,6 +81,8 @@ pub enum Input {
         given: u32,
         /// The memory that it uses, bytes.
         memory: u64,
+        /// Whether it is the last of this instant, after which the use of all copies is known.
+        last: bool,
     },
     /// A stream message of this actor could not be delivered: a partition or crash outlasted the peer timeout.
     Undelivered {
@@ -115,6 +118,8 @@ pub enum Timer {
     },
     /// A tick of the machine's own; it chooses the number.
     Tick(u32),
+    /// A task is due for another look.
+    Task(TaskId),
 }
 
 /// A request of a machine to its runtime.

@@ -308,7 +308,7 @@ impl<'a> Chaos<'a> {
     fn usage(&mut self, copy: CopyId, any: u32) -> Message {
         match self.below(3) {
             0 => UsageReport::Report { copy, cpu: any, memory: any, at: self.now.into() }.into(),
-            1 => Contention::Throttled { copy, rate: any }.into(),
+            1 => Contention::Throttled { copy, rate: any, at: self.now.into() }.into(),
             _ => Contention::Evicted { copy, age_ms: any }.into(),
         }
     }

@@ -31,12 +31,14 @@ protocol! {
 /// What the want of CPU or memory on a shared node does to a copy, told to the scheduler that launched it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Contention {
-    /// Node → scheduler: the copy has become throttled, or is so no longer.
+    /// Node → scheduler: throttling of the copy begins, ends, or is another one when reports are due. The newest wins.
     Throttled {
         /// The copy.
         copy: CopyId,
         /// The part of the CPU that it would use that it is given, millionths; [`ALL`](Self::ALL) if all of it.
         rate: u32,
+        /// When it was so.
+        at: Stamp,
     },
     /// Node → scheduler: the node was short of memory and has stopped the copy. What it has done is lost.
     Evicted {
@@ -54,7 +56,7 @@ impl Contention {
 
 protocol! {
     Contention in run;
-    Throttled = "usage.throttled", Datagram, Node -> Scheduler:
-        Self::Throttled { copy, rate } if rate <= Self::ALL && run.has_task(copy.task),
+    Throttled = "usage.throttled", Stream, Node -> Scheduler:
+        Self::Throttled { copy, rate, .. } if rate <= Self::ALL && run.has_task(copy.task),
     Evicted = "usage.evicted", Stream, Node -> Scheduler: Self::Evicted { copy, .. } if run.has_task(copy.task),
 }

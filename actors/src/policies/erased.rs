@@ -6,6 +6,7 @@ use super::policy::Policy;
 use crate::base::{ActorId, Parameters, Span};
 use crate::layout::Layout;
 use crate::machine::Machine;
+use crate::roles::node::NodeUsage;
 
 /// A [`Policy`] without constants and constructors, so that it can be a trait object. Implemented for all of them; the
 /// methods are those of the same name.
@@ -14,8 +15,8 @@ pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
     fn extras_name(&self) -> &'static str;
     /// [`Policy::PLANS`].
     fn plans(&self) -> bool;
-    /// [`Policy::USAGE`].
-    fn usage(&self) -> bool;
+    /// [`Policy::NODE_USAGE`].
+    fn node_usage(&self) -> Option<NodeUsage>;
     /// [`Policy::check`], after the ranges of the parameters.
     fn check_parameters(&self, layout: &Layout) -> Result<(), String>;
     /// [`Policy::remarks`].
@@ -51,8 +52,8 @@ impl<P: Policy> DynPolicy for P {
         P::PLANS
     }
 
-    fn usage(&self) -> bool {
-        P::USAGE
+    fn node_usage(&self) -> Option<NodeUsage> {
+        P::NODE_USAGE
     }
 
     fn check_parameters(&self, layout: &Layout) -> Result<(), String> {

@@ -5,7 +5,7 @@ use crate::harness::Harness;
 use crate::layout::{Layout, Role};
 use crate::machine::Machine;
 use crate::roles::client::CentralJobs;
-use crate::roles::node::{NodeOptions, ReportOptions, UsageOptions};
+use crate::roles::node::{NodeOptions, NodeUsage, ReportOptions, UsageOptions};
 use crate::roles::{Client, NodeManager, Worker};
 
 /// The context in which a machine is built.
@@ -65,9 +65,10 @@ pub trait Policy: Parameters {
     /// Whether its schedulers plan at the ends of cycles: the CPU time of their timers is measured.
     const PLANS: bool = false;
 
-    /// Whether its nodes, where they are shared, tell its schedulers what copies use, and evict copies when memory is
-    /// short: its schedulers launch the tasks of these again. Other policies run on shared nodes without memory only.
-    const USAGE: bool = false;
+    /// What its nodes, where they are shared, tell its schedulers about copies. If anything, they evict copies when
+    /// memory is short, and its schedulers launch the tasks of these again; if `None`, the policy runs on shared nodes
+    /// without memory only.
+    const NODE_USAGE: Option<NodeUsage> = None;
 
     /// What its extras are called, in the singular: the targets of faults at them (`"master:3"`) and the word in
     /// messages and reports. Empty: it has none.
@@ -133,7 +134,7 @@ pub trait Policy: Parameters {
 
     /// A node manager.
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let usage = UsageOptions::of(context.layout, context.index).filter(|_| Self::USAGE);
+        let usage = Self::NODE_USAGE.and_then(|told| UsageOptions::of(context.layout, context.index, told));
         let options = NodeOptions { reports: self.reports(), usage, ..NodeOptions::default() };
         Box::new(NodeManager::with(options, context.layout.cores(context.index)))
     }

@@ -5,6 +5,7 @@ use crate::base::{ActorId, TaskId, parameters};
 use crate::machine::{Effects, Machine};
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::membership::Membership;
+use crate::roles::node::NodeUsage;
 
 parameters! {
     /// No parameters.
@@ -17,7 +18,7 @@ impl Policy for Random {
 
     const VARIANTS: &'static [&'static str] = &["{}"];
 
-    const USAGE: bool = true;
+    const NODE_USAGE: Option<NodeUsage> = Some(NodeUsage::Evictions);
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(EarlyBinding::new(Uniform, context.layout))

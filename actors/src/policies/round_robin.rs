@@ -5,6 +5,7 @@ use crate::base::{ActorId, TaskId, parameters};
 use crate::machine::{Effects, Machine};
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::membership::Membership;
+use crate::roles::node::NodeUsage;
 
 parameters! {
     /// No parameters.
@@ -18,7 +19,7 @@ impl Policy for RoundRobin {
 
     const VARIANTS: &'static [&'static str] = &["{}"];
 
-    const USAGE: bool = true;
+    const NODE_USAGE: Option<NodeUsage> = Some(NodeUsage::Evictions);
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let start = u64::from(context.index) * u64::from(context.layout.nodes())

@@ -3,7 +3,7 @@
 use super::job_table::{JobTable, OpenJob};
 use super::membership::Membership;
 use super::{RETRY_AFTER, resend};
-use crate::base::{ActorId, CopyId, JobId, TaskId};
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
 use crate::message::{Contention, Job, Launch, Message, Row};
@@ -45,6 +45,24 @@ type Place = Option<(ActorId, u32)>;
 struct EarlyJob {
     open: OpenJob,
     nodes: Vec<Place>,
+    /// How often each task was evicted; empty before the first time.
+    evictions: Vec<u8>,
+}
+
+/// How long an evicted task waits at most: as long as Kubernetes lets a container wait that ends again and again.
+const LONGEST_WAIT: Span = Span::from_secs(300);
+
+impl EarlyJob {
+    /// How long a task waits after one more eviction: each time twice as long. Otherwise tasks that find no memory
+    /// anywhere would be launched without end.
+    fn wait_after_eviction(&mut self, index: u32) -> Span {
+        if self.evictions.is_empty() {
+            self.evictions.resize(self.nodes.len(), 0);
+        }
+        let times = &mut self.evictions[index as usize];
+        *times = times.saturating_add(1);
+        RETRY_AFTER.scale(f64::from(1u32 << (*times - 1).min(16))).min(LONGEST_WAIT)
+    }
 }
 
 /// A scheduler that binds early.
@@ -74,27 +92,27 @@ impl<P: PlacementRule> EarlyBinding<P> {
             }
             nodes.push(node.map(|node| (node, attempt)));
         }
-        self.jobs.open(job, EarlyJob { open, nodes });
+        self.jobs.open(job, EarlyJob { open, nodes, evictions: Vec::new() });
     }
 
     /// Launches every open task again that is `lost`.
     fn relaunch(&mut self, only: Option<JobId>, lost: impl Fn(u32, Place) -> bool, fx: &mut Effects<'_>) {
         for (job, placed) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|o| o == *job)) {
             for task in 0..placed.open.spec.tasks {
-                let slot = &mut placed.nodes[task as usize];
-                if placed.open.is_done(task) || !lost(task, *slot) {
-                    continue;
-                }
-                *slot = None;
-                if let Some(node) = self.place.place(job.task(task), &self.members, fx) {
-                    let attempt = placed.open.attempts(1);
-                    *slot = Some((node, attempt));
-                    let copy = job.task(task).copy(attempt);
-                    note_placement(&self.place, copy, node, fx);
-                    fx.recover(node, Launch::Row(Row::single(copy)));
-                    self.place.sent(job.task(task), node, fx);
+                if !placed.open.is_done(task) && lost(task, placed.nodes[task as usize]) {
+                    launch_again(&mut self.place, &self.members, placed, job.task(task), true, fx);
                 }
             }
+        }
+    }
+
+    /// Launches an evicted task again, unless it was launched meanwhile.
+    fn retry(&mut self, task: TaskId, fx: &mut Effects<'_>) {
+        if let Some(placed) = self.jobs.get_mut(task.job)
+            && placed.nodes[task.index as usize].is_none()
+            && !placed.open.is_done(task.index)
+        {
+            launch_again(&mut self.place, &self.members, placed, task, false, fx);
         }
     }
 
@@ -125,7 +143,7 @@ impl<P: PlacementRule> EarlyBinding<P> {
         {
             placed.nodes[index as usize] = None;
             self.place.left(copy.task, node, fx);
-            fx.arm(Timer::Recheck { job, attempt: index }, RETRY_AFTER);
+            fx.arm(Timer::Task(copy.task), placed.wait_after_eviction(index));
         }
     }
 
@@ -145,6 +163,25 @@ impl<P: PlacementRule> EarlyBinding<P> {
         }
         self.relaunch(Some(row.job), |index, at| index == task.index && at == gone, fx);
     }
+}
+
+/// Launches a task again, which `repairs` a loss or not. It waits if no node is alive.
+fn launch_again<P: PlacementRule>(
+    rule: &mut P,
+    members: &Membership,
+    placed: &mut EarlyJob,
+    task: TaskId,
+    repairs: bool,
+    fx: &mut Effects<'_>,
+) {
+    let node = rule.place(task, members, fx);
+    placed.nodes[task.index as usize] = node.map(|node| {
+        let copy = task.copy(placed.open.attempts(1));
+        note_placement(rule, copy, node, fx);
+        fx.send_as(repairs, node, Launch::Row(Row::single(copy)));
+        rule.sent(task, node, fx);
+        (node, copy.attempt)
+    });
 }
 
 /// Notes a decision by a cache.
@@ -183,9 +220,7 @@ impl<P: PlacementRule> Machine for EarlyBinding<P> {
                     self.place.reach(node, true, fx);
                 }
             }
-            Input::Fire(Timer::Recheck { job, attempt: evicted }) => {
-                self.relaunch(Some(job), |index, at| index == evicted && at.is_none(), fx);
-            }
+            Input::Fire(Timer::Task(task)) => self.retry(task, fx),
             // A start needs no action; arrivals are a client's, and the other inputs a worker's.
             _ => {}
         }

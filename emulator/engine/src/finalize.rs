@@ -50,7 +50,7 @@ impl Counters {
             retransmissions: traffic.retransmissions,
             network: shard.fabric().stats().clone(),
             planning: shard.planning(),
-            shared: shard.cores().shared_use(),
+            shared: shard.cores().shared_use(shard.now()),
         }
     }
 
@@ -214,6 +214,8 @@ impl FinishedRun<'_> {
         let used = self.counters.shared?;
         let layout = self.world.layout();
         let cpu: u64 = (0..layout.nodes()).map(|node| layout.room(node).cpu).sum();
+        // Copies that still run when all jobs have ended are redundant.
+        let open = if books.copies.in_progress > 0 { used.in_progress } else { 0 };
         // Thousandths of a core × ns.
         let core_h = |used: u128| used as f64 * 1e-12 / 3600.0;
         Some(SharedNodes {
@@ -221,8 +223,9 @@ impl FinishedRun<'_> {
             throttle_rate: used.throttles as f64 / f64::from(layout.nodes()) / books.makespan,
             evictions: books.evicted,
             used_core_h: core_h(used.used),
-            wasted_core_h: core_h(used.used - used.useful.min(used.used)),
-            cpu: core_h(used.used) * 3600.0 / (cpu as f64 / 1000.0 * books.makespan),
+            wasted_core_h: core_h(used.used.saturating_sub(used.useful).saturating_sub(open)),
+            in_progress_core_h: core_h(open),
+            cpu: core_h(used.given) * 3600.0 / (cpu as f64 / 1000.0 * books.makespan),
         })
     }
 

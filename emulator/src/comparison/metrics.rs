@@ -34,7 +34,7 @@ pub(super) const fn metric(
 pub(super) const OF_CLASSES: usize = 11;
 
 /// The metrics of every policy.
-pub const METRICS: [ComparedMetric; 40] = [
+pub const METRICS: [ComparedMetric; 41] = [
     metric("response_s.mean", |s| s.response_s.mean, Quantity::Time),
     metric("response_s.p50", |s| s.response_s.p50, Quantity::Time),
     metric("response_s.p90", |s| s.response_s.p90, Quantity::Time),
@@ -71,6 +71,7 @@ pub const METRICS: [ComparedMetric; 40] = [
     metric("prediction.over", |s| of_prediction(s, |p| p.over), Quantity::Share),
     metric("prediction.error", |s| of_prediction(s, |p| p.error), Quantity::Share),
     metric("shared.throttled", |s| of_shared(s, |n| n.throttled), Quantity::Share),
+    metric("shared.throttle_rate", |s| of_shared(s, |n| n.throttle_rate), Quantity::Plain),
     metric("shared.evictions", |s| of_shared(s, |n| n.evictions as f64), Quantity::Count),
     metric("shared.used_core_h", |s| of_shared(s, |n| n.used_core_h), Quantity::Plain),
     metric("shared.wasted_core_h", |s| of_shared(s, |n| n.wasted_core_h), Quantity::Plain),

@@ -11,6 +11,7 @@ use volary_netem::{FaultSpec, Groups, Places, Target};
 use super::document::Document;
 use super::error::{ConfigError, did_you_mean};
 use super::file::File;
+use super::load::mean_cpu;
 use super::repeat::Repeat;
 
 /// The range of emulated time, s.
@@ -101,7 +102,7 @@ pub(super) fn duration(
         (WorkloadSpec::Mix(mix), _) => (mix.mean_work(), &["workload", "mix", "class"]),
         _ => return Ok(()),
     };
-    let work = f64::from(jobs) * work;
+    let work = f64::from(jobs) * work * mean_cpu(world).unwrap_or(1.0);
     let lasts = work / world.cluster.capacity(seed);
     // A law without a finite mean cannot be checked by its mean.
     if !lasts.is_finite() || lasts < LONGEST_S / 2.0 {

@@ -3,7 +3,7 @@
 use volary_actors::base::{JobId, Law, Span};
 use volary_actors::catalog::Catalog;
 use volary_engine::scenario::Resolved;
-use volary_engine::workload::{Mix, Service, Share, Slo, Synthetic, UsageSection, Workload, WorkloadSpec};
+use volary_engine::workload::{Mix, Service, Share, Slo, Synthetic, Workload, WorkloadSpec};
 
 use super::document::Document;
 use super::error::ConfigError;
@@ -31,20 +31,22 @@ pub struct Load {
 pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
     let throughput = world.interference.as_ref().map_or(Some(1.0), |profile| profile.throughput())?;
     let capacity = world.cluster.capacity(seed) * throughput;
-    let demand = match (&world.workload, &world.service) {
+    let by_laws = match (&world.workload, &world.service) {
         (WorkloadSpec::Synthetic(jobs), Service { demand: Some(demand), .. }) => {
-            synthetic(jobs, demand).map(|work| work * mean_cpu(world))
+            mean_cpu(world).map(|cpu| synthetic(jobs, demand).map(|work| work * cpu))
         }
-        (WorkloadSpec::Mix(mix), _) => mixed(mix).map(|work| work * mean_cpu(world)),
-        _ => drawn(world, seed, traces),
+        (WorkloadSpec::Mix(mix), _) => mean_cpu(world).map(|cpu| mixed(mix).map(|work| work * cpu)),
+        _ => None,
     };
+    let demand = by_laws.unwrap_or_else(|| drawn(world, seed, traces));
     let offered = demand? / capacity;
     offered.is_finite().then_some(Load { offered, capacity, throughput })
 }
 
-/// Mean CPU of a task, in cores: 1 where nodes are not shared.
-fn mean_cpu(world: &Resolved) -> f64 {
-    world.service.usage.as_ref().map_or(1.0, UsageSection::mean_cpu)
+/// Mean CPU of a task, in cores: 1 where nodes are not shared; `None` if it depends on the work of the task.
+pub(super) fn mean_cpu(world: &Resolved) -> Option<f64> {
+    let Some(largest) = world.cluster.site().largest else { return Some(1.0) };
+    world.service.usage.as_ref().map_or(Some(1.0), |usage| usage.mean_cpu(largest))
 }
 
 /// Work that arrives per second.

@@ -409,7 +409,7 @@ fn check_policy(
         )),
         _ => Ok(()),
     };
-    let memory = if layout.evicts() && !entry.spec.usage() {
+    let memory = if layout.evicts() && entry.spec.node_usage().is_none() {
         let why = "does not launch again what shared nodes evict; leave cluster.memory out, or the policy";
         Err(format!("cluster: it {why}"))
     } else {

@@ -12,6 +12,7 @@ pub(super) struct Stated {
     features: Vec<Feature>,
     outcomes: bool,
     cores: bool,
+    memory: bool,
     waits: bool,
 }
 
@@ -22,12 +23,14 @@ impl Stated {
             features: Feature::ALL.into_iter().filter(|&feature| trace.states(feature)).collect(),
             outcomes: trace.has_outcomes(),
             cores: (0..jobs as u32).any(|job| trace.cores(JobId(job)).is_some()),
+            memory: (0..jobs as u32).any(|job| trace.memory(JobId(job)).is_some()),
             waits: trace.unknown_waits() < jobs,
         }
     }
 
     pub(super) const fn is_empty(&self) -> bool {
-        self.features.is_empty() && !self.outcomes && !self.cores && !self.waits
+        let others = [self.outcomes, self.cores, self.memory, self.waits];
+        self.features.is_empty() && matches!(others, [false, false, false, false])
     }
 
     /// Writes a header and a row a job. What is unknown is blank; words of the source are numbers, which are equal
@@ -44,7 +47,12 @@ impl Stated {
     }
 
     fn header(&self) -> Vec<&'static str> {
-        let others = [(self.outcomes, "outcome"), (self.cores, "cores"), (self.waits, "wait")];
+        let others = [
+            (self.outcomes, "outcome"),
+            (self.cores, "cores"),
+            (self.memory, "memory"),
+            (self.waits, "wait"),
+        ];
         let others = others.into_iter().filter(|(stated, _)| *stated).map(|(_, name)| name);
         self.features.iter().map(|feature| feature.name()).chain(others).collect()
     }
@@ -63,6 +71,9 @@ impl Stated {
         }
         if self.cores {
             cells.push(blank(trace.cores(job).map(|cores| cores.to_string())));
+        }
+        if self.memory {
+            cells.push(blank(trace.memory(job).map(|memory| memory.to_string())));
         }
         if self.waits {
             cells.push(blank(trace.wait(job).map(|wait| Seconds(wait.0).to_string())));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::cluster::{Cluster, EXPERIMENT, LONG, finish, kill};
 use crate::common::binary::{self, expect, lines};
 use crate::common::chains::assert_chains;
+use crate::common::sharing::assert_sharing;
 use serde_json::Value;
 
 /// What a machine of two loaded cores may add to a response or makespan, in emulated seconds, which are real ones here.
@@ -117,6 +118,12 @@ fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, cells: usize) {
 fn chains_of_stages_run_on_hosts() {
     let folder = tempfile::tempdir().unwrap();
     assert_chains(folder.path(), "--runtime hosts --spawn 3");
+}
+
+#[test]
+fn nodes_are_shared_on_hosts() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_sharing(folder.path(), "--runtime hosts --spawn 3");
 }
 
 /// Masters of groups and their standbys live where the nodes of their groups do; one crashes and comes back.

@@ -10,6 +10,7 @@ use volary_engine::results::{Certificate, Departure, Late, Measured, Proportion}
 
 use crate::common::binary::{self, expect, volary};
 use crate::common::chains::assert_chains;
+use crate::common::sharing::assert_sharing;
 use crate::common::{LATENESS_BUDGET_S, plan, run, within_budget, worlds};
 
 /// Some two seconds of jobs on a small cluster.
@@ -75,6 +76,13 @@ fn chains_of_stages_run_in_real_time() {
     let _machine = crate::machine();
     let folder = tempfile::tempdir().unwrap();
     assert_chains(folder.path(), "--runtime local");
+}
+
+#[test]
+fn nodes_are_shared_in_real_time() {
+    let _machine = crate::machine();
+    let folder = tempfile::tempdir().unwrap();
+    assert_sharing(folder.path(), "--runtime local");
 }
 
 #[test]

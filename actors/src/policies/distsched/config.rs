@@ -11,7 +11,7 @@ parameters! {
         /// What is expected of the CPU, memory and CPU-time of a task (section 5.4.1: `dist` is Dist, `actual` Actual,
         /// `point` Point and NoDist, `request` Request).
         estimates: UsageEstimates = UsageEstimates::Dist,
-        /// Whether that is the mean use of a job or its largest one (`max`: DistMax, ActualMax, PointMax).
+        /// Which use is estimated: a job's mean over time or its maximum (DistMax, ActualMax, PointMax).
         of: UsageStatistic = UsageStatistic::Mean,
         /// A node takes a task if the probabilities that its CPU and its memory are then over-allocated are below this;
         /// zero takes no risk (section 5.2.3: optimistic over-packing; NoPack has 0).
@@ -33,13 +33,16 @@ parameters! {
         /// Whether the use that is seen takes the place of what was expected, where it has constantly been above the
         /// largest expected value (section 5.3.2; NoObs has `false`).
         observe: bool = true,
-        /// For how long it has then been.
+        /// How long reports of a copy must stay above the expected maximum before they replace it.
         constantly: Span = Span::from_secs(60),
         /// Whether best-effort tasks are preempted on nodes that throttle, if SLO tasks run there; what they have done
         /// is lost (section 5.3.2; NoPreempt has `false`).
         preempt: bool = true,
-        /// The share of a node's CPU that its tasks then want at most.
-        utilization: f64 = 0.9 => 0.01..=1.0,
+        /// Preemption stops when the remaining tasks want no more than this share of the node's CPU.
+        utilization: f64 = 1.0 => 0.01..=1.0,
+        /// How long a job avoids a node that has evicted one of its tasks, twice as long after each further eviction
+        /// there, up to a thousand times; zero if not at all.
+        avoid: Span = Span::from_secs(60),
         /// How long deciding takes in the emulated world, during which jobs come and go.
         decide: GreedyTime = GreedyTime::default(),
         /// Whether the history of use survives a crash of the scheduler.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::load::{NodeLoads, TaskUse};
 use super::placement::{Terms, place};
 use super::value::expected;
+use super::view::JobView;
 use crate::base::JobId;
 use crate::roles::planning::{LaunchOrder, TaskPlaces, Utility};
 
@@ -20,6 +21,10 @@ pub(super) struct PendingJob {
     /// CPU-time that is expected of each, core-seconds.
     pub(super) work: f64,
     pub(super) utility: Utility,
+    /// Nodes that run tasks of it, in order.
+    pub(super) held: Vec<u32>,
+    /// Nodes that it avoids, in order.
+    pub(super) avoided: Vec<u32>,
     /// What decides between equal nodes.
     pub(super) salt: u64,
 }
@@ -65,10 +70,10 @@ impl Ord for Bound {
 /// Launches of jobs until none can be placed, the one with the highest expected utility first; `loads` has their tasks
 /// in the end.
 ///
-/// Every launch leaves less room, so that an option that is computed again is worth no more than before, and a job
+/// Every launch leaves less room, so that as a rule an option is worth no more when it is computed again, and a job
 /// without one has none for the rest of the cycle. It therefore suffices to compute the best option again until it
-/// stays the best. Where an option would be worth more than before, because its tasks go to other nodes, its job is
-/// launched later than it could be, in the same cycle.
+/// stays the best. The exception is an option whose tasks then go to other nodes and which is worth more there: its job
+/// is launched later in the cycle than it could be.
 pub(super) fn select(
     pending: &[PendingJob],
     loads: &mut NodeLoads,
@@ -94,20 +99,21 @@ pub(super) fn select(
 fn option(job: &PendingJob, loads: &NodeLoads, options: GreedyOptions) -> Option<SchedulingOption> {
     let PendingJob { waiting, ref tasks, work, utility, salt, .. } = *job;
     let terms = Terms { tasks: waiting, risk: options.risk, alone: false, salt };
-    let mut nodes = place(loads.nodes(), tasks, terms);
+    let view = JobView::new(loads.nodes(), job.job, &job.held, &job.avoided);
+    let mut nodes = place(&view, tasks, terms);
     if nodes.len() < waiting as usize {
         let room = loads.idle_room(tasks, waiting, options.risk);
         let alone = room == 0;
         let wanted = if alone { waiting.min(loads.usable()) } else { room };
         if alone {
-            nodes = place(loads.nodes(), tasks, Terms { tasks: wanted, alone, ..terms });
+            nodes = place(&view, tasks, Terms { tasks: wanted, alone, ..terms });
         }
         if wanted == 0 || nodes.len() < wanted as usize {
             return None;
         }
     }
     let of_time = |per_work: f64| utility.of_run(options.now, work * per_work, options.horizon);
-    let worth = expected(loads.nodes(), &nodes, tasks, of_time);
+    let worth = expected(&view, &nodes, tasks, of_time);
     (worth > 0.0).then_some(SchedulingOption { worth, nodes })
 }
 
@@ -122,7 +128,8 @@ mod tests {
     const OPTIONS: GreedyOptions = GreedyOptions { now: 100.0, horizon: 1000.0, risk: 0.1 };
 
     fn job(job: u32, waiting: u32, tasks: &Arc<TaskUse>, work: f64, utility: Utility) -> PendingJob {
-        PendingJob { job: JobId(job), waiting, tasks: Arc::clone(tasks), work, utility, salt: 5 }
+        let (tasks, held, avoided) = (Arc::clone(tasks), Vec::new(), Vec::new());
+        PendingJob { job: JobId(job), waiting, tasks, work, utility, held, avoided, salt: 5 }
     }
 
     fn slo(within: f64) -> Utility {

@@ -7,7 +7,7 @@ use super::estimate::UsageForecast;
 use super::load::TaskUse;
 use super::observed::{ObservedUse, work_after};
 use super::value::LEAST_CPU;
-use crate::base::{CopyId, Span};
+use crate::base::{CopyId, Span, Time};
 use crate::catalog::JobSpec;
 use crate::message::UsageReport;
 use crate::predict::Distribution;
@@ -24,7 +24,21 @@ pub(super) struct ExpectedJob {
     pub(super) requested_memory: f64,
     pub(super) utility: Utility,
     pub(super) observed: ObservedUse,
+    /// Nodes that have evicted tasks of it, by number.
+    evicted: Vec<EvictedFrom>,
 }
+
+/// A node that has evicted tasks of a job.
+struct EvictedFrom {
+    node: u32,
+    /// How often.
+    times: u32,
+    /// Until when the job avoids it.
+    until: Time,
+}
+
+/// Doublings of the time for which a job avoids a node, at most.
+const MOST_DOUBLINGS: u32 = 10;
 
 impl ExpectedJob {
     pub(super) fn new(
@@ -40,6 +54,7 @@ impl ExpectedJob {
             requested_memory: requested_memory as f64,
             utility: Utility::of(spec, &run, &config.valuation()),
             observed: ObservedUse::default(),
+            evicted: Vec::new(),
             forecast,
         }
     }
@@ -49,7 +64,7 @@ impl ExpectedJob {
         run_time(&self.forecast.tasks.cpu, self.forecast.point).mean()
     }
 
-    /// Takes note of what a node has reported. Returns whether other use is expected now.
+    /// Records a report of a node. Returns whether the expected use changes.
     pub(super) fn reported(&mut self, report: UsageReport, constantly: Option<Span>, period: Span) -> bool {
         let tasks = self.observed.report(report, (&self.tasks, constantly), period);
         let changed = tasks.is_some();
@@ -59,11 +74,29 @@ impl ExpectedJob {
         changed
     }
 
-    /// Takes note that a copy was stopped: a task needs more than it had done.
+    /// Records that a copy was stopped: a task needs more CPU-time than the copy had done.
     pub(super) fn stopped(&mut self, copy: CopyId) {
         if self.observed.stopped(copy) {
-            self.work = work_after(self.observed.lost, &self.forecast.work);
+            self.work = work_after(self.observed.lost, self.work, &self.forecast.work);
         }
+    }
+
+    /// Records that a node has evicted a task of the job, which then avoids it for a while: at first for `avoid`, and
+    /// twice as long after each further eviction.
+    pub(super) fn evicted(&mut self, node: u32, now: Time, avoid: Span) {
+        let at = self.evicted.binary_search_by_key(&node, |from| from.node).unwrap_or_else(|at| {
+            self.evicted.insert(at, EvictedFrom { node, times: 0, until: now });
+            at
+        });
+        let from = &mut self.evicted[at];
+        from.until = now + avoid.scale(f64::from(1u32 << from.times.min(MOST_DOUBLINGS)));
+        from.times += 1;
+    }
+
+    /// The nodes that the job avoids at `now`, by number, and when it may use the first of them again.
+    pub(super) fn avoided(&self, now: Time) -> (Vec<u32>, Option<Time>) {
+        let avoided = || self.evicted.iter().filter(|from| from.until > now);
+        (avoided().map(|from| from.node).collect(), avoided().map(|from| from.until).min())
     }
 
     /// The CPU that a copy would use, as reported or else as expected, cores.

@@ -76,17 +76,17 @@ pub(super) struct NodeLoad {
     /// CPU requested for its tasks, cores.
     pub(super) requests: f64,
     shares: Vec<JobShare>,
-    /// What `shares` is to be, while that is collected.
+    /// The shares of this cycle, while they are collected.
     next: Vec<JobShare>,
 }
 
 impl NodeLoad {
-    fn new(room: Room, largest: Room) -> Self {
+    fn new(room: Room) -> Self {
         Self {
             room,
             slots: 0,
-            cpu: UsageSum::new(largest.cpu),
-            memory: UsageSum::new(largest.memory),
+            cpu: UsageSum::new(room.cpu),
+            memory: UsageSum::new(room.memory),
             requests: 0.0,
             shares: Vec::new(),
             next: Vec::new(),
@@ -98,8 +98,17 @@ impl NodeLoad {
         self.shares.is_empty()
     }
 
-    /// The risk with `copies` further tasks of a job, which are independent of those there; `None` if one of the two
-    /// risks is not below `limit`.
+    /// The load without the tasks of a job, and the number of these; `None` if it runs none of them.
+    pub(super) fn without(&self, job: JobId, buffers: &mut Convolution) -> Option<(Self, u32)> {
+        let at = self.shares.iter().position(|share| share.job == job)?;
+        let mut others = self.clone();
+        let own = others.shares.swap_remove(at);
+        others.sum(buffers);
+        Some((others, own.copies))
+    }
+
+    /// The risk with `copies` tasks of a job, which are independent of those there; `None` if one of the two risks is
+    /// not below `limit`.
     pub(super) fn risk(&self, tasks: &TaskUse, copies: u32, limit: f64) -> Option<Risk> {
         let memory = self.memory.over((&tasks.memory, copies), self.room.memory, limit)?;
         let cpu = self.cpu.over((&tasks.cpu, copies), self.room.cpu, limit)?;
@@ -163,19 +172,15 @@ impl NodeLoads {
     /// The nodes of a layout, without tasks.
     pub(super) fn new(layout: &Layout) -> Self {
         let rooms: Vec<_> = (0..layout.nodes()).map(|node| Room::of(layout, node)).collect();
-        let largest = rooms.iter().fold(Room { cpu: 0.0, memory: 0.0 }, |largest, room| Room {
-            cpu: largest.cpu.max(room.cpu),
-            memory: largest.memory.max(room.memory),
-        });
         let (mut classes, mut class) = (Vec::<NodeClass>::new(), Vec::new());
         for (room, slots) in rooms.iter().zip((0..).map(|node| layout.cores(node))) {
             let known = classes.iter().position(|known| known.idle.room == *room && known.slots == slots);
             class.push(known.unwrap_or(classes.len()));
             if known.is_none() {
-                classes.push(NodeClass { idle: NodeLoad::new(*room, largest), slots, nodes: 0 });
+                classes.push(NodeClass { idle: NodeLoad::new(*room), slots, nodes: 0 });
             }
         }
-        let nodes = rooms.into_iter().map(|room| NodeLoad::new(room, largest)).collect();
+        let nodes = rooms.into_iter().map(|room| NodeLoad::new(room)).collect();
         Self { nodes, classes, class, buffers: Convolution::default() }
     }
 
@@ -189,12 +194,13 @@ impl NodeLoads {
     pub(super) fn refresh(
         &mut self,
         (jobs, pool): (&mut JobTable<PlannedJob>, &CorePool),
-        stops: &[HeldCore],
+        mut stops: Vec<HeldCore>,
         mut tasks: impl FnMut(JobId) -> Option<Arc<TaskUse>>,
     ) {
+        stops.sort_unstable();
         for (id, job) in jobs.iter_mut().filter(|(_, job)| !job.held.is_empty()) {
             let Some(tasks) = tasks(id) else { continue };
-            for core in job.held.iter().filter(|core| !stops.contains(core)) {
+            for core in job.held.iter().filter(|core| stops.binary_search(core).is_err()) {
                 self.nodes[core.node as usize].count(id, &tasks);
             }
         }
@@ -262,12 +268,8 @@ pub(super) mod tests {
     /// Idle nodes that can be used, with room for eight tasks each.
     pub(in super::super) fn idle(rooms: &[(f64, f64)]) -> NodeLoads {
         let rooms: Vec<_> = rooms.iter().map(|&(cpu, memory)| Room { cpu, memory }).collect();
-        let largest = rooms.iter().fold(Room { cpu: 0.0, memory: 0.0 }, |a, b| Room {
-            cpu: a.cpu.max(b.cpu),
-            memory: a.memory.max(b.memory),
-        });
-        let node = |room: &Room| NodeLoad { slots: 8, ..NodeLoad::new(*room, largest) };
-        let class = |room: &Room| NodeClass { idle: NodeLoad::new(*room, largest), slots: 8, nodes: 1 };
+        let node = |room: &Room| NodeLoad { slots: 8, ..NodeLoad::new(*room) };
+        let class = |room: &Room| NodeClass { idle: NodeLoad::new(*room), slots: 8, nodes: 1 };
         NodeLoads {
             nodes: rooms.iter().map(node).collect(),
             classes: rooms.iter().map(class).collect(),

@@ -8,11 +8,13 @@
 //! | `observed` | what nodes report of its tasks, and when that counts more than what was expected |
 //! | `sum` | sums of independent distributions on a grid |
 //! | `load` | the tasks of each node, and the risk of more |
+//! | `view` | the nodes as one job sees them |
 //! | `placement` | nodes for the tasks of a job |
 //! | `value` | the expected utility of a placement |
 //! | `greedy` | which jobs start: the most useful one first |
 //! | `relief` | best-effort tasks to be preempted |
 //! | `planner` | cycles |
+//! | `policy` | the policy that the registry lists |
 
 mod config;
 mod estimate;
@@ -26,6 +28,7 @@ mod policy;
 mod relief;
 mod sum;
 mod value;
+mod view;
 
 #[cfg(test)]
 mod tests;

@@ -13,21 +13,25 @@ const MIB: f64 = 1_048_576.0;
 pub(super) struct CopyUse {
     copy: CopyId,
     /// CPU that it is given, cores; `None` before the first report.
-    pub(super) cpu: Option<f64>,
+    cpu: Option<f64>,
     /// Its memory, bytes.
     pub(super) memory: f64,
     /// The part of the CPU it would use that it is given.
     pub(super) rate: f64,
-    /// Core-seconds that it has done at least: as much as was reported.
+    /// When that was so.
+    rate_at: Time,
+    /// Core-seconds that it has done, by its reports.
     done: f64,
+    /// The newest report.
     at: Time,
+    /// Since when its CPU and its memory have been above the largest expected value in every report.
+    above: [Option<Time>; 2],
 }
 
-/// One of CPU and memory: what was reported of it, and since when all of that has been above what was expected.
+/// One of CPU and memory: what was reported of it.
 #[derive(Clone, PartialEq, Debug, Default)]
 struct SeenAmount {
     values: Histogram,
-    above: Option<Time>,
     /// Whether what was seen has taken the place of what was expected.
     replaces: bool,
 }
@@ -39,32 +43,33 @@ pub(super) struct ObservedUse {
     memory: SeenAmount,
     /// By task.
     copies: Vec<CopyUse>,
-    /// Core-seconds that a stopped copy has done at least, the most of all of them: a task needs more.
+    /// Core-seconds that a stopped copy has done, the most of all of them: a task needs more.
     pub(super) lost: f64,
 }
 
 impl SeenAmount {
-    /// Counts a value at a time; returns the distribution of all of them where it is to take the place of `expected`,
-    /// since they have constantly been above it.
+    /// Counts a value at a time, of a copy whose values have been above the expected ones since `above`. Returns the
+    /// distribution of all values where it is to take the place of `expected`, because a copy was constantly above it.
     fn count(
         &mut self,
-        value: f64,
-        at: Time,
+        (value, at): (f64, Time),
+        above: &mut Option<Time>,
         expected: &Distribution,
         constantly: Span,
     ) -> Option<Distribution> {
         self.values.add(value);
         if !self.replaces {
-            self.above = (value > expected.max()).then(|| self.above.unwrap_or(at));
-            self.replaces = self.above.is_some_and(|since| at.since(since) >= constantly);
+            *above = (value > expected.max()).then(|| above.unwrap_or(at));
+            self.replaces = above.is_some_and(|since| at.since(since) >= constantly);
         }
         if self.replaces { Distribution::of(&self.values) } else { None }
     }
 }
 
 impl ObservedUse {
-    /// Takes note of a report about a copy, of which there is one every `period`. Returns what is now expected of tasks
-    /// where that has changed; `constantly` is `None` if it never does.
+    /// Records a report about a copy, of which there is one every `period`. Returns the expected use of tasks if that
+    /// changes. `constantly` is how long reports must stay above the expected maximum before they replace it; `None` if
+    /// they never do.
     pub(super) fn report(
         &mut self,
         report: UsageReport,
@@ -77,11 +82,17 @@ impl ObservedUse {
         if known.cpu.is_some() && at <= known.at {
             return None;
         }
-        let done = known.done + cpu * period.as_secs_f64();
+        // How long the copy had run before its first report is not known.
+        let since = if known.cpu.is_some() { at.since(known.at).min(period) } else { Span::ZERO };
+        let done = known.done + cpu * since.as_secs_f64();
         *known = CopyUse { cpu: Some(cpu), memory, done, at, ..*known };
+        // A copy that is throttled would use more than it is given.
+        let demand = known.demand().unwrap_or(cpu);
+        let [mut cpu_above, mut memory_above] = known.above;
         let constantly = constantly?;
-        let cpu = self.cpu.count(cpu, at, &expected.cpu, constantly);
-        let memory = self.memory.count(memory, at, &expected.memory, constantly);
+        let cpu = self.cpu.count((demand, at), &mut cpu_above, &expected.cpu, constantly);
+        let memory = self.memory.count((memory, at), &mut memory_above, &expected.memory, constantly);
+        self.copy(copy).above = [cpu_above, memory_above];
         if cpu.is_none() && memory.is_none() {
             return None;
         }
@@ -92,12 +103,15 @@ impl ObservedUse {
         })
     }
 
-    /// Takes note of how much of the CPU that it would use a copy is given, in millionths.
-    pub(super) fn throttled(&mut self, copy: CopyId, rate: u32) {
-        self.copy(copy).rate = f64::from(rate) / f64::from(Contention::ALL);
+    /// Records the part of its demand that a copy was given at some time, in millionths.
+    pub(super) fn throttled(&mut self, copy: CopyId, rate: u32, at: Time) {
+        let known = self.copy(copy);
+        if at >= known.rate_at {
+            (known.rate, known.rate_at) = (f64::from(rate) / f64::from(Contention::ALL), at);
+        }
     }
 
-    /// Takes note that a copy was stopped. Returns whether its tasks need more CPU-time than was known.
+    /// Records that a copy was stopped. Returns whether its tasks need more CPU-time than was known.
     pub(super) fn stopped(&mut self, copy: CopyId) -> bool {
         let done = self.of(copy).map_or(0.0, |known| known.done);
         let more = done > self.lost;
@@ -113,7 +127,16 @@ impl ObservedUse {
 
     /// The same, new if there is nothing; what is known of an earlier copy of the task is forgotten.
     fn copy(&mut self, copy: CopyId) -> &mut CopyUse {
-        let new = CopyUse { copy, cpu: None, memory: 0.0, rate: 1.0, done: 0.0, at: Time::ZERO };
+        let new = CopyUse {
+            copy,
+            cpu: None,
+            memory: 0.0,
+            rate: 1.0,
+            rate_at: Time::ZERO,
+            done: 0.0,
+            at: Time::ZERO,
+            above: [None; 2],
+        };
         let at = match self.copies.binary_search_by_key(&copy.task.index, |known| known.copy.task.index) {
             Ok(at) if self.copies[at].copy == copy => at,
             Ok(at) => {
@@ -136,9 +159,14 @@ impl CopyUse {
     }
 }
 
-/// CPU-time of a task that a copy has been lost of after it had done `lost`, from what was expected: that it needs more
-/// is a condition, and beyond all that was expected it needs as much again (thesis, section 5.3.2).
-pub(super) fn work_after(lost: f64, expected: &Distribution) -> f64 {
+/// The expected CPU-time of a task of which a copy was stopped after it had done `lost`: `before` where that is not more
+/// than the task was sure to need, else the mean of the larger expected values, and beyond all of them twice as much
+/// as was lost (thesis, section 5.3.2).
+pub(super) fn work_after(lost: f64, before: f64, expected: &Distribution) -> f64 {
+    let least = expected.pieces().first().map_or(0.0, |piece| piece.low);
+    if lost <= least {
+        return before;
+    }
     expected.given(lost).map_or(2.0 * lost, |rest| rest.mean())
 }
 
@@ -185,8 +213,8 @@ mod tests {
     #[test]
     fn lost_work_is_a_condition() {
         let work = of(&[(100.0, 1.0), (200.0, 1.0), (400.0, 1.0)]);
-        let found = [0.0, 150.0, 300.0, 400.0].map(|lost| work_after(lost, &work).round());
-        assert_eq!(found, [233.0, 300.0, 400.0, 800.0]);
+        let found = [0.0, 150.0, 300.0, 400.0].map(|lost| work_after(lost, 555.0, &work).round());
+        assert_eq!(found, [555.0, 300.0, 400.0, 800.0]);
     }
 
     #[test]
@@ -194,12 +222,14 @@ mod tests {
         let (expected, mut seen) = (expected(), ObservedUse::default());
         seen.report(report(copy(4, 0), 2000, 1, 15), (&expected, None), PERIOD);
         seen.report(report(copy(4, 0), 4000, 1, 30), (&expected, None), PERIOD);
-        seen.throttled(copy(4, 0), Contention::ALL / 4);
-        seen.throttled(copy(2, 0), Contention::ALL / 2);
+        let at = |s| Time::ZERO + Span::from_secs(s);
+        seen.throttled(copy(4, 0), Contention::ALL / 4, at(20));
+        seen.throttled(copy(4, 0), Contention::ALL, at(19));
+        seen.throttled(copy(2, 0), Contention::ALL / 2, at(20));
         assert_eq!(seen.of(copy(4, 0)).and_then(CopyUse::demand), Some(16.0));
         assert_eq!(seen.of(copy(2, 0)).and_then(CopyUse::demand), None);
         assert!(seen.stopped(copy(4, 0)) && !seen.stopped(copy(2, 0)));
-        assert!((seen.lost - 6.0 * 15.0).abs() < 1e-9);
+        assert!((seen.lost - 4.0 * 15.0).abs() < 1e-9, "the time before the first report is not known");
         seen.report(report(copy(4, 1), 1000, 1, 45), (&expected, None), PERIOD);
         assert_eq!(seen.of(copy(4, 0)), None);
         assert!(!seen.stopped(copy(4, 1)), "it has done less");

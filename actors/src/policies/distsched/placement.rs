@@ -4,6 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::load::{NodeLoad, Risk, TaskUse};
+use super::view::JobView;
 use crate::base::{Address, Purpose};
 
 /// A node in the order in which a job's tasks take nodes: by the risk for memory, that for CPU, the free memory, and
@@ -67,22 +68,26 @@ pub(super) struct Terms {
 
 /// Nodes for tasks of a job, one for each; a node may occur several times. They are fewer than asked for if no node
 /// takes another one.
-pub(super) fn place(nodes: &[NodeLoad], tasks: &TaskUse, terms: Terms) -> Vec<u32> {
+pub(super) fn place(view: &JobView<'_>, tasks: &TaskUse, terms: Terms) -> Vec<u32> {
     let means = (tasks.cpu.mean(), tasks.memory.mean());
     let ties = Address::new(terms.salt, Purpose::Actor);
     let candidate = |index: u32, taken: u32| {
-        let node = &nodes[index as usize];
-        let risk = if taken < node.slots { risk(node, tasks, taken + 1, terms) } else { None }?;
+        let (node, own) = view.node(index);
+        if taken >= node.slots || view.avoids(index) {
+            return None;
+        }
+        let all = own + taken;
+        let risk = risk(node, tasks, all + 1, terms)?;
         Some(Reverse(RankedNode {
             risk,
-            free_memory: node.room.memory - node.memory.mean() - means.1 * f64::from(taken),
-            free_cpu: node.room.cpu - node.cpu.mean() - means.0 * f64::from(taken),
+            free_memory: node.room.memory - node.memory.mean() - means.1 * f64::from(all),
+            free_cpu: node.room.cpu - node.cpu.mean() - means.0 * f64::from(all),
             tie: ties.at(u64::from(index)).seed(),
             node: index,
             taken,
         }))
     };
-    let mut order: BinaryHeap<_> = (0..nodes.len() as u32).filter_map(|node| candidate(node, 0)).collect();
+    let mut order: BinaryHeap<_> = (0..view.len()).filter_map(|node| candidate(node, 0)).collect();
     let mut chosen = Vec::new();
     while (chosen.len() as u32) < terms.tasks
         && let Some(Reverse(RankedNode { node, taken, .. })) = order.pop()
@@ -95,9 +100,8 @@ pub(super) fn place(nodes: &[NodeLoad], tasks: &TaskUse, terms: Terms) -> Vec<u3
 
 /// The risk of tasks on a node, if the terms allow it.
 fn risk(node: &NodeLoad, tasks: &TaskUse, copies: u32, terms: Terms) -> Option<Risk> {
-    let certain = Risk { memory: 1.0, cpu: 1.0 };
-    let risk = node.risk(tasks, copies, terms.risk);
-    risk.or_else(|| (terms.alone && copies == 1 && node.is_idle()).then_some(certain))
+    let alone = terms.alone && copies == 1 && node.is_idle();
+    node.risk(tasks, copies, if alone { f64::INFINITY } else { terms.risk })
 }
 
 #[cfg(test)]
@@ -105,6 +109,10 @@ mod tests {
     use super::super::load::tests::{certain, idle, of};
     use super::*;
     use crate::base::JobId;
+
+    fn place(nodes: &[NodeLoad], tasks: &TaskUse, terms: Terms) -> Vec<u32> {
+        super::place(&JobView::new(nodes, JobId(99), &[], &[]), tasks, terms)
+    }
 
     fn terms(tasks: u32, risk: f64) -> Terms {
         Terms { tasks, risk, alone: false, salt: 7 }
@@ -153,6 +161,22 @@ mod tests {
         let mut placed = place(loads.nodes(), &large, Terms { alone: true, ..terms(3, 0.5) });
         placed.sort_unstable();
         assert_eq!(placed, [0, 2]);
+    }
+
+    /// Throttled on one node or evicted on the other.
+    #[test]
+    fn what_fits_nowhere_goes_where_its_memory_fits() {
+        let loads = idle(&[(16.0, 16.0), (8.0, 64.0)]);
+        let alone = |tasks| Terms { alone: true, ..terms(tasks, 0.1) };
+        assert_eq!(place(loads.nodes(), &certain(12.0, 40.0), alone(1)), [1]);
+        assert_eq!(place(loads.nodes(), &certain(12.0, 40.0), alone(2)), [1, 0]);
+    }
+
+    #[test]
+    fn avoided_nodes_take_nothing() {
+        let loads = idle(&[(8.0, 16.0); 3]);
+        let view = JobView::new(loads.nodes(), JobId(0), &[], &[0, 2]);
+        assert_eq!(super::place(&view, &certain(1.0, 8.0), terms(5, 0.0)), [1, 1]);
     }
 
     /// Equal nodes are taken in an order that depends on the salt alone.

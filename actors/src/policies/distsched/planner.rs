@@ -24,7 +24,7 @@ pub(super) struct UsagePlanner {
     loads: NodeLoads,
     /// Time between the reports of a node.
     period: Span,
-    /// Whether a node has begun to throttle since the last decision.
+    /// Whether nodes have been throttling copies since the last decision.
     contended: bool,
     /// Whether the history is that of a predecessor.
     restored: bool,
@@ -43,14 +43,25 @@ impl UsagePlanner {
         }
     }
 
-    /// The jobs with tasks that wait, by age.
-    fn pending(&mut self, situation: &mut Situation<'_>, fx: &mut Effects<'_>) -> Vec<PendingJob> {
-        let mut pending = Vec::new();
+    /// The jobs with tasks that wait, by age, and when one of them may use a node again that it avoids.
+    fn pending(
+        &mut self,
+        situation: &mut Situation<'_>,
+        fx: &mut Effects<'_>,
+    ) -> (Vec<PendingJob>, Option<Time>) {
+        let (mut pending, mut due) = (Vec::new(), None::<Time>);
         let valuation = self.config.valuation();
         for (job, planned) in situation.jobs.iter_mut().filter(|(_, job)| !job.waiting.is_empty()) {
             let Some(known) = self.known.get_mut(job) else { continue };
+            let mut held: Vec<u32> = planned.held.iter().map(|core| core.node).collect();
+            held.sort_unstable();
+            held.dedup();
+            let (avoided, until) = known.avoided(fx.now());
+            due = due.into_iter().chain(until).min();
             pending.push(PendingJob {
                 job,
+                held,
+                avoided,
                 waiting: planned.waiting.len() as u32,
                 tasks: Arc::clone(&known.tasks),
                 work: known.work,
@@ -58,7 +69,7 @@ impl UsagePlanner {
                 salt: u64::from(fx.rng().below(u32::MAX)),
             });
         }
-        pending
+        (pending, due)
     }
 }
 
@@ -83,20 +94,21 @@ impl Planner for UsagePlanner {
     fn decide(&mut self, mut situation: Situation<'_>, fx: &mut Effects<'_>) -> Decision {
         let mut stops = Vec::new();
         if std::mem::take(&mut self.contended) {
-            stops = relieve(situation.jobs, &mut self.known, self.loads.nodes(), self.config.utilization);
+            let by = (fx.now(), &self.config);
+            stops = relieve(situation.jobs, &mut self.known, self.loads.nodes(), by);
         }
         let known = &mut self.known;
-        self.loads.refresh((situation.jobs, situation.pool), &stops, |job| {
+        self.loads.refresh((situation.jobs, situation.pool), stops.clone(), |job| {
             known.get_mut(job).map(|known| Arc::clone(&known.tasks))
         });
-        let pending = self.pending(&mut situation, fx);
+        let (pending, usable) = self.pending(&mut situation, fx);
         let options = GreedyOptions {
             now: fx.now().as_secs_f64(),
             horizon: self.config.horizon.as_secs_f64(),
             risk: self.config.risk,
         };
         let launches = select(&pending, &mut self.loads, options);
-        let due = due(&pending, &launches);
+        let due = due(&pending, &launches).into_iter().chain(usable).min();
         let takes = self.config.decide.of(pending.len(), self.loads.nodes().len());
         Decision { stops, launches, due, takes, ..Decision::default() }
     }
@@ -105,15 +117,25 @@ impl Planner for UsagePlanner {
         let UsageReport::Report { copy, .. } = report;
         let Some(known) = self.known.get_mut(copy.task.job) else { return false };
         let constantly = self.config.observe.then_some(self.config.constantly);
-        known.reported(report, constantly, self.period)
+        let changed = known.reported(report, constantly, self.period);
+        // What a throttled copy would use is known better now.
+        let contended = self.config.preempt && known.observed.of(copy).is_some_and(|seen| seen.rate < 1.0);
+        self.contended |= contended;
+        changed || contended
     }
 
-    fn throttled(&mut self, copy: CopyId, rate: u32, _: &mut Effects<'_>) -> bool {
+    fn throttled(&mut self, copy: CopyId, rate: u32, at: Time, _: &mut Effects<'_>) -> bool {
         let Some(known) = self.known.get_mut(copy.task.job) else { return false };
-        known.observed.throttled(copy, rate);
+        known.observed.throttled(copy, rate, at);
         let contended = self.config.preempt && rate < Contention::ALL;
         self.contended |= contended;
         contended
+    }
+
+    fn evicted(&mut self, copy: CopyId, node: u32, fx: &mut Effects<'_>) {
+        if let Some(known) = self.known.get_mut(copy.task.job) {
+            known.evicted(node, fx.now(), self.config.avoid);
+        }
     }
 
     fn stopped(&mut self, copy: CopyId, _: &mut Effects<'_>) {

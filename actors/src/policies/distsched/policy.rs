@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::policy::{BuildContext, Policy};
 use crate::policies::shared::check_period;
+use crate::roles::node::NodeUsage;
 use crate::roles::planning::PlanningScheduler;
 
 impl Policy for DistSched {
@@ -35,7 +36,7 @@ impl Policy for DistSched {
 
     const PLANS: bool = true;
 
-    const USAGE: bool = true;
+    const NODE_USAGE: Option<NodeUsage> = Some(NodeUsage::Reports);
 
     fn one_scheduler(&self) -> bool {
         true
@@ -60,6 +61,9 @@ impl Policy for DistSched {
             remarks.push(
                 "risk has little effect on points, which are over-allocated for certain or not".to_owned(),
             );
+        }
+        if layout.kinds() > 1 {
+            remarks.push("jobs' preferences of nodes are ignored: nodes are chosen by their load".to_owned());
         }
         remarks
     }

@@ -2,16 +2,18 @@
 
 use std::cmp::Ordering;
 
+use super::config::DistSched;
 use super::known::ExpectedJob;
 use super::load::NodeLoad;
+use crate::base::Time;
 use crate::roles::job_table::JobTable;
-use crate::roles::planning::{HeldCore, PlannedJob};
+use crate::roles::planning::{HeldCore, PlannedJob, Utility, Valuation};
 
 /// What the tasks on a node want of its CPU.
 #[derive(Clone, Copy, Default)]
 struct NodeDemand {
     throttled: bool,
-    /// Whether a task of an SLO job is among them.
+    /// Whether a task of a job that can still gain by its deadline is among them.
     urgent: bool,
     /// Cores.
     demand: f64,
@@ -47,9 +49,9 @@ pub(super) fn relieve(
     jobs: &mut JobTable<PlannedJob>,
     known: &mut JobTable<ExpectedJob>,
     loads: &[NodeLoad],
-    utilization: f64,
+    (now, config): (Time, &DistSched),
 ) -> Vec<HeldCore> {
-    let mut nodes = contention(jobs, known, loads.len());
+    let mut nodes = contention(jobs, known, loads.len(), (now, &config.valuation()));
     let mut victims = Vec::new();
     for (id, job) in jobs.iter_mut().filter(|(_, job)| job.open.spec.deadline.is_none()) {
         if let Some(known) = known.get_mut(id) {
@@ -60,7 +62,7 @@ pub(super) fn relieve(
     let mut stops = Vec::new();
     for victim in victims {
         let node = victim.core.node as usize;
-        if nodes[node].demand > utilization * loads[node].room.cpu {
+        if nodes[node].demand > config.utilization * loads[node].room.cpu {
             nodes[node].demand -= victim.demand;
             stops.push(victim.core);
         }
@@ -73,14 +75,16 @@ fn contention(
     jobs: &mut JobTable<PlannedJob>,
     known: &mut JobTable<ExpectedJob>,
     nodes: usize,
+    (now, valuation): (Time, &Valuation),
 ) -> Vec<NodeDemand> {
     let mut found = vec![NodeDemand::default(); nodes];
     for (id, job) in jobs.iter_mut() {
         let Some(known) = known.get_mut(id) else { continue };
+        let urgent = matches!(known.utility.at(now, valuation), Utility::Slo { .. });
         for core in &job.held {
             let node = &mut found[core.node as usize];
             node.throttled |= known.observed.of(core.copy).is_some_and(|seen| seen.rate < 1.0);
-            node.urgent |= job.open.spec.deadline.is_some();
+            node.urgent |= urgent;
             node.demand += known.demand(core.copy);
         }
     }

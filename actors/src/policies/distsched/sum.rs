@@ -2,10 +2,10 @@
 
 use crate::predict::Distribution;
 
-/// Steps of a grid from zero to the capacity of the largest node.
+/// Steps of a grid from zero to the capacity of a node.
 const STEPS: usize = 256;
 
-/// The entry of all that is further than that above the least value.
+/// The last entry: all probability beyond the grid.
 const BEYOND: usize = STEPS + 1;
 
 /// Probabilities below this are rounding errors.

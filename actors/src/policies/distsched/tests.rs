@@ -131,10 +131,10 @@ fn best_effort_tasks_give_way_on_contended_nodes() {
             bench.deliver(from, UsageReport::Report { copy, cpu, memory: 0, at });
         }
         let throttled = running.iter().find(|(copy, _)| copy.task.job == slo).expect("an SLO task").0;
-        bench.deliver(from, Contention::Throttled { copy: throttled, rate: 500_000 });
+        bench.deliver(from, Contention::Throttled { copy: throttled, rate: 500_000, at: bench.now.into() });
         cycle(&mut bench)
     };
-    let config = DistSched::default();
+    let config = DistSched { utilization: 0.9, ..DistSched::default() };
     // They would use 1.4 + 1.5 + 0.5 + 1 of 4 cores; 3.6 are to be wanted at most.
     let effects = run(&config);
     assert_eq!((dropped(&effects), enacted(&effects)), (vec![(1, 1)], Some((0, 0, 1))));

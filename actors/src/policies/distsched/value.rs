@@ -1,6 +1,7 @@
 //! The expected utility of a placement (thesis, section 5.2.1).
 
 use super::load::{NodeLoad, TaskUse};
+use super::view::JobView;
 
 /// Steps between the least part of the CPU that a throttled task can get and all of it.
 const LEVELS: u32 = 8;
@@ -19,14 +20,17 @@ struct NodeShare<'a> {
 /// the probability that none of them is evicted times the expected utility of the time of the last one (equation
 /// 5.3). `utility` is that of a job whose last task takes so many seconds per core-second of work.
 pub(super) fn expected(
-    nodes: &[NodeLoad],
+    view: &JobView<'_>,
     chosen: &[u32],
     tasks: &TaskUse,
     utility: impl Fn(f64) -> f64,
 ) -> f64 {
     let mut sorted = chosen.to_vec();
     sorted.sort_unstable();
-    let share = |group: &[u32]| NodeShare { node: &nodes[group[0] as usize], copies: group.len() as u32 };
+    let share = |group: &[u32]| {
+        let (node, own) = view.node(group[0]);
+        NodeShare { node, copies: own + group.len() as u32 }
+    };
     let shares: Vec<_> = sorted.chunk_by(|a, b| a == b).map(share).collect();
     let stays: f64 = shares.iter().map(|share| share.stays(tasks)).product();
     let in_time: f64 = tasks
@@ -35,6 +39,7 @@ pub(super) fn expected(
         .iter()
         .map(|piece| piece.mass * given_cpu(&shares, piece.middle(), tasks, &utility))
         .sum();
+    // A job that will surely be evicted is still launched if nothing else is.
     stays.max(f64::MIN_POSITIVE) * in_time
 }
 
@@ -98,6 +103,10 @@ mod tests {
     use super::*;
     use crate::base::JobId;
     use crate::predict::Distribution;
+
+    fn expected(nodes: &[NodeLoad], chosen: &[u32], tasks: &TaskUse, utility: impl Fn(f64) -> f64) -> f64 {
+        super::expected(&JobView::new(nodes, JobId(99), &[], &[]), chosen, tasks, utility)
+    }
 
     fn close(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");

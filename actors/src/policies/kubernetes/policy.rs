@@ -46,6 +46,13 @@ impl Policy for Kubernetes {
         if self.retry == Retry::Tail { check_period("attempt", self.attempt) } else { Ok(()) }
     }
 
+    fn remarks(&self, layout: &Layout, _: usize) -> Vec<String> {
+        let shared = layout.sharing().is_some();
+        let remark =
+            "scores nodes as if each task requested a core: it does not read the requests of shared nodes";
+        shared.then(|| remark.to_owned()).into_iter().collect()
+    }
+
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let pending = Pending::new(self.retry, self.retry_after, self.restamp);
         Box::new(KubernetesScheduler::new(self.attempt, pending, context.layout))

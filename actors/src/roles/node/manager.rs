@@ -9,11 +9,12 @@ use std::collections::VecDeque;
 
 use super::reports::{ReportOptions, Reporter};
 use super::row_state::RowState;
-use super::usage::{REPORT, UsageOptions, UsageTable, evicted};
+use super::tick;
+use super::usage::{UsageOptions, UsageTable, evicted};
 use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Note, Timer};
-use crate::message::{Contention, Core, Launch, Message, Probe, Row, TaskRange};
+use crate::message::{Core, Launch, Message, Probe, Row, TaskRange};
 use crate::roles::node_queue::{NodeQueue, QueueOrder, Rank};
 
 /// Places reserved by a scheduler that binds late.
@@ -266,17 +267,27 @@ impl NodeManager {
         std::mem::replace(&mut self.slots[core], CoreState::Idle)
     }
 
-    /// A copy uses other than it did; copies are evicted until there is memory enough.
+    /// Records the new use of a copy.
     fn used(&mut self, core: usize, copy: CopyId, used: (u32, u32, u64), fx: &mut Effects<'_>) {
-        // A copy that was stopped in this instant may still be spoken of.
+        // The copy may have been stopped at this instant.
         if let CoreState::Running(row) = &self.slots[core]
             && row.row.copy(row.at) == copy
             && let Some(usage) = &mut self.usage
         {
             usage.set(core, row, used, fx);
         }
+    }
+
+    /// Evicts copies until there is memory enough. Nothing that waits is started in place of them, which would use
+    /// memory too, unless the node would be idle.
+    fn relieve_memory(&mut self, fx: &mut Effects<'_>) {
+        let mut evicted = false;
         while let Some(core) = self.usage.as_ref().and_then(|usage| usage.victim(running(&self.slots), fx)) {
             self.evict(core, fx);
+            evicted = true;
+        }
+        if evicted && running(&self.slots).next().is_none() {
+            self.fill(fx);
         }
     }
 
@@ -288,7 +299,6 @@ impl NodeManager {
             fx.send(row.from, evicted(copy, row.began, fx.now()));
             row.remove(TaskRange::one(copy.task, copy.attempt + 1));
             self.stop(core, copy, true, fx);
-            self.fill(fx);
         }
     }
 
@@ -495,16 +505,19 @@ impl Machine for NodeManager {
             Input::Undelivered { to, msg } => match msg {
                 // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
-                Message::Contention(gone @ Contention::Evicted { .. }) => fx.recover(to, gone),
+                Message::Contention(contention) => fx.recover(to, contention),
                 Message::Probe(Probe::Claim { job, group, .. }) => self.release(to, job, group, fx),
                 // Lengths and reports are datagrams, and workers are on this node.
                 _ => {}
             },
             Input::Down { actor } => self.forget(actor, fx),
-            Input::Usage { copy, core, demand, given, memory } => {
+            Input::Usage { copy, core, demand, given, memory, last } => {
                 self.used(core as usize, copy, (demand, given, memory), fx);
+                if last {
+                    self.relieve_memory(fx);
+                }
             }
-            Input::Fire(Timer::Tick(REPORT)) => {
+            Input::Fire(Timer::Tick(tick::USE)) => {
                 if let Some(usage) = &mut self.usage {
                     usage.report(running(&self.slots), fx);
                 }

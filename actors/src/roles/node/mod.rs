@@ -3,8 +3,9 @@
 mod manager;
 mod reports;
 mod row_state;
+mod tick;
 mod usage;
 
 pub use self::manager::{NodeManager, NodeOptions, Reservation};
 pub use self::reports::{ProgressErrors, ReportOptions};
-pub use self::usage::UsageOptions;
+pub use self::usage::{NodeUsage, UsageOptions};

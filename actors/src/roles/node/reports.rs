@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::tick;
 use crate::base::{ActorId, CopyId, Parameters as _, Score, Span, Time, parameters};
 use crate::machine::{Effects, Timer};
 use crate::message::Progress;
@@ -56,10 +57,6 @@ pub struct ReportOptions {
     pub errors: ProgressErrors,
 }
 
-/// Ticks of a node: reports are due, a delayed report is sent.
-const DUE: u32 = 0;
-const SEND: u32 = 1;
-
 /// The state of a node's reports.
 pub(super) struct Reporter {
     options: ReportOptions,
@@ -79,18 +76,18 @@ impl Reporter {
     pub(super) fn arm(&mut self, fx: &mut Effects<'_>) {
         if !self.armed {
             self.armed = true;
-            fx.arm(Timer::Tick(DUE), self.options.every);
+            fx.arm(Timer::Tick(tick::PROGRESS), self.options.every);
         }
     }
 
     /// Handles a tick: sends the oldest delayed report, or returns `true` where the next reports are due.
-    pub(super) fn tick(&mut self, tick: u32, fx: &mut Effects<'_>) -> bool {
-        if tick == DUE {
+    pub(super) fn tick(&mut self, number: u32, fx: &mut Effects<'_>) -> bool {
+        if number == tick::PROGRESS {
             self.armed = false;
         } else if let Some((to, report)) = self.delayed.pop_front() {
             fx.send(to, report);
         }
-        tick == DUE
+        number == tick::PROGRESS
     }
 
     /// Reports that a copy has started.
@@ -125,7 +122,7 @@ impl Reporter {
             return fx.send(to, report);
         }
         self.delayed.push_back((to, report));
-        fx.arm(Timer::Tick(SEND), self.options.errors.delay);
+        fx.arm(Timer::Tick(tick::SEND), self.options.errors.delay);
     }
 }
 
@@ -193,7 +190,7 @@ mod tests {
         let (scheduler, copy) = (node.layout.scheduler(0), JobId(0).task(0).copy(0));
         node.now = Time::ZERO + Span::from_secs(5);
         let started = node.deliver(scheduler, Launch::Row(Row::single(copy)));
-        assert!(started.contains(&Effect::Arm { timer: Timer::Tick(SEND), after: delay }));
+        assert!(started.contains(&Effect::Arm { timer: Timer::Tick(tick::SEND), after: delay }));
         node.now += delay;
         let report = Progress::Report {
             copy,
@@ -201,8 +198,8 @@ mod tests {
             at: (Time::ZERO + Span::from_secs(5)).into(),
             age_ms: 0,
         };
-        let sent = crate::harness::sends(&node.step(Input::Fire(Timer::Tick(SEND))));
+        let sent = crate::harness::sends(&node.step(Input::Fire(Timer::Tick(tick::SEND))));
         assert_eq!(sent, [(scheduler, report.into())]);
-        assert_eq!(node.step(Input::Fire(Timer::Tick(SEND))), []);
+        assert_eq!(node.step(Input::Fire(Timer::Tick(tick::SEND))), []);
     }
 }

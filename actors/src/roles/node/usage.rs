@@ -1,46 +1,61 @@
 //! Use of a shared node by its copies: reports to their schedulers, and the copy to evict when memory is short.
 
 use super::row_state::RowState;
+use super::tick;
 use crate::base::{CopyId, Span, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Timer};
 use crate::message::{Contention, UsageReport};
+
+/// What shared nodes tell schedulers about the copies that they launched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeUsage {
+    /// That copies were evicted.
+    Evictions,
+    /// That, what copies use, and how far they are throttled.
+    Reports,
+}
 
 /// How a node manager deals with the use of its node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UsageOptions {
     /// Memory above which it evicts copies, bytes.
     pub limit: u64,
-    /// Period of its reports, of which the first comes that long after the node was idle.
-    pub report: Span,
+    /// Period of its reports, of which the first comes that long after the first copy starts on an idle node; `None`
+    /// if it sends none.
+    pub report: Option<Span>,
 }
 
 impl UsageOptions {
     /// Those of a node of the layout; `None` if its nodes are not shared.
-    pub fn of(layout: &Layout, node: u32) -> Option<Self> {
+    pub fn of(layout: &Layout, node: u32, told: NodeUsage) -> Option<Self> {
         let sharing = layout.sharing()?;
-        Some(Self { limit: layout.memory_limit(node), report: sharing.report })
+        let report = (told == NodeUsage::Reports).then_some(sharing.report);
+        Some(Self { limit: layout.memory_limit(node), report })
     }
 }
 
-/// The tick at which reports are due; the ticks below it are those of reports of progress.
-pub(super) const REPORT: u32 = 2;
-
 /// What a running copy uses.
-#[derive(Clone, Copy, Default)]
-struct Used {
+#[derive(Clone, Copy)]
+struct CopyUse {
     /// CPU that it is given, thousandths of a core.
     given: u32,
     /// Bytes.
     memory: u64,
-    /// Whether its scheduler was told that it is throttled.
-    throttled: bool,
+    /// The part of its demand that it is given, millionths.
+    rate: u32,
+    /// The rate that its scheduler was told last.
+    told: u32,
+}
+
+impl CopyUse {
+    const NONE: Self = Self { given: 0, memory: 0, rate: Contention::ALL, told: Contention::ALL };
 }
 
 /// What the copies of a node use, by core.
 pub(super) struct UsageTable {
     options: UsageOptions,
-    used: Box<[Used]>,
+    used: Box<[CopyUse]>,
     /// Bytes, of all copies.
     memory: u64,
     /// Whether the next reports are armed.
@@ -49,11 +64,11 @@ pub(super) struct UsageTable {
 
 impl UsageTable {
     pub(super) fn new(options: UsageOptions, cores: u32) -> Self {
-        Self { options, used: vec![Used::default(); cores as usize].into(), memory: 0, armed: false }
+        Self { options, used: vec![CopyUse::NONE; cores as usize].into(), memory: 0, armed: false }
     }
 
-    /// The copy of a core uses other than it did. Its scheduler is told when it becomes throttled and when it is so no
-    /// longer; reports say how much.
+    /// Records the new use of the copy of a core. Its scheduler is told when throttling begins and when it ends, and
+    /// with the reports how far the copy is throttled by then.
     pub(super) fn set(
         &mut self,
         core: usize,
@@ -63,19 +78,28 @@ impl UsageTable {
     ) {
         let used = &mut self.used[core];
         self.memory = self.memory - used.memory + memory;
-        let throttled = given < demand;
-        if throttled != used.throttled {
-            let rate = u64::from(given) * u64::from(Contention::ALL) / u64::from(demand.max(1));
-            let rate = if throttled { rate as u32 } else { Contention::ALL };
-            fx.send(row.from, Contention::Throttled { copy: row.row.copy(row.at), rate });
+        let rate = u64::from(given) * u64::from(Contention::ALL) / u64::from(demand.max(1));
+        let rate = if given < demand { rate as u32 } else { Contention::ALL };
+        *used = CopyUse { given, memory, rate, told: used.told };
+        if (rate < Contention::ALL) != (used.told < Contention::ALL) {
+            self.tell_rate(core, row, fx);
         }
-        *used = Used { given, memory, throttled };
     }
 
-    /// A core runs no copy any more.
+    /// Tells the scheduler of a copy how far it is throttled, unless it knows.
+    fn tell_rate(&mut self, core: usize, row: &RowState, fx: &mut Effects<'_>) {
+        let CopyUse { rate, told, .. } = &mut self.used[core];
+        if self.options.report.is_some() && rate != told {
+            *told = *rate;
+            let (copy, at) = (row.row.copy(row.at), fx.now().into());
+            fx.send(row.from, Contention::Throttled { copy, rate: *rate, at });
+        }
+    }
+
+    /// Forgets the copy of a core, which runs none any more.
     pub(super) fn clear(&mut self, core: usize) {
         self.memory -= self.used[core].memory;
-        self.used[core] = Used::default();
+        self.used[core] = CopyUse::NONE;
     }
 
     /// The core whose copy is to be evicted: `None` if there is memory enough. Copies of best-effort jobs go first, of
@@ -98,11 +122,11 @@ impl UsageTable {
         used.max_by_key(|(core, row)| rank(*core, row)).map(|(core, _)| core)
     }
 
-    /// Arms the next reports, unless they are armed.
+    /// Arms the next reports, if there are any and they are not armed.
     pub(super) fn arm(&mut self, fx: &mut Effects<'_>) {
-        if !self.armed {
+        if let (false, Some(period)) = (self.armed, self.options.report) {
             self.armed = true;
-            fx.arm(Timer::Tick(REPORT), self.options.report);
+            fx.arm(Timer::Tick(tick::USE), period);
         }
     }
 
@@ -115,7 +139,8 @@ impl UsageTable {
         self.armed = false;
         let at = fx.now().into();
         for (core, row) in running {
-            let Used { given, memory, .. } = self.used[core];
+            self.tell_rate(core, row, fx);
+            let CopyUse { given, memory, .. } = self.used[core];
             let memory = u32::try_from(memory.div_ceil(1 << 20)).unwrap_or(u32::MAX);
             let copy = row.row.copy(row.at);
             fx.send(row.from, UsageReport::Report { copy, cpu: given, memory, at });
@@ -146,7 +171,8 @@ mod tests {
         let room = Amount { cpu: 4000, memory: 100 * MIB };
         let sharing = Sharing { threshold: 750_000, report: Span::from_secs(15) };
         let layout = Layout::new(1, 0, [4]).with_room(vec![room], Amount::CORE).with_sharing(sharing);
-        let options = NodeOptions { usage: UsageOptions::of(&layout, 0), ..NodeOptions::default() };
+        let options =
+            NodeOptions { usage: UsageOptions::of(&layout, 0, NodeUsage::Reports), ..NodeOptions::default() };
         let me = layout.node(0);
         let mut node = Harness::new(layout, me, 1, Box::new(NodeManager::with(options, 4)))
             .with_deadline(JobId(1), Span::from_secs(99))
@@ -163,7 +189,8 @@ mod tests {
     }
 
     fn uses(node: &mut Harness, job: u32, given: u32, mib: u64) -> Vec<Effect> {
-        node.step(Input::Usage { copy: copy(job), core: job, demand: 1000, given, memory: mib * MIB })
+        let memory = mib * MIB;
+        node.step(Input::Usage { copy: copy(job), core: job, demand: 1000, given, memory, last: true })
     }
 
     fn evicted(node: &Harness, job: u32, age_ms: u32) -> [(ActorId, Message); 2] {
@@ -202,19 +229,21 @@ mod tests {
     fn throttling_and_use_are_reported() {
         let mut node = node();
         let scheduler = node.layout.scheduler(0);
-        let throttled = |rate| (scheduler, Contention::Throttled { copy: copy(1), rate }.into());
+        let at = node.now.into();
+        let throttled = |rate| (scheduler, Contention::Throttled { copy: copy(1), rate, at }.into());
         assert_eq!(sends(&uses(&mut node, 1, 250, 1)), [throttled(250_000)]);
         assert_eq!(uses(&mut node, 1, 500, 1), []);
         let report = |job, cpu, memory| {
             let report = UsageReport::Report { copy: copy(job), cpu, memory, at: node.now.into() };
             (scheduler, Message::from(report))
         };
-        let expected = [report(0, 0, 0), report(1, 500, 1), report(2, 0, 0), report(3, 0, 0)];
-        let effects = node.step(Input::Fire(Timer::Tick(REPORT)));
+        let expected =
+            [report(0, 0, 0), throttled(500_000), report(1, 500, 1), report(2, 0, 0), report(3, 0, 0)];
+        let effects = node.step(Input::Fire(Timer::Tick(tick::USE)));
         assert_eq!(sends(&effects), expected);
         assert_eq!(
             effects.last(),
-            Some(&Effect::Arm { timer: Timer::Tick(REPORT), after: Span::from_secs(15) })
+            Some(&Effect::Arm { timer: Timer::Tick(tick::USE), after: Span::from_secs(15) })
         );
         assert_eq!(sends(&uses(&mut node, 1, 1000, 1)), [throttled(Contention::ALL)]);
     }

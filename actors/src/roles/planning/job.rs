@@ -5,7 +5,7 @@ use crate::base::{CopyId, Time};
 use crate::roles::job_table::OpenJob;
 
 /// A copy that holds a core of a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct HeldCore {
     /// The copy.
     pub copy: CopyId,

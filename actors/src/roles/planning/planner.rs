@@ -92,13 +92,16 @@ pub trait Planner: Send {
         false
     }
 
-    /// A shared node gives a copy another part of the CPU that it would use, in millionths; returns whether that may
-    /// change a decision.
-    fn throttled(&mut self, _copy: CopyId, _rate: u32, _fx: &mut Effects<'_>) -> bool {
+    /// A shared node gave a copy this part of its demand at some time, in millionths; returns whether that may change a
+    /// decision. Of two calls for a copy the later time counts.
+    fn throttled(&mut self, _copy: CopyId, _rate: u32, _at: Time, _fx: &mut Effects<'_>) -> bool {
         false
     }
 
-    /// A copy was preempted or evicted; what it has done is lost.
+    /// A node has evicted a copy; [`stopped`](Self::stopped) follows.
+    fn evicted(&mut self, _copy: CopyId, _node: u32, _fx: &mut Effects<'_>) {}
+
+    /// A copy was preempted, evicted or lost with its node; what it has done is lost.
     fn stopped(&mut self, _copy: CopyId, _fx: &mut Effects<'_>) {}
 
     /// A job ended; `run` says how it ran, if all its tasks ran at the same time.

@@ -129,6 +129,11 @@ impl CorePool {
         free
     }
 
+    /// Whether a copy holds a core of a node.
+    pub fn holds(&self, index: u32, copy: CopyId) -> bool {
+        self.nodes[index as usize].held.contains(&copy)
+    }
+
     /// Frees the core that a copy holds on a node; returns whether it held one.
     pub fn release(&mut self, index: u32, copy: CopyId) -> bool {
         let node = &mut self.nodes[index as usize];

@@ -239,10 +239,12 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// A shared node has stopped a copy, which it needs no message about.
+    /// A shared node has stopped a copy by itself, so that no drop is sent.
     fn evicted(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        let node = fx.layout().node_number(from);
         // Otherwise it was preempted or believed lost meanwhile.
-        if self.pool.release(fx.layout().node_number(from), copy) {
+        if self.pool.release(node, copy) {
+            self.planner.evicted(copy, node, fx);
             if let Some(job) = self.jobs.get_mut(copy.task.job) {
                 job.held.retain(|core| core.copy != copy);
                 job.whole = false;
@@ -251,27 +253,26 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    fn reported(&mut self, report: UsageReport, fx: &mut Effects<'_>) {
+    fn reported(&mut self, from: ActorId, report: UsageReport, fx: &mut Effects<'_>) {
         let UsageReport::Report { copy, .. } = report;
-        if self.holds(copy) {
+        if self.holds(from, copy, fx) {
             self.changed |= self.planner.reported(report, fx);
         }
     }
 
     fn contended(&mut self, from: ActorId, contention: Contention, fx: &mut Effects<'_>) {
         match contention {
-            Contention::Throttled { copy, rate } if self.holds(copy) => {
-                self.changed |= self.planner.throttled(copy, rate, fx);
+            Contention::Throttled { copy, rate, at } if self.holds(from, copy, fx) => {
+                self.changed |= self.planner.throttled(copy, rate, at.into(), fx);
             }
             Contention::Throttled { .. } => {}
             Contention::Evicted { copy, .. } => self.evicted(from, copy, fx),
         }
     }
 
-    /// Whether a copy holds a core, and was not stopped meanwhile.
-    fn holds(&mut self, copy: CopyId) -> bool {
-        let job = self.jobs.get_mut(copy.task.job);
-        job.is_some_and(|job| job.held.iter().any(|core| core.copy == copy))
+    /// Whether a copy holds a core of the node, and was not stopped meanwhile.
+    fn holds(&self, node: ActorId, copy: CopyId, fx: &Effects<'_>) -> bool {
+        self.pool.holds(fx.layout().node_number(node), copy)
     }
 
     fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
@@ -296,13 +297,12 @@ impl<P: Planner> PlanningScheduler<P> {
     }
 
     /// Makes a lost task wait again.
-    fn lost(&mut self, copy: CopyId) {
-        self.changed = true;
+    fn lost(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
         if let Some(job) = self.jobs.get_mut(copy.task.job) {
             job.held.retain(|core| core.copy != copy);
             (job.whole, job.lost) = (false, true);
-            job.again(copy.task.index);
         }
+        self.wait_again(copy, fx);
     }
 
     /// A launch that could not be delivered: its task waits again, and its node is avoided for a while.
@@ -312,7 +312,7 @@ impl<P: Planner> PlanningScheduler<P> {
         if self.pool.release(node, copy) {
             self.pool.avoid(node, true);
             fx.arm(Timer::Tick(NODES + node), RETRY_AFTER);
-            self.lost(copy);
+            self.lost(copy, fx);
         }
     }
 
@@ -330,7 +330,7 @@ impl<P: Planner> PlanningScheduler<P> {
         match *msg {
             Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
             Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
-            Message::Usage(report) => self.reported(report, fx),
+            Message::Usage(report) => self.reported(from, report, fx),
             Message::Contention(contention) => self.contended(from, contention, fx),
             _ => fx.unexpected(msg),
         }
@@ -392,7 +392,7 @@ impl<P: Planner> Machine for PlanningScheduler<P> {
                 if let Role::Node(node) = fx.layout().role(actor) {
                     self.changed = true;
                     for copy in self.pool.down(node) {
-                        self.lost(copy);
+                        self.lost(copy, fx);
                     }
                 }
             }

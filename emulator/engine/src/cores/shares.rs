@@ -23,7 +23,7 @@ pub(super) struct Claim {
 
 /// Shares out `cpu` thousandths of a core among copies: `given` is what each gets, in thousandths. `order` is a reused
 /// buffer.
-pub(super) fn share_out(cpu: u32, claims: &[Claim], given: &mut Vec<f64>, order: &mut Vec<u32>) {
+pub(super) fn water_fill(cpu: u32, claims: &[Claim], given: &mut Vec<f64>, order: &mut Vec<u32>) {
     given.clear();
     given.extend(claims.iter().map(|claim| f64::from(claim.demand)));
     if claims.iter().map(|claim| u64::from(claim.demand)).sum::<u64>() <= u64::from(cpu) {
@@ -64,7 +64,7 @@ pub enum Next {
     Done,
 }
 
-/// What has changed for a copy by the last [sharing out](super::Cores::share_out).
+/// What has changed for a copy when the CPU of its node was [shared out](super::Cores::share_out).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Change {
     /// The core that runs it.
@@ -83,9 +83,9 @@ pub struct Change {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct SharedUse {
     /// Time of all copies, ns.
-    pub time: u64,
+    pub time: u128,
     /// The part of it in which they were given less CPU than they would have used, ns.
-    pub throttled: u64,
+    pub throttled: u128,
     /// Number of times that a copy was given less CPU than it would have used, each change of it counted.
     pub throttles: u64,
     /// CPU-time of all copies, thousandths of a core × ns: what they have done, as it takes on a healthy reference
@@ -93,9 +93,33 @@ pub struct SharedUse {
     pub used: u128,
     /// The part of it of copies that ran to their end.
     pub useful: u128,
+    /// The part of it of copies that still run.
+    pub in_progress: u128,
+    /// CPU that copies were given, thousandths of a core × ns; where speed or interference slows a core down, they do
+    /// less work in it.
+    pub given: u128,
 }
 
 impl SharedUse {
+    /// Counts what a copy has done since its share last changed, up to `progress`. Returns the CPU-time of that.
+    fn count(&mut self, copy: &CopyShare, progress: WorkIntegral) -> u128 {
+        let time = progress.at.saturating_sub(copy.integral.at);
+        self.time += u128::from(time);
+        if copy.share < 1.0 {
+            self.throttled += u128::from(time);
+        }
+        self.given += (copy.given * time as f64) as u128;
+        let done = copy.integral.left().0 - progress.left().0;
+        let used = u128::from(done) * u128::from(copy.claim.demand);
+        self.used += used;
+        used
+    }
+
+    /// Counts a copy that still runs.
+    pub(super) fn count_running(&mut self, copy: &CopyShare, progress: WorkIntegral) {
+        self.in_progress += copy.used + self.count(copy, progress);
+    }
+
     /// Adds the use of other nodes.
     pub const fn add(&mut self, other: &Self) {
         // Other hosts report these numbers: the sums must not overflow.
@@ -104,6 +128,8 @@ impl SharedUse {
         self.throttles = self.throttles.saturating_add(other.throttles);
         self.used = self.used.saturating_add(other.used);
         self.useful = self.useful.saturating_add(other.useful);
+        self.in_progress = self.in_progress.saturating_add(other.in_progress);
+        self.given = self.given.saturating_add(other.given);
     }
 }
 
@@ -126,7 +152,7 @@ pub(super) struct CopyShare {
     pub(super) next: (Next, u64),
     /// CPU-time so far, thousandths of a core × ns.
     pub(super) used: u128,
-    /// Whether its use has changed since the last sharing out.
+    /// Whether its use has changed since the CPU was last shared out.
     pub(super) changed: bool,
 }
 
@@ -139,6 +165,8 @@ pub(super) struct Shares {
     pub(super) slots: Vec<CopyShare>,
     /// The cores of each node that run copies.
     pub(super) busy: Vec<Vec<u32>>,
+    /// Nodes whose CPU is to be shared out anew.
+    pub(super) due: Vec<bool>,
     pub(super) total: SharedUse,
     /// Reused buffers.
     claims: Vec<Claim>,
@@ -159,6 +187,14 @@ impl CopyShare {
         used: 0,
         changed: false,
     };
+
+    /// A copy that has done nothing here: `left` of its `work` is left at `at`.
+    pub(super) fn new(at: u64, work: Span, left: Span, request: u32, segment: Segment) -> Self {
+        let claim = Claim { request: request.max(1), demand: segment.cpu };
+        let mut slot = Self { integral: WorkIntegral::new(at, left), work: work.0, claim, ..Self::IDLE };
+        slot.use_as(segment);
+        slot
+    }
 
     /// Takes over what it is given.
     pub(super) fn take(&mut self, given: f64) {
@@ -181,6 +217,7 @@ impl Shares {
     pub(super) fn new(cpu: Vec<u32>, cores: u32) -> Self {
         Self {
             busy: vec![Vec::new(); cpu.len()],
+            due: vec![false; cpu.len()],
             cpu,
             slots: vec![CopyShare::IDLE; cores as usize],
             total: SharedUse::default(),
@@ -201,15 +238,6 @@ impl Shares {
         self.busy[node as usize].push(core);
     }
 
-    /// A copy that has done nothing here: `left` of its `work` is left at `at`.
-    pub(super) fn slot(at: u64, work: Span, left: Span, request: u32, segment: Segment) -> CopyShare {
-        let claim = Claim { request: request.max(1), demand: segment.cpu };
-        let mut slot =
-            CopyShare { integral: WorkIntegral::new(at, left), work: work.0, claim, ..CopyShare::IDLE };
-        slot.use_as(segment);
-        slot
-    }
-
     /// Takes the copy of a core off it; `useful` if it ran to its end.
     pub(super) fn end(&mut self, core: u32, node: u32, useful: bool) {
         let slot = std::mem::replace(&mut self.slots[core as usize], CopyShare::IDLE);
@@ -222,28 +250,21 @@ impl Shares {
         }
     }
 
-    /// Counts what a copy has done by `now`, and takes over its progress.
+    /// Counts what a copy has done by `progress`, and takes that over.
     pub(super) fn settle(&mut self, core: u32, progress: WorkIntegral) {
         let slot = &mut self.slots[core as usize];
-        let time = progress.at.saturating_sub(slot.integral.at);
-        self.total.time += time;
-        if slot.share < 1.0 {
-            self.total.throttled += time;
-        }
-        let before = slot.integral.left().0;
-        let used = u128::from(before - progress.left().0) * u128::from(slot.claim.demand);
+        let used = self.total.count(slot, progress);
         slot.used += used;
-        self.total.used += used;
         slot.integral = progress;
     }
 
-    /// Computes what each copy of a node is to be given, in the order of [`busy`](Self::busy).
-    pub(super) fn fill(&mut self, node: u32) -> &[f64] {
+    /// Computes what each copy of a node is to be given, in the order of [`busy`](Self::busy); returns their number.
+    pub(super) fn water_fill(&mut self, node: u32) -> usize {
         let Self { cpu, slots, busy, claims, given, order, .. } = self;
         claims.clear();
         claims.extend(busy[node as usize].iter().map(|&core| slots[core as usize].claim));
-        share_out(cpu[node as usize], claims, given, order);
-        given
+        water_fill(cpu[node as usize], claims, given, order);
+        given.len()
     }
 }
 
@@ -256,7 +277,7 @@ mod tests {
     fn shared(cpu: u32, claims: &[(u32, u32)]) -> Vec<f64> {
         let claims: Vec<_> = claims.iter().map(|&(request, demand)| Claim { request, demand }).collect();
         let mut given = Vec::new();
-        share_out(cpu, &claims, &mut given, &mut Vec::new());
+        water_fill(cpu, &claims, &mut given, &mut Vec::new());
         given
     }
 

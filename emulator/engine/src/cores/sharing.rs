@@ -3,14 +3,14 @@
 use volary_actors::base::{Span, Time};
 
 use super::integral::{CoreRate, WorkIntegral};
-use super::shares::{Change, Next, SharedUse, Shares};
+use super::shares::{Change, CopyShare, Next, SharedUse, Shares};
 use super::state::{Cores, NEVER, Run};
 use crate::workload::Segment;
 
 impl Cores {
     /// Shares the nodes: the copies of each have its CPU in common, `cpu[n]` thousandths of a core of node n. Speed
-    /// and interference say how much work its CPU does a second; a copy that is given all that it would use does as
-    /// much as on a core of its own.
+    /// and interference say how much work a copy does a second in the CPU that it is given, and not how much it is
+    /// given: a copy that is given all that it would use is as fast as on a core of its own.
     pub fn with_shares(mut self, cpu: Vec<u32>) -> Self {
         self.plain = false;
         self.shares = Some(Box::new(Shares::new(cpu, self.table.cores())));
@@ -22,8 +22,9 @@ impl Cores {
         self.shares.is_some()
     }
 
-    /// Begins a copy on a core of a shared node, with this `request` in thousandths of a core. `left` of its `work` is
-    /// left, where it is used as `segment` says. It does nothing until the CPU is [shared out](Self::share_out).
+    /// Begins a copy on a core of a shared node, with this `request` in thousandths of a core. `left` is the part of
+    /// its `work` that it has yet to do, and `segment` its use at that point. The copy does nothing until the CPU is
+    /// [shared out](Self::share_out).
     ///
     /// # Panics
     /// When the core is busy, or nodes are not shared.
@@ -40,25 +41,27 @@ impl Cores {
         self.remember(core, Time(begin));
         self.runs[core as usize] = Run { since: now.0, work: left.0, due: NEVER };
         let node = self.table.node(core);
-        self.shares_mut().begin(core, node, Shares::slot(begin, work, left, request, segment));
+        self.shares_mut().begin(core, node, CopyShare::new(begin, work, left, request, segment));
     }
 
-    /// Work that the copy of a core of a shared node has done.
-    pub fn done(&self, core: u32, now: Time) -> Span {
-        let slot = &self.shares().slots[core as usize];
-        Span(slot.work.saturating_sub(self.progress(core, now).left().0))
+    /// Changes the use of the copy of a core at `now` to the segment that `next` returns for the work that the copy
+    /// has done; the CPU must be [shared out](Self::share_out) anew.
+    pub fn use_as(&mut self, core: u32, now: Time, next: impl FnOnce(Span) -> Segment) {
+        let left = self.settle(core, now);
+        let slot = &mut self.shares_mut().slots[core as usize];
+        slot.use_as(next(Span(slot.work.saturating_sub(left.0))));
     }
 
-    /// Has the copy of a core use its node as `segment` says from `now` on; the CPU must be [shared
-    /// out](Self::share_out) anew.
-    pub fn use_as(&mut self, core: u32, now: Time, segment: Segment) {
-        self.settle(core, now);
-        self.shares_mut().slots[core as usize].use_as(segment);
+    /// Notes that the CPU of a node is to be shared out anew; returns whether that was noted already.
+    pub fn note_sharing(&mut self, node: u32) -> bool {
+        std::mem::replace(&mut self.shares_mut().due[node as usize], true)
     }
 
     /// Shares out the CPU of a node among its copies at `now`, and appends what changes to `changes`.
     pub fn share_out(&mut self, node: u32, now: Time, changes: &mut Vec<Change>) {
-        let copies = self.shares_mut().fill(node).len();
+        let shares = self.shares_mut();
+        shares.due[node as usize] = false;
+        let copies = shares.water_fill(node);
         for i in 0..copies {
             let shares = self.shares();
             let (core, given) = (shares.busy[node as usize][i], shares.given[i]);
@@ -102,9 +105,14 @@ impl Cores {
         shares.busy[node as usize].iter().map(|&core| shares.slots[core as usize].memory).sum()
     }
 
-    /// What copies have used of the shared nodes; `None` if nodes are not shared.
-    pub fn shared_use(&self) -> Option<SharedUse> {
-        self.shares.as_ref().map(|shares| shares.total)
+    /// What copies have used of the shared nodes by `now`; `None` if nodes are not shared.
+    pub fn shared_use(&self, now: Time) -> Option<SharedUse> {
+        let shares = self.shares.as_ref()?;
+        let mut total = shares.total;
+        for &core in shares.busy.iter().flatten() {
+            total.count_running(&shares.slots[core as usize], self.progress(core, now));
+        }
+        Some(total)
     }
 
     /// The rate of a core of its own, or of the share that the copy of a core has of a node.
@@ -122,18 +130,20 @@ impl Cores {
         self.work(core, self.remembered(core, Time(known.at)), known, now.0)
     }
 
-    /// Takes the copy of a core of a shared node off it at `now`; `useful` if it ran to its end.
-    pub(super) fn leave(&mut self, core: u32, now: Time, useful: bool) {
-        self.settle(core, now);
+    /// Takes the copy of a core of a shared node off it at `now`, `useful` if it ran to its end. Returns the work left.
+    pub(super) fn leave(&mut self, core: u32, now: Time, useful: bool) -> Span {
+        let left = self.settle(core, now);
         let node = self.table.node(core);
         self.shares_mut().end(core, node, useful);
+        left
     }
 
-    /// Counts what the copy of a core has done by `now`: from then on its share may be another one.
-    fn settle(&mut self, core: u32, now: Time) {
+    /// Counts what the copy of a core has done by `now`, after which its share may change. Returns the work left.
+    fn settle(&mut self, core: u32, now: Time) -> Span {
         let progress = self.progress(core, now);
         self.shares_mut().settle(core, progress);
         self.remember(core, Time(progress.at));
+        progress.left()
     }
 
     /// Stores what the copy of a core comes to next.
@@ -197,14 +207,35 @@ mod tests {
         let [change] = out(&mut cores, 0)[..] else { panic!() };
         assert_eq!(change.next, Some((Next::Segment, 30 * SECOND)));
         assert_eq!((change.demand, change.given), (4000, 2000));
-        cores.use_as(0, Time(30 * SECOND), segment(1000, 0));
+        cores.use_as(0, Time(30 * SECOND), |_| segment(1000, 0));
         let [change] = out(&mut cores, 30 * SECOND)[..] else { panic!() };
         assert_eq!(change.next, Some((Next::Done, 35 * SECOND)), "the rest is not throttled");
         cores.finished(0, Time(35 * SECOND));
-        let used = cores.shared_use().unwrap();
-        assert_eq!((used.time, used.throttled, used.throttles), (35 * SECOND, 30 * SECOND, 1));
+        let used = cores.shared_use(Time(35 * SECOND)).unwrap();
+        let (time, throttled) = (u128::from(35 * SECOND), u128::from(30 * SECOND));
+        assert_eq!((used.time, used.throttled, used.throttles), (time, throttled, 1));
         assert_eq!(used.used, u128::from(65_000 * SECOND), "15 s of 4 cores and 5 s of one");
-        assert_eq!(used.useful, used.used);
+        assert_eq!((used.useful, used.in_progress), (used.used, 0));
+        assert_eq!(used.given, used.used, "nothing slows the CPU down");
+    }
+
+    /// A run that is cut counts what its open copies have done, as neither useful nor wasted.
+    #[test]
+    fn use_counts_before_its_copy_ends() {
+        let mut cores = node(2000, 2);
+        begin(&mut cores, 0, 0, Span::from_secs(60), 1000, segment(4000, 0));
+        out(&mut cores, 0);
+        let used = cores.shared_use(Time(30 * SECOND)).unwrap();
+        assert_eq!((used.used, used.useful), (u128::from(60_000 * SECOND), 0));
+        assert_eq!((used.in_progress, used.given), (used.used, used.used));
+        assert_eq!(used.throttled, u128::from(30 * SECOND));
+        begin(&mut cores, 1, 30 * SECOND, Span::from_secs(60), 1000, segment(4000, 0));
+        out(&mut cores, 30 * SECOND);
+        let used = cores.shared_use(Time(30 * SECOND)).unwrap();
+        assert_eq!(used.in_progress, u128::from(60_000 * SECOND), "the same after its share has changed");
+        cores.stop(0, Time(30 * SECOND));
+        let used = cores.shared_use(Time(40 * SECOND)).unwrap();
+        assert_eq!((used.used - used.in_progress, used.useful), (u128::from(60_000 * SECOND), 0), "lost");
     }
 
     /// A copy alone is as on a core of its own, whatever it uses.
@@ -218,7 +249,7 @@ mod tests {
         assert_eq!(cores.left(7, Time(1_000_005)), Span(11_345_678));
         assert_eq!(cores.stop(7, Time(2_000_005)), Span(10_345_678));
         assert!(!cores.is_busy(7));
-        assert_eq!(cores.shared_use().unwrap().useful, 0);
+        assert_eq!(cores.shared_use(Time(2_000_005)).unwrap().useful, 0);
     }
 
     /// Equal copies share the processor: of two, the second begun when the first has a second left, both take twice
@@ -294,7 +325,7 @@ mod tests {
                     }
                 }
             }
-            let used = cores.shared_use().unwrap();
+            let used = cores.shared_use(Time::MAX).unwrap();
             prop_assert_eq!((used.used, used.useful), (needed, needed));
         }
     }

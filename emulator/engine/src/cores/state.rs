@@ -111,10 +111,7 @@ impl Cores {
     /// # Panics
     /// When the core is idle.
     pub fn stop(&mut self, core: u32, now: Time) -> Span {
-        let left = self.left(core, now);
-        if self.shares.is_some() {
-            self.leave(core, now, false);
-        }
+        let left = if self.shares.is_some() { self.leave(core, now, false) } else { self.left(core, now) };
         self.end(core);
         left
     }

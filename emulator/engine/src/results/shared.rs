@@ -23,9 +23,13 @@ pub struct SharedNodes {
     pub evictions: u64,
     /// CPU-time of all copies, core-hours.
     pub used_core_h: f64,
-    /// The part of it of copies that did not run to their end, core-hours.
+    /// The part of it of copies that were evicted, preempted or lost, core-hours.
     pub wasted_core_h: f64,
-    /// CPU-time over the CPU of all nodes times the makespan.
+    /// The part of it of copies that still ran when `run.until` ended the run, core-hours: neither useful nor wasted.
+    #[serde(default)]
+    pub in_progress_core_h: f64,
+    /// CPU that copies were given over the CPU of all nodes times the makespan; at most 1, also where speed or
+    /// interference changes the work that a core does in that time.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub cpu: f64,

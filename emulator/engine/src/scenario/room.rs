@@ -47,6 +47,8 @@ pub struct NodeSharing {
 const PODS: u32 = 110;
 /// Default of `cluster.threshold`.
 const THRESHOLD: f64 = 0.95;
+/// Smallest threshold: nodes know it in millionths.
+const LEAST_THRESHOLD: f64 = 1e-6;
 /// Default of `cluster.report`: the cycle of DistSched (Park's thesis, section 5.4.1).
 const REPORT: Span = Span::from_secs(15);
 /// Shortest period of reports.
@@ -59,20 +61,17 @@ impl Room {
         let layout = layout.with_room(nodes.collect(), self.task.amount());
         match self.sharing {
             None => layout,
-            Some(NodeSharing { threshold, report }) => {
-                layout.with_sharing(Sharing { threshold: (threshold * 1e6).round() as u32, report })
-            }
+            Some(sharing) => layout.with_sharing(sharing.told()),
         }
     }
 
     /// What nodes have at most, if they are shared.
     pub(super) fn largest(&self) -> Option<LargestNode> {
-        let threshold = self.sharing?.threshold;
+        let sharing = self.sharing?.told();
         let amounts = || self.nodes.iter().map(|(_, has)| has.amount());
-        let limit = |memory: u64| if memory == 0 { u64::MAX } else { (memory as f64 * threshold) as u64 };
         Some(LargestNode {
             cpu: amounts().map(|has| has.cpu).max().unwrap_or(0),
-            memory: amounts().map(|has| limit(has.memory)).max().unwrap_or(0),
+            memory: amounts().map(|has| sharing.limit(has.memory)).max().unwrap_or(0),
         })
     }
 
@@ -200,6 +199,10 @@ fn shared_nodes(section: &ClusterSection, service: &Service) -> Result<NodeRuns,
         if kind.cpu.is_none() {
             return Err(KeyError::new(&at, "a shared node needs `cpu`", "write for example cpu = 8"));
         }
+        if kind.memory == Some(Size(0)) {
+            let help = "write for example memory = \"32GiB\", or leave it out, so that nothing is evicted";
+            return Err(KeyError::new(&key("memory"), "no copy fits into a node without memory", help));
+        }
         runs.push((kind.nodes, pods));
         has.push((kind.nodes, Needs { cpu: kind.cpu, memory: kind.memory }));
     }
@@ -208,13 +211,18 @@ fn shared_nodes(section: &ClusterSection, service: &Service) -> Result<NodeRuns,
 }
 
 impl NodeSharing {
+    /// What actors are told of it.
+    fn told(self) -> Sharing {
+        Sharing { threshold: (self.threshold * 1e6).round() as u32, report: self.report }
+    }
+
     fn check(self) -> Result<(), KeyError> {
-        if !(self.threshold > 0.0 && self.threshold <= 1.0) {
+        if !(self.threshold >= LEAST_THRESHOLD && self.threshold <= 1.0) {
             let message = format!("a node cannot evict above {} of its memory", self.threshold);
             return Err(KeyError::new(
                 &["cluster", "threshold"],
                 message,
-                "write a share above 0 and at most 1, such as 0.95",
+                "write a share from a millionth to 1, such as 0.95",
             ));
         }
         if self.report < SHORTEST_REPORT {

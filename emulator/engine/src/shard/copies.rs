@@ -21,7 +21,7 @@ impl<O: Observer> Shard<'_, O> {
         if let Some(slowed) = &mut self.elsewhere {
             slowed[core as usize] = elsewhere;
         }
-        if self.shared.is_some() {
+        if self.share_changes.is_some() {
             return self.start_shared_copy(core, copy, self.work_on(core, copy), left);
         }
         let work = left.unwrap_or_else(|| self.work_on(core, copy));
@@ -58,8 +58,8 @@ impl<O: Observer> Shard<'_, O> {
         self.actors[me.index()].epoch += 1;
         // Ahead of other local inputs: the core may be given new work in the same step.
         self.local_queue.push_front((me, Input::Halted { copy, left }));
-        if self.shared.is_some() {
-            self.share_out(core);
+        if self.share_changes.is_some() {
+            self.plan_sharing(core);
         }
     }
 
@@ -128,7 +128,7 @@ impl<O: Observer> Shard<'_, O> {
         if let Some(executor) = &mut self.executor {
             executor.slowdowns_changed();
         }
-        if self.shared.is_some() {
+        if self.share_changes.is_some() {
             return self.retime_shared(cores);
         }
         for core in cores.iter() {

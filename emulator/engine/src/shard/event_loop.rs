@@ -67,8 +67,10 @@ pub(super) enum EventKind {
     Pause,
     /// The node and its real cores continue.
     Resume,
-    /// The copy of the worker comes to another use of its node, which is shared.
+    /// The running copy of the worker, on a shared node, enters its next segment.
     Segment,
+    /// The CPU of the node, which is shared, is shared out anew.
+    Share,
 }
 
 /// The state of an actor that every event about it needs, in half a cache line, because in large clusters each access
@@ -114,8 +116,8 @@ pub struct Shard<'a, O> {
     /// Whether the copy last started on each core belongs to a gang of which another task runs on a node that the job
     /// does not prefer; `None` if no job prefers any.
     pub(super) elsewhere: Option<Box<[bool]>>,
-    /// What the last sharing out of a node has changed, a reused buffer; `None` if nodes are not shared.
-    pub(super) shared: Option<Vec<Change>>,
+    /// What changes when the CPU of a node is shared out, a reused buffer; `None` if nodes are not shared.
+    pub(super) share_changes: Option<Vec<Change>>,
     pub(super) now: Time,
     events: u64,
     hash: u64,
@@ -143,7 +145,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             oracle: parts.oracle(),
             copies: parts.cores.is_shared().then(|| no_copies(parts.layout)),
             elsewhere: parts.workload.prefers().then(|| vec![false; parts.layout.workers() as usize].into()),
-            shared: parts.cores.is_shared().then(Vec::new),
+            share_changes: parts.cores.is_shared().then(Vec::new),
             now: Time::ZERO,
             events: 0,
             hash: 0,
@@ -225,6 +227,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             EventKind::Pause => self.set_executor_paused(event.to, true),
             EventKind::Resume => self.set_executor_paused(event.to, false),
             EventKind::Segment => self.end_segment(event.to, event.stamp),
+            EventKind::Share => self.share_out(event.to),
         }
         true
     }
@@ -234,11 +237,11 @@ impl<'a, O: Observer> Shard<'a, O> {
     fn observe_lateness(&mut self, due: Time, event: &Event) {
         let what = match event.kind {
             EventKind::Input(Input::Deliver { .. }) => Due::Delivery { asked: event.stamp.as_delay() },
-            EventKind::Input(Input::Done { .. }) => Due::Work,
+            EventKind::Input(Input::Done { .. }) | EventKind::Segment => Due::Work,
             EventKind::Input(Input::Fire(_)) => Due::Timer,
             EventKind::Input(_) | EventKind::Broadcast(_) => return,
             EventKind::Crash | EventKind::CrashDetected | EventKind::Restart => return,
-            EventKind::Pause | EventKind::Resume | EventKind::Segment => return,
+            EventKind::Pause | EventKind::Resume | EventKind::Share => return,
         };
         self.observer.due(what, self.now.since(due));
     }
@@ -251,7 +254,11 @@ impl<'a, O: Observer> Shard<'a, O> {
             return;
         }
         if done {
-            self.complete_copy(self.parts.layout.core_index(to));
+            let core = self.parts.layout.core_index(to);
+            self.complete_copy(core);
+            if self.share_changes.is_some() {
+                self.plan_sharing(core);
+            }
         }
         // Cores do no work in a pause, so a completion is due at its beginning at the latest and is not held back.
         if !done && let Some(at) = self.resumes_at(to) {
@@ -260,9 +267,6 @@ impl<'a, O: Observer> Shard<'a, O> {
         }
         if self.actors[to.index()].machine.is_some() {
             self.dispatch(to, input);
-            if done && self.shared.is_some() {
-                self.share_out_and_tell(self.parts.layout.core_index(to));
-            }
         } else if self.parts.fabric.faults().alive(self.parts.layout.endpoint(to), self.now) {
             // The actor restarts at this very instant: deliver after the restart.
             self.push(self.now, to, Event { to, stamp, kind: EventKind::Input(input) });
@@ -456,6 +460,7 @@ fn fingerprint(key: Key, event: &Event) -> u64 {
         EventKind::Pause => 0x800,
         EventKind::Resume => 0x900,
         EventKind::Segment => 0xa00,
+        EventKind::Share => 0xb00,
     };
     key.due.0
         ^ (u64::from(key.source.0) << 32 | u64::from(key.count))

@@ -2,6 +2,7 @@
 
 use volary_actors::base::{ActorId, CopyId, Span, Time};
 use volary_actors::catalog::Catalog as _;
+use volary_actors::layout::Role;
 use volary_actors::machine::Input;
 
 use super::event_loop::{Event, EventKind, Stamp};
@@ -9,7 +10,8 @@ use super::{Observer, Shard};
 use crate::cores::{Change, CoreSet, Next};
 
 impl<O: Observer> Shard<'_, O> {
-    /// Runs a copy on a core of a shared node, of which `left` is left; `None` starts it from the beginning.
+    /// Runs a copy on a core of a shared node. `left` is the work that it has yet to do; `None` starts it from the
+    /// beginning.
     pub(super) fn start_shared_copy(&mut self, core: u32, copy: CopyId, work: Span, left: Option<Span>) {
         let left = left.unwrap_or(work);
         let workload = self.parts.workload;
@@ -20,50 +22,66 @@ impl<O: Observer> Shard<'_, O> {
         if let Some(copies) = &mut self.copies {
             copies[core as usize] = Some(copy);
         }
-        self.share_out(core);
+        self.plan_sharing(core);
     }
 
-    /// The use of the copy of a worker changes, or would have, before the copy was stopped or given another share.
+    /// Ends a segment of the copy of a worker. Ignored if the copy was stopped or retimed since.
     pub(super) fn end_segment(&mut self, worker: ActorId, stamp: Stamp) {
         if self.epoch(worker) != stamp {
             return;
         }
         let core = self.parts.layout.core_index(worker);
         let Some(copy) = self.copies.as_ref().and_then(|copies| copies[core as usize]) else { return };
-        let segment = self.parts.workload.segment(copy.task, self.parts.cores.done(core, self.now));
-        self.parts.cores.use_as(core, self.now, segment);
-        self.share_out_and_tell(core);
+        let workload = self.parts.workload;
+        self.parts.cores.use_as(core, self.now, |done| workload.segment(copy.task, done));
+        self.plan_sharing(core);
     }
 
-    /// Shares out the CPU of a core's node, outside of a step.
-    pub(super) fn share_out_and_tell(&mut self, core: u32) {
-        self.share_out(core);
-        while let Some((to, input)) = self.local_queue.pop_front() {
-            self.dispatch_when_running(to, to, input);
+    /// Plans to share out the CPU of a core's node after all that its workers do at this instant: use that changes at
+    /// one instant is one change. Otherwise a node would evict for memory that its copies never use at the same time.
+    pub(super) fn plan_sharing(&mut self, core: u32) {
+        let layout = self.parts.layout;
+        let node = layout.node_of_core(core);
+        if !self.parts.cores.note_sharing(node) {
+            // Events of one instant are ordered by source.
+            let last = layout.worker(node, layout.cores(node) - 1);
+            let event = Event { to: layout.node(node), stamp: Stamp::NONE, kind: EventKind::Share };
+            self.push(self.now, last, event);
         }
     }
 
-    /// Shares out the CPU of a core's node anew: copies of it end or come to another use at other times.
-    pub(super) fn share_out(&mut self, core: u32) {
-        let Some(mut changes) = self.shared.take() else { return };
-        let told = self.parts.policy.usage();
-        let node = self.parts.layout.node_of_core(core);
+    /// Shares out the CPU of a node anew, which changes when its copies end or enter their next segments, and tells its
+    /// manager.
+    pub(super) fn share_out(&mut self, manager: ActorId) {
+        let Role::Node(node) = self.parts.layout.role(manager) else { return };
+        let Some(mut changes) = self.share_changes.take() else { return };
         self.parts.cores.share_out(node, self.now, &mut changes);
-        for Change { core, next, demand, given, memory } in changes.drain(..) {
+        for &Change { core, next, .. } in &changes {
             if let Some(next) = next {
                 self.schedule_next(core, next);
             }
-            let copy = self.copies.as_ref().and_then(|copies| copies[core as usize]);
-            if let (true, Some(copy)) = (told, copy) {
-                let core = core - self.parts.layout.core_index(self.parts.layout.worker(node, 0));
-                let input = Input::Usage { copy, core, demand, given, memory };
-                self.local_queue.push_back((self.parts.layout.node(node), input));
-            }
         }
-        self.shared = Some(changes);
+        if self.parts.policy.node_usage().is_some() {
+            self.tell_usage(node, &changes);
+        }
+        changes.clear();
+        self.share_changes = Some(changes);
     }
 
-    /// Recomputes when the copies of some cores end or come to another use, because interference has changed.
+    /// Tells the manager of a node what has changed there.
+    fn tell_usage(&mut self, node: u32, changes: &[Change]) {
+        let (manager, first) = (self.parts.layout.node(node), self.parts.layout.worker(node, 0));
+        let first = self.parts.layout.core_index(first);
+        let mut left = changes.len();
+        for &Change { core, demand, given, memory, .. } in changes {
+            left -= 1;
+            let Some(copy) = self.copies.as_ref().and_then(|copies| copies[core as usize]) else { continue };
+            let input = Input::Usage { copy, core: core - first, demand, given, memory, last: left == 0 };
+            self.dispatch_when_running(manager, manager, input);
+        }
+    }
+
+    /// Recomputes when the copies of some cores end or enter their next segments, because interference has changed.
     pub(super) fn retime_shared(&mut self, cores: &CoreSet) {
         for core in cores.iter() {
             if let Some(next) = self.parts.cores.retime_shared(core) {
@@ -72,7 +90,7 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Queues what the copy of a core comes to next. What was queued for it before becomes void.
+    /// Queues the next event of the copy of a core. An earlier one becomes void.
     fn schedule_next(&mut self, core: u32, (next, at): (Next, u64)) {
         let worker = self.parts.layout.worker_of_core(core);
         self.actors[worker.index()].epoch += 1;
@@ -80,7 +98,7 @@ impl<O: Observer> Shard<'_, O> {
         let at = Time(at);
         match next {
             Next::Done => self.schedule_completion(worker, copy, at),
-            // A copy that is paused for ever comes to nothing more.
+            // A copy that is paused for ever has no further event.
             Next::Segment if at == Time::MAX => {}
             Next::Segment => {
                 let stamp = self.epoch(worker);

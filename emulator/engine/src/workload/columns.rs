@@ -1,4 +1,4 @@
-//! Columns of a trace beside the shape of its jobs: features, waits, outcomes and cores.
+//! Columns of a trace beside the shape of its jobs: features, waits, outcomes, cores and memory.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -98,6 +98,8 @@ pub struct Details {
     pub outcome: Option<Outcome>,
     /// Cores of all its tasks together.
     pub cores: Option<f32>,
+    /// Memory of all its tasks together, GiB.
+    pub memory: Option<f32>,
 }
 
 /// The details of all jobs, a column each. A column without values takes no memory; rows that have none at its end are
@@ -110,6 +112,8 @@ pub(super) struct Columns {
     outcomes: Vec<Option<Outcome>>,
     /// Zero if unknown.
     cores: Vec<f32>,
+    /// Zero if unknown.
+    memory: Vec<f32>,
 }
 
 impl Columns {
@@ -122,6 +126,7 @@ impl Columns {
         put(&mut self.waits, row, wait.map(Some));
         put(&mut self.outcomes, row, details.outcome.map(Some));
         put(&mut self.cores, row, details.cores);
+        put(&mut self.memory, row, details.memory);
     }
 
     pub(super) fn feature(&self, row: usize, feature: Feature) -> u32 {
@@ -154,12 +159,18 @@ impl Columns {
         (cores > 0.0).then_some(cores)
     }
 
+    pub(super) fn memory(&self, row: usize) -> Option<f32> {
+        let memory = get(&self.memory, row);
+        (memory > 0.0).then_some(memory)
+    }
+
     /// Puts the rows into the given order of their old indices.
     pub(super) fn reorder(&mut self, order: &[u32]) {
         self.features.iter_mut().for_each(|column| permute(column, order));
         permute(&mut self.waits, order);
         permute(&mut self.outcomes, order);
         permute(&mut self.cores, order);
+        permute(&mut self.memory, order);
     }
 }
 

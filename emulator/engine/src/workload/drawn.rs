@@ -216,11 +216,14 @@ impl Drawn {
         }
     }
 
-    /// CPU that a trace says each task of a job requests, in cores.
-    pub(super) fn requested(&self, job: JobId) -> Option<f64> {
-        let Shapes::Traced(trace) = &self.shapes else { return None };
+    /// What a trace says each task of a job requests: CPU in cores, and memory in GiB.
+    pub(super) fn requested(&self, job: JobId) -> [Option<f64>; 2] {
+        let Shapes::Traced(trace) = &self.shapes else { return [None; 2] };
+        if !trace.counts_tasks() {
+            return [None; 2];
+        }
         let tasks = f64::from(trace.jobs()[job.index()].tasks.max(1));
-        trace.cores(job).filter(|_| trace.counts_tasks()).map(|cores| f64::from(cores) / tasks)
+        [trace.cores(job), trace.memory(job)].map(|all| all.map(|all| f64::from(all) / tasks))
     }
 
     /// The estimate of a task's work.

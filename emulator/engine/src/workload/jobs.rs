@@ -81,7 +81,8 @@ impl Workload {
     }
 
     fn used(&self, drawn: JobId) -> Usage {
-        self.uses.as_ref().map_or(Usage::CORE, |uses| uses.usage(self.drawee(drawn)))
+        let longest = || self.drawn.longest(drawn);
+        self.uses.as_ref().map_or(Usage::CORE, |uses| uses.usage(self.drawee(drawn), longest))
     }
 
     /// Whether some job prefers some nodes.
@@ -152,8 +153,12 @@ impl Workload {
     pub fn total_work(&self) -> f64 {
         let attempts = |job: u32| {
             let drawn = self.of(JobId(job));
-            let cores = self.used(drawn).mean.cpu as f64 / 1000.0;
-            self.drawn.attempts(drawn).map(move |work| work.as_secs_f64() * cores)
+            let uses = self.uses.as_ref().map(|uses| (uses, self.drawee(drawn)));
+            let cpu_time = move |work: Span| match uses {
+                Some((uses, drawee)) => uses.cpu_time(drawee, work),
+                None => work.as_secs_f64(),
+            };
+            self.drawn.attempts(drawn).map(cpu_time)
         };
         (0..self.jobs()).flat_map(attempts).sum()
     }
@@ -240,7 +245,9 @@ impl Catalog for Workload {
     }
 
     fn request(&self, job: JobId) -> Amount {
-        self.uses.as_ref().map_or(Amount::CORE, |uses| uses.request(self.drawee(self.of(job))))
+        let drawn = self.of(job);
+        let longest = || self.drawn.longest(drawn);
+        self.uses.as_ref().map_or(Amount::CORE, |uses| uses.request(self.drawee(drawn), longest))
     }
 
     fn usage(&self, job: JobId) -> Usage {

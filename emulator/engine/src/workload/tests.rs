@@ -389,7 +389,7 @@ impl TraceSource for Held {
 fn requests_of_a_trace_are_taken_over() {
     let mut stated = Trace::new(Path::new("a.tr"), Format::Tr);
     stated.push_rigid(Time(0), Span::from_secs(1), 4);
-    stated.detail(0, &Details { cores: Some(6.0), ..Details::default() });
+    stated.detail(0, &Details { cores: Some(6.0), memory: Some(8.0), ..Details::default() });
     stated.push_rigid(Time(1), Span::from_secs(1), 2);
     let held = Held(Arc::new(stated.finish()));
     let usage = Some(toml::from_str("cpu = 2\nmemory = 1\nrequest = 1.5").unwrap());
@@ -399,9 +399,28 @@ fn requests_of_a_trace_are_taken_over() {
     let spec = WorkloadSpec::Trace(trace("a.tr"));
     let workload = Workload::build(&spec, &service, 1, site, &held).unwrap();
     assert_eq!([0, 1].map(|job| workload.request(JobId(job)).cpu), [1500, 3000]);
-    assert_eq!(workload.request(JobId(0)).memory, 3 << 29);
+    assert_eq!([0, 1].map(|job| workload.request(JobId(job)).memory), [2 << 30, 3 << 29]);
     assert_eq!(workload.usage(JobId(0)).mean.cpu, 2000);
     assert_eq!(workload.total_work(), 12.0, "six tasks of a second at two cores");
     let error = Workload::build(&spec, &service, 1, 1, &held).unwrap_err().to_string();
     assert!(error.contains("service.usage") && error.contains("cluster.shared = true"), "{error}");
+}
+
+#[test]
+fn a_series_that_ends_before_the_work_is_warned_about() {
+    let site = Site { schedulers: 1, cores: 9, largest: Some(LargestNode { cpu: 8000, memory: u64::MAX }) };
+    let warnings = |series: &str| {
+        let mut lone = Trace::new(Path::new("a.tr"), Format::Tr);
+        lone.push_rigid(Time(0), Span::from_secs(20), 1);
+        let held = Held(Arc::new(lone.finish()));
+        let usage = Some(toml::from_str(&format!("series = {series}")).unwrap());
+        let service = Service { usage, ..Service::default() };
+        let workload =
+            Workload::build(&WorkloadSpec::Trace(trace("a.tr")), &service, 1, site, &held).unwrap();
+        workload.warnings().to_vec()
+    };
+    let [said] = &warnings("[[\"9s\", 1, 1], [\"10s\", 2, 1]]")[..] else { panic!("one warning") };
+    let ends = "service.usage.series ends after 19.0\u{202f}s, before the longest task does (20.0\u{202f}s)";
+    assert!(said.starts_with(ends) && said.contains("its last use holds"), "{said}");
+    assert_eq!(warnings("[[\"20s\", 1, 1]]"), [] as [&str; 0]);
 }

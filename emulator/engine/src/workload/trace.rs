@@ -287,6 +287,11 @@ impl Trace {
         self.columns.cores(job.index())
     }
 
+    /// Memory that all tasks of a job request together, GiB; `None` if the trace does not say it.
+    pub fn memory(&self, job: JobId) -> Option<f32> {
+        self.columns.memory(job.index())
+    }
+
     /// Whether the numbers of tasks are those of the source.
     pub const fn counts_tasks(&self) -> bool {
         !self.jobs_only

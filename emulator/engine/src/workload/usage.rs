@@ -30,6 +30,8 @@ const GIB: f64 = (1u64 << 30) as f64;
 const SEGMENT: Span = Span::from_secs(15);
 /// The shortest segment: each costs an event of the copy.
 const SHORTEST: Span = Span::from_millis(1);
+/// Samples from which the CPU is estimated that is beyond the largest node.
+const CLIPPED_SAMPLES: u64 = 20_000;
 
 /// `[service.usage]`: what a task uses of a shared node while nothing throttles it, and what its user requests. Without
 /// the section each task uses one core and no memory, and requests that.
@@ -100,9 +102,8 @@ impl UsageSection {
                 return refuse(key, "is always zero; write a positive number, or leave it out".to_owned());
             }
         }
-        let (used, _) = self.cpu.as_ref().map_or((Some(1.0), None), Law::bounds);
-        let used = used.unwrap_or(0.0);
-        if used > cores {
+        let (used, memory) = self.least();
+        if self.series.is_empty() && used > cores {
             let why =
                 format!("no node has {used} cores, the largest has {cores}; lower it, or raise cluster.cpu");
             return refuse("cpu", why);
@@ -116,9 +117,16 @@ impl UsageSection {
             );
             return refuse("request", why);
         }
-        let memory = self.memory.as_ref().and_then(|law| law.bounds().0).unwrap_or(0.0);
-        if memory * GIB > largest.memory as f64 {
-            let limit = largest.memory as f64 / GIB;
+        let limit = largest.memory as f64 / GIB;
+        if memory <= limit && memory * factor > limit {
+            let why = format!(
+                "every task would request {} GiB, more than any node lets copies use ({limit}); lower the factor, or \
+                 raise cluster.memory",
+                memory * factor
+            );
+            return refuse("request", why);
+        }
+        if self.series.is_empty() && memory > limit {
             let why = format!(
                 "every task would use {memory} GiB, and no node lets copies use more than {limit} GiB; lower it, or \
                  raise cluster.memory"
@@ -170,15 +178,33 @@ impl UsageSection {
         Ok(())
     }
 
-    /// Mean CPU of a task, in cores.
-    pub fn mean_cpu(&self) -> f64 {
-        match &self.series[..] {
-            [] => self.cpu.as_ref().map_or(1.0, Law::mean),
-            series => {
-                let length: f64 = series.iter().map(|(length, ..)| length.as_secs_f64()).sum();
-                series.iter().map(|(span, cpu, _)| span.as_secs_f64() * cpu).sum::<f64>() / length
-            }
+    /// Mean CPU of a task in cores, where samples beyond the CPU of the largest node count as that; `None` if it
+    /// depends on the work of the task.
+    pub fn mean_cpu(&self, largest: LargestNode) -> Option<f64> {
+        if !self.series.is_empty() {
+            return None;
         }
+        let Some(law) = &self.cpu else { return Some(1.0) };
+        let (cores, spread) = (largest.cpu as f64 / 1000.0, self.spread.unwrap_or(0.0));
+        let mut draw = Address::new(0, Purpose::Usage).draw();
+        let sample = |i| law.sample(&mut draw) * even(spread, Address::new(i, Purpose::Usage));
+        let samples: Vec<f64> = (0..CLIPPED_SAMPLES).map(sample).collect();
+        let mean = |of: &dyn Fn(f64) -> f64| {
+            samples.iter().map(|&sample| of(sample)).sum::<f64>() / CLIPPED_SAMPLES as f64
+        };
+        // Only what is cut off is estimated, if the rest is known.
+        let all = law.mean();
+        Some(if all.is_finite() { all - mean(&|x| (x - cores).max(0.0)) } else { mean(&|x| x.min(cores)) })
+    }
+
+    /// The least CPU that a task can use, in cores, and the least memory, in GiB.
+    fn least(&self) -> (f64, f64) {
+        let least = |law: &Option<Law<f64>>, absent: f64| {
+            law.as_ref().map_or(absent, |law| law.bounds().0.unwrap_or(0.0))
+        };
+        let stated = |of: fn(&(Span, f64, f64)) -> f64| self.series.iter().map(of).reduce(f64::min);
+        let cpu = stated(|(_, cpu, _)| *cpu).unwrap_or_else(|| least(&self.cpu, 1.0));
+        (cpu, stated(|(_, _, memory)| *memory).unwrap_or_else(|| least(&self.memory, 0.0)))
     }
 }
 
@@ -199,8 +225,8 @@ pub(super) struct Drawee {
     pub(super) job: JobId,
     /// The number of its name, 0 if it has none.
     pub(super) name: u32,
-    /// CPU that a trace says each of its tasks requests, in cores.
-    pub(super) requested: Option<f64>,
+    /// What a trace says each of its tasks requests: CPU in cores, and memory in GiB.
+    pub(super) requested: [Option<f64>; 2],
 }
 
 impl Uses {
@@ -223,8 +249,8 @@ impl Uses {
         (!self.series.is_empty()).then(|| lengths.fold(Span::ZERO, |sum, length| sum + length))
     }
 
-    /// What each task of a job uses.
-    pub(super) fn usage(&self, job: Drawee) -> Usage {
+    /// What each task of a job uses, whose longest one has `longest` work.
+    pub(super) fn usage(&self, job: Drawee, longest: impl FnOnce() -> Span) -> Usage {
         if self.series.is_empty() {
             let mean = self.mean(job);
             let most = 1.0 + self.variation();
@@ -234,28 +260,44 @@ impl Uses {
             };
             return Usage { mean, max };
         }
-        let cpu = self.stated(|segment| u64::from(segment.cpu));
-        let memory = self.stated(|segment| segment.memory);
+        let work = longest();
+        let cpu = self.stated(work, |segment| u64::from(segment.cpu));
+        let memory = self.stated(work, |segment| segment.memory);
         Usage { mean: Amount { cpu: cpu.0, memory: memory.0 }, max: Amount { cpu: cpu.1, memory: memory.1 } }
     }
 
-    /// Mean over its length and maximum of something in a stated series.
-    fn stated(&self, of: impl Fn(&Segment) -> u64) -> (u64, u64) {
-        let length = self.stated_length().unwrap_or_default().as_secs_f64();
-        let parts = self.section.series.iter().zip(&self.series);
-        let sum: f64 = parts.map(|((span, ..), segment)| span.as_secs_f64() * of(segment) as f64).sum();
-        ((sum / length).round() as u64, self.series.iter().map(of).max().unwrap_or(0))
+    /// Mean and maximum of something in a stated series, over the part of it that `work` reaches.
+    fn stated(&self, work: Span, of: impl Fn(&Segment) -> u64) -> (u64, u64) {
+        let (mut begun, mut sum, mut most) = (Span::ZERO, 0.0, 0);
+        for segment in &self.series {
+            let ends = segment.until.min(work);
+            sum += ends.saturating_sub(begun).as_secs_f64() * of(segment) as f64;
+            most = most.max(of(segment));
+            begun = ends;
+            if segment.until >= work {
+                break;
+            }
+        }
+        let first = self.series.first().map_or(0, &of);
+        (if work > Span::ZERO { (sum / work.as_secs_f64()).round() as u64 } else { first }, most)
     }
 
-    /// What is requested for each task of a job.
-    pub(super) fn request(&self, job: Drawee) -> Amount {
-        let (mean, name) = (self.usage(job).mean, self.name(job));
+    /// CPU-time of a task of a job with this much work, core-seconds.
+    pub(super) fn cpu_time(&self, job: Drawee, work: Span) -> f64 {
+        self.usage(job, || work).mean.cpu as f64 / 1000.0 * work.as_secs_f64()
+    }
+
+    /// What is requested for each task of a job, whose longest one has `longest` work.
+    pub(super) fn request(&self, job: Drawee, longest: impl FnOnce() -> Span) -> Amount {
+        let (mean, name) = (self.usage(job, longest).mean, self.name(job));
         let factor =
             |at: u64| self.section.request.as_ref().map_or(1.0, |law| law.sample(&mut name.at(at).draw()));
-        let cpu = job.requested.map_or_else(|| mean.cpu as f64 * factor(CPU_REQUEST), |cores| cores * 1000.0);
+        let [cpu, memory] = job.requested;
+        let cpu = cpu.map_or_else(|| mean.cpu as f64 * factor(CPU_REQUEST), |cores| cores * 1000.0);
+        let memory = memory.map_or_else(|| mean.memory as f64 * factor(MEMORY_REQUEST), |gib| gib * GIB);
         Amount {
             cpu: (cpu.round() as u64).clamp(1, self.largest.cpu),
-            memory: ((mean.memory as f64 * factor(MEMORY_REQUEST)).round() as u64).min(self.largest.memory),
+            memory: (memory.round() as u64).min(self.largest.memory),
         }
     }
 
@@ -324,6 +366,16 @@ mod tests {
 
     const LARGEST: LargestNode = LargestNode { cpu: 16_000, memory: 64 << 30 };
 
+    const LONGEST: Span = Span::from_secs(100);
+
+    fn usage(uses: &Uses, job: Drawee) -> Usage {
+        uses.usage(job, || LONGEST)
+    }
+
+    fn request(uses: &Uses, job: Drawee) -> Amount {
+        uses.request(job, || LONGEST)
+    }
+
     fn uses(text: &str) -> Uses {
         let section: UsageSection = toml::from_str(text).unwrap();
         section.check(LARGEST).unwrap();
@@ -331,7 +383,7 @@ mod tests {
     }
 
     const fn named(job: u32, name: u32) -> Drawee {
-        Drawee { job: JobId(job), name, requested: None }
+        Drawee { job: JobId(job), name, requested: [None; 2] }
     }
 
     /// Figure 5.1: 74 % of requests are above the use, and 20 % within a factor of two of it.
@@ -342,7 +394,7 @@ mod tests {
         let largest = LargestNode { cpu: u64::from(u32::MAX), memory: u64::MAX };
         let uses = Uses::new(&UsageSection { cpu: Some(Law::Constant(1.0)), ..section }, largest, 7);
         let factors: Vec<f64> =
-            (0..20_000).map(|job| uses.request(named(job, 0)).cpu as f64 / 1000.0).collect();
+            (0..20_000).map(|job| request(&uses, named(job, 0)).cpu as f64 / 1000.0).collect();
         let share = |of: fn(f64) -> bool| factors.iter().filter(|f| of(**f)).count() as f64 / 20_000.0;
         // Three standard deviations of a share are below 0.01.
         assert!((share(|f| f > 1.0) - 0.74).abs() < 0.01, "{}", share(|f| f > 1.0));
@@ -354,12 +406,12 @@ mod tests {
         let laws = "cpu = { uniform = { low = 1, high = 8 } }\nmemory = { exponential = { mean = 4 } }\n\
                     request = { uniform = { low = 0.5, high = 9 } }\n";
         let same = uses(laws);
-        assert_eq!(same.request(named(1, 5)), same.request(named(2, 5)));
-        assert_ne!(same.request(named(1, 5)), same.request(named(1, 6)));
-        assert_ne!(same.usage(named(1, 0)), same.usage(named(2, 0)), "without a name each has its own");
+        assert_eq!(request(&same, named(1, 5)), request(&same, named(2, 5)));
+        assert_ne!(request(&same, named(1, 5)), request(&same, named(1, 6)));
+        assert_ne!(usage(&same, named(1, 0)), usage(&same, named(2, 0)), "without a name each has its own");
         let near = uses(&format!("{laws}spread = 0.1"));
-        let cpu = |job| near.usage(named(job, 5)).mean.cpu as f64;
-        let mean = same.usage(named(1, 5)).mean.cpu as f64;
+        let cpu = |job| usage(&near, named(job, 5)).mean.cpu as f64;
+        let mean = usage(&same, named(1, 5)).mean.cpu as f64;
         assert!((1..500).all(|job| (cpu(job) / mean - 1.0).abs() <= 0.101));
         assert!((1..500).any(|job| (cpu(job) / mean - 1.0).abs() > 0.09));
     }
@@ -369,7 +421,7 @@ mod tests {
     fn segments_vary_around_the_mean() {
         let uses = uses("cpu = 4\nmemory = 8\nvariation = 0.5\nsegment = \"10s\"");
         let (job, task) = (named(3, 0), JobId(3).task(2));
-        let usage = uses.usage(job);
+        let usage = usage(&uses, job);
         assert_eq!((usage.mean.cpu, usage.max.cpu), (4000, 6000));
         let (mut done, mut cpu, mut least) = (Span::ZERO, 0.0, u32::MAX);
         for number in 1..=5000u64 {
@@ -395,10 +447,29 @@ mod tests {
         };
         let [first, last] = [(4000, 1, Span::from_secs(15)), (1000, 3, Span::MAX)];
         assert_eq!([0, 14, 15, 19, 99].map(at), [first, first, last, last, last]);
-        let usage = uses.usage(named(0, 0));
-        assert_eq!((usage.mean.cpu, usage.max.cpu), (3250, 4000));
-        assert_eq!((usage.mean.memory, usage.max.memory >> 30), ((3 << 30) / 2, 3));
+        let of_work = |s| {
+            let usage = uses.usage(named(0, 0), || Span::from_secs(s));
+            (usage.mean.cpu, usage.mean.memory, usage.max.cpu, usage.max.memory >> 30)
+        };
+        assert_eq!(of_work(20), (3250, (3 << 30) / 2, 4000, 3));
+        assert_eq!(of_work(10), (4000, 1 << 30, 4000, 1), "the second use is not reached");
+        assert_eq!(of_work(150).0, 1300, "15 s of 4 cores and 135 of one");
+        assert!((uses.cpu_time(named(0, 0), Span::from_secs(150)) - 195.0).abs() < 1e-9);
         assert_eq!(uses.stated_length(), Some(Span::from_secs(20)));
+    }
+
+    /// The mean of an exponential law with mean m, cut off at L, is m (1 - exp(-L/m)).
+    #[test]
+    fn the_mean_counts_samples_beyond_the_largest_node_as_that() {
+        let mean = |text: &str| {
+            let section: UsageSection = toml::from_str(text).unwrap();
+            section.mean_cpu(LARGEST)
+        };
+        assert_eq!(mean("cpu = 3\nspread = 0.5"), Some(3.0), "nothing is cut off");
+        let cut = mean("cpu = { exponential = { mean = 16 } }").unwrap();
+        let expected = 16.0 * (1.0 - (-1.0_f64).exp());
+        assert!((cut / expected - 1.0).abs() < 0.02, "{cut} instead of {expected}");
+        assert_eq!(mean("series = [[\"1s\", 1, 1]]"), None);
     }
 
     /// No task is larger than the largest node, at its peak, and no request is.
@@ -409,13 +480,23 @@ mod tests {
              request = { lognormal = { median = 4.2, sigma = 2.23 } }",
         );
         for job in (0..1000).map(|job| named(job, 0)) {
-            let (usage, request) = (uses.usage(job), uses.request(job));
+            let (usage, request) = (usage(&uses, job), request(&uses, job));
             assert!(usage.max.cpu <= LARGEST.cpu && usage.max.memory <= LARGEST.memory, "{usage:?}");
             assert!(request.cpu <= LARGEST.cpu && request.memory <= LARGEST.memory, "{request:?}");
             let segment = uses.segment(job.job.task(0), job, Span::from_secs(100));
             assert!(segment.memory <= usage.max.memory);
         }
-        assert_eq!(uses.request(Drawee { requested: Some(2.5), ..named(1, 0) }).cpu, 2500);
+        let stated = request(&uses, Drawee { requested: [Some(2.5), Some(1.5)], ..named(1, 0) });
+        assert_eq!((stated.cpu, stated.memory), (2500, 3 << 29));
+    }
+
+    #[test]
+    fn requests_of_a_series_count_what_it_uses() {
+        let small = LargestNode { cpu: 16_000, memory: 64 << 30 };
+        let section: UsageSection = toml::from_str("series = [[\"15s\", 0.1, 1]]\nrequest = 20").unwrap();
+        assert!(section.check(small).is_ok(), "two cores of 16");
+        let half: UsageSection = toml::from_str("series = [[\"15s\", 0.5, 0]]").unwrap();
+        assert!(half.check(LargestNode { cpu: 500, ..small }).is_ok());
     }
 
     #[test]
@@ -424,6 +505,8 @@ mod tests {
             ("cpu = 17", "cpu", "no node has 17 cores"),
             ("cpu = 0", "cpu", "always zero"),
             ("cpu = 4\nrequest = 5", "request", "request 20 cores, more than any node"),
+            ("memory = 20\nrequest = 4", "request", "request 80 GiB, more than any node"),
+            ("series = [[\"15s\", 8, 1]]\nrequest = 3", "request", "request 24 cores, more than any node"),
             ("memory = 65", "memory", "no node lets copies use more than 64 GiB"),
             ("variation = 1", "variation", "from 0 to below 1"),
             ("spread = -0.1", "spread", "from 0 to below 1"),

@@ -6,8 +6,8 @@ use std::ops::Range;
 use serde_json::Value;
 use volary_actors::message::kinds;
 use volary_engine::results::{
-    Cell, Certificate, ClassResults, Compared, Deadlines, Messages, Placements, Planning, PredictionErrors,
-    RealWork, SharedNodes, Staleness, Summary,
+    Cell, Certificate, ClassResults, Compared, Deadlines, Engine, Messages, Placements, Planning,
+    PredictionErrors, RealWork, SharedNodes, Staleness, Summary,
 };
 
 use super::form::Metric;
@@ -148,8 +148,10 @@ fn template(classes: &BTreeSet<String>) -> Value {
     let messages =
         Messages { by_kind: kinds().map(|(kind, _)| (kind.to_owned(), 0)).collect(), ..Messages::default() };
     let of_class = ClassResults { unqueued: Some(0.0), ..ClassResults::default() };
+    let engine = Engine { planning_cpu_s: Some(0.0), ..Engine::default() };
     let summary = Summary {
         messages,
+        engine,
         classes: classes.iter().map(|label| (label.clone(), of_class)).collect(),
         placements: Some(Placements::default()),
         unqueued: Some(0.0),
@@ -188,6 +190,7 @@ mod tests {
             "sparrow.staleness.version_age.p50 < 1",
             "sparrow.planning.gap.mean < 1",
             "sparrow.shared.throttled < 1",
+            "sparrow.engine.planning_cpu_s < 1",
             "sparrow.classes.short.response_s.p99 < 1",
             "sparrow.makespan_s[service.correlated=true] < 1",
             "sparrow.makespan_s rises with service.correlated",

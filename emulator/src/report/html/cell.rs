@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use volary_engine::results::{Deadlines, Summary};
 
 use super::view::{View, anchor, cell_title};
-use super::{fidelity, policy, table};
+use super::{fidelity, policy, shared, table};
 use crate::chart::bars::{Bar, BarPart, stacked};
 use crate::chart::cdf::{distribution, tail};
 use crate::chart::scale::TickUnit;
@@ -39,6 +39,7 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
             (table::interference(group, view.policies))
             (timelines(group, view))
             details.more { summary { "Accounts" } (table::books(group, view.policies)) }
+            (shared::section(group, view))
             (policy::sections(group, view))
             (fidelity::section(group, view.policies))
             (notes(group))

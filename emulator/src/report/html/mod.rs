@@ -6,7 +6,7 @@
 //! | `overview` | verdicts, warnings, the sweep at a glance |
 //! | `choice` | which policy when |
 //! | `cell` | one point of the sweep |
-//! | `table`, `policy`, `fidelity` | the tables of a cell |
+//! | `table`, `policy`, `shared`, `fidelity` | the tables of a cell |
 //! | `view` | anchors, titles and values that the parts share |
 
 mod cell;
@@ -15,6 +15,7 @@ mod fidelity;
 mod overview;
 mod page;
 mod policy;
+mod shared;
 mod table;
 mod view;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use volary_engine::results::{
     Certificate, ClaimResult, Deadlines, GoodputHours, Origin, Placements, PlanGap, Planning,
-    PredictionErrors, RealCore, RealWork, Samples, Staleness, Verdict,
+    PredictionErrors, RealCore, RealWork, Samples, SharedNodes, Staleness, Verdict,
 };
 
 use super::html;
@@ -282,6 +282,31 @@ fn plans_and_estimates_have_tables_where_there_are_some() {
     let errors = ["87.5", "5.00", "7.50", "33.0"].map(percent);
     assert!(page.contains(&row(&["23", &errors[0], &errors[1], &errors[2], &errors[3]])));
     assert_eq!(page.matches("<summary>Plans</summary>").count(), 1);
+    assert_balanced(&page);
+}
+
+#[test]
+fn shared_nodes_have_a_table_with_a_row_a_policy() {
+    let mut study = study(&[0.5], 2, 100);
+    assert!(!html(&study).contains("<summary>Shared nodes</summary>"));
+    let used = SharedNodes {
+        throttled: 0.25,
+        throttle_rate: 0.01,
+        evictions: 7,
+        used_core_h: 12.0,
+        wasted_core_h: 3.0,
+        in_progress_core_h: 1.0,
+        cpu: 0.625,
+    };
+    for run in &mut study.cells[0].policies[1].runs {
+        run.summary.shared = Some(used);
+    }
+    let page = html(&study);
+    let table = &page[page.find("aria-label=\"Shared nodes\"").unwrap()..];
+    let table = &table[..table.find("</table>").unwrap()];
+    assert_eq!(table.matches("<tr class").count(), 1, "a row a policy, not a seed: {table}");
+    let cells = ["62.5\u{202f}%", "25.0\u{202f}%", "36.0", "7.00", "12.0", "3.00"];
+    assert!(table.contains(&cells.map(|cell| format!("<td>{cell}</td>")).concat()), "{table}");
     assert_balanced(&page);
 }
 

@@ -44,8 +44,11 @@ cores = 2 => cores = 2\nshared = true | e.toml:6:9 | no cores of their own | pod
 cores = 2 => shared = true\ncpu = 8\npods = 0 | e.toml:8:8 | without pods | pods = 1 or more
 cores = 2 => shared = true\ncpu = 8\nthreshold = 0 | e.toml:8:13 | evict above 0 of its memory | such as 0.95
 cores = 2 => shared = true\ncpu = 8\nthreshold = 1.1 | e.toml:8:13 | evict above 1.1 of its memory
+cores = 2 => shared = true\ncpu = 8\nthreshold = 1e-7 | e.toml:8:13 | from a millionth to 1
+cores = 2 => shared = true\ncpu = 8\nmemory = "0B" | e.toml:8:10 | no copy fits into a node without memory | memory =
 cores = 2 => shared = true\ncpu = 8\nreport = "1us" | e.toml:8:10 | 1ms or longer
 cores = 2 => shared = true\ncpu = 8\nmemory = "9GiB" | does not launch again what shared nodes evict | cluster.memory
+[cluster]\nnodes = 10\ncores = 2 => [run.real]\n[cluster]\nnodes = 10\nshared = true\ncpu = 8 | e.toml:4:2 | a burnt core runs one copy | leave out cluster.shared
 [service] => [service]\nusage = { cpu = 2 } | service.usage | is about shared nodes | cluster.shared = true
 nodes = 10\n => | e.toml:4:2 | `cluster` lacks `nodes` | topology
 nodes = 10\n => nodes = 10\nkind = [{ nodes = 3 }]\n | e.toml:5:9 | `cluster.kind` says its own `nodes`

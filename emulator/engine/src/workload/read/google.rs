@@ -14,7 +14,7 @@ use super::super::columns::{Details, Outcome};
 use super::super::error::WorkloadError;
 use super::super::trace::{Format, MOST_JOBS, Trace};
 use super::lines::{At, Lines, Skipped, TraceLine, short};
-use super::table::{CORES_OF_GOOGLE_MACHINE, TOO_LONG, Words};
+use super::table::{CORES_OF_GOOGLE_MACHINE, GIB_OF_GOOGLE_MACHINE, TOO_LONG, Words};
 
 /// A part of a table: its name and its content.
 pub type Part = Result<(PathBuf, Box<dyn BufRead>), WorkloadError>;
@@ -49,6 +49,8 @@ struct JobState {
     details: Details,
     /// CPU that each task requests, as a share of the largest machine.
     cpu: f32,
+    /// The same of memory.
+    memory: f32,
     tasks: Vec<TaskState>,
 }
 
@@ -163,6 +165,7 @@ impl GoogleJobs {
                 job.details.features[priority] =
                     number.ok_or_else(|| line.at.field(9, "priority", TOO_LONG))?;
                 job.cpu = cells.share(9, "CPU request")?;
+                job.memory = cells.share(10, "memory request")?;
             }
             if job.tasks.len() <= task as usize {
                 self.slots += task as usize + 1 - job.tasks.len();
@@ -216,9 +219,10 @@ impl JobState {
             let pushed = trace.push(arrival, mean, &durations);
             pushed.map_err(|why| WorkloadError::Trace(format!("{}: {why}", trace.file().display())))?;
         }
-        if self.cpu > 0.0 {
-            self.details.cores = Some(self.cpu * CORES_OF_GOOGLE_MACHINE * durations.len().max(1) as f32);
-        }
+        let tasks = durations.len().max(1) as f32;
+        let stated = |share: f32, machine: f32| (share > 0.0).then_some(share * machine * tasks);
+        self.details.cores = stated(self.cpu, CORES_OF_GOOGLE_MACHINE);
+        self.details.memory = stated(self.memory, GIB_OF_GOOGLE_MACHINE);
         self.details.outcome = Some(outcome);
         self.details.wait = Some(micros(start.saturating_sub(submit)));
         trace.detail(trace.jobs().len() - 1, &self.details);

@@ -71,6 +71,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
                 _ => None,
             },
             cores: Some(tasks as f32),
+            memory: None,
         };
         trace.detail(trace.jobs().len() - 1, &details);
     }

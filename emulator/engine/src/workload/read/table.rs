@@ -13,6 +13,8 @@ use super::time::instant;
 /// Google's machines are measured by the largest one, and the most frequent one with half of its capacity has two
 /// sockets of four cores (Park's thesis, section 2.4.1).
 pub(super) const CORES_OF_GOOGLE_MACHINE: f32 = 16.0;
+/// Memory of the largest machine, which is not published: 4 GiB a core are assumed.
+pub(super) const GIB_OF_GOOGLE_MACHINE: f32 = 64.0;
 
 /// What a column holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,8 +27,12 @@ pub(super) enum Meaning {
     Tasks,
     Nodes,
     Cores,
+    /// GiB of all tasks of a job.
+    Memory,
     /// CPU of a task, as a share of Google's largest machine.
     GoogleCpu,
+    /// Memory of a task, as a share of that of Google's largest machine.
+    GoogleMemory,
     Outcome,
     /// Number of the job that the row is about, from one.
     Line,
@@ -34,7 +40,7 @@ pub(super) enum Meaning {
 }
 
 /// Names that `--columns` knows, and that headers may use as they are.
-const NAMES: [(&str, Meaning); 20] = [
+const NAMES: [(&str, Meaning); 21] = [
     ("submit", Meaning::Submit),
     ("start", Meaning::Start),
     ("end", Meaning::End),
@@ -43,6 +49,7 @@ const NAMES: [(&str, Meaning); 20] = [
     ("tasks", Meaning::Tasks),
     ("nodes", Meaning::Nodes),
     ("cores", Meaning::Cores),
+    ("memory", Meaning::Memory),
     ("outcome", Meaning::Outcome),
     ("line", Meaning::Line),
     ("user", Meaning::Feature(Feature::User)),
@@ -69,7 +76,7 @@ impl Meaning {
 
 /// Headings of published files: the job level of the simulators' traces, the tables derived from Google's trace, and
 /// the ATLAS repository of LANL.
-const HEADINGS: [(&str, Meaning); 21] = [
+const HEADINGS: [(&str, Meaning); 22] = [
     ("arrival_s", Meaning::Submit),
     ("ntasks", Meaning::Tasks),
     ("ntasks_SYNTHETIC", Meaning::Tasks),
@@ -81,6 +88,7 @@ const HEADINGS: [(&str, Meaning); 21] = [
     ("job_end", Meaning::Outcome),
     ("sched_class", Meaning::Feature(Feature::Class)),
     ("cpu_req", Meaning::GoogleCpu),
+    ("ram_req", Meaning::GoogleMemory),
     ("user_ID", Meaning::Feature(Feature::User)),
     ("group_ID", Meaning::Feature(Feature::Queue)),
     ("submit_time", Meaning::Submit),
@@ -365,7 +373,7 @@ impl TableRow<'_> {
             .map_err(|_| self.wrong(column, &format!("`{}` is not a whole number", short(text))))
     }
 
-    /// Features, outcome and cores; `tasks` is the number of tasks that share them.
+    /// Features, outcome, cores and memory; `tasks` is the number of tasks that share them.
     pub(super) fn details(&self, words: &mut Words, tasks: u32) -> Result<Details, WorkloadError> {
         let mut details = Details { outcome: self.outcome()?, ..Details::default() };
         for (at, feature) in self.header.features() {
@@ -379,6 +387,11 @@ impl TableRow<'_> {
         details.cores = match self.decimal(Meaning::Cores)? {
             None => self.decimal(Meaning::GoogleCpu)?.map(cpu),
             cores => cores,
+        };
+        let memory = |share: f32| share * GIB_OF_GOOGLE_MACHINE * tasks as f32;
+        details.memory = match self.decimal(Meaning::Memory)? {
+            None => self.decimal(Meaning::GoogleMemory)?.map(memory),
+            memory => memory,
         };
         Ok(details)
     }

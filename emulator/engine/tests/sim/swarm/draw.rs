@@ -172,7 +172,7 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     if card.one_scheduler && spec.as_ref().is_ok_and(|spec| !spec.one_scheduler()) {
         site.schedulers = 1 + dice.below(3);
     }
-    let evicts = spec.as_ref().is_ok_and(|spec| spec.usage());
+    let evicts = spec.as_ref().is_ok_and(|spec| spec.node_usage().is_some());
     if let Ok(spec) = spec
         && spec.check(&site.layout()).is_ok()
     {
@@ -208,15 +208,24 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     if dice.chance(20) { shared(dice, &text, evicts) } else { text }
 }
 
-/// The experiment with shared nodes, if its nodes are all alike; with a memory if the policy deals with evictions.
+/// The experiment with shared nodes, if its nodes are all alike, of one or two sizes; with a memory if the policy deals
+/// with evictions.
 fn shared(dice: &mut Dice, text: &str, evicts: bool) -> String {
-    let cores =
-        (1..=3).map(|cores| format!("\ncores = {cores}\n")).find(|cores| text.contains(cores.as_str()));
-    let Some(cores) = cores else { return text.to_owned() };
+    let alike = (1..=12).flat_map(|nodes| (1..=3).map(move |cores| (nodes, cores)));
+    let lines = |(nodes, cores): (u32, u32)| format!("nodes = {nodes}\ncores = {cores}\n");
+    let Some(alike) = alike.into_iter().find(|&alike| text.contains(&lines(alike))) else {
+        return text.to_owned();
+    };
     let (cpu, pods) = (dice.scale(0.5, 4.0), 1 + dice.below(9));
-    let memory = if evicts { "memory = \"4 GiB\"\nthreshold = 0.9\nreport = \"2s\"\n" } else { "" };
-    let nodes = format!("\nshared = true\ncpu = {cpu:.2}\npods = {pods}\n{memory}");
-    let mut text = text.replacen(&cores, &nodes, 1);
+    let memory = |size: &str| if evicts { format!(", memory = \"{size}\"") } else { String::new() };
+    let large = if alike.0 > 1 && dice.chance(30) { 1 } else { 0 };
+    let mut kinds = format!("{{ nodes = {}, cpu = {cpu:.2}{} }}", alike.0 - large, memory("4 GiB"));
+    if large > 0 {
+        write!(kinds, ", {{ nodes = {large}, cpu = {:.2}{} }}", 2.0 * cpu, memory("9 GiB")).unwrap();
+    }
+    let evicting = if evicts { "threshold = 0.9\nreport = \"2s\"\n" } else { "" };
+    let nodes = format!("shared = true\npods = {pods}\n{evicting}kind = [{kinds}]\n");
+    let mut text = text.replacen(&lines(alike), &nodes, 1);
     let segment = dice.span(0.05, 5.0);
     writeln!(
         text,

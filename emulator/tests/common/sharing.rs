@@ -1,0 +1,104 @@
+//! Nodes that tasks share and whose memory is short, and what holds of their results in every runtime.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use volary::storage::{load_manifest, load_rows};
+use volary_engine::results::{CopyRow, JobRow};
+
+use super::binary::{expect, lines};
+
+/// Number of copies that a node runs at most.
+const PODS: usize = 6;
+
+/// Users request half of the memory that tasks use, so that more of them are placed than there is room for; losses and
+/// interference beside.
+const WORLD: &str = r#"
+title = "shared nodes"
+seed = 11
+[cluster]
+nodes = 6
+schedulers = 1
+shared = true
+cpu = 2
+memory = "4GiB"
+pods = 6
+report = "100ms"
+[workload.synthetic]
+jobs = 60
+tasks = 4
+interarrival = { exponential = { mean = "30ms" } }
+[service]
+demand = { exponential = { mean = "40ms" } }
+[service.usage]
+cpu = 0.7
+memory = { exponential = { mean = 1 } }
+variation = 0.5
+segment = "10ms"
+request = 0.5
+[network]
+one_way = "1ms"
+loss = 0.01
+[interference]
+bernoulli = { slot = "100ms", probability = 0.1, slowdown = 4 }
+[[policy]]
+random = {}
+[[policy]]
+distsched = { cycle = "50ms" }
+"#;
+
+/// Runs the world in virtual time and with these arguments. The jobs are the same and all finish, some copies are
+/// throttled and some evicted, no node runs more copies than it may, and those that complete do the same work.
+pub fn assert_sharing(folder: &Path, args: &str) {
+    fs::write(folder.join("shared.toml"), WORLD).unwrap();
+    let run = |out: &str, args: &str| {
+        let (said, _) = expect(folder, &format!("run shared.toml --json --quiet --out {out} {args}"), 0);
+        let found = lines(&said);
+        assert_eq!(found.len(), 2, "{said}");
+        found.iter().for_each(assert_shared);
+        found
+    };
+    let (here, there) = (run("virtual", ""), run("real", args));
+    for (expected, run) in here.iter().zip(&there) {
+        let (useful, expected) = (useful_core_h(run), useful_core_h(expected));
+        assert!((useful / expected - 1.0).abs() < 1e-6, "{useful} core-hours instead of {expected}: {run}");
+    }
+    for out in ["virtual", "real"] {
+        let root = folder.join(out);
+        for id in load_manifest(&root).unwrap().runs {
+            assert_eq!(load_rows::<JobRow>(&root, &id).unwrap().len(), 60);
+            assert_within_pods(&load_rows(&root, &id).unwrap());
+        }
+    }
+}
+
+fn assert_shared(run: &Value) {
+    let shared = &run["shared"];
+    assert_eq!(run["jobs"]["finished"], 60, "{run}");
+    assert!(shared["evictions"].as_u64().unwrap() > 0, "{run}");
+    let throttled = shared["throttled"].as_f64().unwrap();
+    assert!(throttled > 0.0 && throttled < 1.0, "{run}");
+    assert!(run["messages"]["by_kind"]["usage.evicted"].as_u64().unwrap() > 0, "{run}");
+}
+
+/// CPU-time of the copies that ran to their end.
+fn useful_core_h(run: &Value) -> f64 {
+    let hours = |key: &str| run["shared"][key].as_f64().unwrap();
+    hours("used_core_h") - hours("wasted_core_h")
+}
+
+/// A copy counts until its end, so that one which begins at that time is not beside it.
+fn assert_within_pods(copies: &[CopyRow]) {
+    let begun = copies.iter().map(|copy| (copy.start, 1, copy.core));
+    let ended = copies.iter().map(|copy| (copy.end, -1, copy.core));
+    let mut changes: Vec<(f64, i32, u32)> = begun.chain(ended).collect();
+    changes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut running = [0; 6];
+    for (at, change, core) in changes {
+        let node = core as usize / PODS;
+        running[node] += change;
+        assert!(running[node] <= PODS as i32, "{} copies on node {node} at {at} s", running[node]);
+    }
+    assert!(copies.iter().all(|copy| copy.core < 36), "a slot for each pod");
+}
