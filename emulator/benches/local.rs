@@ -412,7 +412,7 @@ fn child(nodes: u32) {
     let clock = Instant::now();
     let world = World::build(&experiment.points[0], 1, &experiment.traces())
         .unwrap_or_else(|error| panic!("{error}"));
-    let measured = local::measure("bench", world, &experiment.run, 2, None, &Watch::default());
+    let measured = local::measure("bench", "bench", world, &experiment.run, 2, None, &Watch::default());
     let wall = clock.elapsed().as_secs_f64();
     let measured = measured.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(measured.summary.jobs.finished, 1);

@@ -8,7 +8,8 @@
 //! | [`codec`], [`cluster`] | messages between machines, as bytes; over QUIC |
 //! | [`live`] | the event loop, clocks and mailboxes of real time |
 //! | [`executor`] | copies on real cores, and real interference |
-//! | [`watch`], [`cost`] | stop flag and progress bar of a run; its CPU time and memory |
+//! | [`watch`], [`cost`] | stop flag and progress of a run; its CPU time and memory |
+//! | [`dashboard`] | the live page |
 //! | [`runtime`] | the clocks of runs, and parallel execution of cells |
 //! | [`fidelity`] | how far a real run departed from what was asked |
 //! | [`stats`], [`number`] | replications; numbers formatted for people |
@@ -27,6 +28,7 @@ pub mod codec;
 pub mod comparison;
 pub mod config;
 pub mod cost;
+pub mod dashboard;
 pub mod executor;
 pub mod fidelity;
 pub mod files;

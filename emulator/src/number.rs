@@ -57,6 +57,15 @@ fn count_signed(text: &str) -> String {
     digits.parse().map_or_else(|_| text.to_owned(), |value| format!("{sign}{}", count(value)))
 }
 
+/// Seconds without decimals, in the unit that suits: for estimates and for real time.
+pub fn rough(s: f64) -> String {
+    match s {
+        _ if s < 100.0 => format!("{s:.0} s"),
+        _ if s < 6_000.0 => format!("{:.0} min", s / 60.0),
+        _ => format!("{:.0} h", s / 3_600.0),
+    }
+}
+
 /// Seconds in a suitable unit: `12.3 ms`, `4.56 s`, `2.50 min`, `3.1 h`.
 pub fn seconds(value: f64) -> String {
     if !value.is_finite() {
@@ -177,6 +186,12 @@ pub fn bytes(value: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn estimates_have_no_decimals() {
+        let text = [3.4, 99.0, 120.0, 86_400.0].map(rough);
+        assert_eq!(text, ["3 s", "99 s", "2 min", "24 h"]);
+    }
 
     #[test]
     fn three_digits() {

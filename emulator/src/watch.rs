@@ -1,5 +1,6 @@
-//! The interface between a run and its caller: stop flag, progress bar, and why a cell has no result.
+//! The interface between a run and its caller: stop flag, progress bar, live page, and why a cell has no result.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,27 +9,37 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use volary_actors::base::Time;
-use volary_engine::metrics::{Aggregator, EndReason};
+use volary_engine::metrics::{Aggregator, EndReason, Recorder};
 use volary_engine::results::Measured;
+use volary_engine::shard::Traffic;
 use volary_engine::virtual_time::Progress;
-use volary_engine::world::EngineError;
+use volary_engine::world::{EngineError, World};
 
+use crate::dashboard::{Counted, Dashboard, Sampler};
 use crate::guard::guard;
-use crate::number::{count, seconds, short};
+use crate::live::sample::ShardSample;
+use crate::number::{count, rough, seconds, short};
 
-/// The stop flag and progress bar of a run.
+/// The stop flag of a run, and what shows its progress.
 #[derive(Debug)]
 pub struct Watch {
     /// Stops every run as soon as possible.
     pub stop: AtomicBool,
     /// Counts finished jobs.
     pub bar: ProgressBar,
+    /// What the live page shows, if there is one.
+    pub(crate) dashboard: Option<Arc<Dashboard>>,
     clock: Arc<EmulatedClock>,
 }
 
 impl Default for Watch {
     fn default() -> Self {
-        Self { stop: AtomicBool::new(false), bar: ProgressBar::hidden(), clock: Arc::default() }
+        Self {
+            stop: AtomicBool::new(false),
+            bar: ProgressBar::hidden(),
+            dashboard: None,
+            clock: Arc::default(),
+        }
     }
 }
 
@@ -59,11 +70,21 @@ impl Watch {
         watch
     }
 
+    /// The same with what a live page shows.
+    pub fn with_dashboard(self, dashboard: Option<Arc<Dashboard>>) -> Self {
+        Self { dashboard, ..self }
+    }
+
     /// The view of a run, of which the clock is shown until another run begins.
     pub(crate) fn of_run(&self, number: u64) -> RunWatch<'_> {
         self.clock.run.store(number, Ordering::Relaxed);
         self.clock.now_ns.store(0, Ordering::Relaxed);
-        RunWatch { watch: self, number }
+        RunWatch { watch: self, number, sampler: RefCell::default() }
+    }
+
+    /// A sampler of the run with this id, if somebody may look at it.
+    pub(crate) fn sampler<'a>(&'a self, run: &str, world: &'a World) -> Option<Sampler<'a>> {
+        self.dashboard.as_deref().map(|dashboard| Sampler::new(dashboard, run, world))
     }
 
     /// Draws the bar from now on. Before the first run starts the number of jobs is unknown.
@@ -112,6 +133,14 @@ impl EmulatedClock {
 pub(crate) struct RunWatch<'a> {
     watch: &'a Watch,
     number: u64,
+    sampler: RefCell<Option<Sampler<'a>>>,
+}
+
+impl<'a> RunWatch<'a> {
+    /// Samples the run with this id as well.
+    pub(crate) fn sampling(self, run: &str, world: &'a World) -> Self {
+        Self { sampler: RefCell::new(self.watch.sampler(run, world)), ..self }
+    }
 }
 
 impl Progress for Watch {
@@ -131,6 +160,12 @@ impl Progress for RunWatch<'_> {
             self.watch.finished(jobs, now);
         } else {
             self.watch.bar.inc(jobs);
+        }
+    }
+
+    fn look(&self, now: Time, recorder: &Recorder<'_>, traffic: &Traffic) {
+        if let Some(sampler) = &mut *self.sampler.borrow_mut() {
+            sampler.look(now, recorder, || Counted::of_traffic(traffic));
         }
     }
 
@@ -182,41 +217,51 @@ impl Pace {
     }
 }
 
-/// Seconds without decimals, in the unit that suits: what is left is an estimate.
-fn rough(left: f64) -> String {
-    match left {
-        _ if left < 100.0 => format!("{left:.0} s"),
-        _ if left < 6_000.0 => format!("{:.0} min", left / 60.0),
-        _ => format!("{:.0} h", left / 3_600.0),
-    }
-}
-
 /// Real time without any observation after which a warning is logged.
 const QUIET_WARNING: Duration = Duration::from_secs(60);
 
-/// The progress bar of a run in real time, and its warning when nothing happens.
+/// The progress bar and the samples of a run in real time, and its warning when nothing happens.
 #[derive(Debug)]
-pub struct Monitor {
+pub struct Monitor<'a> {
     /// Finished jobs that the progress bar shows.
     shown_jobs: u64,
     /// Number of observations when they were last counted, and the real time at which it last grew.
     folded: (u64, Instant),
     warned: bool,
+    sampler: Option<Sampler<'a>>,
+    /// The latest sample of each shard, with its name.
+    samples: Vec<(String, ShardSample)>,
 }
 
-impl Default for Monitor {
-    fn default() -> Self {
-        Self { shown_jobs: 0, folded: (0, Instant::now()), warned: false }
+impl<'a> Monitor<'a> {
+    /// A monitor of the run with this id, whose shards have these names.
+    pub fn new(watch: &'a Watch, run: &str, world: &'a World, shards: impl Iterator<Item = String>) -> Self {
+        Self {
+            shown_jobs: 0,
+            folded: (0, Instant::now()),
+            warned: false,
+            sampler: watch.sampler(run, world),
+            samples: shards.map(|name| (name, ShardSample::default())).collect(),
+        }
     }
-}
 
-impl Monitor {
-    /// Why the run has ended, or `None` while it goes on. Updates the progress bar.
+    /// Keeps the latest sample of a shard.
+    pub fn sampled(&mut self, shard: usize, sample: ShardSample) {
+        if let Some((_, latest)) = self.samples.get_mut(shard) {
+            *latest = sample;
+        }
+    }
+
+    /// Why the run has ended, or `None` while it goes on. Updates the progress bar and the live page.
     pub fn end_reason(&mut self, aggregator: &Aggregator<'_>, watch: &Watch) -> Option<EndReason> {
         let finished = aggregator.finished_jobs();
         watch.bar.inc(finished - self.shown_jobs);
         self.shown_jobs = finished;
         watch.clock.show(aggregator.complete());
+        if let Some(sampler) = &mut self.sampler {
+            let samples = self.samples.iter().map(|(name, sample)| (name.clone(), sample));
+            sampler.look(aggregator.now(), aggregator.recorder(), || Counted::of_shards(samples));
+        }
         if aggregator.folded() > self.folded.0 {
             self.folded = (aggregator.folded(), Instant::now());
         }
@@ -288,7 +333,6 @@ mod tests {
             pace.observe(Duration::from_secs(second), jobs + 1_000_000);
         }
         assert_eq!(pace.text(90_000), "  100/s  15 min left");
-        assert_eq!((rough(3.4), rough(86_400.0)), ("3 s".to_owned(), "24 h".to_owned()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use volary_actors::message::kind_name;
 use crate::finalize::{Counters, FinishedRun};
 use crate::metrics::{Recorder, Recording};
 use crate::results::Measured;
-use crate::shard::{Observer, Parts, Placement, Shard};
+use crate::shard::{Observer, Parts, Placement, Shard, Traffic};
 use crate::world::{EngineError, World};
 
 /// Number of events between two progress reports.
@@ -32,6 +32,9 @@ pub struct RunConfig {
 pub trait Progress {
     /// More jobs have finished; the emulated clock shows `now`.
     fn finished(&self, jobs: u64, now: Time);
+    /// A look at what was recorded by `now`, with the messages counted by then. It comes with every call of
+    /// [`finished`](Self::finished) but the last.
+    fn look(&self, _now: Time, _recorder: &Recorder<'_>, _traffic: &Traffic) {}
     /// Whether the run should stop.
     fn is_stopped(&self) -> bool;
 }
@@ -117,6 +120,7 @@ fn drive<O: Observer>(
         let finished = shard.observer.0.finished_jobs();
         progress.finished(finished - reported, shard.now());
         reported = finished;
+        progress.look(shard.now(), &shard.observer.0, shard.traffic());
         if progress.is_stopped() {
             return Err(EngineError::Interrupted);
         }

@@ -7,6 +7,7 @@
 //! | [`bars`] | stacked bars, one per policy |
 //! | [`heat`] | a table with cells shaded by value |
 //! | [`timeline`] | executions on cores, with interference shaded |
+//! | [`tiles`] | cores as tiles, at one moment |
 //! | [`export`] | PDF and PNG of a picture |
 //! | `frame`, `text`, `outline` | title, axis and legend; widths and outlines of text |
 //! | [`scale`], [`svg`], [`theme`] | ticks; marks; colours |
@@ -25,4 +26,5 @@ pub mod scale;
 pub mod svg;
 mod text;
 pub mod theme;
+pub mod tiles;
 pub mod timeline;

@@ -59,8 +59,7 @@ fn blocks(cores: &[u32], slices: &[Slice], shades: Shades<'_>, x: &Scale, end: f
     let span = |from: f64, until: f64| (x.at(from), x.at(until.min(end)) - x.at(from));
     let bursts =
         shades.bursts.iter().filter(|burst| burst.1 < end).filter_map(|&(core, start, stop, factor)| {
-            // A slowdown of two is a light shade, ten or more the darkest.
-            let depth = 0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0);
+            let depth = burst_opacity(factor);
             let (y, (left, wide)) = (top_of(core)?, span(start, stop));
             let title = format!("slowed down ×{} {}", number::short(factor), during(start, stop.min(end)));
             let (at, size) = ((left, y), (wide, ROW));
@@ -76,6 +75,11 @@ fn blocks(cores: &[u32], slices: &[Slice], shades: Shades<'_>, x: &Scale, end: f
         Some(rect("injected", (left, y + 1.0), (wide, ROW - 2.0), &title))
     });
     bursts.chain(copies).chain(injected).collect()
+}
+
+/// The opacity of the shade of a slowdown: light for a factor of two, darkest for ten or more.
+pub(super) fn burst_opacity(factor: f64) -> f64 {
+    0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0)
 }
 
 fn during(from: f64, until: f64) -> String {

@@ -9,7 +9,7 @@ use volary_actors::policies::Registry;
 use super::output::Unwritten;
 use super::{
     agent, certs, compare, completions, export, inject, log, plan, plot, policies, profile, replay, report,
-    run, schema, status, topology, trace, validate,
+    run, schema, status, topology, trace, validate, watch,
 };
 use crate::cluster::agent::RunLog;
 use crate::cluster::error::InjectError;
@@ -36,6 +36,7 @@ enum Command {
     Compare(compare::Options),
     Plot(plot::Options),
     Export(export::Options),
+    Watch(watch::Options),
     Replay(replay::Options),
     Inject(inject::Options),
     Validate(validate::Options),
@@ -89,6 +90,7 @@ fn dispatch(command: &Command, run_log: &RunLog) -> anyhow::Result<ExitCode> {
         Command::Compare(options) => compare::main(options),
         Command::Plot(options) => plot::main(options),
         Command::Export(options) => export::main(options),
+        Command::Watch(options) => watch::main(options),
         Command::Replay(options) => replay::main(options),
         Command::Inject(options) => inject::main(options),
         Command::Validate(options) => validate::main(options),

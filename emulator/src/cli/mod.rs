@@ -27,5 +27,6 @@ mod status;
 mod topology;
 mod trace;
 mod validate;
+mod watch;
 
 pub use command::{main, main_with};

@@ -6,12 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::cluster::remove_identities;
+use crate::dashboard::{Dashboard, Server, SnapshotSource};
 use crate::report::style::Style;
 use crate::watch::Watch;
 
 /// A watch that Ctrl-C stops, with a progress bar unless `quiet`. Called once per process.
 pub(super) fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
-    let watch = Arc::new(if quiet { Watch::default() } else { Watch::on_terminal() });
+    watch_for(quiet, None)
+}
+
+/// The same, with what a live page shows.
+pub(super) fn watch_for(quiet: bool, dashboard: Option<Arc<Dashboard>>) -> anyhow::Result<Arc<Watch>> {
+    let watch = if quiet { Watch::default() } else { Watch::on_terminal() };
+    let watch = Arc::new(watch.with_dashboard(dashboard));
     let stop = Arc::clone(&watch);
     ctrlc::set_handler(move || {
         // A second signal exits at once, with the status of an interrupted program.
@@ -37,6 +44,19 @@ pub(super) fn width() -> Option<usize> {
     let of_terminal = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
     let asked = || std::env::var("COLUMNS").ok()?.parse().ok();
     of_terminal.ok().or_else(asked).filter(|width| *width > 0)
+}
+
+/// Parses the port of a live page.
+pub(super) fn port(text: &str) -> Result<u16, String> {
+    let wrong = || format!("`{text}` is no port: give a number up to 65535, or none for any that is free");
+    text.parse().map_err(|_| wrong())
+}
+
+/// Serves a live page, and prints its address on stderr; `flag` is the option that named the port.
+pub(super) fn serve(flag: &str, port: u16, source: Arc<dyn SnapshotSource>) -> anyhow::Result<Server> {
+    let server = Server::start(port, source).map_err(|error| anyhow::anyhow!("{flag}: {error}"))?;
+    print_note(&format!("live: {}", server.url()))?;
+    Ok(server)
 }
 
 /// Writing to stdout failed.

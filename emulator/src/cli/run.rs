@@ -2,14 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use volary_engine::results::{Verdict, cell_id};
 
 use super::args::{FleetArgs, RunArgs, TableArgs};
-use super::output::{print, watch};
+use super::output::{port, print, serve, watch_for};
 use crate::config::SweepSlice;
 use crate::config::error::nearest;
+use crate::dashboard::{Dashboard, SnapshotSource};
 use crate::files::Files;
 use crate::number;
 use crate::report::{columns, table};
@@ -48,6 +50,10 @@ pub(super) struct Options {
     /// Exit with status 1 if a claim fails.
     #[arg(long)]
     check: bool,
+    /// Show the run on a page for browsers of this machine while it goes on; the address is printed on stderr. Any free
+    /// port if none is given.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", value_parser = port)]
+    live: Option<u16>,
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
@@ -76,7 +82,10 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         quiet: options.quiet,
         argv: std::env::args().collect(),
     };
-    let watch = watch(options.quiet)?;
+    let dashboard = options.live.map(|_| Arc::new(Dashboard::default()));
+    let source = dashboard.as_ref().map(|dashboard| Arc::clone(dashboard) as Arc<dyn SnapshotSource>);
+    let watch = watch_for(options.quiet, dashboard)?;
+    let live = options.live.zip(source).map(|(port, source)| serve("--live", port, source)).transpose()?;
     let outcome = runtime::run(&experiment, &run, &watch).inspect_err(|error| {
         if matches!(error, RunError::RunDir(_) | RunError::Inputs(_)) {
             tracing::error!(
@@ -86,6 +95,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             );
         }
     })?;
+    if let Some(live) = live {
+        let (state, out) = (outcome.state, run.out.display());
+        live.end(&format!(
+            "{state}; the report is {out}/report.html, and `volary watch {out}` shows this page"
+        ));
+    }
     if options.json {
         print(&study::json_lines(&outcome.study))?;
     } else if !options.quiet {

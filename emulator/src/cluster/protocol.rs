@@ -15,6 +15,7 @@ use volary_engine::results::{HostVitals, Worked};
 use super::net::Host;
 use crate::config::Bundle;
 use crate::fidelity::gauge::Reading;
+use crate::live::sample::ShardSample;
 
 /// Bytes of a message at most, but for [`ControllerMessage::Load`]. The largest is a [`FinalReport`]: its histograms
 /// take some megabytes at worst, the stretches of real cores two.
@@ -132,6 +133,8 @@ pub enum AgentMessage {
     Injector { injector: u64, message: InjectorMessage },
     /// The injector with this number has disconnected.
     InjectorGone { injector: u64, why: String },
+    /// The shard in the middle of the cell, every second.
+    Sample(Box<ShardSample>),
     /// The measurements of a cell: its last message.
     FinalReport(Box<FinalReport>),
 }

@@ -107,6 +107,8 @@ pub trait ShardIo {
     fn send(&mut self, to: u16, class: Class, parcels: &mut Vec<Parcel>);
     /// Reports observations, in order of time, and the time before which no more will come.
     fn report(&mut self, notes: Vec<Observation>, mark: Time);
+    /// A look at the shard after a report.
+    fn look(&mut self, _shard: &Shard<'_, LiveObserver>) {}
     /// Publishes this shard's progress; returns that of the slowest other shard.
     fn progress(&mut self, mine: Time) -> Time;
     /// Takes incoming parcels that were not put into the [`Inbox`].
@@ -225,6 +227,7 @@ pub async fn run_shard<I: ShardIo>(
         }
         if shard.observer.notes.len() >= REPORT_SIZE || reported.elapsed() >= REPORT_INTERVAL {
             io.report(std::mem::take(&mut shard.observer.notes), mark);
+            io.look(shard);
             reported = Instant::now();
         }
         match slice {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use volary_actors::base::Span;
 use volary_engine::results::{HostVitals, TimerProbe};
 
@@ -81,6 +82,48 @@ impl HostStats {
 impl Drop for HostStats {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A process and its machine since the sample before, or over a whole run.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct VitalsSample {
+    /// CPU time of the process over real time and processors.
+    pub cpu_share: f64,
+    /// Busy share of all processors of the machine, niced work excluded; `None` where the system does not report it.
+    pub machine_share: Option<f64>,
+    /// Share of processor time that the hypervisor gave to other machines; `None` where the system does not report it.
+    pub steal_share: Option<f64>,
+    /// Peak resident memory of the process so far, bytes.
+    pub peak_rss_bytes: u64,
+}
+
+/// Measures a process and its machine between samples.
+#[derive(Debug)]
+pub struct VitalsMeter {
+    at: Instant,
+    cpu_s: f64,
+    machine: Option<CpuTicks>,
+}
+
+impl VitalsMeter {
+    /// A meter whose first sample covers the time from now on.
+    pub fn start() -> Self {
+        Self { at: Instant::now(), cpu_s: cost::process_cpu_s(), machine: CpuTicks::now() }
+    }
+
+    /// The vitals since the sample before.
+    pub fn sample(&mut self) -> VitalsSample {
+        let before = std::mem::replace(self, Self::start());
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as f64;
+        let wall_s = self.at.duration_since(before.at).as_secs_f64();
+        let machine = self.machine.zip(before.machine).and_then(|(now, then)| now.shares_since(&then));
+        VitalsSample {
+            cpu_share: (self.cpu_s - before.cpu_s) / (wall_s * cores),
+            machine_share: machine.map(|(busy, _)| busy),
+            steal_share: machine.map(|(_, steal)| steal),
+            peak_rss_bytes: cost::peak_rss_bytes(),
+        }
     }
 }
 
@@ -183,5 +226,18 @@ mod tests {
         let timer = seen.timer.unwrap();
         assert!(timer.count > 0 && timer.p50_s <= timer.p99_s && timer.p99_s <= timer.max_s, "{timer:?}");
         assert_eq!((seen.datagrams_lost, seen.clock.bound_s), (0, 0.0));
+    }
+
+    #[test]
+    fn a_sample_covers_the_time_since_the_one_before() {
+        let mut meter = VitalsMeter::start();
+        let began = cost::process_cpu_s();
+        while cost::process_cpu_s() - began < 0.05 {
+            std::hint::black_box(began);
+        }
+        let busy = meter.sample();
+        assert!(busy.cpu_share > 0.0 && busy.peak_rss_bytes > 0, "{busy:?}");
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(meter.sample().cpu_share.is_finite());
     }
 }

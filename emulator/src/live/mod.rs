@@ -9,6 +9,7 @@
 //! | [`mailbox`] | parcels between shards of one process |
 //! | [`placement`] | the assignment of actors to shards |
 //! | [`host_stats`] | processor time, memory and timer lateness of a process |
+//! | [`sample`] | messages, lateness and load of a shard while it runs |
 
 pub mod clock;
 pub mod event_loop;
@@ -16,4 +17,5 @@ pub mod eventfd;
 pub mod host_stats;
 pub mod mailbox;
 pub mod placement;
+pub mod sample;
 pub mod timerfd;

@@ -31,6 +31,7 @@ use crate::live::event_loop::{Inbox, LiveObserver, ShardIo, run_shard};
 use crate::live::host_stats::HostStats;
 use crate::live::mailbox::Mailbox;
 use crate::live::placement::place;
+use crate::live::sample::{ShardSample, ShardSampler};
 use crate::storage::input_log;
 use crate::watch::{CellError, Monitor, Watch};
 
@@ -68,6 +69,7 @@ impl Handler<Wake> for WakeActor {
 /// Reports of shards to the aggregator.
 enum Report {
     Notes { shard: u16, notes: Vec<Observation>, mark: Time },
+    Sample { shard: u16, sample: Box<ShardSample> },
     End { shard: u16, tally: Box<Counters>, reading: Box<Reading>, cores: Option<Box<Worked>> },
     Broken(String),
 }
@@ -79,6 +81,8 @@ struct LocalRun {
     speed: f64,
     /// Whether the staleness of caches is recorded.
     observed: bool,
+    /// Whether somebody may look at the run.
+    sampled: bool,
     /// `[run.real]` and the CPU of each core, if copies burn cores.
     real: Option<(RealSection, Vec<CpuId>)>,
     stop: AtomicBool,
@@ -108,6 +112,8 @@ struct LocalIo {
     run: Arc<LocalRun>,
     wakes: Vec<Addr<WakeActor>>,
     aggregator: Sender<Report>,
+    /// `None` if nobody looks at the run.
+    sampler: Option<ShardSampler>,
 }
 
 impl LocalIo {
@@ -144,6 +150,12 @@ impl ShardIo for LocalIo {
         let _ = self.aggregator.send(Report::Notes { shard: self.me, notes, mark });
     }
 
+    fn look(&mut self, shard: &Shard<'_, LiveObserver>) {
+        if let Some(sample) = self.sampler.as_mut().and_then(|sampler| sampler.sample(shard)) {
+            let _ = self.aggregator.send(Report::Sample { shard: self.me, sample: Box::new(sample) });
+        }
+    }
+
     fn progress(&mut self, mine: Time) -> Time {
         let all = &self.run.progress;
         all[self.me as usize].store(mine.0, Ordering::Relaxed);
@@ -156,7 +168,7 @@ impl ShardIo for LocalIo {
     }
 }
 
-/// Runs one point under one seed in real time on `threads` shards.
+/// Runs one point under one seed in real time on `threads` shards. `id` is that of the run.
 ///
 /// # Errors
 /// [`CellError::Interrupted`] when stopped; [`CellError::Refused`] for errors that appear only under this seed, and
@@ -166,6 +178,7 @@ impl ShardIo for LocalIo {
 /// On a bug in a policy: a job that finishes twice, counters that do not add up.
 pub fn measure(
     name: &str,
+    id: &str,
     world: World,
     run: &RunSection,
     threads: usize,
@@ -183,6 +196,7 @@ pub fn measure(
         homes: place(world.machines(), &vec![1.0; shards as usize]),
         speed: run.speed,
         observed: run.recording().observes_caches(),
+        sampled: watch.dashboard.is_some(),
         real,
         stop: AtomicBool::new(false),
         log,
@@ -196,7 +210,9 @@ pub fn measure(
     let arbiters = launch(&shared, shards, &send)?;
     drop(send);
     let stats = HostStats::begin(NAME);
-    let result = aggregate(&mut aggregator, receive, &shared, shards, watch);
+    let names = (0..shards).map(|shard| format!("{NAME}, shard {shard}"));
+    let monitor = Monitor::new(watch, id, &shared.world, names);
+    let result = aggregate(&mut aggregator, receive, &shared, monitor, watch);
     let stats = stats.end();
     shared.stop.store(true, Ordering::Relaxed);
     drop(arbiters);
@@ -319,7 +335,8 @@ async fn run_on_arbiter(
         let executor = RealExecutor::new(*real, NAME, burners, &cores, Rc::clone(&clock), table);
         shard.set_executor(Box::new(executor));
     }
-    let mut io = LocalIo { me, run: Arc::clone(&run), wakes, aggregator: aggregator.clone() };
+    let sampler = run.sampled.then(|| ShardSampler::new(me == 0));
+    let mut io = LocalIo { me, run: Arc::clone(&run), wakes, aggregator: aggregator.clone(), sampler };
     let report = match run_shard(&mut shard, &clock, &inbox, &mut io).await {
         Ok(()) => {
             let reading = Box::new(shard.observer.gauge.reading());
@@ -345,15 +362,16 @@ fn aggregate(
     aggregator: &mut Aggregator<'_>,
     reports: Receiver<Report>,
     run: &LocalRun,
-    shards: u16,
+    mut monitor: Monitor<'_>,
     watch: &Watch,
 ) -> Result<EndedRun, CellError> {
     let (tally, gauge) = (Counters::default(), LatenessHistograms::default());
     let mut ended = EndedRun { reason: EndReason::Interrupted, tally, gauge, cores: None };
-    let (mut monitor, mut reason, mut left) = (Monitor::default(), None, shards);
+    let (mut reason, mut left) = (None, run.progress.len());
     while left > 0 {
         match reports.recv_timeout(END_CHECK) {
             Ok(Report::Notes { shard, notes, mark }) => aggregator.report(shard as usize, notes, mark),
+            Ok(Report::Sample { shard, sample }) => monitor.sampled(shard as usize, *sample),
             Ok(Report::End { shard, tally, reading, cores }) => {
                 aggregator.end(shard as usize);
                 ended.tally.add(&tally);

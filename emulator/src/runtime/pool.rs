@@ -12,6 +12,7 @@ use super::{local, virtual_time};
 use crate::cluster::controller::Controller;
 use crate::config::{Experiment, Run, RuntimeKind};
 use crate::cost;
+use crate::dashboard::Dashboard;
 use crate::guard::guard;
 use crate::number::{plural, seconds};
 use crate::storage::input_log::Sink;
@@ -100,15 +101,19 @@ impl Pool<'_> {
         let measured = world.and_then(|world| {
             let point = world.point();
             let jobs = u64::from(world.workload().chains());
-            let progress = self.begin(&point.label, &point.cell, run.seed, jobs);
+            let progress = self.begin(run, &point.label, &point.cell, jobs);
+            let id = &run.id;
             let log = self.log.map(|log| log.unit(&run.id, &point.label, run.seed));
             match (section.runtime, log) {
-                (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, section, &progress),
+                (RuntimeKind::Virtual, None) => {
+                    virtual_time::measure(name, &world, section, &progress.sampling(id, &world))
+                }
                 (RuntimeKind::Virtual, Some(log)) => {
+                    let progress = progress.sampling(id, &world);
                     virtual_time::measure_observed(name, &world, section, log.section(0, 1), &progress)
                 }
                 (RuntimeKind::Local, log) => {
-                    local::measure(name, world, section, self.threads, log, self.watch)
+                    local::measure(name, id, world, section, self.threads, log, self.watch)
                 }
                 (RuntimeKind::Hosts, log) => {
                     let controller = self
@@ -132,7 +137,9 @@ impl Pool<'_> {
         match measured {
             Ok(measured) => {
                 finished(&measured.summary);
-                self.folder.store(&run.id, &measured)
+                let record = self.folder.store(&run.id, &measured)?;
+                self.show(|dashboard| dashboard.finished(&record));
+                Ok(())
             }
             Err(CellError::Interrupted) => Ok(()),
             Err(CellError::Refused(why)) => self.fail(run, why, None),
@@ -141,7 +148,8 @@ impl Pool<'_> {
     }
 
     /// Logs the start of a run. The length of the bar is an estimate of all jobs of all runs.
-    fn begin(&self, label: &str, cell: &Cell, seed: u64, jobs: u64) -> RunWatch<'_> {
+    fn begin(&self, run: &Run, label: &str, cell: &Cell, jobs: u64) -> RunWatch<'_> {
+        self.show(|dashboard| dashboard.begin(&run.id, jobs));
         let mut begun = guard(&self.begun);
         *begun = (begun.0 + 1, begun.1 + jobs);
         let (number, jobs_so_far) = *begun;
@@ -152,8 +160,18 @@ impl Pool<'_> {
             self.watch.draw();
         }
         let at = if cell.is_empty() { String::new() } else { format!(", {}", cell_name(cell)) };
-        tracing::info!("run {number} of {}: {label}{at}, seed {seed}, {}", self.runs, plural(jobs, "job"));
+        tracing::info!(
+            "run {number} of {}: {label}{at}, seed {}, {}",
+            self.runs,
+            run.seed,
+            plural(jobs, "job")
+        );
         watched
+    }
+
+    /// Changes the live page, if there is one.
+    fn show(&self, change: impl FnOnce(&Dashboard)) {
+        self.watch.dashboard.as_deref().map(change);
     }
 
     /// Stops all runs if results cannot be stored any more.
@@ -166,6 +184,7 @@ impl Pool<'_> {
 
     fn fail(&self, run: &Run, log: String, summary: Option<Summary>) -> Result<(), storage::Error> {
         let point = &self.experiment.points[run.point];
+        self.show(|dashboard| dashboard.failed(&run.id, &log));
         let failure = Failure {
             id: run.id.clone(),
             policy: point.label.clone(),

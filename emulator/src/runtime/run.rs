@@ -11,6 +11,8 @@ use super::pool;
 use crate::cluster::controller::Controller;
 use crate::cluster::{Fleet, nothing_held};
 use crate::config::{Experiment, Repeat, Run, RuntimeKind, SweepSlice};
+use crate::dashboard::Dashboard;
+use crate::dashboard::snapshot::{PageHeader, RunEntry};
 use crate::executor::{assign_cpus, free_cpus};
 use crate::number::plural;
 use crate::report;
@@ -67,6 +69,8 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let bundle = logged.then(|| experiment.bundle()).transpose().map_err(RunError::Bundle)?;
     let mut runs = experiment.runs(options.shard);
     let mut manifest = manifest(experiment, options, &runs);
+    let show = |change: &dyn Fn(&Dashboard)| watch.dashboard.iter().for_each(|dashboard| change(dashboard));
+    show(&|dashboard| dashboard.plan(header(experiment, options), entries(experiment, &runs)));
     // Before the folder, so that a run that cannot start leaves none.
     let fleet = options.fleet.as_ref();
     let controller = fleet.map(|fleet| Controller::open(fleet, experiment, watch)).transpose()?;
@@ -93,6 +97,11 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let log = bundle.map(sink).transpose()?;
     let (count, cells) = (plural(runs.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
     tracing::info!("{}: {count} in {cells}, results in {}", experiment.name, options.out.display());
+    show(&|dashboard| {
+        let kept =
+            runs.iter().filter(|run| folder.has(&run.id)).filter_map(|run| folder.record(&run.id).ok());
+        kept.for_each(|record| dashboard.finished(&record));
+    });
     let mut failures = Vec::new();
     let mut measure = || -> Result<(), storage::Error> {
         let mut todo = runs.clone();
@@ -104,6 +113,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
                 Repeat::Auto | Repeat::Times(_) => Vec::new(),
             };
             folder.expect(todo.iter().map(|run| run.id.clone()))?;
+            show(&|dashboard| dashboard.expect(entries(experiment, &todo)));
             runs.extend(todo.iter().cloned());
         }
         Ok(())
@@ -127,6 +137,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         (false, false) => RunState::Failed,
     };
     let study = folder.finish(state, &claims, report::html)?;
+    show(&|dashboard| dashboard.over(&state.to_string()));
     log.map_or(Ok(()), Sink::close)?;
     Ok(Outcome { study, summaries, claims, failures, state })
 }
@@ -194,6 +205,26 @@ fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Mani
         started: utc_now(),
         ended: None,
     }
+}
+
+/// What the live page shows of an experiment as a whole.
+fn header(experiment: &Experiment, options: &RunOptions) -> PageHeader {
+    PageHeader {
+        experiment: experiment.name.clone(),
+        title: experiment.title.clone(),
+        runtime: experiment.run.runtime.to_string(),
+        policies: experiment.labels().into_iter().map(str::to_owned).collect(),
+        folder: options.out.display().to_string(),
+    }
+}
+
+/// Runs as the live page shows them before they begin.
+fn entries(experiment: &Experiment, runs: &[Run]) -> Vec<RunEntry> {
+    let entry = |run: &Run| {
+        let point = &experiment.points[run.point];
+        RunEntry::waiting(&run.id, &point.label, &point.cell, Some(run.seed))
+    };
+    runs.iter().map(entry).collect()
 }
 
 /// The next replication of every cell whose precision is not reached yet. Each policy is compared with the first one

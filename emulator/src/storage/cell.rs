@@ -109,7 +109,7 @@ impl From<Look> for [Option<f64>; 4] {
 }
 
 /// The means over the schedulers that were sampled at the same time.
-fn looks(rows: &[StalenessRow]) -> Vec<Look> {
+pub fn looks(rows: &[StalenessRow]) -> Vec<Look> {
     let at_once = rows.chunk_by(|a, b| a.time == b.time);
     let mean = |looks: &[StalenessRow], of: fn(&StalenessRow) -> f64| {
         looks.iter().map(of).sum::<f64>() / looks.len() as f64
@@ -144,6 +144,15 @@ impl Sketch {
         let rank = ranks(values.len());
         let value = rank.iter().map(|&rank| values[rank as usize]).collect();
         Self { count: values.len() as u64, rank, value }
+    }
+
+    /// The sketch with about `most` of its points: evenly spaced ones of those that it has, and the last.
+    pub fn thinned(&self, most: usize) -> Self {
+        let step = self.rank.len().div_ceil(most.max(1)).max(1);
+        let last = self.rank.len().saturating_sub(1);
+        let kept = (0..self.rank.len()).filter(|at| at % step == 0 || *at == last);
+        let (rank, value) = kept.map(|at| (self.rank[at], self.value[at])).unzip();
+        Self { count: self.count, rank, value }
     }
 
     /// The quantile at `p`, interpolated between kept ranks; `None` if empty.

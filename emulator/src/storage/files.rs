@@ -80,7 +80,7 @@ pub(super) fn check_own(root: &Path) -> Result<(), Error> {
 }
 
 /// Whether a process owns the folder; false if that cannot be determined.
-pub(super) fn is_owned(root: &Path) -> bool {
+pub fn is_owned(root: &Path) -> bool {
     let lock = File::open(root.join(LOCK));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }

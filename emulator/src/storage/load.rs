@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA};
 
 use super::error::{Error, damaged, io};
@@ -53,6 +54,27 @@ pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<CellRecord>,
     let mut seen = BTreeSet::new();
     let ids = manifest.runs.iter().filter(|id| seen.insert(*id));
     ids.map(|id| record_path(root, id)).filter(|path| path.exists()).map(|path| read(&path)).collect()
+}
+
+/// The record of a finished cell.
+///
+/// # Errors
+/// It is missing or damaged.
+pub fn load_record(root: &Path, id: &str) -> Result<CellRecord, Error> {
+    read(&record_path(root, id))
+}
+
+/// The lines of the summary, one a run that has ended, as far as they are asked for; those of claims, which earlier
+/// versions added, are left out. A last line that is still being written is left out as well.
+///
+/// # Errors
+/// There is no summary, or a line is damaged.
+pub fn load_summary<L: DeserializeOwned>(root: &Path) -> Result<Vec<L>, Error> {
+    let path = root.join(SUMMARY);
+    let text = fs::read_to_string(&path).map_err(io("read", &path))?;
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let lines = whole.lines().filter(|line| !line.starts_with(CLAIMS_LINE));
+    lines.map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect()
 }
 
 /// The claims of a finished run directory; empty if it has none. Earlier versions kept them in the last line of the

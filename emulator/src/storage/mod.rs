@@ -63,9 +63,12 @@ pub mod tables;
 
 pub use default_folder::{fresh, latest};
 pub use error::Error;
-pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_rows};
+pub use files::is_owned;
+pub use load::{
+    load, load_claims, load_failures, load_manifest, load_record, load_records, load_rows, load_summary,
+};
 pub use merge::merge;
-pub use paths::{CLAIMS, MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path};
+pub use paths::{CELLS, CLAIMS, MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path};
 pub use run_dir::{LockedDir, Render, RunDir};
 pub use study::Study;
 

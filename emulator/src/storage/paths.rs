@@ -16,7 +16,8 @@ pub const CLAIMS: &str = "claims.jsonl";
 pub const REPORT: &str = "report.html";
 /// Name of the timeline.
 pub const TIMELINE: &str = "timeline.perfetto-trace";
-pub(super) const CELLS: &str = "cells";
+/// Name of the folder of cells.
+pub const CELLS: &str = "cells";
 pub(super) const LOGS: &str = "logs";
 
 pub(super) fn record_path(root: &Path, id: &str) -> PathBuf {

@@ -128,11 +128,11 @@ impl RunDir {
         Ok(())
     }
 
-    /// Stores a finished cell and removes the log of an earlier failure.
+    /// Stores a finished cell and removes the log of an earlier failure; returns the record.
     ///
     /// # Errors
     /// The folder cannot be written; the cell then counts as missing.
-    pub fn store(&self, id: &str, measured: &Measured) -> Result<(), Error> {
+    pub fn store(&self, id: &str, measured: &Measured) -> Result<CellRecord, Error> {
         for kind in TableKind::ALL.iter().filter(|kind| kind.concerns(measured)) {
             let path = part_path(&self.root, id, *kind);
             replace(&path, |file| kind.write(file, measured), rows(&path))?;
@@ -143,7 +143,8 @@ impl RunDir {
         remove(&failure_path(&self.root, id))?;
         let path = self.root.join(SUMMARY);
         let line = json_line(&path, &record.line())?;
-        append(&mut guard(&self.summary), line.as_bytes()).map_err(failed("write", &path))
+        append(&mut guard(&self.summary), line.as_bytes()).map_err(failed("write", &path))?;
+        Ok(record)
     }
 
     /// Stores the log of a cell that could not finish.

@@ -11,6 +11,7 @@ mod disk_full;
 mod docs;
 mod experiments;
 mod figures;
+mod live;
 mod plan;
 mod refusals;
 mod resume;

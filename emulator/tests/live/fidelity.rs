@@ -37,7 +37,8 @@ fn experiment(policies: &str, network: &str, speed: f64) -> Experiment {
 /// Runs every point in real time on two shards.
 fn local(experiment: &Experiment) -> Vec<Measured> {
     let run = |world| {
-        local::measure("test", world, &experiment.run, 2, None, &Watch::default()).expect("the run ends")
+        local::measure("test", "test", world, &experiment.run, 2, None, &Watch::default())
+            .expect("the run ends")
     };
     worlds(experiment).map(run).collect()
 }

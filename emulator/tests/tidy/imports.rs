@@ -55,12 +55,13 @@ volary_engine::virtual_time: finalize metrics results shard world
 volary_engine::workload:
 volary_engine::world: cores metrics scenario shard workload
 volary::chart: number stats storage
-volary::cli: chart cluster comparison config executor files live number report runtime storage watch workload
-volary::cluster: codec config cost executor fidelity guard live storage watch workload
+volary::cli: chart cluster comparison config dashboard executor files live number report runtime storage watch workload
+volary::cluster: codec config cost dashboard executor fidelity guard live storage watch workload
 volary::codec:
 volary::comparison: cluster config number report runtime stats storage watch
 volary::config: files number stats workload
 volary::cost:
+volary::dashboard: chart guard live number report storage
 volary::executor: config guard live number
 volary::fidelity: number stats
 volary::files: guard
@@ -68,10 +69,10 @@ volary::guard:
 volary::live: cost fidelity guard storage
 volary::number:
 volary::report: chart config number stats storage workload
-volary::runtime: cluster config cost executor fidelity guard live number report stats storage watch workload
+volary::runtime: cluster config cost dashboard executor fidelity guard live number report stats storage watch workload
 volary::stats:
 volary::storage: codec files guard number stats
-volary::watch: guard number
+volary::watch: dashboard guard live number
 volary::workload: files guard number
 ";
 

@@ -91,6 +91,16 @@ impl<'a> Aggregator<'a> {
         self.merge.slowest()
     }
 
+    /// The recorder, with what has been folded so far.
+    pub const fn recorder(&self) -> &Recorder<'a> {
+        &self.recorder
+    }
+
+    /// The time of the last folded observation.
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+
     /// Number of observations folded so far.
     pub const fn folded(&self) -> u64 {
         self.folded

@@ -22,6 +22,6 @@ pub mod staleness;
 
 pub use aggregator::{Aggregator, EndReason};
 pub use policy_metric::PolicyMetric;
-pub use recorder::{Books, Recorder};
+pub use recorder::{Books, Recorder, SoFar};
 pub use recording::Recording;
 pub use registry::{PolicyMetrics, policy_metrics};

@@ -14,6 +14,7 @@ use crate::cluster::net::Link;
 use crate::cluster::net::link::SendError;
 use crate::cluster::protocol::{AgentMessage, Datagrams};
 use crate::live::event_loop::{LiveObserver, ShardIo};
+use crate::live::sample::ShardSampler;
 use crate::storage::input_log::Carried;
 
 /// Messages to the controller that may wait; a shard with more to report waits.
@@ -37,6 +38,7 @@ pub(super) struct QuicIo {
     progress: Time,
     /// Events that may wait at most.
     max_events: usize,
+    sampler: ShardSampler,
     pub(super) injections: ShardInjections,
 }
 
@@ -49,8 +51,8 @@ impl QuicIo {
         max_events: usize,
         injections: ShardInjections,
     ) -> Self {
-        let (waiting, progress) = (Vec::new(), Time::ZERO);
-        Self { context, links, messages, waiting, inputs, progress, max_events, injections }
+        let (waiting, progress, sampler) = (Vec::new(), Time::ZERO, ShardSampler::new(true));
+        Self { context, links, messages, waiting, inputs, progress, max_events, sampler, injections }
     }
 
     /// The next message of those that there was no room for.
@@ -103,6 +105,15 @@ impl ShardIo for QuicIo {
             place.send(AgentMessage::Notes { notes, mark, progress: self.progress });
         }
         self.send_inputs();
+    }
+
+    /// Sends a sample, unless the queue is full: the next one supersedes it.
+    fn look(&mut self, shard: &Shard<'_, LiveObserver>) {
+        if self.messages.capacity() > SEND_QUEUE / 2
+            && let Some(sample) = self.sampler.sample(shard)
+        {
+            let _ = self.messages.try_send(AgentMessage::Sample(Box::new(sample)));
+        }
     }
 
     fn progress(&mut self, mine: Time) -> Time {

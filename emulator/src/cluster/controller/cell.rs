@@ -18,6 +18,7 @@ use crate::cluster::placement::{cores_of, dead_from, homes, slowest};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport};
 use crate::cluster::timing::at_least;
 use crate::config::{RunSection, id_under};
+use crate::dashboard::Dashboard;
 use crate::storage::input_log;
 use crate::watch::Monitor;
 use crate::watch::{CellError, Watch};
@@ -51,6 +52,9 @@ pub(super) struct ControllerCell<'a> {
     progress: Vec<Time>,
     /// Whether the hosts have been ordered to stop.
     stopping: bool,
+    monitor: Monitor<'a>,
+    /// What the live page shows, if there is one.
+    dashboard: Option<&'a Dashboard>,
     clock: RunClock,
 }
 
@@ -65,7 +69,7 @@ impl<'a> ControllerCell<'a> {
         point: usize,
         run: &RunSection,
         log: Option<&input_log::CellLog>,
-        watch: &Watch,
+        watch: &'a Watch,
     ) -> Result<Self, CellError> {
         prepare(pool, world, point, run, watch).await?;
         // Hosts send inputs as soon as they start.
@@ -73,7 +77,10 @@ impl<'a> ControllerCell<'a> {
         let (hosts, homes) = (pool.hosts.len(), homes(world, &pool.members));
         let lead = at_least(LEAD, pool.round_trip());
         let start = pool.ticks.now() + lead.as_nanos() as i64;
+        let names = pool.members.iter().map(|member| member.name.clone());
         let mut cell = Self {
+            monitor: Monitor::new(watch, &pool.cell, world, names),
+            dashboard: watch.dashboard.as_deref(),
             world,
             aggregator: Aggregator::new(
                 world.recorder(run.recording()),
@@ -117,7 +124,6 @@ impl<'a> ControllerCell<'a> {
     /// Handles events until the cell is over.
     async fn until_over(&mut self, watch: &Watch) -> EndReason {
         let mut interval = tokio::time::interval(PROGRESS_INTERVAL);
-        let mut monitor = Monitor::default();
         loop {
             let event = tokio::select! {
                 event = self.pool.events.recv() => event,
@@ -127,7 +133,7 @@ impl<'a> ControllerCell<'a> {
                         host.send_if_idle(ControllerMessage::Progress { slowest });
                     }
                     self.injections.expire(self.pool).await;
-                    if let Some(over) = monitor.end_reason(&self.aggregator, watch) {
+                    if let Some(over) = self.monitor.end_reason(&self.aggregator, watch) {
                         return over;
                     }
                     continue;
@@ -203,11 +209,14 @@ impl<'a> ControllerCell<'a> {
             AgentMessage::Injected { id, from } => {
                 let begin = |share: &mut Share| share.from = Some(from);
                 self.injections.on_confirmed(self.pool, host, id, begin).await;
+                self.show_injections();
             }
             AgentMessage::Lifted { id, until, why } => {
                 let end = |share: &mut Share| (share.until, share.ended) = (Some(until), Some(why));
                 self.injections.on_confirmed(self.pool, host, id, end).await;
+                self.show_injections();
             }
+            AgentMessage::Sample(sample) => self.monitor.sampled(host, *sample),
             AgentMessage::Loaded
             | AgentMessage::Ready { .. }
             | AgentMessage::Refused { .. }
@@ -218,6 +227,12 @@ impl<'a> ControllerCell<'a> {
             | AgentMessage::Lost { .. } => self.pool.defer(host, message),
         }
         Ok(())
+    }
+
+    fn show_injections(&self) {
+        if let Some(dashboard) = self.dashboard {
+            self.injections.show(self.pool, dashboard);
+        }
     }
 
     /// Merges observations. Fails if an index is out of bounds, or if too many wait for a silent host.

@@ -18,6 +18,7 @@ use crate::cluster::protocol::{
     InjectionShare, InjectorMessage, Refusal, load_profile,
 };
 use crate::cluster::timing::at_least;
+use crate::dashboard::Dashboard;
 
 /// Injections into one cell at most: cores evaluate each of them whenever a copy begins, and some profiles keep state
 /// per core.
@@ -210,6 +211,18 @@ impl<'a> Injections<'a> {
                     self.on_lost(pool, host).await;
                 }
                 Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Shows on the live page what hosts have confirmed.
+    pub(super) fn show(&self, pool: &HostPool, dashboard: &Dashboard) {
+        for entry in &self.entries {
+            for share in entry.begun() {
+                let host = &pool.members[share.host].name;
+                let says = format!("cores {} on {host}", share.cores);
+                let number = format!("{:016x} {}", entry.id, share.host);
+                dashboard.inject(number, entry.of_share(share, Time::MAX), says);
             }
         }
     }

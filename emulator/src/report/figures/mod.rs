@@ -8,6 +8,6 @@
 //! | [`plot`] | the figure that `volary plot` makes |
 
 pub(super) mod distribution;
-pub(super) mod over_time;
+pub(crate) mod over_time;
 pub mod plot;
 pub(super) mod sweep;

@@ -21,24 +21,33 @@ const MEASURES: [LookMeasure; 3] = [
 
 /// The charts of a cell about its caches, of the first replication of each policy; empty if no policy has caches.
 pub(in crate::report) fn staleness(group: &CellGroup, policies: &[&str], size: Point) -> Vec<Picture> {
-    MEASURES.iter().filter_map(|measure| of_caches(group, policies, measure, size)).collect()
+    let first = group.policies.iter().filter_map(|runs| runs.runs.first());
+    let looks: Vec<CacheLooks<'_>> = first
+        .map(|run| (colour(policies, &run.summary.policy), run.summary.policy.as_str(), &run.staleness[..]))
+        .collect();
+    caches(&looks, size)
+}
+
+/// The observations of the caches of a policy, with its colour and label.
+pub(crate) type CacheLooks<'a> = (usize, &'a str, &'a [Look]);
+
+/// The charts of the caches of policies; empty if none has any.
+pub(crate) fn caches(policies: &[CacheLooks<'_>], size: Point) -> Vec<Picture> {
+    MEASURES.iter().filter_map(|measure| of_caches(policies, measure, size)).collect()
 }
 
 fn of_caches(
-    group: &CellGroup,
-    policies: &[&str],
+    policies: &[CacheLooks<'_>],
     (title, label, unit, value): &LookMeasure,
     size: Point,
 ) -> Option<Picture> {
-    let curve = |run: &CellRecord| {
-        let points = run.staleness.iter().map(|look| (look.time, value(look)));
+    let curve = |&(colour, policy, looks): &CacheLooks<'_>| {
+        let points = looks.iter().map(|look| (look.time, value(look)));
         let points: Vec<Point> = points.filter(|(_, value)| value.is_finite()).collect();
-        let policy = &run.summary.policy;
-        let colour = colour(policies, policy);
-        (!points.is_empty()).then(|| Series { label: policy.clone(), colour, points, ..Series::default() })
+        let label = policy.to_owned();
+        (!points.is_empty()).then(|| Series { label, colour, points, ..Series::default() })
     };
-    let series: Vec<Series> =
-        group.policies.iter().filter_map(|runs| runs.runs.first()).filter_map(curve).collect();
+    let series: Vec<Series> = policies.iter().filter_map(curve).collect();
     // Curves that are decades apart would lie on the line of zero.
     let highest = |series: &Series| series.points.iter().map(|point| point.1).fold(0.0, f64::max);
     let spread = AxisScale::suited(series.iter().map(highest));

@@ -37,6 +37,12 @@ pub(super) struct Running {
     since: Time,
 }
 
+impl Running {
+    pub(super) const fn copy(&self) -> CopyId {
+        self.copy
+    }
+}
+
 /// A copy that was suspended: when it first started, the core time spent on it, and when it was suspended last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspended {

@@ -3,9 +3,11 @@
 mod close;
 mod deadlines;
 mod fold;
+mod so_far;
 
 pub use close::Books;
 pub use fold::Recorder;
+pub use so_far::SoFar;
 
 #[cfg(test)]
 mod tests;

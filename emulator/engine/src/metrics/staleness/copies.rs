@@ -44,6 +44,11 @@ impl<'a> CopyTracker<'a> {
         Self { layout, faults, every, seed, books: None }
     }
 
+    /// The observations so far.
+    pub fn looks(&self) -> &[StalenessRow] {
+        self.books.as_ref().map_or(&[], |books| &books.looks.rows)
+    }
+
     /// Observes the copies, as often as is due before `now`.
     fn look(&mut self, now: Time) {
         let Some(books) = self.books.as_deref_mut() else { return };

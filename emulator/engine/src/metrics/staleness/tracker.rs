@@ -33,7 +33,7 @@ use super::ages::Ages;
 use super::decisions::{Decision, Decisions};
 use super::instants::{Instants, Looks};
 use super::view::{Received, View, seconds, step};
-use crate::results::{PolicyResults, Spread, Staleness};
+use crate::results::{PolicyResults, Spread, Staleness, StalenessRow};
 use crate::workload::Workload;
 
 /// Marks a task that is not placed.
@@ -225,6 +225,11 @@ impl<'a> Tracker<'a> {
         if let Some(books) = self.at(now) {
             books.snapshot(now, by, node, made);
         }
+    }
+
+    /// The observations so far.
+    pub fn looks(&self) -> &[StalenessRow] {
+        self.books.as_ref().map_or(&[], |books| &books.looks.rows)
     }
 
     /// Cached load, true load and the sum of the updates between them, ns of work, of every watched scheduler and node.

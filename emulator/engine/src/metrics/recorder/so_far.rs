@@ -1,0 +1,76 @@
+//! The state of a recorder while its run goes on, for those who look at the run.
+
+use volary_actors::base::JobId;
+use volary_actors::catalog::Catalog;
+
+use super::Recorder;
+use super::fold::Job;
+use crate::results::{CopyCounts, JobCounts, StalenessRow, TaskCounts};
+
+/// Counts of a run in progress.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct SoFar {
+    /// Jobs.
+    pub jobs: JobCounts,
+    /// Tasks.
+    pub tasks: TaskCounts,
+    /// Copies that have started, and those that have ended.
+    pub copies: CopyCounts,
+    /// Running copies.
+    pub running: u32,
+    /// Submitted tasks that have neither finished nor a running copy.
+    pub waiting: u64,
+}
+
+impl Recorder<'_> {
+    /// The counts so far. Takes time in proportion to the number of cores.
+    pub fn so_far(&self) -> SoFar {
+        let open = self.tasks.submitted - self.tasks.finished;
+        SoFar {
+            jobs: self.counts,
+            tasks: self.tasks,
+            copies: self.copies,
+            running: self.busy,
+            waiting: open.saturating_sub(self.tasks_in_service()),
+        }
+    }
+
+    /// Number of unfinished tasks with a running copy.
+    fn tasks_in_service(&self) -> u64 {
+        let copies = self.running.iter().flatten().map(|running| running.copy().task);
+        let needed = copies.filter(|task| match &self.jobs[task.job.index()] {
+            Job::Open { done, .. } => !done.has(task.index),
+            Job::Pending | Job::Finished(_) => false,
+        });
+        let mut tasks: Vec<(u32, u32)> = needed.map(|task| (task.job.0, task.index)).collect();
+        tasks.sort_unstable();
+        tasks.dedup();
+        tasks.len() as u64
+    }
+
+    /// Response times of jobs that have finished, s, in the order of the jobs: of all of them, or of evenly spaced ones
+    /// if there are more than `most` jobs in the workload. Each stands for as many jobs as the second result says.
+    pub fn responses(&self, most: u32) -> (Vec<f64>, u32) {
+        let chains = self.workload.chains();
+        let step = chains.div_ceil(most.max(1)).max(1);
+        let response = |chain: u32| {
+            let stages = self.workload.jobs_of(chain);
+            let (first, last) = (JobId(stages.start), JobId(stages.end.checked_sub(1)?));
+            let Job::Finished(at) = self.jobs[last.index()] else { return None };
+            Some(at.since(self.workload.job(first).arrival).as_secs_f64())
+        };
+        ((0..chains).step_by(step as usize).filter_map(response).collect(), step)
+    }
+
+    /// Whether a copy runs on a core.
+    pub fn is_busy(&self, core: u32) -> bool {
+        self.running[core as usize].is_some()
+    }
+
+    /// The observations of caches, or of copies of a shared state, so far; empty if the policy has neither.
+    pub fn looks(&self) -> &[StalenessRow] {
+        let (caches, (copies, _)) = &self.metrics;
+        let looks = caches.looks();
+        if looks.is_empty() { copies.looks() } else { looks }
+    }
+}

@@ -1,0 +1,241 @@
+//! Snapshots of a run directory, whether its run has ended or goes on in another process.
+//!
+//! A folder says which runs have ended, and how; what a run does between its start and its end is known to its process
+//! alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::Value;
+use volary_actors::base::Time;
+use volary_engine::results::Cell;
+use volary_netem::FaultSpec;
+
+use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, Snapshot};
+use super::{disturbances, record};
+use crate::guard::guard;
+use crate::storage::cell::CellRecord;
+use crate::storage::manifest::{Manifest, RunState};
+use crate::storage::{
+    CELLS, Error, MANIFEST, SUMMARY, is_owned, load_failures, load_manifest, load_record, load_summary,
+};
+
+/// Least real time between two readings, in multiples of what the last one took.
+const READING: u32 = 20;
+/// Least real time between two readings.
+const LEAST: Duration = Duration::from_millis(900);
+
+/// A run directory.
+#[derive(Debug)]
+pub struct RunFolder {
+    root: PathBuf,
+    latest: Mutex<FolderReading>,
+}
+
+/// The last reading of a folder.
+#[derive(Debug)]
+struct FolderReading {
+    stamp: Stamp,
+    snapshot: Snapshot,
+    /// When the run started and, unless it goes on, ended.
+    times: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
+    /// Before this there is no other.
+    next: Instant,
+}
+
+/// Sizes and times of the files that change while a run goes on, and whether its process lives.
+type Stamp = ([Option<(u64, SystemTime)>; 3], bool);
+
+impl RunFolder {
+    /// The run directory `root`.
+    ///
+    /// # Errors
+    /// It holds no run, or a file in it is damaged.
+    pub fn open(root: &Path) -> Result<Self, Error> {
+        Ok(Self { root: root.to_owned(), latest: Mutex::new(FolderReading::of(root)?) })
+    }
+
+    /// What the folder holds now.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        let mut latest = guard(&self.latest);
+        if Instant::now() >= latest.next {
+            if stamp(&self.root) != latest.stamp {
+                *latest = FolderReading::of(&self.root)?;
+            }
+            latest.next = latest.next.max(Instant::now() + LEAST);
+        }
+        let (started, ended) = latest.times;
+        let until = ended.unwrap_or_else(|| SystemTime::now().into());
+        let real_s = started.map(|started| (until - started).num_milliseconds().max(0) as f64 * 1e-3);
+        Ok(Snapshot { real_s, ..latest.snapshot.clone() })
+    }
+}
+
+impl FolderReading {
+    fn of(root: &Path) -> Result<Self, Error> {
+        // The stamp first: what changes while the files are read is noticed at the next reading.
+        let (began, stamp) = (Instant::now(), stamp(root));
+        let manifest = load_manifest(root)?;
+        let snapshot = read(root, &manifest)?;
+        let time = |text: &str| Some(DateTime::parse_from_rfc3339(text).ok()?.with_timezone(&Utc));
+        let times = (time(&manifest.started), manifest.ended.as_deref().and_then(time));
+        let next = Instant::now() + (began.elapsed() * READING).max(LEAST);
+        Ok(Self { stamp, snapshot, times, next })
+    }
+}
+
+fn stamp(root: &Path) -> Stamp {
+    let of = |name: &str| {
+        let metadata = fs::metadata(root.join(name)).ok()?;
+        Some((metadata.len(), metadata.modified().ok()?))
+    };
+    ([MANIFEST, SUMMARY, CELLS].map(of), is_owned(root))
+}
+
+/// What is used of a line of the summary.
+#[derive(Deserialize)]
+struct SummaryEntry {
+    run: String,
+    policy: String,
+    cell: Cell,
+    seed: u64,
+    jobs: Jobs,
+    response_s: Response,
+}
+
+#[derive(Deserialize)]
+struct Jobs {
+    submitted: u64,
+    finished: u64,
+}
+
+#[derive(Deserialize)]
+struct Response {
+    p50: Option<f64>,
+    p99: Option<f64>,
+}
+
+fn read(root: &Path, manifest: &Manifest) -> Result<Snapshot, Error> {
+    let lines: Vec<SummaryEntry> = load_summary(root)?;
+    let planned: BTreeSet<&str> = manifest.runs.iter().map(String::as_str).collect();
+    let last = lines.iter().rfind(|line| planned.contains(line.run.as_str()));
+    let (last, cell) = (last.map(|line| line.run.clone()), last.map(|line| line.cell.clone()));
+    let mut runs = entries(manifest, lines);
+    for failure in load_failures(root, manifest)? {
+        if let Some(entry) = runs.iter_mut().find(|entry| entry.run == failure.id) {
+            (entry.policy, entry.cell) = (failure.policy, failure.cell);
+            (entry.stage, entry.why) = (RunStage::Failed, Some(failure.log));
+        }
+    }
+    let cell = match (last, cell) {
+        (Some(last), Some(cell)) => Some(self::cell(root, manifest, &runs, &last, cell)?),
+        _ => None,
+    };
+    let header = PageHeader {
+        experiment: manifest.experiment.clone(),
+        title: manifest.title.clone(),
+        runtime: manifest.runtime.clone(),
+        policies: policies(manifest, &runs),
+        folder: root.display().to_string(),
+    };
+    let (running, state) = (manifest.state == RunState::Running, manifest.state.to_string());
+    Ok(Snapshot { header, running, state, real_s: None, real_left_s: None, runs, cell })
+}
+
+/// The planned runs with what is known of those that have ended. Where every run of the plan is in the folder, the
+/// order of points tells the others.
+fn entries(manifest: &Manifest, lines: Vec<SummaryEntry>) -> Vec<RunEntry> {
+    let mut ended: BTreeMap<String, SummaryEntry> =
+        lines.into_iter().map(|line| (line.run.clone(), line)).collect();
+    let points = points(&manifest.spec);
+    let each = manifest.runs.len().checked_div(points.len()).unwrap_or(0);
+    let regular = manifest.share.is_none() && each > 0 && manifest.runs.len() == each * points.len();
+    let entry = |(at, id): (usize, &String)| match ended.remove(id) {
+        Some(line) => RunEntry {
+            stage: RunStage::Finished,
+            jobs: line.jobs.submitted,
+            finished: line.jobs.finished,
+            response_s: line.response_s.p50.zip(line.response_s.p99),
+            ..RunEntry::waiting(id, &line.policy, &line.cell, Some(line.seed))
+        },
+        None if regular => {
+            let (label, cell) = &points[at / each];
+            RunEntry::waiting(id, label, cell, Some(manifest.seed.wrapping_add((at % each) as u64)))
+        }
+        None => RunEntry::waiting(id, "", &Cell::new(), None),
+    };
+    manifest.runs.iter().enumerate().map(entry).collect()
+}
+
+/// Label and swept values of every point.
+fn points(spec: &Value) -> Vec<(String, Cell)> {
+    let points = spec.get("points").and_then(Value::as_array);
+    let point = |point: &Value| {
+        let cell = point.get("cell").and_then(|cell| serde_json::from_value(cell.clone()).ok());
+        (point["label"].as_str().unwrap_or_default().to_owned(), cell.unwrap_or_default())
+    };
+    points.into_iter().flatten().map(point).collect()
+}
+
+/// Labels of all policies, in the order of the experiment.
+fn policies(manifest: &Manifest, runs: &[RunEntry]) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    let planned = points(&manifest.spec).into_iter().map(|(label, _)| label);
+    for label in planned.chain(runs.iter().map(|run| run.policy.clone())) {
+        if !label.is_empty() && !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    labels
+}
+
+/// The cell of the run that ended last.
+fn cell(
+    root: &Path,
+    manifest: &Manifest,
+    runs: &[RunEntry],
+    last: &str,
+    cell: Cell,
+) -> Result<CellView, Error> {
+    let of_cell = runs.iter().filter(|run| run.stage == RunStage::Finished && run.cell == cell);
+    let records: Vec<CellRecord> =
+        of_cell.map(|run| load_record(root, &run.run)).collect::<Result<_, _>>()?;
+    let mut curves: Vec<CurveView> = Vec::new();
+    let mut run = None;
+    for record in records {
+        if record.id == last {
+            let mut view = record::view(&record);
+            view.disturbances.splice(0..0, faults(manifest, &record));
+            run = Some(view);
+        }
+        let policy = record.summary.policy;
+        let one = (record.response, record.summary.jobs.submitted);
+        match curves.iter_mut().find(|curve| curve.policy == policy) {
+            Some(curve) => curve.runs.push(one),
+            None => curves.push(CurveView { policy, running: false, runs: vec![one] }),
+        }
+    }
+    Ok(CellView { cell, curves, run })
+}
+
+/// The faults that a run met.
+fn faults(manifest: &Manifest, record: &CellRecord) -> Vec<Disturbance> {
+    let points = manifest.spec.get("points").and_then(Value::as_array);
+    let is_its = |point: &&Value| {
+        let cell = point.get("cell").and_then(|cell| serde_json::from_value::<Cell>(cell.clone()).ok());
+        point["label"] == record.summary.policy.as_str() && cell.unwrap_or_default() == record.summary.cell
+    };
+    let point = points.into_iter().flatten().find(is_its);
+    let specs = point.and_then(|point| point.pointer("/resolved/network/fault").cloned());
+    let specs: Vec<FaultSpec> =
+        specs.and_then(|specs| serde_json::from_value(specs).ok()).unwrap_or_default();
+    disturbances::faults(&specs, Time((record.summary.makespan_s * 1e9) as u64))
+}

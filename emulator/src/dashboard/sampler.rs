@@ -1,0 +1,238 @@
+//! Samples of a run while it goes on: the one source of the live page, in virtual time, in one process and on hosts.
+//!
+//! A sample reads what the recorder has; the order of events does not depend on it. Counts are sampled all the time,
+//! details only while somebody looks. The interval between two samples grows with what a sample takes, so that samples
+//! take at most half a per cent of the time of a run nobody looks at, and at most a fortieth otherwise.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use volary_actors::base::{Endpoint, Time};
+use volary_actors::message::kind_name;
+use volary_engine::cores::{Cores, Injection};
+use volary_engine::metrics::{Recorder, SoFar};
+use volary_engine::shard::Traffic;
+use volary_engine::world::World;
+
+use super::disturbances;
+use super::snapshot::{CoreState, CoresView, Counts, HistoryPoint, RunView, ShardView};
+use super::state::Dashboard;
+use crate::live::sample::ShardSample;
+use crate::storage::cell::{Sketch, looks};
+
+/// Least real time between two samples.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// Least real time between two samples in multiples of what the last one took: while nobody looks, and otherwise.
+const UNSEEN: u32 = 200;
+const SEEN: u32 = 40;
+/// Jobs whose response times are in a sample at most.
+const JOBS: u32 = 20_000;
+/// Cores in a sample at most.
+const CORES: u32 = 600;
+/// Points of a history at most.
+const HISTORY: usize = 400;
+
+/// Samples one run.
+#[derive(Debug)]
+pub struct Sampler<'a> {
+    dashboard: &'a Dashboard,
+    /// Id of the run.
+    run: String,
+    world: &'a World,
+    /// Idle cores, which know the interference, once somebody has looked; and the injections that they know.
+    cores: Option<(Cores, Vec<Injection>)>,
+    history: History,
+    due: Instant,
+}
+
+/// What only shards count.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Counted {
+    /// Messages sent over the network, in the order of [`KINDS`](volary_actors::message::KINDS).
+    by_kind: Vec<u64>,
+    dropped: u64,
+    shards: Vec<ShardView>,
+}
+
+impl Counted {
+    /// The counters of the only shard of a run in virtual time.
+    pub fn of_traffic(traffic: &Traffic) -> Self {
+        Self { by_kind: traffic.by_kind.to_vec(), dropped: traffic.dropped, shards: Vec::new() }
+    }
+
+    /// The latest samples of shards in real time, with their names.
+    pub fn of_shards<'a>(samples: impl IntoIterator<Item = (String, &'a ShardSample)>) -> Self {
+        let mut all = Self::default();
+        for (name, sample) in samples {
+            all.by_kind.resize(all.by_kind.len().max(sample.by_kind.len()), 0);
+            let sums = all.by_kind.iter_mut().zip(&sample.by_kind);
+            // Other hosts report these numbers: the sum must not overflow.
+            sums.for_each(|(sum, count)| *sum = sum.saturating_add(*count));
+            all.dropped = all.dropped.saturating_add(sample.dropped);
+            let (deliveries, timers) = (Some(sample.deliveries), Some(sample.timers));
+            all.shards.push(ShardView { name, deliveries, timers, vitals: sample.vitals });
+        }
+        all
+    }
+
+    fn messages(&self) -> BTreeMap<String, u64> {
+        let named = (0..).zip(&self.by_kind).filter(|(_, count)| **count > 0);
+        named.map(|(kind, count)| (kind_name(kind).to_owned(), *count)).collect()
+    }
+}
+
+impl<'a> Sampler<'a> {
+    /// A sampler of the run with this id.
+    pub fn new(dashboard: &'a Dashboard, run: &str, world: &'a World) -> Self {
+        let (run, history) = (run.to_owned(), History::default());
+        Self { dashboard, run, world, cores: None, history, due: Instant::now() }
+    }
+
+    /// Takes a sample of what was recorded by `now`, if one is due.
+    pub fn look(&mut self, now: Time, recorder: &Recorder<'_>, counted: impl FnOnce() -> Counted) {
+        let began = Instant::now();
+        if began < self.due {
+            return;
+        }
+        let wanted = self.dashboard.is_wanted();
+        let so_far = recorder.so_far();
+        self.history.add(HistoryPoint {
+            at_s: now.as_secs_f64(),
+            copies_running: so_far.running.into(),
+            tasks_waiting: so_far.waiting,
+        });
+        let details = wanted.then(|| {
+            let (responses, each) = recorder.responses(JOBS);
+            let jobs = self.world.workload().chains().div_ceil(each);
+            let view = self.view(now, recorder, so_far, &counted());
+            (view, Sketch::new(responses), u64::from(jobs))
+        });
+        self.dashboard.look(&self.run, so_far.jobs.finished, details);
+        self.due = began + INTERVAL.max(began.elapsed() * if wanted { SEEN } else { UNSEEN });
+    }
+
+    fn view(&mut self, now: Time, recorder: &Recorder<'_>, so_far: SoFar, counted: &Counted) -> RunView {
+        let point = self.world.point();
+        let mut disturbances = disturbances::faults(&point.resolved.network.fault, now);
+        disturbances.extend(self.dashboard.injected());
+        disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+        RunView {
+            run: self.run.clone(),
+            policy: point.label.clone(),
+            seed: self.world.seed(),
+            running: true,
+            at_s: now.as_secs_f64(),
+            counts: counts(self.world, so_far),
+            history: self.history.points.clone(),
+            messages: counted.messages(),
+            dropped: counted.dropped,
+            staleness: looks(recorder.looks()),
+            cores: self.cores(now, recorder),
+            shards: counted.shards.clone(),
+            disturbances,
+        }
+    }
+
+    fn cores(&mut self, now: Time, recorder: &Recorder<'_>) -> CoresView {
+        let injections = self.dashboard.injections();
+        let known = self.cores.take().filter(|(_, known)| *known == injections);
+        let (cores, _) = &*self.cores.insert(known.unwrap_or_else(|| {
+            let mut cores = self.world.cores();
+            for injection in &injections {
+                cores.inject(injection);
+            }
+            (cores, injections)
+        }));
+        let layout = self.world.layout();
+        let (total, faults) = (layout.workers(), self.world.faults());
+        let step = total.div_ceil(CORES).max(1);
+        let state = |core: u32| {
+            let node = layout.node(layout.node_of_core(core));
+            let rate = cores.rate(core, now);
+            let up = rate > 0.0 && faults.alive(Endpoint(node.0), now);
+            let slowdown = up.then(|| (cores.table().speed(core) / rate).max(1.0));
+            CoreState { core, busy: recorder.is_busy(core), slowdown }
+        };
+        CoresView { total, step, listed: (0..total).step_by(step as usize).map(state).collect() }
+    }
+}
+
+fn counts(world: &World, so_far: SoFar) -> Counts {
+    let SoFar { jobs, tasks, copies, running, waiting } = so_far;
+    Counts {
+        jobs: world.workload().chains().into(),
+        jobs_submitted: jobs.submitted,
+        jobs_finished: jobs.finished,
+        tasks_submitted: tasks.submitted,
+        tasks_finished: tasks.finished,
+        copies_started: copies.started,
+        copies_finished: copies.finished,
+        copies_preempted: copies.preempted,
+        copies_lost: copies.lost,
+        copies_running: running.into(),
+        tasks_waiting: waiting,
+    }
+}
+
+/// A history of bounded length: of a long run every second, fourth, eighth … sample is kept.
+#[derive(Debug)]
+struct History {
+    points: Vec<HistoryPoint>,
+    /// Samples taken, and how many of them there are for each that is kept.
+    taken: usize,
+    stride: usize,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { points: Vec::new(), taken: 0, stride: 1 }
+    }
+}
+
+impl History {
+    fn add(&mut self, point: HistoryPoint) {
+        let keep = self.taken.is_multiple_of(self.stride);
+        self.taken += 1;
+        if !keep {
+            return;
+        }
+        self.points.push(point);
+        if self.points.len() == HISTORY {
+            let mut index = 0;
+            self.points.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.stride *= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_history_is_thinned_evenly() {
+        let mut history = History::default();
+        for i in 0..10_000 {
+            history.add(HistoryPoint { at_s: f64::from(i), copies_running: 1, tasks_waiting: 0 });
+        }
+        let times: Vec<f64> = history.points.iter().map(|point| point.at_s).collect();
+        assert!(times.len() >= HISTORY / 2 && times.len() < HISTORY, "{}", times.len());
+        assert!(times.windows(2).all(|pair| pair[1] - pair[0] == history.stride as f64), "{times:?}");
+        assert_eq!(times[0], 0.0);
+    }
+
+    #[test]
+    fn counts_of_shards_add_up() {
+        let sample = |by_kind: &[u64]| ShardSample {
+            by_kind: by_kind.to_vec(),
+            dropped: u64::MAX,
+            ..ShardSample::default()
+        };
+        let (one, two) = (sample(&[1, 2]), sample(&[10, 20, 30]));
+        let all = Counted::of_shards([("a".to_owned(), &one), ("b".to_owned(), &two)]);
+        assert_eq!((all.by_kind, all.dropped, all.shards.len()), (vec![11, 22, 30], u64::MAX, 2));
+    }
+}

@@ -1,0 +1,268 @@
+//! The state of an experiment while it runs, as its runs report it and viewers read it.
+//!
+//! Runs report little while nobody looks. What costs more is asked for by [`Dashboard::want`], which holds for a few
+//! seconds.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use volary_actors::base::Time;
+use volary_engine::cores::Injection;
+
+use super::record;
+use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
+use crate::guard::guard;
+use crate::storage::cell::{CellRecord, Sketch};
+
+/// How long a request for details holds.
+const WANTED: Duration = Duration::from_secs(3);
+/// Points kept of the distribution of a run that has ended.
+const POINTS: usize = 128;
+
+/// An experiment while it runs.
+#[derive(Debug)]
+pub struct Dashboard {
+    origin: Instant,
+    /// Real time since `origin` until which details are wanted, ms.
+    wanted_until: AtomicU64,
+    state: Mutex<Plan>,
+}
+
+/// The planned runs, and what they have reported.
+#[derive(Debug, Default)]
+struct Plan {
+    header: PageHeader,
+    state: String,
+    running: bool,
+    entries: Vec<RunEntry>,
+    /// Place of each run among the entries, by id.
+    places: BTreeMap<String, usize>,
+    /// When each run began in this process.
+    began: BTreeMap<usize, Instant>,
+    /// Jobs that had finished in runs that this process did not execute.
+    kept: u64,
+    /// Response times of the runs that have ended, with their jobs; and of those that go on.
+    ended: BTreeMap<usize, (Sketch, u64)>,
+    growing: BTreeMap<usize, (Sketch, u64)>,
+    /// Details of the runs that go on, and of the one that began last.
+    views: BTreeMap<usize, RunView>,
+    /// The run that began last.
+    latest: Option<usize>,
+    /// Injections into that run, with what they are, by the number that they were given.
+    injections: BTreeMap<String, (Injection, String)>,
+}
+
+impl Default for Dashboard {
+    fn default() -> Self {
+        Self { origin: Instant::now(), wanted_until: AtomicU64::new(0), state: Mutex::default() }
+    }
+}
+
+impl Dashboard {
+    /// Sets what is going to be run.
+    pub fn plan(&self, header: PageHeader, runs: Vec<RunEntry>) {
+        let mut plan = guard(&self.state);
+        *plan = Plan { header, running: true, state: "running".to_owned(), ..Plan::default() };
+        plan.add(runs);
+    }
+
+    /// Adds runs, when a stopping rule asks for more replications.
+    pub fn expect(&self, runs: Vec<RunEntry>) {
+        guard(&self.state).add(runs);
+    }
+
+    /// A run begins, with this many jobs.
+    pub fn begin(&self, run: &str, jobs: u64) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(run) else { return };
+        plan.began.insert(at, Instant::now());
+        let entry = &mut plan.entries[at];
+        (entry.stage, entry.jobs, entry.finished) = (RunStage::Running, jobs, 0);
+        let before = plan.latest.replace(at);
+        plan.injections.clear();
+        plan.forget(before);
+    }
+
+    /// A run goes on: `finished` of its jobs have. `details` are its details and the response times of its jobs with
+    /// the number of jobs that they are of, if they were wanted.
+    pub(super) fn look(&self, run: &str, finished: u64, details: Option<(RunView, Sketch, u64)>) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(run) else { return };
+        plan.entries[at].finished = finished;
+        if let Some((view, sketch, jobs)) = details {
+            plan.growing.insert(at, (sketch, jobs));
+            plan.views.insert(at, view);
+        }
+    }
+
+    /// A run has ended; or had ended before this process began.
+    pub fn finished(&self, record: &CellRecord) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(&record.id) else { return };
+        let (summary, here) = (&record.summary, plan.began.contains_key(&at));
+        let entry = &mut plan.entries[at];
+        (entry.stage, entry.why) = (RunStage::Finished, None);
+        (entry.jobs, entry.finished) = (summary.jobs.submitted, summary.jobs.finished);
+        entry.response_s = Some((summary.response_s.p50, summary.response_s.p99));
+        plan.kept += if here { 0 } else { summary.jobs.submitted };
+        plan.growing.remove(&at);
+        plan.ended.insert(at, (record.response.thinned(POINTS), summary.jobs.submitted));
+        let before = plan.views.remove(&at);
+        if plan.latest == Some(at) || plan.latest.is_none() {
+            plan.latest = Some(at);
+            let mut view = record::view(record);
+            if let Some(before) = before {
+                view.history = before.history;
+                let faults = before.disturbances.into_iter().filter(|one| one.kind != INJECTION);
+                view.disturbances.splice(0..0, faults);
+            }
+            plan.views.insert(at, view);
+        }
+    }
+
+    /// A run has failed.
+    pub fn failed(&self, run: &str, why: &str) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(run) else { return };
+        let entry = &mut plan.entries[at];
+        (entry.stage, entry.why) = (RunStage::Failed, Some(why.to_owned()));
+        plan.growing.remove(&at);
+        if let Some(view) = plan.views.get_mut(&at) {
+            view.running = false;
+        }
+        if plan.latest != Some(at) {
+            plan.views.remove(&at);
+        }
+    }
+
+    /// The experiment has ended, in this state.
+    pub fn over(&self, state: &str) {
+        let mut plan = guard(&self.state);
+        (plan.running, plan.state) = (false, state.to_owned());
+        // A run that was interrupted has no result.
+        plan.growing.clear();
+        plan.entries.iter_mut().filter(|entry| entry.stage == RunStage::Running).for_each(|entry| {
+            (entry.stage, entry.finished) = (RunStage::Waiting, 0);
+        });
+        plan.views.values_mut().for_each(|view| view.running = false);
+    }
+
+    /// Something was injected into the run that began last, or what was injected under this number has another end.
+    pub fn inject(&self, number: String, injection: Injection, says: String) {
+        guard(&self.state).injections.insert(number, (injection, says));
+    }
+
+    /// The injections into the run that began last.
+    pub(super) fn injections(&self) -> Vec<Injection> {
+        guard(&self.state).injections.values().map(|(injection, _)| injection.clone()).collect()
+    }
+
+    /// The same as disturbances.
+    pub(super) fn injected(&self) -> Vec<Disturbance> {
+        let plan = guard(&self.state);
+        let disturbance = |(injection, says): &(Injection, String)| Disturbance {
+            kind: INJECTION.to_owned(),
+            at_s: injection.from.as_secs_f64(),
+            until_s: (injection.until < Time::MAX).then(|| injection.until.as_secs_f64()),
+            says: says.clone(),
+        };
+        plan.injections.values().map(disturbance).collect()
+    }
+
+    /// Somebody looks: runs report their details for a few seconds.
+    pub fn want(&self) {
+        let until = self.origin.elapsed() + WANTED;
+        self.wanted_until.store(until.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Whether somebody looks.
+    pub(super) fn is_wanted(&self) -> bool {
+        (self.origin.elapsed().as_millis() as u64) < self.wanted_until.load(Ordering::Relaxed)
+    }
+
+    /// The experiment now.
+    pub fn snapshot(&self) -> Snapshot {
+        guard(&self.state).snapshot(self.origin.elapsed().as_secs_f64())
+    }
+}
+
+/// The kind of a disturbance that is no fault of the experiment.
+pub(super) const INJECTION: &str = "injection";
+
+impl Plan {
+    fn add(&mut self, runs: Vec<RunEntry>) {
+        for run in runs {
+            self.places.insert(run.run.clone(), self.entries.len());
+            self.entries.push(run);
+        }
+    }
+
+    /// Forgets the details of a run that has ended and is no longer the latest.
+    fn forget(&mut self, at: Option<usize>) {
+        if let Some(at) = at.filter(|at| self.entries[*at].stage != RunStage::Running) {
+            self.views.remove(&at);
+        }
+    }
+
+    fn snapshot(&self, real_s: f64) -> Snapshot {
+        let mut runs = self.entries.clone();
+        for (at, began) in &self.began {
+            let entry = &mut runs[*at];
+            if entry.stage == RunStage::Running {
+                entry.real_left_s = left(entry.finished, entry.jobs, began.elapsed().as_secs_f64());
+            }
+        }
+        Snapshot {
+            header: self.header.clone(),
+            running: self.running,
+            state: self.state.clone(),
+            real_s: Some(real_s),
+            real_left_s: self.running.then(|| self.left(real_s)).flatten(),
+            runs,
+            cell: self.latest.map(|latest| self.cell(latest)),
+        }
+    }
+
+    /// The real time left, if runs that have not begun have as many jobs as the others.
+    fn left(&self, real_s: f64) -> Option<f64> {
+        let known = || self.entries.iter().filter(|entry| entry.jobs > 0);
+        let mean = known().map(|entry| entry.jobs).sum::<u64>() as f64 / known().count().max(1) as f64;
+        let failed = |entry: &&RunEntry| entry.stage == RunStage::Failed;
+        let over = self.entries.iter().filter(failed).count() as f64 * mean;
+        let all = mean * self.entries.len() as f64 - over - self.kept as f64;
+        let done = known().filter(|entry| entry.stage != RunStage::Failed).map(|entry| entry.finished);
+        left(done.sum::<u64>().saturating_sub(self.kept), all.max(0.0) as u64, real_s)
+    }
+
+    /// The cell of a run.
+    fn cell(&self, latest: usize) -> CellView {
+        let cell = &self.entries[latest].cell;
+        let of_cell = || self.entries.iter().enumerate().filter(|(_, entry)| entry.cell == *cell);
+        let mut curves: Vec<CurveView> = Vec::new();
+        for (at, entry) in of_cell() {
+            let Some(run) = self.ended.get(&at) else { continue };
+            match curves.iter_mut().find(|curve| curve.policy == entry.policy) {
+                Some(curve) => curve.runs.push(run.clone()),
+                None => curves.push(CurveView {
+                    policy: entry.policy.clone(),
+                    running: false,
+                    runs: vec![run.clone()],
+                }),
+            }
+        }
+        for (at, entry) in of_cell() {
+            if let Some(run) = self.growing.get(&at) {
+                let policy = entry.policy.clone();
+                curves.push(CurveView { policy, running: true, runs: vec![run.clone()] });
+            }
+        }
+        CellView { cell: cell.clone(), curves, run: self.views.get(&latest).cloned() }
+    }
+}
+
+/// The real time left when `done` of `all` jobs took `real_s`; `None` before the first and after the last.
+fn left(done: u64, all: u64, real_s: f64) -> Option<f64> {
+    (done > 0 && done < all).then(|| real_s * (all - done) as f64 / done as f64)
+}

@@ -1,0 +1,292 @@
+//! The live page from the outside: who is answered, what viewers get, and that runs are the same with and without it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use volary::config::{Experiment, Overrides};
+use volary::dashboard::snapshot::{RunStage, Snapshot};
+use volary::dashboard::{Dashboard, Server, SnapshotSource};
+use volary::runtime::{self, RunOptions};
+use volary::watch::Watch;
+
+use crate::common::binary::{EXPERIMENT, changed, command, expect, folder, refuses_all, text};
+
+/// Deadline of every wait; nothing is measured by it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sends a request and returns the connection.
+fn ask(url: &str, head: &str) -> TcpStream {
+    let host = url.trim_start_matches("http://").split('/').next().unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+/// A `GET` of what stands behind the page's address.
+fn get(url: &str, rest: &str) -> TcpStream {
+    let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap();
+    ask(url, &format!("GET /{path}{rest} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
+}
+
+/// The whole answer.
+fn answer(mut stream: TcpStream) -> String {
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    text(&all)
+}
+
+/// The snapshot that a page has as JSON.
+fn snapshot(url: &str) -> Value {
+    let answer = answer(get(url, "snapshot.json"));
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+    serde_json::from_str(body).unwrap()
+}
+
+/// Starts a command with a live page; returns its address.
+fn start(folder: &Path, args: &str) -> (Child, String) {
+    let mut child = command(folder)
+        .args(args.split_whitespace())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    let url = line.trim().strip_prefix("live: ").unwrap_or_else(|| panic!("{line}")).to_owned();
+    (child, url)
+}
+
+/// Whether a file below a folder contains a text.
+fn contains(folder: &Path, what: &str) -> bool {
+    fs::read_dir(folder).unwrap().flatten().any(|entry| {
+        let path = entry.path();
+        let bytes = || fs::read(&path).unwrap_or_default();
+        if path.is_dir() {
+            contains(&path, what)
+        } else {
+            bytes().windows(what.len()).any(|w| w == what.as_bytes())
+        }
+    })
+}
+
+#[test]
+fn a_run_in_real_time_is_followed_to_its_end() {
+    let folder = folder();
+    let here = folder.path();
+    let (mut run, url) = start(here, "run e.toml --quiet --runtime local --set run.speed=5 --out r --live");
+    let page = answer(get(&url, ""));
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("<h1>small</h1>"), "{page}");
+    assert!(page.contains("content-security-policy: default-src 'none'"), "{page}");
+    let began = Instant::now();
+    let detailed = loop {
+        let now = snapshot(&url);
+        let detailed = now["cell"]["run"]["cores"]["listed"].as_array().is_some_and(|all| !all.is_empty());
+        if detailed && now["cell"]["run"]["shards"][0]["vitals"].is_object() {
+            break now;
+        }
+        assert!(began.elapsed() < PATIENCE, "{now}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!((&detailed["running"], &detailed["header"]["runtime"]), (&true.into(), &"local".into()));
+    assert_eq!(detailed["cell"]["run"]["cores"]["total"], 8);
+    assert!(
+        detailed["cell"]["run"]["messages"].as_object().is_some_and(|kinds| !kinds.is_empty()),
+        "{detailed}"
+    );
+    // A viewer who stays gets the end.
+    let events = answer(get(&url, "events"));
+    assert!(events.contains("\r\ncontent-type: text/event-stream\r\n"), "{events}");
+    assert!(
+        events.contains("event: section") && events.contains("event: end\ndata: finished; the report"),
+        "{events}"
+    );
+    assert!(run.wait().unwrap().success());
+    let token = url.trim_end_matches('/').rsplit('/').next().unwrap();
+    assert!(token.len() == 32 && !contains(here, token), "the token is in no file");
+}
+
+#[test]
+fn only_requests_with_token_and_own_host_are_answered() {
+    let dashboard = Arc::new(Dashboard::default());
+    let server = Server::start(0, dashboard).unwrap();
+    let url = server.url().to_owned();
+    let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap();
+    let status = |head: String| answer(ask(&url, &head)).split(' ').nth(1).unwrap().to_owned();
+    let with = |line: &str, host: &str| status(format!("{line} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    assert!(host.starts_with("127.0.0.1:"), "{url}");
+    assert_eq!(with(&format!("GET /{path}"), host), "200");
+    assert_eq!(with(&format!("GET /{path}"), "rebound.example"), "421");
+    assert_eq!(with("GET /", host), "403");
+    assert_eq!(with("GET /events", host), "403");
+    assert_eq!(with(&format!("GET /{}x/", &path[..31]), host), "403");
+    assert_eq!(with(&format!("GET /{path}../../etc/passwd"), host), "404");
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
+        assert_eq!(with(&format!("{method} /{path}"), host), "405", "{method}");
+    }
+    let twice = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nHost: rebound.example\r\n\r\n");
+    assert_ne!(status(twice), "200");
+    assert_ne!(status(format!("GET /{path} HTTP/1.0\r\n\r\n")), "200");
+    // What is no HTTP, or too much of it, ends the connection and nothing else.
+    let _ = answer(ask(&url, "\u{1}\u{2}nonsense\r\n\r\n"));
+    let mut long = ask(&url, &format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n"));
+    let _ = long.write_all("X-Long: y\r\n".repeat(1 << 14).as_bytes());
+    let _ = long.shutdown(Shutdown::Write);
+    assert_eq!(with(&format!("GET /{path}"), host), "200", "the server goes on");
+}
+
+/// A source whose sections are large and never the same.
+#[derive(Default)]
+struct Large(AtomicU64);
+
+impl SnapshotSource for Large {
+    fn snapshot(&self) -> Result<Snapshot, String> {
+        let number = self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(Snapshot { state: format!("{number} {}", "x".repeat(8 << 20)), ..Snapshot::default() })
+    }
+
+    fn want(&self) {}
+}
+
+#[test]
+fn a_viewer_that_stops_reading_is_dropped_and_others_are_not() {
+    let server = Server::start(0, Arc::new(Large::default())).unwrap();
+    let url = server.url().to_owned();
+    let mut stalled = get(&url, "events");
+    let reader = get(&url, "events");
+    let read = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&read);
+    let reading = std::thread::spawn(move || {
+        let lines = BufReader::new(reader).lines();
+        let mut ended = false;
+        for line in lines.map_while(Result::ok) {
+            counted.fetch_add(u64::from(line == "event: section"), Ordering::Relaxed);
+            ended |= line == "data: over";
+        }
+        ended
+    });
+    let began = Instant::now();
+    while read.load(Ordering::Relaxed) < 20 {
+        assert!(began.elapsed() < PATIENCE, "the other viewer gets nothing");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    server.end("over");
+    assert!(reading.join().unwrap(), "the other viewer is told of the end");
+    // What the system had taken for it, or an error: not the end.
+    let mut rest = Vec::new();
+    let _ = stalled.read_to_end(&mut rest);
+    assert!(!text(&rest[rest.len().saturating_sub(100)..]).contains("event: end"), "it was not dropped");
+}
+
+/// Runs the experiment in virtual time, with a viewer or without; returns the hashes of the order of events, and
+/// whether details were seen.
+fn hashes(viewed: bool) -> (Vec<String>, bool) {
+    let larger = changed(EXPERIMENT, &[("jobs = 60", "jobs = 40_000"), ("200ms", "20ms")]);
+    let experiment = Experiment::plan("e.toml", &larger, &Overrides::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let dashboard = viewed.then(|| Arc::new(Dashboard::default()));
+    let watch = Watch::default().with_dashboard(dashboard.clone());
+    let (over, seen) = (AtomicBool::new(false), AtomicBool::new(false));
+    let out = folder.path().join("r");
+    let options = RunOptions { out, threads: Some(1), ..RunOptions::default() };
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while let (Some(dashboard), false) = (&dashboard, over.load(Ordering::Relaxed)) {
+                dashboard.want();
+                let run = dashboard.snapshot().cell.and_then(|cell| cell.run);
+                if run.is_some_and(|run| run.running && !run.cores.listed.is_empty()) {
+                    seen.store(true, Ordering::Relaxed);
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let outcome = runtime::run(&experiment, &options, &watch);
+        over.store(true, Ordering::Relaxed);
+        outcome.unwrap()
+    });
+    if let Some(dashboard) = dashboard {
+        let last = dashboard.snapshot();
+        assert!(!last.running && last.runs.iter().all(|run| run.stage == RunStage::Finished), "{last:?}");
+        assert_eq!(last.cell.unwrap().curves.len(), 2);
+    }
+    (outcome.summaries.into_iter().map(|summary| summary.engine.order_hash).collect(), seen.into_inner())
+}
+
+#[test]
+fn the_order_of_events_is_the_same_under_observation() {
+    let (alone, _) = hashes(false);
+    let (viewed, seen) = hashes(true);
+    assert_eq!(alone, viewed);
+    assert!(seen, "the viewer saw the run while it went on");
+}
+
+#[test]
+fn a_folder_is_shown_as_well() {
+    let folder = folder();
+    let here = folder.path();
+    expect(here, "run e.toml --quiet --out r", 0);
+    let (mut watching, url) = start(here, "watch r");
+    let shown = snapshot(&url);
+    assert_eq!((&shown["running"], &shown["state"]), (&false.into(), &"finished".into()));
+    assert_eq!(shown["runs"].as_array().unwrap().len(), 2);
+    assert!(shown["runs"].as_array().unwrap().iter().all(|run| run["stage"] == "finished"), "{shown}");
+    assert_eq!(shown["cell"]["curves"][1]["policy"], "sparrow");
+    assert_eq!(shown["cell"]["curves"][1]["runs"][0][1], 60);
+    assert_eq!(shown["cell"]["run"]["counts"]["jobs_finished"], 60);
+    // Without two of its files the second run has not ended, and has failed.
+    let id = shown["runs"][1]["run"].as_str().unwrap().to_owned();
+    let failure = serde_json::json!({
+        "run": id, "policy": "sparrow", "cell": {}, "seed": 3, "log": "host <b>h2</b> was lost",
+    });
+    fs::write(here.join(format!("r/cells/{id}.failed.json")), failure.to_string()).unwrap();
+    let lines = fs::read_to_string(here.join("r/summary.jsonl")).unwrap();
+    fs::write(here.join("r/summary.jsonl"), format!("{}\n", lines.lines().next().unwrap())).unwrap();
+    let began = Instant::now();
+    while snapshot(&url)["runs"][1]["stage"] != "failed" {
+        assert!(began.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let shown = snapshot(&url);
+    assert_eq!(shown["runs"][1]["why"], "host <b>h2</b> was lost");
+    let mut events = get(&url, "events");
+    let mut some = vec![0; 1 << 16];
+    let mut seen = String::new();
+    while !seen.contains("was lost") {
+        let got = events.read(&mut some).unwrap();
+        assert!(got > 0, "{seen}");
+        seen.push_str(&text(&some[..got]));
+    }
+    assert!(seen.contains("host &lt;b&gt;h2&lt;/b&gt; was lost") && !seen.contains("<b>h2"), "{seen}");
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+}
+
+#[test]
+fn bad_ports_and_folders_are_refused() {
+    let folder = folder();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    refuses_all(
+        folder.path(),
+        &format!(
+            "run e.toml --live {port} | 2 | --live | port {port} is in use by another process | none for any\n\
+             run e.toml --live 70000 | 2 | --live | `70000` is no port | up to 65535\n\
+             run --live e.toml | 2 | --live | `e.toml` is no port\n\
+             watch e.toml | 2 | is not a run directory\n\
+             watch gone | 2 | gone is not a run directory\n\
+             watch gone --port x | 2 | --port | `x` is no port\n\
+             watch | 2 | <RUN>"
+        ),
+    );
+    assert!(!folder.path().join("runs").exists(), "nothing is left behind");
+}
