@@ -11,7 +11,7 @@ use crate::storage::cell::{Look, Sketch};
 fn snapshot(name: &str) -> Snapshot {
     let cell = [(name.to_owned(), json!(name))].into();
     let entry = RunEntry::waiting(name, name, &cell, Some(1));
-    let failed = RunEntry { stage: RunStage::Failed, why: Some(name.to_owned()), ..entry.clone() };
+    let failed = RunEntry { stage: RunStage::Failed, why: Some(name.to_owned()), ..entry };
     let running = RunEntry {
         stage: RunStage::Running,
         jobs: 100,

@@ -81,11 +81,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     }
     .map_err(RunError::Folder)?;
     if options.resume {
-        let kept = runs.iter().filter(|run| folder.has(&run.id)).count();
-        let all = plural(runs.len() as u64, "run");
-        let disturbed = runs.iter().filter(|run| folder.has(&run.id) && folder.is_injected(&run.id)).count();
-        let but = if disturbed > 0 { format!(" ({disturbed} of them injected into)") } else { String::new() };
-        tracing::warn!("kept {kept} of {all}{but}, running {}", runs.len() - kept);
+        take_up(&runs, &folder, watch);
     }
     if let Some(controller) = &controller {
         folder.keep_logs(|logs| controller.keep_logs_in(logs))?;
@@ -97,11 +93,6 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let log = bundle.map(sink).transpose()?;
     let (count, cells) = (plural(runs.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
     tracing::info!("{}: {count} in {cells}, results in {}", experiment.name, options.out.display());
-    show(&|dashboard| {
-        let kept =
-            runs.iter().filter(|run| folder.has(&run.id)).filter_map(|run| folder.record(&run.id).ok());
-        kept.for_each(|record| dashboard.finished(&record));
-    });
     let mut failures = Vec::new();
     let mut measure = || -> Result<(), storage::Error> {
         let mut todo = runs.clone();
@@ -204,6 +195,18 @@ fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Mani
         state: RunState::Running,
         started: utc_now(),
         ended: None,
+    }
+}
+
+/// Says how many runs the folder has already, and shows them on the live page.
+fn take_up(runs: &[Run], folder: &RunDir, watch: &Watch) {
+    let kept = || runs.iter().filter(|run| folder.has(&run.id));
+    let (there, all) = (kept().count(), plural(runs.len() as u64, "run"));
+    let disturbed = kept().filter(|run| folder.is_injected(&run.id)).count();
+    let but = if disturbed > 0 { format!(" ({disturbed} of them injected into)") } else { String::new() };
+    tracing::warn!("kept {there} of {all}{but}, running {}", runs.len() - there);
+    if let Some(dashboard) = &watch.dashboard {
+        kept().filter_map(|run| folder.record(&run.id).ok()).for_each(|record| dashboard.finished(&record));
     }
 }
 
