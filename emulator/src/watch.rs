@@ -230,7 +230,7 @@ pub struct Monitor<'a> {
     warned: bool,
     sampler: Option<Sampler<'a>>,
     /// The latest sample of each shard, with its name.
-    samples: Vec<(String, ShardSample)>,
+    samples: Vec<(String, Option<ShardSample>)>,
 }
 
 impl<'a> Monitor<'a> {
@@ -241,14 +241,14 @@ impl<'a> Monitor<'a> {
             folded: (0, Instant::now()),
             warned: false,
             sampler: watch.sampler(run, world),
-            samples: shards.map(|name| (name, ShardSample::default())).collect(),
+            samples: shards.map(|name| (name, None)).collect(),
         }
     }
 
     /// Keeps the latest sample of a shard.
     pub fn sampled(&mut self, shard: usize, sample: ShardSample) {
         if let Some((_, latest)) = self.samples.get_mut(shard) {
-            *latest = sample;
+            *latest = Some(sample);
         }
     }
 
@@ -259,7 +259,7 @@ impl<'a> Monitor<'a> {
         self.shown_jobs = finished;
         watch.clock.show(aggregator.complete());
         if let Some(sampler) = &mut self.sampler {
-            let samples = self.samples.iter().map(|(name, sample)| (name.clone(), sample));
+            let samples = self.samples.iter().map(|(name, sample)| (name.clone(), sample.as_ref()));
             sampler.look(aggregator.now(), aggregator.recorder(), || Counted::of_shards(samples));
         }
         if aggregator.folded() > self.folded.0 {

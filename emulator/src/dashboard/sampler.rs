@@ -60,10 +60,14 @@ impl Counted {
         Self { by_kind: traffic.by_kind.to_vec(), dropped: traffic.dropped, shards: Vec::new() }
     }
 
-    /// The latest samples of shards in real time, with their names.
-    pub fn of_shards<'a>(samples: impl IntoIterator<Item = (String, &'a ShardSample)>) -> Self {
+    /// The latest samples of shards in real time, with their names; `None` before the first.
+    pub fn of_shards<'a>(samples: impl IntoIterator<Item = (String, Option<&'a ShardSample>)>) -> Self {
         let mut all = Self::default();
         for (name, sample) in samples {
+            let Some(sample) = sample else {
+                all.shards.push(ShardView { name, ..ShardView::default() });
+                continue;
+            };
             all.by_kind.resize(all.by_kind.len().max(sample.by_kind.len()), 0);
             let sums = all.by_kind.iter_mut().zip(&sample.by_kind);
             // Other hosts report these numbers: the sum must not overflow.
@@ -232,7 +236,11 @@ mod tests {
             ..ShardSample::default()
         };
         let (one, two) = (sample(&[1, 2]), sample(&[10, 20, 30]));
-        let all = Counted::of_shards([("a".to_owned(), &one), ("b".to_owned(), &two)]);
-        assert_eq!((all.by_kind, all.dropped, all.shards.len()), (vec![11, 22, 30], u64::MAX, 2));
+        let all = Counted::of_shards([
+            ("a".to_owned(), Some(&one)),
+            ("b".to_owned(), None),
+            ("c".to_owned(), Some(&two)),
+        ]);
+        assert_eq!((all.by_kind, all.dropped, all.shards.len()), (vec![11, 22, 30], u64::MAX, 3));
     }
 }

@@ -255,7 +255,9 @@ fn over_time(
     });
     let series = Series { colour: header.colour(&run.policy), points: points.collect(), ..Series::default() };
     let x = PlotAxis::new("emulated time", AxisScale::Linear, TickUnit::Seconds);
+    let most = series.points.iter().map(|point| point.1).fold(1.0, f64::max);
     let y = PlotAxis::new(label, AxisScale::Linear, TickUnit::Number);
+    let y = PlotAxis { range: Some((0.0, most)), ..y };
     Plot { title: title.to_owned(), x, y, series: vec![series], size: SMALL }.picture()
 }
 
@@ -282,7 +284,7 @@ fn staleness(header: &PageHeader, run: &RunView) -> Markup {
     let looks = [(header.colour(&run.policy), run.policy.as_str(), &run.staleness[..])];
     let charts = caches(&looks, SMALL);
     html! {
-        @if !charts.is_empty() {
+        @if run.staleness.len() > 1 && !charts.is_empty() {
             div.pair { @for chart in charts { div.card { (chart.in_page()) } } }
         }
     }

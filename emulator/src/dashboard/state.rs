@@ -18,8 +18,9 @@ use crate::storage::cell::{CellRecord, Sketch};
 
 /// How long a request for details holds.
 const WANTED: Duration = Duration::from_secs(3);
-/// Points kept of the distribution of a run that has ended.
-const POINTS: usize = 128;
+/// Points kept of the distributions of all runs that have ended, and of one at least.
+const POINTS: usize = 1 << 20;
+const FEWEST: usize = 128;
 
 /// An experiment while it runs.
 #[derive(Debug)]
@@ -108,7 +109,8 @@ impl Dashboard {
         entry.response_s = Some((summary.response_s.p50, summary.response_s.p99));
         plan.kept += if here { 0 } else { summary.jobs.submitted };
         plan.growing.remove(&at);
-        plan.ended.insert(at, (record.response.thinned(POINTS), summary.jobs.submitted));
+        let points = (POINTS / plan.entries.len()).max(FEWEST);
+        plan.ended.insert(at, (record.response.thinned(points), summary.jobs.submitted));
         let before = plan.views.remove(&at);
         if plan.latest == Some(at) || plan.latest.is_none() {
             plan.latest = Some(at);

@@ -1,8 +1,10 @@
-//! Experiments as text, run in virtual time; the binary; chains of stages; shared nodes; the budget of real time.
+//! Experiments as text, run in virtual time; the binary; chains of stages; the live page; shared nodes; the budget of
+//! real time.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
 pub mod binary;
 pub mod chains;
+pub mod page;
 pub mod sharing;
 
 use std::io::Write;

@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use volary::config::{Experiment, Overrides};
 use volary::dashboard::snapshot::{RunStage, Snapshot};
 use volary::dashboard::{Dashboard, Server, SnapshotSource};
@@ -17,53 +16,14 @@ use volary::runtime::{self, RunOptions};
 use volary::watch::Watch;
 
 use crate::common::binary::{EXPERIMENT, changed, command, expect, folder, refuses_all, text};
-
-/// Deadline of every wait; nothing is measured by it.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Sends a request and returns the connection.
-fn ask(url: &str, head: &str) -> TcpStream {
-    let host = url.trim_start_matches("http://").split('/').next().unwrap();
-    let mut stream = TcpStream::connect(host).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(head.as_bytes()).unwrap();
-    stream
-}
-
-/// A `GET` of what stands behind the page's address.
-fn get(url: &str, rest: &str) -> TcpStream {
-    let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap();
-    ask(url, &format!("GET /{path}{rest} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
-}
-
-/// The whole answer.
-fn answer(mut stream: TcpStream) -> String {
-    let mut all = Vec::new();
-    stream.read_to_end(&mut all).unwrap();
-    text(&all)
-}
-
-/// The snapshot that a page has as JSON.
-fn snapshot(url: &str) -> Value {
-    let answer = answer(get(url, "snapshot.json"));
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
-    serde_json::from_str(body).unwrap()
-}
+use crate::common::page::{PATIENCE, address, answer, ask, get, snapshot};
 
 /// Starts a command with a live page; returns its address.
 fn start(folder: &Path, args: &str) -> (Child, String) {
-    let mut child = command(folder)
-        .args(args.split_whitespace())
-        .stderr(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    stderr.read_line(&mut line).unwrap();
-    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-    let url = line.trim().strip_prefix("live: ").unwrap_or_else(|| panic!("{line}")).to_owned();
+    let mut command = command(folder);
+    let command = command.args(args.split_whitespace()).stderr(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let url = address(&mut child);
     (child, url)
 }
 

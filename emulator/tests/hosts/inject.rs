@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::process::Child;
+use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, LONG, finish, inject, interrupt};
 use crate::common::binary::{expect, lines, refuses_all};
+use crate::common::page;
 use serde_json::Value;
 
 /// Copies of 50 ms on more nodes than they need.
@@ -77,6 +79,35 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
     // The cell counts as finished.
     let said = finish(cluster.run("r", &format!("--resume {LONG} {JOBS}")), 0);
     assert!(said.contains("kept 1 of 1 run (1 of them injected into), running 0"), "{said}");
+}
+
+#[test]
+fn an_injection_appears_on_the_live_page() {
+    let cluster = cluster();
+    let mut run = cluster.run("r", &format!("{LONG} {JOBS} --live"));
+    let url = page::address(&mut run);
+    cluster.reached("r", &[0, 1, 2], 1);
+    let told = |now: &Value| now["cell"]["run"]["disturbances"].as_array().map_or(0, Vec::len);
+    assert_eq!(told(&page::snapshot(&url)), 0);
+    let _injecting = inject(cluster.path(), "--node 0-11 --for 60s");
+    let late = Instant::now() + page::PATIENCE;
+    let slow = |now: &Value| {
+        let cores = now["cell"]["run"]["cores"]["listed"].as_array().cloned().unwrap_or_default();
+        cores.iter().filter(|core| core["slowdown"] == 4.0).count()
+    };
+    let now = loop {
+        let now = page::snapshot(&url);
+        if slow(&now) == 12 && now["cell"]["run"]["shards"][2]["vitals"].is_object() {
+            break now;
+        }
+        assert!(Instant::now() < late, "{now}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    // The nodes are those of two hosts.
+    assert_eq!((told(&now), &now["cell"]["run"]["disturbances"][0]["kind"]), (2, &"injection".into()));
+    assert_eq!(now["cell"]["run"]["shards"][1]["name"], "h2");
+    interrupt(&run);
+    finish(run, 3);
 }
 
 /// Checks that copies on injected cores took four times as long as others, and that the timeline shows the slots.
