@@ -180,7 +180,7 @@ impl NodeLoads {
                 classes.push(NodeClass { idle: NodeLoad::new(*room), slots, nodes: 0 });
             }
         }
-        let nodes = rooms.into_iter().map(|room| NodeLoad::new(room)).collect();
+        let nodes = rooms.into_iter().map(NodeLoad::new).collect();
         Self { nodes, classes, class, buffers: Convolution::default() }
     }
 
