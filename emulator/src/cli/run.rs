@@ -11,7 +11,7 @@ use super::args::{FleetArgs, RunArgs, TableArgs};
 use super::output::{port, print, serve, watch_for};
 use crate::config::SweepSlice;
 use crate::config::error::nearest;
-use crate::dashboard::{Dashboard, SnapshotSource};
+use crate::dashboard::SnapshotSource;
 use crate::files::Files;
 use crate::number;
 use crate::report::{columns, table};
@@ -82,7 +82,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         quiet: options.quiet,
         argv: std::env::args().collect(),
     };
-    let dashboard = options.live.map(|_| Arc::new(Dashboard::default()));
+    let dashboard = options.live.map(|_| Arc::new(runtime::dashboard(&experiment, &run)));
     let source = dashboard.as_ref().map(|dashboard| Arc::clone(dashboard) as Arc<dyn SnapshotSource>);
     let watch = watch_for(options.quiet, dashboard)?;
     let live = options.live.zip(source).map(|(port, source)| serve("--live", port, source)).transpose()?;

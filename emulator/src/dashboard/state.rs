@@ -55,18 +55,12 @@ struct Plan {
     injections: BTreeMap<String, (Injection, String)>,
 }
 
-impl Default for Dashboard {
-    fn default() -> Self {
-        Self { origin: Instant::now(), wanted_until: AtomicU64::new(0), state: Mutex::default() }
-    }
-}
-
 impl Dashboard {
-    /// Sets what is going to be run.
-    pub fn plan(&self, header: PageHeader, runs: Vec<RunEntry>) {
-        let mut plan = guard(&self.state);
-        *plan = Plan { header, running: true, state: "running".to_owned(), ..Plan::default() };
+    /// What is going to be run.
+    pub fn new(header: PageHeader, runs: Vec<RunEntry>) -> Self {
+        let mut plan = Plan { header, running: true, state: "running".to_owned(), ..Plan::default() };
         plan.add(runs);
+        Self { origin: Instant::now(), wanted_until: AtomicU64::new(0), state: Mutex::new(plan) }
     }
 
     /// Adds runs, when a stopping rule asks for more replications.

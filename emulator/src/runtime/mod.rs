@@ -16,4 +16,4 @@ pub mod replay;
 pub mod run;
 pub mod virtual_time;
 pub use error::RunError;
-pub use run::{Outcome, RunOptions, check, run};
+pub use run::{Outcome, RunOptions, check, dashboard, run};

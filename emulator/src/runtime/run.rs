@@ -70,7 +70,6 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let mut runs = experiment.runs(options.shard);
     let mut manifest = manifest(experiment, options, &runs);
     let show = |change: &dyn Fn(&Dashboard)| watch.dashboard.iter().for_each(|dashboard| change(dashboard));
-    show(&|dashboard| dashboard.plan(header(experiment, options), entries(experiment, &runs)));
     // Before the folder, so that a run that cannot start leaves none.
     let fleet = options.fleet.as_ref();
     let controller = fleet.map(|fleet| Controller::open(fleet, experiment, watch)).transpose()?;
@@ -210,15 +209,16 @@ fn take_up(runs: &[Run], folder: &RunDir, watch: &Watch) {
     }
 }
 
-/// What the live page shows of an experiment as a whole.
-fn header(experiment: &Experiment, options: &RunOptions) -> PageHeader {
-    PageHeader {
+/// What the live page of [`run`] shows, before anything has been run.
+pub fn dashboard(experiment: &Experiment, options: &RunOptions) -> Dashboard {
+    let header = PageHeader {
         experiment: experiment.name.clone(),
         title: experiment.title.clone(),
         runtime: experiment.run.runtime.to_string(),
         policies: experiment.labels().into_iter().map(str::to_owned).collect(),
         folder: options.out.display().to_string(),
-    }
+    };
+    Dashboard::new(header, entries(experiment, &experiment.runs(options.shard)))
 }
 
 /// Runs as the live page shows them before they begin.

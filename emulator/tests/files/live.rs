@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use volary::config::{Experiment, Overrides};
-use volary::dashboard::snapshot::{RunStage, Snapshot};
+use volary::dashboard::snapshot::{PageHeader, RunStage, Snapshot};
 use volary::dashboard::{Dashboard, Server, SnapshotSource};
 use volary::runtime::{self, RunOptions};
 use volary::watch::Watch;
@@ -78,7 +78,7 @@ fn a_run_in_real_time_is_followed_to_its_end() {
 
 #[test]
 fn only_requests_with_token_and_own_host_are_answered() {
-    let dashboard = Arc::new(Dashboard::default());
+    let dashboard = Arc::new(Dashboard::new(PageHeader::default(), Vec::new()));
     let server = Server::start(0, dashboard).unwrap();
     let url = server.url().to_owned();
     let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap();
@@ -154,11 +154,11 @@ fn hashes(viewed: bool) -> (Vec<String>, bool) {
     let larger = changed(EXPERIMENT, &[("jobs = 60", "jobs = 40_000"), ("200ms", "20ms")]);
     let experiment = Experiment::plan("e.toml", &larger, &Overrides::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let dashboard = viewed.then(|| Arc::new(Dashboard::default()));
-    let watch = Watch::default().with_dashboard(dashboard.clone());
     let (over, seen) = (AtomicBool::new(false), AtomicBool::new(false));
     let out = folder.path().join("r");
     let options = RunOptions { out, threads: Some(1), ..RunOptions::default() };
+    let dashboard = viewed.then(|| Arc::new(runtime::dashboard(&experiment, &options)));
+    let watch = Watch::default().with_dashboard(dashboard.clone());
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
             while let (Some(dashboard), false) = (&dashboard, over.load(Ordering::Relaxed)) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Cluster, LONG, finish, inject, interrupt};
+use crate::cluster::{Cluster, LONG, finish, inject, interrupt, kill};
 use crate::common::binary::{expect, lines, refuses_all};
 use crate::common::page;
 use serde_json::Value;
@@ -89,7 +89,7 @@ fn an_injection_appears_on_the_live_page() {
     cluster.reached("r", &[0, 1, 2], 1);
     let told = |now: &Value| now["cell"]["run"]["disturbances"].as_array().map_or(0, Vec::len);
     assert_eq!(told(&page::snapshot(&url)), 0);
-    let _injecting = inject(cluster.path(), "--node 0-11 --for 60s");
+    let injecting = inject(cluster.path(), "--node 0-11 --for 60s");
     let late = Instant::now() + page::PATIENCE;
     let slow = |now: &Value| {
         let cores = now["cell"]["run"]["cores"]["listed"].as_array().cloned().unwrap_or_default();
@@ -106,6 +106,7 @@ fn an_injection_appears_on_the_live_page() {
     // The nodes are those of two hosts.
     assert_eq!((told(&now), &now["cell"]["run"]["disturbances"][0]["kind"]), (2, &"injection".into()));
     assert_eq!(now["cell"]["run"]["shards"][1]["name"], "h2");
+    kill(injecting);
     interrupt(&run);
     finish(run, 3);
 }
