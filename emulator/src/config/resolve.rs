@@ -410,8 +410,8 @@ fn check_policy(
         _ => Ok(()),
     };
     let memory = if layout.evicts() && entry.spec.node_usage().is_none() {
-        let why = "does not launch again what shared nodes evict; leave cluster.memory out, or the policy";
-        Err(format!("cluster: it {why}"))
+        let why = "does not launch again what shared nodes evict, as random, round-robin and distsched do";
+        Err(format!("{why}; leave cluster.memory out, or the policy"))
     } else {
         Ok(())
     };

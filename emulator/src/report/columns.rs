@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::str::FromStr;
 
-use volary_engine::results::{Deadlines, Staleness, Summary};
+use volary_engine::results::{Deadlines, SharedNodes, Staleness, Summary};
 
 use crate::config::error::nearest;
 use crate::number::Quantity;
@@ -193,7 +193,7 @@ impl SummaryColumn {
 }
 
 /// All columns, in the order in which they are shown.
-pub(super) const COLUMNS: [SummaryColumn; 35] = [
+pub(super) const COLUMNS: [SummaryColumn; 39] = [
     SummaryColumn::response("p50", "median response time", |s| s.response_s.p50).ranked(2),
     SummaryColumn::response("p90", "90th percentile of response time", |s| s.response_s.p90),
     SummaryColumn::response("p95", "95th percentile of response time", |s| s.response_s.p95),
@@ -251,11 +251,39 @@ pub(super) const COLUMNS: [SummaryColumn; 35] = [
         Quantity::Share,
     )
     .by_class()
+    .ranked(14),
+    SummaryColumn::new(
+        "CPU used",
+        "share of the CPU of all shared nodes that copies were given",
+        |s| of_shared(s, |nodes| nodes.cpu),
+        Quantity::Share,
+    )
     .ranked(10),
-    SummaryColumn::new("utilization", "busy share of all core time", |s| s.utilization, Quantity::Share).ranked(11),
+    SummaryColumn::new(
+        "CPU wasted",
+        "share of the CPU-time of copies on shared nodes that was lost with copies which were stopped",
+        |s| of_shared(s, |nodes| nodes.wasted_core_h / nodes.used_core_h),
+        Quantity::Share,
+    )
+    .ranked(11),
+    SummaryColumn::new(
+        "throttled",
+        "share of the time of copies in which a shared node gave them less CPU than they would have used",
+        |s| of_shared(s, |nodes| nodes.throttled),
+        Quantity::Share,
+    )
+    .ranked(12),
+    SummaryColumn::new(
+        "evictions",
+        "copies that shared nodes stopped because memory was short",
+        |s| of_shared(s, |nodes| nodes.evictions as f64),
+        Quantity::Count,
+    )
+    .ranked(13),
+    SummaryColumn::new("utilization", "busy share of all core time; on shared nodes, of their pods", |s| s.utilization, Quantity::Share).ranked(15),
     SummaryColumn::new("goodput", "useful share of all core time", |s| s.goodput, Quantity::Share)
         .where_any(|s| s.copies.wasted_work_s + s.copies.in_progress_s)
-        .ranked(12),
+        .ranked(16),
     SummaryColumn::new(
         "wasted",
         "share of busy core time spent on copies that were preempted, lost, or finished second",
@@ -271,14 +299,14 @@ pub(super) const COLUMNS: [SummaryColumn; 35] = [
         Quantity::Share,
     )
     .if_any()
-    .ranked(13),
+    .ranked(17),
     SummaryColumn::new(
         "suspended/task",
         "how often copies were suspended, for each task",
         suspensions_per_task,
         Quantity::Plain,
     )
-    .ranked(15),
+    .ranked(19),
     SummaryColumn::new("msgs/task", "the policy's own messages for each task", messages_per_task, Quantity::Plain)
         .marked()
         .ranked(6),
@@ -289,7 +317,7 @@ pub(super) const COLUMNS: [SummaryColumn; 35] = [
         Quantity::Plain,
     )
     .if_any()
-    .ranked(16),
+    .ranked(20),
     SummaryColumn::new(
         "degraded",
         "share of the core time in which cores were degraded by interference",
@@ -309,7 +337,7 @@ pub(super) const COLUMNS: [SummaryColumn; 35] = [
         |s| of_staleness(s, |found| found.age_of_synchronisation_s.mean),
         Quantity::Time,
     )
-    .ranked(14),
+    .ranked(18),
     SummaryColumn::staleness(
         "age p99",
         "99th percentile of the age of synchronisation",
@@ -334,21 +362,21 @@ pub(super) const COLUMNS: [SummaryColumn; 35] = [
         |s| of_staleness(s, |found| found.error_s.mean),
         Quantity::Time,
     )
-    .ranked(17),
+    .ranked(21),
     SummaryColumn::staleness(
         "bias",
         "mean of the cached less the true work at a node",
         |s| of_staleness(s, |found| found.bias_s),
         Quantity::Time,
     )
-    .ranked(19),
+    .ranked(23),
     SummaryColumn::staleness(
         "regret",
         "mean of what a task will wait at its node less the least that it could have waited",
         |s| of_staleness(s, |found| found.regret_s.mean),
         Quantity::Time,
     )
-    .ranked(18),
+    .ranked(22),
     SummaryColumn::staleness(
         "regret p99",
         "99th percentile of regret",
@@ -437,6 +465,11 @@ pub fn help() -> String {
     }
     out.push_str("CLASS.COLUMN is the column of one class of jobs, such as short.p99.\n");
     out
+}
+
+/// A number about shared nodes; NaN where nodes are not shared.
+fn of_shared(summary: &Summary, number: fn(&SharedNodes) -> f64) -> f64 {
+    summary.shared.as_ref().map_or(f64::NAN, number)
 }
 
 /// A number about the staleness of caches; NaN for policies without.

@@ -486,6 +486,11 @@ impl Plan {
                 longest()
             ));
         }
+        if section.uses_memory() && largest.memory == u64::MAX {
+            let nothing =
+                "service.usage states memory, and nodes have none: nothing is evicted without cluster.memory";
+            self.warnings.push(nothing.to_owned());
+        }
         Ok(Some(uses))
     }
 

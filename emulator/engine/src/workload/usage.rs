@@ -56,8 +56,9 @@ pub struct UsageSection {
     /// \[duration, cores, GiB\]. If the work of a task takes longer, the last use holds until its end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<(Span, f64, f64)>,
-    /// What is requested over the mean of what is used, of CPU and of memory, a factor each; 1 if absent. Requests
-    /// beyond what the largest node has count as that. For the requests of Google's trace (Park's thesis, figure 5.1:
+    /// What is requested over the mean of what is used, of CPU and of memory, a factor each; 1 if absent. With a series
+    /// the mean is that of the job's longest task. Samples beyond what the largest node has count as that; a factor with
+    /// which every task would request more is refused. For the requests of Google's trace (Park's thesis, figure 5.1:
     /// 74 % above the use, 20 % within a factor of two) write { lognormal = { median = 4.2, sigma = 2.23 } }. Tasks of
     /// a trace that states their CPU requests have those.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,6 +103,7 @@ impl UsageSection {
                 return refuse(key, "is always zero; write a positive number, or leave it out".to_owned());
             }
         }
+        self.check_series(largest)?;
         let (used, memory) = self.least();
         if self.series.is_empty() && used > cores {
             let why =
@@ -141,7 +143,12 @@ impl UsageSection {
         if let Some(segment) = self.segment.filter(|segment| *segment < SHORTEST) {
             return refuse("segment", format!("must be {SHORTEST} or longer, not {segment}"));
         }
-        self.check_series(largest)
+        Ok(())
+    }
+
+    /// Whether tasks use memory.
+    pub(super) fn uses_memory(&self) -> bool {
+        self.memory.is_some() || self.series.iter().any(|(_, _, memory)| *memory > 0.0)
     }
 
     fn check_series(&self, largest: LargestNode) -> Result<(), WorkloadError> {

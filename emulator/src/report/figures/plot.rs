@@ -280,7 +280,8 @@ impl Request<'_> {
             self.study.cells.iter().flat_map(of_cell).map(|(_, picture)| picture).collect();
         if charts.is_empty() {
             return Err(self.lacks(
-                "no copy started on the first cores within `run.record.timeline`; a longer one shows what they did",
+                "no copy started on the first cores within `run.record.timeline`: a longer one, or more \
+                 `run.record.timeline_cores`, shows what they did",
             ));
         }
         self.room(charts.len())?;

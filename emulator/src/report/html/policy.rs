@@ -27,8 +27,8 @@ fn planning(group: &CellGroup) -> Markup {
                 summary { "Plans" }
                 p.hint {
                     "Cycles up to the last decision, and problems solved in them; options, columns of the linear \
-                     program and pivots of a problem, on average; distances from a proven bound, relative to it; jobs \
-                     launched, launches that were no longer possible when the decision was made, jobs preempted; \
+                     program and pivots of a problem, on average; distances from a proven bound, relative to it; \
+                     launches of jobs, in whole or in part, launches that were no longer possible when the decision was made, jobs preempted; \
                      emulated time of all decisions, and the CPU time that they took here."
                 }
                 (table("Plans", &PLAN_HEADINGS, &[], &html! { @for (run, plan) in plans { (plan_row(run, &plan)) } }))

@@ -66,8 +66,9 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
             details.more open {
                 summary { "Shared nodes" }
                 p.hint {
-                    "A copy is throttled while the other copies on its node leave it less CPU than it would use, and \
-                     evicted when the memory of its node runs out, which loses its work. CPU-time is that of a healthy \
+                    "A copy is throttled while the other copies on its node leave it less CPU than it would use, and may be \
+                     evicted when the memory that its node uses passes the threshold, which loses its work. Throttles \
+                     are counted per node and hour; CPU-time and what is lost of it are in core-hours of a healthy \
                      reference core. Means over replications."
                 }
                 (table("Shared nodes", &["policy"], &explained, &rows))
