@@ -69,12 +69,12 @@ impl Core {
 
 protocol! {
     Core in _run;
-    Run = "core.run", Stream, Node -> Worker: Self::Run { .. },
-    Resume = "core.resume", Stream, Node -> Worker: Self::Resume { .. },
-    Stop = "core.stop", Stream, Node -> Worker: Self::Stop { .. },
-    Suspend = "core.suspend", Stream, Node -> Worker: Self::Suspend { .. },
-    Ended = "core.ended", Stream, Worker -> Node: Self::Ended { .. },
-    Suspended = "core.suspended", Stream, Worker -> Node: Self::Suspended { .. },
-    Ask = "core.ask", Stream, Node -> Worker: Self::Ask { .. },
-    Score = "core.score", Stream, Worker -> Node: Self::Score { .. },
+    Run = "core.run", Stream, Node -> Worker: Self::Run { copy, .. } => copy.task.job,
+    Resume = "core.resume", Stream, Node -> Worker: Self::Resume { copy, .. } => copy.task.job,
+    Stop = "core.stop", Stream, Node -> Worker: Self::Stop { copy, .. } => copy.task.job,
+    Suspend = "core.suspend", Stream, Node -> Worker: Self::Suspend { copy, .. } => copy.task.job,
+    Ended = "core.ended", Stream, Worker -> Node: Self::Ended { copy, .. } => copy.task.job,
+    Suspended = "core.suspended", Stream, Worker -> Node: Self::Suspended { copy, .. } => copy.task.job,
+    Ask = "core.ask", Stream, Node -> Worker: Self::Ask { copy, .. } => copy.task.job,
+    Score = "core.score", Stream, Worker -> Node: Self::Score { copy, .. } => copy.task.job,
 }

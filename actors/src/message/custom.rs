@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::field::{PAYLOAD, PayloadReader, PayloadWriter};
 use super::protocol::{Protocol, Run};
-use crate::base::Class;
+use crate::base::{Class, JobId};
 
 /// The numbers that kinds of messages can have in a program; each is a stream message or a datagram.
 const NUMBERS: usize = 16;
@@ -65,6 +65,8 @@ pub struct CustomKind {
     pub class: Class,
     /// Whether sender and receiver have the roles of this kind, and the fields are within the bounds of the run.
     pub check: fn(&Custom, &Run<'_>) -> bool,
+    /// The job that a message is about, if it is about one: the first that its fields name.
+    pub job: fn(&Custom) -> Option<JobId>,
 }
 
 /// The names of numbers that no policy uses.
@@ -89,6 +91,10 @@ impl Protocol for Custom {
     #[inline]
     fn is_fragment(&self) -> bool {
         false
+    }
+
+    fn job(&self) -> Option<JobId> {
+        installed()[usize::from(self.kind)].and_then(|kind| (kind.job)(self))
     }
 
     fn check(&self, run: &Run<'_>) -> bool {

@@ -86,6 +86,12 @@ macro_rules! custom_messages {
                         })+
                     }
                 }
+
+                fn about(self) -> Option<$crate::base::JobId> {
+                    match self {
+                        $(Self::$label { $($field),* } => None $(.or(Field::job($field)))*,)+
+                    }
+                }
             }
 
             impl CustomProtocol for $name {
@@ -98,6 +104,7 @@ macro_rules! custom_messages {
                         matches!((run.from, run.to), $((Role::$from { .. }, Role::$to { .. }))|+)
                             && $name::decode(custom).is_some_and(|msg| msg.is_within(run))
                     },
+                    job: |custom| $name::decode(custom).and_then($name::about),
                 }),+];
 
                 fn decode(custom: &Custom) -> Option<Self> {

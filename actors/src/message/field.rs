@@ -22,6 +22,11 @@ pub trait Field: Copy {
     fn is_within(&self, _run: &Run<'_>) -> bool {
         true
     }
+
+    /// The job that it names, if it names one.
+    fn job(self) -> Option<JobId> {
+        None
+    }
 }
 
 /// A payload that is being filled.
@@ -97,7 +102,7 @@ numbers!(u8, u16, u32, u64, i8, i16, i32, i64);
 /// Fields that are written as one or two others, with what they must be in a run.
 macro_rules! composed {
     ($($type:ty = ($($part:ty),*): |$whole:ident| ($($get:expr),*), |$($name:ident),*| $make:expr,
-        |$at:ident, $run:ident| $within:expr;)*) => {
+        |$at:ident, $run:ident| $within:expr $(=> $job:expr)?;)*) => {
         $(impl Field for $type {
             const BYTES: usize = 0 $(+ <$part as Field>::BYTES)*;
 
@@ -115,15 +120,20 @@ macro_rules! composed {
                 let $at = *self;
                 $within
             }
+
+            $(fn job(self) -> Option<JobId> {
+                let $at = self;
+                Some($job)
+            })?
         })*
     };
 }
 composed! {
-    JobId = (u32): |job| (job.0), |job| Self(job), |job, run| run.has_job(job);
+    JobId = (u32): |job| (job.0), |job| Self(job), |job, run| run.has_job(job) => job;
     TaskId = (u32, u32): |task| (task.job.0, task.index), |job, index| JobId(job).task(index),
-        |task, run| run.has_task(task);
+        |task, run| run.has_task(task) => task.job;
     CopyId = (u32, u32, u32): |copy| (copy.task.job.0, copy.task.index, copy.attempt),
-        |job, index, attempt| JobId(job).task(index).copy(attempt), |copy, run| run.has_task(copy.task);
+        |job, index, attempt| JobId(job).task(index).copy(attempt), |copy, run| run.has_task(copy.task) => copy.task.job;
     ActorId = (u32): |actor| (actor.0), |actor| Self(actor), |actor, run| actor.0 < run.layout.actors();
     Span = (u64): |span| (span.0), |span| Self(span), |_span, _run| true;
     Time = (u64): |time| (time.0), |time| Self(time), |_time, _run| true;

@@ -27,5 +27,5 @@ protocol! {
     Slice in run;
     Switch = "gang.switch", Stream, Scheduler -> Node: Self::Switch { core, copy, .. }
         if matches!(run.to, Role::Node(node) if u32::from(core) < run.layout.cores(node))
-            && copy.is_none_or(|copy| run.has_task(copy.task)),
+            && copy.is_none_or(|copy| run.has_task(copy.task)) => copy.map(|copy| copy.task.job),
 }

@@ -163,24 +163,24 @@ protocol! {
     Gossip in run (fragments: Self::Placed(PlacementUpdate { form: PlacementForm::Rest, .. })
         | Self::Entry { .. } | Self::Heard { .. });
     Placed = "gossip.placed", Stream, Scheduler -> Scheduler:
-        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: false, .. }) if update.fits(run),
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: false, .. }) if update.fits(run) => update.job,
     Batch = "gossip.batch", Stream, Scheduler -> Scheduler:
         Self::Placed(
             update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, rumour: false, .. }
-        ) if update.fits(run),
+        ) if update.fits(run) => update.job,
     Withdrawn = "gossip.withdrawn", Stream, Scheduler -> Scheduler:
         Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, rumour: false, .. })
-        if update.fits(run),
+        if update.fits(run) => update.job,
     Ended = "gossip.ended", Stream, Node -> Scheduler: Self::Ended(update) if run.has_node(update.node),
     RumourPlaced = "rumour.placed", Datagram, Scheduler -> Scheduler:
-        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: true, .. }) if update.fits(run),
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: true, .. }) if update.fits(run) => update.job,
     RumourBatch = "rumour.batch", Datagram, Scheduler -> Scheduler:
         Self::Placed(
             update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, rumour: true, .. }
-        ) if update.fits(run),
+        ) if update.fits(run) => update.job,
     RumourWithdrawn = "rumour.withdrawn", Datagram, Scheduler -> Scheduler:
         Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, rumour: true, .. })
-        if update.fits(run),
+        if update.fits(run) => update.job,
     RumourEnded = "rumour.ended", Datagram, Node -> Scheduler | Scheduler -> Scheduler:
         Self::EndedRumour(update) if run.has_node(update.node),
     Ask = "cache.ask", Stream, Scheduler -> Scheduler: Self::Ask { .. },

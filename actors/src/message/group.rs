@@ -170,20 +170,20 @@ protocol! {
     Group in run;
     Tasks = "group.tasks", Stream,
         Scheduler -> Extra | Scheduler -> Node | Extra -> Extra | Node -> Extra | Node -> Node:
-        Self::Tasks { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run),
+        Self::Tasks { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run) => batch.job,
     Run = "group.run", Stream, Extra -> Node | Node -> Node: Self::Run { core, copy, scheduler }
         if run.has_core(core) && matches!(run.to, Role::Node(node) if run.layout.node_of_core(core) == node)
-            && run.has_task(copy.task) && run.has_scheduler(scheduler),
+            && run.has_task(copy.task) && run.has_scheduler(scheduler) => copy.task.job,
     Idle = "group.idle", Stream, Node -> Extra | Node -> Node | Extra -> Extra:
         Self::Idle { core, .. } if run.has_core(core),
     Status = "group.status", Stream, Node -> Extra | Node -> Node | Extra -> Extra:
         Self::Status { core, copy, scheduler, .. }
-        if run.has_core(core) && run.has_task(copy.task) && run.has_scheduler(scheduler),
+        if run.has_core(core) && run.has_task(copy.task) && run.has_scheduler(scheduler) => copy.task.job,
     Ask = "group.ask", Stream, Extra -> Scheduler | Node -> Scheduler: Self::Ask,
     Watch = "group.watch", Stream, Node -> Node: Self::Watch,
     Open = "group.open", Stream,
         Scheduler -> Extra | Scheduler -> Node | Extra -> Extra | Node -> Extra | Node -> Node:
-        Self::Open { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run),
+        Self::Open { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run) => batch.job,
     Takes = "group.takes", Stream, Extra -> Node | Extra -> Scheduler | Node -> Node | Node -> Scheduler:
         Self::Takes { .. },
     Mirror = "group.mirror", Stream, Extra -> Extra:

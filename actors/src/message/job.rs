@@ -24,6 +24,6 @@ pub enum Job {
 
 protocol! {
     Job in run;
-    Submit = "job.submit", Stream, Client -> Scheduler: Self::Submit { job, .. } if run.has_job(job),
-    Finished = "job.finished", Stream, Scheduler -> Client: Self::Finished { job } if run.has_job(job),
+    Submit = "job.submit", Stream, Client -> Scheduler: Self::Submit { job, .. } if run.has_job(job) => job,
+    Finished = "job.finished", Stream, Scheduler -> Client: Self::Finished { job } if run.has_job(job) => job,
 }

@@ -139,10 +139,11 @@ impl Launch {
 protocol! {
     Launch in run;
     Row = "launch.row", Stream, Scheduler -> Node:
-        launch @ (Self::Row(_) | Self::Task { .. }) if launch.row().is_some_and(|row| row.fits(run)),
+        launch @ (Self::Row(_) | Self::Task { .. }) if launch.row().is_some_and(|row| row.fits(run))
+            => launch.row().map(|row| row.job),
     Completed = "launch.completed", Stream, Node -> Scheduler:
-        Self::Completed { copy } if run.has_task(copy.task),
-    Drop = "launch.drop", Stream, Scheduler -> Node: Self::Drop(tasks) if tasks.fits(run),
+        Self::Completed { copy } if run.has_task(copy.task) => copy.task.job,
+    Drop = "launch.drop", Stream, Scheduler -> Node: Self::Drop(tasks) if tasks.fits(run) => tasks.job,
 }
 #[cfg(test)]
 mod tests {

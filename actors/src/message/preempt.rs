@@ -27,6 +27,8 @@ pub enum Preemption {
 
 protocol! {
     Preemption in run;
-    Suspend = "preempt.suspend", Stream, Scheduler -> Node: Self::Suspend { copy, .. } if run.has_task(copy.task),
-    Resume = "preempt.resume", Stream, Scheduler -> Node: Self::Resume { copy, .. } if run.has_task(copy.task),
+    Suspend = "preempt.suspend", Stream, Scheduler -> Node:
+        Self::Suspend { copy, .. } if run.has_task(copy.task) => copy.task.job,
+    Resume = "preempt.resume", Stream, Scheduler -> Node:
+        Self::Resume { copy, .. } if run.has_task(copy.task) => copy.task.job,
 }

@@ -70,15 +70,17 @@ pub enum Probe {
 protocol! {
     Probe in run;
     Reserve = "probe.reserve", Datagram, Scheduler -> Node:
-        Self::Reserve { job, count, .. } if count > 0 && run.has_job(job),
+        Self::Reserve { job, count, .. } if count > 0 && run.has_job(job) => job,
     Claim = "probe.claim", Stream, Node -> Scheduler:
-        Self::Claim { job, .. } if run.has_job(job),
+        Self::Claim { job, .. } if run.has_job(job) => job,
     Grant = "probe.grant", Stream, Scheduler -> Node:
-        Self::Grant { row, .. } if row.fits(run),
+        Self::Grant { row, .. } if row.fits(run) => row.job,
     Nothing = "probe.nothing", Stream, Scheduler -> Node:
-        Self::Nothing { job, .. } if run.has_job(job),
+        Self::Nothing { job, .. } if run.has_job(job) => job,
     Cancel = "probe.cancel", Datagram, Scheduler -> Node:
-        Self::Cancel { job, .. } if run.has_job(job),
-    Sample = "probe.sample", Datagram, Scheduler -> Node: Self::Sample { task, .. } if run.has_task(task),
-    Length = "probe.length", Datagram, Node -> Scheduler: Self::Length { task, .. } if run.has_task(task),
+        Self::Cancel { job, .. } if run.has_job(job) => job,
+    Sample = "probe.sample", Datagram, Scheduler -> Node:
+        Self::Sample { task, .. } if run.has_task(task) => task.job,
+    Length = "probe.length", Datagram, Node -> Scheduler:
+        Self::Length { task, .. } if run.has_task(task) => task.job,
 }

@@ -24,5 +24,6 @@ pub enum Progress {
 
 protocol! {
     Progress in run;
-    Report = "progress.report", Datagram, Node -> Scheduler: Self::Report { copy, .. } if run.has_task(copy.task),
+    Report = "progress.report", Datagram, Node -> Scheduler:
+        Self::Report { copy, .. } if run.has_task(copy.task) => copy.task.job,
 }

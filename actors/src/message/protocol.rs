@@ -12,6 +12,8 @@ pub(super) trait Protocol {
     fn kind(&self) -> u8;
     /// True for continuation fragments.
     fn is_fragment(&self) -> bool;
+    /// The job that it is about, if it is about one.
+    fn job(&self) -> Option<JobId>;
     /// True if sender and receiver have the roles of this message, and all its indices are within bounds.
     fn check(&self, run: &Run<'_>) -> bool;
 }
@@ -19,18 +21,19 @@ pub(super) trait Protocol {
 /// Implements [`Protocol`] for a message type from a table with one row a kind:
 ///
 /// ```text
-/// label = "wire name", class, Role -> Role | Role -> Role: pattern if bounds,
+/// label = "wire name", class, Role -> Role | Role -> Role: pattern if bounds => job,
 /// ```
 ///
 /// The order of the rows numbers the kinds. The patterns must be exhaustive and disjoint. The bounds, an optional
 /// expression over `run` and the names of the pattern, keep an index within the table it is used with; they are not
-/// about whether a message is plausible. `(fragments: pattern)` names what continues the message before it.
+/// about whether a message is plausible. The job, where a message is about one, is optional as well. `(fragments: pattern)`
+/// names what continues the message before it.
 macro_rules! protocol {
     (
         $message:ident in $run:ident
         $((fragments: $fragment:pat))?;
         $($label:ident = $name:literal, $class:ident,
-            $($from:ident -> $to:ident)|+ : $pattern:pat $(if $bounds:expr)?),+ $(,)?
+            $($from:ident -> $to:ident)|+ : $pattern:pat $(if $bounds:expr)? $(=> $job:expr)?),+ $(,)?
     ) => {
         impl $crate::message::protocol::Protocol for $message {
             const KINDS: &'static [(&'static str, $crate::base::Class)] =
@@ -49,6 +52,16 @@ macro_rules! protocol {
                 false $(|| matches!(*self, $fragment))?
             }
 
+            #[allow(unused_variables, reason = "the bounds below use what the pattern binds")]
+            #[allow(unreachable_patterns, clippy::match_single_binding, clippy::useless_conversion, reason = "all kinds or none may have a job")]
+            fn job(&self) -> Option<$crate::base::JobId> {
+                match *self {
+                    $($($pattern => $job.into(),)?)+
+                    _ => None,
+                }
+            }
+
+            #[allow(unused_variables, reason = "the job above uses what the pattern binds")]
             fn check(&self, $run: &$crate::message::protocol::Run<'_>) -> bool {
                 use $crate::layout::Role;
                 match *self {

@@ -18,7 +18,7 @@ use super::ring::{Ring, RingProbe};
 use super::share::Share;
 use super::steal::Steal;
 use super::usage::{Contention, UsageReport};
-use crate::base::{ActorId, Class};
+use crate::base::{ActorId, Class, JobId};
 use crate::catalog::Catalog;
 use crate::layout::Layout;
 
@@ -66,6 +66,11 @@ macro_rules! messages {
             #[inline]
             pub fn is_fragment(&self) -> bool {
                 match self { $(Self::$variant(inner) => inner.is_fragment(),)* }
+            }
+
+            /// The job that it is about, if it is about one.
+            pub fn job(&self) -> Option<JobId> {
+                match self { $(Self::$variant(inner) => inner.job(),)* }
             }
 
             /// True if an actor of the role of `from` may send this message to one of the role of `to`, and all its
@@ -169,7 +174,7 @@ pub fn kind_name(kind: u8) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{JobId, Span, Time};
+    use crate::base::{Span, Time};
     use crate::harness::Jobs;
     use crate::message::{Blocks, EndUpdate, PlacementForm, PlacementUpdate, Row, Stamp, TaskRange};
 
@@ -198,6 +203,24 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn messages_name_the_job_that_they_are_about() {
+        let copy = JOB.task(3).copy(0);
+        for (msg, job) in [
+            (Message::from(Job::Finished { job: JOB }), Some(JOB)),
+            (Launch::Task { copy, at: Time::ZERO }.into(), Some(JOB)),
+            (Launch::Completed { copy }.into(), Some(JOB)),
+            (Core::run(copy).into(), Some(JOB)),
+            (Probe::Length { task: JOB.task(1), length: 2 }.into(), Some(JOB)),
+            (Slice::Switch { core: 0, copy: Some(copy), epoch: 0, order: 0 }.into(), Some(JOB)),
+            (Slice::Switch { core: 0, copy: None, epoch: 0, order: 0 }.into(), None),
+            (Gossip::Ask { round: 1 }.into(), None),
+            (Steal::Ask.into(), None),
+        ] {
+            assert_eq!(msg.job(), job, "{}", msg.name());
+        }
     }
 
     #[test]

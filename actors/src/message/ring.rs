@@ -52,7 +52,8 @@ pub enum Ring {
 protocol! {
     RingProbe in run;
     Probe = "ring.visit", Stream, Scheduler -> Node | Node -> Node:
-        Self { task, scheduler, .. } if run.has_scheduler(u32::from(scheduler)) && run.has_task(task),
+        Self { task, scheduler, .. } if run.has_scheduler(u32::from(scheduler)) && run.has_task(task)
+            => task.job,
 }
 
 protocol! {

@@ -81,9 +81,11 @@ pub enum Share {
 protocol! {
     Share in run (fragments: Self::Bits(_));
     Probe = "share.probe", Datagram, Scheduler -> Node:
-        Self::Probe { job, count, .. } if count > 0 && run.has_job(job),
-    Accepted = "share.accepted", Datagram, Node -> Scheduler: Self::Accepted { job } if run.has_job(job),
-    Rejected = "share.rejected", Datagram, Node -> Scheduler: Self::Rejected { job, .. } if run.has_job(job),
+        Self::Probe { job, count, .. } if count > 0 && run.has_job(job) => job,
+    Accepted = "share.accepted", Datagram, Node -> Scheduler:
+        Self::Accepted { job } if run.has_job(job) => job,
+    Rejected = "share.rejected", Datagram, Node -> Scheduler:
+        Self::Rejected { job, .. } if run.has_job(job) => job,
     Bits = "share.bits", Datagram, Scheduler -> Node | Node -> Scheduler: Self::Bits(Blocks { first, len, .. })
         if len > 0 && u32::from(first) + u32::from(len) <= run.layout.nodes().div_ceil(Blocks::NODES),
 }

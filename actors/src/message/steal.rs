@@ -29,6 +29,6 @@ protocol! {
     Steal in run;
     Ask = "steal.ask", Datagram, Node -> Node: Self::Ask,
     Loot = "steal.loot", Datagram, Node -> Node: Self::Loot { scheduler, job, count, .. }
-        if count > 0 && run.has_scheduler(scheduler) && run.has_job(job),
+        if count > 0 && run.has_scheduler(scheduler) && run.has_job(job) => job,
     Nothing = "steal.nothing", Datagram, Node -> Node: Self::Nothing,
 }

@@ -25,7 +25,8 @@ pub enum UsageReport {
 
 protocol! {
     UsageReport in run;
-    Report = "usage.report", Datagram, Node -> Scheduler: Self::Report { copy, .. } if run.has_task(copy.task),
+    Report = "usage.report", Datagram, Node -> Scheduler:
+        Self::Report { copy, .. } if run.has_task(copy.task) => copy.task.job,
 }
 
 /// What the want of CPU or memory on a shared node does to a copy, told to the scheduler that launched it.
@@ -57,6 +58,7 @@ impl Contention {
 protocol! {
     Contention in run;
     Throttled = "usage.throttled", Stream, Node -> Scheduler:
-        Self::Throttled { copy, rate, .. } if rate <= Self::ALL && run.has_task(copy.task),
-    Evicted = "usage.evicted", Stream, Node -> Scheduler: Self::Evicted { copy, .. } if run.has_task(copy.task),
+        Self::Throttled { copy, rate, .. } if rate <= Self::ALL && run.has_task(copy.task) => copy.task.job,
+    Evicted = "usage.evicted", Stream, Node -> Scheduler:
+        Self::Evicted { copy, .. } if run.has_task(copy.task) => copy.task.job,
 }

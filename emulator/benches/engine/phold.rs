@@ -96,6 +96,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         timeline_cores: 0,
         timeline: no_time,
         timeline_copies: 0,
+        timeline_messages: 0,
         cache_interval: no_time,
         unqueued: None,
         cached_nodes: None,

@@ -1,15 +1,19 @@
 //! The result of a run, from the totals of its recorder and the counters of its shards.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
-use volary_actors::base::{Span, Time};
+use volary_actors::base::{ActorId, Span, Time};
+use volary_actors::layout::Role;
 use volary_actors::message::{KINDS, kind_name};
 use volary_netem::{Cause, Stats};
 
 use crate::cores::{Cores, Injection, RunLength, SharedUse};
 use crate::metrics::{Books, Recording};
+use crate::parcel::Delivered;
 use crate::results::{
-    Certificate, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, Measured, Messages, SharedNodes,
-    Summary,
+    Certificate, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, Measured, MessageRow, Messages,
+    SharedNodes, Summary,
 };
 use crate::shard::{Observer, Shard};
 use crate::world::World;
@@ -145,6 +149,9 @@ impl FinishedRun<'_> {
         let shared = self.shared(&books);
         let drawn = books.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);
         let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
+        let (messages, messages_left_out) = &books.messages;
+        let messages = messages.iter().map(|(at, what)| self.message(*at, what)).collect();
+        let timeline_nodes = self.drawn().map(|core| self.world.layout().node_of_core(core)).collect();
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.fault_notes()).collect();
         notes.extend(injections.iter().map(Injected::says).chain(self.trace_notes(now)));
@@ -201,11 +208,38 @@ impl FinishedRun<'_> {
             copies: books.sample,
             sampled_one_in: books.sampled_one_in,
             timeline: books.timeline,
+            timeline_nodes,
+            messages,
+            messages_left_out: *messages_left_out,
+            load: books.load,
             bursts,
             staleness: books.policy.looks,
             decisions: books.policy.decisions,
             cores,
             notes,
+        }
+    }
+
+    /// A message on the timeline that was handled at `at`.
+    fn message(&self, at: Time, what: &Delivered) -> MessageRow {
+        MessageRow {
+            sent: what.sent.as_secs_f64(),
+            delivered: at.as_secs_f64(),
+            from: self.actor(what.from),
+            to: self.actor(what.to),
+            kind: kind_name(what.kind).to_owned(),
+            job: what.job.map(|job| self.world.workload().chain(job)),
+        }
+    }
+
+    /// The name of an actor, such as `node 7`.
+    fn actor(&self, actor: ActorId) -> String {
+        match self.world.layout().role(actor) {
+            Role::Client(number) => format!("client {number}"),
+            Role::Scheduler(number) => format!("scheduler {number}"),
+            Role::Node(number) => format!("node {number}"),
+            Role::Extra(number) => format!("{} {number}", self.world.point().policy.extras()),
+            Role::Worker { node, core } => format!("core {core} of node {node}"),
         }
     }
 
@@ -248,12 +282,16 @@ impl FinishedRun<'_> {
         gaps.into_iter().flatten().map(|gap| gap.to_string())
     }
 
+    /// The cores that the timeline draws.
+    fn drawn(&self) -> Range<u32> {
+        0..self.recording.timeline_cores.min(self.world.layout().workers())
+    }
+
     /// Degraded stretches of the cores that the timeline draws: until the end of its window, or that of the last
     /// execution that began in it, which is `drawn`.
     fn bursts(&self, cores: &Cores, now: Time, drawn: Time) -> Vec<(u32, f64, f64, f64)> {
         let end = now.min(drawn.max(Time::ZERO + self.recording.timeline));
-        let shown = 0..self.recording.timeline_cores.min(self.world.layout().workers());
-        let bursts = shown.flat_map(|core| {
+        let bursts = self.drawn().flat_map(|core| {
             // One more than is kept, so that a cut is detected.
             let bursts = cores.bursts(core, Time::ZERO, end).take(MOST_BURSTS + 1);
             bursts.map(move |burst| (core, burst)).collect::<Vec<_>>()

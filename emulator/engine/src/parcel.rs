@@ -1,7 +1,7 @@
 //! Messages between shards, and observations of a shard.
 
 use serde::{Deserialize, Serialize};
-use volary_actors::base::{ActorId, Time};
+use volary_actors::base::{ActorId, JobId, Time};
 use volary_actors::machine::Note;
 use volary_actors::message::Message;
 
@@ -41,4 +41,22 @@ pub enum Seen {
     Note(ActorId, Note),
     /// The node of a core crashed, and the copy on the core is lost.
     Crashed(u32),
+    /// An actor handles a message that the timeline shows.
+    Delivered(Delivered),
+}
+
+/// A message that crossed the emulated network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Delivered {
+    /// When it was sent, to the microsecond: counted back from when it was due. If its receiver was paused then, it is
+    /// counted back from the end of the pause.
+    pub sent: Time,
+    /// The sender.
+    pub from: ActorId,
+    /// The receiver.
+    pub to: ActorId,
+    /// Its kind, an index into [`KINDS`](volary_actors::message::KINDS).
+    pub kind: u8,
+    /// The job that it is about, if it is about one.
+    pub job: Option<JobId>,
 }

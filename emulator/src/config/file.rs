@@ -141,11 +141,13 @@ impl RunSection {
 
     /// How much is kept beyond the summary.
     pub fn recording(&self) -> Recording {
-        let Record { tasks_one_in, timeline, timeline_cores, staleness, unqueued, .. } = self.record;
+        let Record { tasks_one_in, timeline, timeline_cores, timeline_messages, staleness, unqueued, .. } =
+            self.record;
         Recording {
             one_in: tasks_one_in,
             timeline,
             timeline_cores,
+            timeline_messages,
             cache_interval: staleness,
             unqueued,
             ..Recording::default()
@@ -172,6 +174,8 @@ pub struct Record {
     pub timeline: Span,
     /// How many cores the timeline shows.
     pub timeline_cores: u32,
+    /// How many messages from and to the nodes of these cores the timeline shows, the first ones; 0: none.
+    pub timeline_messages: u32,
     /// How often the caches of schedulers are looked at, for policies that keep some: a few schedulers and
     /// nodes, once in each interval of this length at a random instant, a thousand times at most. Zero: never, and
     /// their staleness is not measured.
@@ -191,6 +195,7 @@ impl Default for Record {
             tasks_one_in: None,
             timeline: Span::from_secs(10),
             timeline_cores: 64,
+            timeline_messages: 2_000,
             staleness: Span::from_secs(1),
             unqueued: None,
             inputs: false,

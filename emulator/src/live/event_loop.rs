@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use volary_actors::base::{ActorId, Class, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
+use volary_actors::message::Message;
+use volary_engine::metrics::MessageWindow;
 use volary_engine::parcel::{Observation, Parcel, Seen};
 use volary_engine::replay::LogEvent;
 use volary_engine::shard::{Due, Observer, Shard};
@@ -46,6 +48,8 @@ pub struct LiveObserver {
     pub gauge: LatenessHistograms,
     /// The log of inputs, if there is one.
     pub inputs: Option<Section>,
+    /// The messages that the timeline shows.
+    pub messages: MessageWindow,
 }
 
 impl LiveObserver {
@@ -91,6 +95,13 @@ impl Observer for LiveObserver {
             }
             Due::Timer => self.gauge.timers.add(late),
             Due::Work => self.gauge.work.add(late),
+        }
+    }
+
+    #[inline]
+    fn delivered(&mut self, now: Time, sent: Time, from: ActorId, to: ActorId, msg: &Message) {
+        if let Some(what) = self.messages.delivered(now, sent, from, to, msg) {
+            self.notes.push(Observation { at: now, what: Seen::Delivered(what) });
         }
     }
 

@@ -15,7 +15,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tokio::sync::oneshot;
 use volary_actors::base::{Class, Time};
 use volary_engine::finalize::{Counters, FinishedRun};
-use volary_engine::metrics::{Aggregator, EndReason};
+use volary_engine::metrics::{Aggregator, EndReason, MessageWindow, Recording};
 use volary_engine::parcel::{Observation, Parcel};
 use volary_engine::results::{Measured, Worked};
 use volary_engine::shard::{Placement, Shard};
@@ -79,8 +79,7 @@ struct LocalRun {
     world: World,
     homes: Vec<u16>,
     speed: f64,
-    /// Whether the staleness of caches is recorded.
-    observed: bool,
+    recording: Recording,
     /// Whether somebody may look at the run.
     sampled: bool,
     /// `[run.real]` and the CPU of each core, if copies burn cores.
@@ -195,7 +194,7 @@ pub fn measure(
     let shared = Arc::new(LocalRun {
         homes: place(world.machines(), &vec![1.0; shards as usize]),
         speed: run.speed,
-        observed: run.recording().observes_caches(),
+        recording: run.recording(),
         sampled: watch.dashboard.is_some(),
         real,
         stop: AtomicBool::new(false),
@@ -316,8 +315,10 @@ async fn run_on_arbiter(
     let shards = run.progress.len() as u16;
     let placement = Placement::new(&run.homes, me, shards);
     let inputs = run.log.as_ref().map(|log| log.section(me, shards));
-    let observer = LiveObserver { inputs, ..LiveObserver::default() };
-    let built = run.world.parts(placement, run.observed).map(|parts| Shard::new(parts, observer));
+    let messages = MessageWindow::new(run.world.layout(), &run.recording);
+    let observer = LiveObserver { inputs, messages, ..LiveObserver::default() };
+    let built =
+        run.world.parts(placement, run.recording.observes_caches()).map(|parts| Shard::new(parts, observer));
     let burners = run.burners(&placement).transpose();
     let _ = ready.send((me, address));
     let (wakes, monotonic, mut shard, burners) = match (started.await, built, burners) {

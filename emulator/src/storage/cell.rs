@@ -7,6 +7,8 @@ use volary_engine::results::{
     CopyEnd, CopyRow, JobRow, MOST_BURSTS, Measured, RunLine, StalenessRow, Summary,
 };
 
+use crate::storage::activity::Activity;
+
 /// Limit on the points of a stored distribution.
 pub const SKETCH_POINTS: usize = 2_000;
 
@@ -31,6 +33,9 @@ pub struct CellRecord {
     pub timeline: Vec<Slice>,
     /// Degraded intervals of these cores: (core, start s, end s, slowdown factor).
     pub bursts: Vec<(u32, f64, f64, f64)>,
+    /// Messages of the nodes of these cores, and the load of the cluster.
+    #[serde(default)]
+    pub activity: Activity,
     /// Whether executions or intervals were left out to stay small.
     pub cut: bool,
     /// One job in this many is sampled into `tasks.parquet`.
@@ -67,6 +72,7 @@ impl CellRecord {
             classes: measured.summary.classes.keys().map(of_class).collect(),
             timeline,
             bursts,
+            activity: Activity::of(measured),
             cut,
             sampled_one_in: measured.sampled_one_in,
             staleness: looks(&measured.staleness),

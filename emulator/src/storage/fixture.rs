@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use volary_engine::results::{
     Applied, Brief, Cell, CopyCounts, CopyEnd, CopyRow, CoreRow, Distribution, Engine, Injected, JobCounts,
-    JobRow, Measured, Messages, SCHEMA, StalenessRow, Summary, TaskCounts,
+    JobRow, LoadRow, Measured, MessageRow, Messages, SCHEMA, StalenessRow, Summary, TaskCounts,
 };
 
 use super::manifest::{Manifest, RunState};
@@ -65,12 +65,17 @@ pub(crate) fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f
     let (timeline, bursts) = timeline(seed, scale);
     let summary = summary(policy, cell, seed, &jobs);
     let notes = vec![format!("{policy}: probes are sent twice per task")];
+    let messages = messages(&timeline);
     Measured {
         summary,
         jobs,
         copies: timeline.clone(),
         sampled_one_in: 10,
         timeline,
+        timeline_nodes: (0..8).map(|core| core / 2).collect(),
+        messages,
+        messages_left_out: 3,
+        load: (0..20).map(load).collect(),
         bursts,
         staleness: looks(seed),
         decisions: Vec::new(),
@@ -207,6 +212,31 @@ fn timeline(seed: u64, scale: f64) -> (Vec<CopyRow>, Bursts) {
         }
     }
     (rows, bursts)
+}
+
+/// The launch of every execution on nodes of two cores, and the report of its end; a millisecond for each.
+fn messages(timeline: &[CopyRow]) -> Vec<MessageRow> {
+    let pair = |row: &CopyRow| {
+        let (scheduler, node) = ("scheduler 0".to_owned(), format!("node {}", row.core / 2));
+        let launch = MessageRow {
+            sent: row.start - 0.001,
+            delivered: row.start,
+            from: scheduler.clone(),
+            to: node.clone(),
+            kind: "launch.row".into(),
+            job: Some(row.job),
+        };
+        let (sent, delivered) = (row.end, row.end + 0.001);
+        let kind = "launch.completed".into();
+        [launch.clone(), MessageRow { sent, delivered, from: node, to: scheduler, kind, ..launch }]
+    };
+    let mut messages: Vec<_> = timeline.iter().flat_map(pair).collect();
+    messages.sort_by(|a, b| a.delivered.total_cmp(&b.delivered));
+    messages
+}
+
+fn load(sample: u32) -> LoadRow {
+    LoadRow { time: 0.5 * f64::from(sample), waiting: u64::from(sample % 5), busy: sample % 9 }
 }
 
 /// A manifest for these cells.

@@ -189,6 +189,8 @@ policy=[{pigeon={group=1,master_on_worker=true},label="sparrow"},{random={}}] | 
 policy=[{pigeon={phantom_reserved=true,master_on_worker=true},label="sparrow"},{random={}}] | leave one out
 run.until=0s | end before it begins
 run.record.timeline_cores=-1 | whole number
+run.record.timeline_messages=-1 | whole number
+run.record.timeline_messages=5000000000 | whole number
 cluster={topology="speed.toml"} | speed.toml:1:9 | speed 1000000000 | between 0.01 and 10000
 cluster={topology="cores.toml"} | cores.toml:1:9 | without cores
 cluster={topology="none.toml"} | none.toml:2: | there is none

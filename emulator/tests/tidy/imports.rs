@@ -41,7 +41,7 @@ volary_netem::topology: config error links target units
 volary_netem::units:
 volary_netem::verdict:
 volary_engine::cores: prefetch workload
-volary_engine::finalize: cores metrics results shard world
+volary_engine::finalize: cores metrics parcel results shard world
 volary_engine::fingerprint:
 volary_engine::metrics: parcel results shard workload
 volary_engine::parcel:

@@ -72,6 +72,7 @@ impl<'a> Aggregator<'a> {
             match what {
                 Seen::Note(who, note) => self.recorder.note(self.now, who, note),
                 Seen::Crashed(core) => self.recorder.crashed(self.now, core),
+                Seen::Delivered(what) => self.recorder.delivered(self.now, what),
             }
         }
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`recorder`] | totals of a run: jobs, tasks, copies |
 //! | `recording` | what is kept beyond them |
+//! | [`timeline`] | messages, waiting tasks and running copies of the start of a run |
 //! | [`PolicyMetric`] | the trait of metrics that only some policies have, registered in `registry` |
 //! | [`staleness`] | staleness of the caches of schedulers |
 //! | [`aggregator`] | the observations of several shards, merged and folded, and the end of a run |
@@ -19,9 +20,11 @@ pub mod recorder;
 mod recording;
 mod registry;
 pub mod staleness;
+pub mod timeline;
 
 pub use aggregator::{Aggregator, EndReason};
 pub use policy_metric::PolicyMetric;
 pub use recorder::{Books, Recorder, SoFar};
 pub use recording::Recording;
 pub use registry::{PolicyMetrics, policy_metrics};
+pub use timeline::MessageWindow;

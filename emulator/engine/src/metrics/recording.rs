@@ -15,6 +15,8 @@ pub struct Recording {
     pub timeline: Span,
     /// Maximum number of executions kept for the timeline.
     pub timeline_copies: u32,
+    /// Maximum number of messages kept for the timeline; 0 keeps none.
+    pub timeline_messages: u32,
     /// Interval between observations of caches; zero if their staleness is not measured.
     pub cache_interval: Span,
     /// How much longer than its longest task a job may take to count as unqueued; `None` if that is not measured.
@@ -38,6 +40,7 @@ impl Default for Recording {
             timeline_cores: 64,
             timeline: Span::from_secs(10),
             timeline_copies: 20_000,
+            timeline_messages: 2_000,
             cache_interval: Span::from_secs(1),
             unqueued: None,
             cached_nodes: None,

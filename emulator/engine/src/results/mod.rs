@@ -30,8 +30,9 @@ pub use policy::{
     StalenessRow,
 };
 pub use schema::{
-    Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, MOST_BURSTS, Measured,
-    Messages, RunLine, SCHEMA, Summary, TaskCounts, cell_id, cell_name, in_words, plain, same,
+    Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, LoadRow, MOST_BURSTS,
+    Measured, MessageRow, Messages, RunLine, SCHEMA, Summary, TaskCounts, cell_id, cell_name, in_words,
+    plain, same,
 };
 pub use shared::SharedNodes;
 pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};

@@ -408,6 +408,34 @@ impl CopyEnd {
         [Self::First, Self::Second, Self::Preempted, Self::Suspended, Self::Lost, Self::InProgress];
 }
 
+/// A message between two endpoints of the cluster, an arrow of the timeline.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MessageRow {
+    /// When it was sent, s.
+    pub sent: f64,
+    /// When its receiver handled it, s.
+    pub delivered: f64,
+    /// The sender, such as `scheduler 3`.
+    pub from: String,
+    /// The receiver.
+    pub to: String,
+    /// Its kind, such as `probe.reserve`.
+    pub kind: String,
+    /// The job that it is about, if it is about one.
+    pub job: Option<u32>,
+}
+
+/// The load of a cluster from a time on.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LoadRow {
+    /// Time, s.
+    pub time: f64,
+    /// Tasks of arrived jobs of which no copy has begun.
+    pub waiting: u64,
+    /// Cores that run a copy.
+    pub busy: u32,
+}
+
 /// Maximum number of degraded intervals kept of a cell.
 pub const MOST_BURSTS: usize = 10_000;
 
@@ -424,6 +452,14 @@ pub struct Measured {
     pub sampled_one_in: u32,
     /// Executions on the first few cores from the start of the run, for timelines: complete within the window.
     pub timeline: Vec<CopyRow>,
+    /// The node of each of the timeline's cores.
+    pub timeline_nodes: Vec<u32>,
+    /// Messages from and to these nodes, in order of time.
+    pub messages: Vec<MessageRow>,
+    /// Number of such messages that the timeline had no room for; all of them are later.
+    pub messages_left_out: u64,
+    /// Waiting tasks and running copies over the timeline, of the whole cluster.
+    pub load: Vec<LoadRow>,
     /// Degraded intervals of the timeline's cores: (core, start s, end s, slowdown factor).
     pub bursts: Vec<(u32, f64, f64, f64)>,
     /// Observations of the caches of schedulers, by time and then by scheduler.

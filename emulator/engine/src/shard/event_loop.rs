@@ -219,7 +219,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         self.events += 1;
         self.hash = order_hash(self.hash, key, &event);
         match event.kind {
-            EventKind::Input(input) => self.handle_input(event.to, event.stamp, input),
+            EventKind::Input(input) => self.handle_input(key.due, event.to, event.stamp, input),
             EventKind::Broadcast(msg) => self.append_broadcast(event.to, msg),
             EventKind::Crash => self.crash(event.to),
             EventKind::CrashDetected => self.detect_crash(event.to),
@@ -247,7 +247,7 @@ impl<'a, O: Observer> Shard<'a, O> {
     }
 
     #[inline]
-    fn handle_input(&mut self, to: ActorId, stamp: Stamp, input: Input) {
+    fn handle_input(&mut self, due: Time, to: ActorId, stamp: Stamp, input: Input) {
         let done = matches!(input, Input::Done { .. });
         let has_epoch = done || matches!(input, Input::Fire(_) | Input::Undelivered { .. });
         if has_epoch && self.epoch(to) != stamp {
@@ -266,6 +266,11 @@ impl<'a, O: Observer> Shard<'a, O> {
             return;
         }
         if self.actors[to.index()].machine.is_some() {
+            if let Input::Deliver { from, msg } = &input {
+                // A local message that a pause held back has no delay of its own.
+                let sent = Time(due.0.saturating_sub(stamp.as_delay().0));
+                self.observer.delivered(self.now, sent, *from, to, msg);
+            }
             self.dispatch(to, input);
         } else if self.parts.fabric.faults().alive(self.parts.layout.endpoint(to), self.now) {
             // The actor restarts at this very instant: deliver after the restart.

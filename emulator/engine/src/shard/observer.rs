@@ -2,6 +2,7 @@
 
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
+use volary_actors::message::Message;
 
 /// A kind of event with a due time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +32,9 @@ pub trait Observer {
     /// An event is handled `late` after it was due.
     #[inline]
     fn due(&mut self, _what: Due, _late: Span) {}
+    /// An actor handles a message that crossed the emulated network and was sent at `sent`, to the microsecond.
+    #[inline]
+    fn delivered(&mut self, _now: Time, _sent: Time, _from: ActorId, _to: ActorId, _msg: &Message) {}
     /// A message from another shard arrived `late` after it was due; zero if it was in time.
     #[inline]
     fn received(&mut self, _late: Span) {}
@@ -74,6 +78,12 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn due(&mut self, what: Due, late: Span) {
         self.0.due(what, late);
         self.1.due(what, late);
+    }
+
+    #[inline]
+    fn delivered(&mut self, now: Time, sent: Time, from: ActorId, to: ActorId, msg: &Message) {
+        self.0.delivered(now, sent, from, to, msg);
+        self.1.delivered(now, sent, from, to, msg);
     }
 
     #[inline]

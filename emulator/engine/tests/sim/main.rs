@@ -18,4 +18,5 @@ mod shared;
 mod slo;
 mod swarm;
 mod three_sigma;
+mod timeline;
 mod world;

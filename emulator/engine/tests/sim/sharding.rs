@@ -55,6 +55,7 @@ pub(crate) fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (
                 match what {
                     Seen::Note(who, note) => books.note(at, who, note),
                     Seen::Crashed(core) => books.crashed(at, core),
+                    Seen::Delivered(what) => books.delivered(at, what),
                 }
             }
         }

@@ -11,6 +11,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use volary_actors::base::{ActorId, Time};
 use volary_engine::finalize::Counters;
+use volary_engine::metrics::MessageWindow;
 use volary_engine::parcel::Parcel;
 use volary_engine::results::HostVitals;
 use volary_engine::shard::{Placement, Shard};
@@ -62,16 +63,17 @@ impl AgentCell<'_> {
     ) -> Result<Box<FinalReport>, String> {
         let (speed, logged) = (experiment.run.speed, experiment.run.record.inputs);
         let real = experiment.run.burning();
-        let observed = experiment.run.recording().observes_caches();
+        let recording = experiment.run.recording();
         let world = self.unless_stopped(build(experiment, traces, &task)).await?;
         let mut tasks = TaskGroup::default();
         let (connections, bound) = self.prepare(&mut tasks, &task).await?;
         let (homes, world): (Arc<[u16]>, _) = (homes(&world, &task.members).into(), Arc::new(world));
         let links = self.link(&mut tasks, connections, &world, &homes, &task);
         let placement = Placement::new(&homes, task.me, task.members.len() as u16);
-        let parts = world.parts(placement, observed).map_err(|error| error.to_string())?;
+        let parts = world.parts(placement, recording.observes_caches()).map_err(|error| error.to_string())?;
         let (inputs, carried) = logged.then(Section::carried).unzip();
-        let mut shard = Shard::new(parts, LiveObserver { inputs, ..LiveObserver::default() });
+        let messages = MessageWindow::new(world.layout(), &recording);
+        let mut shard = Shard::new(parts, LiveObserver { inputs, messages, ..LiveObserver::default() });
         shard.expect_injections();
         tracing::info!("{}", described(&world, &task, &homes, bound));
         let burners = self.burners(real, &world, &task, &homes).await?;

@@ -8,7 +8,7 @@ use volary_actors::catalog::Catalog;
 use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 use volary_engine::metrics::{Aggregator, EndReason};
-use volary_engine::parcel::{Observation, Seen};
+use volary_engine::parcel::{Delivered, Observation, Seen};
 use volary_engine::world::World;
 
 use super::host_pool::{HostEvent, HostPool, InjectorId, PROGRESS_INTERVAL, RunClock};
@@ -346,6 +346,9 @@ fn is_in_bounds(world: &World, observation: &Observation) -> bool {
     let copy = |copy: CopyId| job(copy.task.job) && copy.task.index < jobs.job(copy.task.job).tasks;
     match observation.what {
         Seen::Crashed(core) => core < layout.workers(),
+        Seen::Delivered(Delivered { from, to, kind, job: about, .. }) => {
+            from.0.max(to.0) < layout.endpoints() && usize::from(kind) < KINDS.len() && about.is_none_or(job)
+        }
         Seen::Note(who, _) if who.0 >= layout.actors() => false,
         Seen::Note(_, note) => match note {
             Note::Arrived { job: id }

@@ -10,8 +10,9 @@ use volary_actors::catalog::Catalog;
 use super::super::PolicyMetric;
 use super::Recorder;
 use super::fold::Job;
+use crate::parcel::Delivered;
 use crate::results::{
-    Brief, ClassResults, CopyCounts, CopyEnd, CopyRow, Deadlines, Distribution, JobCounts, JobRow,
+    Brief, ClassResults, CopyCounts, CopyEnd, CopyRow, Deadlines, Distribution, JobCounts, JobRow, LoadRow,
     PolicyResults, TaskCounts, percentile,
 };
 
@@ -54,6 +55,10 @@ pub struct Books {
     pub sampled_one_in: u32,
     /// Executions on the timeline's cores.
     pub timeline: Vec<CopyRow>,
+    /// Messages on the timeline, each with the time at which it was handled, and how many there was no room for.
+    pub messages: (Vec<(Time, Delivered)>, u64),
+    /// Waiting tasks and running copies over the timeline.
+    pub load: Vec<LoadRow>,
 }
 
 impl Books {
@@ -91,6 +96,7 @@ impl Recorder<'_> {
     /// Closes the recorder at `now`: running copies are cut off, and every sum is checked.
     pub fn close(mut self, now: Time) -> Books {
         let busy = self.busy > 0;
+        let load = self.load.close(now, self.busy);
         self.cut_off(now);
         self.counts.unfinished = self.counts.submitted - self.counts.finished;
         let CopyCounts {
@@ -137,6 +143,8 @@ impl Recorder<'_> {
             sample: self.sample,
             sampled_one_in: self.sampled_one_in,
             timeline: self.timeline,
+            messages: (self.messages, self.messages_left_out),
+            load,
         }
     }
 

@@ -10,11 +10,13 @@ use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::layout::Layout;
 use volary_actors::machine::Note;
-use volary_actors::message::kind_name;
+use volary_actors::message::{Message, kind_name};
 use volary_actors::roles::job_table::TaskSet;
 use volary_netem::Faults;
 
-use super::super::{PolicyMetric, PolicyMetrics, Recording, policy_metrics};
+use super::super::timeline::LoadSampler;
+use super::super::{MessageWindow, PolicyMetric, PolicyMetrics, Recording, policy_metrics};
+use crate::parcel::Delivered;
 use crate::results::{CopyCounts, CopyEnd, CopyRow, JobCounts, TaskCounts};
 use crate::shard::Observer;
 use crate::workload::Workload;
@@ -78,6 +80,12 @@ pub struct Recorder<'a> {
     pub(super) sampled_one_in: u32,
     pub(super) sample: Vec<CopyRow>,
     pub(super) timeline: Vec<CopyRow>,
+    window: MessageWindow,
+    /// Messages on the timeline, each with the time at which it was handled.
+    pub(super) messages: Vec<(Time, Delivered)>,
+    /// Messages that the timeline had no room for.
+    pub(super) messages_left_out: u64,
+    pub(super) load: LoadSampler,
     /// What only some policies note.
     pub metrics: PolicyMetrics<'a>,
     pub(super) progress: Time,
@@ -120,6 +128,14 @@ impl<'a> Recorder<'a> {
             sampled_one_in,
             sample: Vec::new(),
             timeline: Vec::new(),
+            window: MessageWindow::new(layout, &recording),
+            messages: Vec::new(),
+            messages_left_out: 0,
+            load: LoadSampler::new(if recording.timeline_cores > 0 {
+                recording.timeline
+            } else {
+                Span::ZERO
+            }),
             metrics: policy_metrics(layout, workload, faults, recording, seed),
             progress: Time::ZERO,
         }
@@ -127,6 +143,7 @@ impl<'a> Recorder<'a> {
 
     /// Records one observation of actor `who`.
     pub fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        self.load.observe(now, self.busy);
         self.metrics.note(now, who, note);
         match note {
             Note::Arrived { job } => self.arrived(now, job),
@@ -142,6 +159,7 @@ impl<'a> Recorder<'a> {
                 assert!(slot.is_none(), "{copy} started on a busy core");
                 *slot = Some(Running { copy, since: now });
                 self.busy += 1;
+                self.load.began(copy);
             }
             Note::Completed { copy } => {
                 self.progress = now;
@@ -178,6 +196,7 @@ impl<'a> Recorder<'a> {
                 job.0, before.0
             );
         }
+        self.load.arrived(job, tasks);
         self.counts.submitted += u64::from(before.is_none());
         self.tasks.submitted += u64::from(tasks);
         let since = if before.is_some() { now } else { arrival };
@@ -192,6 +211,7 @@ impl<'a> Recorder<'a> {
             panic!("job {} finished twice, or before it arrived", job.0)
         };
         assert_eq!(left, 0, "job {} finished with {left} tasks that no copy finished", job.0);
+        self.load.finished(job);
         self.counts.finished += u64::from(self.workload.next_stage(job).is_none());
         self.last_finish = now;
         self.progress = now;
@@ -312,6 +332,15 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Records a message that the timeline shows, if there is room.
+    pub fn delivered(&mut self, now: Time, what: Delivered) {
+        if self.messages.len() < self.recording.timeline_messages as usize {
+            self.messages.push((now, what));
+        } else {
+            self.messages_left_out += 1;
+        }
+    }
+
     /// Whether the notes of a scheduler must arrive in order of time.
     pub fn watches(&self, scheduler: u32) -> bool {
         self.metrics.watches(scheduler)
@@ -320,6 +349,7 @@ impl<'a> Recorder<'a> {
     /// Records the crash of a core's node: the copy on the core is lost.
     pub fn crashed(&mut self, now: Time, core: u32) {
         self.progress = now;
+        self.load.observe(now, self.busy);
         self.metrics.crashed(now, core);
         if self.running[core as usize].is_some() {
             self.ended(now, core, CopyEnd::Lost);
@@ -371,5 +401,12 @@ impl Observer for Recorder<'_> {
     #[inline]
     fn watches(&self, scheduler: u32) -> bool {
         Recorder::watches(self, scheduler)
+    }
+
+    #[inline]
+    fn delivered(&mut self, now: Time, sent: Time, from: ActorId, to: ActorId, msg: &Message) {
+        if let Some(what) = self.window.delivered(now, sent, from, to, msg) {
+            Recorder::delivered(self, now, what);
+        }
     }
 }

@@ -17,6 +17,7 @@ const LIMITS: Recording = Recording {
     timeline_cores: 0,
     timeline: Span::ZERO,
     timeline_copies: 0,
+    timeline_messages: 0,
     cache_interval: Span::ZERO,
     unqueued: None,
     cached_nodes: None,

@@ -1,0 +1,115 @@
+//! What the timeline of a cell shows beside executions and bursts, as it is stored.
+
+use serde::{Deserialize, Serialize};
+use volary_engine::results::{LoadRow, Measured, MessageRow};
+
+/// Messages of the drawn nodes, and the load of the cluster.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Activity {
+    /// Names of the actors that sent or received a message, in order of first appearance.
+    pub actors: Vec<String>,
+    /// Names of the kinds of messages, in order of first appearance.
+    pub kinds: Vec<String>,
+    /// In order of delivery.
+    pub messages: Vec<Arrow>,
+    /// Number of later messages that were left out to stay small.
+    pub left_out: u64,
+    /// The node of each drawn core.
+    pub nodes: Vec<u32>,
+    /// From a time (s) on: waiting tasks, and cores that run a copy, of the whole cluster.
+    pub load: Vec<(f64, u64, u32)>,
+}
+
+/// A message, serialized as a short JSON array in this order.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(from = "ArrowTuple", into = "ArrowTuple")]
+pub struct Arrow {
+    /// When it was sent, s.
+    pub sent: f64,
+    /// When it was handled, s.
+    pub delivered: f64,
+    /// Index of its sender.
+    pub from: usize,
+    /// Index of its receiver.
+    pub to: usize,
+    /// Index of its kind.
+    pub kind: usize,
+    /// The job that it is about, if it is about one.
+    pub job: Option<u32>,
+}
+
+type ArrowTuple = (f64, f64, usize, usize, usize, Option<u32>);
+
+impl From<ArrowTuple> for Arrow {
+    fn from((sent, delivered, from, to, kind, job): ArrowTuple) -> Self {
+        Self { sent, delivered, from, to, kind, job }
+    }
+}
+
+impl From<Arrow> for ArrowTuple {
+    fn from(Arrow { sent, delivered, from, to, kind, job }: Arrow) -> Self {
+        (sent, delivered, from, to, kind, job)
+    }
+}
+
+impl Activity {
+    /// That of a run.
+    pub(super) fn of(measured: &Measured) -> Self {
+        let mut activity = Self {
+            left_out: measured.messages_left_out,
+            nodes: measured.timeline_nodes.clone(),
+            load: measured
+                .load
+                .iter()
+                .map(|&LoadRow { time, waiting, busy }| (time, waiting, busy))
+                .collect(),
+            ..Self::default()
+        };
+        for MessageRow { sent, delivered, from, to, kind, job } in &measured.messages {
+            let arrow = Arrow {
+                sent: *sent,
+                delivered: *delivered,
+                from: index(&mut activity.actors, from),
+                to: index(&mut activity.actors, to),
+                kind: index(&mut activity.kinds, kind),
+                job: *job,
+            };
+            activity.messages.push(arrow);
+        }
+        activity
+    }
+
+    /// The message, with names in place of indices; `None` if the file has no such names.
+    pub fn named(&self, arrow: &Arrow) -> Option<[&str; 3]> {
+        let actor = |index: usize| self.actors.get(index).map(String::as_str);
+        Some([actor(arrow.from)?, actor(arrow.to)?, self.kinds.get(arrow.kind)?])
+    }
+}
+
+/// The index of a name in a list, to which it is added if it is not there.
+fn index(names: &mut Vec<String>, name: &str) -> usize {
+    names.iter().position(|known| known == name).unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::fixture::measured;
+
+    #[test]
+    fn names_are_stored_once() {
+        let cell = measured("a", &[], 3, 1.0, 10);
+        let activity = Activity::of(&cell);
+        assert!(activity.messages.len() > 10 && activity.actors.len() < 10 && activity.kinds.len() == 2);
+        for (arrow, row) in activity.messages.iter().zip(&cell.messages) {
+            assert_eq!(activity.named(arrow), Some([row.from.as_str(), &row.to, &row.kind]));
+            assert_eq!((arrow.sent, arrow.delivered, arrow.job), (row.sent, row.delivered, row.job));
+        }
+        let json = serde_json::to_string(&activity).unwrap();
+        assert_eq!(serde_json::from_str::<Activity>(&json).unwrap(), activity);
+        assert_eq!(activity.named(&Arrow { kind: 2, ..activity.messages[0] }), None);
+    }
+}
