@@ -17,16 +17,23 @@ use crate::storage::{self, Error, LockedDir};
 /// Show the results of run directories, merged if they are shards of one experiment, and write their report.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Run directories.
+    /// Run directories, or folders of them.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
     /// Make this folder a run directory with all of them: manifest, cells, summary, rows, timeline and report.html; if
     /// absent, a single run gets the files that are made from cells in its own folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Refuse if a run of the experiment is missing: name the shares and folders that lack some, write nothing, and exit
+    /// with status 3.
+    #[arg(long, conflicts_with = "markdown")]
+    complete: bool,
     /// Print the JSON lines instead of a table.
     #[arg(long)]
     json: bool,
+    /// Print no table.
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    quiet: bool,
     /// Print the claims and verdicts of each run as one Markdown table; the runs may be of different experiments.
     #[arg(long, conflicts_with_all = ["json", "out"])]
     markdown: bool,
@@ -40,13 +47,14 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     if options.markdown {
-        let studies: Result<Vec<_>, _> = options.runs.iter().map(|run| storage::load(run)).collect();
+        let studies: Result<Vec<_>, _> = run_dirs(options)?.iter().map(|run| storage::load(run)).collect();
         let mut studies = studies?;
         studies.iter_mut().for_each(judge_lost);
         print(markdown::claims_table(&studies).trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let own = match (&options.out, options.runs.as_slice()) {
+    let runs = run_dirs(options)?;
+    let own = match (&options.out, runs.as_slice()) {
         (None, [run]) => {
             storage::load_manifest(run)?; // nothing is made in a folder that holds no run
             Some(run)
@@ -55,47 +63,63 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     };
     // Locked while it is read, so that a run that ends at the same time does not change it.
     let held = own.map(|own| LockedDir::take(own));
-    let mut study = storage::merge(&options.runs)?;
-    if options.runs.len() > 1 {
+    let mut study = storage::merge(&runs)?;
+    let gaps = storage::gaps(&study)?;
+    if options.complete && !gaps.is_empty() {
+        gaps.iter().for_each(|gap| tracing::error!("{gap}"));
+        tracing::error!("--complete: runs are missing, so nothing was written");
+        return Ok(ExitCode::from(3));
+    }
+    if runs.len() > 1 {
         judge_again(&mut study);
-        if let Some(share) = &study.manifest.share {
-            tracing::warn!("{}", share.says());
-        }
+        gaps.iter().for_each(|gap| tracing::warn!("{gap}"));
     }
     if options.out.is_some() {
         study.manifest.argv = std::env::args().collect();
     }
     judge_lost(&mut study);
-    let note = match held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out))) {
-        None => "name a folder with --out to write a report".to_owned(),
-        Some(Err(Error::Locked { pid, .. })) => {
-            format!(
-                "process {pid} is at work there, so no report was written; name another folder with --out"
-            )
-        }
-        Some(held) => {
-            let held = held?;
-            if let Some(own) = own {
-                study.manifest.state = study.manifest.state.without_its_process();
-                if study.missing > 0 {
-                    tracing::warn!(
-                        "the same command with --resume --out {} runs what is missing",
-                        own.display()
-                    );
-                }
-            }
-            held.write(&study, report::html)?;
-            format!("report: {}", held.root().join(storage::REPORT).display())
-        }
-    };
+    let folder = held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out)));
+    let note = write(folder, own, &mut study)?;
     if options.json {
         print(&json_lines(&study))?;
-    } else {
+    } else if !options.quiet {
         print(&table::warnings(&study))?;
         print(&table::text(&study, &style))?;
         print(&note)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the files that are made from cells to the folder that is held for them; says where, or why not. `own` is the
+/// run directory, if there is one and the folder is its own.
+fn write(
+    folder: Option<Result<LockedDir, Error>>,
+    own: Option<&PathBuf>,
+    study: &mut Study,
+) -> Result<String, Error> {
+    let folder = match folder {
+        None => return Ok("name a folder with --out to write a report".to_owned()),
+        Some(Err(Error::Locked { pid, .. })) => {
+            return Ok(format!(
+                "process {pid} is at work there, so no report was written; name another folder with --out"
+            ));
+        }
+        Some(folder) => folder?,
+    };
+    if let Some(own) = own {
+        study.manifest.state = study.manifest.state.without_its_process();
+        if study.missing > 0 {
+            tracing::warn!("the same command with --resume --out {} runs what is missing", own.display());
+        }
+    }
+    folder.write(study, report::html)?;
+    Ok(format!("report: {}", folder.root().join(storage::REPORT).display()))
+}
+
+/// The run directories that were named. The one that is to be written is no source of itself.
+fn run_dirs(options: &Options) -> Result<Vec<PathBuf>, Error> {
+    let found = options.runs.iter().map(|run| storage::run_dirs(run, options.out.as_deref()));
+    Ok(found.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Judges the claims of a finished run whose summary has lost their verdicts.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use volary_engine::results::{Verdict, cell_id};
 
 use super::args::{FleetArgs, RunArgs, TableArgs};
@@ -28,13 +28,14 @@ pub(super) struct Options {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Keep the results in the run directory and run only what is missing; without --out, in the run directory of the
-    /// latest run of the experiment.
-    #[arg(long)]
-    resume: bool,
+    /// latest run of the experiment. With --resume=auto, begin a run where there is none: for jobs that are repeated.
+    #[arg(long, value_name = "WHEN", value_enum, num_args = 0..=1, require_equals = true,
+        default_missing_value = "there", hide_possible_values = true)]
+    resume: Option<Resume>,
     /// Number of runs in parallel; one per processor if absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Run only every N-th cell, policy and replication, beginning with the I-th.
+    /// Run only every N-th cell, policy and replication, beginning with the I-th, from 1; J+1/N for a J from 0.
     #[arg(long, value_name = "I/N")]
     shard: Option<SweepSlice>,
     #[command(flatten)]
@@ -56,6 +57,15 @@ pub(super) struct Options {
     live: Option<u16>,
 }
 
+/// When an earlier run is continued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Resume {
+    /// Always: there must be one.
+    There,
+    /// If there is one.
+    Auto,
+}
+
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let Some(style) = options.table.style()? else {
         print(&columns::help())?;
@@ -63,19 +73,19 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     };
     let experiment = options.experiment.prepare()?;
     let out = match &options.out {
-        Some(out) if options.resume && !out.join(storage::MANIFEST).exists() => {
+        Some(out) if options.resume == Some(Resume::There) && !out.join(storage::MANIFEST).exists() => {
             anyhow::bail!(nothing_to_resume(out))
         }
         Some(out) => out.clone(),
         None => {
             let (runs, name) = (Path::new("runs"), &experiment.name);
-            let latest = if options.resume { storage::latest(runs, name) } else { None };
+            let latest = options.resume.and_then(|_| storage::latest(runs, name));
             latest.unwrap_or_else(|| storage::fresh(runs, name))
         }
     };
     let run = RunOptions {
         out,
-        resume: options.resume,
+        resume: options.resume.is_some(),
         threads: options.threads.map(usize::from),
         shard: options.shard,
         fleet: options.fleet.fleet(),

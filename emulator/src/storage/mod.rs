@@ -25,6 +25,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `run_dir` | [`RunDir`], which a run fills, and [`LockedDir`], in which a report is written again |
+//! | [`activity`] | the messages and the load on the timeline of a cell |
 //! | [`cell`] | one finished cell as it is stored: its summary, and data for its charts |
 //! | `paths`, `files` | file names; files that appear whole, the folder's lock |
 //! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
@@ -35,17 +36,22 @@
 //! | [`origin`] | program, machine and files that results come from |
 //! | [`share`] | which part of an experiment a folder holds |
 //! | `load`, `merge`, [`study`] | one run directory, or the shards of one experiment, as a [`Study`] |
+//! | `gaps` | what a study lacks of its experiment |
+//! | `collection` | the run directories in a folder |
 //! | `default_folder` | the folder that is used where none is named |
 //! | `spec_diff` | differences between the experiments of two manifests |
 //! | `error` | [`Error`] |
 
+pub mod activity;
 pub mod cell;
+mod collection;
 mod default_folder;
 mod error;
 pub mod export;
 mod files;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod gaps;
 pub mod hosts;
 pub mod input_log;
 mod labels;
@@ -61,9 +67,11 @@ pub mod spec_diff;
 pub mod study;
 pub mod tables;
 
+pub use collection::run_dirs;
 pub use default_folder::{fresh, latest};
 pub use error::Error;
 pub use files::is_owned;
+pub use gaps::gaps;
 pub use load::{
     load, load_claims, load_failures, load_manifest, load_record, load_records, load_rows, load_summary,
 };

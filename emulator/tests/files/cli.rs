@@ -135,6 +135,33 @@ fn forgotten_shares_are_named() {
     );
 }
 
+/// The same command begins a share and takes it up again; all of them are merged from the folder that they are in.
+#[test]
+fn an_array_job_is_repeated_until_it_is_complete() {
+    let folder = folder();
+    let here = folder.path();
+    let task =
+        |index: u32| format!("run e.toml --quiet --resume=auto --shard {index}+1/2 --out parts/{index}");
+    let merge = "report parts --out whole --quiet --complete";
+    expect(here, &task(0), 0);
+    let (_, err) = expect(here, merge, 3);
+    assert!(err.contains("This is share 1 of 2: 1 of 2 runs are in other shares"), "{err}");
+    expect(here, &task(1), 0);
+    let cell = fs::read_dir(here.join("parts/1/cells")).unwrap().map(|entry| entry.unwrap().path());
+    let cell = cell.filter(|path| path.extension().is_some_and(|end| end == "json")).next().unwrap();
+    fs::remove_file(cell).unwrap();
+    let (_, err) = expect(here, merge, 3);
+    assert!(err.contains("parts/1 lacks 1 of its 1 run") && !here.join("whole").exists(), "{err}");
+    let (_, err) = expect(here, &task(1), 0);
+    assert!(err.contains("kept 0 of 1 run"), "{err}");
+    for _ in 0..2 {
+        let (shown, err) = expect(here, merge, 0);
+        assert_eq!((shown.as_str(), err.as_str()), ("", ""));
+    }
+    let (merged, _) = expect(here, "report whole --json --complete", 0);
+    assert_eq!(results(&merged), results(&expect(here, "run e.toml --json --out alone", 0).0));
+}
+
 #[test]
 fn claims_of_several_experiments_make_one_markdown_table() {
     let folder = folder();
@@ -181,6 +208,11 @@ run none.toml | 2 | the file lacks `policy` | none.toml:1:1 | sparrow = { probe_
 run label.toml | 2 | no policy is named | label.toml:18:1 | `volary policies NAME` explains one
 run e.toml --runtime vitual | 2 | expected virtual, local or hosts
 run e.toml --shard 3/2 | 2 | I/N
+run e.toml --shard 0/4 | 2 | counted from 1 | 0+1/4
+run e.toml --shard 4+1/4 | 2 | I/N
+run e.toml --resume=sometimes | 2 | sometimes
+report e.toml --complete --markdown | 2 | cannot be used with
+report empty | 2 | not a run directory
 run e.toml --repeat 0 | 2 | at least 1
 run | 2 | EXPERIMENT
 policies sparow | 2 | did you mean `sparrow`?

@@ -128,7 +128,12 @@ fn shards_share_the_units_out() {
     }
     dealt.sort_by_key(|unit| (unit.point, unit.replication));
     assert_eq!(dealt, all);
-    for bad in ["0/3", "4/3", "x", "1/0", "1"] {
+    // Arrays that count from zero.
+    let runs = |slice: &str| experiment.runs(Some(slice.parse().unwrap()));
+    assert_eq!((runs("0+1/3"), runs("2+1/3")), (runs("1/3"), runs("3/3")));
+    for bad in
+        ["0/3", "4/3", "x", "1/0", "1", "3+1/3", "0+0/3", "1+/3", "+1+1/3", "1+1+1/3", "4294967295+1/3"]
+    {
         assert!(bad.parse::<volary::config::SweepSlice>().is_err(), "{bad}");
     }
 }
