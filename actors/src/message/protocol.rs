@@ -26,8 +26,8 @@ pub(super) trait Protocol {
 ///
 /// The order of the rows numbers the kinds. The patterns must be exhaustive and disjoint. The bounds, an optional
 /// expression over `run` and the names of the pattern, keep an index within the table it is used with; they are not
-/// about whether a message is plausible. The job, where a message is about one, is optional as well. `(fragments: pattern)`
-/// names what continues the message before it.
+/// about whether a message is plausible. The job is that which the message is about, if it is about one.
+/// `(fragments: pattern)` names what continues the message before it.
 macro_rules! protocol {
     (
         $message:ident in $run:ident

@@ -24,8 +24,8 @@ pub(super) struct Options {
     /// absent, a single run gets the files that are made from cells in its own folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Refuse if a run of the experiment is missing: name the shares and folders that lack some, write nothing, and exit
-    /// with status 3.
+    /// Refuse if a run of the experiment is missing: name the shares and folders that lack some, write nothing, and
+    /// exit with status 3.
     #[arg(long, conflicts_with = "markdown")]
     complete: bool,
     /// Print the JSON lines instead of a table.

@@ -1,4 +1,4 @@
-//! What the timeline of a cell shows beside executions and bursts, as it is stored.
+//! Messages and load on the timeline of a cell, as they are stored.
 
 use serde::{Deserialize, Serialize};
 use volary_engine::results::{LoadRow, Measured, MessageRow};

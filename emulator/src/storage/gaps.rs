@@ -1,4 +1,4 @@
-//! What a study lacks of its experiment.
+//! Gaps of a study: runs of its experiment that it lacks.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the timeline shows beside executions: messages of the drawn nodes, and how many tasks waited and cores ran.
+//! Messages and load on the timeline: those of the drawn nodes, and how many tasks waited and cores ran.
 
 use std::collections::BTreeMap;
 

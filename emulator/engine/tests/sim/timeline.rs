@@ -80,7 +80,7 @@ fn later_messages_are_counted() {
 #[test]
 fn load_is_what_arrivals_and_executions_say() {
     for policy in ["sparrow = {}", "latin-square = { order = 2 }", "central-queue = {}"] {
-        let window = Span::from_secs(5);
+        let window = Span::from_secs(40);
         let run = drawn(policy, &["network.one_way=\"0s\""], Recording { timeline: window, ..WHOLE });
         assert!(run.load.len() > 20, "{policy}: {}", run.load.len());
         for row in &run.load {
