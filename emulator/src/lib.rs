@@ -7,6 +7,7 @@
 //! | [`files`] | the files of an experiment, from the disk or bundled |
 //! | [`codec`], [`cluster`] | messages between machines, as bytes; over QUIC |
 //! | [`live`] | the event loop, clocks and mailboxes of real time |
+//! | [`awake`] | processors kept from sleeping during a run in real time |
 //! | [`executor`] | copies on real cores, and real interference |
 //! | [`watch`], [`cost`] | stop flag and progress of a run; its CPU time and memory |
 //! | [`dashboard`] | the live page |
@@ -21,6 +22,7 @@
 #![deny(unsafe_code)]
 #![allow(missing_docs, reason = "public for the binary, tests and benches only")]
 
+pub mod awake;
 pub mod chart;
 pub mod cli;
 pub mod cluster;

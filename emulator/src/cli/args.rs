@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use volary_actors::base::Span;
 
 use super::output::{style, width};
 use crate::cluster::Fleet;
@@ -101,6 +102,9 @@ pub(super) struct FleetArgs {
     /// The hosts file, as `volary certs` writes it; an agent runs on each host.
     #[arg(long, value_name = "FILE", conflicts_with = "spawn")]
     hosts: Option<PathBuf>,
+    /// Wait this long for hosts that are busy with another run, such as 1h.
+    #[arg(long, value_name = "SPAN", requires = "hosts")]
+    wait: Option<Span>,
     /// Start this number of agents on this machine instead, with temporary identities.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     spawn: Option<u16>,
@@ -108,7 +112,9 @@ pub(super) struct FleetArgs {
 
 impl FleetArgs {
     pub(super) fn fleet(&self) -> Option<Fleet> {
-        self.hosts.clone().map(Fleet::Hosts).or_else(|| self.spawn.map(Fleet::Spawn))
+        let wait = self.wait.unwrap_or(Span::ZERO);
+        let hosts = self.hosts.clone().map(|file| Fleet::Hosts { file, wait });
+        hosts.or_else(|| self.spawn.map(Fleet::Spawn))
     }
 }
 

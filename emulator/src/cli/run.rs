@@ -9,6 +9,7 @@ use volary_engine::results::{Verdict, cell_id};
 
 use super::args::{FleetArgs, RunArgs, TableArgs};
 use super::output::{port, print, serve, watch_for};
+use crate::cluster::Fleet;
 use crate::config::SweepSlice;
 use crate::config::error::nearest;
 use crate::dashboard::SnapshotSource;
@@ -188,6 +189,12 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
                 });
                 tracing::error!("{} with seed {} failed: {why}{kept}", failure.policy, failure.seed);
             }
+            let hosts = matches!(run.fleet, Some(Fleet::Hosts { .. }));
+            let first = if hosts { "where a host was lost, start its agent again; " } else { "" };
+            tracing::error!(
+                "{first}the same command with --resume --out {} runs what failed",
+                run.out.display()
+            );
             true
         }
     };

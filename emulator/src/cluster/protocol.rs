@@ -51,10 +51,49 @@ pub struct LinkPurpose {
 }
 
 /// The state of an agent.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct AgentStatus {
+    /// Its version of volary, with a digest of the kinds of messages.
+    pub version: String,
     /// Its activity, as text.
     pub doing: String,
+    /// The cell that it runs.
+    pub cell: Option<CellStatus>,
+}
+
+/// The progress of a cell, as one of its hosts sees it.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct CellStatus {
+    /// The experiment's name.
+    pub experiment: String,
+    /// Label of the policy.
+    pub policy: String,
+    /// Values of the swept keys, as text; empty if nothing is swept.
+    pub cell: String,
+    pub seed: u64,
+    /// The emulated time up to which the shard of this host has come, s.
+    pub at_s: f64,
+    /// Finished jobs, as the controller counted them last.
+    pub finished: u64,
+    /// All jobs.
+    pub jobs: u64,
+    /// Lateness of deliveries on this host, emulated seconds: median, 99th percentile, maximum; at most a second old.
+    /// `None` before the first.
+    pub late_s: Option<[f64; 3]>,
+    /// Bound of the error of its clock, s; `None` until it is known.
+    pub clock_error_s: Option<f64>,
+}
+
+/// Longest name of a [`CellStatus`], in characters; longer ones are cut.
+const NAME: usize = 200;
+
+impl CellStatus {
+    /// That of a cell that has not begun.
+    pub fn new(experiment: &str, policy: &str, cell: &str, seed: u64, jobs: u64) -> Self {
+        let [experiment, policy, cell] =
+            [experiment, policy, cell].map(|name| name.chars().take(NAME).collect());
+        Self { experiment, policy, cell, seed, jobs, ..Self::default() }
+    }
 }
 
 /// One cell to be run.
@@ -84,8 +123,8 @@ pub enum ControllerMessage {
     Start { at: i64 },
     /// Answers [`AgentMessage::Ping`] with its `sent` and the controller's clock, ns.
     Pong { sent: i64, here: i64 },
-    /// The progress of the slowest host.
-    Progress { slowest: Time },
+    /// The progress of the slowest host, and the number of finished jobs.
+    Progress { slowest: Time, finished: u64 },
     /// Begin an injection into cores of this host.
     Inject(Box<InjectOrder>),
     /// End it.
@@ -103,6 +142,8 @@ pub enum AgentMessage {
     Loaded,
     /// The shard is built, all links are up, the clock offset is known.
     Ready { run: u64 },
+    /// Another controller is served, at this address.
+    Busy { controller: String },
     /// What was ordered cannot be done. `run` is zero if it concerns more than one cell.
     Refused { run: u64, why: String },
     /// Asks for the controller's clock; `sent` is the agent's, ns.

@@ -13,8 +13,9 @@ use tokio::time::timeout;
 
 use super::error::HostsError;
 use super::net::{Control, Host, Hosts, Identity, Transport};
-use super::protocol::{AgentStatus, FIRST_FRAME, Opening, STATUS_FRAME};
+use super::protocol::{AgentStatus, CellStatus, FIRST_FRAME, Opening, STATUS_FRAME};
 use super::timing::socket_options;
+use crate::number::{count, plural, seconds};
 
 /// How long an agent may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -25,8 +26,12 @@ pub struct HostStatus {
     pub name: String,
     /// Where its agent should listen.
     pub address: SocketAddr,
+    /// Its agent's version of volary.
+    pub version: Option<String>,
     /// What its agent does.
     pub state: Option<String>,
+    /// The cell that it runs.
+    pub cell: Option<CellStatus>,
     /// How long the answer took, s, with the handshake.
     pub answer_s: Option<f64>,
     /// Why there is no answer.
@@ -37,8 +42,28 @@ impl fmt::Display for HostStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.state.as_deref().or(self.error.as_deref()).unwrap_or("silent");
         write!(f, "{:<16} {:<22} {text}", self.name, self.address.to_string())?;
-        self.answer_s.map_or(Ok(()), |s| write!(f, " ({:.1} ms)", s * 1e3))
+        if let Some(s) = self.answer_s {
+            write!(f, " ({:.1} ms)", s * 1e3)?;
+        }
+        if let Some(version) = &self.version {
+            write!(f, ", volary {version}")?;
+        }
+        self.cell.as_ref().map_or(Ok(()), |cell| write!(f, "\n    {}", described(cell)))
     }
+}
+
+/// What a host says of its cell, in a line.
+fn described(cell: &CellStatus) -> String {
+    let CellStatus { experiment, policy, cell, seed, at_s, finished, jobs, late_s, clock_error_s } = cell;
+    let of = [policy.clone(), cell.clone(), format!("seed {seed}")];
+    let of = of.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
+    let late = late_s.map_or_else(String::new, |[median, most, max]| {
+        let [median, most, max] = [median, most, max].map(seconds);
+        format!("; deliveries late by {median}, 1 % by {most}, at most {max}")
+    });
+    let clock = clock_error_s.map_or_else(String::new, |bound| format!("; clock ± {}", seconds(bound)));
+    let (finished, jobs, at) = (count(*finished), plural(*jobs, "job"), seconds(*at_s));
+    format!("{experiment}: {of}: {finished} of {jobs} at {at}{late}{clock}")
 }
 
 /// Asks every agent of a hosts file for its state.
@@ -70,11 +95,20 @@ async fn host_status(transport: Arc<Transport>, host: Host) -> HostStatus {
     let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())));
     let answer_s = answer.is_ok().then(|| began.elapsed().as_secs_f64());
     let Host { name, address, .. } = host;
-    let (state, error) = match answer {
-        Ok(AgentStatus { doing }) => (Some(doing), None),
-        Err(error) => (None, Some(error)),
-    };
-    HostStatus { name, address, state, answer_s, error }
+    match answer {
+        Ok(AgentStatus { version, doing, cell }) => HostStatus {
+            name,
+            address,
+            version: Some(version),
+            state: Some(doing),
+            cell,
+            answer_s,
+            error: None,
+        },
+        Err(error) => {
+            HostStatus { name, address, version: None, state: None, cell: None, answer_s, error: Some(error) }
+        }
+    }
 }
 
 async fn ask(transport: &Transport, host: &Host) -> Result<AgentStatus, String> {

@@ -116,6 +116,9 @@ pub struct RunSection {
     /// machine ten times as long for everything. `virtual` runs as fast as it can whatever this says.
     #[schemars(range(min = 1e-6, max = 1e6))]
     pub speed: f64,
+    /// Keep the processors from sleeping, in `local` and `hosts`, since one that sleeps is late: by
+    /// `/dev/cpu_dma_latency`, which only root can write unless told otherwise. Where it cannot be done, results say so.
+    pub awake: bool,
     /// Stop at this emulated time, finished or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
@@ -129,7 +132,14 @@ pub struct RunSection {
 
 impl Default for RunSection {
     fn default() -> Self {
-        Self { runtime: RuntimeKind::Virtual, speed: 1.0, until: None, real: None, record: Record::default() }
+        Self {
+            runtime: RuntimeKind::Virtual,
+            speed: 1.0,
+            awake: false,
+            until: None,
+            real: None,
+            record: Record::default(),
+        }
     }
 }
 
@@ -152,6 +162,11 @@ impl RunSection {
             unqueued,
             ..Recording::default()
         }
+    }
+
+    /// Whether processors are to be kept from sleeping in this runtime.
+    pub fn keeps_awake(&self) -> bool {
+        self.awake && self.runtime != RuntimeKind::Virtual
     }
 
     /// How copies burn real cores, if they do in this runtime.

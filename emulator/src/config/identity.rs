@@ -39,6 +39,9 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
     if let Some(unqueued) = run.record.unqueued {
         depends["unqueued"] = json!(unqueued);
     }
+    if run.keeps_awake() {
+        depends["awake"] = json!(true);
+    }
     if let Some(real) = run.burning() {
         depends["real"] = json!(real);
     }

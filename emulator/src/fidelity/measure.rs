@@ -152,6 +152,11 @@ pub fn real_time(
     cores: Option<Worked>,
     books: &Books,
 ) -> RealTime {
+    let asleep = hosts.iter().filter_map(|host| {
+        let why = host.awake_refused.as_ref()?;
+        Some(format!("run.awake: the processors of host {} could not be kept awake: {why}", host.name))
+    });
+    let asleep: Vec<String> = asleep.collect();
     let evidence = Evidence {
         speed,
         gauge,
@@ -164,7 +169,7 @@ pub fn real_time(
         cores: cores.as_ref().map(|cores| cores.work.clone()),
     };
     let certificate = evidence.certificate();
-    let notes = cores.iter().filter_map(cut).collect();
+    let notes = cores.iter().filter_map(cut).chain(asleep).collect();
     RealTime { certificate, cores: cores.map_or_else(Vec::new, |cores| cores.stretches), notes }
 }
 

@@ -21,6 +21,7 @@ use volary_engine::results::{Measured, Worked};
 use volary_engine::shard::{Placement, Shard};
 use volary_engine::world::World;
 
+use crate::awake::Attempt;
 use crate::config::{RealSection, RunSection};
 use crate::cost;
 use crate::executor::{Burners, CpuId, RealExecutor, assign_cpus, free_cpus};
@@ -206,13 +207,14 @@ pub fn measure(
     let mut aggregator =
         Aggregator::new(shared.world.recorder(run.recording()), shards as usize, run.until, heals_at);
     let (send, receive) = bounded(REPORTS);
+    let awake = Attempt::begin(run.keeps_awake());
     let arbiters = launch(&shared, shards, &send)?;
     drop(send);
     let stats = HostStats::begin(NAME);
     let names = (0..shards).map(|shard| format!("{NAME}, shard {shard}"));
     let monitor = Monitor::new(watch, id, &shared.world, names);
     let result = aggregate(&mut aggregator, receive, &shared, monitor, watch);
-    let stats = stats.end();
+    let stats = awake.end(stats.end());
     shared.stop.store(true, Ordering::Relaxed);
     drop(arbiters);
     let EndedRun { reason, tally, gauge, cores } = result?;

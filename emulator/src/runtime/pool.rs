@@ -120,6 +120,7 @@ impl Pool<'_> {
                         .controller
                         .ok_or_else(|| CellError::Refused("no hosts were given".to_owned()))?;
                     let mut controller = guard(controller);
+                    controller.go_on_without_the_lost();
                     let before = controller.held(&world, &run.id);
                     self.kept(self.folder.held(&before));
                     let measured =

@@ -262,8 +262,14 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     h2.connection.close(Close::Failed, "the power is off");
     h1.stopped().await;
     h1.end().await;
+    // The other unit is for the host that is left.
+    h1.begun().await;
+    h1.report_nothing().await;
+    h1.stopped().await;
+    h1.end().await;
     let said = finish(run, 3).await;
     assert!(said.contains("host h2 was lost in mid-run: the peer closed: the power is off"), "{said}");
+    assert!(said.contains("going on without h2, on h1"), "{said}");
     let manifest = fixture.manifest();
     let cell = &manifest["runs"][0];
     let file = format!("cells/{}.failed.json", cell.as_str().unwrap());
@@ -275,6 +281,7 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     let lost =
         serde_json::json!([{ "run": cell, "why": "the peer closed: the power is off", "expected": false }]);
     assert_eq!(manifest["hosts"][1]["lost"], lost);
+    assert_eq!(manifest["hosts"][0]["held"].as_array().unwrap().len(), 2, "a half, then all: {manifest}");
     assert!(manifest["hosts"][0].get("lost").is_none(), "{manifest}");
 }
 

@@ -195,6 +195,83 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     finish(cluster.run("again", ""), 0);
 }
 
+/// A sweep loses the cell in which a host dies, and no more; with the host back, that cell can be run again.
+#[test]
+fn a_sweep_goes_on_with_the_hosts_that_are_left() {
+    let mut cluster = Cluster::start("");
+    let sweep = "--policy sparrow --repeat 3 --set workload.synthetic.jobs=120 --set run.record.inputs=true";
+    let run = cluster.run("r", sweep);
+    cluster.until_running();
+    cluster.reached("r", &[0, 1, 2], 1);
+    cluster.agents[1].kill().unwrap();
+    let said = finish(run, 3);
+    assert!(said.contains("host h2 was lost in mid-run"), "{said}");
+    assert!(said.contains("going on without h2, on h1, h3"), "{said}");
+    assert!(said.contains("start its agent again") && said.contains("--resume --out r"), "{said}");
+    let summary = cluster.summary("r");
+    let names = |run: &Value| -> Vec<String> {
+        let hosts = run["fidelity"]["hosts"].as_array().unwrap();
+        hosts.iter().map(|host| host["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(summary.len(), 2, "{summary:?}");
+    for run in &summary {
+        assert_eq!(
+            (names(run), &run["jobs"]["finished"]),
+            (vec!["h1".to_owned(), "h3".to_owned()], &120.into())
+        );
+    }
+    let manifest = cluster.manifest("r");
+    let held = |host: usize| manifest["hosts"][host]["held"].as_array().unwrap().iter();
+    let nodes = |host: usize| held(host).map(|part| part["runs"].as_array().unwrap().len()).sum::<usize>();
+    assert_eq!([nodes(0), nodes(1), nodes(2)], [3, 1, 3], "{manifest}");
+    // The logs of inputs are those of two shards.
+    let (replayed, _) = expect(cluster.path(), "replay r", 3);
+    assert!(replayed.contains("shard 1 of 3, host h2, ends early"), "{replayed}");
+    let hosts = fs::read_to_string(cluster.path().join("ids/hosts.toml")).unwrap();
+    let address = hosts.split('"').find(|word| word.starts_with("127.0.0.2:")).unwrap();
+    cluster.agent("h2", address, "");
+    let said = finish(cluster.run("r", &format!("{sweep} --resume")), 0);
+    assert!(said.contains("kept 2 of 3 runs, running 1"), "{said}");
+    assert_eq!(cluster.summary("r").len(), 3);
+}
+
+/// What `volary status` says of a run, and a second run that waits for its end.
+#[test]
+fn a_run_shows_its_progress_and_can_be_waited_for() {
+    let cluster = Cluster::start("");
+    let set = "--policy sparrow --set workload.synthetic.jobs=200 --set run.record.inputs=true";
+    let run = cluster.run("r", set);
+    cluster.until_running();
+    cluster.reached("r", &[0, 1, 2], 2);
+    let second = cluster.run("second", "--wait 2min --policy sparrow --set workload.synthetic.jobs=10");
+    let mut shown = cluster.hosts();
+    let patience = Instant::now();
+    while shown[0]["cell"]["late_s"].is_null() && patience.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(100));
+        shown = cluster.hosts();
+    }
+    for host in &shown {
+        let cell = &host["cell"];
+        assert_eq!(
+            (&cell["experiment"], &cell["seed"], &cell["jobs"]),
+            (&"e".into(), &5.into(), &200.into())
+        );
+        assert!(cell["at_s"].as_f64().unwrap() >= 1.0, "{host}");
+        assert!(cell["finished"].as_u64().unwrap() > 0, "{host}");
+        assert!(cell["clock_error_s"].as_f64().unwrap() > 0.0, "{host}");
+        assert_eq!(cell["late_s"].as_array().unwrap().len(), 3, "{host}");
+        assert!(host["version"].as_str().unwrap().starts_with(env!("CARGO_PKG_VERSION")), "{host}");
+    }
+    let (lines, _) = expect(cluster.path(), "status --hosts ids/hosts.toml", 0);
+    assert!(lines.contains(" of 200 jobs at ") && lines.contains("clock ± "), "{lines}");
+    finish(run, 0);
+    let said = finish(second, 0);
+    assert!(said.contains("is busy with a run of the controller at ") && said.contains("waiting"), "{said}");
+    assert_eq!(cluster.summary("second")[0]["jobs"]["finished"], 10);
+    cluster.until_idle();
+    assert!(cluster.hosts().iter().all(|host| host["cell"].is_null()));
+}
+
 /// The lease of an agent without `--lease`.
 const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 
@@ -266,6 +343,8 @@ const BAD: &str = r#"
 run e.toml --runtime hosts --out r | 2 | --hosts FILE | --spawn N
 run e.toml --runtime hosts --out r --hosts none.toml | 2 | none.toml
 run e.toml --runtime hosts --out r --hosts odd.toml | 2 | odd.toml | adress
+run e.toml --runtime hosts --out r --hosts ids/hosts.toml --wait soon | 2 | --wait
+run e.toml --runtime hosts --out r --spawn 2 --wait 1s | 2 | --hosts
 run e.toml --runtime hosts --out r --hosts ids/hosts.toml | 3 | h1 | 127.0.0.1:9 | volary agent
 certs ids --host h1=127.0.0.1:9 | 2 | ids
 agent --listen 127.0.0.1:0 --identity ids/h9 | 2 | ids/h9 | volary certs

@@ -38,6 +38,10 @@ pub struct HostVitals {
     pub parcels_late: u64,
     /// Error of its view of the common clock.
     pub clock: ClockError,
+    /// Whether its processors were kept from sleeping; null if `run.awake` did not ask for it.
+    pub awake: Option<bool>,
+    /// Why they could not be kept from sleeping.
+    pub awake_refused: Option<String>,
 }
 
 impl HostVitals {

@@ -47,10 +47,8 @@ async fn serve_controller(state: Rc<AgentState>, peer: Peer) {
     match first(&who, &connection, &mut control).await {
         None => {}
         Some(Opening::Status) => {
-            let doing =
-                state.controller().map_or_else(|| "idle".to_owned(), |peer| format!("runs for {peer}"));
             let mut control = control.retype::<AgentStatus, ()>(STATUS_FRAME);
-            let _ = control.send(&AgentStatus { doing }).await;
+            let _ = control.send(&state.status()).await;
             closed(&connection).await;
         }
         Some(Opening::Inject) => {
@@ -74,8 +72,7 @@ async fn claim(
     let _session = match state.open_session(who.address, messages.clone()) {
         Ok(session) => session,
         Err(other) => {
-            let why = format!("busy with a run of the controller at {other}");
-            let _ = control.send(&AgentMessage::Refused { run: 0, why }).await;
+            let _ = control.send(&AgentMessage::Busy { controller: other.to_string() }).await;
             return closed(connection).await;
         }
     };

@@ -13,7 +13,7 @@ use volary_actors::base::{ActorId, Time};
 use volary_engine::finalize::Counters;
 use volary_engine::metrics::MessageWindow;
 use volary_engine::parcel::Parcel;
-use volary_engine::results::HostVitals;
+use volary_engine::results::{HostVitals, cell_name};
 use volary_engine::shard::{Placement, Shard};
 use volary_engine::world::{EngineError, World};
 
@@ -22,10 +22,11 @@ use super::injections::ShardInjections;
 use super::io::{LINK_QUEUE, QuicIo};
 use super::state::AgentState;
 use super::tasks::TaskGroup;
+use crate::awake::Attempt;
 use crate::cluster::net::link::LinkEvent;
 use crate::cluster::net::{Arrival, Connection, Control, Host, Link, Transport};
 use crate::cluster::placement::{cores_of, homes};
-use crate::cluster::protocol::{AgentMessage, Assignment, FIRST_FRAME, FinalReport, LinkPurpose};
+use crate::cluster::protocol::{AgentMessage, Assignment, CellStatus, FIRST_FRAME, FinalReport, LinkPurpose};
 use crate::config::{Experiment, RealSection, id_under};
 use crate::cost;
 use crate::executor::{Burners, RealExecutor, assign_cpus};
@@ -63,8 +64,14 @@ impl AgentCell<'_> {
     ) -> Result<Box<FinalReport>, String> {
         let (speed, logged) = (experiment.run.speed, experiment.run.record.inputs);
         let real = experiment.run.burning();
-        let recording = experiment.run.recording();
+        let (recording, awake) = (experiment.run.recording(), experiment.run.keeps_awake());
+        let name = experiment.name.clone();
         let world = self.unless_stopped(build(experiment, traces, &task)).await?;
+        let point = world.point();
+        let jobs = u64::from(world.workload().chains());
+        let about = CellStatus::new(&name, &point.label, &cell_name(&point.cell), task.seed, jobs);
+        self.context.describe(Some(about));
+        self.state.enter(&self.context);
         let mut tasks = TaskGroup::default();
         let (connections, bound) = self.prepare(&mut tasks, &task).await?;
         let (homes, world): (Arc<[u16]>, _) = (homes(&world, &task.members).into(), Arc::new(world));
@@ -78,6 +85,7 @@ impl AgentCell<'_> {
         tracing::info!("{}", described(&world, &task, &homes, bound));
         let burners = self.burners(real, &world, &task, &homes).await?;
         self.wait_to_begin(task.run).await?;
+        let awake = Attempt::begin(awake);
         let stats = HostStats::begin(&task.members[task.me as usize].name);
         let clock = Rc::new(Clock::new(self.state.settings.ticks, 0, speed));
         self.context.adjust(&clock);
@@ -94,7 +102,7 @@ impl AgentCell<'_> {
         let injections = ShardInjections::new(cores_of(&world, &homes, task.me).collect());
         let mut io = QuicIo::new(context, links, messages, carried, self.state.settings.events, injections);
         let driven = run_shard(&mut shard, &clock, &self.context.inbox, &mut io).await;
-        self.finish(driven, shard, io, stats, clock.now()).await
+        self.finish(driven, shard, io, (stats, awake), clock.now()).await
     }
 
     /// Calibrated burners for this host's cores, and the cores; `None` if copies are timed.
@@ -167,7 +175,7 @@ impl AgentCell<'_> {
         driven: io::Result<()>,
         mut shard: Shard<'_, LiveObserver>,
         mut io: QuicIo,
-        stats: HostStats,
+        (stats, awake): (HostStats, Attempt),
         now: Time,
     ) -> Result<Box<FinalReport>, String> {
         let datagrams = io.datagrams();
@@ -187,7 +195,7 @@ impl AgentCell<'_> {
             vitals: HostVitals {
                 parcels_late: shard.observer.gauge.arrivals.len(),
                 clock: self.context.clock_error(),
-                ..stats.end()
+                ..awake.end(stats.end())
             },
             datagrams,
             cores: shard.take_executor(),

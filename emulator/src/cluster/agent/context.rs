@@ -9,6 +9,8 @@ use volary_engine::results::ClockError;
 
 use super::injections::InjectionOrder;
 use crate::cluster::net::clock_offset::{OffsetEstimator, RoundTrip};
+use crate::cluster::protocol::CellStatus;
+use crate::fidelity::gauge::SpanHistogram;
 use crate::live::clock::{Clock, MonotonicClock};
 use crate::live::event_loop::Inbox;
 
@@ -24,6 +26,12 @@ pub(super) struct CellContext {
     pub(super) stopped: Cell<bool>,
     /// The progress of the slowest host.
     pub(super) slowest: Cell<Time>,
+    /// The progress of this host.
+    pub(super) reached: Cell<Time>,
+    /// Finished jobs, as the controller counts them.
+    pub(super) finished: Cell<u64>,
+    /// What is known of the cell, for those who ask; `None` before its world is built and when it is over.
+    about: RefCell<Option<CellStatus>>,
     /// The common start on the controller's clock, ns.
     start: Cell<Option<i64>>,
     /// Notified when one of the fields above changes or a pong arrives.
@@ -47,6 +55,9 @@ impl CellContext {
             inbox: Inbox::default(),
             stopped: Cell::new(false),
             slowest: Cell::new(Time::ZERO),
+            reached: Cell::new(Time::ZERO),
+            finished: Cell::new(0),
+            about: RefCell::default(),
             start: Cell::new(None),
             changed: Notify::new(),
             ticks,
@@ -56,6 +67,30 @@ impl CellContext {
             panic: RefCell::default(),
             orders: RefCell::default(),
         }
+    }
+
+    /// Tells those who ask about the cell from now on, or about none.
+    pub(super) fn describe(&self, about: Option<CellStatus>) {
+        *self.about.borrow_mut() = about;
+    }
+
+    /// Sets the lateness that is told.
+    pub(super) fn set_lateness(&self, deliveries: &SpanHistogram) {
+        if let Some(about) = self.about.borrow_mut().as_mut().filter(|_| !deliveries.is_empty()) {
+            let [median, most] = [0.5, 0.99].map(|q| deliveries.quantile_s(q));
+            about.late_s = Some([median, most, deliveries.max_s()]);
+        }
+    }
+
+    /// The state of the cell; `None` if it is not running.
+    pub(super) fn status(&self) -> Option<CellStatus> {
+        let about = self.about.borrow().clone()?;
+        Some(CellStatus {
+            at_s: self.reached.get().as_secs_f64(),
+            finished: self.finished.get(),
+            clock_error_s: self.offset().map(|(_, bound)| bound as f64 * 1e-9),
+            ..about
+        })
     }
 
     /// Queues an order for the shard, and wakes it.

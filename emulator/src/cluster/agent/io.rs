@@ -107,17 +107,19 @@ impl ShardIo for QuicIo {
         self.send_inputs();
     }
 
-    /// Sends a sample, unless the queue is full: the next one supersedes it.
+    /// Keeps the lateness for those who ask for the state of the cell. Sends the sample, unless the queue is full: the
+    /// next one supersedes it.
     fn look(&mut self, shard: &Shard<'_, LiveObserver>) {
-        if self.messages.capacity() > SEND_QUEUE / 2
-            && let Some(sample) = self.sampler.sample(shard)
-        {
+        let Some(sample) = self.sampler.sample(shard) else { return };
+        self.context.set_lateness(sample.deliveries);
+        if self.messages.capacity() > SEND_QUEUE / 2 {
             let _ = self.messages.try_send(AgentMessage::Sample(Box::new(sample)));
         }
     }
 
     fn progress(&mut self, mine: Time) -> Time {
         self.progress = mine;
+        self.context.reached.set(mine);
         self.context.slowest.get()
     }
 

@@ -89,9 +89,11 @@ async fn run_cells(
             return Err("the controller does not listen any more".to_owned());
         }
         let Some((assignment, context)) = cells.recv().await else { return Ok(()) };
-        let (cell, run) = (AgentCell { state, context, messages: messages.clone() }, assignment.run);
+        let (latest, run) = (Rc::clone(&context), assignment.run);
+        let cell = AgentCell { state, context, messages: messages.clone() };
         state.expect_run(run);
         let ran = catch_panic(cell.run(Arc::clone(&experiment), Arc::clone(&traces), assignment)).await;
+        latest.describe(None);
         state.expect_run(run.saturating_add(1));
         message = match ran {
             Ok(Ok(report)) => AgentMessage::FinalReport(report),
@@ -146,7 +148,10 @@ async fn receive_all(
         let context = &latest.0;
         match incoming.receive().await {
             Ok(ControllerMessage::Pong { sent, here }) => context.on_pong(sent, here),
-            Ok(ControllerMessage::Progress { slowest }) => context.slowest.set(slowest),
+            Ok(ControllerMessage::Progress { slowest, finished }) => {
+                context.slowest.set(slowest);
+                context.finished.set(finished);
+            }
             Ok(ControllerMessage::Start { at }) => context.set_start(at),
             Ok(ControllerMessage::Stop) => context.stop(),
             Ok(ControllerMessage::Inject(order)) => context.order(InjectionOrder::Begin(order)),

@@ -10,9 +10,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use volary_actors::base::Span;
 
+use super::context::CellContext;
 use super::log::RunLog;
-use crate::cluster::net::{Connection, Transport};
-use crate::cluster::protocol::{AgentMessage, InjectReply};
+use crate::cluster::net::{Connection, Transport, engine};
+use crate::cluster::protocol::{AgentMessage, AgentStatus, InjectReply};
 use crate::executor::CpuId;
 use crate::live::clock::MonotonicClock;
 
@@ -47,6 +48,8 @@ pub(super) struct AgentState {
     pub(super) transport: Transport,
     pub(super) settings: Settings,
     session: RefCell<Option<Session>>,
+    /// The latest cell of the session.
+    cell: RefCell<Option<Rc<CellContext>>>,
     /// The smallest run number that links are accepted for.
     run: Cell<u64>,
     /// The latest link that each other host has opened, until the cell that it is for takes it.
@@ -72,6 +75,7 @@ impl AgentState {
             transport,
             settings,
             session: RefCell::default(),
+            cell: RefCell::default(),
             run: Cell::default(),
             links: RefCell::default(),
             link_added: Notify::new(),
@@ -93,6 +97,18 @@ impl AgentState {
         while self.session.borrow().is_some() {
             self.session_ended.notified().await;
         }
+    }
+
+    /// The answer to a question about its state.
+    pub(super) fn status(&self) -> AgentStatus {
+        let doing = self.controller().map_or_else(|| "idle".to_owned(), |peer| format!("runs for {peer}"));
+        let cell = self.cell.borrow().as_ref().and_then(|cell| cell.status());
+        AgentStatus { version: engine(), doing, cell }
+    }
+
+    /// A cell of the session begins.
+    pub(super) fn enter(&self, cell: &Rc<CellContext>) {
+        *self.cell.borrow_mut() = Some(Rc::clone(cell));
     }
 
     /// The address of the controller that is served.
@@ -182,6 +198,7 @@ impl Drop for SessionGuard {
     fn drop(&mut self) {
         let state = &self.0;
         *state.session.borrow_mut() = None;
+        *state.cell.borrow_mut() = None;
         state.run.set(0);
         state.links.borrow_mut().clear();
         state.settings.log.end();

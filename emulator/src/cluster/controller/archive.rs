@@ -3,7 +3,7 @@
 //! `HOST.log` is what the host's agent logged during the run. A full file is renamed to `HOST.log.1`, replacing an
 //! earlier one: the latest lines are always kept, in at most twice [`MAX_LOG_BYTES`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -46,8 +46,8 @@ enum LogState {
 
 #[derive(Default, Debug)]
 struct InputRelays {
-    /// The destinations during a cell that logs inputs, by shard.
-    relays: Vec<Relay>,
+    /// The destinations during a cell that logs inputs, by slot.
+    relays: BTreeMap<usize, Relay>,
     /// Hosts that the user was warned about: some of their frames were dropped.
     warned: BTreeSet<usize>,
 }
@@ -70,10 +70,12 @@ impl Archive {
         tokio::task::block_in_place(|| guard(&self.logs).get_mut(host).map(|log| log.write(text)));
     }
 
-    /// Begins a cell, whose inputs go to `log`.
-    pub(crate) fn begin(&self, log: Option<&input_log::CellLog>, hosts: usize) {
-        let relay =
-            |log: &input_log::CellLog| (0..hosts).map(|i| log.relay(i as u16, hosts as u16)).collect();
+    /// Begins a cell, whose inputs go to `log`. `slots` are those of its hosts, by shard.
+    pub(crate) fn begin(&self, log: Option<&input_log::CellLog>, slots: &[usize]) {
+        let relay = |log: &input_log::CellLog| {
+            let relay = |(i, slot): (usize, &usize)| (*slot, log.relay(i as u16, slots.len() as u16));
+            slots.iter().enumerate().map(relay).collect()
+        };
         guard(&self.inputs).relays = log.map(relay).unwrap_or_default();
     }
 
@@ -84,7 +86,7 @@ impl Archive {
 
     /// Appends a frame to a host's input log. While the disk is slow, only this host waits.
     pub(crate) fn inputs(&self, host: usize, frame: Vec<u8>) {
-        let relay = guard(&self.inputs).relays.get(host).cloned();
+        let relay = guard(&self.inputs).relays.get(&host).cloned();
         let lost = match relay {
             None => "while no unit that logs them is run",
             Some(relay) if tokio::task::block_in_place(|| relay.put(frame)) => return,
@@ -197,7 +199,7 @@ mod tests {
         let archive = Archive::default();
         archive.add("h1");
         archive.inputs(0, frames[0].clone());
-        archive.begin(Some(&unit), 1);
+        archive.begin(Some(&unit), &[0]);
         frames.iter().for_each(|frame| archive.inputs(0, frame.clone()));
         archive.end();
         archive.inputs(0, frames[2].clone());

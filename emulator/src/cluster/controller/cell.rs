@@ -73,7 +73,7 @@ impl<'a> ControllerCell<'a> {
     ) -> Result<Self, CellError> {
         prepare(pool, world, point, run, watch).await?;
         // Hosts send inputs as soon as they start.
-        pool.archive.begin(log, pool.hosts.len());
+        pool.archive.begin(log, &pool.slots());
         let (hosts, homes) = (pool.hosts.len(), homes(world, &pool.members));
         let lead = at_least(LEAD, pool.round_trip());
         let start = pool.ticks.now() + lead.as_nanos() as i64;
@@ -126,11 +126,12 @@ impl<'a> ControllerCell<'a> {
         let mut interval = tokio::time::interval(PROGRESS_INTERVAL);
         loop {
             let event = tokio::select! {
-                event = self.pool.events.recv() => event,
+                event = self.pool.next_event() => event,
                 _ = interval.tick() => {
                     let slowest = slowest(&self.progress, &self.dead_from);
+                    let finished = self.aggregator.finished_jobs();
                     for host in self.pool.hosts.iter().filter(|host| host.lost.is_none()) {
-                        host.send_if_idle(ControllerMessage::Progress { slowest });
+                        host.send_if_idle(ControllerMessage::Progress { slowest, finished });
                     }
                     self.injections.expire(self.pool).await;
                     if let Some(over) = self.monitor.end_reason(&self.aggregator, watch) {
@@ -159,7 +160,7 @@ impl<'a> ControllerCell<'a> {
         while let Some(slowest) = self.next_missing() {
             // The deadline holds for a host that keeps sending other messages as well.
             let event = match tokio::time::Instant::now() < late {
-                true => timeout_at(late, self.pool.events.recv()).await.ok().flatten(),
+                true => timeout_at(late, self.pool.next_event()).await.ok().flatten(),
                 false => None,
             };
             let handled = match event {
@@ -218,6 +219,7 @@ impl<'a> ControllerCell<'a> {
             }
             AgentMessage::Sample(sample) => self.monitor.sampled(host, *sample),
             AgentMessage::Loaded
+            | AgentMessage::Busy { .. }
             | AgentMessage::Ready { .. }
             | AgentMessage::Refused { .. }
             | AgentMessage::Ping { .. }
@@ -310,6 +312,7 @@ async fn prepare(
     run: &RunSection,
     watch: &Watch,
 ) -> Result<(), CellError> {
+    // Hosts that were lost have been released, unless none was left.
     for (host, member) in pool.hosts.iter().zip(&pool.members) {
         if let Some(lost) = &host.lost {
             let why = format!("host {} is gone since an earlier run: {}", member.name, lost.why);

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
+use volary_actors::base::Span;
 use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::metrics::EndReason;
 use volary_engine::results::{Injected, Measured, RealWork, Worked};
@@ -30,7 +31,11 @@ use crate::watch::Watch;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fleet {
     /// The hosts of a file, each with a listening agent.
-    Hosts(PathBuf),
+    Hosts {
+        file: PathBuf,
+        /// How long to wait for hosts that are busy.
+        wait: Span,
+    },
     /// This many agents on this machine, started for the run and ended with it.
     Spawn(u16),
 }
@@ -59,13 +64,13 @@ impl Controller {
     /// The host that cannot be reached, is busy, or has another version; [`HostsError::Interrupted`] if `watch` is
     /// stopped.
     pub fn open(fleet: &Fleet, experiment: &Experiment, watch: &Watch) -> Result<Self, HostsError> {
-        let (spawned, file) = match fleet {
-            Fleet::Hosts(path) => (None, path.clone()),
+        let (spawned, file, wait) = match fleet {
+            Fleet::Hosts { file, wait } => (None, file.clone(), *wait),
             Fleet::Spawn(count) => {
                 let spawned = Spawned::start(*count, experiment.run.burning().is_some())?;
                 let file = spawned.hosts_file();
                 tracing::info!("the hosts file of these agents is {}", file.display());
-                (Some(spawned), file)
+                (Some(spawned), file, Span::ZERO)
             }
         };
         let file = Hosts::load(&file)?;
@@ -73,8 +78,17 @@ impl Controller {
         // The network has a thread of its own: pings are answered while reports are merged and worlds are built.
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
-        let pool = runtime.block_on(HostPool::open(&file, bundle, watch))?;
+        let pool = runtime.block_on(HostPool::open(&file, bundle, Duration::from_nanos(wait.0), watch))?;
         Ok(Self { pool, injected: Vec::new(), runtime, _spawned: spawned })
+    }
+
+    /// Has the next run be laid out over the hosts that are left, if some were lost.
+    pub fn go_on_without_the_lost(&mut self) {
+        let lost = self.pool.release_lost();
+        if !lost.is_empty() {
+            let left: Vec<&str> = self.members().iter().map(|member| member.name.as_str()).collect();
+            tracing::warn!("going on without {}, on {}", lost.join(", "), left.join(", "));
+        }
     }
 
     /// The hosts, in order of shards.

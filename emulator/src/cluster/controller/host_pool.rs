@@ -29,6 +29,8 @@ use crate::watch::Watch;
 
 /// How long hosts may take to plan an experiment and to build a cell.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
+/// Interval at which hosts that are busy are asked again.
+const BUSY_RETRY: Duration = Duration::from_secs(1);
 /// Interval at which hosts learn the progress of the slowest one.
 pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
 /// Events of all hosts that may wait.
@@ -42,7 +44,8 @@ pub(super) struct HostPool {
     transport: Arc<Transport>,
     pub(super) members: Vec<Host>,
     pub(super) hosts: Vec<HostConnection>,
-    pub(super) events: mpsc::Receiver<(usize, HostEvent)>,
+    /// Events, each with the slot of its connection.
+    events: mpsc::Receiver<(usize, HostEvent)>,
     pub(super) ticks: MonotonicClock,
     /// Logs and inputs of the hosts.
     pub(super) archive: Archive,
@@ -80,10 +83,38 @@ impl RunClock {
 }
 
 impl HostPool {
-    /// Claims the hosts of a file and has them plan an experiment. If one fails, all others are released at once.
-    pub(super) async fn open(file: &Hosts, bundle: Bundle, watch: &Watch) -> Result<Self, HostsError> {
+    /// Claims the hosts of a file and has them plan an experiment. If one fails, all others are released at once. Hosts
+    /// that are busy are waited for until `patience` has passed, without holding the others.
+    pub(super) async fn open(
+        file: &Hosts,
+        bundle: Bundle,
+        patience: Duration,
+        watch: &Watch,
+    ) -> Result<Self, HostsError> {
+        let (opening, until) = (opening(bundle)?, Instant::now() + patience);
+        let mut waited_for = String::new();
+        loop {
+            match Self::claim(file, opening.clone(), watch).await {
+                Err(busy @ HostsError::Busy { .. }) if Instant::now() < until => {
+                    // Said again if another host or another controller is in the way.
+                    let said = busy.to_string();
+                    if said != waited_for {
+                        tracing::warn!("{}", busy.waited());
+                        waited_for = said;
+                    }
+                }
+                other => return other,
+            }
+            tokio::select! {
+                () = sleep(BUSY_RETRY) => {}
+                () = stopped(watch) => return Err(HostsError::Interrupted),
+            }
+        }
+    }
+
+    /// Claims the hosts of a file and has them load what `opening` contains, once.
+    async fn claim(file: &Hosts, opening: Bytes, watch: &Watch) -> Result<Self, HostsError> {
         let (sender, events) = mpsc::channel(EVENT_QUEUE);
-        let opening = opening(bundle)?;
         let mut pool = Self::new(file, events)?;
         // The connections that are still being opened live until those that are open have been closed.
         let mut opened = pool.connect(&opening, &sender);
@@ -160,25 +191,27 @@ impl HostPool {
         let mut missing = vec![true; self.hosts.len()];
         let late = Instant::now() + BUILD_TIMEOUT;
         while let Some(slowest) = missing.iter().position(|missing| *missing) {
-            let failed =
-                |i: usize, why: String| Err(HostsError::Host { host: self.members[i].name.clone(), why });
             if watch.stopped() {
                 return Err(HostsError::Interrupted);
             }
             if Instant::now() > late {
-                return failed(slowest, format!("took longer than {} s to {what}", BUILD_TIMEOUT.as_secs()));
+                return self
+                    .failed(slowest, format!("took longer than {} s to {what}", BUILD_TIMEOUT.as_secs()));
             }
-            match timeout(PROGRESS_INTERVAL, self.events.recv()).await {
+            match timeout(PROGRESS_INTERVAL, self.next_event()).await {
                 Err(_) => {}
-                Ok(None) => return failed(slowest, "is gone".to_owned()),
+                Ok(None) => return self.failed(slowest, "is gone".to_owned()),
                 Ok(Some((i, HostEvent::Message(message)))) if done(&message) => missing[i] = false,
                 Ok(Some((i, HostEvent::Message(AgentMessage::Refused { run: of, why }))))
                     if of == run || of == 0 =>
                 {
-                    return failed(i, why);
+                    return self.failed(i, why);
+                }
+                Ok(Some((i, HostEvent::Message(AgentMessage::Busy { controller })))) => {
+                    return Err(HostsError::Busy { host: self.members[i].name.clone(), controller });
                 }
                 Ok(Some((i, HostEvent::Gone(why)))) => {
-                    let error = failed(i, format!("is gone: {why}"));
+                    let error = self.failed(i, format!("is gone: {why}"));
                     self.lose(i, &why, false);
                     return error;
                 }
@@ -186,6 +219,10 @@ impl HostPool {
             }
         }
         Ok(())
+    }
+
+    fn failed(&self, host: usize, why: String) -> Result<(), HostsError> {
+        Err(HostsError::Host { host: self.members[host].name.clone(), why })
     }
 
     /// Keeps a request for an injection until the next cell. Other messages belong to a cell that was cancelled, and
@@ -217,6 +254,43 @@ impl HostPool {
     pub(super) fn lose(&mut self, host: usize, why: &str, expected: bool) {
         let lost = HostLoss { cell: self.cell.clone(), why: why.to_owned(), expected };
         self.hosts[host].lost.get_or_insert(lost);
+    }
+
+    /// The next event, with the index of its host; `None` if no connection is left. Nothing is lost if this is dropped
+    /// while it waits.
+    pub(super) async fn next_event(&mut self) -> Option<(usize, HostEvent)> {
+        loop {
+            let (slot, event) = self.events.recv().await?;
+            // What was under way from a host that was released is of no use.
+            if let Some(host) = self.hosts.iter().position(|host| host.slot == slot) {
+                return Some((host, event));
+            }
+        }
+    }
+
+    /// Releases the hosts that were lost, so that the next cell is laid out over the others, and returns their names. If
+    /// no other is left, none is released.
+    pub(super) fn release_lost(&mut self) -> Vec<String> {
+        let kept: Vec<bool> = self.hosts.iter().map(|host| host.lost.is_none()).collect();
+        if !kept.contains(&true) {
+            return Vec::new();
+        }
+        let released = |(member, kept): (&Host, &bool)| (!kept).then(|| member.name.clone());
+        let names = self.members.iter().zip(&kept).filter_map(released).collect();
+        let index = |old: usize| kept[old].then(|| kept[..old].iter().filter(|kept| **kept).count());
+        self.requests = std::mem::take(&mut self.requests)
+            .into_iter()
+            .filter_map(|(from, request)| Some((InjectorId { host: index(from.host)?, ..from }, request)))
+            .collect();
+        let mut of_member = kept.iter();
+        self.members.retain(|_| of_member.next().is_some_and(|kept| *kept));
+        self.hosts.retain(|host| host.lost.is_none());
+        names
+    }
+
+    /// The slots of the connections, by shard.
+    pub(super) fn slots(&self) -> Vec<usize> {
+        self.hosts.iter().map(|host| host.slot).collect()
     }
 
     /// Hosts that were lost in a cell, by shard.
@@ -278,6 +352,9 @@ pub(super) struct HostConnection {
     messages: mpsc::Sender<ControllerMessage>,
     connection: Connection,
     tasks: [JoinHandle<()>; 2],
+    /// Its number among the connections of the run, by which events, logs and inputs name it. Hosts have the same
+    /// indices until one is lost.
+    slot: usize,
     /// The loss of the host, once it has happened.
     pub(super) lost: Option<HostLoss>,
 }
@@ -299,7 +376,7 @@ impl Drop for HostConnection {
 }
 
 impl HostConnection {
-    /// Connects to the host of index `i`, sends it the encoded `opening`, and begins to receive.
+    /// Connects to a host in slot `i`, sends it the encoded `opening`, and begins to receive.
     pub(super) async fn open(
         i: usize,
         member: Host,
@@ -321,7 +398,7 @@ impl HostConnection {
             }
         });
         let receive = tokio::spawn(receive_all(i, incoming, pongs, ticks, archive, events));
-        Ok(Self { messages, connection: peer.connection, tasks: [send, receive], lost: None })
+        Ok(Self { messages, connection: peer.connection, tasks: [send, receive], slot: i, lost: None })
     }
 
     /// Queues a message; waits while the queue is full. Errors are left to the receiving task, which sees the end of

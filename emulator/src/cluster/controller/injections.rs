@@ -201,7 +201,7 @@ impl<'a> Injections<'a> {
         self.update_all(pool).await;
         let late = tokio::time::Instant::now() + DISCONNECT_TIMEOUT;
         while self.entries.iter().any(|entry| entry.phase != Phase::Disconnected) {
-            match timeout_at(late, pool.events.recv()).await {
+            match timeout_at(late, pool.next_event()).await {
                 Ok(Some((host, HostEvent::Message(AgentMessage::InjectorGone { injector, why })))) => {
                     self.on_disconnect(pool, InjectorId { host, injector }, &why).await;
                 }

@@ -1,0 +1,96 @@
+//! Processors that are kept from sleeping while a run in real time lasts.
+//!
+//! An idle processor sleeps, the deeper the longer it expects to be idle, and takes up to milliseconds to wake on
+//! virtual machines, by which everything that it had to do is late. Linux has a limit for it: the most latency, in
+//! microseconds, that a process writes to `/dev/cpu_dma_latency` holds for all processors as long as the file is open
+//! (`Documentation/power/pm_qos_interface.rst`). At zero they poll instead of sleeping, and take power. `cyclictest`
+//! does the same. The file is closed, and with it the limit lifted, when the process ends in whatever way.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use volary_engine::results::HostVitals;
+
+/// The file of the kernel.
+const LATENCY: &str = "/dev/cpu_dma_latency";
+
+/// Processors that are kept awake until this is dropped.
+#[derive(Debug)]
+pub struct Awake {
+    _limit: File,
+}
+
+impl Awake {
+    /// Keeps the processors of this machine awake.
+    ///
+    /// # Errors
+    /// Why they cannot be kept awake, and what would help.
+    pub fn hold() -> Result<Self, String> {
+        Self::hold_by(Path::new(LATENCY))
+    }
+
+    fn hold_by(path: &Path) -> Result<Self, String> {
+        let held = OpenOptions::new().write(true).open(path).and_then(|mut file| {
+            file.write_all(&0_i32.to_ne_bytes())?;
+            Ok(file)
+        });
+        held.map(|limit| Self { _limit: limit }).map_err(|error| {
+            format!(
+                "cannot write {}: {error}; run as root, or let a udev rule give the file to your group, or leave out \
+                 run.awake",
+                path.display()
+            )
+        })
+    }
+}
+
+/// The attempt to keep processors awake for a run; `None` if `run.awake` does not ask for it.
+#[derive(Debug)]
+pub struct Attempt(Option<Result<Awake, String>>);
+
+impl Attempt {
+    /// Keeps the processors awake from now on, if that is `asked` for. Where it cannot be done, the run goes on and its
+    /// results say so.
+    pub fn begin(asked: bool) -> Self {
+        let held = asked.then(Awake::hold);
+        if let Some(Err(why)) = &held {
+            tracing::warn!("run.awake: {why}");
+        }
+        Self(held)
+    }
+
+    /// Ends it; the vitals of the run say what came of it.
+    pub fn end(self, vitals: HostVitals) -> HostVitals {
+        let refused = self.0.as_ref().and_then(|held| held.as_ref().err().cloned());
+        HostVitals { awake: self.0.map(|held| held.is_ok()), awake_refused: refused, ..vitals }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_zero_microseconds() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("latency");
+        std::fs::write(&file, "").unwrap();
+        let held = Awake::hold_by(&file).unwrap();
+        assert_eq!(
+            std::fs::read(&file).unwrap(),
+            [0; 4],
+            "four bytes: text would be read as a number in base 16"
+        );
+        drop(held);
+        let refused = Awake::hold_by(&folder.path().join("none/latency")).unwrap_err();
+        assert!(refused.contains("none/latency") && refused.contains("udev"), "{refused}");
+        let outcome = |held| {
+            let vitals = Attempt(held).end(HostVitals::default());
+            (vitals.awake, vitals.awake_refused)
+        };
+        assert_eq!(outcome(None), (None, None));
+        assert_eq!(outcome(Some(Awake::hold_by(&file))), (Some(true), None));
+        assert_eq!(outcome(Some(Err(refused.clone()))), (Some(false), Some(refused)));
+    }
+}
