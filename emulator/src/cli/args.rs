@@ -103,7 +103,7 @@ pub(super) struct FleetArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "spawn")]
     hosts: Option<PathBuf>,
     /// Wait this long for hosts that are busy with another run, such as 1h.
-    #[arg(long, value_name = "SPAN", requires = "hosts")]
+    #[arg(long, value_name = "SPAN", requires = "hosts", conflicts_with = "spawn")]
     wait: Option<Span>,
     /// Start this number of agents on this machine instead, with temporary identities.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]

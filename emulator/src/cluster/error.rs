@@ -42,18 +42,6 @@ pub enum HostsError {
 }
 
 impl HostsError {
-    /// The same while it is waited for what is in the way.
-    pub fn waited(&self) -> String {
-        match self {
-            Self::Busy { host, controller } => {
-                format!(
-                    "host {host} is busy with a run of the controller at {controller}; waiting for its end"
-                )
-            }
-            other => other.to_string(),
-        }
-    }
-
     /// Whether files of the user are the cause, and not the hosts.
     pub const fn is_input(&self) -> bool {
         matches!(self, Self::File(_) | Self::Spec(_) | Self::Large { .. })

@@ -344,7 +344,8 @@ run e.toml --runtime hosts --out r | 2 | --hosts FILE | --spawn N
 run e.toml --runtime hosts --out r --hosts none.toml | 2 | none.toml
 run e.toml --runtime hosts --out r --hosts odd.toml | 2 | odd.toml | adress
 run e.toml --runtime hosts --out r --hosts ids/hosts.toml --wait soon | 2 | --wait
-run e.toml --runtime hosts --out r --spawn 2 --wait 1s | 2 | --hosts
+run e.toml --runtime hosts --out r --spawn 2 --wait 1s | 2 | --spawn
+run e.toml --runtime hosts --out r --wait 1s | 2 | --hosts
 run e.toml --runtime hosts --out r --hosts ids/hosts.toml | 3 | h1 | 127.0.0.1:9 | volary agent
 certs ids --host h1=127.0.0.1:9 | 2 | ids
 agent --listen 127.0.0.1:0 --identity ids/h9 | 2 | ids/h9 | volary certs

@@ -92,18 +92,19 @@ impl HostPool {
         watch: &Watch,
     ) -> Result<Self, HostsError> {
         let (opening, until) = (opening(bundle)?, Instant::now() + patience);
-        let mut waited_for = String::new();
+        let mut said = String::new();
         loop {
-            match Self::claim(file, opening.clone(), watch).await {
-                Err(busy @ HostsError::Busy { .. }) if Instant::now() < until => {
-                    // Said again if another host or another controller is in the way.
-                    let said = busy.to_string();
-                    if said != waited_for {
-                        tracing::warn!("{}", busy.waited());
-                        waited_for = said;
-                    }
-                }
+            let (host, controller) = match Self::claim(file, opening.clone(), watch).await {
+                Err(HostsError::Busy { host, controller }) if Instant::now() < until => (host, controller),
                 other => return other,
+            };
+            let busy = format!(
+                "host {host} is busy with a run of the controller at {controller}; waiting for its end"
+            );
+            // Said again if another host or another controller is in the way.
+            if busy != said {
+                tracing::warn!("{busy}");
+                said = busy;
             }
             tokio::select! {
                 () = sleep(BUSY_RETRY) => {}

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use volary_engine::results::CopyRow;
+
 use super::proto::{DebugAnnotation, TrackEvent, Type, Value};
 use super::tracks::{TrackKey, Tracks};
 use crate::storage::activity::{Activity, Arrow};
@@ -122,7 +124,7 @@ fn message(activity: &Activity, tracks: &Tracks, arrow: &Arrow, flow: u64) -> [E
 }
 
 /// The slice of an execution.
-fn copy(row: volary_engine::results::CopyRow, track: u64) -> Event {
+fn copy(row: CopyRow, track: u64) -> Event {
     let notes = [("job", row.job), ("task", row.task), ("attempt", row.attempt)];
     let what = TrackEvent {
         r#type: Some(Type::SliceBegin as i32),
