@@ -15,7 +15,7 @@ use volary_engine::results::{HostVitals, Worked};
 use super::net::Host;
 use crate::config::Bundle;
 use crate::fidelity::gauge::Reading;
-use crate::live::sample::ShardSample;
+use crate::live::sample::{LateSoFar, ShardSample};
 
 /// Bytes of a message at most, but for [`ControllerMessage::Load`]. The largest is a [`FinalReport`]: its histograms
 /// take some megabytes at worst, the stretches of real cores two.
@@ -77,9 +77,8 @@ pub struct CellStatus {
     pub finished: u64,
     /// All jobs.
     pub jobs: u64,
-    /// Lateness of deliveries on this host, emulated seconds: median, 99th percentile, maximum; at most a second old.
-    /// `None` before the first.
-    pub late_s: Option<[f64; 3]>,
+    /// Lateness of deliveries on this host; at most a second old, `None` in the first.
+    pub late: Option<LateSoFar>,
     /// Bound of the error of its clock, s; `None` until it is known.
     pub clock_error_s: Option<f64>,
 }

@@ -15,6 +15,7 @@ use super::error::HostsError;
 use super::net::{Control, Host, Hosts, Identity, Transport};
 use super::protocol::{AgentStatus, CellStatus, FIRST_FRAME, Opening, STATUS_FRAME};
 use super::timing::socket_options;
+use crate::live::sample::LateSoFar;
 use crate::number::{count, plural, seconds};
 
 /// How long an agent may take to answer.
@@ -54,11 +55,11 @@ impl fmt::Display for HostStatus {
 
 /// What a host says of its cell, in a line.
 fn described(cell: &CellStatus) -> String {
-    let CellStatus { experiment, policy, cell, seed, at_s, finished, jobs, late_s, clock_error_s } = cell;
+    let CellStatus { experiment, policy, cell, seed, at_s, finished, jobs, late, clock_error_s } = cell;
     let of = [policy.clone(), cell.clone(), format!("seed {seed}")];
     let of = of.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
-    let late = late_s.map_or_else(String::new, |[median, most, max]| {
-        let [median, most, max] = [median, most, max].map(seconds);
+    let late = late.map_or_else(String::new, |LateSoFar { p50_s, p99_s, max_s }| {
+        let [median, most, max] = [p50_s, p99_s, max_s].map(seconds);
         format!("; deliveries late by {median}, 1 % by {most}, at most {max}")
     });
     let clock = clock_error_s.map_or_else(String::new, |bound| format!("; clock ± {}", seconds(bound)));

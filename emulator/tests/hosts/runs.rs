@@ -246,7 +246,7 @@ fn a_run_shows_its_progress_and_can_be_waited_for() {
     let second = cluster.run("second", "--wait 2min --policy sparrow --set workload.synthetic.jobs=10");
     let mut shown = cluster.hosts();
     let patience = Instant::now();
-    while shown[0]["cell"]["late_s"].is_null() && patience.elapsed() < Duration::from_secs(20) {
+    while shown[0]["cell"]["late"].is_null() && patience.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(100));
         shown = cluster.hosts();
     }
@@ -259,7 +259,7 @@ fn a_run_shows_its_progress_and_can_be_waited_for() {
         assert!(cell["at_s"].as_f64().unwrap() >= 1.0, "{host}");
         assert!(cell["finished"].as_u64().unwrap() > 0, "{host}");
         assert!(cell["clock_error_s"].as_f64().unwrap() > 0.0, "{host}");
-        assert_eq!(cell["late_s"].as_array().unwrap().len(), 3, "{host}");
+        assert!(cell["late"]["p99_s"].as_f64().unwrap() > 0.0, "{host}");
         assert!(host["version"].as_str().unwrap().starts_with(env!("CARGO_PKG_VERSION")), "{host}");
     }
     let (lines, _) = expect(cluster.path(), "status --hosts ids/hosts.toml", 0);

@@ -56,13 +56,8 @@ volary_engine::workload:
 volary_engine::world: cores metrics scenario shard workload
 volary::awake:
 volary::chart: number stats storage
-<<<<<<< HEAD
 volary::cli: chart cluster comparison config dashboard executor files live number report runtime storage watch workload
-volary::cluster: codec config cost dashboard executor fidelity guard live storage watch workload
-=======
-volary::cli: chart cluster comparison config executor files live number report runtime storage watch workload
-volary::cluster: awake codec config cost executor fidelity guard live number storage watch workload
->>>>>>> fb7e299 (Go on with the hosts that are left, wait for busy ones, show progress in status, keep processors awake)
+volary::cluster: awake codec config cost dashboard executor fidelity guard live number storage watch workload
 volary::codec:
 volary::comparison: cluster config number report runtime stats storage watch
 volary::config: files number stats workload
@@ -75,11 +70,7 @@ volary::guard:
 volary::live: cost fidelity guard storage
 volary::number:
 volary::report: chart config number stats storage workload
-<<<<<<< HEAD
-volary::runtime: cluster config cost dashboard executor fidelity guard live number report stats storage watch workload
-=======
-volary::runtime: awake cluster config cost executor fidelity guard live number report stats storage watch workload
->>>>>>> fb7e299 (Go on with the hosts that are left, wait for busy ones, show progress in status, keep processors awake)
+volary::runtime: awake cluster config cost dashboard executor fidelity guard live number report stats storage watch workload
 volary::stats:
 volary::storage: codec files guard number stats
 volary::watch: dashboard guard live number

@@ -10,9 +10,9 @@ use volary_engine::results::ClockError;
 use super::injections::InjectionOrder;
 use crate::cluster::net::clock_offset::{OffsetEstimator, RoundTrip};
 use crate::cluster::protocol::CellStatus;
-use crate::fidelity::gauge::SpanHistogram;
 use crate::live::clock::{Clock, MonotonicClock};
 use crate::live::event_loop::Inbox;
+use crate::live::sample::LateSoFar;
 
 /// Samples of the controller's clock that the offset is estimated from.
 const CLOCK_SAMPLES: usize = 64;
@@ -75,10 +75,9 @@ impl CellContext {
     }
 
     /// Sets the lateness that is told.
-    pub(super) fn set_lateness(&self, deliveries: &SpanHistogram) {
-        if let Some(about) = self.about.borrow_mut().as_mut().filter(|_| !deliveries.is_empty()) {
-            let [median, most] = [0.5, 0.99].map(|q| deliveries.quantile_s(q));
-            about.late_s = Some([median, most, deliveries.max_s()]);
+    pub(super) fn set_lateness(&self, deliveries: LateSoFar) {
+        if let Some(about) = self.about.borrow_mut().as_mut() {
+            about.late = Some(deliveries);
         }
     }
 
