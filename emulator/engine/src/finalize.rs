@@ -145,13 +145,10 @@ pub struct RealTime {
 impl FinishedRun<'_> {
     /// Returns the result, from totals that were closed at `now`. The cost of the run is left at zero.
     pub fn measured(self, books: Books, now: Time) -> Measured {
-        let cores_met = self.cores();
-        let shared = self.shared(&books);
+        let (cores_met, shared) = (self.cores(), self.shared(&books));
         let drawn = books.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);
         let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
-        let (messages, messages_left_out) = &books.messages;
-        let messages = messages.iter().map(|(at, what)| self.message(*at, what)).collect();
-        let timeline_nodes = self.drawn().map(|core| self.world.layout().node_of_core(core)).collect();
+        let (messages, timeline_nodes) = (self.messages(&books), self.timeline_nodes());
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.fault_notes()).collect();
         notes.extend(injections.iter().map(Injected::says).chain(self.trace_notes(now)));
@@ -210,7 +207,7 @@ impl FinishedRun<'_> {
             timeline: books.timeline,
             timeline_nodes,
             messages,
-            messages_left_out: *messages_left_out,
+            messages_left_out: books.messages.1,
             load: books.load,
             bursts,
             staleness: books.policy.looks,
@@ -218,6 +215,16 @@ impl FinishedRun<'_> {
             cores,
             notes,
         }
+    }
+
+    /// The messages on the timeline.
+    fn messages(&self, books: &Books) -> Vec<MessageRow> {
+        books.messages.0.iter().map(|(at, what)| self.message(*at, what)).collect()
+    }
+
+    /// The node of each core that the timeline draws.
+    fn timeline_nodes(&self) -> Vec<u32> {
+        self.drawn().map(|core| self.world.layout().node_of_core(core)).collect()
     }
 
     /// A message on the timeline that was handled at `at`.
