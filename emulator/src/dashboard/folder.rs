@@ -220,7 +220,7 @@ fn cell(
         let one = (record.response, record.summary.jobs.submitted);
         match curves.iter_mut().find(|curve| curve.policy == policy) {
             Some(curve) => curve.runs.push(one),
-            None => curves.push(CurveView { policy, running: false, runs: vec![one] }),
+            None => curves.push(CurveView { policy, running: false, each: 1, runs: vec![one] }),
         }
     }
     Ok(CellView { cell, curves, run })

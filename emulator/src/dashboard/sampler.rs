@@ -15,7 +15,7 @@ use volary_engine::shard::Traffic;
 use volary_engine::world::World;
 
 use super::disturbances;
-use super::snapshot::{CoreState, CoresView, Counts, HistoryPoint, RunView, ShardView};
+use super::snapshot::{CoreState, CoresView, Counts, CurveView, HistoryPoint, RunView, ShardView};
 use super::state::Dashboard;
 use crate::live::sample::ShardSample;
 use crate::storage::cell::{Sketch, looks};
@@ -109,7 +109,9 @@ impl<'a> Sampler<'a> {
             let (responses, each) = recorder.responses(JOBS);
             let jobs = self.world.workload().chains().div_ceil(each);
             let view = self.view(now, recorder, so_far, &counted());
-            (view, Sketch::new(responses), u64::from(jobs))
+            let runs = vec![(Sketch::new(responses), u64::from(jobs))];
+            let curve = CurveView { policy: view.policy.clone(), running: true, each, runs };
+            (view, curve)
         });
         self.dashboard.look(&self.run, so_far.jobs.finished, details);
         self.due = began + INTERVAL.max(began.elapsed() * if wanted { SEEN } else { UNSEEN });

@@ -178,7 +178,7 @@ fn quantiles(curves: &[CurveView], names: &[(String, usize)]) -> Markup {
                 th scope="col" { "p90" } th scope="col" { "p99" } th scope="col" { "max" } } }
             tbody {
                 @for (view, (label, colour)) in curves.iter().zip(names) {
-                    @let jobs: u64 = view.runs.iter().map(|(sketch, _)| sketch.count).sum();
+                    @let jobs: u64 = view.runs.iter().map(|(sketch, _)| sketch.count * u64::from(view.each)).sum();
                     tr {
                         th scope="row" class=(theme::series(*colour)) { i.swatch {} (label) }
                         td { (count(jobs)) }
@@ -216,9 +216,10 @@ fn cores(header: &PageHeader, run: &RunView) -> Markup {
         .iter()
         .map(|core| Tile { core: core.core, busy: core.busy, slowdown: core.slowdown })
         .collect();
+    let total = run.cores.total.into();
     let title = match run.cores.step {
-        0 | 1 => format!("{} at {}", number::plural(run.cores.total.into(), "core"), seconds(run.at_s)),
-        step => format!("every {step}th of {} cores at {}", count(run.cores.total.into()), seconds(run.at_s)),
+        0 | 1 => format!("{} at {}", number::plural(total, "core"), seconds(run.at_s)),
+        step => format!("one in {step} of {} cores at {}", count(total), seconds(run.at_s)),
     };
     html! {
         @if !listed.is_empty() {
@@ -307,7 +308,10 @@ fn shards(_: &PageHeader, run: &RunView) -> Markup {
                     tbody { @for shard in &run.shards { (shard_row(shard)) } }
                 }
             } }
-            p.hint { "Lateness since the start of the run, in emulated time; CPU over the last second." }
+            p.hint {
+                "Lateness since the start of the run, in emulated time; CPU over "
+                (if run.running { "the last second." } else { "the whole run, or the last second of one that failed." })
+            }
         }
     }
 }

@@ -119,7 +119,10 @@ pub struct CurveView {
     pub policy: String,
     /// Whether the run goes on: then the curve ends at the share of jobs that have finished.
     pub running: bool,
-    /// The distribution of each run, with its number of jobs.
+    /// Jobs that each value of a distribution stands for: more than one if a sample of the jobs of a run that goes on is
+    /// enough.
+    pub each: u32,
+    /// The distribution of each run, with its number of jobs over `each`.
     pub runs: Vec<(Sketch, u64)>,
 }
 

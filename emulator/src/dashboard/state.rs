@@ -44,9 +44,10 @@ struct Plan {
     began: BTreeMap<usize, Instant>,
     /// Jobs that had finished in runs that this process did not execute.
     kept: u64,
-    /// Response times of the runs that have ended, with their jobs; and of those that go on.
+    /// Response times of the runs that have ended, with their jobs.
     ended: BTreeMap<usize, (Sketch, u64)>,
-    growing: BTreeMap<usize, (Sketch, u64)>,
+    /// Those of the runs that go on.
+    growing: BTreeMap<usize, CurveView>,
     /// Details of the runs that go on, and of the one that began last.
     views: BTreeMap<usize, RunView>,
     /// The run that began last.
@@ -80,14 +81,13 @@ impl Dashboard {
         plan.forget(before);
     }
 
-    /// A run goes on: `finished` of its jobs have. `details` are its details and the response times of its jobs with
-    /// the number of jobs that they are of, if they were wanted.
-    pub(super) fn look(&self, run: &str, finished: u64, details: Option<(RunView, Sketch, u64)>) {
+    /// A run goes on: `finished` of its jobs have. `details` are its details and response times, if they were wanted.
+    pub(super) fn look(&self, run: &str, finished: u64, details: Option<(RunView, CurveView)>) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(run) else { return };
         plan.entries[at].finished = finished;
-        if let Some((view, sketch, jobs)) = details {
-            plan.growing.insert(at, (sketch, jobs));
+        if let Some((view, curve)) = details {
+            plan.growing.insert(at, curve);
             plan.views.insert(at, view);
         }
     }
@@ -244,16 +244,12 @@ impl Plan {
                 None => curves.push(CurveView {
                     policy: entry.policy.clone(),
                     running: false,
+                    each: 1,
                     runs: vec![run.clone()],
                 }),
             }
         }
-        for (at, entry) in of_cell() {
-            if let Some(run) = self.growing.get(&at) {
-                let policy = entry.policy.clone();
-                curves.push(CurveView { policy, running: true, runs: vec![run.clone()] });
-            }
-        }
+        curves.extend(of_cell().filter_map(|(at, _)| self.growing.get(&at).cloned()));
         CellView { cell: cell.clone(), curves, run: self.views.get(&latest).cloned() }
     }
 }

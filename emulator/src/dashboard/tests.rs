@@ -20,7 +20,7 @@ fn snapshot(name: &str) -> Snapshot {
         ..RunEntry::waiting("r", "other", &cell, Some(1))
     };
     let sketch = Sketch::new((1..=25).map(f64::from).collect());
-    let curve = CurveView { policy: name.to_owned(), running: true, runs: vec![(sketch, 100)] };
+    let curve = CurveView { policy: name.to_owned(), running: true, each: 2, runs: vec![(sketch, 100)] };
     let late = LateSoFar { p50_s: 1e-5, p99_s: 1e-3, max_s: 0.01 };
     let core = |core, slowdown| CoreState { core, busy: core == 1, slowdown };
     let point = |at| HistoryPoint { at_s: at, copies_running: 3, tasks_waiting: 7 };
@@ -73,9 +73,9 @@ fn every_section_shows_its_part() {
         ("progress", &["61 s", "about 2 h", "25 of 100", "value=\"0.625\""][..]),
         ("failures", &["n, n = n, seed 1: n"]),
         ("grid", &["✗ ", "25.0", "75 s left", "aria-current"]),
-        ("responses", &["n (running)", "Dashed:", "class=\"curve\""]),
+        ("responses", &["n (running)", "<td>50</td>", "Dashed:", "class=\"curve\""]),
         ("disturbances", &["<b>n</b> at 3.00", "without an end so far"]),
-        ("cores", &["every 10th of 30 cores", "slowed down ×16", "down or paused"]),
+        ("cores", &["one in 10 of 30 cores", "slowed down ×16", "down or paused"]),
         ("load", &["Running copies", "Tasks that wait", "Messages by kind", "others"]),
         ("staleness", &["Age of synchronisation", "Error of the caches"]),
         ("shards", &["25.0", "10.0", "–"]),
