@@ -117,7 +117,7 @@ pub struct RunSection {
     #[schemars(range(min = 1e-6, max = 1e6))]
     pub speed: f64,
     /// Keep the processors from sleeping, in `local` and `hosts`, since one that sleeps is late: by
-    /// `/dev/cpu_dma_latency`, which only root can write unless told otherwise. Where it cannot be done, results say so.
+    /// `/dev/cpu_dma_latency`, which only root can write by default. Where it cannot be done, results say so.
     pub awake: bool,
     /// Stop at this emulated time, finished or not.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -269,8 +269,8 @@ impl HostPool {
         }
     }
 
-    /// Releases the hosts that were lost, so that the next cell is laid out over the others, and returns their names. If
-    /// no other is left, none is released.
+    /// Releases the hosts that were lost, so that the next cell is laid out over the others, and returns their names.
+    /// If no other is left, none is released.
     pub(super) fn release_lost(&mut self) -> Vec<String> {
         let kept: Vec<bool> = self.hosts.iter().map(|host| host.lost.is_none()).collect();
         if !kept.contains(&true) {
