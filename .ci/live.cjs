@@ -79,7 +79,11 @@ const open = async (browser, url, options = {}) => {
   });
   page.on('pageerror', (error) => page.wrong.push(String(error)));
   page.on('dialog', (dialog) => page.wrong.push(`a dialog: ${dialog.message()}`));
-  page.on('requestfailed', (request) => page.wrong.push(`${request.url()} failed`));
+  page.on('requestfailed', (request) => {
+    const why = request.failure().errorText;
+    // The page closes its stream when it is told of the end.
+    if (why !== 'net::ERR_ABORTED') page.wrong.push(`${request.url()} failed: ${why}`);
+  });
   await page.goto(url);
   return page;
 };
@@ -186,6 +190,7 @@ const injected = async (browser) => {
   check((await run.done) === 3, 'the run fails');
   await until(page, () => /was lost/.test(document.getElementById('failures').innerText));
   check((await page.locator('#grid td.bad').count()) === 1, 'the grid shows the failure');
+  await until(page, () => /failed in part; the report is/.test(document.getElementById('link').textContent));
   check(page.wrong.length === 0, `nothing is wrong on the page: ${page.wrong}`);
   ok(`a failed run shows its reason: ${(await text(page, 'failures')).split('\n').pop()}`);
   await shot(page, 'failed-1280');
