@@ -119,7 +119,7 @@ pub struct CurveView {
     pub policy: String,
     /// Whether the run goes on: then the curve ends at the share of jobs that have finished.
     pub running: bool,
-    /// Jobs that each value of a distribution stands for: more than one if a sample of the jobs of a run that goes on is
+    /// Jobs that each value of a distribution represents: more than one if a sample of the jobs of a running cell is
     /// enough.
     pub each: u32,
     /// The distribution of each run, with its number of jobs over `each`.

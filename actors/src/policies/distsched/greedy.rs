@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::load::{NodeLoads, TaskUse};
 use super::placement::{Terms, place};
 use super::value::expected;
-use super::view::JobView;
+use super::view::PlacementView;
 use crate::base::JobId;
 use crate::roles::planning::{LaunchOrder, TaskPlaces, Utility};
 
@@ -99,7 +99,7 @@ pub(super) fn select(
 fn option(job: &PendingJob, loads: &NodeLoads, options: GreedyOptions) -> Option<SchedulingOption> {
     let PendingJob { waiting, ref tasks, work, utility, salt, .. } = *job;
     let terms = Terms { tasks: waiting, risk: options.risk, alone: false, salt };
-    let view = JobView::new(loads.nodes(), job.job, &job.held, &job.avoided);
+    let view = PlacementView::new(loads.nodes(), job.job, &job.held, &job.avoided);
     let mut nodes = place(&view, tasks, terms);
     if nodes.len() < waiting as usize {
         let room = loads.idle_room(tasks, waiting, options.risk);

@@ -159,9 +159,9 @@ impl CopyUse {
     }
 }
 
-/// The expected CPU-time of a task of which a copy was stopped after it had done `lost`: `before` where that is not more
-/// than the task was sure to need, else the mean of the larger expected values, and beyond all of them twice as much
-/// as was lost (thesis, section 5.3.2).
+/// The expected CPU-time of a task of which a copy was stopped after it had done `lost`: `before` where that is not
+/// more than the task was sure to need, else the mean of the larger expected values, and beyond all of them twice as
+/// much as was lost (thesis, section 5.3.2).
 pub(super) fn work_after(lost: f64, before: f64, expected: &Distribution) -> f64 {
     let least = expected.pieces().first().map_or(0.0, |piece| piece.low);
     if lost <= least {

@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::load::{NodeLoad, Risk, TaskUse};
-use super::view::JobView;
+use super::view::PlacementView;
 use crate::base::{Address, Purpose};
 
 /// A node in the order in which a job's tasks take nodes: by the risk for memory, that for CPU, the free memory, and
@@ -68,7 +68,7 @@ pub(super) struct Terms {
 
 /// Nodes for tasks of a job, one for each; a node may occur several times. They are fewer than asked for if no node
 /// takes another one.
-pub(super) fn place(view: &JobView<'_>, tasks: &TaskUse, terms: Terms) -> Vec<u32> {
+pub(super) fn place(view: &PlacementView<'_>, tasks: &TaskUse, terms: Terms) -> Vec<u32> {
     let means = (tasks.cpu.mean(), tasks.memory.mean());
     let ties = Address::new(terms.salt, Purpose::Actor);
     let candidate = |index: u32, taken: u32| {
@@ -111,7 +111,7 @@ mod tests {
     use crate::base::JobId;
 
     fn place(nodes: &[NodeLoad], tasks: &TaskUse, terms: Terms) -> Vec<u32> {
-        super::place(&JobView::new(nodes, JobId(99), &[], &[]), tasks, terms)
+        super::place(&PlacementView::new(nodes, JobId(99), &[], &[]), tasks, terms)
     }
 
     fn terms(tasks: u32, risk: f64) -> Terms {
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn avoided_nodes_take_nothing() {
         let loads = idle(&[(8.0, 16.0); 3]);
-        let view = JobView::new(loads.nodes(), JobId(0), &[], &[0, 2]);
+        let view = PlacementView::new(loads.nodes(), JobId(0), &[], &[0, 2]);
         assert_eq!(super::place(&view, &certain(1.0, 8.0), terms(5, 0.0)), [1, 1]);
     }
 

@@ -1,7 +1,7 @@
 //! The expected utility of a placement (thesis, section 5.2.1).
 
 use super::load::{NodeLoad, TaskUse};
-use super::view::JobView;
+use super::view::PlacementView;
 
 /// Steps between the least part of the CPU that a throttled task can get and all of it.
 const LEVELS: u32 = 8;
@@ -20,7 +20,7 @@ struct NodeShare<'a> {
 /// the probability that none of them is evicted times the expected utility of the time of the last one (equation
 /// 5.3). `utility` is that of a job whose last task takes so many seconds per core-second of work.
 pub(super) fn expected(
-    view: &JobView<'_>,
+    view: &PlacementView<'_>,
     chosen: &[u32],
     tasks: &TaskUse,
     utility: impl Fn(f64) -> f64,
@@ -105,7 +105,7 @@ mod tests {
     use crate::predict::Distribution;
 
     fn expected(nodes: &[NodeLoad], chosen: &[u32], tasks: &TaskUse, utility: impl Fn(f64) -> f64) -> f64 {
-        super::expected(&JobView::new(nodes, JobId(99), &[], &[]), chosen, tasks, utility)
+        super::expected(&PlacementView::new(nodes, JobId(99), &[], &[]), chosen, tasks, utility)
     }
 
     fn close(found: f64, expected: f64) {

@@ -15,7 +15,7 @@ struct OwnNode {
 
 /// The loads of the nodes for a job. The tasks of a job use alike, so those that run already are not independent of
 /// those to be placed: they count with these.
-pub(super) struct JobView<'a> {
+pub(super) struct PlacementView<'a> {
     nodes: &'a [NodeLoad],
     /// By number.
     own: Vec<OwnNode>,
@@ -23,7 +23,7 @@ pub(super) struct JobView<'a> {
     avoided: &'a [u32],
 }
 
-impl<'a> JobView<'a> {
+impl<'a> PlacementView<'a> {
     /// The nodes as `job` sees them, which runs tasks on the nodes `held` and takes none of `avoided`, both in order.
     pub(super) fn new(nodes: &'a [NodeLoad], job: JobId, held: &[u32], avoided: &'a [u32]) -> Self {
         let mut buffers = Convolution::default();
@@ -71,13 +71,13 @@ mod tests {
         let mut loads = idle(&[(8.0, 16.0), (8.0, 16.0)]);
         loads.add(JobId(3), &[1], &tasks);
         let risk = |job: u32, held: &[u32]| {
-            let view = JobView::new(loads.nodes(), JobId(job), held, &[]);
+            let view = PlacementView::new(loads.nodes(), JobId(job), held, &[]);
             let (node, own) = view.node(1);
             node.risk(&tasks, own + 1, 1.0).unwrap().memory
         };
         assert_eq!(risk(3, &[1]), 0.5);
         assert_eq!(risk(4, &[]), 0.25);
-        let view = JobView::new(loads.nodes(), JobId(3), &[1], &[0]);
+        let view = PlacementView::new(loads.nodes(), JobId(3), &[1], &[0]);
         assert_eq!((view.node(0).1, view.node(1).1), (0, 1));
         assert!(view.avoids(0) && !view.avoids(1));
     }

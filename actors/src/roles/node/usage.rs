@@ -37,7 +37,7 @@ impl UsageOptions {
 
 /// What a running copy uses.
 #[derive(Clone, Copy)]
-struct CopyUse {
+struct CurrentUse {
     /// CPU that it is given, thousandths of a core.
     given: u32,
     /// Bytes.
@@ -48,14 +48,14 @@ struct CopyUse {
     told: u32,
 }
 
-impl CopyUse {
+impl CurrentUse {
     const NONE: Self = Self { given: 0, memory: 0, rate: Contention::ALL, told: Contention::ALL };
 }
 
 /// What the copies of a node use, by core.
 pub(super) struct UsageTable {
     options: UsageOptions,
-    used: Box<[CopyUse]>,
+    used: Box<[CurrentUse]>,
     /// Bytes, of all copies.
     memory: u64,
     /// Whether the next reports are armed.
@@ -64,7 +64,7 @@ pub(super) struct UsageTable {
 
 impl UsageTable {
     pub(super) fn new(options: UsageOptions, cores: u32) -> Self {
-        Self { options, used: vec![CopyUse::NONE; cores as usize].into(), memory: 0, armed: false }
+        Self { options, used: vec![CurrentUse::NONE; cores as usize].into(), memory: 0, armed: false }
     }
 
     /// Records the new use of the copy of a core. Its scheduler is told when throttling begins and when it ends, and
@@ -80,7 +80,7 @@ impl UsageTable {
         self.memory = self.memory - used.memory + memory;
         let rate = u64::from(given) * u64::from(Contention::ALL) / u64::from(demand.max(1));
         let rate = if given < demand { rate as u32 } else { Contention::ALL };
-        *used = CopyUse { given, memory, rate, told: used.told };
+        *used = CurrentUse { given, memory, rate, told: used.told };
         if (rate < Contention::ALL) != (used.told < Contention::ALL) {
             self.tell_rate(core, row, fx);
         }
@@ -88,7 +88,7 @@ impl UsageTable {
 
     /// Tells the scheduler of a copy how far it is throttled, unless it knows.
     fn tell_rate(&mut self, core: usize, row: &RowState, fx: &mut Effects<'_>) {
-        let CopyUse { rate, told, .. } = &mut self.used[core];
+        let CurrentUse { rate, told, .. } = &mut self.used[core];
         if self.options.report.is_some() && rate != told {
             *told = *rate;
             let (copy, at) = (row.row.copy(row.at), fx.now().into());
@@ -99,7 +99,7 @@ impl UsageTable {
     /// Forgets the copy of a core, which runs none any more.
     pub(super) fn clear(&mut self, core: usize) {
         self.memory -= self.used[core].memory;
-        self.used[core] = CopyUse::NONE;
+        self.used[core] = CurrentUse::NONE;
     }
 
     /// The core whose copy is to be evicted: `None` if there is memory enough. Copies of best-effort jobs go first, of
@@ -140,7 +140,7 @@ impl UsageTable {
         let at = fx.now().into();
         for (core, row) in running {
             self.tell_rate(core, row, fx);
-            let CopyUse { given, memory, .. } = self.used[core];
+            let CurrentUse { given, memory, .. } = self.used[core];
             let memory = u32::try_from(memory.div_ceil(1 << 20)).unwrap_or(u32::MAX);
             let copy = row.row.copy(row.at);
             fx.send(row.from, UsageReport::Report { copy, cpu: given, memory, at });
