@@ -32,7 +32,7 @@ protocol! {
 /// What the want of CPU or memory on a shared node does to a copy, told to the scheduler that launched it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Contention {
-    /// Node → scheduler: throttling of the copy begins, ends, or is another one when reports are due. The newest wins.
+    /// Node → scheduler: throttling of the copy begins, ends, or has changed when reports are due. The newest wins.
     Throttled {
         /// The copy.
         copy: CopyId,

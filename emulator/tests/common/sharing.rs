@@ -62,7 +62,9 @@ pub fn assert_sharing(folder: &Path, args: &str) {
     let (here, there) = (run("virtual", ""), run("real", args));
     for (expected, run) in here.iter().zip(&there) {
         let (useful, expected) = (useful_core_h(run), useful_core_h(expected));
-        assert!((useful / expected - 1.0).abs() < 1e-6, "{useful} core-hours instead of {expected}: {run}");
+        // In real time a segment ends late, and its copy goes on with the use of that segment: by half of the mean at
+        // most, in either direction, of each of 240 copies.
+        assert!((useful / expected - 1.0).abs() < 0.05, "{useful} core-hours instead of {expected}: {run}");
     }
     for out in ["virtual", "real"] {
         let root = folder.join(out);

@@ -147,8 +147,8 @@ fn an_array_job_is_repeated_until_it_is_complete() {
     let (_, err) = expect(here, merge, 3);
     assert!(err.contains("This is share 1 of 2: 1 of 2 runs are in other shares"), "{err}");
     expect(here, &task(1), 0);
-    let cell = fs::read_dir(here.join("parts/1/cells")).unwrap().map(|entry| entry.unwrap().path());
-    let cell = cell.filter(|path| path.extension().is_some_and(|end| end == "json")).next().unwrap();
+    let mut cell = fs::read_dir(here.join("parts/1/cells")).unwrap().map(|entry| entry.unwrap().path());
+    let cell = cell.find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
     fs::remove_file(cell).unwrap();
     let (_, err) = expect(here, merge, 3);
     assert!(err.contains("parts/1 lacks 1 of its 1 run") && !here.join("whole").exists(), "{err}");
