@@ -58,9 +58,9 @@ pub struct UsageSection {
     pub series: Vec<(Span, f64, f64)>,
     /// What is requested over the mean of what is used, of CPU and of memory, a factor each; 1 if absent. With a series
     /// the mean is that of the job's longest task. Samples beyond what the largest node has count as that; a factor
-    /// with which every task would request more is refused. For the requests of Google's trace (Park's thesis, figure 5.1:
-    /// 74 % above the use, 20 % within a factor of two) write { lognormal = { median = 4.2, sigma = 2.23 } }. Tasks of
-    /// a trace that states their CPU or memory requests have those.
+    /// with which every task would request more is refused. For the requests of Google's trace (Park's thesis, figure
+    /// 5.1: 74 % above the use, 20 % within a factor of two) write { lognormal = { median = 4.2, sigma = 2.23 } }.
+    /// Tasks of a trace that states their CPU or memory requests have those.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Law<f64>>,
     /// Spread among jobs of a name, from 0 to below 1: means of a job are those of its name times factors drawn evenly
