@@ -420,7 +420,7 @@ fn a_series_that_ends_before_the_work_is_warned_about() {
         workload.warnings().to_vec()
     };
     let [said] = &warnings("[[\"9s\", 1, 0], [\"10s\", 2, 0]]")[..] else { panic!("one warning") };
-    let ends = "service.usage.series ends after 19.0\u{202f}s, before the longest task does (20.0\u{202f}s)";
+    let ends = "service.usage.series ends after 19s, before the longest task does (20s)";
     assert!(said.starts_with(ends) && said.contains("its last use holds"), "{said}");
     assert_eq!(warnings("[[\"20s\", 1, 0]]"), [] as [&str; 0]);
     let [said] = &warnings("[[\"20s\", 1, 1]]")[..] else { panic!("one warning") };
