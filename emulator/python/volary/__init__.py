@@ -4,39 +4,22 @@
     lines = volary.run("quickstart.toml", "--repeat", "5", out="runs/quickstart")
     for line in lines:
         print(line["policy"], line["seed"], line["response_s"]["p99"])
-    claims = volary.claims("runs/quickstart")
 
-Results are dictionaries as `volary schema results` describes them. pandas reads the same files:
-`pandas.read_json("runs/quickstart/summary.jsonl", lines=True)`, `pandas.read_parquet("runs/quickstart/jobs.parquet")`.
+Results are dictionaries as `volary schema results` describes them. With pandas and pyarrow (`pip install volary[pandas]`)
+a run directory is data frames and figures:
+
+    run = volary.load("runs/quickstart")
+    run.runs.groupby("policy")["response_s.p99"].mean()
+    run.jobs.groupby("policy")["response_s"].describe()
+    run.plot("cdf").save("cdf.pdf")
 """
 
-import json
-import os
-import shutil
-import subprocess
-import sysconfig
-from pathlib import Path
+from importlib.util import find_spec
 
-__all__ = ["VolaryError", "claims", "program", "results", "run"]
+from volary._program import VolaryError, call, program
+from volary._tables import Figure, Run, claims, results
 
-
-class VolaryError(Exception):
-    """The program refused its input or could not finish; the text is what it said."""
-
-    def __init__(self, status, message):
-        super().__init__(message)
-        #: Exit status: 2 for invalid usage or input, 3 if a run could not finish.
-        self.status = status
-
-
-def program():
-    """The path of the program: `VOLARY` of the environment, that of this package, or the first on the path."""
-    name = "volary" + (sysconfig.get_config_var("EXE") or "")
-    places = [os.environ.get("VOLARY"), os.path.join(sysconfig.get_path("scripts"), name), shutil.which(name)]
-    for place in filter(None, places):
-        if os.path.isfile(place):
-            return place
-    raise FileNotFoundError("the program `volary` is not installed: `pip install volary`, or set VOLARY to its path")
+__all__ = ["Figure", "Run", "VolaryError", "claims", "load", "program", "results", "run"]
 
 
 def run(experiment, *args, out):
@@ -44,23 +27,13 @@ def run(experiment, *args, out):
 
     A claim that fails is no error. Raises `VolaryError` if the experiment is refused or cannot finish.
     """
-    command = [program(), "run", os.fspath(experiment), *map(str, args), "--out", os.fspath(out)]
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode not in (0, 1):
-        raise VolaryError(done.returncode, done.stderr.strip())
+    call("run", experiment, *map(str, args), "--out", out)
     return results(out)
 
 
-def results(folder):
-    """The results of a run directory: a dictionary for each run, that is each cell, policy and seed."""
-    return _lines(Path(folder) / "summary.jsonl")
-
-
-def claims(folder):
-    """The verdicts on the claims of the experiment of a run directory."""
-    return _lines(Path(folder) / "claims.jsonl")
-
-
-def _lines(path):
-    with open(path, encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+def load(folder):
+    """A run directory as a `Run`: pandas frames, and figures."""
+    missing = [name for name in ("pandas", "pyarrow") if find_spec(name) is None]
+    if missing:
+        raise ModuleNotFoundError(f"volary.load needs {' and '.join(missing)}: pip install 'volary[pandas]'")
+    return Run(folder)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from volary import program
+from volary._program import program
 
 if __name__ == "__main__":
     command = [program(), *sys.argv[1:]]

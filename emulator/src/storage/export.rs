@@ -1,4 +1,4 @@
-//! Flat tables of a study for other programs: runs with a column a figure, jobs, and tasks.
+//! Flat tables of a study for other programs: runs with a column a figure, and those of the run directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -29,11 +29,43 @@ pub enum ExportFormat {
     Parquet,
 }
 
-/// Writes `runs`, `jobs` and `tasks` in `format` to the folder `out`, and returns the files.
+/// A table that can be exported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExportTable {
+    /// A row for each run, with a column for each figure.
+    Runs,
+    /// A table of the run directory.
+    Stored(TableKind),
+}
+
+impl ExportTable {
+    /// Those that every run has.
+    pub const USUAL: [Self; 3] = [Self::Runs, Self::Stored(TableKind::Jobs), Self::Stored(TableKind::Tasks)];
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Self::Runs].into_iter().chain(TableKind::ALL.iter().copied().map(Self::Stored))
+    }
+
+    /// The name of the file without suffix.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Stored(kind) => kind.name(),
+        }
+    }
+}
+
+/// Writes `tables` in `format` to the folder `out`, and returns the files.
 ///
 /// # Errors
 /// No run has finished, `out` is a run directory, a part is damaged, or `out` cannot be written.
-pub fn export(study: &Study, format: ExportFormat, out: &Path) -> Result<Vec<PathBuf>, Error> {
+pub fn export(
+    study: &Study,
+    tables: &[ExportTable],
+    format: ExportFormat,
+    out: &Path,
+) -> Result<Vec<PathBuf>, Error> {
     if study.records().next().is_none() {
         return Err(Error::Merge(
             "no run has finished, so there is nothing to export; finish it with --resume".to_owned(),
@@ -47,27 +79,38 @@ pub fn export(study: &Study, format: ExportFormat, out: &Path) -> Result<Vec<Pat
     }
     fs::create_dir_all(out).map_err(failed("create", out))?;
     let labels = Labels::of(study);
-    let mut written = Vec::new();
-    let mut file = |name: &str, fill: &dyn Fn(File) -> ParquetResult<()>| -> Result<(), Error> {
+    let write = |table: &ExportTable| {
         let suffix = if format == ExportFormat::Csv { "csv" } else { "parquet" };
-        let path = out.join(format!("{name}.{suffix}"));
-        replace(&path, fill, rows(&path))?;
-        written.push(path);
-        Ok(())
+        let path = out.join(format!("{}.{suffix}", table.name()));
+        replace(&path, |to| fill(study, *table, format, &labels, to), rows(&path))?;
+        Ok(path)
     };
-    let (names, runs) = flat(study, &labels);
-    file("runs", &|to| match format {
-        ExportFormat::Csv => Ok(csv(to, &names, &runs)?),
-        ExportFormat::Parquet => write_flat(to, "runs", &names, &runs),
-    })?;
-    for kind in [TableKind::Jobs, TableKind::Tasks] {
-        let parts = parts(study, kind);
-        file(kind.name(), &|to| match format {
-            ExportFormat::Csv => table_csv(to, kind, &labels, &parts),
-            ExportFormat::Parquet => kind.merge(to, &labels, &parts),
-        })?;
+    tables.iter().map(write).collect()
+}
+
+fn fill(
+    study: &Study,
+    table: ExportTable,
+    format: ExportFormat,
+    labels: &Labels,
+    to: File,
+) -> ParquetResult<()> {
+    match table {
+        ExportTable::Runs => {
+            let (names, runs) = flat(study, labels);
+            match format {
+                ExportFormat::Csv => Ok(csv(to, &names, &runs)?),
+                ExportFormat::Parquet => write_flat(to, table.name(), &names, &runs),
+            }
+        }
+        ExportTable::Stored(kind) => {
+            let parts = parts(study, kind);
+            match format {
+                ExportFormat::Csv => table_csv(to, kind, labels, &parts),
+                ExportFormat::Parquet => kind.merge(to, labels, &parts),
+            }
+        }
     }
-    Ok(written)
 }
 
 /// A row for each run: its figures by their dotted keys.
@@ -190,7 +233,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let study = study(&folder.path().join("run"));
         let out = folder.path().join("out");
-        let files = export(&study, ExportFormat::Csv, &out).unwrap();
+        let files = export(&study, &ExportTable::USUAL, ExportFormat::Csv, &out).unwrap();
         assert_eq!(files, ["runs", "jobs", "tasks"].map(|name| out.join(format!("{name}.csv"))));
         let runs = fs::read_to_string(&files[0]).unwrap();
         let lines: Vec<&str> = runs.lines().collect();
@@ -209,8 +252,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let study = study(&folder.path().join("run"));
         let out = folder.path().join("out");
-        let files = export(&study, ExportFormat::Parquet, &out).unwrap();
-        export(&study, ExportFormat::Csv, &out).unwrap();
+        let tables: Vec<ExportTable> = ExportTable::all().collect();
+        let files = export(&study, &tables, ExportFormat::Parquet, &out).unwrap();
+        export(&study, &tables, ExportFormat::Csv, &out).unwrap();
+        assert_eq!(files.len(), 6);
         for file in files {
             let reader = SerializedFileReader::new(File::open(&file).unwrap()).unwrap();
             let count = reader.get_row_iter(None).unwrap().count();
@@ -227,10 +272,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("run");
         let study = study(&root);
-        let error = export(&study, ExportFormat::Csv, &root).unwrap_err().to_string();
+        let error = export(&study, &ExportTable::USUAL, ExportFormat::Csv, &root).unwrap_err().to_string();
         assert!(error.contains("is a run directory") && error.contains("--out"), "{error}");
         let none = Study::assemble(manifest(&["1"]), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let error = export(&none, ExportFormat::Csv, &folder.path().join("o")).unwrap_err().to_string();
+        let error = export(&none, &ExportTable::USUAL, ExportFormat::Csv, &folder.path().join("o"));
+        let error = error.unwrap_err().to_string();
         assert!(error.contains("no run has finished"), "{error}");
     }
 }

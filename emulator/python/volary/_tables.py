@@ -1,0 +1,119 @@
+"""Run directories: their results, data frames and figures."""
+
+import json
+import os
+import tempfile
+from functools import cached_property
+from pathlib import Path
+
+from volary._program import call
+
+
+def results(folder):
+    """The results of a run directory: a dictionary for each run, that is each cell, policy and seed."""
+    return _lines(Path(folder) / "summary.jsonl")
+
+
+def claims(folder):
+    """The verdicts on the claims of the experiment of a run directory; none if it has no claims."""
+    path = Path(folder) / "claims.jsonl"
+    return _lines(path) if path.is_file() else []
+
+
+class Run:
+    """A run directory as pandas frames, each read when it is first used.
+
+    The frames begin with the columns `run`, `policy`, `seed` and the swept keys. Times are emulated seconds.
+    """
+
+    def __init__(self, folder):
+        #: The run directory.
+        self.folder = Path(folder)
+        if not (self.folder / "manifest.json").is_file():
+            raise FileNotFoundError(f"{self.folder} is no run directory: it has no manifest.json")
+
+    @cached_property
+    def runs(self):
+        """A row for each run, with a column for each figure of its results, such as `response_s.p99`."""
+        return self._table("runs")
+
+    @cached_property
+    def jobs(self):
+        """A row for each job."""
+        return self._table("jobs")
+
+    @cached_property
+    def tasks(self):
+        """A row for each stretch of a copy of a task on a core, of a sample of the jobs."""
+        return self._table("tasks")
+
+    @cached_property
+    def staleness(self):
+        """Samples of what schedulers and nodes know of others; without rows for policies that keep no caches."""
+        return self._table("staleness")
+
+    @cached_property
+    def decisions(self):
+        """Samples of decisions by caches; without rows for policies that keep none."""
+        return self._table("decisions")
+
+    @cached_property
+    def cores(self):
+        """Slots and stretches of real cores; without rows unless copies burnt some."""
+        return self._table("cores")
+
+    @cached_property
+    def claims(self):
+        """A row for each claim of the experiment, with its verdict."""
+        import pandas
+
+        return pandas.DataFrame(claims(self.folder), columns=["says", "origin", "verdict", "measured"])
+
+    def plot(self, what=None, *, number=None, over=None, at=None, policy=(), width=None):
+        """A figure as `volary plot` draws it; a notebook shows it.
+
+        `what` is cdf, ccdf, percentiles, sweep, heat, staleness or timeline; `number` and `over` are the column and the
+        swept key of sweep and heat; `at` is a dictionary of swept keys and the values to show; `policy` is a list of the
+        labels to show; `width` is single or double.
+        """
+        one = {"what": what, "number": number, "over": over, "width": width}
+        args = [f"--{option}={value}" for option, value in one.items() if value is not None]
+        args += [f"--at={key}={_value(value)}" for key, value in (at or {}).items()]
+        args += [f"--policy={label}" for label in policy]
+        return Figure(self.folder, args)
+
+    def _table(self, name):
+        import pandas
+
+        with tempfile.TemporaryDirectory(prefix="volary-") as folder:
+            call("export", self.folder, "--format=parquet", f"--table={name}", "--out", folder)
+            return pandas.read_parquet(Path(folder) / f"{name}.parquet")
+
+
+class Figure:
+    """A figure of a run: `svg` is its text, and `save` writes it as SVG, PDF or PNG."""
+
+    def __init__(self, folder, args):
+        self._command = ["plot", folder, *args]
+        with tempfile.TemporaryDirectory(prefix="volary-") as place:
+            file = Path(place) / "figure.svg"
+            self.save(file)
+            #: The figure as SVG.
+            self.svg = file.read_text(encoding="utf-8")
+
+    def save(self, file):
+        """Writes the figure to a file, whose suffix is its format: .svg, .pdf or .png (300 dpi)."""
+        call(*self._command, "--out", os.fspath(file))
+
+    def _repr_svg_(self):
+        return self.svg
+
+
+def _lines(path):
+    with open(path, encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def _value(value):
+    """A swept value as experiment files have it."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
