@@ -42,6 +42,8 @@ pub struct Shade {
     pub title: String,
     /// The series whose colour is used; `None` for the common colour.
     pub series: Option<usize>,
+    /// Element id that the text links to; empty for none.
+    pub link: String,
 }
 
 impl Heat {
@@ -191,25 +193,24 @@ fn drawn(shade: Option<&Shade>, (x, y): (f64, f64), wide: f64) -> Vec<Mark> {
 
 impl HeatRow {
     fn name(&self, name: &str) -> Markup {
-        html! {
-            th scope="row" {
-                @if self.link.is_empty() { (name) } @else { a href={ "#" (self.link) } { (name) } }
-            }
-        }
+        html! { th scope="row" { (linked(name, &self.link)) } }
     }
+}
+
+/// A text that leads to the element `id`, unless that is empty.
+fn linked(text: &str, id: &str) -> Markup {
+    html! { @if id.is_empty() { (text) } @else { a href={ "#" (id) } { (text) } } }
 }
 
 fn cell(shade: Option<&Shade>, class: &str) -> Markup {
     let Some(shade) = shade else { return html! { td class=(class) { "–" } } };
-    let (class, colour) = match shade.series {
-        Some(series) => (format!("{class} {}", theme::series(series)), "c"),
-        None => (class.to_owned(), "slow"),
-    };
+    let own = shade.series.map(|series| format!("{class} own {}", theme::series(series)));
     let depth = (48.0 * shade.depth.clamp(0.0, 1.0)).round();
-    let style = format!("background:color-mix(in srgb,var(--{colour}) {depth}%,transparent)");
+    // Where columns have headings, text and heading say what the tooltip does. Sweeps have thousands of such cells.
+    let title = own.as_ref().map(|_| &shade.title);
     html! {
-        td class=(class) title=(shade.title) style=(style) {
-            (shade.text)
+        td class=(own.as_deref().unwrap_or(class)) title=[title] style={ "--d:" (depth) "%" } {
+            (linked(&shade.text, &shade.link))
             @if !shade.small.is_empty() { " " small { (shade.small) } }
         }
     }
@@ -223,7 +224,8 @@ mod tests {
     fn shades_follow_depth_and_gaps_stay_gaps() {
         let series = None;
         let shade = |depth| {
-            Some(Shade { depth, text: "1".into(), small: "×<".into(), title: String::new(), series })
+            let (title, link) = (String::new(), "c2".to_owned());
+            Some(Shade { depth, text: "1".into(), small: "×<".into(), title, series, link })
         };
         let rows = vec![HeatRow {
             names: vec!["r<".into()],
@@ -234,7 +236,8 @@ mod tests {
         let groups = vec![("g".into(), vec![column("a"), column("b")]), ("h".into(), vec![column("c")])];
         let heat = Heat { keys: vec![("k".into(), "a.k".into())], groups, rows };
         let html = heat.html().into_string();
-        assert!(html.contains("var(--slow) 24%") && html.contains("var(--slow) 48%"), "{html}");
+        assert!(html.contains("style=\"--d:24%\"") && html.contains("style=\"--d:48%\""), "{html}");
+        assert_eq!(html.matches("<a href=\"#c2\">1</a>").count(), 2, "{html}");
         assert!(
             html.contains("<a href=\"#c1\">r&lt;</a>") && html.contains("<td class=\"p-b\">–</td>"),
             "{html}"

@@ -112,7 +112,7 @@ fn write(
             tracing::warn!("the same command with --resume --out {} runs what is missing", own.display());
         }
     }
-    folder.write(study, report::html)?;
+    folder.write(study, report::render)?;
     Ok(format!("report: {}", folder.root().join(storage::REPORT).display()))
 }
 

@@ -25,7 +25,7 @@ fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> 
         change(&mut measured);
         let dir = RunDir::create(&root, manifest(&[&id])).unwrap();
         dir.store(&id, &measured).unwrap();
-        (root, dir.finish(crate::storage::manifest::RunState::Finished, &[], crate::report::html).unwrap())
+        (root, dir.finish(crate::storage::manifest::RunState::Finished, &[], crate::report::render).unwrap())
     };
     VariantRuns {
         variant: RunVariant { runtime, real: None },

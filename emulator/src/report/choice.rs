@@ -4,6 +4,10 @@ use super::columns::not_finished;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, Metric, PolicyRuns, Study};
 
+/// The metrics by which a policy can be chosen.
+pub const AIMS: [(&str, Metric); 2] =
+    [("shortest median", |s| s.response_s.p50), ("shortest 99th percentile", |s| s.response_s.p99)];
+
 /// A policy within this factor of the best counts as close.
 pub const CLOSE: f64 = 1.1;
 

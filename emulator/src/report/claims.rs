@@ -37,6 +37,8 @@ pub(super) fn changed(keys: &[&str]) -> String {
     format!("; of the experiment as changed by --set {}", keys.join(" --set "))
 }
 
+/// Limit on the findings shown of a claim.
+const FINDINGS: usize = 40;
 /// The column in which the words of a claim begin, behind the mark.
 const SAYS: usize = 14;
 
@@ -63,10 +65,14 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     if claim.verdict == Verdict::NotTested && claim.measured.iter().next().is_none() {
         finding_line("no cell of this run is one that it speaks of");
     }
-    for (what, value) in claim.measured.iter() {
-        if claim.verdict != Verdict::Holds || value["within_noise"] == true {
-            finding_line(&format!("{what}: {}", finding(value)));
-        }
+    let is_shown = |value: &Value| claim.verdict != Verdict::Holds || value["within_noise"] == true;
+    let mut found = claim.measured.iter().filter(|(_, value)| is_shown(value));
+    for (what, value) in found.by_ref().take(FINDINGS) {
+        finding_line(&format!("{what}: {}", finding(value)));
+    }
+    let more = found.count();
+    if more > 0 {
+        finding_line(&format!("and {more} more, which claims.jsonl has"));
     }
 }
 

@@ -4,12 +4,13 @@
 //! |---|---|
 //! | [`style`] | whether text has colours |
 //! | [`table`] | the table at the end of a run |
+//! | `wide` | the policies over all cells of a wide sweep |
 //! | [`markdown`] | claims and verdicts of several experiments as a Markdown table |
 //! | [`choice`] | which policy is best in which cell |
 //! | [`fidelity`] | the text of certificates |
 //! | [`columns`] | the columns of summary tables |
 //! | [`figures`] | figures of the report and of `volary plot` |
-//! | [`html()`] | `report.html` |
+//! | [`render`] | `report.html` |
 //! | `traces` | the page of `volary trace describe` and `compare` |
 
 pub mod choice;
@@ -23,6 +24,7 @@ pub mod table;
 mod claims;
 mod html;
 mod traces;
+mod wide;
 
-pub use html::html;
+pub use html::render;
 pub use traces::traces_page;

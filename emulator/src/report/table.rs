@@ -8,7 +8,7 @@ use volary_engine::results::cell_name;
 
 use super::columns::{COLUMNS, PickedColumn, SummaryColumn};
 use super::style::{TableStyle, wrapped};
-use super::{claims, fidelity};
+use super::{claims, fidelity, wide};
 use crate::number::{elided, plural};
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
@@ -22,7 +22,8 @@ pub(super) const PARTIAL: &str = "Cells without some of their runs name no best 
 pub fn text(study: &Study, how: &TableStyle) -> String {
     let mut out = String::new();
     let mut legend = Legend::default();
-    for group in &study.cells {
+    let (shown, others) = study.cells.split_at(wide::shown(study));
+    for group in shown {
         if !group.cell.is_empty() {
             let _ = writeln!(out, "{}", wrapped(&group.name(), how.width, 2));
         }
@@ -30,6 +31,9 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
         for said in group.constant().into_iter().chain(fidelity::lines(group)).chain(injections(group)) {
             let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
         }
+    }
+    if !others.is_empty() {
+        out.push_str(&wide::text(study, others, how));
     }
     let said = legend.text(study).into_iter().chain(unknown_classes(study, how)).chain(unfinished(study));
     for said in said {

@@ -110,7 +110,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     };
     measure().inspect_err(|_| {
         // The disk is probably full; closing what was stored before may still work.
-        let _ = folder.finish(RunState::Failed, &[], report::html);
+        let _ = folder.finish(RunState::Failed, &[], report::render);
     })?;
     // Releases the hosts, and their references to the log.
     drop(controller);
@@ -126,7 +126,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         (false, true) => RunState::Finished,
         (false, false) => RunState::Failed,
     };
-    let study = folder.finish(state, &claims, report::html)?;
+    let study = folder.finish(state, &claims, report::render)?;
     show(&|dashboard| dashboard.over(&state.to_string()));
     log.map_or(Ok(()), Sink::close)?;
     Ok(Outcome { study, summaries, claims, failures, state })

@@ -16,7 +16,7 @@ use super::cell::CellRecord;
 use super::error::{Error, io as failed, rows};
 use super::files::replace;
 use super::labels::{Labels, write_flat};
-use super::paths::{MANIFEST, parts};
+use super::paths::{CellFiles, MANIFEST};
 use super::study::Study;
 use super::tables::TableKind;
 
@@ -78,11 +78,11 @@ pub fn export(
         )));
     }
     fs::create_dir_all(out).map_err(failed("create", out))?;
-    let labels = Labels::of(study);
+    let (labels, files) = (Labels::of(study), CellFiles::of(&study.folders)?);
     let write = |table: &ExportTable| {
         let suffix = if format == ExportFormat::Csv { "csv" } else { "parquet" };
         let path = out.join(format!("{}.{suffix}", table.name()));
-        replace(&path, |to| fill(study, *table, format, &labels, to), rows(&path))?;
+        replace(&path, |to| fill(study, *table, format, (&labels, &files), to), rows(&path))?;
         Ok(path)
     };
     tables.iter().map(write).collect()
@@ -92,7 +92,7 @@ fn fill(
     study: &Study,
     table: ExportTable,
     format: ExportFormat,
-    labels: &Labels,
+    (labels, files): (&Labels, &CellFiles),
     to: File,
 ) -> ParquetResult<()> {
     match table {
@@ -104,7 +104,7 @@ fn fill(
             }
         }
         ExportTable::Stored(kind) => {
-            let parts = parts(study, kind);
+            let parts = files.parts(study, kind);
             match format {
                 ExportFormat::Csv => table_csv(to, kind, labels, &parts),
                 ExportFormat::Parquet => kind.merge(to, labels, &parts),
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::storage::fixture::{manifest, measured};
     use crate::storage::manifest::RunState;
-    use crate::storage::{RunDir, load};
+    use crate::storage::{RenderedReport, RunDir, load};
     use serde_json::json;
 
     /// A study of two runs under laws, with a policy whose label needs quotes.
@@ -224,7 +224,7 @@ mod tests {
             measured.summary.wait_s.p99 = f64::NAN;
             run.store(id, &measured).unwrap();
         }
-        run.finish(RunState::Finished, &[], |_| String::new()).unwrap();
+        run.finish(RunState::Finished, &[], |_| RenderedReport::default()).unwrap();
         load(root).unwrap()
     }
 

@@ -42,7 +42,7 @@ mod tests {
     use crate::storage::fixture::{manifest, measured};
     use crate::storage::manifest::{Failure, Manifest, RunState};
     use crate::storage::share::SweepShare;
-    use crate::storage::{RunDir, merge};
+    use crate::storage::{RenderedReport, RunDir, merge};
 
     #[test]
     fn every_cause_is_named() {
@@ -56,7 +56,7 @@ mod tests {
         let run = |seed| measured("a", &[], seed, 1.0, 5);
         first.store("a", &run(1)).unwrap();
         first.store("d", &run(2)).unwrap();
-        first.finish(RunState::Finished, &[], |_| String::new()).unwrap();
+        first.finish(RunState::Finished, &[], |_| RenderedReport::default()).unwrap();
         second.store("b", &run(3)).unwrap();
         second
             .fail(&Failure {
@@ -68,7 +68,7 @@ mod tests {
                 summary: None,
             })
             .unwrap();
-        second.finish(RunState::Failed, &[], |_| String::new()).unwrap();
+        second.finish(RunState::Failed, &[], |_| RenderedReport::default()).unwrap();
         let part = |index| root.path().join(format!("part-{index}"));
         let says = gaps(&merge(&[part(1), part(2)]).unwrap()).unwrap();
         assert_eq!(says[0], "Share 3 of 3 is missing: 2 of 6 runs.");
@@ -80,7 +80,7 @@ mod tests {
         let third = share(3, &["c", "f"]);
         third.store("c", &run(5)).unwrap();
         third.store("f", &run(6)).unwrap();
-        third.finish(RunState::Finished, &[], |_| String::new()).unwrap();
+        third.finish(RunState::Finished, &[], |_| RenderedReport::default()).unwrap();
         second.store("e", &run(4)).unwrap();
         let all = merge(&[part(1), part(2), part(3)]).unwrap();
         assert_eq!((gaps(&all).unwrap(), all.records().count()), (Vec::<String>::new(), 6));

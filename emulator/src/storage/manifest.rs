@@ -1,6 +1,6 @@
 //! The file `manifest.json`: the content of a run directory, and its progress.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::SystemTime;
 
@@ -91,11 +91,8 @@ impl fmt::Display for RunState {
 impl Manifest {
     /// Adds runs to the plan.
     pub(super) fn expect(&mut self, ids: impl IntoIterator<Item = String>) {
-        for id in ids {
-            if !self.runs.contains(&id) {
-                self.runs.push(id);
-            }
-        }
+        let mut known: BTreeSet<String> = self.runs.iter().cloned().collect();
+        self.runs.extend(ids.into_iter().filter(|id| known.insert(id.clone())));
     }
 
     /// Adds the hosts, injections and origins of another manifest of the same experiment: an earlier one of the folder,

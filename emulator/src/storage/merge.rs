@@ -1,6 +1,6 @@
 //! The union of the run directories of one experiment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -24,7 +24,8 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     let (first, rest) =
         folders.split_first().ok_or_else(|| Error::Merge("no run directory was named".to_owned()))?;
     let mut manifest = load_manifest(first)?;
-    let mut records = load_records(first, &manifest)?;
+    let mut union = RunUnion::default();
+    load_records(first, &manifest)?.into_iter().for_each(|record| union.push(record));
     let mut failures = load_failures(first, &manifest)?;
     let mut claims = load_claims(first)?;
     for folder in rest {
@@ -43,15 +44,16 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
             }
         }
         for record in load_records(folder, &other)? {
-            add_record(&mut records, record, folder)?;
+            union.add(record, folder)?;
         }
         failures.extend(load_failures(folder, &other)?);
         claims = combine(claims, load_claims(folder)?);
         absorb(&mut manifest, other);
     }
-    failures.retain(|failure| records.iter().all(|record| record.id != failure.id));
+    failures.retain(|failure| !union.ids.contains(&failure.id));
     failures.sort_by(|a, b| a.id.cmp(&b.id));
     failures.dedup_by(|a, b| a.id == b.id);
+    let mut records = union.records;
     sort(&mut manifest, &mut records);
     Ok(Study::assemble(manifest, folders.to_vec(), records, claims, failures))
 }
@@ -84,22 +86,45 @@ fn absorb(manifest: &mut Manifest, other: Manifest) {
     manifest.ended = manifest.ended.take().max(other.ended);
 }
 
-/// Adds a record, unless it is known.
-fn add_record(records: &mut Vec<CellRecord>, record: CellRecord, folder: &Path) -> Result<(), Error> {
-    if records.iter().any(|known| known.id == record.id) {
-        return Ok(());
+/// Policy, cell and seed of a run.
+type RunKey = (String, String, u64);
+
+/// The runs of several folders, each once.
+#[derive(Default)]
+struct RunUnion {
+    records: Vec<CellRecord>,
+    ids: BTreeSet<String>,
+    keys: BTreeSet<RunKey>,
+}
+
+impl RunUnion {
+    fn push(&mut self, record: CellRecord) {
+        self.ids.insert(record.id.clone());
+        self.keys.insert(Self::key(&record.summary));
+        self.records.push(record);
     }
-    let Summary { policy, cell, seed, .. } = &record.summary;
-    let mut known = records.iter().map(|known| &known.summary);
-    if known.any(|known| (&known.policy, &known.cell, &known.seed) == (policy, cell, seed)) {
-        return Err(Error::Merge(format!(
-            "{} ran `{policy}` with seed {seed} under other settings than the folders before it; leave one of them out, or \
-             set them side by side with `volary compare`",
-            folder.display()
-        )));
+
+    /// Adds a record, unless it is known.
+    fn add(&mut self, record: CellRecord, folder: &Path) -> Result<(), Error> {
+        if self.ids.contains(&record.id) {
+            return Ok(());
+        }
+        if self.keys.contains(&Self::key(&record.summary)) {
+            return Err(Error::Merge(format!(
+                "{} ran `{}` with seed {} under other settings than the folders before it; leave one of them out, or \
+                 set them side by side with `volary compare`",
+                folder.display(),
+                record.summary.policy,
+                record.summary.seed
+            )));
+        }
+        self.push(record);
+        Ok(())
     }
-    records.push(record);
-    Ok(())
+
+    fn key(Summary { policy, cell, seed, .. }: &Summary) -> RunKey {
+        (policy.clone(), serde_json::to_string(cell).unwrap_or_default(), *seed)
+    }
 }
 
 fn combine(mut claims: Vec<ClaimResult>, others: Vec<ClaimResult>) -> Vec<ClaimResult> {

@@ -11,6 +11,7 @@
 //!                             written at the end, from the cells
 //! cores.parquet               the same, if copies burnt real cores
 //! inputs.log                  the inputs of every actor, in all cells, if run.record.inputs is set
+//! report/<n>.js               the cells of a report of a large sweep
 //! logs/<host>.log             what each host's agent logged during a run on hosts; the latest 1 MiB, and up to 1 MiB
 //!                             before that in <host>.log.1
 //! .lock                       locked while a run owns the folder
@@ -27,6 +28,7 @@
 //! | `run_dir` | [`RunDir`], which a run fills, and [`LockedDir`], in which a report is written again |
 //! | [`activity`] | the messages and the load on the timeline of a cell |
 //! | [`cell`] | one finished cell as it is stored: its summary, and data for its charts |
+//! | `rendered` | the report in the folder |
 //! | `paths`, `files` | file names; files that appear whole, the folder's lock |
 //! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
 //! | [`tables`], `labels` | the Parquet tables, and the columns that say which run a row is of |
@@ -61,6 +63,7 @@ mod merge;
 pub mod origin;
 mod paths;
 pub mod perfetto;
+mod rendered;
 mod run_dir;
 pub mod share;
 pub mod spec_diff;
@@ -76,8 +79,9 @@ pub use load::{
     load, load_claims, load_failures, load_manifest, load_record, load_records, load_rows, load_summary,
 };
 pub use merge::merge;
-pub use paths::{CELLS, CLAIMS, MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path};
-pub use run_dir::{LockedDir, Render, RunDir};
+pub use paths::{CELLS, CLAIMS, MANIFEST, REPORT, REPORT_CELLS, SUMMARY, TIMELINE, failure_path};
+pub use rendered::{Render, RenderedReport};
+pub use run_dir::{LockedDir, RunDir};
 pub use study::Study;
 
 #[cfg(test)]

@@ -16,16 +16,15 @@ use super::labels::Labels;
 use super::load::{load, load_manifest};
 use super::manifest::{Failure, Manifest, RunState, utc_now};
 use super::paths::{
-    CELLS, CLAIMS, LOGS, MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path, part_path, parts, record_path,
+    CELLS, CLAIMS, CellFiles, LOGS, MANIFEST, SUMMARY, TIMELINE, failure_name, failure_path, part_name,
+    part_path, record_name, record_path,
 };
+use super::rendered::Render;
 use super::study::{Study, summary_lines};
 use super::tables::TableKind;
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
 use crate::storage::cell::CellRecord;
-
-/// Renders the report page of a study. The renderer is in a module that depends on this one.
-pub type Render = fn(&Study) -> String;
 
 /// A run directory that this process owns. May be shared between threads.
 #[derive(Debug)]
@@ -133,9 +132,13 @@ impl RunDir {
     /// # Errors
     /// The folder cannot be written; the cell then counts as missing.
     pub fn store(&self, id: &str, measured: &Measured) -> Result<CellRecord, Error> {
-        for kind in TableKind::ALL.iter().filter(|kind| kind.concerns(measured)) {
+        for kind in TableKind::ALL {
             let path = part_path(&self.root, id, *kind);
-            replace(&path, |file| kind.write(file, measured), rows(&path))?;
+            if kind.concerns(measured) {
+                replace(&path, |file| kind.write(file, measured), rows(&path))?;
+            } else {
+                remove(&path)?; // of an attempt before a crash
+            }
         }
         self.clock_error(&measured.summary)?;
         let record = CellRecord::new(id, measured);
@@ -279,28 +282,23 @@ impl LockedDir {
     fn gather(&self, study: &Study) -> Result<(), Error> {
         let cells = self.root.join(CELLS);
         fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
-        let records = study.records().map(|record| record.id.as_str());
-        for id in records {
-            for &kind in TableKind::ALL {
-                self.copy(study, |folder| part_path(folder, id, kind))?;
-            }
-            self.copy(study, |folder| record_path(folder, id))?;
+        let files = CellFiles::of(&study.folders)?;
+        let own: Vec<&PathBuf> = study.folders.iter().filter(|folder| is_same(folder, &self.root)).collect();
+        // Files of cells are replaced and never changed, so a link is enough.
+        let copy = |name: &str| -> Result<(), Error> {
+            let is_elsewhere = |from: &&Path| !own.iter().any(|own| from.starts_with(own));
+            let Some(from) = files.get(name).filter(is_elsewhere) else { return Ok(()) };
+            let to = cells.join(name);
+            remove(&to)?;
+            let copied = fs::hard_link(from, &to).or_else(|_| fs::copy(from, &to).map(drop));
+            copied.map_err(failed("write", &to))
+        };
+        for record in study.records() {
+            TableKind::ALL.iter().try_for_each(|kind| copy(&part_name(&record.id, *kind)))?;
+            copy(&record_name(&record.id))?;
         }
-        for failure in &study.failures {
-            self.copy(study, |folder| failure_path(folder, &failure.id))?;
-        }
+        study.failures.iter().try_for_each(|failure| copy(&failure_name(&failure.id)))?;
         write_manifest(&self.root, &study.manifest)
-    }
-
-    /// Copies a file from the first folder that has it. Files of cells are replaced and never changed, so a link is
-    /// enough.
-    fn copy(&self, study: &Study, path: impl Fn(&Path) -> PathBuf) -> Result<(), Error> {
-        let to = path(&self.root);
-        let from = study.folders.iter().map(|folder| path(folder)).find(|path| path.exists());
-        let Some(from) = from.filter(|from| !is_same(from, &to)) else { return Ok(()) };
-        remove(&to)?;
-        let copied = fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop));
-        copied.map_err(failed("write", &to))
     }
 }
 
@@ -311,9 +309,9 @@ fn is_same(a: &Path, b: &Path) -> bool {
 
 /// Writes the files that are made from cells. Their parts are taken from the folders that the study was loaded from.
 fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), Error> {
-    let labels = Labels::of(study);
+    let (labels, files) = (Labels::of(study), CellFiles::of(&study.folders)?);
     for &kind in TableKind::ALL {
-        let parts = parts(study, kind);
+        let parts = files.parts(study, kind);
         let path = root.join(format!("{}.parquet", kind.name()));
         if kind == TableKind::Cores && parts.is_empty() {
             remove(&path)?;
@@ -335,7 +333,7 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
         let lines = study.claims.iter().map(|claim| json_line(&path, claim));
         write(&path, lines.collect::<Result<String, _>>()?.as_bytes())?;
     }
-    write(&root.join(REPORT), render(study).as_bytes())
+    render(study).write(root)
 }
 
 /// The record of a cell, if it is finished; a damaged one is left to be run again.

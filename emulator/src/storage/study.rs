@@ -60,9 +60,11 @@ impl Study {
         let missing = manifest.runs.len().saturating_sub(records.len() + failures.len());
         let order = order_of_classes(&manifest.spec);
         let mut cells: Vec<CellGroup> = Vec::new();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for record in records {
             let cell = &record.summary.cell;
-            let at = cells.iter().position(|group| group.cell == *cell).unwrap_or_else(|| {
+            let key = serde_json::to_string(cell).unwrap_or_default();
+            let at = *places.entry(key).or_insert_with(|| {
                 let order = order.clone();
                 cells.push(CellGroup { cell: cell.clone(), policies: Vec::new(), order, partial: false });
                 cells.len() - 1

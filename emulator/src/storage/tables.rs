@@ -343,10 +343,18 @@ impl TableKind {
         [&labels::RUN, self.meanings()].concat()
     }
 
-    /// Whether a cell has such rows or could have some; rows of cores exist only if copies burned real ones.
+    /// Whether a cell has a file of such rows: always of jobs and tasks, of cores if copies burned real ones, and of
+    /// samples if there are some.
     pub fn concerns(self, measured: &Measured) -> bool {
-        let fidelity = measured.summary.fidelity.as_ref();
-        self != Self::Cores || fidelity.is_some_and(|certificate| certificate.cores.is_some())
+        match self {
+            Self::Jobs | Self::Tasks => true,
+            Self::Staleness => !measured.staleness.is_empty(),
+            Self::Decisions => !measured.decisions.is_empty(),
+            Self::Cores => {
+                let fidelity = measured.summary.fidelity.as_ref();
+                fidelity.is_some_and(|certificate| certificate.cores.is_some())
+            }
+        }
     }
 
     /// Writes the rows of a run without labels; a run without rows gives a file without row groups.

@@ -14,7 +14,7 @@ use super::manifest::{Failure, RunState};
 use super::paths::record_path;
 use super::*;
 use crate::fidelity::fixture;
-use crate::report::html;
+use crate::report::render;
 use crate::storage::fixture::manifest;
 use crate::storage::fixture::measured;
 
@@ -51,7 +51,7 @@ fn a_finished_run_has_every_file() {
     });
     let claim =
         ClaimResult { says: "s".into(), origin: Origin::Ours, verdict: Verdict::Holds, measured: [].into() };
-    let study = run.finish(RunState::Finished, std::slice::from_ref(&claim), html).unwrap();
+    let study = run.finish(RunState::Finished, std::slice::from_ref(&claim), render).unwrap();
     assert_eq!(study.policies(), ["second", "first"], "in the order of the plan");
     let expected = ".lock cells claims.jsonl decisions.parquet jobs.parquet manifest.json report.html staleness.parquet \
                     summary.jsonl tasks.parquet timeline.perfetto-trace";
@@ -85,7 +85,7 @@ fn a_folder_of_an_earlier_version_is_read() {
         .unwrap();
     fs::remove_file(root.join(CLAIMS)).unwrap();
     assert_eq!(load(root).unwrap(), study);
-    LockedDir::take(root).unwrap().write(&study, html).unwrap();
+    LockedDir::take(root).unwrap().write(&study, render).unwrap();
     assert_eq!((load_claims(root).unwrap(), load_summaries(root).len()), (vec![claim], 1));
 }
 
@@ -99,7 +99,7 @@ fn real_cores_have_a_file_where_there_are_some() {
     burnt.summary.fidelity = Some(Certificate { cores: Some(RealWork::default()), ..fixture::faithful() });
     run.store("a", &timed).unwrap();
     run.store("b", &burnt).unwrap();
-    run.finish(RunState::Finished, &[], html).unwrap();
+    run.finish(RunState::Finished, &[], render).unwrap();
     assert!(names(folder.path()).contains(&"cores.parquet".to_owned()));
     assert_eq!(load_rows::<CoreRow>(folder.path(), "b").unwrap(), burnt.cores);
     assert!(load_rows::<CoreRow>(folder.path(), "a").is_err());
@@ -127,7 +127,7 @@ fn a_killed_run_goes_on_where_it_was() {
     assert_eq!(run.record("a").unwrap().summary, first.summary, "to the bit");
     run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
     run.store("c", &measured("third", &[], 1, 1.0, 20)).unwrap();
-    let study = run.finish(RunState::Finished, &[], html).unwrap();
+    let study = run.finish(RunState::Finished, &[], render).unwrap();
     assert_eq!((study.missing, jobs(root)), (0, 100));
 }
 
@@ -136,7 +136,7 @@ fn an_interrupted_run_is_closed_with_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
     run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
-    let study = run.finish(RunState::Interrupted, &[], html).unwrap();
+    let study = run.finish(RunState::Interrupted, &[], render).unwrap();
     assert_eq!((study.missing, jobs(folder.path())), (1, 30));
     assert!(fs::read_to_string(folder.path().join(REPORT)).unwrap().contains("Missing: 1 of 2 runs"));
     // A later plan adds cells and drops some: only the plan's cells are shown.
@@ -144,7 +144,7 @@ fn an_interrupted_run_is_closed_with_what_it_has() {
     let run = RunDir::open(folder.path(), manifest(&["b"])).unwrap();
     run.expect(["c".to_owned(), "b".to_owned()]).unwrap();
     run.store("c", &measured("third", &[], 1, 1.0, 5)).unwrap();
-    let study = run.finish(RunState::Finished, &[], html).unwrap();
+    let study = run.finish(RunState::Finished, &[], render).unwrap();
     assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
 }
 
@@ -157,7 +157,7 @@ fn the_end_is_noted_on_a_full_disk() {
     fs::create_dir(&partial).unwrap();
     let many = (0..100).map(|i| format!("a cell that came later, {i}"));
     assert!(run.expect(many).is_err(), "nothing else is written over");
-    run.finish(RunState::Failed, &[], html).unwrap();
+    run.finish(RunState::Failed, &[], render).unwrap();
     drop(run);
     let manifest = load_manifest(folder.path()).unwrap();
     assert_eq!((manifest.state, manifest.runs.len()), (RunState::Failed, 1));
@@ -188,7 +188,7 @@ fn failures_keep_their_log_until_they_succeed() {
         Failure { id: "a".into(), policy: "p".into(), cell, seed: 1, log: "it broke".into(), summary: None };
     run.fail(&failure).unwrap();
     assert!(!run.has("a"), "a failed cell is run again");
-    let study = run.finish(RunState::Failed, &[], html).unwrap();
+    let study = run.finish(RunState::Failed, &[], render).unwrap();
     assert_eq!((study.failures.as_slice(), study.missing), ([failure].as_slice(), 0));
     run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
     let manifest = load_manifest(folder.path()).unwrap();
@@ -266,7 +266,7 @@ fn shard(root: &Path, cells: &[(&str, &str, u64)], claims: &[ClaimResult]) {
     for (id, policy, seed) in cells {
         run.store(id, &measured(policy, &[], *seed, 1.0, 10)).unwrap();
     }
-    run.finish(RunState::Finished, claims, html).unwrap();
+    run.finish(RunState::Finished, claims, render).unwrap();
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn shards_merge_into_one_study() {
         study.claims.iter().map(|claim| claim.verdict).collect::<Vec<_>>(),
         [Verdict::Fails, Verdict::NotTested]
     );
-    LockedDir::take(&out).unwrap().write(&study, html).unwrap();
+    LockedDir::take(&out).unwrap().write(&study, render).unwrap();
     assert_eq!(jobs(&out), 30);
     assert_eq!(fs::read_to_string(out.join(SUMMARY)).unwrap().lines().count(), 3);
     assert_eq!(fs::read_to_string(out.join(CLAIMS)).unwrap().lines().count(), 2);
@@ -310,7 +310,7 @@ fn shards_merge_into_one_study() {
     let d = folder.path().join("d");
     let mut local = manifest(&[]);
     local.runtime = "local".into();
-    RunDir::create(&d, local).unwrap().finish(RunState::Finished, &[], html).unwrap();
+    RunDir::create(&d, local).unwrap().finish(RunState::Finished, &[], render).unwrap();
     let error = merge(&[a, d]).unwrap_err().to_string();
     assert!(error.contains("volary compare") && error.contains("`local`"), "{error}");
     assert!(merge(&[]).is_err());

@@ -101,24 +101,25 @@ pub(in crate::report) struct Sweep<'a> {
 impl Sweep<'_> {
     /// A chart for each combination of the values of the other keys, a line a policy. All have the same axes.
     pub(in crate::report) fn by_policy(&self, study: &Study, policies: &[&str]) -> Vec<Picture> {
-        let panels = panels(study, self.key);
+        let (panels, axis) = (panels(study, self.key), self.axis(study));
         let lines = |(_, cells): &Panel<'_>| {
-            let line = |policy: &&str| self.line(study, cells, policy, (policy, colour(policies, policy)));
+            let line = |policy: &&str| self.line(&axis, cells, policy, (policy, colour(policies, policy)));
             policies.iter().map(line).collect::<Vec<_>>()
         };
         let charts: Vec<Vec<Series>> = panels.iter().map(lines).collect();
         let titles = panels.iter().map(|(at, _)| self.title(at));
-        self.pictures(study, charts, titles)
+        self.pictures(&axis, charts, titles)
     }
 
     /// One chart of a policy, a line for each combination of the values of the other keys.
     pub(super) fn by_value(&self, study: &Study, policy: &str) -> Vec<Picture> {
+        let axis = self.axis(study);
         let line = |(i, (rest, cells)): (usize, Panel<'_>)| {
             let name = if rest.is_empty() { policy.to_owned() } else { named(&rest) };
-            self.line(study, &cells, policy, (&name, i))
+            self.line(&axis, &cells, policy, (&name, i))
         };
         let series = panels(study, self.key).into_iter().enumerate().map(line).collect();
-        self.pictures(study, vec![series], std::iter::once(format!("{}, {policy}", self.number.title())))
+        self.pictures(&axis, vec![series], std::iter::once(format!("{}, {policy}", self.number.title())))
     }
 
     fn title(&self, at: &Cell) -> String {
@@ -128,12 +129,11 @@ impl Sweep<'_> {
     /// The mean of a policy over the key, with intervals over replications.
     fn line(
         &self,
-        study: &Study,
+        axis: &SweptAxis,
         cells: &[&CellGroup],
         policy: &str,
         (label, colour): (&str, usize),
     ) -> Series {
-        let axis = self.axis(study);
         let mut series = Series { label: label.to_owned(), colour, dots: true, ..Series::default() };
         let point = |group: &&CellGroup| {
             Some((axis.at(group.cell.get(self.key)?)?, group.of(policy)?.interval(self.number.of())?))
@@ -150,7 +150,7 @@ impl Sweep<'_> {
 
     fn pictures(
         &self,
-        study: &Study,
+        axis: &SweptAxis,
         charts: Vec<Vec<Series>>,
         titles: impl Iterator<Item = String>,
     ) -> Vec<Picture> {
@@ -159,7 +159,7 @@ impl Sweep<'_> {
         if places.is_empty() {
             return Vec::new();
         }
-        let x = self.axis(study).axis(self.key, &places);
+        let x = axis.axis(self.key, &places);
         let spread = AxisScale::suited(points().map(|point| point.1));
         let (low, high) =
             points().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), (_, y)| (a.min(y), b.max(y)));
@@ -242,7 +242,8 @@ fn shade(mean: f64, best: f64, policy: &str, number: &PickedColumn) -> Shade {
     let small = if known && factor > 1.0 { format!("×{}", number::short(factor)) } else { String::new() };
     let depth = if known { factor.ln() / 5f64.ln() } else { 0.0 };
     let text = number.column().quantity.text(mean);
-    Shade { depth, title: format!("{policy}: {text} {small}"), text, small, series: None }
+    let title = format!("{policy}: {text} {small}");
+    Shade { depth, title, text, small, series: None, link: String::new() }
 }
 
 /// The name of a cell, or of the only one.

@@ -1,11 +1,11 @@
-//! The section of a cell: its tables and charts.
+//! The body of a cell's section: its tables and charts.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use volary_engine::results::{Deadlines, Summary};
 
-use super::view::{View, anchor, cell_title};
+use super::view::View;
 use super::{fidelity, policy, shared, table};
 use crate::chart::bars::{Bar, BarPart, stacked};
 use crate::chart::cdf::{distribution, tail};
@@ -22,28 +22,25 @@ use crate::storage::study::{CellGroup, Metric, PolicyRuns};
 /// Number of message kinds drawn separately; the others are drawn as one part.
 const KINDS: usize = 7;
 
-/// The section of a cell.
-pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
+/// What the section of a cell holds below its title.
+pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
     html! {
-        details.cell id=(anchor(view.number)) open[view.open] {
-            summary { (cell_title(group)) }
-            (table::summary(group, view.policies))
-            @if let Some(constant) = group.constant() { p.hint { (constant) } }
-            div.grid {
-                @for chart in distributions(group, view) { div.card { (chart.in_page()) } }
-                div.card { (core_time(group, view).in_page()) (messages(group, view).in_page()) }
-                @if has_deadlines(group) { div.card { (misses(group, view)) (done(group, view).in_page()) } }
-            }
-            (bands(group))
-            (table::differences(group, view.policies))
-            (table::interference(group, view.policies))
-            (timelines(group, view))
-            details.more { summary { "Accounts" } (table::books(group, view.policies)) }
-            (shared::section(group, view))
-            (policy::sections(group, view))
-            (fidelity::section(group, view.policies))
-            (notes(group))
+        (table::summary(group, view.policies))
+        @if let Some(constant) = group.constant() { p.hint { (constant) } }
+        div.grid {
+            @for chart in distributions(group, view) { div.card { (chart.in_page()) } }
+            div.card { (core_time(group, view).in_page()) (messages(group, view).in_page()) }
+            @if has_deadlines(group) { div.card { (misses(group, view)) (done(group, view).in_page()) } }
         }
+        (bands(group))
+        (table::differences(group, view.policies))
+        (table::interference(group, view.policies))
+        (timelines(group, view))
+        details.more { summary { "Accounts" } (table::books(group, view.policies)) }
+        (shared::section(group, view))
+        (policy::sections(group, view))
+        (fidelity::section(group, view.policies))
+        (notes(group))
     }
 }
 

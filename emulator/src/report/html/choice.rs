@@ -8,13 +8,10 @@ use super::table::policy_row;
 use super::view::{anchor, short_title};
 use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::number;
-use crate::report::choice::{CLOSE, Choice, Standing, choose, standings};
+use crate::report::choice::{AIMS, CLOSE, Choice, Standing, choose, standings};
 use crate::report::figures::sweep::short_key;
-use crate::storage::study::{CellGroup, Metric, Study};
+use crate::storage::study::{CellGroup, Study};
 
-/// The metrics by which a policy can be chosen.
-const AIMS: [(&str, Metric); 2] =
-    [("shortest median", |s| s.response_s.p50), ("shortest 99th percentile", |s| s.response_s.p99)];
 /// Number of ties named in a cell of the map; further ones are counted.
 const NAMED: usize = 2;
 /// The factor with the strongest colour: the worst policy is this many times as slow as the best.
@@ -31,7 +28,7 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
         section id="choice" {
             h2 { "Which policy when" }
             p.hint {
-                "The policy with the shortest response times in each cell; behind ≈ those that the seeds cannot tell \
+                "The policy with the shortest response times in each cell, and a link to it; behind ≈ those that the seeds cannot tell \
                  from it. The factor is what there is to lose: how much slower the worst policy is. Policies that left \
                  jobs unfinished are not considered."
             }
@@ -111,8 +108,9 @@ fn map(study: &Study, policies: &[&str]) -> Markup {
     };
     let columns: Vec<_> = values.iter().map(|value| (String::new(), heading(value))).collect();
     let cell = |place: &Place<'_>, metric| {
-        let choice = choose((*place)?.1, policies, metric)?;
-        Some(shade(&choice, policies))
+        let (number, group) = (*place)?;
+        let choice = choose(group, policies, metric)?;
+        Some(Shade { link: anchor(number), ..shade(&choice, policies) })
     };
     let row = |(rest, places): &(Cell, Vec<Place<'_>>)| HeatRow {
         names: down.iter().map(|key| rest.get(*key).map(in_words).unwrap_or_default()).collect(),
@@ -150,5 +148,6 @@ fn shade(choice: &Choice, policies: &[&str]) -> Shade {
         small: format!("×{}", number::short(stake)),
         title: listed.collect::<Vec<_>>().join(", "),
         series: Some(choice.best),
+        link: String::new(),
     }
 }

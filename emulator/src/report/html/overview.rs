@@ -15,6 +15,9 @@ use crate::storage::study::Study;
 /// Limit on the charts over swept keys, so that the cells below stay visible.
 const SWEEP_CHARTS: usize = 12;
 
+/// Limit on the numbers shown of a claim.
+const NUMBERS: usize = 100;
+
 /// Limit on the runs named, per kind.
 const NAMED: usize = 8;
 
@@ -126,10 +129,12 @@ fn claim(claim: &ClaimResult) -> Markup {
                 details open[claim.verdict == Verdict::Fails] {
                     summary { "the numbers" }
                     dl.numbers {
-                        @for (what, measured) in claim.measured.iter() {
+                        @for (what, measured) in claim.measured.iter().take(NUMBERS) {
                             dt { (what) } dd { (finding(measured)) }
                         }
                     }
+                    @let more = claim.measured.iter().skip(NUMBERS).count();
+                    @if more > 0 { p.hint { (more) " more are in claims.jsonl." } }
                 }
             }
         }

@@ -1,27 +1,46 @@
 //! The page: contents, header, cells, footer.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::Value;
 
-use super::view::{View, anchor, short_title};
-use super::{cell, choice, overview, table};
+use super::bodies::{Bodies, BodyPlace};
+use super::view::{View, anchor, cell_title, short_title};
+use super::{cell, choice, overview, parameters, table};
 use crate::chart::{theme, timeline};
 use crate::number;
+use crate::storage::RenderedReport;
 use crate::storage::hosts::HostRecord;
 use crate::storage::manifest::RunState;
-use crate::storage::study::Study;
+use crate::storage::study::{CellGroup, Study};
 
 /// Limit on the blocks in all timelines of a page, which make up most of its size.
 const BLOCKS_OF_PAGE: usize = 12_000;
+/// Number of blocks that every timeline may have, however many there are.
+const LEAST_BLOCKS: usize = 60;
+/// Limit on the cells that the contents list.
+const LISTED: usize = 100;
+/// Limit on the points of an experiment that its resolved form shows.
+const POINTS: usize = 24;
 
 /// The report of a study.
-pub fn html(study: &Study) -> String {
+pub fn render(study: &Study) -> RenderedReport {
     let policies = study.policies();
     let timelines: usize = study.cells.iter().map(|group| group.policies.len()).sum();
-    let blocks = (BLOCKS_OF_PAGE / timelines.max(1)).min(timeline::BLOCKS);
-    let view = |number| {
-        let open = study.cells.len() <= 3 || number == 0;
-        View { number, open, policies: &policies, blocks }
-    };
+    let blocks = (BLOCKS_OF_PAGE / timelines.max(1)).clamp(LEAST_BLOCKS, timeline::BLOCKS);
+    let view = |number| View { number, policies: &policies, blocks };
+    let bodies =
+        study.cells.iter().enumerate().map(|(number, group)| clean(cell::body(group, &view(number))));
+    let bodies = Bodies::new(bodies);
+    RenderedReport { page: page(study, &policies, &bodies), cells: bodies.files() }
+}
+
+/// Markup without control characters, which HTML has no place for.
+fn clean(markup: Markup) -> String {
+    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    markup.into_string().replace(is_control, " ")
+}
+
+fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
     // Rules that hide a policy everywhere when the page's root has its class.
     let hiding: String = (0..policies.len()).map(|i| format!(".hide-p{i} .p{i}{{display:none}}")).collect();
     let page = html! {
@@ -34,24 +53,51 @@ pub fn html(study: &Study) -> String {
                 style { (PreEscaped(theme::css())) (PreEscaped(include_str!("style.css"))) (PreEscaped(hiding)) }
             }
             body {
-                (contents(study, &policies))
+                (contents(study, policies, bodies))
                 main {
                     (header(study))
                     (overview::warnings(study))
                     (overview::claims(study))
-                    (choice::section(study, &policies))
-                    (overview::sweep(study, &policies))
+                    (choice::section(study, policies))
+                    (overview::sweep(study, policies))
                     @if !study.cells.is_empty() { (table::meanings(study)) }
-                    @for (number, group) in study.cells.iter().enumerate() { (cell::section(group, &view(number))) }
-                    (footer(study, &policies))
+                    @if !at_once(study, bodies) { p.hint.printed { "Cells that were not opened are not printed." } }
+                    @for (number, group) in study.cells.iter().enumerate() {
+                        @let open = study.cells.len() <= 3 || number == 0;
+                        (section(group, number, open, &bodies.place(number)))
+                    }
+                    (footer(study, policies))
                 }
-                // The page is readable without it.
+                @if let Some(packed) = bodies.in_page() {
+                    script type="application/json" id="packed" { (PreEscaped(packed)) }
+                }
+                // But for compressed cells, the page is readable without it.
                 script { (PreEscaped(include_str!("script.js"))) }
             }
         }
     };
-    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
-    page.into_string().replace(is_control, " ")
+    clean(page)
+}
+
+/// Whether the page has all cells as they are.
+fn at_once(study: &Study, bodies: &Bodies) -> bool {
+    let last = study.cells.len().saturating_sub(1);
+    matches!(bodies.place(last), BodyPlace::Plain(_)) || study.cells.is_empty()
+}
+
+/// The section of a cell. Where its body is not in the page as it is, the script puts it in the place of a line.
+fn section(group: &CellGroup, number: usize, open: bool, body: &BodyPlace<'_>) -> Markup {
+    let file = match body {
+        BodyPlace::Plain(_) => None,
+        BodyPlace::Packed => Some(""),
+        BodyPlace::File(name) => Some(name.as_str()),
+    };
+    html! {
+        details.cell id=(anchor(number)) open[open] data-file=[file] {
+            summary { (cell_title(group)) }
+            @if let BodyPlace::Plain(body) = body { (PreEscaped(*body)) } @else { p.hint role="status" { "…" } }
+        }
+    }
 }
 
 fn title(study: &Study) -> &str {
@@ -60,11 +106,12 @@ fn title(study: &Study) -> &str {
 }
 
 /// The side bar: a table of contents, and the selection of visible policies.
-fn contents(study: &Study, policies: &[&str]) -> Markup {
+fn contents(study: &Study, policies: &[&str], bodies: &Bodies) -> Markup {
+    let listed = study.cells.len() <= LISTED;
     html! {
         nav {
             div.brand { "volary" }
-            button type="button" id="theme" title="dark or light" { "◐" }
+            button type="button" id="theme" aria-label="dark or light" title="dark or light" { "◐" }
             @if policies.len() > 1 {
                 h2 { "Policies" }
                 ul.picks {
@@ -83,12 +130,16 @@ fn contents(study: &Study, policies: &[&str]) -> Markup {
                 @if !study.claims.is_empty() { li { a href="#claims" { "Claims" } } }
                 @if choice::is_worthwhile(study, policies) { li { a href="#choice" { "Which policy when" } } }
                 @if study.cells.len() > 1 { li { a href="#sweep" { "The sweep at a glance" } } }
-                @for (i, group) in study.cells.iter().enumerate() {
+                @for (i, group) in study.cells.iter().enumerate().take(if listed { LISTED } else { 0 }) {
                     li { a href={ "#" (anchor(i)) } { (short_title(group)) } }
                 }
+                @if !listed {
+                    li { a href={ "#" (anchor(0)) } { (number::count(study.cells.len() as u64)) " cells" } ", linked in the tables" }
+                }
+                li { a href="#policies" { "Policies" } }
                 li { a href="#run" { "The run itself" } }
             }
-            @if study.cells.len() > 1 {
+            @if study.cells.len() > 1 && at_once(study, bodies) {
                 button type="button" data-open="1" { "open all" }
                 " "
                 button type="button" data-open="0" { "close all" }
@@ -141,6 +192,7 @@ fn header(study: &Study) -> Markup {
 fn footer(study: &Study, policies: &[&str]) -> Markup {
     let manifest = &study.manifest;
     html! {
+        (parameters::section(study, policies))
         section id="run" {
             h2 { "The run itself" }
             p { "Command: " code { (manifest.argv.join(" ")) } }
@@ -156,9 +208,21 @@ fn footer(study: &Study, policies: &[&str]) -> Markup {
             }
             @if let Some(hosts) = &manifest.hosts { h3 { "Hosts" } (placed(hosts)) }
             (table::engine(study, policies))
-            details { summary { "Resolved experiment" } pre.bounded tabindex="0" { (format!("{:#}", manifest.spec)) } }
+            details { summary { "Resolved experiment" } pre.bounded tabindex="0" { (resolved(&manifest.spec)) } }
         }
     }
+}
+
+/// The resolved experiment with its first points.
+fn resolved(spec: &Value) -> String {
+    let mut shown = spec.clone();
+    let Some(points) = shown.get_mut("points").and_then(Value::as_array_mut) else {
+        return format!("{spec:#}");
+    };
+    let more = points.len().saturating_sub(POINTS);
+    points.truncate(POINTS);
+    let more = if more > 0 { format!("\n{more} more points are in manifest.json.") } else { String::new() };
+    format!("{shown:#}{more}")
 }
 
 /// The hosts and the actors they held; cells with the same placement share a line.

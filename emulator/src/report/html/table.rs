@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use volary_engine::results::Summary;
 
+use super::view::policy_anchor;
 use crate::chart::theme;
 use crate::number::{self, Quantity};
 use crate::report::columns::{
@@ -41,7 +42,11 @@ fn class_row(policies: &[&str], policy: &str, class: Option<&str>, cells: &Marku
     html! {
         tr class={ "p" (i) } {
             th scope="row" class=(theme::series(i)) {
-                @if let Some(label) = class { small { (policy) ", " (label) } } @else { i.swatch {} " " (policy) }
+                @if let Some(label) = class {
+                    small { (policy) ", " (label) }
+                } @else {
+                    i.swatch {} " " a href={ "#" (policy_anchor(i)) } { (policy) }
+                }
             }
             (cells)
         }

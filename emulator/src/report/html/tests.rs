@@ -1,12 +1,14 @@
 //! Tests of the page with synthetic measurements.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use volary_engine::results::{
     Certificate, ClaimResult, Deadlines, GoodputHours, Origin, Placements, PlanGap, Planning,
     PredictionErrors, RealCore, RealWork, Samples, SharedNodes, Staleness, Verdict,
 };
 
-use super::html;
+use super::render;
 use crate::fidelity::fixture as certificates;
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
@@ -14,6 +16,13 @@ use crate::storage::fixture::manifest;
 use crate::storage::fixture::measured;
 use crate::storage::hosts::{HostRecord, HostShard};
 use crate::storage::manifest::{Failure, RunState};
+
+/// The page of a report that is no more than a page.
+fn html(study: &Study) -> String {
+    let report = render(study);
+    assert!(report.cells.is_empty());
+    report.page
+}
 
 fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     let policies = [("latin-square", 1.0), ("sparrow", 1.4), ("murmuration", 1.2), ("random", 2.5)];
@@ -63,14 +72,33 @@ fn assert_balanced(page: &str) {
 #[test]
 fn many_cells_stay_small_and_whole() {
     let page = html(&study(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.99], 1, 5_000));
+    let (readable, packed) = page.split_once("<script type=\"application/json\" id=\"packed\">").unwrap();
     assert_balanced(&page);
     assert_eq!(page.matches("<details class=\"cell\"").count(), 24);
-    assert!(page.len() < 6_000_000, "{} bytes for 24 cells of 4 policies", page.len());
+    assert!(page.len() < 2_500_000, "{} bytes for 24 cells of 4 policies", page.len());
     assert!(page.contains("href=\"#cell-24\"") && page.contains("id=\"cell-24\""));
-    assert!(!page.contains("NaN") && !page.contains("inf\""));
+    assert_eq!(page.matches(" data-file=\"\"").count(), 23, "all but the first are compressed");
+    let packed: BTreeMap<String, String> =
+        serde_json::from_str(packed.split("</script>").next().unwrap()).unwrap();
+    assert_eq!(packed.len(), 23);
+    assert!(!readable.contains("NaN") && !readable.contains("inf\""));
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!page.contains(outside), "the page needs {outside}");
     }
+}
+
+#[test]
+fn names_of_policies_lead_to_their_parameters() {
+    let mut study = study(&[0.5], 1, 100);
+    let point = json!({"label": "sparrow", "policy": {"sparrow": {"probe_ratio": 2}}});
+    study.manifest.spec = json!({"points": vec![point; 30]});
+    let page = html(&study);
+    let row = &page[page.find("<tr id=\"policy-2\">").unwrap()..];
+    let row = &row[..row.find("</tr>").unwrap()];
+    assert!(row.contains(">sparrow</td>") && row.contains(">probe_ratio = 2</td>"), "{row}");
+    assert!(page.contains("<a href=\"#policy-2\">sparrow</a>"));
+    assert!(page.contains("6 more points are in manifest.json."), "the rest of a long list is left out");
+    assert_balanced(&page);
 }
 
 #[test]
@@ -96,8 +124,12 @@ fn the_map_names_the_best_and_what_is_at_stake() {
     assert_balanced(&page);
     let map = &page[page.find("id=\"choice\"").unwrap()..page.find("id=\"sweep\"").unwrap()];
     assert!(map.contains("load = 0.5</th>") && map.contains("load = 0.9</th>"), "{map}");
-    assert_eq!(map.matches(">latin-square <small>×2.50</small></td>").count(), 8, "two aims, four cells");
-    assert!(map.contains("class=\" s0 d0\" title=\"latin-square "), "in its colour");
+    assert_eq!(
+        map.matches("\">latin-square</a> <small>×2.50</small></td>").count(),
+        8,
+        "two aims, four cells"
+    );
+    assert!(map.contains("class=\" own s0 d0\" title=\"latin-square "), "in its colour");
     let order = ["latin-square", "murmuration", "sparrow", "random"].map(|name| map.rfind(name).unwrap());
     assert!(order.is_sorted(), "the safest first: {order:?}");
     assert!(

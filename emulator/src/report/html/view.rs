@@ -10,8 +10,6 @@ use crate::storage::study::CellGroup;
 pub(super) struct View<'a> {
     /// Its position, from zero.
     pub(super) number: usize,
-    /// Whether it is initially open.
-    pub(super) open: bool,
     /// All policies of the page, for their colours.
     pub(super) policies: &'a [&'a str],
     /// Limit on the blocks of each of its timelines.
@@ -28,6 +26,11 @@ impl View<'_> {
 /// The id of a cell's section.
 pub(super) fn anchor(number: usize) -> String {
     format!("cell-{}", number + 1)
+}
+
+/// The id of a policy's row among the policies.
+pub(super) fn policy_anchor(number: usize) -> String {
+    format!("policy-{}", number + 1)
 }
 
 /// The name of a cell in the contents, by short keys.

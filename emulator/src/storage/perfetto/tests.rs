@@ -4,6 +4,7 @@ use prost::Message as _;
 
 use super::events::nanoseconds;
 use super::proto::{Data, Trace, TrackDescriptor, TrackEvent, Type};
+use super::write::RUNS;
 use super::write::append;
 use super::{CAP_BYTES, write};
 use crate::storage::cell::CellRecord;
@@ -87,6 +88,18 @@ fn a_long_timeline_keeps_its_beginning() {
     let at_start = events.iter().filter(|(time, event)| *time == 0 && event.r#type == Some(1)).count();
     assert!(at_start >= records.iter().map(begun).sum(), "every run kept its first slices");
     assert_eq!(tracks.iter().filter(|track| track.process.is_some()).count(), 3);
+}
+
+#[test]
+fn of_many_runs_the_first_are_shown() {
+    let record = records(1).remove(0);
+    let short = CellRecord { timeline: record.timeline[..1].to_vec(), ..record };
+    let shown = |runs: usize| {
+        let mut bytes = Vec::new();
+        let cut = write(&mut bytes, std::iter::repeat_n(&short, runs), usize::MAX).unwrap();
+        (cut, decode(&bytes).0.iter().filter(|track| track.process.is_some()).count())
+    };
+    assert_eq!([shown(RUNS), shown(RUNS + 1)], [(false, RUNS), (true, RUNS)]);
 }
 
 /// Every flow begins and ends once, on tracks that exist, and not before its cause.

@@ -12,10 +12,13 @@ use crate::storage::cell::CellRecord;
 /// Size above which the trace is cut: viewers load traces into memory.
 pub const CAP_BYTES: usize = 50_000_000;
 
+/// Limit on the runs that are shown. The share of more would be a moment of each.
+pub(super) const RUNS: usize = 500;
+
 /// Writes the timelines of `records`, at most `cap` bytes; returns whether something was cut.
 ///
 /// Each run gets the same share of the cap, plus the unused parts of other shares; a run that does not fit is cut at
-/// the end.
+/// the end. Runs behind the first [`RUNS`] are left out.
 ///
 /// # Errors
 /// `to` cannot be written.
@@ -25,9 +28,10 @@ pub fn write<'a, W: Write>(
     cap: usize,
 ) -> io::Result<bool> {
     let shown = |record: &&CellRecord| !record.timeline.is_empty() || !record.activity.messages.is_empty();
-    let records: Vec<&CellRecord> = records.filter(shown).collect();
+    let mut records: Vec<&CellRecord> = records.filter(shown).collect();
+    let (mut left, mut cut) = (cap, records.len() > RUNS);
+    records.truncate(RUNS);
     let mut to = BufWriter::new(to);
-    let (mut left, mut cut) = (cap, false);
     if records.is_empty() {
         // Viewers refuse an empty file.
         let mut bytes = Vec::new();

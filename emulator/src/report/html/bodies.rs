@@ -1,0 +1,158 @@
+//! Bodies of cells: in the page as they are; where that is too much, compressed, and shown when a cell is opened.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::view::anchor;
+use crate::storage::REPORT_CELLS;
+
+/// Limit on the bytes of the bodies in a page as they are: the page is readable without its script then.
+const PLAIN: usize = 3_500_000;
+/// Limit on the bytes of compressed bodies in a page; more are in files beside it.
+const PACKED: usize = 3_500_000;
+/// Limit on the files beside a page.
+const FILES: usize = 100;
+/// Least number of cells in a file beside a page, if it has that many.
+const CELLS_OF_FILE: usize = 16;
+
+/// The bodies of the cells of a page.
+pub(super) struct Bodies {
+    /// Those in the page as they are: of all cells, or of the first alone.
+    plain: Vec<String>,
+    /// The others, compressed: a JSON object from the id of a cell to its body in base64; for each file if there are
+    /// any, else one for the page.
+    packed: Vec<String>,
+    /// Number of cells of each file; 0 if there is none.
+    of_file: usize,
+}
+
+/// Where the body of a cell is.
+pub(super) enum BodyPlace<'a> {
+    /// In the page.
+    Plain(&'a str),
+    /// In the page, compressed.
+    Packed,
+    /// In a file beside the page, compressed.
+    File(String),
+}
+
+impl Bodies {
+    pub(super) fn new(bodies: impl Iterator<Item = String>) -> Self {
+        let (mut plain, mut packed, mut bytes): (Vec<String>, Vec<String>, usize) = Default::default();
+        for body in bodies {
+            bytes += body.len();
+            if packed.is_empty() && (plain.is_empty() || bytes <= PLAIN) {
+                plain.push(body);
+                continue;
+            }
+            packed.extend(plain.drain(1..).map(|body| compressed(&body)));
+            packed.push(compressed(&body));
+        }
+        let bytes: usize = packed.iter().map(String::len).sum();
+        let of_file = if bytes > PACKED { CELLS_OF_FILE.max(packed.len().div_ceil(FILES)) } else { 0 };
+        // The first cell is in the page.
+        let numbered: Vec<(usize, String)> =
+            packed.into_iter().enumerate().map(|(i, body)| (i + 1, body)).collect();
+        let all = if of_file > 0 { of_file } else { numbered.len().max(1) };
+        Self { plain, packed: numbered.chunks(all).map(object).collect(), of_file }
+    }
+
+    pub(super) fn place(&self, number: usize) -> BodyPlace<'_> {
+        match self.plain.get(number) {
+            Some(body) => BodyPlace::Plain(body),
+            None if self.of_file == 0 => BodyPlace::Packed,
+            None => BodyPlace::File(format!("{REPORT_CELLS}/{}.js", (number - 1) / self.of_file)),
+        }
+    }
+
+    /// The compressed bodies in the page.
+    pub(super) fn in_page(&self) -> Option<&str> {
+        self.packed.first().filter(|_| self.of_file == 0).map(String::as_str)
+    }
+
+    /// The files beside the page, by their numbers: scripts, since a page that is a file itself may read nothing else.
+    pub(super) fn files(&self) -> Vec<String> {
+        let packed = self.packed.iter().filter(|_| self.of_file > 0);
+        packed.map(|cells| format!("packed({cells})\n")).collect()
+    }
+}
+
+/// A body as gzip in base64.
+fn compressed(body: &str) -> String {
+    let mut gz = GzEncoder::new(Vec::new(), Compression::default());
+    // Memory takes every byte.
+    let bytes = gz.write_all(body.as_bytes()).and_then(|()| gz.finish()).unwrap_or_default();
+    STANDARD.encode(bytes)
+}
+
+/// Compressed bodies as a JSON object. Neither ids nor base64 have characters with a meaning in JSON or HTML.
+fn object(bodies: &[(usize, String)]) -> String {
+    let mut out = String::from("{");
+    for (i, (number, body)) in bodies.iter().enumerate() {
+        let comma = if i > 0 { ",\n" } else { "" };
+        let _ = write!(out, "{comma}\"{}\":\"{body}\"", anchor(*number));
+    }
+    out + "}"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+
+    use super::*;
+
+    /// A body of `size` bytes that compresses to about three quarters of that in gzip.
+    fn body(number: usize, size: usize) -> String {
+        let mut state = number as u64 + 1;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            char::from(b'!' + (state >> 58) as u8)
+        };
+        (0..size).map(|_| draw()).collect()
+    }
+
+    fn opened(bodies: &BTreeMap<String, String>, number: usize) -> String {
+        let bytes = STANDARD.decode(&bodies[&anchor(number)]).unwrap();
+        let mut text = String::new();
+        GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn few_bodies_are_in_the_page_as_they_are() {
+        let bodies = Bodies::new((0..4).map(|number| body(number, 1_000)));
+        assert!(bodies.in_page().is_none() && bodies.files().is_empty());
+        assert!(matches!(bodies.place(3), BodyPlace::Plain(text) if text == body(3, 1_000)));
+    }
+
+    #[test]
+    fn more_bodies_are_in_the_page_compressed() {
+        let bodies = Bodies::new((0..4).map(|number| body(number, PLAIN / 10 * 3)));
+        assert!(bodies.files().is_empty() && matches!(bodies.place(0), BodyPlace::Plain(_)));
+        assert!((1..4).all(|number| matches!(bodies.place(number), BodyPlace::Packed)));
+        let packed: BTreeMap<String, String> = serde_json::from_str(bodies.in_page().unwrap()).unwrap();
+        assert_eq!(packed.len(), 3);
+        assert!((1..4).all(|number| opened(&packed, number) == body(number, PLAIN / 10 * 3)));
+    }
+
+    #[test]
+    fn many_bodies_are_in_files_beside_the_page() {
+        let bodies = Bodies::new((0..40).map(|number| body(number, PACKED / 20)));
+        let files = bodies.files();
+        assert!(bodies.in_page().is_none() && files.len() == 39usize.div_ceil(CELLS_OF_FILE));
+        for number in 1..40 {
+            let BodyPlace::File(name) = bodies.place(number) else { panic!("{number} is in the page") };
+            let file: usize = name.trim_start_matches("report/").trim_end_matches(".js").parse().unwrap();
+            let packed = files[file].trim_start_matches("packed(").trim_end_matches(")\n");
+            assert_eq!(opened(&serde_json::from_str(packed).unwrap(), number), body(number, PACKED / 20));
+        }
+    }
+}
