@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -87,8 +85,24 @@ fn compressed(body: &str) -> String {
     let mut gz = GzEncoder::new(Vec::new(), Compression::default());
     // Memory takes every byte.
     let bytes = gz.write_all(body.as_bytes()).and_then(|()| gz.finish()).unwrap_or_default();
-    STANDARD.encode(bytes)
+    base64(&bytes)
 }
+
+/// Bytes as text: base64 of RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let bits = (0..3).fold(0, |bits, i| bits << 8 | u32::from(three.get(i).copied().unwrap_or(0)));
+        for i in 0..4 {
+            let digit = (bits >> (18 - 6 * i) & 63) as usize;
+            out.push(if i <= three.len() { char::from(DIGITS[digit]) } else { '=' });
+        }
+    }
+    out
+}
+
+/// The digits of base64.
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Compressed bodies as a JSON object. Neither ids nor base64 have characters with a meaning in JSON or HTML.
 fn object(bodies: &[(usize, String)]) -> String {
@@ -119,8 +133,28 @@ mod tests {
         (0..size).map(|_| draw()).collect()
     }
 
+    fn decoded(text: &str) -> Vec<u8> {
+        let digits =
+            text.trim_end_matches('=').bytes().map(|byte| DIGITS.iter().position(|&d| d == byte).unwrap());
+        let digits: Vec<usize> = digits.collect();
+        let bytes = digits.chunks(4).flat_map(|four| {
+            let bits = (0..4).fold(0, |bits, i| bits << 6 | four.get(i).copied().unwrap_or(0));
+            [16, 8, 0].map(|shift| (bits >> shift) as u8).into_iter().take(four.len() - 1)
+        });
+        bytes.collect()
+    }
+
+    #[test]
+    fn base64_is_that_of_its_rfc() {
+        let texts = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
+        let expected = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
+        assert_eq!(texts.map(|text| base64(text.as_bytes())), expected);
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert!((0..256).all(|size| decoded(&base64(&bytes[..size])) == bytes[..size]));
+    }
+
     fn opened(bodies: &BTreeMap<String, String>, number: usize) -> String {
-        let bytes = STANDARD.decode(&bodies[&anchor(number)]).unwrap();
+        let bytes = decoded(&bodies[&anchor(number)]);
         let mut text = String::new();
         GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).unwrap();
         text
