@@ -13,10 +13,11 @@ use serde_json::Value;
 use volary_engine::results::plain;
 
 use super::cell::CellRecord;
+use super::cell_files::CellFiles;
 use super::error::{Error, io as failed, rows};
 use super::files::replace;
 use super::labels::{Labels, write_flat};
-use super::paths::{CellFiles, MANIFEST};
+use super::paths::MANIFEST;
 use super::study::Study;
 use super::tables::TableKind;
 

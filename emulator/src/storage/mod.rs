@@ -28,6 +28,7 @@
 //! | `run_dir` | [`RunDir`], which a run fills, and [`LockedDir`], in which a report is written again |
 //! | [`activity`] | the messages and the load on the timeline of a cell |
 //! | [`cell`] | one finished cell as it is stored: its summary, and data for its charts |
+//! | `cell_files` | the files of cells in several folders |
 //! | `rendered` | the report in the folder |
 //! | `paths`, `files` | file names; files that appear whole, the folder's lock |
 //! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
@@ -46,6 +47,7 @@
 
 pub mod activity;
 pub mod cell;
+mod cell_files;
 mod collection;
 mod default_folder;
 mod error;

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use volary_engine::results::{ClaimResult, Injected, Measured, Summary};
 
+use super::cell_files::CellFiles;
 use super::error::{Error, io as failed, rows};
 use super::files::{
     append, check_own, json_line, lock, read, remove, replace, write, write_json, write_manifest,
@@ -16,8 +17,8 @@ use super::labels::Labels;
 use super::load::{load, load_manifest};
 use super::manifest::{Failure, Manifest, RunState, utc_now};
 use super::paths::{
-    CELLS, CLAIMS, CellFiles, LOGS, MANIFEST, SUMMARY, TIMELINE, failure_name, failure_path, part_name,
-    part_path, record_name, record_path,
+    CELLS, CLAIMS, LOGS, MANIFEST, SUMMARY, TIMELINE, failure_name, failure_path, part_name, part_path,
+    record_name, record_path,
 };
 use super::rendered::Render;
 use super::study::{Study, summary_lines};

@@ -22,9 +22,10 @@ const CELLS_OF_FILE: usize = 16;
 pub(super) struct Bodies {
     /// Those in the page as they are: of all cells, or of the first alone.
     plain: Vec<String>,
-    /// The others, compressed: a JSON object from the id of a cell to its body in base64; for each file if there are
-    /// any, else one for the page.
-    packed: Vec<String>,
+    /// What the page has compressed, as a JSON object from the id of a section to its body in base64; empty if nothing.
+    packed: String,
+    /// The same of cells for each file beside the page.
+    files: Vec<String>,
     /// Number of cells of each file; 0 if there is none.
     of_file: usize,
 }
@@ -40,7 +41,8 @@ pub(super) enum BodyPlace<'a> {
 }
 
 impl Bodies {
-    pub(super) fn new(bodies: impl Iterator<Item = String>) -> Self {
+    /// The bodies of all cells, and that of another section which is compressed in any case, with its id.
+    pub(super) fn new(bodies: impl Iterator<Item = String>, other: Option<(&str, String)>) -> Self {
         let (mut plain, mut packed, mut bytes): (Vec<String>, Vec<String>, usize) = Default::default();
         for body in bodies {
             bytes += body.len();
@@ -54,10 +56,12 @@ impl Bodies {
         let bytes: usize = packed.iter().map(String::len).sum();
         let of_file = if bytes > PACKED { CELLS_OF_FILE.max(packed.len().div_ceil(FILES)) } else { 0 };
         // The first cell is in the page.
-        let numbered: Vec<(usize, String)> =
-            packed.into_iter().enumerate().map(|(i, body)| (i + 1, body)).collect();
-        let all = if of_file > 0 { of_file } else { numbered.len().max(1) };
-        Self { plain, packed: numbered.chunks(all).map(object).collect(), of_file }
+        let named = packed.into_iter().enumerate().map(|(i, body)| (anchor(i + 1), body));
+        let mut in_page: Vec<(String, String)> = named.collect();
+        let beside = if of_file > 0 { std::mem::take(&mut in_page) } else { Vec::new() };
+        in_page.extend(other.map(|(id, body)| (id.to_owned(), compressed(&body))));
+        let packed = if in_page.is_empty() { String::new() } else { object(&in_page) };
+        Self { plain, packed, files: beside.chunks(of_file.max(1)).map(object).collect(), of_file }
     }
 
     pub(super) fn place(&self, number: usize) -> BodyPlace<'_> {
@@ -70,13 +74,12 @@ impl Bodies {
 
     /// The compressed bodies in the page.
     pub(super) fn in_page(&self) -> Option<&str> {
-        self.packed.first().filter(|_| self.of_file == 0).map(String::as_str)
+        Some(self.packed.as_str()).filter(|packed| !packed.is_empty())
     }
 
     /// The files beside the page, by their numbers: scripts, since a page that is a file itself may read nothing else.
     pub(super) fn files(&self) -> Vec<String> {
-        let packed = self.packed.iter().filter(|_| self.of_file > 0);
-        packed.map(|cells| format!("packed({cells})\n")).collect()
+        self.files.iter().map(|cells| format!("packed({cells})\n")).collect()
     }
 }
 
@@ -105,11 +108,11 @@ fn base64(bytes: &[u8]) -> String {
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Compressed bodies as a JSON object. Neither ids nor base64 have characters with a meaning in JSON or HTML.
-fn object(bodies: &[(usize, String)]) -> String {
+fn object(bodies: &[(String, String)]) -> String {
     let mut out = String::from("{");
-    for (i, (number, body)) in bodies.iter().enumerate() {
+    for (i, (id, body)) in bodies.iter().enumerate() {
         let comma = if i > 0 { ",\n" } else { "" };
-        let _ = write!(out, "{comma}\"{}\":\"{body}\"", anchor(*number));
+        let _ = write!(out, "{comma}\"{id}\":\"{body}\"");
     }
     out + "}"
 }
@@ -162,14 +165,14 @@ mod tests {
 
     #[test]
     fn few_bodies_are_in_the_page_as_they_are() {
-        let bodies = Bodies::new((0..4).map(|number| body(number, 1_000)));
+        let bodies = Bodies::new((0..4).map(|number| body(number, 1_000)), None);
         assert!(bodies.in_page().is_none() && bodies.files().is_empty());
         assert!(matches!(bodies.place(3), BodyPlace::Plain(text) if text == body(3, 1_000)));
     }
 
     #[test]
     fn more_bodies_are_in_the_page_compressed() {
-        let bodies = Bodies::new((0..4).map(|number| body(number, PLAIN / 10 * 3)));
+        let bodies = Bodies::new((0..4).map(|number| body(number, PLAIN / 10 * 3)), None);
         assert!(bodies.files().is_empty() && matches!(bodies.place(0), BodyPlace::Plain(_)));
         assert!((1..4).all(|number| matches!(bodies.place(number), BodyPlace::Packed)));
         let packed: BTreeMap<String, String> = serde_json::from_str(bodies.in_page().unwrap()).unwrap();
@@ -179,9 +182,12 @@ mod tests {
 
     #[test]
     fn many_bodies_are_in_files_beside_the_page() {
-        let bodies = Bodies::new((0..40).map(|number| body(number, PACKED / 20)));
+        let other = Some(("other", "of the page".to_owned()));
+        let bodies = Bodies::new((0..40).map(|number| body(number, PACKED / 20)), other);
         let files = bodies.files();
-        assert!(bodies.in_page().is_none() && files.len() == 39usize.div_ceil(CELLS_OF_FILE));
+        let packed: BTreeMap<String, String> = serde_json::from_str(bodies.in_page().unwrap()).unwrap();
+        assert_eq!((packed.len(), decoded(&packed["other"]).is_empty()), (1, false));
+        assert!(files.len() == 39usize.div_ceil(CELLS_OF_FILE));
         for number in 1..40 {
             let BodyPlace::File(name) = bodies.place(number) else { panic!("{number} is in the page") };
             let file: usize = name.trim_start_matches("report/").trim_end_matches(".js").parse().unwrap();

@@ -221,7 +221,7 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
             @for (at, (policy, chart)) in charts.iter().enumerate() {
                 details class={ "more p" (policy) } open[view.number == 0 && at == 0] {
                     summary { (view.policies[*policy]) }
-                    div.card.scroll tabindex="0" role="region" aria-label={ "Timeline of " (view.policies[*policy]) } {
+                    div.card.scroll tabindex="0" role="group" aria-label={ "Timeline of " (view.policies[*policy]) } {
                         (chart.in_page())
                     }
                 }

@@ -32,7 +32,7 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
                  from it. The factor is what there is to lose: how much slower the worst policy is. Policies that left \
                  jobs unfinished are not considered."
             }
-            div.card.scroll tabindex="0" role="region" aria-label="Which policy when" { (map(study, policies)) }
+            div.card.scroll tabindex="0" role="group" aria-label="Which policy when" { (map(study, policies)) }
             h3 { "And if you do not know what will come" }
             p.hint {
                 "Over all cells: how often each policy is best or cannot be told from the best, how often within "
@@ -41,7 +41,7 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
             }
             div.grid {
                 @for (aim, metric) in AIMS {
-                    div.card.scroll tabindex="0" role="region" aria-label=(aim) {
+                    div.card.scroll tabindex="0" role="group" aria-label=(aim) {
                         table {
                             caption { (aim) }
                             thead {
@@ -104,7 +104,10 @@ fn map(study: &Study, policies: &[&str]) -> Markup {
         rows[at].1[column] = Some((number, group));
     }
     let heading = |value: &Value| {
-        across.map_or_else(String::new, |key| format!("{} = {}", short_key(key, &names), in_words(value)))
+        across.map_or_else(
+            || "best policy".to_owned(),
+            |key| format!("{} = {}", short_key(key, &names), in_words(value)),
+        )
     };
     let columns: Vec<_> = values.iter().map(|value| (String::new(), heading(value))).collect();
     let cell = |place: &Place<'_>, metric| {

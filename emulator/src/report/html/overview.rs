@@ -5,7 +5,7 @@ use volary_engine::results::{ClaimResult, Summary, Tally, Verdict, cell_name};
 
 use super::view::anchor;
 use crate::chart::svg::Picture;
-use crate::number::plural;
+use crate::number::{count, plural};
 use crate::report::claims::{changed, finding, is_of_generator};
 use crate::report::columns::{PickedColumn, not_finished};
 use crate::report::figures::sweep::{Sweep, heat};
@@ -141,8 +141,11 @@ fn claim(claim: &ClaimResult) -> Markup {
     }
 }
 
-/// Median and tail of every cell, shaded, and curves over the swept keys.
-pub(super) fn sweep(study: &Study, policies: &[&str]) -> Markup {
+/// The id of the section with the table of all cells of a wide sweep.
+pub(super) const ALL_CELLS: &str = "all-cells";
+
+/// Median and tail of every cell, shaded, and curves over the swept keys. The table of a wide sweep is shown on demand.
+pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
     if study.cells.len() < 2 {
         return Markup::default();
     }
@@ -154,10 +157,24 @@ pub(super) fn sweep(study: &Study, policies: &[&str]) -> Markup {
                 "Response times in every cell. The stronger the colour, the slower the policy is than the fastest of the \
                  cell, by the factor behind the number; five times as slow or more has the strongest."
             }
-            div.card.scroll tabindex="0" role="region" aria-label="The sweep at a glance" {
-                (heat(study, policies, &numbers(), anchor).html())
+            @if wide {
+                details.cell id=(ALL_CELLS) data-file="" {
+                    summary { h3 { "All " (count(study.cells.len() as u64)) " cells" } }
+                    p.hint role="status" { "…" }
+                }
+            } @else {
+                (all_cells(study, policies))
             }
             @if !charts.is_empty() { div.grid { @for chart in charts { div.card { (chart.in_page()) } } } }
+        }
+    }
+}
+
+/// Median and tail of every cell, shaded, with links to the cells.
+pub(super) fn all_cells(study: &Study, policies: &[&str]) -> Markup {
+    html! {
+        div.card.scroll tabindex="0" role="group" aria-label="The sweep at a glance" {
+            (heat(study, policies, &numbers(), anchor).html())
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::storage::study::{CellGroup, Study};
 const BLOCKS_OF_PAGE: usize = 12_000;
 /// Number of blocks that every timeline may have, however many there are.
 const LEAST_BLOCKS: usize = 60;
-/// Limit on the cells that the contents list.
+/// Limit on the cells that the contents list, and above which a page is wide: what is out of sight is not laid out.
 const LISTED: usize = 100;
 /// Limit on the points of an experiment that its resolved form shows.
 const POINTS: usize = 24;
@@ -30,7 +30,9 @@ pub fn render(study: &Study) -> RenderedReport {
     let view = |number| View { number, policies: &policies, blocks };
     let bodies =
         study.cells.iter().enumerate().map(|(number, group)| clean(cell::body(group, &view(number))));
-    let bodies = Bodies::new(bodies);
+    let wide = study.cells.len() > LISTED;
+    let table = wide.then(|| (overview::ALL_CELLS, clean(overview::all_cells(study, &policies))));
+    let bodies = Bodies::new(bodies, table);
     RenderedReport { page: page(study, &policies, &bodies), cells: bodies.files() }
 }
 
@@ -45,7 +47,7 @@ fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
     let hiding: String = (0..policies.len()).map(|i| format!(".hide-p{i} .p{i}{{display:none}}")).collect();
     let page = html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang="en" class=[(study.cells.len() > LISTED).then_some("wide")] {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
@@ -59,7 +61,7 @@ fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
                     (overview::warnings(study))
                     (overview::claims(study))
                     (choice::section(study, policies))
-                    (overview::sweep(study, policies))
+                    (overview::sweep(study, policies, study.cells.len() > LISTED))
                     @if !study.cells.is_empty() { (table::meanings(study)) }
                     @if !at_once(study, bodies) { p.hint.printed { "Cells that were not opened are not printed." } }
                     @for (number, group) in study.cells.iter().enumerate() {
@@ -94,7 +96,7 @@ fn section(group: &CellGroup, number: usize, open: bool, body: &BodyPlace<'_>) -
     };
     html! {
         details.cell id=(anchor(number)) open[open] data-file=[file] {
-            summary { (cell_title(group)) }
+            summary { h2 { (cell_title(group)) } }
             @if let BodyPlace::Plain(body) = body { (PreEscaped(*body)) } @else { p.hint role="status" { "…" } }
         }
     }
@@ -134,7 +136,7 @@ fn contents(study: &Study, policies: &[&str], bodies: &Bodies) -> Markup {
                     li { a href={ "#" (anchor(i)) } { (short_title(group)) } }
                 }
                 @if !listed {
-                    li { a href={ "#" (anchor(0)) } { (number::count(study.cells.len() as u64)) " cells" } ", linked in the tables" }
+                    li { a href={ "#" (anchor(0)) } { (number::count(study.cells.len() as u64)) " cells" } ", listed in " a href={ "#" (overview::ALL_CELLS) } { "one table" } }
                 }
                 li { a href="#policies" { "Policies" } }
                 li { a href="#run" { "The run itself" } }

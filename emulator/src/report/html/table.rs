@@ -17,7 +17,7 @@ use crate::storage::study::{CellGroup, PolicyRuns, Study};
 /// scrolls sideways by itself, also by the keyboard.
 pub(super) fn table(name: &str, headings: &[&str], explained: &[(&str, &str)], rows: &Markup) -> Markup {
     html! {
-        div.scroll tabindex="0" role="region" aria-label=(name) {
+        div.scroll tabindex="0" role="group" aria-label=(name) {
             table class=[(!explained.is_empty()).then_some("stack")] {
                 thead {
                     tr {

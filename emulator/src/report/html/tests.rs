@@ -88,6 +88,21 @@ fn many_cells_stay_small_and_whole() {
 }
 
 #[test]
+fn a_wide_sweep_shows_its_table_on_demand() {
+    let loads: Vec<f64> = (0..51).map(|at| f64::from(at) / 60.0).collect();
+    let page = html(&study(&loads, 1, 20));
+    assert_balanced(&page);
+    assert!(page.contains("<html lang=\"en\" class=\"wide\">"));
+    assert!(page.contains("<details class=\"cell\" id=\"all-cells\" data-file=\"\">"));
+    assert!(
+        page.contains("\"all-cells\":\"H4s")
+            && !page.contains("<th scope=\"colgroup\" class=\"group\" colspan=\"4\">p50")
+    );
+    assert!(!page.contains("<li><a href=\"#cell-2\">"), "the contents do not list a hundred cells");
+    assert!(!html(&study(&[0.5], 1, 20)).contains("id=\"all-cells\""));
+}
+
+#[test]
 fn names_of_policies_lead_to_their_parameters() {
     let mut study = study(&[0.5], 1, 100);
     let point = json!({"label": "sparrow", "policy": {"sparrow": {"probe_ratio": 2}}});
@@ -391,7 +406,7 @@ fn a_cell_begins_with_few_columns_and_has_all_below() {
         assert!(!tables[0].split("</table>").next().unwrap().contains(heading), "{heading}");
         assert!(page.contains(heading), "{heading}");
     }
-    assert!(page.contains("tabindex=\"0\" role=\"region\" aria-label=\"Results\""));
+    assert!(page.contains("tabindex=\"0\" role=\"group\" aria-label=\"Results\""));
     // Two cells of four policies; one timeline is open.
     assert_eq!(page.matches("<details class=\"more p").count(), 8);
     assert_eq!(page.matches("<details class=\"more p0\" open").count(), 1);
