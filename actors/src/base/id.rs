@@ -36,6 +36,15 @@ pub struct CopyId {
     pub attempt: u32,
 }
 
+/// Attempts of one submission of a job; a resubmission starts at the next multiple, so that attempts of a crashed
+/// scheduler are never reused. Only a crash raises the round of a submission, and no job lives through 4,096 of them.
+pub const ATTEMPTS_PER_ROUND: u32 = 1 << 20;
+
+/// Whether two attempts of a task are of one submission of its job.
+pub const fn is_same_submission(a: u32, b: u32) -> bool {
+    a / ATTEMPTS_PER_ROUND == b / ATTEMPTS_PER_ROUND
+}
+
 impl JobId {
     /// As an index into tables.
     #[inline]

@@ -11,7 +11,7 @@ pub mod time;
 
 pub use class::Class;
 pub use feature::Feature;
-pub use id::{ActorId, CopyId, Endpoint, JobId, TaskId};
+pub use id::{ATTEMPTS_PER_ROUND, ActorId, CopyId, Endpoint, JobId, TaskId, is_same_submission};
 pub use law::Law;
 pub use parameters::{Parameters, parameters, within};
 pub use rng::{Address, Draw, Purpose, Rng};

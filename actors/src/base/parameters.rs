@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 pub trait Parameters:
     Clone + PartialEq + fmt::Debug + Default + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static
 {
-    /// Checks that each number lies within the range of its key.
+    /// Returns an error if a number is outside the range of its key.
     ///
     /// # Errors
     /// Returns `"<key>: <reason>"` for the first number outside its range.
@@ -90,10 +90,10 @@ macro_rules! parameters {
 }
 pub use parameters;
 
-/// Checks that `value` lies within `range`.
+/// Returns an error if `value` is outside `range`.
 ///
 /// # Errors
-/// Returns `"<key>: <reason>"` if it does not.
+/// Returns `"<key>: <reason>"`.
 pub fn within(key: &str, value: f64, range: RangeInclusive<f64>) -> Result<(), String> {
     if range.contains(&value) {
         return Ok(());

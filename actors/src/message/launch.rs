@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::protocol::{Run, protocol};
-use crate::base::{CopyId, JobId, TaskId, Time};
+use crate::base::{CopyId, JobId, TaskId, Time, is_same_submission};
 
 /// Tasks that one server runs one after the other: the first `width` of the `len` tasks of a job from `base` on,
 /// rotated left by `turn`. A single task is a row of length one; row i of a latin square of order v has `len` and
@@ -83,7 +83,8 @@ pub struct TaskRange {
     pub base: u32,
     /// How many, at least one.
     pub len: u32,
-    /// Only copies with an attempt number below this; later launches are not affected.
+    /// Only copies with an attempt number below this, of the same submission of the job as the attempt before it. Later
+    /// launches are not affected, nor is another scheduler that has the job from another submission.
     pub below: u32,
 }
 
@@ -101,6 +102,11 @@ impl TaskRange {
     /// Whether a task is one of these.
     pub fn contains(&self, task: TaskId) -> bool {
         task.job == self.job && task.index >= self.base && task.index - self.base < self.len
+    }
+
+    /// Whether copies with this attempt number are meant.
+    pub const fn covers(&self, attempt: u32) -> bool {
+        attempt < self.below && is_same_submission(attempt, self.below - 1)
     }
 }
 
@@ -148,6 +154,7 @@ protocol! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ATTEMPTS_PER_ROUND;
 
     #[test]
     fn rows_of_a_latin_square_hold_each_task_once_per_row_and_column() {
@@ -188,5 +195,16 @@ mod tests {
             positions.sort_unstable();
             assert_eq!(positions, [0, 1, 2]);
         }
+    }
+
+    /// Two schedulers can have a job open after crashes, one from an earlier submission than the other.
+    #[test]
+    fn a_range_covers_earlier_attempts_of_its_own_submission() {
+        let covers = |below, attempt| TaskRange::one(JobId(0).task(0), below).covers(attempt);
+        let second = ATTEMPTS_PER_ROUND;
+        assert!(covers(3, 0) && covers(3, 2) && covers(second, 2));
+        assert!(covers(second + 1, second) && covers(second + 3, second + 2));
+        assert!(!covers(0, 0) && !covers(3, 3) && !covers(3, second));
+        assert!(!covers(second + 1, 0) && !covers(second + 1, second - 1) && !covers(second + 1, second + 1));
     }
 }

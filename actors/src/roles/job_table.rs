@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::base::{JobId, TaskId};
+use crate::base::{ATTEMPTS_PER_ROUND, JobId, TaskId};
 use crate::catalog::{Catalog, JobSpec};
 use crate::machine::Effects;
 use crate::message::Job;
@@ -134,15 +134,6 @@ pub struct OpenJob {
     remaining: u32,
     done: TaskSet,
     attempt: u32,
-}
-
-/// Attempts of one submission of a job; a resubmission starts at the next multiple, so that attempts of a crashed
-/// scheduler are never reused. Only a crash raises the round of a submission, and no job lives through 4,096 of them.
-pub const ATTEMPTS_PER_ROUND: u32 = 1 << 20;
-
-/// Whether two attempts of a task are of one submission of its job.
-pub const fn is_same_submission(a: u32, b: u32) -> bool {
-    a / ATTEMPTS_PER_ROUND == b / ATTEMPTS_PER_ROUND
 }
 
 impl OpenJob {

@@ -1,5 +1,6 @@
 //! The view of a run that has ended, from its record.
 
+use volary_engine::metrics::SoFar;
 use volary_engine::results::{HostVitals, Late, Summary};
 
 use super::disturbances;
@@ -28,19 +29,8 @@ pub(super) fn view(record: &CellRecord) -> RunView {
 }
 
 fn counts(summary: &Summary) -> Counts {
-    let Summary { jobs, tasks, copies, .. } = summary;
-    Counts {
-        jobs: jobs.submitted,
-        jobs_submitted: jobs.submitted,
-        jobs_finished: jobs.finished,
-        tasks_submitted: tasks.submitted,
-        tasks_finished: tasks.finished,
-        copies_started: copies.started,
-        copies_finished: copies.finished,
-        copies_preempted: copies.preempted,
-        copies_lost: copies.lost,
-        ..Counts::default()
-    }
+    let &Summary { jobs, tasks, copies, .. } = summary;
+    Counts::new(jobs.submitted, SoFar { jobs, tasks, copies, running: 0, waiting: 0 })
 }
 
 /// The lateness of the whole run stands beside the first host: it was measured over all of them.

@@ -128,7 +128,7 @@ impl<'a> Sampler<'a> {
             seed: self.world.seed(),
             running: true,
             at_s: now.as_secs_f64(),
-            counts: counts(self.world, so_far),
+            counts: Counts::new(self.world.workload().chains().into(), so_far),
             history: self.history.points.clone(),
             messages: counted.messages(),
             dropped: counted.dropped,
@@ -160,23 +160,6 @@ impl<'a> Sampler<'a> {
             CoreState { core, busy: recorder.is_busy(core), slowdown }
         };
         CoresView { total, step, listed: (0..total).step_by(step as usize).map(state).collect() }
-    }
-}
-
-fn counts(world: &World, so_far: SoFar) -> Counts {
-    let SoFar { jobs, tasks, copies, running, waiting } = so_far;
-    Counts {
-        jobs: world.workload().chains().into(),
-        jobs_submitted: jobs.submitted,
-        jobs_finished: jobs.finished,
-        tasks_submitted: tasks.submitted,
-        tasks_finished: tasks.finished,
-        copies_started: copies.started,
-        copies_finished: copies.finished,
-        copies_preempted: copies.preempted,
-        copies_lost: copies.lost,
-        copies_running: running.into(),
-        tasks_waiting: waiting,
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use volary_engine::metrics::SoFar;
 use volary_engine::results::Cell;
 
 use crate::live::host_stats::VitalsSample;
@@ -171,6 +172,26 @@ pub struct Counts {
     pub copies_running: u64,
     /// Submitted tasks that have neither finished nor a running copy.
     pub tasks_waiting: u64,
+}
+
+impl Counts {
+    /// The counts so far of a run with a workload of `jobs` jobs.
+    pub fn new(jobs: u64, so_far: SoFar) -> Self {
+        let SoFar { jobs: job_counts, tasks, copies, running, waiting } = so_far;
+        Self {
+            jobs,
+            jobs_submitted: job_counts.submitted,
+            jobs_finished: job_counts.finished,
+            tasks_submitted: tasks.submitted,
+            tasks_finished: tasks.finished,
+            copies_started: copies.started,
+            copies_finished: copies.finished,
+            copies_preempted: copies.preempted,
+            copies_lost: copies.lost,
+            copies_running: running.into(),
+            tasks_waiting: waiting,
+        }
+    }
 }
 
 /// The load at one moment.

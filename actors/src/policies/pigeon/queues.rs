@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 
 use super::config::{GroupWeight, Pigeon, WeightRule};
-use crate::base::{CopyId, JobId};
+use crate::base::{CopyId, JobId, is_same_submission};
 use crate::message::{Batch, Mirror};
-use crate::roles::job_table::is_same_submission;
 
 /// Tasks that wait, with the number of the scheduler that gets their results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

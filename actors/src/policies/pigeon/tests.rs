@@ -3,13 +3,12 @@
 use super::Pigeon;
 use super::config::TaskSplit;
 use super::tick::Tick;
-use crate::base::{ActorId, CopyId, JobId, Span, Time};
+use crate::base::{ATTEMPTS_PER_ROUND, ActorId, CopyId, JobId, Span, Time};
 use crate::harness::{Harness, sends};
 use crate::layout::Layout;
 use crate::machine::{Effect, Input, Timer};
 use crate::message::{Batch, Core, Group, Job, Launch, Message, Mirror, Stamp};
 use crate::policies::policy::Policy;
-use crate::roles::job_table::ATTEMPTS_PER_ROUND;
 
 const LONG: JobId = JobId(1);
 

@@ -52,7 +52,7 @@ impl RowState {
     pub(super) fn overlaps(&self, tasks: TaskRange) -> bool {
         let row = &self.row;
         tasks.job == row.job
-            && row.attempt < tasks.below
+            && tasks.covers(row.attempt)
             && tasks.base < row.base + u32::from(row.len)
             && row.base < tasks.base + tasks.len
     }

@@ -67,8 +67,8 @@ impl UsageTable {
         Self { options, used: vec![CurrentUse::NONE; cores as usize].into(), memory: 0, armed: false }
     }
 
-    /// Records the new use of the copy of a core. Its scheduler is told when throttling begins and when it ends, and
-    /// with the reports how far the copy is throttled by then.
+    /// Records the new use of the copy that runs on a core. If throttling begins or ends with it, its scheduler is
+    /// told at once; other changes of its rate are told with the next reports.
     pub(super) fn set(
         &mut self,
         core: usize,
@@ -86,7 +86,7 @@ impl UsageTable {
         }
     }
 
-    /// Tells the scheduler of a copy how far it is throttled, unless it knows.
+    /// Sends the rate of a throttled copy to its scheduler, unless it is the rate that was sent last.
     fn tell_rate(&mut self, core: usize, row: &RowState, fx: &mut Effects<'_>) {
         let CurrentUse { rate, told, .. } = &mut self.used[core];
         if self.options.report.is_some() && rate != told {

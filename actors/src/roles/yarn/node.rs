@@ -202,7 +202,7 @@ impl ContainerNode {
 }
 
 fn is_dropped(copy: CopyId, tasks: TaskRange) -> bool {
-    tasks.contains(copy.task) && copy.attempt < tasks.below
+    tasks.contains(copy.task) && tasks.covers(copy.attempt)
 }
 
 impl Machine for ContainerNode {

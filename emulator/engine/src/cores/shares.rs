@@ -165,7 +165,7 @@ pub(super) struct Shares {
     pub(super) slots: Vec<CopyShare>,
     /// The cores of each node that run copies.
     pub(super) busy: Vec<Vec<u32>>,
-    /// Nodes whose CPU is to be shared out anew.
+    /// Nodes whose shares are to be computed again.
     pub(super) due: Vec<bool>,
     pub(super) total: SharedUse,
     /// Reused buffers.

@@ -45,14 +45,14 @@ impl Cores {
     }
 
     /// Changes the use of the copy of a core at `now` to the segment that `next` returns for the work that the copy
-    /// has done; the CPU must be [shared out](Self::share_out) anew.
+    /// has done. The shares of its node are out of date until [`share_out`](Self::share_out).
     pub fn use_as(&mut self, core: u32, now: Time, next: impl FnOnce(Span) -> Segment) {
         let left = self.settle(core, now);
         let slot = &mut self.shares_mut().slots[core as usize];
         slot.use_as(next(Span(slot.work.saturating_sub(left.0))));
     }
 
-    /// Notes that the CPU of a node is to be shared out anew; returns whether that was noted already.
+    /// Notes that the shares of a node are to be computed again; returns whether that was noted already.
     pub fn note_sharing(&mut self, node: u32) -> bool {
         std::mem::replace(&mut self.shares_mut().due[node as usize], true)
     }
@@ -86,7 +86,7 @@ impl Cores {
         }
     }
 
-    /// Computes anew what the copy of a core comes to next, and when. Returns it if it has changed.
+    /// Computes the next event of the copy of a core and its time. Returns them if they have changed.
     pub fn retime_shared(&mut self, core: u32) -> Option<(Next, u64)> {
         if !self.is_busy(core) {
             return None;

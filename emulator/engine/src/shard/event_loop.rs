@@ -69,7 +69,7 @@ pub(super) enum EventKind {
     Resume,
     /// The running copy of the worker, on a shared node, enters its next segment.
     Segment,
-    /// The CPU of the node, which is shared, is shared out anew.
+    /// The shares of a shared node are computed again.
     Share,
 }
 

@@ -50,8 +50,8 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Shares out the CPU of a node anew, which changes when its copies end or enter their next segments, and tells its
-    /// manager.
+    /// Shares out the CPU of a node, schedules the next event of each copy whose rate changes, and reports the use of
+    /// its copies to its manager.
     pub(super) fn share_out(&mut self, manager: ActorId) {
         let Role::Node(node) = self.parts.layout.role(manager) else { return };
         let Some(mut changes) = self.share_changes.take() else { return };

@@ -228,3 +228,20 @@ fn a_master_of_pigeon_keeps_the_tasks_of_the_next_scheduler() {
          [[network.fault]]\ncrash = { who = [\"scheduler:1\"], at = \"0s\" }\n[[policy]]\npigeon = {}\n";
     assert!(all_finished(&run(text)));
 }
+
+/// Two schedulers have a job from different submissions: what one drops at a node, the other still waits for.
+#[test]
+fn a_drop_of_the_next_scheduler_spares_rows_of_an_earlier_submission() {
+    let crash =
+        |who: &str, at: &str| format!("[[network.fault]]\ncrash = {{ who = [\"{who}\"], at = \"{at}\"");
+    let text = format!(
+        "seed = 0\n[cluster]\nnodes = 1\nschedulers = 2\n[service]\ndemand = \"200ms\"\n\
+         [workload.synthetic]\njobs = 15\ninterarrival = \"0s\"\ntasks = {{ uniform = {{ low = 1, high = 7 }} }}\n\
+         [network]\npeer_timeout = \"3s\"\n{}, for = \"3s\" }}\n{} }}\n[[policy]]\nfull-repetition = {{ order = 1 }}\n",
+        crash("schedulers", "2s"),
+        crash("scheduler:0", "6s"),
+    );
+    for seed in 0..20 {
+        assert!(all_finished(&run(&text.replace("seed = 0", &format!("seed = {seed}")))), "seed {seed}");
+    }
+}
