@@ -15,8 +15,10 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::Value;
@@ -213,17 +215,17 @@ fn check(kind: &str, mine: impl Fn(&str) -> bool, ran: &[String]) {
     assert_eq!(pinned.len(), ran.len(), "another number of runs than pinned");
 }
 
-/// Runs tasks on two threads and returns their lines in order.
+/// Runs tasks on two threads, each the next one when it is free, and returns their lines in order.
 fn both<T: Sync>(tasks: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
-    let work = &work;
+    let (next, work) = (AtomicUsize::new(0), &work);
     let mut done: Vec<(usize, Vec<String>)> = thread::scope(|scope| {
-        let halves = [0, 1].map(|half| {
-            scope.spawn(move || {
-                let mine = tasks.iter().enumerate().skip(half).step_by(2);
-                mine.map(|(at, task)| (at, work(task))).collect::<Vec<_>>()
+        let threads = [(); 2].map(|()| {
+            scope.spawn(|| {
+                let mine = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+                mine.map_while(|at| Some((at, work(tasks.get(at)?)))).collect::<Vec<_>>()
             })
         });
-        halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().flat_map(|(_, lines)| lines).collect()
