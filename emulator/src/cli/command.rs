@@ -137,6 +137,11 @@ fn is_broken(error: &RunError) -> bool {
         RunError::RunDir(error) => matches!(error, storage::Error::Io { .. } | storage::Error::Rows { .. }),
         RunError::Inputs(error) => matches!(error, input_log::Error::Io { .. }),
         RunError::Hosts(error) => !error.is_input(),
+        RunError::Folder(storage::Error::Io { source, .. }) => {
+            // The folder itself is a choice of the caller; a full disk or a failing file system is none.
+            !matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound)
+        }
+        RunError::Folder(storage::Error::Locked { .. }) => true,
         RunError::Folder(_) | RunError::Unsupported(_) | RunError::Bundle(_) => false,
     }
 }

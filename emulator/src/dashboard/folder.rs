@@ -131,7 +131,7 @@ fn read(root: &Path, manifest: &Manifest) -> Result<Snapshot, Error> {
     let mut runs = entries(manifest, lines);
     for failure in load_failures(root, manifest)? {
         if let Some(entry) = runs.iter_mut().find(|entry| entry.run == failure.id) {
-            (entry.policy, entry.cell) = (failure.policy, failure.cell);
+            (entry.policy, entry.cell, entry.seed) = (failure.policy, failure.cell, Some(failure.seed));
             (entry.stage, entry.why) = (RunStage::Failed, Some(failure.log));
         }
     }
@@ -150,14 +150,16 @@ fn read(root: &Path, manifest: &Manifest) -> Result<Snapshot, Error> {
     Ok(Snapshot { header, running, state, real_s: None, real_left_s: None, runs, cell })
 }
 
-/// The planned runs with what is known of those that have ended. Where every run of the plan is in the folder, the
-/// order of points tells the others.
+/// The planned runs with what is known of those that have ended. Where every run of the plan is in the folder, and as
+/// many of each point, the order of points tells the others.
 fn entries(manifest: &Manifest, lines: Vec<SummaryEntry>) -> Vec<RunEntry> {
     let mut ended: BTreeMap<String, SummaryEntry> =
         lines.into_iter().map(|line| (line.run.clone(), line)).collect();
     let points = points(&manifest.spec);
     let each = manifest.runs.len().checked_div(points.len()).unwrap_or(0);
-    let regular = manifest.share.is_none() && each > 0 && manifest.runs.len() == each * points.len();
+    // Replications that a stopping rule adds come after those of all points.
+    let fixed = manifest.share.is_none() && manifest.spec["repeat"] != "auto";
+    let regular = fixed && each > 0 && manifest.runs.len() == each * points.len();
     let entry = |(at, id): (usize, &String)| match ended.remove(id) {
         Some(line) => RunEntry {
             stage: RunStage::Finished,
@@ -206,14 +208,14 @@ fn cell(
     cell: Cell,
 ) -> Result<CellView, Error> {
     let of_cell = runs.iter().filter(|run| run.stage == RunStage::Finished && run.cell == cell);
-    let records: Vec<CellRecord> =
-        of_cell.map(|run| load_record(root, &run.run)).collect::<Result<_, _>>()?;
     let mut curves: Vec<CurveView> = Vec::new();
     let mut run = None;
-    for record in records {
+    for ended in of_cell {
+        let record = load_record(root, &ended.run)?;
         if record.id == last {
             let mut view = record::view(&record);
-            view.disturbances.splice(0..0, faults(manifest, &record));
+            view.disturbances.extend(faults(manifest, &record));
+            view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
             run = Some(view);
         }
         let policy = record.summary.policy;

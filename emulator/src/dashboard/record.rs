@@ -33,7 +33,7 @@ fn counts(summary: &Summary) -> Counts {
     Counts::new(jobs.submitted, SoFar { jobs, tasks, copies, running: 0, waiting: 0 })
 }
 
-/// The lateness of the whole run stands beside the first host: it was measured over all of them.
+/// A row for the lateness of the whole run, which was measured over all hosts, and one for the vitals of each host.
 fn shards(summary: &Summary) -> Vec<ShardView> {
     let Some(certificate) = &summary.fidelity else { return Vec::new() };
     let late = |late: &Late| Some(LateSoFar { p50_s: late.p50_s, p99_s: late.p99_s, max_s: late.max_s });

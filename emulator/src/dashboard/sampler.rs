@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use volary_actors::base::{Endpoint, Time};
-use volary_actors::message::kind_name;
+use volary_actors::message::{KINDS, kind_name};
 use volary_engine::cores::{Cores, Injection};
 use volary_engine::metrics::{Recorder, SoFar};
 use volary_engine::shard::Traffic;
@@ -22,8 +22,9 @@ use crate::storage::cell::{Sketch, looks};
 
 /// Least real time between two samples.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Least real time between two samples in multiples of what the last one took: while nobody looks, and otherwise.
+/// Least real time between two samples while nobody looks, in multiples of what the last one took.
 const UNSEEN: u32 = 200;
+/// Least real time between two samples while somebody looks, in multiples of what the last one took.
 const SEEN: u32 = 40;
 /// Jobs whose response times are in a sample at most.
 const JOBS: u32 = 20_000;
@@ -39,7 +40,8 @@ pub struct Sampler<'a> {
     /// Id of the run.
     run: String,
     world: &'a World,
-    /// Idle cores, which know the interference, once somebody has looked; and the injections that they know.
+    /// The cores of the world without copies, from which slowdowns are computed, and the injections applied to them;
+    /// `None` before the first detailed sample.
     cores: Option<(Cores, Vec<Injection>)>,
     history: History,
     due: Instant,
@@ -68,9 +70,9 @@ impl Counted {
                 all.shards.push(ShardView { name, ..ShardView::default() });
                 continue;
             };
-            all.by_kind.resize(all.by_kind.len().max(sample.by_kind.len()), 0);
+            // Other hosts report these numbers: there may be too many, and the sum must not overflow.
+            all.by_kind.resize(KINDS.len(), 0);
             let sums = all.by_kind.iter_mut().zip(&sample.by_kind);
-            // Other hosts report these numbers: the sum must not overflow.
             sums.for_each(|(sum, count)| *sum = sum.saturating_add(*count));
             all.dropped = all.dropped.saturating_add(sample.dropped);
             let (deliveries, timers) = (Some(sample.deliveries), Some(sample.timers));
@@ -79,7 +81,7 @@ impl Counted {
         all
     }
 
-    fn messages(&self) -> BTreeMap<String, u64> {
+    pub(super) fn messages(&self) -> BTreeMap<String, u64> {
         let named = (0..).zip(&self.by_kind).filter(|(_, count)| **count > 0);
         named.map(|(kind, count)| (kind_name(kind).to_owned(), *count)).collect()
     }

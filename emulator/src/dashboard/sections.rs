@@ -267,7 +267,7 @@ fn messages(run: &RunView) -> Picture {
     let mut kinds: Vec<(&str, u64)> =
         run.messages.iter().map(|(kind, sent)| (kind.as_str(), *sent)).collect();
     kinds.sort_by_key(|(_, sent)| std::cmp::Reverse(*sent));
-    let rest: u64 = kinds.iter().skip(KINDS).map(|(_, sent)| sent).sum();
+    let rest: u64 = kinds.iter().skip(KINDS).fold(0, |sum, (_, sent)| sum.saturating_add(*sent));
     kinds.truncate(KINDS);
     kinds.extend((rest > 0).then_some(("others", rest)));
     let bar = |(at, (kind, sent)): (usize, (&str, u64))| Bar {

@@ -30,6 +30,6 @@ impl SnapshotSource for RunFolder {
         Self::snapshot(self).map_err(|error| error.to_string())
     }
 
-    /// A folder has all that it has.
+    /// Nothing is requested: files hold all that is shown.
     fn want(&self) {}
 }

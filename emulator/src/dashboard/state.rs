@@ -18,8 +18,9 @@ use crate::storage::cell::{CellRecord, Sketch};
 
 /// How long a request for details holds.
 const WANTED: Duration = Duration::from_secs(3);
-/// Points kept of the distributions of all runs that have ended, and of one at least.
+/// Points kept of the distributions of all runs that have ended.
 const POINTS: usize = 1 << 20;
+/// Points kept of the distribution of one run, at least.
 const FEWEST: usize = 128;
 
 /// An experiment while it runs.
@@ -100,7 +101,9 @@ impl Dashboard {
         let entry = &mut plan.entries[at];
         (entry.stage, entry.why) = (RunStage::Finished, None);
         (entry.jobs, entry.finished) = (summary.jobs.submitted, summary.jobs.finished);
-        entry.response_s = Some((summary.response_s.p50, summary.response_s.p99));
+        // Not a number where no job finished.
+        entry.response_s =
+            Some((summary.response_s.p50, summary.response_s.p99)).filter(|(p50, _)| p50.is_finite());
         plan.kept += if here { 0 } else { summary.jobs.submitted };
         plan.growing.remove(&at);
         let points = (POINTS / plan.entries.len()).max(FEWEST);
@@ -112,7 +115,8 @@ impl Dashboard {
             if let Some(before) = before {
                 view.history = before.history;
                 let faults = before.disturbances.into_iter().filter(|one| one.kind != INJECTION);
-                view.disturbances.splice(0..0, faults);
+                view.disturbances.extend(faults);
+                view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
             }
             plan.views.insert(at, view);
         }
@@ -155,7 +159,7 @@ impl Dashboard {
         guard(&self.state).injections.values().map(|(injection, _)| injection.clone()).collect()
     }
 
-    /// The same as disturbances.
+    /// The injections into the run that began last, as disturbances.
     pub(super) fn injected(&self) -> Vec<Disturbance> {
         let plan = guard(&self.state);
         let disturbance = |(injection, says): &(Injection, String)| Disturbance {
@@ -228,7 +232,11 @@ impl Plan {
         let failed = |entry: &&RunEntry| entry.stage == RunStage::Failed;
         let over = self.entries.iter().filter(failed).count() as f64 * mean;
         let all = mean * self.entries.len() as f64 - over - self.kept as f64;
-        let done = known().filter(|entry| entry.stage != RunStage::Failed).map(|entry| entry.finished);
+        // A run that has ended leaves no work, whether its jobs finished or not.
+        let done = known().filter(|entry| entry.stage != RunStage::Failed).map(|entry| match entry.stage {
+            RunStage::Finished => entry.jobs,
+            RunStage::Waiting | RunStage::Running | RunStage::Failed => entry.finished,
+        });
         left(done.sum::<u64>().saturating_sub(self.kept), all.max(0.0) as u64, real_s)
     }
 

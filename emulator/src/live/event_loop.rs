@@ -118,7 +118,7 @@ pub trait ShardIo {
     fn send(&mut self, to: u16, class: Class, parcels: &mut Vec<Parcel>);
     /// Reports observations, in order of time, and the time before which no more will come.
     fn report(&mut self, notes: Vec<Observation>, mark: Time);
-    /// A look at the shard after a report.
+    /// Called after each report, for samples of the shard.
     fn look(&mut self, _shard: &Shard<'_, LiveObserver>) {}
     /// Publishes this shard's progress; returns that of the slowest other shard.
     fn progress(&mut self, mine: Time) -> Time;

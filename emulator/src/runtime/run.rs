@@ -104,6 +104,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
             };
             folder.expect(todo.iter().map(|run| run.id.clone()))?;
             show(&|dashboard| dashboard.expect(entries(experiment, &todo)));
+            show(&|dashboard| show_kept(&todo, &folder, dashboard));
             runs.extend(todo.iter().cloned());
         }
         Ok(())
@@ -111,6 +112,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     measure().inspect_err(|_| {
         // The disk is probably full; closing what was stored before may still work.
         let _ = folder.finish(RunState::Failed, &[], report::render);
+        show(&|dashboard| dashboard.over(&RunState::Failed.to_string()));
     })?;
     // Releases the hosts, and their references to the log.
     drop(controller);
@@ -205,8 +207,14 @@ fn take_up(runs: &[Run], folder: &RunDir, watch: &Watch) {
     let but = if disturbed > 0 { format!(" ({disturbed} of them injected into)") } else { String::new() };
     tracing::warn!("kept {there} of {all}{but}, running {}", runs.len() - there);
     if let Some(dashboard) = &watch.dashboard {
-        kept().filter_map(|run| folder.record(&run.id).ok()).for_each(|record| dashboard.finished(&record));
+        show_kept(runs, folder, dashboard);
     }
+}
+
+/// Shows the runs that the folder has already on the live page.
+fn show_kept(runs: &[Run], folder: &RunDir, dashboard: &Dashboard) {
+    let kept = runs.iter().filter(|run| folder.has(&run.id));
+    kept.filter_map(|run| folder.record(&run.id).ok()).for_each(|record| dashboard.finished(&record));
 }
 
 /// What the live page of [`run`] shows, before anything has been run.

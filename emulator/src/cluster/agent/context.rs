@@ -24,18 +24,18 @@ const MAX_DRIFT_PPM: f64 = 1000.0;
 pub(super) struct CellContext {
     pub(super) inbox: Inbox,
     pub(super) stopped: Cell<bool>,
+    /// The common start on the controller's clock, ns.
+    start: Cell<Option<i64>>,
+    /// Notified when the cell is stopped, when the start is known, and when a pong arrives.
+    changed: Notify,
     /// The progress of the slowest host.
     pub(super) slowest: Cell<Time>,
     /// The progress of this host.
     pub(super) reached: Cell<Time>,
     /// Finished jobs, as the controller counts them.
     pub(super) finished: Cell<u64>,
-    /// What is known of the cell, for those who ask; `None` before its world is built and when it is over.
+    /// What `volary status` reports of the cell; `None` before its world is built and when it is over.
     about: RefCell<Option<CellStatus>>,
-    /// The common start on the controller's clock, ns.
-    start: Cell<Option<i64>>,
-    /// Notified when one of the fields above changes or a pong arrives.
-    changed: Notify,
     ticks: MonotonicClock,
     estimator: RefCell<OffsetEstimator>,
     /// Pings answered so far.
@@ -69,12 +69,12 @@ impl CellContext {
         }
     }
 
-    /// Tells those who ask about the cell from now on, or about none.
+    /// Sets what `volary status` reports; `None` once the cell is over.
     pub(super) fn describe(&self, about: Option<CellStatus>) {
         *self.about.borrow_mut() = about;
     }
 
-    /// Sets the lateness that is told.
+    /// Sets the lateness that `volary status` reports.
     pub(super) fn set_lateness(&self, deliveries: LateSoFar) {
         if let Some(about) = self.about.borrow_mut().as_mut() {
             about.late = Some(deliveries);

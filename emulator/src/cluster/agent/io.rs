@@ -107,8 +107,8 @@ impl ShardIo for QuicIo {
         self.send_inputs();
     }
 
-    /// Keeps the lateness for those who ask for the state of the cell. Sends the sample, unless the queue is full: the
-    /// next one supersedes it.
+    /// Keeps the lateness for `volary status`. Sends the sample, unless the queue is half full: the next one supersedes
+    /// it.
     fn look(&mut self, shard: &Shard<'_, LiveObserver>) {
         let Some(sample) = self.sampler.sample(shard) else { return };
         self.context.set_lateness(sample.deliveries);

@@ -367,7 +367,7 @@ pub(super) enum HostEvent {
     Gone(String),
 }
 
-/// The sending end of the events of all hosts, each with the host's index.
+/// The sending end of the events of all hosts, each with the slot of its host.
 pub(super) type EventSender = mpsc::Sender<(usize, HostEvent)>;
 
 impl Drop for HostConnection {

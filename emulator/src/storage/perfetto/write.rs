@@ -18,7 +18,7 @@ pub(super) const RUNS: usize = 500;
 /// Writes the timelines of `records`, at most `cap` bytes; returns whether something was cut.
 ///
 /// Each run gets the same share of the cap, plus the unused parts of other shares; a run that does not fit is cut at
-/// the end. Runs behind the first [`RUNS`] are left out.
+/// the end. Runs behind the first 500 are left out.
 ///
 /// # Errors
 /// `to` cannot be written.
@@ -64,6 +64,9 @@ fn encode(record: &CellRecord, pid: u32, flow: u64, share: usize) -> (Vec<u8>, b
     let tracks = Tracks::new(record, pid);
     for track in tracks.descriptors() {
         append(&mut bytes, pid, 0, Data::TrackDescriptor(track));
+    }
+    if bytes.len() > share {
+        return (Vec::new(), false);
     }
     for Event { at, end, what } in events(record, &tracks, flow) {
         let (track_uuid, kept) = (what.track_uuid, bytes.len());
