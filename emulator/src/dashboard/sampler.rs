@@ -50,7 +50,7 @@ pub struct Sampler<'a> {
 /// What only shards count.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counted {
-    /// Messages sent over the network, in the order of [`KINDS`](volary_actors::message::KINDS).
+    /// Messages sent over the network, in the order of [`KINDS`].
     by_kind: Vec<u64>,
     dropped: u64,
     shards: Vec<ShardView>,
