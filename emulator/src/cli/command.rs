@@ -138,10 +138,9 @@ fn is_broken(error: &RunError) -> bool {
         RunError::Inputs(error) => matches!(error, input_log::Error::Io { .. }),
         RunError::Hosts(error) => !error.is_input(),
         RunError::Folder(storage::Error::Io { source, .. }) => {
-            // The folder itself is a choice of the caller; a full disk or a failing file system is none.
-            !matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound)
+            // Which folder it is, is a choice of the caller; that there is no space at the moment is not.
+            matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::StaleNetworkFileHandle)
         }
-        RunError::Folder(storage::Error::Locked { .. }) => true,
         RunError::Folder(_) | RunError::Unsupported(_) | RunError::Bundle(_) => false,
     }
 }
