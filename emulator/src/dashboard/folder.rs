@@ -22,7 +22,7 @@ use crate::guard::guard;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Manifest, RunState};
 use crate::storage::{
-    CELLS, Error, MANIFEST, SUMMARY, is_owned, load_failures, load_manifest, load_record, load_summary,
+    CELLS, Error, MANIFEST, SUMMARY, is_owned, load_failures, load_manifest, load_summary, records_of,
 };
 
 /// Least real time between two readings, in multiples of what the last one took.
@@ -208,10 +208,10 @@ fn cell(
     cell: Cell,
 ) -> Result<CellView, Error> {
     let of_cell = runs.iter().filter(|run| run.stage == RunStage::Finished && run.cell == cell);
+    let of_cell: Vec<String> = of_cell.map(|run| run.run.clone()).collect();
     let mut curves: Vec<CurveView> = Vec::new();
     let mut run = None;
-    for ended in of_cell {
-        let record = load_record(root, &ended.run)?;
+    for record in records_of(root, &of_cell)? {
         if record.id == last {
             let mut view = record::view(&record);
             view.disturbances.extend(faults(manifest, &record));

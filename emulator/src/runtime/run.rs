@@ -99,10 +99,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
             let (controller, log) = (controller.as_ref(), log.as_ref());
             failures.extend(pool::run(experiment, &todo, options.threads, &folder, controller, log, watch)?);
             todo = match experiment.repeat {
-                Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &runs, &folder)?,
+                Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &runs, &folder),
                 Repeat::Auto | Repeat::Times(_) => Vec::new(),
             };
-            folder.expect(todo.iter().map(|run| run.id.clone()))?;
+            folder.expect(todo.iter().map(|run| run.id.clone()).collect())?;
             show(&|dashboard| dashboard.expect(entries(experiment, &todo)));
             show(&|dashboard| show_kept(&todo, &folder, dashboard));
             runs.extend(todo.iter().cloned());
@@ -116,9 +116,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     })?;
     // Releases the hosts, and their references to the log.
     drop(controller);
-    let there = runs.iter().filter(|run| folder.has(&run.id));
-    let summaries: Vec<_> =
-        there.map(|run| folder.record(&run.id).map(|record| record.summary)).collect::<Result<_, _>>()?;
+    let summaries: Vec<_> = runs.iter().filter_map(|run| folder.summary(&run.id)).collect();
     let claims = experiment.judge(&summaries);
     // A stop that came with the last of the runs has interrupted nothing; whether more replications are needed, it has
     // left open.
@@ -213,8 +211,11 @@ fn take_up(runs: &[Run], folder: &RunDir, watch: &Watch) {
 
 /// Shows the runs that the folder has already on the live page.
 fn show_kept(runs: &[Run], folder: &RunDir, dashboard: &Dashboard) {
-    let kept = runs.iter().filter(|run| folder.has(&run.id));
-    kept.filter_map(|run| folder.record(&run.id).ok()).for_each(|record| dashboard.finished(&record));
+    let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+    match folder.records(&ids) {
+        Ok(kept) => kept.iter().for_each(|record| dashboard.finished(record)),
+        Err(error) => tracing::warn!("{error}"),
+    }
 }
 
 /// What the live page of [`run`] shows, before anything has been run.
@@ -240,9 +241,10 @@ fn entries(experiment: &Experiment, runs: &[Run]) -> Vec<RunEntry> {
 
 /// The next replication of every cell whose precision is not reached yet. Each policy is compared with the first one
 /// of its cell, by the mean response time.
-fn more(experiment: &Experiment, runs: &[Run], folder: &RunDir) -> Result<Vec<Run>, storage::Error> {
-    let mean = |point: usize, replication: u32| -> Result<f64, storage::Error> {
-        Ok(folder.record(&experiment.run_of(point, replication).id)?.summary.response_s.mean)
+fn more(experiment: &Experiment, runs: &[Run], folder: &RunDir) -> Vec<Run> {
+    let mean = |point: usize, replication: u32| {
+        let summary = folder.summary(&experiment.run_of(point, replication).id);
+        summary.map_or(f64::NAN, |summary| summary.response_s.mean)
     };
     let done = |point: usize| runs.iter().filter(|run| run.point == point).count() as u32;
     let mut wanted = BTreeSet::new();
@@ -251,12 +253,12 @@ fn more(experiment: &Experiment, runs: &[Run], folder: &RunDir) -> Result<Vec<Ru
         let replications = done(point);
         let mut pairs = Vec::new();
         for replication in 0..replications {
-            let own = mean(point, replication)?;
+            let own = mean(point, replication);
             // The first policy has no reference; its own confidence interval counts.
             pairs.push(if reference == point {
                 (2.0 * own, own)
             } else {
-                (own, mean(reference, replication)?)
+                (own, mean(reference, replication))
             });
         }
         if !enough(&pairs, experiment.precision) && replications < MOST_REPLICATIONS {
@@ -267,5 +269,5 @@ fn more(experiment: &Experiment, runs: &[Run], folder: &RunDir) -> Result<Vec<Ru
         wanted.iter().any(|&reference| experiment.points[reference].cell == experiment.points[*point].cell)
     };
     let next = (0..experiment.points.len()).filter(is_wanted);
-    Ok(next.map(|point| experiment.run_of(point, done(point))).collect())
+    next.map(|point| experiment.run_of(point, done(point))).collect()
 }

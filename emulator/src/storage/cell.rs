@@ -15,7 +15,7 @@ pub const SKETCH_POINTS: usize = 2_000;
 /// Limit on the executions of a stored timeline; a longer one is cut at the end and marked as cut.
 pub const TIMELINE_ROWS: usize = 10_000;
 
-/// One cell, policy and seed, stored in `cells/<id>.json`.
+/// One cell, policy and seed, as it is stored.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CellRecord {
     /// Id of the run: hash of what it depends on.

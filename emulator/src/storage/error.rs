@@ -40,10 +40,10 @@ pub enum Error {
     #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
     Schema { path: PathBuf, found: u32 },
     /// Rows could not be written or merged.
-    #[error("cannot write {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume", path.display())]
+    #[error("cannot write {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume; if a table is, run again into another folder", path.display())]
     Rows { path: PathBuf, source: ::parquet::errors::ParquetError },
     /// Rows could not be read.
-    #[error("cannot read {}: {source}; remove the cell's files in {CELLS}/ and run again with --resume", path.display())]
+    #[error("cannot read {}: {source}; run again into another folder", path.display())]
     Unreadable { path: PathBuf, source: ::parquet::errors::ParquetError },
     /// Several directories do not make one experiment.
     #[error("{0}")]

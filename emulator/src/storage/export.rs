@@ -12,12 +12,11 @@ use clap::ValueEnum;
 use serde_json::Value;
 use volary_engine::results::plain;
 
-use super::cell::CellRecord;
-use super::cell_files::CellFiles;
 use super::error::{Error, io as failed, rows};
 use super::files::replace;
 use super::labels::{Labels, write_flat};
 use super::paths::MANIFEST;
+use super::rows::RowIndex;
 use super::study::Study;
 use super::tables::TableKind;
 
@@ -79,38 +78,34 @@ pub fn export(
         )));
     }
     fs::create_dir_all(out).map_err(failed("create", out))?;
-    let (labels, files) = (Labels::of(study), CellFiles::of(&study.folders)?);
+    let labels = Labels::of(study);
     let write = |table: &ExportTable| {
         let suffix = if format == ExportFormat::Csv { "csv" } else { "parquet" };
         let path = out.join(format!("{}.{suffix}", table.name()));
-        replace(&path, |to| fill(study, *table, format, (&labels, &files), to), rows(&path))?;
+        match table {
+            ExportTable::Runs => replace(&path, |to| write_runs(study, &labels, format, to), rows(&path))?,
+            ExportTable::Stored(kind) => {
+                let ids = study.records().map(|record| record.id.as_str());
+                let index = RowIndex::of(&study.folders, *kind, ids)?;
+                let fill = |to| match format {
+                    ExportFormat::Csv => {
+                        write_csv(to, |table| index.write(table, *kind, Some(&labels), study.records()))
+                    }
+                    ExportFormat::Parquet => index.write(to, *kind, Some(&labels), study.records()),
+                };
+                replace(&path, fill, rows(&path))?;
+            }
+        }
         Ok(path)
     };
     tables.iter().map(write).collect()
 }
 
-fn fill(
-    study: &Study,
-    table: ExportTable,
-    format: ExportFormat,
-    (labels, files): (&Labels, &CellFiles),
-    to: File,
-) -> ParquetResult<()> {
-    match table {
-        ExportTable::Runs => {
-            let (names, runs) = flat(study, labels);
-            match format {
-                ExportFormat::Csv => Ok(csv(to, &names, &runs)?),
-                ExportFormat::Parquet => write_flat(to, table.name(), &names, &runs),
-            }
-        }
-        ExportTable::Stored(kind) => {
-            let parts = files.parts(study, kind);
-            match format {
-                ExportFormat::Csv => table_csv(to, kind, labels, &parts),
-                ExportFormat::Parquet => kind.merge(to, labels, &parts),
-            }
-        }
+fn write_runs(study: &Study, labels: &Labels, format: ExportFormat, to: File) -> ParquetResult<()> {
+    let (names, runs) = flat(study, labels);
+    match format {
+        ExportFormat::Csv => Ok(csv(to, &names, &runs)?),
+        ExportFormat::Parquet => write_flat(to, ExportTable::Runs.name(), &names, &runs),
     }
 }
 
@@ -160,14 +155,9 @@ fn csv(to: File, names: &[String], rows: &Flat) -> io::Result<()> {
 }
 
 /// The rows of a Parquet table, which is made first: it has the labels.
-fn table_csv(
-    to: File,
-    kind: TableKind,
-    labels: &Labels,
-    parts: &[(&CellRecord, PathBuf)],
-) -> ParquetResult<()> {
+fn write_csv(to: File, make: impl FnOnce(File) -> ParquetResult<()>) -> ParquetResult<()> {
     let mut table = tempfile::tempfile()?;
-    kind.merge(table.try_clone()?, labels, parts)?;
+    make(table.try_clone()?)?;
     table.rewind()?;
     let reader = SerializedFileReader::new(table)?;
     let columns = reader.metadata().file_metadata().schema_descr().columns().to_vec();

@@ -131,11 +131,16 @@ fn crc(text: &str) -> u32 {
     crc.sum()
 }
 
-/// Writes a struct as a JSON object with a checksum.
-pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
+/// A struct as a line of JSON with a checksum, for the file at `path`.
+pub(super) fn checked_line<T: Serialize>(path: &Path, value: &T) -> Result<String, Error> {
     let line = json_line(path, value)?;
     let fields = &line[1..];
-    write(path, format!("{CRC}{:08x}\",{fields}", crc(fields)).as_bytes())
+    Ok(format!("{CRC}{:08x}\",{fields}", crc(fields)))
+}
+
+/// Writes a struct as a JSON object with a checksum.
+pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
+    write(path, checked_line(path, value)?.as_bytes())
 }
 
 /// Writes the manifest. At the end of a run it can be written even if the disk is full.
@@ -162,12 +167,16 @@ fn write_over(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Reads a JSON file and checks its checksum, if it has one.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let text = fs::read_to_string(path).map_err(io("read", path))?;
+    parse(path, &fs::read_to_string(path).map_err(io("read", path))?)
+}
+
+/// Reads JSON from the file at `path` and checks its checksum, if it has one.
+pub(super) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
     let checked = text.strip_prefix(CRC).and_then(|rest| rest.split_once("\","));
     if checked.is_some_and(|(sum, fields)| u32::from_str_radix(sum, 16) != Ok(crc(fields))) {
         return Err(damaged(path)(de::Error::custom("its checksum is of another content")));
     }
-    serde_json::from_str(&text).map_err(damaged(path))
+    serde_json::from_str(text).map_err(damaged(path))
 }
 
 pub(super) fn remove(path: &Path) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 use ::parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
@@ -12,20 +13,21 @@ use ::parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{Type, TypePtr};
 use serde_json::Value;
-use volary_engine::results::{Summary, plain};
+use volary_engine::results::plain;
 
+use super::cell::CellRecord;
 use super::study::Study;
 
 /// The columns that name a run, with their meanings.
 pub(super) const RUN: [(&str, &str); 3] = [
-    ("run", "id of the run, as in manifest.json, summary.jsonl and the names in cells/"),
+    ("run", "id of the run, as in manifest.json and summary.jsonl"),
     ("policy", "label of the policy"),
     ("seed", "seed of the run"),
 ];
 
 /// The columns that name a run, then a column for each swept key, under the dotted key.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Labels {
+pub(super) struct Labels {
     swept: BTreeMap<String, Kind>,
 }
 
@@ -100,7 +102,7 @@ impl Kind {
 impl Labels {
     /// The labels of a study. The types follow from all values of the sweep, so that every share of an experiment has
     /// the same.
-    pub fn of(study: &Study) -> Self {
+    pub(super) fn of(study: &Study) -> Self {
         let planned: Vec<(String, Vec<Value>)> = study
             .manifest
             .spec
@@ -137,21 +139,24 @@ impl Labels {
         run.chain(swept).collect()
     }
 
-    /// Writes the columns of `rows` rows of a run.
-    pub(super) fn write<W: Write + Send>(
+    /// Writes the columns of runs, each with its number of rows.
+    pub(super) fn write<'a, W: Write + Send>(
         &self,
         group: &mut SerializedRowGroupWriter<'_, W>,
-        id: &str,
-        summary: &Summary,
-        rows: usize,
+        runs: impl Iterator<Item = (&'a CellRecord, usize)> + Clone,
     ) -> Result<()> {
-        for label in [id, &summary.policy] {
-            write_values::<ByteArrayType>(group, &vec![ByteArray::from(label); rows], None)?;
-        }
+        let runs = runs.map(|(record, rows)| (record, &record.summary, rows));
+        let ids = runs.clone().flat_map(|(run, _, rows)| repeat_n(ByteArray::from(run.id.as_str()), rows));
+        write_values::<ByteArrayType>(group, &ids.collect::<Vec<_>>(), None)?;
+        let policies =
+            runs.clone().flat_map(|(_, of, rows)| repeat_n(ByteArray::from(of.policy.as_str()), rows));
+        write_values::<ByteArrayType>(group, &policies.collect::<Vec<_>>(), None)?;
         // The column is unsigned: the bits are those of the seed.
-        write_values::<Int64Type>(group, &vec![summary.seed.cast_signed(); rows], None)?;
+        let seeds = runs.clone().flat_map(|(_, of, rows)| repeat_n(of.seed.cast_signed(), rows));
+        write_values::<Int64Type>(group, &seeds.collect::<Vec<_>>(), None)?;
         for (key, kind) in &self.swept {
-            kind.write(group, &vec![summary.cell.get(key); rows])?;
+            let values = runs.clone().flat_map(|(_, of, rows)| repeat_n(of.cell.get(key), rows));
+            kind.write(group, &values.collect::<Vec<_>>())?;
         }
         Ok(())
     }

@@ -1,18 +1,21 @@
 //! Readers of a run directory.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::{fs, iter};
 
+use ::parquet::errors::ParquetError;
 use serde::de::DeserializeOwned;
 use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA};
 
 use super::error::{Error, damaged, io};
 use super::files::{is_owned, read};
 use super::manifest::{Failure, Manifest};
-use super::paths::{CLAIMS, MANIFEST, SUMMARY, failure_path, part_path, record_path};
+use super::paths::{CLAIMS, MANIFEST, SUMMARY, failure_path, table_path};
+use super::records::records;
+use super::rows::RowIndex;
 use super::study::Study;
-use super::tables::{self, TableRow};
+use super::tables::TableRow;
 use crate::storage::cell::CellRecord;
 
 /// The study of one run directory, finished or not.
@@ -51,17 +54,21 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
 /// # Errors
 /// A cell is damaged.
 pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<CellRecord>, Error> {
-    let mut seen = BTreeSet::new();
-    let ids = manifest.runs.iter().filter(|id| seen.insert(*id));
-    ids.map(|id| record_path(root, id)).filter(|path| path.exists()).map(|path| read(&path)).collect()
+    records_of(root, &manifest.runs)
 }
 
-/// The record of a finished cell.
+/// The records of those of the runs `ids` that have finished, in this order.
 ///
 /// # Errors
-/// It is missing or damaged.
-pub fn load_record(root: &Path, id: &str) -> Result<CellRecord, Error> {
-    read(&record_path(root, id))
+/// A record is damaged.
+pub fn records_of(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
+    let mut seen = BTreeMap::new();
+    ids.iter().enumerate().for_each(|(at, id)| {
+        seen.entry(id).or_insert(at);
+    });
+    let mut found: Vec<CellRecord> = records(root, seen.keys().copied()).collect::<Result<_, _>>()?;
+    found.sort_by_key(|record| seen.get(&record.id).copied());
+    Ok(found)
 }
 
 /// The lines of the summary, one a run that has ended, as far as they are asked for; those of claims, which earlier
@@ -113,6 +120,11 @@ pub fn load_failures(root: &Path, manifest: &Manifest) -> Result<Vec<Failure>, E
 /// # Errors
 /// They are missing or damaged.
 pub fn load_rows<R: TableRow>(root: &Path, id: &str) -> Result<Vec<R>, Error> {
-    let path = part_path(root, id, R::KIND);
-    tables::read(&path).map_err(|source| Error::Unreadable { path, source })
+    let path = table_path(root, R::KIND);
+    let unreadable = |source| Error::Unreadable { path: path.clone(), source };
+    let index = RowIndex::of(&[root.to_owned()], R::KIND, iter::once(id))?;
+    if !index.has(id) && !(R::KIND.is_of_every_run() && path.exists()) {
+        return Err(unreadable(ParquetError::General(format!("there are no rows of run {id}"))));
+    }
+    index.read(id).map_err(unreadable)
 }

@@ -5,11 +5,12 @@
 //! summary.jsonl               a line per run as they finish; in the manifest's order at the end
 //! claims.jsonl                a line per claim with its verdict, written at the end, if the experiment has claims
 //! cells/<id>.json             one finished cell; its presence says that the cell is complete
-//! cells/<id>.jobs.parquet     its rows (and one file for each other table): parts of those below
+//! cells/<id>.jobs.parquet     its rows (and one file for each other table)
 //! cells/<id>.failed.json      a cell that could not finish, with its log
-//! *.parquet timeline.perfetto-trace report.html
+//! records.jsonl.zst           the finished cells, moved here from `cells/` at the end
+//! *.parquet                   their rows, moved here at the end (cores.parquet, if copies burnt real cores)
+//! timeline.perfetto-trace report.html
 //!                             written at the end, from the cells
-//! cores.parquet               the same, if copies burnt real cores
 //! inputs.log                  the inputs of every actor, in all cells, if run.record.inputs is set
 //! report/<n>.js               the cells of a report of a large sweep
 //! logs/<host>.log             what each host's agent logged during a run on hosts; the latest 1 MiB, and up to 1 MiB
@@ -20,19 +21,20 @@
 //! A file is written under a temporary name and renamed, so every file is complete, with these exceptions:
 //! `summary.jsonl` grows by lines during the run, `inputs.log` is complete up to its last frame, the files in `logs/`
 //! grow, `.lock` is written in place, and so is the end of a run in `manifest.json` if the disk has no room for a
-//! second file. A run that was interrupted or killed loses only unfinished cells. The parts are kept after the end: a
-//! later run in the same folder may add cells, and the merged files are made from the parts.
+//! second file. A run that was interrupted or killed loses only unfinished cells. Files in `cells/` are removed at the end,
+//! after the files that hold the same are complete; until then, and where both exist, those in `cells/` count. A later
+//! run in the same folder may add cells.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `run_dir` | [`RunDir`], which a run fills, and [`LockedDir`], in which a report is written again |
 //! | [`activity`] | the messages and the load on the timeline of a cell |
 //! | [`cell`] | one finished cell as it is stored: its summary, and data for its charts |
-//! | `cell_files` | the files of cells in several folders |
+//! | `records` | the records of finished cells, in `cells/` or packed |
 //! | `rendered` | the report in the folder |
 //! | `paths`, `files` | file names; files that appear whole, the folder's lock |
 //! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
-//! | [`tables`], `labels` | the Parquet tables, and the columns that say which run a row is of |
+//! | [`tables`], `labels`, `rows` | the Parquet tables, the columns that say which run a row is of, the rows of runs |
 //! | [`export`] | flat tables for other programs |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 //! | [`input_log`] | `inputs.log`, which `volary replay` reads |
@@ -47,7 +49,6 @@
 
 pub mod activity;
 pub mod cell;
-mod cell_files;
 mod collection;
 mod default_folder;
 mod error;
@@ -65,7 +66,9 @@ mod merge;
 pub mod origin;
 mod paths;
 pub mod perfetto;
+mod records;
 mod rendered;
+mod rows;
 mod run_dir;
 pub mod share;
 pub mod spec_diff;
@@ -78,10 +81,10 @@ pub use error::Error;
 pub use files::is_owned;
 pub use gaps::gaps;
 pub use load::{
-    load, load_claims, load_failures, load_manifest, load_record, load_records, load_rows, load_summary,
+    load, load_claims, load_failures, load_manifest, load_records, load_rows, load_summary, records_of,
 };
 pub use merge::merge;
-pub use paths::{CELLS, CLAIMS, MANIFEST, REPORT, REPORT_CELLS, SUMMARY, TIMELINE, failure_path};
+pub use paths::{CELLS, CLAIMS, MANIFEST, RECORDS, REPORT, REPORT_CELLS, SUMMARY, TIMELINE, failure_path};
 pub use rendered::{Render, RenderedReport};
 pub use run_dir::{LockedDir, RunDir};
 pub use study::Study;

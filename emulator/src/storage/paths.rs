@@ -16,31 +16,33 @@ pub const REPORT: &str = "report.html";
 pub const REPORT_CELLS: &str = "report";
 /// Name of the timeline.
 pub const TIMELINE: &str = "timeline.perfetto-trace";
-/// Name of the folder of cells.
+/// Name of the folder of cells, while a run goes on.
 pub const CELLS: &str = "cells";
+/// Name of the file with the records of a run that has ended.
+pub const RECORDS: &str = "records.jsonl.zst";
 pub(super) const LOGS: &str = "logs";
 
+/// The path of the record of a finished cell, while the run goes on.
 pub(super) fn record_path(root: &Path, id: &str) -> PathBuf {
-    root.join(CELLS).join(record_name(id))
-}
-
-pub(super) fn record_name(id: &str) -> String {
-    format!("{id}.json")
+    root.join(CELLS).join(format!("{id}.json"))
 }
 
 /// The path of the record of a cell that could not finish.
 pub fn failure_path(root: &Path, id: &str) -> PathBuf {
-    root.join(CELLS).join(failure_name(id))
+    root.join(CELLS).join(format!("{id}.failed.json"))
 }
 
-pub(super) fn failure_name(id: &str) -> String {
-    format!("{id}.failed.json")
-}
-
+/// The path of the rows of a finished cell, while the run goes on.
 pub(super) fn part_path(root: &Path, id: &str, kind: TableKind) -> PathBuf {
-    root.join(CELLS).join(part_name(id, kind))
+    root.join(CELLS).join(format!("{id}{}", part_suffix(kind)))
 }
 
-pub(super) fn part_name(id: &str, kind: TableKind) -> String {
-    format!("{id}.{}.parquet", kind.name())
+/// The end of the name of a part of a table, behind the id of the run.
+pub(super) fn part_suffix(kind: TableKind) -> String {
+    format!(".{}.parquet", kind.name())
+}
+
+/// The path of a table.
+pub(super) fn table_path(root: &Path, kind: TableKind) -> PathBuf {
+    root.join(format!("{}.parquet", kind.name()))
 }

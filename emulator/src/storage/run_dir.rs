@@ -1,26 +1,27 @@
 //! The run directory: filled by a run, or locked while its final files are written again.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::{io, iter};
 
 use volary_engine::results::{ClaimResult, Injected, Measured, Summary};
 
-use super::cell_files::CellFiles;
 use super::error::{Error, io as failed, rows};
 use super::files::{
     append, check_own, json_line, lock, read, remove, replace, write, write_json, write_manifest,
 };
 use super::hosts::{self, HostRecord};
 use super::labels::Labels;
-use super::load::{load, load_manifest};
+use super::load::{load, load_manifest, records_of};
 use super::manifest::{Failure, Manifest, RunState, utc_now};
 use super::paths::{
-    CELLS, CLAIMS, LOGS, MANIFEST, SUMMARY, TIMELINE, failure_name, failure_path, part_name, part_path,
-    record_name, record_path,
+    CELLS, CLAIMS, LOGS, MANIFEST, SUMMARY, TIMELINE, failure_path, part_path, record_path, table_path,
 };
+use super::records::{pack, records, salvage, unpack_others};
 use super::rendered::Render;
+use super::rows::RowIndex;
 use super::study::{Study, summary_lines};
 use super::tables::TableKind;
 use super::{perfetto, spec_diff};
@@ -35,6 +36,8 @@ pub struct RunDir {
     manifest: Mutex<Manifest>,
     /// Kept open and locked during the run; summary lines are appended to it.
     summary: Mutex<File>,
+    /// The finished cells, by id.
+    finished: Mutex<BTreeMap<String, Summary>>,
     _lock: File,
 }
 
@@ -83,38 +86,48 @@ impl RunDir {
         manifest.ended = None;
         write_manifest(root, &manifest)?;
         let path = root.join(SUMMARY);
-        let records = manifest.runs.iter().filter_map(|id| readable(root, id));
-        let lines: String =
-            records.map(|record| json_line(&path, &record.line())).collect::<Result<_, _>>()?;
+        let (mut finished, mut lines) = (BTreeMap::new(), BTreeMap::new());
+        for record in undamaged(root, &manifest.runs)? {
+            lines.insert(record.id.clone(), json_line(&path, &record.line())?);
+            finished.insert(record.id, record.summary);
+        }
+        let lines: String = manifest.runs.iter().filter_map(|id| lines.remove(id)).collect();
         write(&path, lines.as_bytes())?;
         remove(&root.join(CLAIMS))?;
         let summary = OpenOptions::new().append(true).open(&path).map_err(failed("open", &path))?;
-        let (manifest, summary) = (Mutex::new(manifest), Mutex::new(summary));
-        Ok(Self { root: root.to_owned(), manifest, summary, _lock: lock })
+        let (manifest, summary, finished) = (Mutex::new(manifest), Mutex::new(summary), Mutex::new(finished));
+        Ok(Self { root: root.to_owned(), manifest, summary, finished, _lock: lock })
     }
 
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether the cell is finished and readable.
+    /// Whether the cell is finished; one whose record was damaged when the run began is not.
     pub fn has(&self, id: &str) -> bool {
-        readable(&self.root, id).is_some()
+        guard(&self.finished).contains_key(id)
     }
 
-    /// The record of a finished cell.
+    /// The summary of a finished cell.
+    pub fn summary(&self, id: &str) -> Option<Summary> {
+        guard(&self.finished).get(id).cloned()
+    }
+
+    /// The records of those of the runs `ids` that have finished, in this order.
     ///
     /// # Errors
-    /// It is missing or damaged.
-    pub fn record(&self, id: &str) -> Result<CellRecord, Error> {
-        read(&record_path(&self.root, id))
+    /// A record is damaged.
+    pub fn records(&self, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
+        records_of(&self.root, ids)
     }
 
     /// Adds cells to the plan, when a stopping rule asks for more replications.
     ///
     /// # Errors
     /// The manifest cannot be written.
-    pub fn expect<I: IntoIterator<Item = String>>(&self, ids: I) -> Result<(), Error> {
+    pub fn expect(&self, ids: Vec<String>) -> Result<(), Error> {
+        let found = undamaged(&self.root, &ids)?.into_iter().map(|record| (record.id, record.summary));
+        guard(&self.finished).extend(found);
         self.note(|manifest| manifest.expect(ids))
     }
 
@@ -148,6 +161,7 @@ impl RunDir {
         let path = self.root.join(SUMMARY);
         let line = json_line(&path, &record.line())?;
         append(&mut guard(&self.summary), line.as_bytes()).map_err(failed("write", &path))?;
+        guard(&self.finished).insert(id.to_owned(), record.summary.clone());
         Ok(record)
     }
 
@@ -279,26 +293,19 @@ impl LockedDir {
         )))
     }
 
-    /// Copies cells and writes the manifest.
+    /// Copies the failures of other folders, and writes the manifest.
     fn gather(&self, study: &Study) -> Result<(), Error> {
-        let cells = self.root.join(CELLS);
-        fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
-        let files = CellFiles::of(&study.folders)?;
-        let own: Vec<&PathBuf> = study.folders.iter().filter(|folder| is_same(folder, &self.root)).collect();
-        // Files of cells are replaced and never changed, so a link is enough.
-        let copy = |name: &str| -> Result<(), Error> {
-            let is_elsewhere = |from: &&Path| !own.iter().any(|own| from.starts_with(own));
-            let Some(from) = files.get(name).filter(is_elsewhere) else { return Ok(()) };
-            let to = cells.join(name);
+        for failure in &study.failures {
+            let to = failure_path(&self.root, &failure.id);
+            let mut found = study.folders.iter().map(|folder| failure_path(folder, &failure.id));
+            let Some(from) = found.find(|path| path.exists()).filter(|from| !is_same(from, &to)) else {
+                continue;
+            };
+            let cells = self.root.join(CELLS);
+            fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
             remove(&to)?;
-            let copied = fs::hard_link(from, &to).or_else(|_| fs::copy(from, &to).map(drop));
-            copied.map_err(failed("write", &to))
-        };
-        for record in study.records() {
-            TableKind::ALL.iter().try_for_each(|kind| copy(&part_name(&record.id, *kind)))?;
-            copy(&record_name(&record.id))?;
+            fs::copy(from, &to).map_err(failed("write", &to))?;
         }
-        study.failures.iter().try_for_each(|failure| copy(&failure_name(&failure.id)))?;
         write_manifest(&self.root, &study.manifest)
     }
 }
@@ -308,17 +315,26 @@ fn is_same(a: &Path, b: &Path) -> bool {
     a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
 }
 
-/// Writes the files that are made from cells. Their parts are taken from the folders that the study was loaded from.
+/// Writes the files that are made from cells, whose rows are taken from the folders that the study was loaded from, and
+/// moves what is in `cells/` there.
 fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), Error> {
-    let (labels, files) = (Labels::of(study), CellFiles::of(&study.folders)?);
+    let labels = Labels::of(study);
+    let others = unpack_others(root, study)?;
     for &kind in TableKind::ALL {
-        let parts = files.parts(study, kind);
-        let path = root.join(format!("{}.parquet", kind.name()));
-        if kind == TableKind::Cores && parts.is_empty() {
+        let ids = study.records().chain(&others).map(|record| record.id.as_str());
+        let index = RowIndex::of(&study.folders, kind, ids)?;
+        for other in others.iter().filter(|other| index.has(&other.id)) {
+            let path = part_path(root, &other.id, kind);
+            if !path.exists() {
+                replace(&path, |file| index.write(file, kind, None, iter::once(other)), rows(&path))?;
+            }
+        }
+        let path = table_path(root, kind);
+        if kind == TableKind::Cores && !study.records().any(|record| index.has(&record.id)) {
             remove(&path)?;
             continue;
         }
-        replace(&path, |file| kind.merge(file, &labels, &parts), rows(&path))?;
+        replace(&path, |file| index.write(file, kind, Some(&labels), study.records()), rows(&path))?;
     }
     let path = root.join(TIMELINE);
     replace(
@@ -334,11 +350,24 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
         let lines = study.claims.iter().map(|claim| json_line(&path, claim));
         write(&path, lines.collect::<Result<String, _>>()?.as_bytes())?;
     }
-    render(study).write(root)
+    render(study).write(root)?;
+    pack(root, study)
 }
 
-/// The record of a cell, if it is finished; a damaged one is left to be run again.
-fn readable(root: &Path, id: &str) -> Option<CellRecord> {
-    let path = record_path(root, id);
-    path.exists().then(|| read(&path).inspect_err(|error| tracing::warn!("{error}")).ok())?
+/// The records of those of the runs `ids` that have finished. Damaged ones are left to be run again.
+fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
+    let (mut found, mut damaged) = (Vec::new(), false);
+    for record in records(root, ids) {
+        match record {
+            Ok(record) => found.push(record),
+            Err(error) => {
+                tracing::warn!("{error}");
+                damaged = true;
+            }
+        }
+    }
+    if damaged {
+        salvage(root)?;
+    }
+    Ok(found)
 }

@@ -1,27 +1,20 @@
-//! Parquet tables: jobs, executions, samples of caches and stretches of real cores, with one row group per run.
+//! Parquet tables: jobs, executions, samples of caches and decisions, and stretches of real cores.
 //!
-//! Each run is written to its own part by the thread that ran it. At the end the column chunks of the parts are
-//! copied unchanged into one file, behind columns that say which run a row is of (`Labels`), so nothing is decoded,
-//! and memory is independent of the number of rows.
+//! Each run is written to its own part by the thread that ran it. At the end the rows of all runs go into one file
+//! (`rows`), behind columns that say which run a row is of (`labels`).
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
 use std::sync::Arc;
 
-use ::parquet::column::writer::ColumnCloseResult;
 use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::{ParquetError, Result};
-use ::parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
-use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::record::{Field, Row};
 use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::{Type, TypePtr};
 use volary_engine::results::{CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, StalenessRow};
 
-use super::cell::CellRecord;
 use super::labels::{self, Labels, properties, write_values};
 
 /// A row of a table.
@@ -332,9 +325,10 @@ fn read_column<K: ColumnKind<V>, V>(row: &Row, name: &str) -> Result<V> {
 }
 
 impl TableKind {
-    fn schema(self, labels: &Labels) -> Result<TypePtr> {
+    fn schema(self, labels: Option<&Labels>) -> Result<TypePtr> {
         let own = parse_message_type(&format!("message {} {{ {} }}", self.name(), self.columns()))?;
-        let fields = labels.fields()?.into_iter().chain(own.get_fields().iter().cloned());
+        let labels = labels.map(Labels::fields).transpose()?.unwrap_or_default();
+        let fields = labels.into_iter().chain(own.get_fields().iter().cloned());
         Type::group_type_builder(self.name()).with_fields(fields.collect()).build().map(Arc::new)
     }
 
@@ -357,70 +351,43 @@ impl TableKind {
         }
     }
 
+    /// Whether every run has such rows, or none because it has no jobs.
+    pub(super) const fn is_of_every_run(self) -> bool {
+        matches!(self, Self::Jobs | Self::Tasks)
+    }
+
+    /// The columns behind the labels.
+    pub(super) fn own_columns(self) -> impl Iterator<Item = &'static str> {
+        self.meanings().iter().map(|(name, _)| *name)
+    }
+
+    /// Begins a file: a table with `labels`, and with the meanings of its columns, or a part without both.
+    pub(super) fn create<W: Write + Send>(
+        self,
+        to: W,
+        labels: Option<&Labels>,
+    ) -> Result<SerializedFileWriter<W>> {
+        let schema = self.schema(labels)?;
+        let Some(labels) = labels else { return SerializedFileWriter::new(to, schema, properties(None)) };
+        let fixed = self.all_meanings().into_iter().map(|(name, meaning)| (name, meaning.to_owned()));
+        let meanings: BTreeMap<&str, String> = labels.meanings().chain(fixed).collect();
+        let meanings = serde_json::to_string(&meanings).unwrap_or_default();
+        let notes = [("volary.row", self.about().trim().to_owned()), ("volary.columns", meanings)];
+        SerializedFileWriter::new(to, schema, properties(Some(&notes)))
+    }
+
     /// Writes the rows of a run without labels; a run without rows gives a file without row groups.
     ///
     /// # Errors
     /// `to` cannot be written.
     pub fn write<W: Write + Send>(self, to: W, measured: &Measured) -> Result<()> {
-        let own = parse_message_type(&format!("message {} {{ {} }}", self.name(), self.columns()))?;
-        let mut file = SerializedFileWriter::new(to, Arc::new(own), properties(None))?;
+        let mut file = self.create(to, None)?;
         self.write_rows(&mut file, measured)?;
         file.close().map(drop)
     }
-
-    /// Copies the row groups of parts, in their order, into one file, behind the labels of their runs. The parts of
-    /// earlier versions have labels of their own, which are left out.
-    ///
-    /// # Errors
-    /// A part is damaged or lacks a column, or `to` cannot be written.
-    pub fn merge<W: Write + Send>(
-        self,
-        to: W,
-        labels: &Labels,
-        parts: &[(&CellRecord, PathBuf)],
-    ) -> Result<()> {
-        let fixed = self.all_meanings().into_iter().map(|(name, meaning)| (name, meaning.to_owned()));
-        let meanings: BTreeMap<&str, String> = labels.meanings().chain(fixed).collect();
-        let meanings = serde_json::to_string(&meanings).unwrap_or_default();
-        let notes = [("volary.row", self.about().trim().to_owned()), ("volary.columns", meanings)];
-        let mut file = SerializedFileWriter::new(to, self.schema(labels)?, properties(Some(&notes)))?;
-        for (record, path) in parts {
-            let part = File::open(path).map_err(|error| named(path, error))?;
-            let metadata = ParquetMetaDataReader::new().parse_and_finish(&part)?;
-            for rows in metadata.row_groups() {
-                let mut group = file.next_row_group()?;
-                labels.write(&mut group, &record.id, &record.summary, rows.num_rows() as usize)?;
-                for (name, _) in self.meanings() {
-                    copy_column(&mut group, &part, rows, name)?;
-                }
-                group.close()?;
-            }
-        }
-        file.close().map(drop)
-    }
 }
 
-/// Copies the column `name` of a row group.
-fn copy_column<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    part: &File,
-    rows: &RowGroupMetaData,
-    name: &str,
-) -> Result<()> {
-    let column = rows.columns().iter().find(|column| column.column_path().string() == name);
-    let column = column.ok_or_else(|| missing(name))?;
-    let chunk = ColumnCloseResult {
-        bytes_written: column.compressed_size() as u64,
-        rows_written: rows.num_rows() as u64,
-        metadata: column.clone(),
-        bloom_filter: None,
-        column_index: None,
-        offset_index: None,
-    };
-    group.append_column(part, chunk)
-}
-
-fn missing(name: &str) -> ParquetError {
+pub(super) fn missing(name: &str) -> ParquetError {
     ParquetError::General(format!("no column `{name}` as this version writes it"))
 }
 
@@ -433,98 +400,14 @@ fn write_group<R: TableRow, W: Write + Send>(file: &mut SerializedFileWriter<W>,
     group.close().map(drop)
 }
 
-/// The rows of a file, in its order.
-///
-/// # Errors
-/// When the file cannot be read, or has rows of another kind.
-pub fn read<R: TableRow>(path: &Path) -> Result<Vec<R>> {
-    let file = File::open(path).map_err(|error| ParquetError::External(Box::new(error)))?;
-    let reader = SerializedFileReader::new(file)?;
-    reader.get_row_iter(None)?.map(|row| R::read(&row?)).collect()
-}
-
-fn named(path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::Study;
-    use crate::storage::fixture::{manifest, measured};
-    use ::parquet::basic::Compression;
-    use serde_json::json;
-
-    fn rows(path: &Path) -> Vec<Row> {
-        let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
-        reader.get_row_iter(None).unwrap().map(|row| row.unwrap()).collect()
-    }
-
-    fn field<'a>(row: &'a Row, name: &str) -> &'a Field {
-        row.get_column_iter().find(|(column, _)| *column == name).map(|(_, field)| field).unwrap()
-    }
-
-    #[test]
-    fn parts_read_back_and_merge() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut parts = Vec::new();
-        for (i, (policy, count)) in [("a", 40), ("nothing", 0), ("b", 60)].into_iter().enumerate() {
-            let swept =
-                [("network.loss", json!(0.5 * i as f64)), ("service.demand", json!({"exponential": i}))];
-            let mut cell = measured(policy, &swept, u64::MAX - i as u64, 1.0, count);
-            if let Some(job) = cell.jobs.get_mut(3) {
-                job.response = f64::NAN;
-            }
-            let path = folder.path().join(format!("{i}.parquet"));
-            TableKind::Jobs.write(File::create(&path).unwrap(), &cell).unwrap();
-            parts.push((path, CellRecord::new(&format!("run{i}"), &cell), cell));
-        }
-        let merged = folder.path().join("jobs.parquet");
-        let paths: Vec<_> = parts.iter().map(|(path, record, _)| (record, path.clone())).collect();
-        let records = parts.iter().map(|part| part.1.clone()).collect();
-        let study = Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new());
-        let labels = Labels::of(&study);
-        TableKind::Jobs.merge(File::create(&merged).unwrap(), &labels, &paths).unwrap();
-
-        let all = rows(&merged);
-        assert_eq!(all.len(), 100);
-        assert_eq!(read::<JobRow>(&merged).unwrap()[44..], parts[2].2.jobs[4..], "a merged part is the part");
-        let (row, job) = (&all[41], &parts[2].2.jobs[1]);
-        assert_eq!(*field(row, "policy"), Field::Str("b".into()));
-        assert_eq!(*field(row, "run"), Field::Str("run2".into()));
-        assert_eq!(*field(row, "seed"), Field::ULong(u64::MAX - 2));
-        assert_eq!(*field(row, "network.loss"), Field::Double(1.0));
-        assert_eq!(*field(row, "service.demand"), Field::Str(r#"{"exponential":2}"#.into()));
-        assert_eq!(*field(row, "job"), Field::Long(1));
-        assert_eq!(*field(row, "response_s"), Field::Double(job.response));
-        assert_eq!(*field(row, "longest_s"), Field::Double(job.longest));
-        assert_eq!(*field(&all[3], "response_s"), Field::Null, "an unfinished job has no response time");
-        assert_eq!(*field(&all[40], "class"), Field::Str("long".into()));
-        let reader = SerializedFileReader::new(File::open(&merged).unwrap()).unwrap();
-        assert_eq!(reader.metadata().num_row_groups(), 2, "one for each cell with rows");
-        let notes = reader.metadata().file_metadata().key_value_metadata().unwrap();
-        let meanings =
-            notes.iter().find(|note| note.key == "volary.columns").unwrap().value.as_ref().unwrap();
-        let meanings: BTreeMap<String, String> = serde_json::from_str(meanings).unwrap();
-        assert!(all[0].get_column_iter().all(|(name, _)| meanings.contains_key(name)), "{meanings:?}");
-        let labels = reader.metadata().row_group(0).column(1);
-        assert!(labels.dictionary_page_offset().is_some() && labels.compression() == Compression::SNAPPY);
-    }
-
-    #[test]
-    fn a_damaged_part_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("part.parquet");
-        std::fs::write(&path, b"PAR1 not really").unwrap();
-        let merged = File::create(folder.path().join("all.parquet")).unwrap();
-        let (record, labels) = (CellRecord::new("x", &measured("a", &[], 1, 1.0, 1)), Labels::default());
-        assert!(TableKind::Jobs.merge(merged, &labels, &[(&record, path)]).is_err());
-        let merged = File::create(folder.path().join("all.parquet")).unwrap();
-        let error = TableKind::Jobs
-            .merge(merged, &labels, &[(&record, folder.path().join("gone.parquet"))])
-            .unwrap_err();
-        assert!(error.to_string().contains("gone.parquet"), "{error}");
-    }
+    use crate::storage::fixture::measured;
+    use crate::storage::load_rows;
+    use crate::storage::paths::{CELLS, part_path};
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    use std::fs::{self, File};
 
     #[test]
     fn what_was_written_is_read() {
@@ -533,22 +416,28 @@ mod tests {
         cell.jobs[7].response = f64::NAN;
         cell.jobs[8].alone = Some(2.5);
         cell.copies[0].attempt = u32::MAX;
-        let path = |kind: TableKind| folder.path().join(kind.name());
+        let path = |kind: TableKind| part_path(folder.path(), "id", kind);
+        fs::create_dir(folder.path().join(CELLS)).unwrap();
         for kind in TableKind::ALL {
             kind.write(File::create(path(*kind)).unwrap(), &cell).unwrap();
         }
-        let mut jobs: Vec<JobRow> = read(&path(TableKind::Jobs)).unwrap();
+        let root = folder.path();
+        let mut jobs: Vec<JobRow> = load_rows(root, "id").unwrap();
         assert!(jobs[7].response.is_nan());
         jobs[7].response = 1.0;
         cell.jobs[7].response = 1.0;
         assert_eq!(jobs, cell.jobs);
-        assert_eq!(read::<CopyRow>(&path(TableKind::Tasks)).unwrap(), cell.copies);
+        assert_eq!(load_rows::<CopyRow>(root, "id").unwrap(), cell.copies);
         let end = end_name(cell.copies[0].end_kind);
-        assert_eq!(*field(&rows(&path(TableKind::Tasks))[0], "end"), Field::Str(end.into()));
-        assert_eq!(read::<StalenessRow>(&path(TableKind::Staleness)).unwrap(), cell.staleness);
-        assert_eq!(read::<CoreRow>(&path(TableKind::Cores)).unwrap(), cell.cores);
-        let error = read::<CopyRow>(&path(TableKind::Jobs)).unwrap_err();
+        let reader = SerializedFileReader::new(File::open(path(TableKind::Tasks)).unwrap()).unwrap();
+        let row = reader.get_row_iter(None).unwrap().next().unwrap().unwrap();
+        let (_, field) = row.get_column_iter().find(|(name, _)| *name == "end").unwrap();
+        assert_eq!(*field, Field::Str(end.into()));
+        assert_eq!(load_rows::<StalenessRow>(root, "id").unwrap(), cell.staleness);
+        assert_eq!(load_rows::<CoreRow>(root, "id").unwrap(), cell.cores);
+        fs::rename(path(TableKind::Jobs), path(TableKind::Tasks)).unwrap();
+        let error = load_rows::<CopyRow>(root, "id").unwrap_err();
         assert!(error.to_string().contains("`task`"), "{error}");
-        assert!(read::<JobRow>(&folder.path().join("gone")).is_err());
+        assert!(load_rows::<JobRow>(root, "id").is_err());
     }
 }

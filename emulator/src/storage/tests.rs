@@ -6,9 +6,10 @@ use std::path::Path;
 
 use serde_json::json;
 use volary_engine::results::{
-    Certificate, ClaimResult, CoreRow, Origin, RealWork, SCHEMA, Summary, Verdict, cell_id,
+    Certificate, ClaimResult, CoreRow, JobRow, Origin, RealWork, SCHEMA, Summary, Verdict, cell_id,
 };
 
+use super::cell::CellRecord;
 use super::files::{append, write_json};
 use super::manifest::{Failure, RunState};
 use super::paths::record_path;
@@ -38,6 +39,10 @@ fn load_summaries(root: &Path) -> Vec<Summary> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+fn record(run: &RunDir, id: &str) -> Result<CellRecord, Error> {
+    run.records(&[id.to_owned()]).map(|mut records| records.remove(0))
+}
+
 #[test]
 fn a_finished_run_has_every_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -53,8 +58,8 @@ fn a_finished_run_has_every_file() {
         ClaimResult { says: "s".into(), origin: Origin::Ours, verdict: Verdict::Holds, measured: [].into() };
     let study = run.finish(RunState::Finished, std::slice::from_ref(&claim), render).unwrap();
     assert_eq!(study.policies(), ["second", "first"], "in the order of the plan");
-    let expected = ".lock cells claims.jsonl decisions.parquet jobs.parquet manifest.json report.html staleness.parquet \
-                    summary.jsonl tasks.parquet timeline.perfetto-trace";
+    let expected = ".lock claims.jsonl decisions.parquet jobs.parquet manifest.json records.jsonl.zst report.html \
+                    staleness.parquet summary.jsonl tasks.parquet timeline.perfetto-trace";
     assert_eq!(names(&root).join(" "), expected);
     assert_eq!(jobs(&root), 100);
     assert_eq!(load_claims(&root).unwrap(), [claim]);
@@ -74,9 +79,17 @@ fn a_folder_of_an_earlier_version_is_read() {
     let root = folder.path();
     let claim =
         ClaimResult { says: "s".into(), origin: Origin::Ours, verdict: Verdict::Fails, measured: [].into() };
-    shard(root, &[("1", "p", 1)], std::slice::from_ref(&claim));
-    let study = load(root).unwrap();
+    let run = RunDir::create(root, manifest(&["1"])).unwrap();
+    run.store("1", &measured("p", &[], 1, 1.0, 10)).unwrap();
     let text = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    let cells = names(&root.join(CELLS));
+    let cells: Vec<_> =
+        cells.iter().map(|name| (name, fs::read(root.join(CELLS).join(name)).unwrap())).collect();
+    let study = run.finish(RunState::Finished, std::slice::from_ref(&claim), render).unwrap();
+    drop(run);
+    fs::create_dir(root.join(CELLS)).unwrap();
+    cells.iter().for_each(|(name, content)| fs::write(root.join(CELLS).join(name), content).unwrap());
+    fs::remove_file(root.join(RECORDS)).unwrap();
     fs::write(root.join(MANIFEST), text(MANIFEST).replace("\"runs\":", "\"cells\":")).unwrap();
     let record = text("cells/1.json");
     let fields = record.split_once(',').unwrap().1.replace("\"run\":", "\"id\":");
@@ -87,6 +100,7 @@ fn a_folder_of_an_earlier_version_is_read() {
     assert_eq!(load(root).unwrap(), study);
     LockedDir::take(root).unwrap().write(&study, render).unwrap();
     assert_eq!((load_claims(root).unwrap(), load_summaries(root).len()), (vec![claim], 1));
+    assert!(!root.join(CELLS).exists() && load(root).unwrap() == study, "it is packed now");
 }
 
 /// Measurements of real cores are stored for cells whose copies burned some.
@@ -124,7 +138,7 @@ fn a_killed_run_goes_on_where_it_was() {
     let run = RunDir::open(root, manifest(&["a", "b", "c"])).unwrap();
     assert_eq!(["a", "b", "c"].map(|id| run.has(id)), [true, false, false]);
     assert_eq!(load_summaries(root), std::slice::from_ref(&first.summary), "the torn line is gone");
-    assert_eq!(run.record("a").unwrap().summary, first.summary, "to the bit");
+    assert_eq!(record(&run, "a").unwrap().summary, first.summary, "to the bit");
     run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
     run.store("c", &measured("third", &[], 1, 1.0, 20)).unwrap();
     let study = run.finish(RunState::Finished, &[], render).unwrap();
@@ -142,10 +156,50 @@ fn an_interrupted_run_is_closed_with_what_it_has() {
     // A later plan adds cells and drops some: only the plan's cells are shown.
     drop(run);
     let run = RunDir::open(folder.path(), manifest(&["b"])).unwrap();
-    run.expect(["c".to_owned(), "b".to_owned()]).unwrap();
+    run.expect(vec!["c".to_owned(), "b".to_owned()]).unwrap();
     run.store("c", &measured("third", &[], 1, 1.0, 5)).unwrap();
     let study = run.finish(RunState::Finished, &[], render).unwrap();
     assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
+    assert!(!folder.path().join(CELLS).exists());
+    // A plan without a finished cell keeps it for the next one.
+    drop(run);
+    let run = RunDir::open(folder.path(), manifest(&["c"])).unwrap();
+    run.finish(RunState::Finished, &[], render).unwrap();
+    assert_eq!((jobs(folder.path()), load_rows::<JobRow>(folder.path(), "b").unwrap().len()), (5, 30));
+    drop(run);
+    let run = RunDir::open(folder.path(), manifest(&["b", "c"])).unwrap();
+    let study = run.finish(RunState::Finished, &[], render).unwrap();
+    assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
+    assert!(!folder.path().join(CELLS).exists());
+}
+
+/// What can be read of a damaged file of records is kept, with its rows; the rest is run again.
+#[test]
+fn damaged_records_are_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let (mut kept, packed) = (Vec::new(), root.join(RECORDS));
+    let ids: Vec<String> = (0..40).map(|i| i.to_string()).collect();
+    let plan = || manifest(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+    let cell = |id: &str| measured("p", &[], id.parse().unwrap(), 1.0, 200);
+    let run = RunDir::create(root, plan()).unwrap();
+    ids.iter().for_each(|id| drop(run.store(id, &cell(id)).unwrap()));
+    let whole = run.finish(RunState::Finished, &[], render).unwrap();
+    drop(run);
+    let content = fs::read(&packed).unwrap();
+    for damage in [0, 3, content.len() / 2, content.len() - 1] {
+        fs::write(&packed, &content[..damage]).unwrap();
+        let error = load(root).unwrap_err().to_string();
+        assert!(error.contains(RECORDS) && error.contains("--resume"), "{damage}: {error}");
+        let run = RunDir::open(root, plan()).unwrap();
+        let missing: Vec<&String> = ids.iter().filter(|id| !run.has(id)).collect();
+        kept.push(ids.len() - missing.len());
+        missing.iter().for_each(|id| drop(run.store(id, &cell(id)).unwrap()));
+        let study = run.finish(RunState::Finished, &[], render).unwrap();
+        assert_eq!((study.cells, jobs(root)), (whole.cells.clone(), 8_000), "{damage}");
+        assert_eq!(fs::read(&packed).unwrap(), content, "to the bit");
+    }
+    assert_eq!((kept[0], kept[1]), (0, 0));
 }
 
 /// If there is no room for a second manifest, the existing one is updated with the final state.
@@ -155,7 +209,7 @@ fn the_end_is_noted_on_a_full_disk() {
     let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
     let partial = folder.path().join(format!("{MANIFEST}.partial"));
     fs::create_dir(&partial).unwrap();
-    let many = (0..100).map(|i| format!("a cell that came later, {i}"));
+    let many = (0..100).map(|i| format!("a cell that came later, {i}")).collect();
     assert!(run.expect(many).is_err(), "nothing else is written over");
     run.finish(RunState::Failed, &[], render).unwrap();
     drop(run);
@@ -190,6 +244,8 @@ fn failures_keep_their_log_until_they_succeed() {
     assert!(!run.has("a"), "a failed cell is run again");
     let study = run.finish(RunState::Failed, &[], render).unwrap();
     assert_eq!((study.failures.as_slice(), study.missing), ([failure].as_slice(), 0));
+    drop(run);
+    let run = RunDir::open(folder.path(), manifest(&["a"])).unwrap();
     run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
     let manifest = load_manifest(folder.path()).unwrap();
     assert!(load_failures(folder.path(), &manifest).unwrap().is_empty());
@@ -238,10 +294,12 @@ fn a_flipped_digit_is_noticed() {
     run.store("a", &measured("p", &[], 7, 1.0, 40)).unwrap();
     let path = record_path(folder.path(), "a");
     let text = fs::read_to_string(&path).unwrap();
-    assert_eq!(run.record("a").unwrap().summary.seed, 7);
+    assert_eq!(record(&run, "a").unwrap().summary.seed, 7);
     fs::write(&path, text.replacen("\"seed\":7", "\"seed\":6", 1)).unwrap();
-    let error = run.record("a").unwrap_err().to_string();
-    assert!(error.contains("checksum") && error.contains("--resume") && !run.has("a"), "{error}");
+    let error = record(&run, "a").unwrap_err().to_string();
+    assert!(error.contains("checksum") && error.contains("--resume"), "{error}");
+    drop(run);
+    assert!(!RunDir::open(folder.path(), manifest(&["a"])).unwrap().has("a"), "it is run again");
 }
 
 #[test]

@@ -71,6 +71,28 @@ pub fn expect_of(command: &mut Command, status: i32) -> (String, String) {
     (out, err)
 }
 
+/// Ids of the finished runs in a folder.
+pub fn finished(run: &Path) -> Vec<String> {
+    let summary = fs::read_to_string(run.join("summary.jsonl")).unwrap_or_default();
+    // A line that is being written has no end yet.
+    let lines = summary.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    let id = |line: &str| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["run"].as_str().map(str::to_owned)
+    };
+    lines.filter_map(id).collect()
+}
+
+/// Removes the record of the last finished run from a folder, and returns its id.
+pub fn forget(run: &Path) -> String {
+    let (path, last) = (run.join("records.jsonl.zst"), finished(run).pop().unwrap());
+    let records = text(&zstd::decode_all(fs::File::open(&path).unwrap()).unwrap());
+    let of_last = format!("\"run\":\"{last}\"");
+    let kept: String = records.split_inclusive('\n').filter(|record| !record.contains(&of_last)).collect();
+    assert_eq!(kept.lines().count() + 1, records.lines().count());
+    fs::write(&path, zstd::encode_all(kept.as_bytes(), 3).unwrap()).unwrap();
+    last
+}
+
 /// The words in columns of a table's row, from `number` on, that a text lacks.
 pub fn lacks<'a>(text: &str, row: &'a str, number: usize) -> Vec<&'a str> {
     row.split(" | ").skip(number).filter(|word| !text.contains(word)).collect()

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::common::binary::{EXPERIMENT, changed, expect, folder, lacks, lines, refuses_all, results};
+use crate::common::binary::{
+    EXPERIMENT, changed, expect, folder, forget, lacks, lines, refuses_all, results,
+};
 
 const PROFILE: &str = "bernoulli = { slot = \"1s\", probability = 0.5, slowdown = 2 }\n";
 const STAR: &str = "title = \"s\"\nshape = { star = { nodes = 3 } }\n[link.rack]\none_way = \"1ms\"\n";
@@ -147,9 +149,7 @@ fn an_array_job_is_repeated_until_it_is_complete() {
     let (_, err) = expect(here, merge, 3);
     assert!(err.contains("This is share 1 of 2: 1 of 2 runs are in other shares"), "{err}");
     expect(here, &task(1), 0);
-    let mut cell = fs::read_dir(here.join("parts/1/cells")).unwrap().map(|entry| entry.unwrap().path());
-    let cell = cell.find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
-    fs::remove_file(cell).unwrap();
+    forget(&here.join("parts/1"));
     let (_, err) = expect(here, merge, 3);
     assert!(err.contains("parts/1 lacks 1 of its 1 run") && !here.join("whole").exists(), "{err}");
     let (_, err) = expect(here, &task(1), 0);

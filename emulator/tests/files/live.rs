@@ -208,6 +208,7 @@ fn a_folder_is_shown_as_well() {
     let failure = serde_json::json!({
         "run": id, "policy": "sparrow", "cell": {}, "seed": 3, "log": "host <b>h2</b> was lost",
     });
+    fs::create_dir(here.join("r/cells")).unwrap();
     fs::write(here.join(format!("r/cells/{id}.failed.json")), failure.to_string()).unwrap();
     let lines = fs::read_to_string(here.join("r/summary.jsonl")).unwrap();
     fs::write(here.join("r/summary.jsonl"), format!("{}\n", lines.lines().next().unwrap())).unwrap();

@@ -1,20 +1,11 @@
 //! Runs that stop early, fail in part, or are taken up again; and runs that must not depend on how they were run.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::binary::{EXPERIMENT, command, expect, folder, results, text, volary};
-
-fn cells(run: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(run.join("cells")) else { return Vec::new() };
-    let cell = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        name.ends_with(".json") && !name.ends_with(".failed.json")
-    };
-    entries.map(|entry| entry.unwrap().path()).filter(cell).collect()
-}
+use crate::common::binary::{EXPERIMENT, command, expect, finished, folder, forget, results, text, volary};
 
 fn state(run: &Path) -> String {
     let text = fs::read_to_string(run.join("manifest.json")).unwrap();
@@ -50,7 +41,7 @@ fn an_interrupted_run_is_taken_up() {
         .spawn()
         .unwrap();
     let patience = Instant::now();
-    while cells(&here.join("r")).is_empty() {
+    while finished(&here.join("r")).is_empty() {
         assert!(patience.elapsed() < Duration::from_secs(120), "no cell ever finished");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -64,7 +55,7 @@ fn an_interrupted_run_is_taken_up() {
     let (table, said) = expect(here, "report r", 0);
     assert!(table.contains("of 4 runs: interrupted"), "{table}");
     assert!(said.contains("--resume --out r runs what is missing"), "{said}");
-    let kept = cells(&here.join("r")).len();
+    let kept = finished(&here.join("r")).len();
     assert!((1..4).contains(&kept), "{kept} cells of 4");
     let all = |out: &str| results(&expect(here, &format!("{args} {out}"), 0).0);
     let resumed = all("r --resume");
@@ -78,15 +69,12 @@ fn resuming_runs_what_is_missing_and_nothing_else() {
     let here = folder.path();
     let args = "run e.toml --json --repeat 2 --out r";
     let (before, _) = expect(here, args, 0);
-    let stamp = |path: &PathBuf| (path.clone(), fs::metadata(path).unwrap().modified().unwrap());
-    let mut kept = cells(&here.join("r"));
-    let removed = kept.pop().unwrap();
-    fs::remove_file(&removed).unwrap();
-    let stamps: Vec<_> = kept.iter().map(stamp).collect();
-    let (after, _) = expect(here, &format!("{args} --resume"), 0);
+    let runs = finished(&here.join("r"));
+    forget(&here.join("r"));
+    let (after, err) = expect(here, &format!("{args} --resume"), 0);
+    assert!(err.contains("kept 3 of 4 runs, running 1"), "{err}");
     assert_eq!(results(&after), results(&before));
-    assert!(removed.exists());
-    assert_eq!(stamps, kept.iter().map(stamp).collect::<Vec<_>>(), "a finished cell was run again");
+    assert_eq!(finished(&here.join("r")), runs);
 }
 
 /// Without `--out` a second run takes a folder of its own, and that is the one to go on with.
@@ -97,12 +85,10 @@ fn the_latest_run_is_resumed() {
     expect(here, "run e.toml --quiet", 0);
     expect(here, "run e.toml --quiet --seed 8", 0);
     let second = here.join("runs/e-2");
-    let removed = cells(&second).pop().unwrap();
-    fs::remove_file(&removed).unwrap();
+    forget(&second);
     let (_, err) = expect(here, "run e.toml --quiet --seed 8 --resume", 0);
     assert!(err.contains("kept 1 of 2 runs, running 1"), "{err}");
-    assert!(removed.exists(), "another run was taken up");
-    assert_eq!((cells(&here.join("runs/e")).len(), cells(&second).len()), (2, 2));
+    assert_eq!((finished(&here.join("runs/e")).len(), finished(&second).len()), (2, 2));
     assert!(!here.join("runs/e-3").exists());
 }
 
@@ -131,13 +117,13 @@ fn a_cell_that_fails_is_kept_and_the_others_finish() {
     let (out, err) = expect(here, &format!("run {set} {seed} --json --repeat 12 --out r"), 3);
     assert!(err.contains("failed:") && err.contains("tasks, more than"), "{err}");
     assert_eq!(state(&here.join("r")), "failed");
-    let finished = cells(&here.join("r")).len();
-    assert!((2..24).contains(&finished), "{finished} cells of 24");
-    assert_eq!(results(&out).iter().filter(|line| line.get("policy").is_some()).count(), finished);
+    let count = finished(&here.join("r")).len();
+    assert!((2..24).contains(&count), "{count} cells of 24");
+    assert_eq!(results(&out).iter().filter(|line| line.get("policy").is_some()).count(), count);
     let logs = fs::read_dir(here.join("r/cells"))
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(".failed.json"));
-    assert_eq!(logs.count(), 24 - finished);
+    assert_eq!(logs.count(), 24 - count);
 }
 
 #[test]
@@ -146,6 +132,6 @@ fn auto_repeats_until_it_is_sure_and_says_how_sure() {
     let here = folder.path();
     let (out, _) = expect(here, "run e.toml --repeat auto --set precision=0.2 --out r", 0);
     assert!(out.contains('±'), "{out}");
-    let found = cells(&here.join("r")).len();
+    let found = finished(&here.join("r")).len();
     assert!((4..200).contains(&found), "{found} cells");
 }

@@ -315,7 +315,7 @@ pub struct Engine {
 /// A run, as a line of `summary.jsonl` and of `--json`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct RunLine<'a> {
-    /// Id of the run, the same in the manifest, in all tables and in the names of files below `cells/`.
+    /// Id of the run, the same in the manifest and in all tables.
     pub run: &'a str,
     /// One job in this many is sampled into `tasks.parquet`; 0 if none is.
     pub sampled_one_in: u32,

@@ -1,0 +1,480 @@
+//! Rows of runs: a part for each run and table while a run goes on, and stretches of the folder's tables once it has
+//! ended.
+//!
+//! A row group of a table holds whole runs: a large run, or many small ones, because each column of a group has a header
+//! and a dictionary of its own. Columns of a run that has a group for itself are copied without being decoded, so that
+//! memory does not depend on the number of its rows.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::parquet::basic::Type as Physical;
+use ::parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
+use ::parquet::column::writer::ColumnCloseResult;
+use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use ::parquet::errors::{ParquetError, Result};
+use ::parquet::file::metadata::RowGroupMetaData;
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
+
+use super::error::{Error, io, rows};
+use super::labels::{Labels, RUN};
+use super::paths::{CELLS, part_suffix, table_path};
+use super::tables::{TableKind, TableRow, missing};
+use crate::storage::cell::CellRecord;
+
+/// A row group is full when it has this many rows,
+const GROUP_ROWS: usize = 1 << 16;
+/// or the rows of this many runs, each of which may be in a file of its own.
+const GROUP_RUNS: usize = 256;
+
+/// Where the rows of runs are, in several run directories.
+pub(super) struct RowIndex(BTreeMap<String, Place>);
+
+enum Place {
+    /// A file with the rows of one run.
+    Part(PathBuf),
+    /// A part of a table.
+    Table(Stretch),
+}
+
+/// The rows of a run: some of a row group.
+#[derive(Clone)]
+struct Stretch {
+    file: Arc<RowFile>,
+    group: usize,
+    first: usize,
+    rows: usize,
+}
+
+/// A Parquet file.
+struct RowFile {
+    path: PathBuf,
+    file: File,
+    reader: SerializedFileReader<File>,
+}
+
+impl RowIndex {
+    /// The places of the rows of runs. Of several, the first folder counts, and in a folder the part.
+    ///
+    /// # Errors
+    /// A folder or a table cannot be read.
+    pub(super) fn of<'a>(
+        folders: &[PathBuf],
+        kind: TableKind,
+        mut ids: impl Iterator<Item = &'a str>,
+    ) -> std::result::Result<Self, Error> {
+        let mut places = BTreeMap::new();
+        for folder in folders {
+            for (id, path) in parts(folder, kind)? {
+                places.entry(id).or_insert(Place::Part(path));
+            }
+        }
+        // A run that goes on has no tables, or those of an earlier end.
+        if !ids.all(|id| places.contains_key(id)) {
+            for path in folders.iter().map(|folder| table_path(folder, kind)).filter(|path| path.exists()) {
+                let found = RowFile::open(&path).and_then(|file| stretches(&Arc::new(file)));
+                for (id, stretch) in found.map_err(rows(&path))? {
+                    places.entry(id).or_insert(Place::Table(stretch));
+                }
+            }
+        }
+        Ok(Self(places))
+    }
+
+    /// Whether a run has rows, or a part for them.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.0.contains_key(id)
+    }
+
+    /// The rows of a run, if it has some.
+    fn stretch(&self, id: &str) -> Result<Option<Stretch>> {
+        match self.0.get(id) {
+            None => Ok(None),
+            Some(Place::Table(stretch)) => Ok(Some(stretch.clone())),
+            Some(Place::Part(path)) => {
+                let file = RowFile::open(path)?;
+                // A part without rows has no row group.
+                let rows = file.reader.metadata().row_groups().first().map(|group| group.num_rows() as usize);
+                Ok(rows.map(|rows| Stretch { file: Arc::new(file), group: 0, first: 0, rows }))
+            }
+        }
+    }
+
+    /// Writes the rows of runs, in their order, as a table behind `labels`, or without labels as parts are.
+    ///
+    /// # Errors
+    /// A part is damaged or lacks a column, or `to` cannot be written.
+    pub(super) fn write<'a, W: Write + Send>(
+        &self,
+        to: W,
+        kind: TableKind,
+        labels: Option<&Labels>,
+        runs: impl Iterator<Item = &'a CellRecord>,
+    ) -> Result<()> {
+        let mut file = kind.create(to, labels)?;
+        let (mut group, mut count) = (Vec::new(), 0);
+        for record in runs {
+            let Some(stretch) = self.stretch(&record.id)? else { continue };
+            count += stretch.rows;
+            group.push((record, stretch));
+            if count >= GROUP_ROWS || group.len() == GROUP_RUNS {
+                write_group(&mut file, kind, labels, &group)?;
+                (count, group) = (0, Vec::new());
+            }
+        }
+        if !group.is_empty() {
+            write_group(&mut file, kind, labels, &group)?;
+        }
+        file.close().map(drop)
+    }
+
+    /// The rows of a run in their order.
+    ///
+    /// # Errors
+    /// They are damaged, or lack a column.
+    pub(super) fn read<R: TableRow>(&self, id: &str) -> Result<Vec<R>> {
+        let Some(Stretch { file, group, first, rows }) = self.stretch(id)? else { return Ok(Vec::new()) };
+        let group = file.reader.get_row_group(group)?;
+        group.get_row_iter(None)?.skip(first).take(rows).map(|row| R::read(&row?)).collect()
+    }
+}
+
+/// The parts of a table in a folder, by the ids of the runs.
+fn parts(folder: &Path, kind: TableKind) -> std::result::Result<Vec<(String, PathBuf)>, Error> {
+    let cells = folder.join(CELLS);
+    let entries = match fs::read_dir(&cells) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(io("read", &cells))?,
+    };
+    let suffix = part_suffix(kind);
+    let mut parts = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(io("read", &cells))?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if let Some(id) = name.and_then(|name| name.strip_suffix(&suffix)) {
+            parts.push((id.to_owned(), path));
+        }
+    }
+    Ok(parts)
+}
+
+/// The rows of each run in a table, which are adjacent.
+fn stretches(file: &Arc<RowFile>) -> Result<Vec<(String, Stretch)>> {
+    let mut found: Vec<(String, Stretch)> = Vec::new();
+    for (group, metadata) in file.reader.metadata().row_groups().iter().enumerate() {
+        let rows = metadata.num_rows() as usize;
+        let mut next = 0;
+        for (id, rows) in runs_of(file, group, metadata, rows)? {
+            found.push((id, Stretch { file: file.clone(), group, first: next, rows }));
+            next += rows;
+        }
+    }
+    Ok(found)
+}
+
+/// The runs of a row group, with the number of rows of each.
+fn runs_of(
+    file: &RowFile,
+    group: usize,
+    metadata: &RowGroupMetaData,
+    rows: usize,
+) -> Result<Vec<(String, usize)>> {
+    let (name, _) = RUN[0];
+    let at = column(metadata, name)?;
+    let text = |id: &[u8]| String::from_utf8_lossy(id).into_owned();
+    let statistics = metadata.column(at).statistics();
+    let bounds = statistics.and_then(|bounds| bounds.min_bytes_opt().zip(bounds.max_bytes_opt()));
+    if let Some((id, _)) = bounds.filter(|(min, max)| min == max) {
+        return Ok(vec![(text(id), rows)]);
+    }
+    let reader = file.reader.get_row_group(group)?.get_column_reader(at)?;
+    let (ids, _) = take::<ByteArrayType>(&mut get_typed_column_reader(reader), rows)?;
+    let runs = ids.chunk_by(|a: &ByteArray, b| a.data() == b.data());
+    Ok(runs.map(|run| (text(run[0].data()), run.len())).collect())
+}
+
+/// Writes a row group of whole runs.
+fn write_group<W: Write + Send>(
+    to: &mut SerializedFileWriter<W>,
+    kind: TableKind,
+    labels: Option<&Labels>,
+    runs: &[(&CellRecord, Stretch)],
+) -> Result<()> {
+    let mut group = to.next_row_group()?;
+    if let Some(labels) = labels {
+        labels.write(&mut group, runs.iter().map(|(record, of)| (*record, of.rows)))?;
+    }
+    let stretches: Vec<&Stretch> = runs.iter().map(|(_, stretch)| stretch).collect();
+    for name in kind.own_columns() {
+        let written = match stretches[..] {
+            [only] if only.is_whole() => copy_chunk(&mut group, only, name),
+            _ => copy_values(&mut group, &stretches, name),
+        };
+        written?;
+    }
+    group.close().map(drop)
+}
+
+/// Copies the column `name` of a row group without decoding it.
+fn copy_chunk<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    from: &Stretch,
+    name: &str,
+) -> Result<()> {
+    let metadata = from.metadata();
+    let column = metadata.column(column(metadata, name)?);
+    let chunk = ColumnCloseResult {
+        bytes_written: column.compressed_size() as u64,
+        rows_written: from.rows as u64,
+        metadata: column.clone(),
+        bloom_filter: None,
+        column_index: None,
+        offset_index: None,
+    };
+    group.append_column(&from.file.file, chunk)
+}
+
+/// Copies the values of the column `name`.
+fn copy_values<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    from: &[&Stretch],
+    name: &str,
+) -> Result<()> {
+    let Some(mut to) = group.next_column()? else { return Err(missing(name)) };
+    let metadata = from[0].metadata();
+    match metadata.column(column(metadata, name)?).column_type() {
+        Physical::INT64 => copy_typed::<Int64Type>(&mut to, from, name),
+        Physical::DOUBLE => copy_typed::<DoubleType>(&mut to, from, name),
+        Physical::BYTE_ARRAY => copy_typed::<ByteArrayType>(&mut to, from, name),
+        Physical::BOOLEAN
+        | Physical::INT32
+        | Physical::INT96
+        | Physical::FLOAT
+        | Physical::FIXED_LEN_BYTE_ARRAY => Err(missing(name)),
+    }?;
+    to.close()
+}
+
+fn copy_typed<T: DataType>(to: &mut SerializedColumnWriter<'_>, from: &[&Stretch], name: &str) -> Result<()> {
+    // Readers of tables, with the row that is next: several runs of a group are read in one pass.
+    let mut readers: BTreeMap<(*const RowFile, usize), (ColumnReaderImpl<T>, usize)> = BTreeMap::new();
+    for stretch in from {
+        let key = (Arc::as_ptr(&stretch.file), stretch.group);
+        let mut open = readers.remove(&key).filter(|(_, next)| *next <= stretch.first);
+        let (reader, next) = match &mut open {
+            Some(open) => open,
+            None => open.insert((stretch.reader(name)?, 0)),
+        };
+        reader.skip_records(stretch.first - *next)?;
+        let (values, defined) = take(reader, stretch.rows).map_err(|error| stretch.file.named(error))?;
+        // A required column has no levels.
+        to.typed::<T>().write_batch(
+            &values,
+            Some(&defined[..]).filter(|defined| !defined.is_empty()),
+            None,
+        )?;
+        *next = stretch.first + stretch.rows;
+        if *next < stretch.metadata().num_rows() as usize {
+            readers.extend(open.map(|open| (key, open)));
+        }
+    }
+    Ok(())
+}
+
+/// The next values of a column, as many as rows that are not null; for an optional column with 1 for each row that has
+/// a value, and 0 for the others.
+fn take<T: DataType>(from: &mut ColumnReaderImpl<T>, rows: usize) -> Result<(Vec<T::T>, Vec<i16>)> {
+    let (mut values, mut defined) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+    let mut left = rows;
+    while left > 0 {
+        let (read, _, _) = from.read_records(left, Some(&mut defined), None, &mut values)?;
+        if read == 0 {
+            return Err(ParquetError::EOF("rows are missing".to_owned()));
+        }
+        left -= read;
+    }
+    Ok((values, defined))
+}
+
+/// The place of a column.
+fn column(metadata: &RowGroupMetaData, name: &str) -> Result<usize> {
+    let at = metadata.columns().iter().position(|column| column.column_path().parts() == [name]);
+    at.ok_or_else(|| missing(name))
+}
+
+impl Stretch {
+    fn metadata(&self) -> &RowGroupMetaData {
+        self.file.reader.metadata().row_group(self.group)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.rows == self.metadata().num_rows() as usize
+    }
+
+    /// A reader of the column `name` of the row group.
+    fn reader<T: DataType>(&self, name: &str) -> Result<ColumnReaderImpl<T>> {
+        let metadata = self.metadata();
+        let at = column(metadata, name).map_err(|error| self.file.named(error))?;
+        if metadata.column(at).column_type() != T::get_physical_type() {
+            return Err(self.file.named(missing(name)));
+        }
+        Ok(get_typed_column_reader(self.file.reader.get_row_group(self.group)?.get_column_reader(at)?))
+    }
+}
+
+impl RowFile {
+    fn open(path: &Path) -> Result<Self> {
+        let opened = || -> Result<_> {
+            let file = File::open(path)?;
+            let reader = SerializedFileReader::new(file.try_clone()?)?;
+            Ok(Self { path: path.to_owned(), file, reader })
+        };
+        opened().map_err(|error| ParquetError::General(format!("{}: {error}", path.display())))
+    }
+
+    fn named(&self, error: ParquetError) -> ParquetError {
+        ParquetError::General(format!("{}: {error}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Study;
+    use crate::storage::fixture::{manifest, measured};
+    use crate::storage::paths::part_path;
+    use ::parquet::basic::Compression;
+    use ::parquet::record::{Field, Row};
+    use serde_json::json;
+    use volary_engine::results::{JobRow, Measured};
+
+    fn table_rows(path: &Path) -> Vec<Row> {
+        let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+        reader.get_row_iter(None).unwrap().map(|row| row.unwrap()).collect()
+    }
+
+    fn field<'a>(row: &'a Row, name: &str) -> &'a Field {
+        row.get_column_iter().find(|(column, _)| *column == name).map(|(_, field)| field).unwrap()
+    }
+
+    /// Writes parts of jobs, and returns a study with their runs.
+    fn written(root: &Path, runs: &[Measured]) -> Study {
+        fs::create_dir_all(root.join(CELLS)).unwrap();
+        let record = |(i, run): (usize, &Measured)| {
+            let path = part_path(root, &format!("run{i}"), TableKind::Jobs);
+            TableKind::Jobs.write(File::create(path).unwrap(), run).unwrap();
+            CellRecord::new(&format!("run{i}"), run)
+        };
+        let records = runs.iter().enumerate().map(record).collect();
+        Study::assemble(manifest(&[]), vec![root.to_owned()], records, Vec::new(), Vec::new())
+    }
+
+    fn index(study: &Study) -> std::result::Result<RowIndex, Error> {
+        RowIndex::of(&study.folders, TableKind::Jobs, study.records().map(|record| record.id.as_str()))
+    }
+
+    /// Merges the parts into the table of the folder.
+    fn merge(root: &Path, study: &Study) -> PathBuf {
+        let path = table_path(root, TableKind::Jobs);
+        let (to, labels) = (File::create(root.join("merged")).unwrap(), Labels::of(study));
+        index(study).unwrap().write(to, TableKind::Jobs, Some(&labels), study.records()).unwrap();
+        fs::rename(root.join("merged"), &path).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_table_has_the_rows_of_all_runs_behind_labels() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |(i, (policy, count)): (usize, (&str, u32))| {
+            let swept =
+                [("network.loss", json!(0.5 * i as f64)), ("service.demand", json!({"exponential": i}))];
+            let mut run = measured(policy, &swept, u64::MAX - i as u64, 1.0, count);
+            if let Some(job) = run.jobs.get_mut(3) {
+                job.response = f64::NAN;
+            }
+            run
+        };
+        let runs: Vec<_> = [("a", 40), ("nothing", 0), ("b", 60)].into_iter().enumerate().map(run).collect();
+        let study = written(folder.path(), &runs);
+        let merged = merge(folder.path(), &study);
+        let all = table_rows(&merged);
+        assert_eq!(all.len(), 100);
+        let (row, job) = (&all[41], &runs[2].jobs[1]);
+        assert_eq!(*field(row, "policy"), Field::Str("b".into()));
+        assert_eq!(*field(row, "run"), Field::Str("run2".into()));
+        assert_eq!(*field(row, "seed"), Field::ULong(u64::MAX - 2));
+        assert_eq!(*field(row, "network.loss"), Field::Double(1.0));
+        assert_eq!(*field(row, "service.demand"), Field::Str(r#"{"exponential":2}"#.into()));
+        assert_eq!(*field(row, "job"), Field::Long(1));
+        assert_eq!(*field(row, "response_s"), Field::Double(job.response));
+        assert_eq!(*field(row, "longest_s"), Field::Double(job.longest));
+        assert_eq!(*field(&all[3], "response_s"), Field::Null, "an unfinished job has no response time");
+        assert_eq!(*field(&all[40], "class"), Field::Str("long".into()));
+        let reader = SerializedFileReader::new(File::open(&merged).unwrap()).unwrap();
+        assert_eq!(reader.metadata().num_row_groups(), 1, "small runs share a group");
+        let notes = reader.metadata().file_metadata().key_value_metadata().unwrap();
+        let meanings =
+            notes.iter().find(|note| note.key == "volary.columns").unwrap().value.as_ref().unwrap();
+        let meanings: BTreeMap<String, String> = serde_json::from_str(meanings).unwrap();
+        assert!(all[0].get_column_iter().all(|(name, _)| meanings.contains_key(name)), "{meanings:?}");
+        let labels = reader.metadata().row_group(0).column(1);
+        assert!(labels.dictionary_page_offset().is_some() && labels.compression() == Compression::SNAPPY);
+    }
+
+    /// From parts, then from a table, in another order; runs are shorter than a group, or have one for themselves.
+    #[test]
+    fn rows_of_a_run_are_found_in_parts_and_tables() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, large) = (folder.path(), GROUP_ROWS as u32);
+        let counts = [3, 0, large, 5, 7, large + 1, 2];
+        let runs: Vec<_> =
+            counts.iter().enumerate().map(|(i, count)| measured("p", &[], i as u64, 1.0, *count)).collect();
+        let mut study = written(root, &runs);
+        let agree = |study: &Study| {
+            let index = index(study).unwrap();
+            for (i, run) in runs.iter().enumerate() {
+                assert_eq!(index.read::<JobRow>(&format!("run{i}")).unwrap(), run.jobs, "{i}");
+            }
+        };
+        agree(&study);
+        merge(root, &study);
+        fs::remove_dir_all(root.join(CELLS)).unwrap();
+        agree(&study);
+        study.cells[0].policies[0].runs.reverse();
+        let merged = merge(root, &study);
+        agree(&study);
+        let reader = SerializedFileReader::new(File::open(&merged).unwrap()).unwrap();
+        let groups = reader.metadata().row_groups().iter().map(|group| group.num_rows());
+        assert_eq!(groups.sum::<i64>(), counts.iter().map(|count| i64::from(*count)).sum::<i64>());
+        assert!(index(&study).unwrap().read::<JobRow>("none").unwrap().is_empty());
+    }
+
+    #[test]
+    fn many_small_runs_make_few_groups() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs: Vec<_> = (0..600).map(|i| measured("p", &[], i, 1.0, 2)).collect();
+        let study = written(folder.path(), &runs);
+        let merged = merge(folder.path(), &study);
+        let reader = SerializedFileReader::new(File::open(&merged).unwrap()).unwrap();
+        assert_eq!(reader.metadata().num_row_groups(), 600usize.div_ceil(GROUP_RUNS));
+        assert_eq!(table_rows(&merged).len(), 1_200);
+    }
+
+    #[test]
+    fn a_damaged_part_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let study = written(folder.path(), &[measured("a", &[], 1, 1.0, 1)]);
+        let part = part_path(folder.path(), "run0", TableKind::Jobs);
+        fs::write(&part, b"PAR1 not really").unwrap();
+        let index = index(&study).unwrap();
+        let write =
+            || index.write(Vec::new(), TableKind::Jobs, None, study.records()).unwrap_err().to_string();
+        assert!(write().contains("run0.jobs.parquet"), "{}", write());
+        fs::remove_file(&part).unwrap();
+        assert!(write().contains("run0.jobs.parquet"), "{}", write());
+    }
+}
