@@ -123,8 +123,9 @@ pub fn load_rows<R: TableRow>(root: &Path, id: &str) -> Result<Vec<R>, Error> {
     let path = table_path(root, R::KIND);
     let unreadable = |source| Error::Unreadable { path: path.clone(), source };
     let index = RowIndex::of(&[root.to_owned()], R::KIND, iter::once(id))?;
-    if !index.has(id) && !(R::KIND.is_of_every_run() && path.exists()) {
-        return Err(unreadable(ParquetError::General(format!("there are no rows of run {id}"))));
+    // A run without jobs has no rows in a table.
+    if index.has(id) || (R::KIND.is_of_every_run() && path.exists()) {
+        return index.read(id).map_err(unreadable);
     }
-    index.read(id).map_err(unreadable)
+    Err(unreadable(ParquetError::General(format!("there are no rows of run {id}"))))
 }
