@@ -21,9 +21,9 @@
 //! A file is written under a temporary name and renamed, so every file is complete, with these exceptions:
 //! `summary.jsonl` grows by lines during the run, `inputs.log` is complete up to its last frame, the files in `logs/`
 //! grow, `.lock` is written in place, and so is the end of a run in `manifest.json` if the disk has no room for a
-//! second file. A run that was interrupted or killed loses only unfinished cells. Files in `cells/` are removed at the end,
-//! after the files that hold the same are complete; until then, and where both exist, those in `cells/` count. A later
-//! run in the same folder may add cells.
+//! second file. A run that was interrupted or killed loses only unfinished cells. Files in `cells/` are removed at the
+//! end, after the files that hold the same are complete; until then, and where both exist, those in `cells/` count. A
+//! later run in the same folder may add cells.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -32,18 +32,18 @@ const GROUP_ROWS: usize = 1 << 16;
 const GROUP_RUNS: usize = 256;
 
 /// Where the rows of runs are, in several run directories.
-pub(super) struct RowIndex(BTreeMap<String, Place>);
+pub(super) struct RowIndex(BTreeMap<String, RowPlace>);
 
-enum Place {
+enum RowPlace {
     /// A file with the rows of one run.
     Part(PathBuf),
     /// A part of a table.
-    Table(Stretch),
+    Table(RunRows),
 }
 
 /// The rows of a run: some of a row group.
 #[derive(Clone)]
-struct Stretch {
+struct RunRows {
     file: Arc<RowFile>,
     group: usize,
     first: usize,
@@ -70,7 +70,7 @@ impl RowIndex {
         let mut places = BTreeMap::new();
         for folder in folders {
             for (id, path) in parts(folder, kind)? {
-                places.entry(id).or_insert(Place::Part(path));
+                places.entry(id).or_insert(RowPlace::Part(path));
             }
         }
         // A run that goes on has no tables, or those of an earlier end.
@@ -78,7 +78,7 @@ impl RowIndex {
             for path in folders.iter().map(|folder| table_path(folder, kind)).filter(|path| path.exists()) {
                 let found = RowFile::open(&path).and_then(|file| stretches(&Arc::new(file)));
                 for (id, stretch) in found.map_err(rows(&path))? {
-                    places.entry(id).or_insert(Place::Table(stretch));
+                    places.entry(id).or_insert(RowPlace::Table(stretch));
                 }
             }
         }
@@ -91,15 +91,15 @@ impl RowIndex {
     }
 
     /// The rows of a run, if it has some.
-    fn stretch(&self, id: &str) -> Result<Option<Stretch>> {
+    fn stretch(&self, id: &str) -> Result<Option<RunRows>> {
         match self.0.get(id) {
             None => Ok(None),
-            Some(Place::Table(stretch)) => Ok(Some(stretch.clone())),
-            Some(Place::Part(path)) => {
+            Some(RowPlace::Table(stretch)) => Ok(Some(stretch.clone())),
+            Some(RowPlace::Part(path)) => {
                 let file = RowFile::open(path)?;
                 // A part without rows has no row group.
                 let rows = file.reader.metadata().row_groups().first().map(|group| group.num_rows() as usize);
-                Ok(rows.map(|rows| Stretch { file: Arc::new(file), group: 0, first: 0, rows }))
+                Ok(rows.map(|rows| RunRows { file: Arc::new(file), group: 0, first: 0, rows }))
             }
         }
     }
@@ -137,7 +137,7 @@ impl RowIndex {
     /// # Errors
     /// They are damaged, or lack a column.
     pub(super) fn read<R: TableRow>(&self, id: &str) -> Result<Vec<R>> {
-        let Some(Stretch { file, group, first, rows }) = self.stretch(id)? else { return Ok(Vec::new()) };
+        let Some(RunRows { file, group, first, rows }) = self.stretch(id)? else { return Ok(Vec::new()) };
         let group = file.reader.get_row_group(group)?;
         group.get_row_iter(None)?.skip(first).take(rows).map(|row| R::read(&row?)).collect()
     }
@@ -163,13 +163,13 @@ fn parts(folder: &Path, kind: TableKind) -> std::result::Result<Vec<(String, Pat
 }
 
 /// The rows of each run in a table, which are adjacent.
-fn stretches(file: &Arc<RowFile>) -> Result<Vec<(String, Stretch)>> {
-    let mut found: Vec<(String, Stretch)> = Vec::new();
+fn stretches(file: &Arc<RowFile>) -> Result<Vec<(String, RunRows)>> {
+    let mut found: Vec<(String, RunRows)> = Vec::new();
     for (group, metadata) in file.reader.metadata().row_groups().iter().enumerate() {
         let rows = metadata.num_rows() as usize;
         let mut next = 0;
         for (id, rows) in runs_of(file, group, metadata, rows)? {
-            found.push((id, Stretch { file: file.clone(), group, first: next, rows }));
+            found.push((id, RunRows { file: file.clone(), group, first: next, rows }));
             next += rows;
         }
     }
@@ -202,13 +202,13 @@ fn write_group<W: Write + Send>(
     to: &mut SerializedFileWriter<W>,
     kind: TableKind,
     labels: Option<&Labels>,
-    runs: &[(&CellRecord, Stretch)],
+    runs: &[(&CellRecord, RunRows)],
 ) -> Result<()> {
     let mut group = to.next_row_group()?;
     if let Some(labels) = labels {
         labels.write(&mut group, runs.iter().map(|(record, of)| (*record, of.rows)))?;
     }
-    let stretches: Vec<&Stretch> = runs.iter().map(|(_, stretch)| stretch).collect();
+    let stretches: Vec<&RunRows> = runs.iter().map(|(_, stretch)| stretch).collect();
     for name in kind.own_columns() {
         let written = match stretches[..] {
             [only] if only.is_whole() => copy_chunk(&mut group, only, name),
@@ -222,7 +222,7 @@ fn write_group<W: Write + Send>(
 /// Copies the column `name` of a row group without decoding it.
 fn copy_chunk<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
-    from: &Stretch,
+    from: &RunRows,
     name: &str,
 ) -> Result<()> {
     let metadata = from.metadata();
@@ -241,7 +241,7 @@ fn copy_chunk<W: Write + Send>(
 /// Copies the values of the column `name`.
 fn copy_values<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
-    from: &[&Stretch],
+    from: &[&RunRows],
     name: &str,
 ) -> Result<()> {
     let Some(mut to) = group.next_column()? else { return Err(missing(name)) };
@@ -259,7 +259,7 @@ fn copy_values<W: Write + Send>(
     to.close()
 }
 
-fn copy_typed<T: DataType>(to: &mut SerializedColumnWriter<'_>, from: &[&Stretch], name: &str) -> Result<()> {
+fn copy_typed<T: DataType>(to: &mut SerializedColumnWriter<'_>, from: &[&RunRows], name: &str) -> Result<()> {
     // Readers of tables, with the row that is next: several runs of a group are read in one pass.
     let mut readers: BTreeMap<(*const RowFile, usize), (ColumnReaderImpl<T>, usize)> = BTreeMap::new();
     for stretch in from {
@@ -306,7 +306,7 @@ fn column(metadata: &RowGroupMetaData, name: &str) -> Result<usize> {
     at.ok_or_else(|| missing(name))
 }
 
-impl Stretch {
+impl RunRows {
     fn metadata(&self) -> &RowGroupMetaData {
         self.file.reader.metadata().row_group(self.group)
     }
