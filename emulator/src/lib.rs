@@ -13,7 +13,7 @@
 //! | [`dashboard`] | the live page |
 //! | [`runtime`] | the clocks of runs, and parallel execution of cells |
 //! | [`fidelity`] | how far a real run departed from what was asked |
-//! | [`stats`], [`number`] | replications; numbers formatted for people |
+//! | [`stats`], [`number`], `sanitize` | replications; numbers formatted for people; text of others made harmless |
 //! | [`chart`], [`report`] | charts and reports |
 //! | [`comparison`] | two studies, or one experiment in several runtimes, compared |
 //! | [`storage`] | the run directory and its files |
@@ -39,6 +39,7 @@ pub mod live;
 pub mod number;
 pub mod report;
 pub mod runtime;
+mod sanitize;
 pub mod stats;
 pub mod storage;
 pub mod watch;

@@ -20,6 +20,9 @@ use crate::guard::guard;
 use crate::live::sample::ShardSample;
 use crate::number::{count, rough, seconds, short};
 
+/// The target of log lines at level `INFO` that are shown by default, unlike others of that level.
+pub const NOTICE: &str = "volary::notice";
+
 /// The stop flag of a run, and what shows its progress.
 #[derive(Debug)]
 pub struct Watch {
@@ -30,6 +33,7 @@ pub struct Watch {
     /// What the live page shows, if there is one.
     pub(crate) dashboard: Option<Arc<Dashboard>>,
     clock: Arc<EmulatedClock>,
+    running: Mutex<RunningRuns>,
 }
 
 impl Default for Watch {
@@ -39,6 +43,7 @@ impl Default for Watch {
             bar: ProgressBar::hidden(),
             dashboard: None,
             clock: Arc::default(),
+            running: Mutex::default(),
         }
     }
 }
@@ -75,11 +80,22 @@ impl Watch {
         Self { dashboard, ..self }
     }
 
-    /// The view of a run, of which the clock is shown until another run begins.
-    pub(crate) fn of_run(&self, number: u64) -> RunWatch<'_> {
-        self.clock.run.store(number, Ordering::Relaxed);
-        self.clock.now_ns.store(0, Ordering::Relaxed);
+    /// The view of a run that begins, the `number`-th of `of`, until it is dropped. The bar names the oldest run under
+    /// way and shows its clock.
+    pub(crate) fn of_run(&self, number: u64, of: u64, policy: &str) -> RunWatch<'_> {
+        self.change_running(|running| {
+            running.of = of;
+            running.oldest_first.push((number, policy.to_owned()));
+        });
         RunWatch { watch: self, number, sampler: RefCell::default() }
+    }
+
+    /// Changes which runs are under way, and what the bar says of them.
+    fn change_running(&self, change: impl FnOnce(&mut RunningRuns)) {
+        let mut running = guard(&self.running);
+        change(&mut running);
+        self.clock.follow(running.oldest_first.first().map_or(0, |(number, _)| *number));
+        self.bar.set_message(running.text());
     }
 
     /// A sampler of the run with this id, if somebody may look at it.
@@ -106,7 +122,27 @@ fn drawn(written: fmt::Result) {
     let _ = written;
 }
 
-/// The emulated clock of the run that began last.
+/// The runs under way.
+#[derive(Debug, Default)]
+struct RunningRuns {
+    /// Number of all runs.
+    of: u64,
+    /// Their numbers, and the labels of their policies.
+    oldest_first: Vec<(u64, String)>,
+}
+
+impl RunningRuns {
+    fn text(&self) -> String {
+        let Some((number, policy)) = self.oldest_first.first() else { return String::new() };
+        let oldest = format!("run {number} of {}: {policy}", self.of);
+        match self.oldest_first.len() {
+            1 => oldest,
+            runs => format!("{runs} runs under way, the oldest is {oldest}"),
+        }
+    }
+}
+
+/// The emulated clock of one run.
 #[derive(Debug, Default)]
 struct EmulatedClock {
     run: AtomicU64,
@@ -114,6 +150,13 @@ struct EmulatedClock {
 }
 
 impl EmulatedClock {
+    /// Shows the clock of this run from now on.
+    fn follow(&self, run: u64) {
+        if self.run.swap(run, Ordering::Relaxed) != run {
+            self.now_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
     fn show(&self, now: Time) {
         if now < Time::MAX {
             self.now_ns.store(now.0, Ordering::Relaxed);
@@ -139,7 +182,15 @@ pub(crate) struct RunWatch<'a> {
 impl<'a> RunWatch<'a> {
     /// Samples the run with this id as well.
     pub(crate) fn sampling(self, run: &str, world: &'a World) -> Self {
-        Self { sampler: RefCell::new(self.watch.sampler(run, world)), ..self }
+        self.sampler.replace(self.watch.sampler(run, world));
+        self
+    }
+}
+
+impl Drop for RunWatch<'_> {
+    fn drop(&mut self) {
+        let number = self.number;
+        self.watch.change_running(|running| running.oldest_first.retain(|(other, _)| *other != number));
     }
 }
 
@@ -336,14 +387,23 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_that_of_the_run_that_began_last() {
+    fn the_bar_counts_runs_and_shows_the_oldest() {
         let watch = Watch::default();
-        let (first, second) = (watch.of_run(1), watch.of_run(2));
-        first.finished(3, Time::ZERO + Span::from_secs(9));
-        assert_eq!(watch.clock.text(), "");
-        second.finished(4, Time::ZERO + Span::from_millis(2_500));
-        first.finished(1, Time::ZERO + Span::from_secs(10));
+        let first = watch.of_run(1, 3, "random");
+        assert_eq!(watch.bar.message(), "run 1 of 3: random");
+        let second = watch.of_run(2, 3, "sparrow");
+        assert_eq!(watch.bar.message(), "2 runs under way, the oldest is run 1 of 3: random");
+        second.finished(3, Time::ZERO + Span::from_secs(9));
+        assert_eq!(watch.clock.text(), "", "it is the clock of the other one");
+        first.finished(4, Time::ZERO + Span::from_millis(2_500));
         assert_eq!(watch.clock.text(), "  at 2.50\u{202f}s");
+        drop(first);
+        assert_eq!(
+            (watch.bar.message(), watch.clock.text()),
+            ("run 2 of 3: sparrow".to_owned(), String::new())
+        );
+        second.finished(1, Time::ZERO + Span::from_secs(10));
+        assert_eq!(watch.clock.text(), "  at 10.0\u{202f}s");
         assert_eq!(watch.bar.position(), 8);
     }
 }

@@ -9,6 +9,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::outline::outline;
 use super::theme::{self, Hue};
+use crate::sanitize;
 
 /// A position or a size in px.
 pub type Point = (f64, f64);
@@ -110,8 +111,7 @@ impl Picture {
                 @for mark in &self.marks { (mark.styled(&Styling::File(letters, None))) }
             }
         };
-        // XML has no place for control characters, not even escaped.
-        page.into_string().replace(|c: char| c.is_control() && c != '\n', " ")
+        sanitize::document(page.into_string())
     }
 
     /// Pictures in rows of `columns`, each as wide as its own widest, under a common name.

@@ -42,7 +42,7 @@ pub(super) struct Options {
     /// up after the same time; between two hosts the shorter lease counts.
     #[arg(long, value_name = "SPAN", default_value = "10s")]
     lease: Span,
-    /// End after one controller has disconnected.
+    /// End after one controller has disconnected, or after a minute in which none came or asked for the state.
     #[arg(long)]
     pub(super) once: bool,
     /// Waiting events beyond which a run is given up; each takes about 100 bytes.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use volary_actors::policies::Registry;
 
-use super::output::Unwritten;
+use super::output::{Unwritten, print_note};
 use super::{
     agent, certs, compare, completions, export, inject, log, plan, plot, policies, profile, replay, report,
     run, schema, status, topology, trace, validate, watch,
@@ -76,7 +76,7 @@ pub fn main_with(registry: Registry) -> ExitCode {
         Ok(status) => status,
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {}", error_text(&error));
+            let _ = print_note(&format!("error: {}", error_text(&error)));
             ExitCode::from(exit_status(&error))
         }
     }

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
 use volary_actors::policies::PolicySpec;
 
-use super::output::print;
+use super::output::print_exact;
 
 /// Print a script that completes volary's command line in a shell.
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub(super) struct Options {
 pub(super) fn main(options: &Options, command: clap::Command) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut suggesting(command), "volary", &mut script);
-    print(&String::from_utf8_lossy(&script))?;
+    print_exact(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }
 

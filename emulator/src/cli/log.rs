@@ -17,6 +17,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use super::agent;
 use super::output::colours;
 use crate::cluster::agent::RunLog;
+use crate::sanitize::TerminalWriter;
+use crate::watch::NOTICE;
 
 /// A failed write to the log, for example on a full disk, must not end the run.
 const LOG_WRITE_ERRORS: bool = false;
@@ -27,8 +29,10 @@ pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, run_log: &RunLo
     let level = levels(verbose + u8::from(agent.is_some_and(|agent| !agent.once)));
     let file = agent.and_then(|agent| agent.log.as_deref()).map(open).transpose()?;
     let terminal = file.is_none().then(|| {
-        let terminal =
-            fmt::layer().with_target(false).log_internal_errors(LOG_WRITE_ERRORS).with_writer(io::stderr);
+        let terminal = fmt::layer()
+            .with_target(false)
+            .log_internal_errors(LOG_WRITE_ERRORS)
+            .with_writer(|| TerminalWriter(io::stderr()));
         terminal.with_ansi(colours(&io::stderr())).without_time()
     });
     let file = file.map(|file| plain(Mutex::new(file)));
@@ -68,7 +72,8 @@ fn levels(verbose: u8) -> Targets {
         2 => (Level::DEBUG, Level::INFO),
         _ => (Level::TRACE, Level::INFO),
     };
-    Targets::new().with_default(others).with_target(env!("CARGO_PKG_NAME"), own)
+    let notices = own.max(Level::INFO);
+    Targets::new().with_default(others).with_target(env!("CARGO_PKG_NAME"), own).with_target(NOTICE, notices)
 }
 
 #[cfg(test)]
@@ -82,6 +87,8 @@ mod tests {
             levels.iter().map(|levels| levels.would_enable(target, &level)).collect()
         };
         assert_eq!(of("volary::runtime", Level::INFO), [false, true, true, true]);
+        assert_eq!(of(NOTICE, Level::INFO), [true; 4]);
+        assert_eq!(of(NOTICE, Level::DEBUG), [false, false, true, true]);
         assert_eq!(of("volary_netem::fabric", Level::DEBUG), [false, false, true, true]);
         assert_eq!(of("volary", Level::TRACE), [false, false, false, true]);
         assert_eq!(of("quinn::connection", Level::WARN), [true; 4]);

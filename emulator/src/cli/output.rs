@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use crate::cluster::remove_identities;
 use crate::dashboard::{Dashboard, Server, SnapshotSource};
 use crate::report::style::Style;
+use crate::sanitize;
 use crate::watch::Watch;
 
 /// A watch that Ctrl-C stops, with a progress bar unless `quiet`. Called once per process.
@@ -64,8 +65,13 @@ pub(super) fn serve(flag: &str, port: u16, source: Arc<dyn SnapshotSource>) -> a
 #[error("cannot write to standard output: {0}")]
 pub(super) struct Unwritten(#[from] pub(super) io::Error);
 
-/// Writes text to stdout, with a newline at its end.
+/// Writes text for people to stdout, with a newline at its end.
 pub(super) fn print(text: &str) -> Result<(), Unwritten> {
+    print_exact(&sanitize::terminal(text))
+}
+
+/// Writes text for programs to stdout, with a newline at its end.
+pub(super) fn print_exact(text: &str) -> Result<(), Unwritten> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     if !text.is_empty() && !text.ends_with('\n') {
@@ -76,12 +82,12 @@ pub(super) fn print(text: &str) -> Result<(), Unwritten> {
 
 /// Writes text for people to stderr.
 pub(super) fn print_note(text: &str) -> anyhow::Result<()> {
-    Ok(writeln!(io::stderr(), "{text}")?)
+    Ok(writeln!(io::stderr(), "{}", sanitize::terminal(text))?)
 }
 
 /// Writes a value as indented JSON to stdout.
 pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    Ok(print(&serde_json::to_string_pretty(value)?)?)
+    Ok(print_exact(&serde_json::to_string_pretty(value)?)?)
 }
 
 /// Prints a value as JSON, or the text about it.

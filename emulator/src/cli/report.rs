@@ -7,7 +7,7 @@ use clap::Args;
 use volary_engine::results::{Cell, Summary};
 
 use super::args::TableArgs;
-use super::output::print;
+use super::output::{print, print_exact};
 use crate::config::claims::{self, Claim};
 use crate::report::{self, columns, markdown, table};
 use crate::storage::manifest::RunState;
@@ -81,7 +81,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let folder = held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out)));
     let note = write(folder, own, &mut study)?;
     if options.json {
-        print(&json_lines(&study))?;
+        print_exact(&json_lines(&study))?;
     } else if !options.quiet {
         print(&table::warnings(&study))?;
         print(&table::text(&study, &style))?;

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use volary_engine::results::{Verdict, cell_id};
 
 use super::args::{FleetArgs, RunArgs, TableArgs};
-use super::output::{port, print, serve, watch_for};
+use super::output::{port, print, print_exact, serve, watch_for};
 use crate::cluster::Fleet;
 use crate::config::SweepSlice;
 use crate::config::error::nearest;
@@ -113,7 +113,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         ));
     }
     if options.json {
-        print(&study::json_lines(&outcome.study))?;
+        print_exact(&study::json_lines(&outcome.study))?;
     } else if !options.quiet {
         print(&table::text(&outcome.study, &style))?;
         print(&summary(&outcome, &run.out))?;

@@ -10,7 +10,7 @@ use volary_actors::predict::PredictorKind;
 use volary_engine::workload::{ColumnNames, Outcome, Trace};
 
 use super::columns::ColumnArgs;
-use super::output::{print, show};
+use super::output::{print, print_exact, show};
 use crate::config::error::{did_you_mean, listed};
 use crate::files::Files;
 use crate::number::plural;
@@ -138,7 +138,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
                 let trace = read(file, *jobs, columns)?;
                 let evaluation = evaluate(&trace, &of_trace(&question, &trace)?);
                 match json {
-                    true => print(&serde_json::to_string(&evaluation)?)?,
+                    true => print_exact(&serde_json::to_string(&evaluation)?)?,
                     false => print(&format!("{}{evaluation}", if index > 0 { "\n" } else { "" }))?,
                 }
             }

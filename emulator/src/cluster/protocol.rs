@@ -5,6 +5,8 @@
 //! between agents travel on links of their own. An injector connects to any agent of the run, which relays its
 //! messages to the controller.
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 use volary_actors::base::{Span, Time};
 use volary_engine::cores::{CoreSet, Interference, Profile};
@@ -59,6 +61,22 @@ pub struct AgentStatus {
     pub doing: String,
     /// The cell that it runs.
     pub cell: Option<CellStatus>,
+}
+
+/// What an agent that serves a controller says of its activity, before the controller's address.
+const SERVES: &str = "runs for ";
+
+impl AgentStatus {
+    /// The state of an agent that serves this controller, or none.
+    pub fn new(version: String, controller: Option<SocketAddr>, cell: Option<CellStatus>) -> Self {
+        let doing = controller.map_or_else(|| "idle".to_owned(), |peer| format!("{SERVES}{peer}"));
+        Self { version, doing, cell }
+    }
+
+    /// The address of the controller that it serves; `None` if it is free.
+    pub fn controller(&self) -> Option<&str> {
+        self.doing.strip_prefix(SERVES)
+    }
 }
 
 /// The progress of a cell, as one of its hosts sees it.

@@ -78,37 +78,53 @@ pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
     runtime.block_on(async {
         let local = (Ipv4Addr::UNSPECIFIED, 0).into();
         let transport = Transport::connector(&identity, local, &socket_options(ANSWER_TIMEOUT))?;
-        let transport = Arc::new(transport);
-        // All at once, so that several silent hosts take one timeout.
-        let ask = |host| tokio::spawn(host_status(Arc::clone(&transport), host));
-        let asked: Vec<_> = file.hosts.into_iter().map(ask).collect();
-        let mut states = Vec::new();
-        for state in asked {
-            states.push(state.await.map_err(|panic| HostsError::System(io::Error::other(panic)))?);
-        }
-        Ok(states)
+        let answers = answers(&Arc::new(transport), &file.hosts).await?;
+        Ok(file.hosts.into_iter().zip(answers).map(|(host, answer)| host_status(host, answer)).collect())
     })
 }
 
-async fn host_status(transport: Arc<Transport>, host: Host) -> HostStatus {
+/// An agent's answer and how long it took, s; or why there is none.
+pub(super) type Answer = Result<(AgentStatus, f64), String>;
+
+/// The answers of all hosts, which are asked at once, so that several silent ones take one timeout.
+pub(super) async fn answers(transport: &Arc<Transport>, hosts: &[Host]) -> Result<Vec<Answer>, HostsError> {
+    let ask = |host: &Host| tokio::spawn(answer(Arc::clone(transport), host.clone()));
+    let asked: Vec<_> = hosts.iter().map(ask).collect();
+    let mut answers = Vec::new();
+    for answer in asked {
+        answers.push(answer.await.map_err(|panic| HostsError::System(io::Error::other(panic)))?);
+    }
+    Ok(answers)
+}
+
+async fn answer(transport: Arc<Transport>, host: Host) -> Answer {
     let began = Instant::now();
     let answer = timeout(ANSWER_TIMEOUT, ask(&transport, &host)).await;
     let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())));
-    let answer_s = answer.is_ok().then(|| began.elapsed().as_secs_f64());
+    answer.map(|status| (status, began.elapsed().as_secs_f64()))
+}
+
+fn host_status(host: Host, answer: Answer) -> HostStatus {
     let Host { name, address, .. } = host;
     match answer {
-        Ok(AgentStatus { version, doing, cell }) => HostStatus {
+        Ok((AgentStatus { version, doing, cell }, answer_s)) => HostStatus {
             name,
             address,
             version: Some(version),
             state: Some(doing),
             cell,
-            answer_s,
+            answer_s: Some(answer_s),
             error: None,
         },
-        Err(error) => {
-            HostStatus { name, address, version: None, state: None, cell: None, answer_s, error: Some(error) }
-        }
+        Err(error) => HostStatus {
+            name,
+            address,
+            version: None,
+            state: None,
+            cell: None,
+            answer_s: None,
+            error: Some(error),
+        },
     }
 }
 

@@ -13,6 +13,7 @@ use super::error::{ConfigError, did_you_mean};
 use super::file::File;
 use super::load::mean_cpu;
 use super::repeat::Repeat;
+use crate::sanitize::is_hidden;
 
 /// The range of emulated time, s.
 const LONGEST_S: f64 = u64::MAX as f64 * 1e-9;
@@ -47,18 +48,8 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
     Err(document.error_at(key, message).help(help))
 }
 
-/// Refuses texts with characters that a terminal obeys instead of showing them.
+/// Refuses texts with characters that a terminal obeys instead of showing them, or shows nothing for.
 pub(super) fn texts(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
-    const DIRECTIONS: [(char, char); 4] = [
-        ('\u{61c}', '\u{61c}'),
-        ('\u{200e}', '\u{200f}'),
-        ('\u{202a}', '\u{202e}'),
-        ('\u{2066}', '\u{2069}'),
-    ];
-    let obeyed = |c: &char| {
-        let direction = DIRECTIONS.iter().any(|(first, last)| (first..=last).contains(&c));
-        direction || (c.is_control() && *c != '\n' && *c != '\t')
-    };
     let says = |(i, claim): (usize, &super::file::ClaimSection)| {
         (vec!["claim".to_owned(), i.to_string(), "says".to_owned()], claim.says.clone())
     };
@@ -66,7 +57,7 @@ pub(super) fn texts(document: &Document<'_>, file: &File) -> Result<(), ConfigEr
     let title = std::iter::once((vec!["title".to_owned()], file.title.clone()));
     let texts = title.chain(source).chain(file.claim.iter().enumerate().map(says));
     for (path, text) in texts {
-        let Some(odd) = text.chars().find(obeyed) else { continue };
+        let Some(odd) = text.chars().find(|c| is_hidden(*c)) else { continue };
         let path: Vec<_> = path.iter().map(String::as_str).collect();
         let message = format!(
             "a control character, U+{:04X}, would change how a terminal shows the text",

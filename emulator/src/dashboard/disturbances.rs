@@ -1,6 +1,7 @@
 //! Disturbances of a run: the faults of its experiment, and what was injected into it.
 
 use volary_actors::base::{Span, Time};
+use volary_engine::cores::Injection;
 use volary_engine::results::Injected;
 use volary_netem::FaultSpec;
 
@@ -41,12 +42,30 @@ fn fault(fault: &FaultSpec) -> Disturbance {
     }
 }
 
+/// The kind of a disturbance that is no fault of the experiment.
+const INJECTION: &str = "injection";
+
+/// Whether it was injected, and is no fault of the experiment.
+pub(super) fn is_injection(disturbance: &Disturbance) -> bool {
+    disturbance.kind == INJECTION
+}
+
+/// What is injected into a run that goes on; `says` names its cores.
+pub(super) fn injection(injection: &Injection, says: &str) -> Disturbance {
+    Disturbance {
+        kind: INJECTION.to_owned(),
+        at_s: injection.from.as_secs_f64(),
+        until_s: (injection.until < Time::MAX).then(|| injection.until.as_secs_f64()),
+        says: says.to_owned(),
+    }
+}
+
 /// What was injected into a run that has ended.
 pub(super) fn injected(injected: &Injected) -> Disturbance {
     let hosts = || injected.hosts.iter();
     let cores = hosts().map(|applied| format!("cores {} on {}", applied.cores, applied.host));
     Disturbance {
-        kind: "injection".to_owned(),
+        kind: INJECTION.to_owned(),
         at_s: hosts().map(|applied| applied.from_s).fold(f64::INFINITY, f64::min),
         until_s: hosts().map(|applied| applied.until_s).reduce(f64::max),
         says: cores.collect::<Vec<_>>().join(", "),

@@ -60,26 +60,36 @@ impl RunFolder {
         Ok(Self { root: root.to_owned(), latest: Mutex::new(FolderReading::of(root)?) })
     }
 
-    /// What the folder holds now.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+    /// What the folder holds now; or what it held at the last reading that succeeded, and why later ones failed.
+    pub fn snapshot(&self) -> Snapshot {
         let mut latest = guard(&self.latest);
         if Instant::now() >= latest.next {
-            if stamp(&self.root) != latest.stamp {
-                *latest = FolderReading::of(&self.root)?;
-            }
-            latest.next = latest.next.max(Instant::now() + LEAST);
+            latest.update(&self.root);
         }
         let (started, ended) = latest.times;
         let until = ended.unwrap_or_else(|| SystemTime::now().into());
         let real_s = started.map(|started| (until - started).num_milliseconds().max(0) as f64 * 1e-3);
-        Ok(Snapshot { real_s, ..latest.snapshot.clone() })
+        Snapshot { real_s, ..latest.snapshot.clone() }
     }
 }
 
 impl FolderReading {
+    /// Reads the folder again if it has changed. A file that is being replaced, or is damaged, may be whole at the next
+    /// reading.
+    fn update(&mut self, root: &Path) {
+        let began = Instant::now();
+        let outdated = if stamp(root) == self.stamp {
+            None
+        } else {
+            Self::of(root).map(|reading| *self = reading).err().map(|error| error.to_string())
+        };
+        if let Some(why) = outdated.as_ref().filter(|_| self.snapshot.outdated.is_none()) {
+            tracing::warn!("the page shows an earlier state: {why}");
+        }
+        self.snapshot.outdated = outdated;
+        self.next = next_reading(began);
+    }
+
     fn of(root: &Path) -> Result<Self, Error> {
         // The stamp first: what changes while the files are read is noticed at the next reading.
         let (began, stamp) = (Instant::now(), stamp(root));
@@ -87,9 +97,13 @@ impl FolderReading {
         let snapshot = read(root, &manifest)?;
         let time = |text: &str| Some(DateTime::parse_from_rfc3339(text).ok()?.with_timezone(&Utc));
         let times = (time(&manifest.started), manifest.ended.as_deref().and_then(time));
-        let next = Instant::now() + (began.elapsed() * READING).max(LEAST);
-        Ok(Self { stamp, snapshot, times, next })
+        Ok(Self { stamp, snapshot, times, next: next_reading(began) })
     }
+}
+
+/// When the folder may be read again after a reading that began then and has just ended.
+fn next_reading(began: Instant) -> Instant {
+    Instant::now() + (began.elapsed() * READING).max(LEAST)
 }
 
 fn stamp(root: &Path) -> Stamp {
@@ -147,7 +161,7 @@ fn read(root: &Path, manifest: &Manifest) -> Result<Snapshot, Error> {
         folder: root.display().to_string(),
     };
     let (running, state) = (manifest.state == RunState::Running, manifest.state.to_string());
-    Ok(Snapshot { header, running, state, real_s: None, real_left_s: None, runs, cell })
+    Ok(Snapshot { header, running, state, runs, cell, ..Snapshot::default() })
 }
 
 /// The planned runs with what is known of those that have ended. Where every run of the plan is in the folder, and as
@@ -209,8 +223,7 @@ fn cell(
 ) -> Result<CellView, Error> {
     let of_cell = runs.iter().filter(|run| run.stage == RunStage::Finished && run.cell == cell);
     let of_cell: Vec<String> = of_cell.map(|run| run.run.clone()).collect();
-    let mut curves: Vec<CurveView> = Vec::new();
-    let mut run = None;
+    let (mut distributions, mut run) = (Vec::new(), None);
     for record in records_of(root, &of_cell)? {
         if record.id == last {
             let mut view = record::view(&record);
@@ -218,14 +231,9 @@ fn cell(
             view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
             run = Some(view);
         }
-        let policy = record.summary.policy;
-        let one = (record.response, record.summary.jobs.submitted);
-        match curves.iter_mut().find(|curve| curve.policy == policy) {
-            Some(curve) => curve.runs.push(one),
-            None => curves.push(CurveView { policy, running: false, each: 1, runs: vec![one] }),
-        }
+        distributions.push((record.summary.policy, record.response, record.summary.jobs.submitted));
     }
-    Ok(CellView { cell, curves, run })
+    Ok(CellView { cell, curves: CurveView::of_ended(distributions.into_iter()), run })
 }
 
 /// The faults that a run met.

@@ -5,6 +5,7 @@ use maud::{DOCTYPE, PreEscaped, html};
 use super::sections::SECTIONS;
 use super::snapshot::PageHeader;
 use crate::chart::theme;
+use crate::sanitize;
 
 /// The page of an experiment. Its sections are empty: they come as events.
 pub(super) fn html(header: &PageHeader, nonce: &str) -> String {
@@ -47,15 +48,16 @@ pub(super) fn html(header: &PageHeader, nonce: &str) -> String {
             }
         }
     };
-    page.into_string().replace(|c: char| c.is_control() && c != '\n', " ")
+    sanitize::document(page.into_string())
 }
 
-/// What the page may load and do: its own style and script, which carry the nonce, and events of this server.
-pub(super) fn policy(nonce: &str) -> String {
-    format!(
-        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; \
-         img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
+/// What an answer may load and do. A page: its own style and script, which carry its nonce, and events of this server.
+/// Other answers: nothing.
+pub(super) fn policy(nonce: Option<&str>) -> String {
+    let page = nonce.map_or_else(String::new, |nonce| {
+        format!("script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; ")
+    });
+    format!("default-src 'none'; {page}base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 }
 
 #[cfg(test)]
@@ -64,11 +66,16 @@ mod tests {
 
     #[test]
     fn hostile_names_stay_text() {
-        let name = "</title><script>alert(1)</script>\u{0}";
+        let name = "</title><script>alert(1)</script>\u{0}\u{2067}";
         let header = PageHeader { title: name.to_owned(), folder: name.to_owned(), ..PageHeader::default() };
         let page = html(&header, "77");
         assert_eq!(page.matches("<script").count(), 1, "{page}");
-        assert!(page.contains("&lt;/title&gt;") && !page.contains('\u{0}'));
-        assert!(page.contains("<script nonce=\"77\">") && policy("77").contains("script-src 'nonce-77'"));
+        assert!(page.contains("&lt;/title&gt;") && !page.contains(['\u{0}', '\u{2067}']));
+        assert!(
+            page.contains("<script nonce=\"77\">") && policy(Some("77")).contains("script-src 'nonce-77'")
+        );
+        assert!(
+            !policy(None).contains("-src 'nonce") && policy(None).starts_with("default-src 'none'; base-uri")
+        );
     }
 }

@@ -12,7 +12,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// Bytes of randomness in a token.
 const TOKEN: usize = 16;
 
-/// What the page's address has that nobody can guess.
+/// A text that nobody can guess: in the page's address, or the nonce of one page.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Token(String);
 
@@ -41,22 +41,22 @@ impl Token {
     }
 }
 
-/// What is asked for.
+/// What the server has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wanted {
+pub(super) enum Resource {
     Page,
     Events,
     Json,
 }
 
-/// What a request wants, or the status with which it is refused.
-pub(super) fn wanted(
+/// The resource that a request names, or the status with which it is refused.
+pub(super) fn route(
     method: &Method,
     path: &str,
     headers: &HeaderMap,
     token: &Token,
     address: SocketAddr,
-) -> Result<Wanted, StatusCode> {
+) -> Result<Resource, StatusCode> {
     let port = address.port();
     let ours = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
     let mut hosts = headers.get_all(HOST).iter();
@@ -73,9 +73,9 @@ pub(super) fn wanted(
         return Err(StatusCode::FORBIDDEN);
     }
     match rest {
-        "" => Ok(Wanted::Page),
-        "events" => Ok(Wanted::Events),
-        "snapshot.json" => Ok(Wanted::Json),
+        "" => Ok(Resource::Page),
+        "events" => Ok(Resource::Events),
+        "snapshot.json" => Ok(Resource::Json),
         _ => Err(StatusCode::NOT_FOUND),
     }
 }
@@ -92,13 +92,13 @@ mod tests {
         let ask = |method: Method, path: &str, host: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, host.parse().unwrap());
-            wanted(&method, path, &headers, &token, address)
+            route(&method, path, &headers, &token, address)
         };
         let path = |rest: &str| format!("/{}/{rest}", token.text());
         let here = "127.0.0.1:8080";
-        assert_eq!(ask(Method::GET, &path(""), here), Ok(Wanted::Page));
-        assert_eq!(ask(Method::GET, &path("events"), "localhost:8080"), Ok(Wanted::Events));
-        assert_eq!(ask(Method::GET, &path("snapshot.json"), here), Ok(Wanted::Json));
+        assert_eq!(ask(Method::GET, &path(""), here), Ok(Resource::Page));
+        assert_eq!(ask(Method::GET, &path("events"), "localhost:8080"), Ok(Resource::Events));
+        assert_eq!(ask(Method::GET, &path("snapshot.json"), here), Ok(Resource::Json));
         assert_eq!(ask(Method::GET, &path("else"), here), Err(StatusCode::NOT_FOUND));
         for method in [Method::POST, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE] {
             assert_eq!(ask(method, &path(""), here), Err(StatusCode::METHOD_NOT_ALLOWED));
@@ -115,7 +115,7 @@ mod tests {
             assert_eq!(ask(Method::GET, path, here), Err(StatusCode::FORBIDDEN), "{path}");
         }
         assert_eq!(
-            wanted(&Method::GET, &path(""), &HeaderMap::new(), &token, address),
+            route(&Method::GET, &path(""), &HeaderMap::new(), &token, address),
             Err(StatusCode::MISDIRECTED_REQUEST)
         );
         assert!(!format!("{token:?}").contains(token.text()));

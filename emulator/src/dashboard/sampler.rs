@@ -100,14 +100,14 @@ impl<'a> Sampler<'a> {
         if began < self.due {
             return;
         }
-        let wanted = self.dashboard.is_wanted();
+        let requested = self.dashboard.details_requested();
         let so_far = recorder.so_far();
         self.history.add(HistoryPoint {
             at_s: now.as_secs_f64(),
             copies_running: so_far.running.into(),
             tasks_waiting: so_far.waiting,
         });
-        let details = wanted.then(|| {
+        let details = requested.then(|| {
             let (responses, each) = recorder.responses(JOBS);
             let jobs = self.world.workload().chains().div_ceil(each);
             let view = self.view(now, recorder, so_far, &counted());
@@ -116,7 +116,7 @@ impl<'a> Sampler<'a> {
             (view, curve)
         });
         self.dashboard.look(&self.run, so_far.jobs.finished, details);
-        self.due = began + INTERVAL.max(began.elapsed() * if wanted { SEEN } else { UNSEEN });
+        self.due = began + INTERVAL.max(began.elapsed() * if requested { SEEN } else { UNSEEN });
     }
 
     fn view(&mut self, now: Time, recorder: &Recorder<'_>, so_far: SoFar, counted: &Counted) -> RunView {

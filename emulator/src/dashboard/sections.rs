@@ -17,6 +17,7 @@ use crate::chart::tiles::{Tile, tiles};
 use crate::live::sample::LateSoFar;
 use crate::number::{self, count, percent, rough, seconds};
 use crate::report::figures::over_time::caches;
+use crate::sanitize;
 
 /// Ids and headings of the sections, in the order of the page.
 pub(super) const SECTIONS: [(&str, &str); 9] = [
@@ -58,9 +59,8 @@ pub(super) fn render(snapshot: &Snapshot) -> Vec<String> {
         of_run(staleness),
         of_run(shards),
     ];
-    // Control characters have no place in a page, not even escaped.
-    let clean = |html: Markup| html.into_string().replace(|c: char| c.is_control() && c != '\n', " ");
-    sections.into_iter().map(|html| html.map_or_else(String::new, clean)).collect()
+    let text = |html: Markup| sanitize::document(html.into_string());
+    sections.into_iter().map(|html| html.map_or_else(String::new, text)).collect()
 }
 
 fn progress(snapshot: &Snapshot) -> Markup {
@@ -78,6 +78,7 @@ fn progress(snapshot: &Snapshot) -> Markup {
             @if let Some(run) = run { (counts(run)) }
         }
         progress max="1" value={ (format!("{:.3}", share(&snapshot.runs))) } aria-label="share of all jobs" {}
+        @if let Some(why) = &snapshot.outdated { p.bad { "An earlier state is shown: " (why) } }
     }
 }
 

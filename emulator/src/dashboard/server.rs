@@ -23,7 +23,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::page;
-use super::request::{Token, Wanted, wanted};
+use super::request::{Resource, Token, route};
+use super::snapshot::Snapshot;
 use super::source::SnapshotSource;
 use super::streams::{Reply, ViewerStreams};
 use crate::guard::guard;
@@ -88,17 +89,10 @@ impl Server {
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| LiveError::of(error, port))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let random = || Token::random().ok_or_else(|| io::Error::other("the system has no randomness"));
-        let (token, nonce) = (random()?, random()?);
+        let token = Token::random().ok_or_else(|| io::Error::other("the system has no randomness"))?;
         let url = format!("http://{address}/{}/", token.text());
-        let site = Arc::new(Site {
-            source,
-            token,
-            nonce: nonce.text().to_owned(),
-            address,
-            streams: Mutex::default(),
-            arrived: Notify::new(),
-        });
+        let site =
+            Arc::new(Site { source, token, address, streams: Mutex::default(), arrived: Notify::new() });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let serve = move || runtime.block_on(serve(listener, site, stopped));
@@ -136,8 +130,6 @@ impl Drop for Server {
 struct Site {
     source: Arc<dyn SnapshotSource>,
     token: Token,
-    /// Marks style and script of the page as its own.
-    nonce: String,
     address: SocketAddr,
     streams: Mutex<ViewerStreams>,
     /// Wakes the rendering: there is a viewer.
@@ -180,7 +172,7 @@ async fn render(site: Arc<Site>) {
         if guard(&site.streams).is_empty() {
             site.arrived.notified().await;
         }
-        site.source.want();
+        site.source.request_details();
         site.show();
         let _ = timeout(INTERVAL, site.arrived.notified()).await;
     }
@@ -221,30 +213,38 @@ async fn connect(stream: TcpStream, site: Arc<Site>) {
     }
 }
 
+/// The content of an answer.
+struct Content {
+    kind: &'static str,
+    body: Reply,
+    /// Of a page: what marks its style and script as its own, in no other answer.
+    nonce: Option<Token>,
+}
+
+impl Content {
+    fn text(kind: &'static str, text: String) -> Self {
+        Self { kind, body: Reply::Whole(Some(Bytes::from(text))), nonce: None }
+    }
+}
+
 impl Site {
     /// Renders the source for all viewers.
     fn show(&self) {
-        match self.source.snapshot() {
-            Ok(snapshot) => guard(&self.streams).show(&snapshot),
-            Err(why) => guard(&self.streams).end(&why),
-        }
+        guard(&self.streams).show(&self.source.snapshot());
     }
 
     fn answer(&self, request: &Request<Incoming>, connected: &Connected) -> Response<Reply> {
         let path = request.uri().path();
-        let reply = wanted(request.method(), path, request.headers(), &self.token, self.address)
-            .and_then(|wanted| self.give(wanted, connected));
-        let (status, kind, body) = match reply {
-            Ok((kind, body)) => (StatusCode::OK, kind, body),
-            Err(status) => {
-                let text = Bytes::from(format!("{status}\n"));
-                (status, "text/plain", Reply::Whole(Some(text)))
-            }
+        let content = route(request.method(), path, request.headers(), &self.token, self.address)
+            .and_then(|resource| self.content(resource, connected));
+        let (status, Content { kind, body, nonce }) = match content {
+            Ok(content) => (StatusCode::OK, content),
+            Err(status) => (status, Content::text("text/plain", format!("{status}\n"))),
         };
         let mut response = Response::new(body);
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        let policy = HeaderValue::from_str(&page::policy(&self.nonce));
+        let policy = HeaderValue::from_str(&page::policy(nonce.as_ref().map(Token::text)));
         headers.extend(policy.ok().map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
         headers.extend([
             (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
@@ -258,26 +258,31 @@ impl Site {
         response
     }
 
-    /// The type and body of what is wanted.
-    fn give(&self, wanted: Wanted, connected: &Connected) -> Result<(&'static str, Reply), StatusCode> {
-        if wanted == Wanted::Events {
-            let cut = Arc::clone(&connected.cut);
-            let events = guard(&self.streams).open(cut).ok_or(StatusCode::SERVICE_UNAVAILABLE)?;
-            connected.streams.store(true, Ordering::Relaxed);
-            self.arrived.notify_one();
-            return Ok(("text/event-stream", events));
+    fn content(&self, resource: Resource, connected: &Connected) -> Result<Content, StatusCode> {
+        let unable = StatusCode::INTERNAL_SERVER_ERROR;
+        match resource {
+            Resource::Events => {
+                let cut = Arc::clone(&connected.cut);
+                let body = guard(&self.streams).open(cut).ok_or(StatusCode::SERVICE_UNAVAILABLE)?;
+                connected.streams.store(true, Ordering::Relaxed);
+                self.arrived.notify_one();
+                Ok(Content { kind: "text/event-stream", body, nonce: None })
+            }
+            Resource::Json => {
+                let json = serde_json::to_string(&self.snapshot()).map_err(|_| unable)?;
+                Ok(Content::text("application/json", json))
+            }
+            Resource::Page => {
+                let nonce = Token::random().ok_or(unable)?;
+                let page = page::html(&self.snapshot().header, nonce.text());
+                Ok(Content { nonce: Some(nonce), ..Content::text("text/html; charset=utf-8", page) })
+            }
         }
-        self.source.want();
-        let snapshot = self.source.snapshot().map_err(|_| StatusCode::GONE)?;
-        let (kind, text) = match wanted {
-            Wanted::Json => {
-                let json = serde_json::to_string(&snapshot).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
-                ("application/json", json)
-            }
-            Wanted::Page | Wanted::Events => {
-                ("text/html; charset=utf-8", page::html(&snapshot.header, &self.nonce))
-            }
-        };
-        Ok((kind, Reply::Whole(Some(Bytes::from(text)))))
+    }
+
+    /// The source now; those who ask once will ask for more.
+    fn snapshot(&self) -> Snapshot {
+        self.source.request_details();
+        self.source.snapshot()
     }
 }

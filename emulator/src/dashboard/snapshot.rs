@@ -24,6 +24,8 @@ pub struct Snapshot {
     pub real_s: Option<f64>,
     /// Estimate of the real time left, s; `None` before a job has finished, and at the end.
     pub real_left_s: Option<f64>,
+    /// Why a folder cannot be read now, where this is what it held before.
+    pub outdated: Option<String>,
     /// Every planned run, in the order of the experiment.
     pub runs: Vec<RunEntry>,
     /// The cell that is looked at: the one whose run began last, or in a folder ended last.
@@ -125,6 +127,21 @@ pub struct CurveView {
     pub each: u32,
     /// The distribution of each run, with its number of jobs over `each`.
     pub runs: Vec<(Sketch, u64)>,
+}
+
+impl CurveView {
+    /// A curve for each policy, in the order in which they appear, from the distributions and numbers of jobs of runs
+    /// that have ended.
+    pub(super) fn of_ended(runs: impl Iterator<Item = (String, Sketch, u64)>) -> Vec<Self> {
+        let mut curves: Vec<Self> = Vec::new();
+        for (policy, sketch, jobs) in runs {
+            match curves.iter_mut().find(|curve| curve.policy == policy) {
+                Some(curve) => curve.runs.push((sketch, jobs)),
+                None => curves.push(Self { policy, running: false, each: 1, runs: vec![(sketch, jobs)] }),
+            }
+        }
+        curves
+    }
 }
 
 /// A run in detail.

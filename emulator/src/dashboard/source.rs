@@ -7,29 +7,26 @@ use super::state::Dashboard;
 /// Something that the page can show.
 pub trait SnapshotSource: Send + Sync {
     /// What it is like now.
-    ///
-    /// # Errors
-    /// It cannot be read any more; the text says why.
-    fn snapshot(&self) -> Result<Snapshot, String>;
-    /// Somebody will look for some seconds.
-    fn want(&self);
+    fn snapshot(&self) -> Snapshot;
+    /// Asks for details during the next seconds.
+    fn request_details(&self);
 }
 
 impl SnapshotSource for Dashboard {
-    fn snapshot(&self) -> Result<Snapshot, String> {
-        Ok(Self::snapshot(self))
+    fn snapshot(&self) -> Snapshot {
+        Self::snapshot(self)
     }
 
-    fn want(&self) {
-        Self::want(self);
+    fn request_details(&self) {
+        Self::request_details(self);
     }
 }
 
 impl SnapshotSource for RunFolder {
-    fn snapshot(&self) -> Result<Snapshot, String> {
-        Self::snapshot(self).map_err(|error| error.to_string())
+    fn snapshot(&self) -> Snapshot {
+        Self::snapshot(self)
     }
 
     /// Nothing is requested: files hold all that is shown.
-    fn want(&self) {}
+    fn request_details(&self) {}
 }

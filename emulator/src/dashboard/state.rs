@@ -1,23 +1,22 @@
 //! The state of an experiment while it runs, as its runs report it and viewers read it.
 //!
-//! Runs report little while nobody looks. What costs more is asked for by [`Dashboard::want`], which holds for a few
-//! seconds.
+//! Runs report little while nobody looks. What costs more is reported for a few seconds after
+//! [`Dashboard::request_details`].
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use volary_actors::base::Time;
 use volary_engine::cores::Injection;
 
-use super::record;
 use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
+use super::{disturbances, record};
 use crate::guard::guard;
 use crate::storage::cell::{CellRecord, Sketch};
 
 /// How long a request for details holds.
-const WANTED: Duration = Duration::from_secs(3);
+const REQUEST: Duration = Duration::from_secs(3);
 /// Points kept of the distributions of all runs that have ended.
 const POINTS: usize = 1 << 20;
 /// Points kept of the distribution of one run, at least.
@@ -27,8 +26,8 @@ const FEWEST: usize = 128;
 #[derive(Debug)]
 pub struct Dashboard {
     origin: Instant,
-    /// Real time since `origin` until which details are wanted, ms.
-    wanted_until: AtomicU64,
+    /// Real time since `origin` until which details are requested, ms.
+    requested_until: AtomicU64,
     state: Mutex<Plan>,
 }
 
@@ -62,7 +61,7 @@ impl Dashboard {
     pub fn new(header: PageHeader, runs: Vec<RunEntry>) -> Self {
         let mut plan = Plan { header, running: true, state: "running".to_owned(), ..Plan::default() };
         plan.add(runs);
-        Self { origin: Instant::now(), wanted_until: AtomicU64::new(0), state: Mutex::new(plan) }
+        Self { origin: Instant::now(), requested_until: AtomicU64::new(0), state: Mutex::new(plan) }
     }
 
     /// Adds runs, when a stopping rule asks for more replications.
@@ -82,7 +81,7 @@ impl Dashboard {
         plan.forget(before);
     }
 
-    /// A run goes on: `finished` of its jobs have. `details` are its details and response times, if they were wanted.
+    /// A run goes on: `finished` of its jobs have. `details` are its details and response times, if requested.
     pub(super) fn look(&self, run: &str, finished: u64, details: Option<(RunView, CurveView)>) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(run) else { return };
@@ -114,7 +113,7 @@ impl Dashboard {
             let mut view = record::view(record);
             if let Some(before) = before {
                 view.history = before.history;
-                let faults = before.disturbances.into_iter().filter(|one| one.kind != INJECTION);
+                let faults = before.disturbances.into_iter().filter(|one| !disturbances::is_injection(one));
                 view.disturbances.extend(faults);
                 view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
             }
@@ -162,24 +161,19 @@ impl Dashboard {
     /// The injections into the run that began last, as disturbances.
     pub(super) fn injected(&self) -> Vec<Disturbance> {
         let plan = guard(&self.state);
-        let disturbance = |(injection, says): &(Injection, String)| Disturbance {
-            kind: INJECTION.to_owned(),
-            at_s: injection.from.as_secs_f64(),
-            until_s: (injection.until < Time::MAX).then(|| injection.until.as_secs_f64()),
-            says: says.clone(),
-        };
-        plan.injections.values().map(disturbance).collect()
+        let injections = plan.injections.values();
+        injections.map(|(injection, says)| disturbances::injection(injection, says)).collect()
     }
 
     /// Somebody looks: runs report their details for a few seconds.
-    pub fn want(&self) {
-        let until = self.origin.elapsed() + WANTED;
-        self.wanted_until.store(until.as_millis() as u64, Ordering::Relaxed);
+    pub fn request_details(&self) {
+        let until = self.origin.elapsed() + REQUEST;
+        self.requested_until.store(until.as_millis() as u64, Ordering::Relaxed);
     }
 
     /// Whether somebody looks.
-    pub(super) fn is_wanted(&self) -> bool {
-        (self.origin.elapsed().as_millis() as u64) < self.wanted_until.load(Ordering::Relaxed)
+    pub(super) fn details_requested(&self) -> bool {
+        (self.origin.elapsed().as_millis() as u64) < self.requested_until.load(Ordering::Relaxed)
     }
 
     /// The experiment now.
@@ -187,9 +181,6 @@ impl Dashboard {
         guard(&self.state).snapshot(self.origin.elapsed().as_secs_f64())
     }
 }
-
-/// The kind of a disturbance that is no fault of the experiment.
-pub(super) const INJECTION: &str = "injection";
 
 impl Plan {
     fn add(&mut self, runs: Vec<RunEntry>) {
@@ -220,6 +211,7 @@ impl Plan {
             state: self.state.clone(),
             real_s: Some(real_s),
             real_left_s: self.running.then(|| self.left(real_s)).flatten(),
+            outdated: None,
             runs,
             cell: self.latest.map(|latest| self.cell(latest)),
         }
@@ -244,19 +236,11 @@ impl Plan {
     fn cell(&self, latest: usize) -> CellView {
         let cell = &self.entries[latest].cell;
         let of_cell = || self.entries.iter().enumerate().filter(|(_, entry)| entry.cell == *cell);
-        let mut curves: Vec<CurveView> = Vec::new();
-        for (at, entry) in of_cell() {
-            let Some(run) = self.ended.get(&at) else { continue };
-            match curves.iter_mut().find(|curve| curve.policy == entry.policy) {
-                Some(curve) => curve.runs.push(run.clone()),
-                None => curves.push(CurveView {
-                    policy: entry.policy.clone(),
-                    running: false,
-                    each: 1,
-                    runs: vec![run.clone()],
-                }),
-            }
-        }
+        let ended = of_cell().filter_map(|(at, entry)| {
+            let (sketch, jobs) = self.ended.get(&at)?;
+            Some((entry.policy.clone(), sketch.clone(), *jobs))
+        });
+        let mut curves = CurveView::of_ended(ended);
         curves.extend(of_cell().filter_map(|(at, _)| self.growing.get(&at).cloned()));
         CellView { cell: cell.clone(), curves, run: self.views.get(&latest).cloned() }
     }

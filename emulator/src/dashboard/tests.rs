@@ -62,6 +62,7 @@ fn snapshot(name: &str) -> Snapshot {
         state: name.to_owned(),
         real_s: Some(61.0),
         real_left_s: Some(7_300.0),
+        outdated: Some(name.to_owned()),
         runs: vec![failed, running],
         cell: Some(CellView { cell, curves: vec![curve], run: Some(run) }),
     }
@@ -72,7 +73,10 @@ fn every_section_shows_its_part() {
     let sections = render(&snapshot("n"));
     let of = |id: &str| &sections[SECTIONS.iter().position(|section| section.0 == id).unwrap()];
     for (id, parts) in [
-        ("progress", &["61 s", "about 2 h", "25 of 100", "value=\"0.625\""][..]),
+        (
+            "progress",
+            &["61 s", "about 2 h", "25 of 100", "value=\"0.625\"", "An earlier state is shown: n"][..],
+        ),
         ("failures", &["n, n = n, seed 1: n"]),
         ("grid", &["✗ ", "25.0", "75 s left", "aria-current"]),
         ("responses", &["n (running)", "<td>50</td>", "Dashed:", "class=\"curve\""]),
@@ -94,7 +98,7 @@ fn names_stay_text() {
     for section in render(&snapshot(hostile)) {
         let markup = ["<img", "</script", "<!--"].iter().any(|part| section.contains(part));
         assert!(!markup, "{section}");
-        assert!(!section.contains('\u{0}'), "{section}");
+        assert!(!section.contains(['\u{0}', '\u{202e}']), "{section}");
     }
 }
 

@@ -9,6 +9,7 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::Point;
 use crate::chart::theme::{self, Hue};
 use crate::number::{count, percent, seconds};
+use crate::sanitize;
 use crate::workload::describe::{Description, Hour, OutcomeShare, Period, Quantiles, TraceComparison};
 
 /// Width and height of a plot in px.
@@ -41,8 +42,7 @@ pub fn traces_page(traces: &[Description], comparison: Option<&TraceComparison>)
             }
         }
     };
-    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
-    page.into_string().replace(is_control, " ")
+    sanitize::document(page.into_string())
 }
 
 fn name(trace: &Description) -> String {

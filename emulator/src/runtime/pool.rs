@@ -120,7 +120,7 @@ impl Pool<'_> {
                         .controller
                         .ok_or_else(|| CellError::Refused("no hosts were given".to_owned()))?;
                     let mut controller = guard(controller);
-                    controller.go_on_without_the_lost();
+                    controller.remove_lost_hosts();
                     let before = controller.held(&world, &run.id);
                     self.kept(self.folder.held(&before));
                     let measured =
@@ -155,8 +155,7 @@ impl Pool<'_> {
         *begun = (begun.0 + 1, begun.1 + jobs);
         let (number, jobs_so_far) = *begun;
         self.watch.bar.set_length(expected(jobs_so_far, number, self.runs));
-        self.watch.bar.set_message(format!("run {number} of {}: {label}", self.runs));
-        let watched = self.watch.of_run(number);
+        let watched = self.watch.of_run(number, self.runs, label);
         if number == 1 {
             self.watch.draw();
         }

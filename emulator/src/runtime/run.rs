@@ -23,7 +23,7 @@ use crate::storage::origin::Provenance;
 use crate::storage::share::{Shares, SweepShare};
 use crate::storage::study::Study;
 use crate::storage::{self, RunDir};
-use crate::watch::Watch;
+use crate::watch::{NOTICE, Watch};
 
 /// Replications after which `repeat = "auto"` gives up on its precision.
 const MOST_REPLICATIONS: u32 = 100;
@@ -203,7 +203,7 @@ fn take_up(runs: &[Run], folder: &RunDir, watch: &Watch) {
     let (there, all) = (kept().count(), plural(runs.len() as u64, "run"));
     let disturbed = kept().filter(|run| folder.is_injected(&run.id)).count();
     let but = if disturbed > 0 { format!(" ({disturbed} of them injected into)") } else { String::new() };
-    tracing::warn!("kept {there} of {all}{but}, running {}", runs.len() - there);
+    tracing::info!(target: NOTICE, "kept {there} of {all}{but}, running {}", runs.len() - there);
     if let Some(dashboard) = &watch.dashboard {
         show_kept(runs, folder, dashboard);
     }

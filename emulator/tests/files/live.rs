@@ -4,11 +4,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use volary::config::{Experiment, Overrides};
 use volary::dashboard::snapshot::{PageHeader, RunStage, Snapshot};
 use volary::dashboard::{Dashboard, Server, SnapshotSource};
@@ -97,6 +98,18 @@ fn only_requests_with_token_and_own_host_are_answered() {
     let twice = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nHost: rebound.example\r\n\r\n");
     assert_ne!(status(twice), "200");
     assert_ne!(status(format!("GET /{path} HTTP/1.0\r\n\r\n")), "200");
+    let policy = |path: &str| {
+        let answer = answer(ask(&url, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")));
+        let policy = answer.lines().find_map(|line| line.strip_prefix("content-security-policy: "));
+        policy.unwrap_or_else(|| panic!("{answer}")).to_owned()
+    };
+    let page = format!("/{path}");
+    let (first, second) = (policy(&page), policy(&page));
+    assert!(first.contains("script-src 'nonce-") && first != second, "each page has a nonce of its own");
+    for path in ["/".to_owned(), format!("{page}else"), format!("{page}snapshot.json")] {
+        let policy = policy(&path);
+        assert!(policy.starts_with("default-src 'none';") && !policy.contains("nonce"), "{path}: {policy}");
+    }
     // What is no HTTP, or too much of it, ends the connection and nothing else.
     let _ = answer(ask(&url, "\u{1}\u{2}nonsense\r\n\r\n"));
     let mut long = ask(&url, &format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n"));
@@ -110,12 +123,12 @@ fn only_requests_with_token_and_own_host_are_answered() {
 struct Large(AtomicU64);
 
 impl SnapshotSource for Large {
-    fn snapshot(&self) -> Result<Snapshot, String> {
+    fn snapshot(&self) -> Snapshot {
         let number = self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(Snapshot { state: format!("{number} {}", "x".repeat(8 << 20)), ..Snapshot::default() })
+        Snapshot { state: format!("{number} {}", "x".repeat(8 << 20)), ..Snapshot::default() }
     }
 
-    fn want(&self) {}
+    fn request_details(&self) {}
 }
 
 #[test]
@@ -162,7 +175,7 @@ fn hashes(viewed: bool) -> (Vec<String>, bool) {
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
             while let (Some(dashboard), false) = (&dashboard, over.load(Ordering::Relaxed)) {
-                dashboard.want();
+                dashboard.request_details();
                 let run = dashboard.snapshot().cell.and_then(|cell| cell.run);
                 if run.is_some_and(|run| run.running && !run.cores.listed.is_empty()) {
                     seen.store(true, Ordering::Relaxed);
@@ -230,6 +243,48 @@ fn a_folder_is_shown_as_well() {
     assert!(seen.contains("host &lt;b&gt;h2&lt;/b&gt; was lost") && !seen.contains("<b>h2"), "{seen}");
     watching.kill().unwrap();
     watching.wait().unwrap();
+}
+
+/// A file that is damaged or being replaced leaves the page with the last good reading, until it is whole again.
+#[test]
+fn a_folder_that_cannot_be_read_is_shown_as_it_was() {
+    let folder = folder();
+    let here = folder.path();
+    expect(here, "run e.toml --quiet --out r", 0);
+    let (mut watching, url) = start(here, "watch r");
+    let until = |fact: &dyn Fn(&Value) -> bool| {
+        let began = Instant::now();
+        loop {
+            let shown = snapshot(&url);
+            if fact(&shown) {
+                return shown;
+            }
+            assert!(began.elapsed() < PATIENCE, "{shown}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    let events = get(&url, "events");
+    let summary = here.join("r/summary.jsonl");
+    let whole = fs::read(&summary).unwrap();
+    fs::write(&summary, "{\"run\":\n").unwrap();
+    let shown = until(&|shown| shown["outdated"].is_string());
+    assert!(shown["outdated"].as_str().unwrap().contains("summary.jsonl is damaged"), "{shown}");
+    assert!(shown["runs"].as_array().unwrap().iter().all(|run| run["stage"] == "finished"), "{shown}");
+    let manifest = here.join("r/manifest.json");
+    fs::rename(&manifest, here.join("r/away")).unwrap();
+    until(&|shown| shown["outdated"].as_str().is_some_and(|why| why.contains("no manifest.json")));
+    fs::rename(here.join("r/away"), &manifest).unwrap();
+    fs::write(&summary, &whole).unwrap();
+    until(&|shown| shown["outdated"].is_null());
+    assert!(Command::new("kill").args(["-INT", &watching.id().to_string()]).status().unwrap().success());
+    let mut said = String::new();
+    watching.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said.matches("the page shows an earlier state").count(), 1, "{said}");
+    assert!(watching.wait().unwrap().success());
+    // A viewer who stayed has seen all of it.
+    let seen = answer(events);
+    assert!(seen.contains("An earlier state is shown: "), "{seen}");
+    assert!(seen.contains("event: end\ndata: `volary watch` has ended"), "{seen}");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Runs on agents on loopback: their results against virtual time, clocks, lost hosts and controllers, leases.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Cluster, EXPERIMENT, LONG, finish, kill};
+use crate::cluster::{self, Cluster, EXPERIMENT, LONG, finish, interrupt, kill};
 use crate::common::binary::{self, expect, lines};
 use crate::common::chains::assert_chains;
 use crate::common::sharing::assert_sharing;
@@ -270,6 +271,34 @@ fn a_run_shows_its_progress_and_can_be_waited_for() {
     assert_eq!(cluster.summary("second")[0]["jobs"]["finished"], 10);
     cluster.until_idle();
     assert!(cluster.hosts().iter().all(|host| host["cell"].is_null()));
+}
+
+/// A host that is free while another one is waited for is not claimed, and serves the run in the end: also one that
+/// serves a single controller.
+#[test]
+fn free_hosts_are_not_claimed_before_all_are_free() {
+    let cluster = Cluster::start("--once");
+    let file = fs::read_to_string(cluster.path().join("ids/hosts.toml")).unwrap();
+    let first = file.match_indices("[[host]]").nth(1).unwrap().0;
+    fs::write(cluster.path().join("ids/one.toml"), &file[..first]).unwrap();
+    let busy = cluster::run(cluster.path(), "ids/one.toml", "r", LONG);
+    cluster.until(|states| states[0].starts_with("runs for"));
+    let mut waiting = cluster.run("second", "--wait 2min --policy sparrow --set workload.synthetic.jobs=10");
+    let mut said = BufReader::new(waiting.stderr.take().unwrap());
+    let mut line = String::new();
+    assert!(said.read_line(&mut line).unwrap() > 0);
+    assert!(line.contains("host h1 is busy with a run of the controller at "), "{line}");
+    // It asks once a second.
+    let asked = Instant::now();
+    while asked.elapsed() < Duration::from_millis(2_500) {
+        assert_eq!(cluster.states()[1..], ["idle", "idle"]);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    interrupt(&busy);
+    finish(busy, 3);
+    waiting.stderr = Some(said.into_inner());
+    finish(waiting, 0);
+    assert_eq!(cluster.summary("second")[0]["jobs"]["finished"], 10);
 }
 
 /// The lease of an agent without `--lease`.

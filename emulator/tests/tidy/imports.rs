@@ -55,22 +55,23 @@ volary_engine::virtual_time: finalize metrics results shard world
 volary_engine::workload:
 volary_engine::world: cores metrics scenario shard workload
 volary::awake:
-volary::chart: number stats storage
-volary::cli: chart cluster comparison config dashboard executor files live number report runtime storage watch workload
-volary::cluster: awake codec config cost dashboard executor fidelity guard live number storage watch workload
+volary::chart: number sanitize stats storage
+volary::cli: chart cluster comparison config dashboard executor files live number report runtime sanitize storage watch workload
+volary::cluster: awake codec config cost dashboard executor fidelity guard live number sanitize storage watch workload
 volary::codec:
 volary::comparison: cluster config number report runtime stats storage watch
-volary::config: files number stats workload
+volary::config: files number sanitize stats workload
 volary::cost:
-volary::dashboard: chart guard live number report storage
+volary::dashboard: chart guard live number report sanitize storage
 volary::executor: config guard live number
 volary::fidelity: number stats
 volary::files: guard
 volary::guard:
 volary::live: cost fidelity guard storage
 volary::number:
-volary::report: chart config number stats storage workload
+volary::report: chart config number sanitize stats storage workload
 volary::runtime: awake cluster config cost dashboard executor fidelity guard live number report stats storage watch workload
+volary::sanitize:
 volary::stats:
 volary::storage: codec files guard number stats
 volary::watch: dashboard guard live number

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, sleep_until};
 use volary_actors::base::Span;
 
 use super::context::CellContext;
@@ -17,7 +18,8 @@ use crate::cluster::protocol::{AgentMessage, AgentStatus, InjectReply};
 use crate::executor::CpuId;
 use crate::live::clock::MonotonicClock;
 
-/// How long an agent with `--once` waits for its controller.
+/// How long an agent with `--once` waits for its controller, or for the next question about its state. A controller
+/// that waits for another host asks.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Replies that may wait for an injector: there are two.
 const REPLY_QUEUE: usize = 4;
@@ -55,6 +57,8 @@ pub(super) struct AgentState {
     /// The latest link that each other host has opened, until the cell that it is for takes it.
     links: RefCell<BTreeMap<String, (u64, Connection)>>,
     link_added: Notify,
+    /// When it was last asked for its state, or began.
+    asked: Cell<Instant>,
     /// Sessions so far.
     served: Cell<u32>,
     session_ended: Notify,
@@ -79,6 +83,7 @@ impl AgentState {
             run: Cell::default(),
             links: RefCell::default(),
             link_added: Notify::new(),
+            asked: Cell::new(Instant::now()),
             served: Cell::default(),
             session_ended: Notify::new(),
         }
@@ -91,19 +96,25 @@ impl AgentState {
         }
     }
 
-    /// Waits until [`IDLE_TIMEOUT`] has passed and no session is open.
+    /// Waits until nobody has asked for its state for [`IDLE_TIMEOUT`] and no session is open.
     pub(super) async fn idle_too_long(&self) {
-        tokio::time::sleep(IDLE_TIMEOUT).await;
-        while self.session.borrow().is_some() {
-            self.session_ended.notified().await;
+        loop {
+            let until = self.asked.get() + IDLE_TIMEOUT;
+            if until > Instant::now() {
+                sleep_until(until).await;
+            } else if self.controller().is_some() {
+                self.session_ended.notified().await;
+            } else {
+                return;
+            }
         }
     }
 
     /// The answer to a question about its state.
     pub(super) fn status(&self) -> AgentStatus {
-        let doing = self.controller().map_or_else(|| "idle".to_owned(), |peer| format!("runs for {peer}"));
+        self.asked.set(Instant::now());
         let cell = self.cell.borrow().as_ref().and_then(|cell| cell.status());
-        AgentStatus { version: engine(), doing, cell }
+        AgentStatus::new(engine(), self.controller(), cell)
     }
 
     /// A cell of the session begins.

@@ -82,9 +82,9 @@ impl Controller {
         Ok(Self { pool, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
-    /// Has the next run be laid out over the hosts that are left, if some were lost.
-    pub fn go_on_without_the_lost(&mut self) {
-        let lost = self.pool.release_lost();
+    /// Removes the hosts that were lost, so that the next run is laid out over those that are left.
+    pub fn remove_lost_hosts(&mut self) {
+        let lost = self.pool.remove_lost_hosts();
         if !lost.is_empty() {
             let left: Vec<&str> = self.members().iter().map(|member| member.name.as_str()).collect();
             tracing::warn!("going on without {}, on {}", lost.join(", "), left.join(", "));

@@ -20,6 +20,7 @@ use crate::cluster::protocol::{
     AgentMessage, ControllerMessage, FIRST_FRAME, InjectReply, InjectRequest, InjectorMessage, MESSAGE_FRAME,
     Opening,
 };
+use crate::cluster::status::{Answer, answers};
 use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
 use crate::config::Bundle;
@@ -84,7 +85,8 @@ impl RunClock {
 
 impl HostPool {
     /// Claims the hosts of a file and has them plan an experiment. If one fails, all others are released at once. Hosts
-    /// that are busy are waited for until `patience` has passed, without holding the others.
+    /// that are busy are waited for until `patience` has passed, and none is claimed before all are free: an agent that
+    /// serves one controller only ends with its session, also if there was no run.
     pub(super) async fn open(
         file: &Hosts,
         bundle: Bundle,
@@ -92,23 +94,14 @@ impl HostPool {
         watch: &Watch,
     ) -> Result<Self, HostsError> {
         let (opening, until) = (opening(bundle)?, Instant::now() + patience);
-        let mut said = String::new();
         loop {
-            let (host, controller) = match Self::claim(file, opening.clone(), watch).await {
-                Err(HostsError::Busy { host, controller }) if Instant::now() < until => (host, controller),
-                other => return other,
-            };
-            let busy = format!(
-                "host {host} is busy with a run of the controller at {controller}; waiting for its end"
-            );
-            // Said again if another host or another controller is in the way.
-            if busy != said {
-                tracing::warn!("{busy}");
-                said = busy;
+            if !patience.is_zero() {
+                wait_until_free(file, until, watch).await?;
             }
-            tokio::select! {
-                () = sleep(BUSY_RETRY) => {}
-                () = stopped(watch) => return Err(HostsError::Interrupted),
+            match Self::claim(file, opening.clone(), watch).await {
+                // Another controller was faster.
+                Err(HostsError::Busy { .. }) if Instant::now() < until => {}
+                other => return other,
             }
         }
     }
@@ -130,13 +123,8 @@ impl HostPool {
     }
 
     fn new(file: &Hosts, events: mpsc::Receiver<(usize, HostEvent)>) -> Result<Self, HostsError> {
-        let identity = Identity::load(&file.controller(), SystemTime::now())?;
-        // Of two peers the shorter limit of silence counts, and this one leaves it to the host's lease.
-        let timing =
-            Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
-        let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing)?;
         Ok(Self {
-            transport: Arc::new(transport),
+            transport: Arc::new(connector(file)?),
             members: file.hosts.clone(),
             hosts: Vec::new(),
             events,
@@ -262,22 +250,22 @@ impl HostPool {
     pub(super) async fn next_event(&mut self) -> Option<(usize, HostEvent)> {
         loop {
             let (slot, event) = self.events.recv().await?;
-            // What was under way from a host that was released is of no use.
+            // What was under way from a host that was removed is of no use.
             if let Some(host) = self.hosts.iter().position(|host| host.slot == slot) {
                 return Some((host, event));
             }
         }
     }
 
-    /// Releases the hosts that were lost, so that the next cell is laid out over the others, and returns their names.
-    /// If no other is left, none is released.
-    pub(super) fn release_lost(&mut self) -> Vec<String> {
+    /// Removes the hosts that were lost, so that the next cell is laid out over the others, and returns their names. If
+    /// no other is left, none is removed.
+    pub(super) fn remove_lost_hosts(&mut self) -> Vec<String> {
         let kept: Vec<bool> = self.hosts.iter().map(|host| host.lost.is_none()).collect();
         if !kept.contains(&true) {
             return Vec::new();
         }
-        let released = |(member, kept): (&Host, &bool)| (!kept).then(|| member.name.clone());
-        let names = self.members.iter().zip(&kept).filter_map(released).collect();
+        let removed = |(member, kept): (&Host, &bool)| (!kept).then(|| member.name.clone());
+        let names = self.members.iter().zip(&kept).filter_map(removed).collect();
         let index = |old: usize| kept[old].then(|| kept[..old].iter().filter(|kept| **kept).count());
         self.requests = std::mem::take(&mut self.requests)
             .into_iter()
@@ -336,6 +324,56 @@ fn opening(bundle: Bundle) -> Result<Bytes, HostsError> {
 fn run_number() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8
+}
+
+/// Asks hosts for their state until all are free. Fails if one does not answer, or is still busy at `until`.
+async fn wait_until_free(file: &Hosts, until: Instant, watch: &Watch) -> Result<(), HostsError> {
+    let transport = Arc::new(connector(file)?);
+    let mut said = String::new();
+    loop {
+        let answers = tokio::select! {
+            answers = answers(&transport, &file.hosts) => answers?,
+            () = stopped(watch) => return Err(HostsError::Interrupted),
+        };
+        let Some((host, controller)) = first_busy(&file.hosts, &answers)? else { break };
+        if Instant::now() >= until {
+            return Err(HostsError::Busy { host, controller });
+        }
+        let busy =
+            format!("host {host} is busy with a run of the controller at {controller}; waiting for its end");
+        // Said again if another host or another controller is in the way.
+        if busy != said {
+            tracing::warn!("{busy}");
+            said = busy;
+        }
+        tokio::select! {
+            () = sleep(BUSY_RETRY) => {}
+            () = stopped(watch) => return Err(HostsError::Interrupted),
+        }
+    }
+    transport.close("all hosts are free").await;
+    Ok(())
+}
+
+/// The first host that serves a controller, and the controller's address.
+fn first_busy(hosts: &[Host], answers: &[Answer]) -> Result<Option<(String, String)>, HostsError> {
+    let mut busy = None;
+    for (host, answer) in hosts.iter().zip(answers) {
+        let (name, address) = (host.name.clone(), host.address);
+        let (status, _) =
+            answer.as_ref().map_err(|why| ConnectError { name: name.clone(), address, why: why.clone() })?;
+        busy = busy.or_else(|| Some((name, status.controller()?.to_owned())));
+    }
+    Ok(busy)
+}
+
+/// A transport of a hosts file's controller that accepts nobody.
+fn connector(file: &Hosts) -> Result<Transport, HostsError> {
+    let identity = Identity::load(&file.controller(), SystemTime::now())?;
+    // Of two peers the shorter limit of silence counts, and this one leaves it to the host's lease.
+    let timing =
+        Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
+    Ok(Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing)?)
 }
 
 async fn stopped(watch: &Watch) {

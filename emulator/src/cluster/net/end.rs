@@ -4,6 +4,7 @@ use quinn::{ConnectionError, ReadError, TransportErrorCode, WriteError};
 use thiserror::Error;
 
 use crate::codec::CodecError;
+use crate::sanitize;
 
 /// The code of a close frame, beside its text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +60,7 @@ impl From<ConnectionError> for End {
             ConnectionError::ApplicationClosed(close) => match close.error_code.into_inner() {
                 0 => Self::Peer("without a reason".to_owned()),
                 code if code == Close::Done as u64 => Self::Done,
-                _ => Self::Peer(printable(&String::from_utf8_lossy(&close.reason))),
+                _ => Self::Peer(sanitize::line(&String::from_utf8_lossy(&close.reason)).into_owned()),
             },
             ConnectionError::ConnectionClosed(ref close) => match close.error_code {
                 TransportErrorCode::CONNECTION_REFUSED => Self::Full,
@@ -84,14 +85,9 @@ fn explain(code: TransportErrorCode, error: &ConnectionError) -> String {
         Some(116) => "one side showed no certificate",
         Some(120) => "the other side is not volary, or another version",
         Some(_) => "the handshake failed",
-        None => return printable(&error.to_string()),
+        None => return sanitize::line(&error.to_string()).into_owned(),
     };
-    printable(&format!("{hint} ({error})"))
-}
-
-/// A peer's text on one line, without control characters.
-fn printable(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
+    sanitize::line(&format!("{hint} ({error})")).into_owned()
 }
 
 impl From<ReadError> for End {

@@ -8,6 +8,7 @@ use super::view::{View, anchor, cell_title, short_title};
 use super::{cell, choice, overview, parameters, table};
 use crate::chart::{theme, timeline};
 use crate::number;
+use crate::sanitize;
 use crate::storage::RenderedReport;
 use crate::storage::hosts::HostRecord;
 use crate::storage::manifest::RunState;
@@ -36,10 +37,8 @@ pub fn render(study: &Study) -> RenderedReport {
     RenderedReport { page: page(study, &policies, &bodies), cells: bodies.files() }
 }
 
-/// Markup without control characters, which HTML has no place for.
 fn clean(markup: Markup) -> String {
-    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
-    markup.into_string().replace(is_control, " ")
+    sanitize::document(markup.into_string())
 }
 
 fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
