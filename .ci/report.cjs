@@ -41,7 +41,7 @@ says = "Sparrow takes longer than a day"
 check = ["sparrow.response_s.p50 > 86400"]
 [[claim]]
 says = "nothing is known of deadlines"
-check = ["sparrow.deadlines.misses > 1"]
+check = ["sparrow.deadlines.missed > 1"]
 [sweep]
 "workload.synthetic.interarrival.exponential.mean" = ["200ms", "100ms", "80ms"]
 "interference.bernoulli.slowdown" = [2, 8]
