@@ -78,8 +78,8 @@ pub(super) fn pack(root: &Path, study: &Study) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes packed records that a study does not have, those of an earlier plan, to `cells/` again; the rows are left where
-/// they are.
+/// Writes packed records that a study does not have, those of an earlier plan, to `cells/` again; the rows are left
+/// where they are.
 pub(super) fn unpack_others(root: &Path, study: &Study) -> Result<Vec<CellRecord>, Error> {
     let kept: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
     let mut others = Vec::new();
