@@ -64,7 +64,7 @@ const JOBS: &[(&str, u32)] = &[
     ("murmuration/fig7", 0),
     ("murmuration/fig8", 0),
     ("murmuration/fig9-10", 500),
-    ("murmuration/fig11", 0),
+    ("murmuration/fig11", 50),
     ("murmuration/fig12", 200),
     ("murmuration/fig13", 200),
     ("murmuration/fig14", 200),
