@@ -81,7 +81,7 @@ impl Watch {
     }
 
     /// The view of a run that begins, the `number`-th of `of`, until it is dropped. The bar names the oldest run under
-    /// way and shows its clock.
+    /// way, and shows its clock while there is no other.
     pub(crate) fn of_run(&self, number: u64, of: u64, policy: &str) -> RunWatch<'_> {
         self.change_running(|running| {
             running.of = of;
@@ -94,7 +94,7 @@ impl Watch {
     fn change_running(&self, change: impl FnOnce(&mut RunningRuns)) {
         let mut running = guard(&self.running);
         change(&mut running);
-        self.clock.follow(running.oldest_first.first().map_or(0, |(number, _)| *number));
+        self.clock.follow(running.only().unwrap_or(0));
         self.bar.set_message(running.text());
     }
 
@@ -132,17 +132,22 @@ struct RunningRuns {
 }
 
 impl RunningRuns {
+    /// The number of the run under way, if there is one only.
+    fn only(&self) -> Option<u64> {
+        if let [(number, _)] = self.oldest_first[..] { Some(number) } else { None }
+    }
+
     fn text(&self) -> String {
         let Some((number, policy)) = self.oldest_first.first() else { return String::new() };
-        let oldest = format!("run {number} of {}: {policy}", self.of);
         match self.oldest_first.len() {
-            1 => oldest,
-            runs => format!("{runs} runs under way, the oldest is {oldest}"),
+            1 => format!("run {number} of {}: {policy}", self.of),
+            // The end is cut off on a narrow terminal.
+            runs => format!("{runs} runs under way, oldest {policy} ({number} of {})", self.of),
         }
     }
 }
 
-/// The emulated clock of one run.
+/// The emulated clock of one run; run 0 is none.
 #[derive(Debug, Default)]
 struct EmulatedClock {
     run: AtomicU64,
@@ -392,11 +397,10 @@ mod tests {
         let first = watch.of_run(1, 3, "random");
         assert_eq!(watch.bar.message(), "run 1 of 3: random");
         let second = watch.of_run(2, 3, "sparrow");
-        assert_eq!(watch.bar.message(), "2 runs under way, the oldest is run 1 of 3: random");
+        assert_eq!(watch.bar.message(), "2 runs under way, oldest random (1 of 3)");
         second.finished(3, Time::ZERO + Span::from_secs(9));
-        assert_eq!(watch.clock.text(), "", "it is the clock of the other one");
         first.finished(4, Time::ZERO + Span::from_millis(2_500));
-        assert_eq!(watch.clock.text(), "  at 2.50\u{202f}s");
+        assert_eq!(watch.clock.text(), "", "of several runs none is shown");
         drop(first);
         assert_eq!(
             (watch.bar.message(), watch.clock.text()),
