@@ -5,6 +5,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { chromium } = require('playwright-core');
+const { violations } = require('./axe.cjs');
 
 const { VOLARY, CHROMIUM, SHOTS } = process.env;
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'volary-live-'));
@@ -118,6 +119,7 @@ const followed = async (browser) => {
   check((await page.locator('#cores .burst').count()) > 1, 'some cores are slowed down');
   check((await page.locator('h1 img').count()) === 0, 'the title is text');
   await shot(page, 'real-1280');
+  await accessible(page);
   await keyboard(page);
   await narrow(browser, run.url);
   await until(page, () => document.querySelector('#staleness svg'));
@@ -129,6 +131,11 @@ const followed = async (browser) => {
   check(page.wrong.length === 0, `nothing is wrong on the page: ${page.wrong}`);
   ok('the page shows the end, without an error on the console');
   await shot(page, 'ended-1280');
+};
+
+const accessible = async (page) => {
+  const wrong = await violations(page);
+  check(wrong.length === 0, `everybody can use it: ${wrong.join('\n')}`);
 };
 
 // Everything that can be done with a mouse can be done without.
@@ -163,6 +170,7 @@ const narrow = async (browser, url) => {
     check(paper === 'rgb(18, 22, 28)', `dark is dark, not ${paper}`);
     check(page.wrong.length === 0, `nothing is wrong on it: ${page.wrong}`);
     await shot(page, `dark-${width}`);
+    await accessible(page);
     await page.context().close();
   }
   ok('it fits 360 px, and is dark where that is preferred');
@@ -194,6 +202,7 @@ const injected = async (browser) => {
   check(page.wrong.length === 0, `nothing is wrong on the page: ${page.wrong}`);
   ok(`a failed run shows its reason: ${(await text(page, 'failures')).split('\n').pop()}`);
   await shot(page, 'failed-1280');
+  await accessible(page);
 };
 
 const watched = async (browser) => {

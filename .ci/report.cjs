@@ -5,9 +5,9 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { chromium } = require('playwright-core');
+const { violations } = require('./axe.cjs');
 
 const { VOLARY, CHROMIUM, SHOTS } = process.env;
-const axe = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'volary-report-'));
 
 const COMMON = `seed = 1
@@ -60,14 +60,6 @@ const run = (name) => {
   const file = name === 'quickstart' ? path.resolve('experiments/quickstart.toml') : path.join(folder, `${name}.toml`);
   execFileSync(VOLARY, ['run', file, '--quiet', '--out', path.join(folder, name)], { stdio: ['ignore', 'ignore', 'inherit'] });
   return `file://${path.join(folder, name, 'report.html')}`;
-};
-
-// What axe finds wrong, a line each.
-const violations = async (page) => {
-  await page.evaluate(axe);
-  const found = await page.evaluate(() => axe.run());
-  const nodes = (rule) => rule.nodes.slice(0, 3).map((node) => `${node.html.slice(0, 160)}: ${node.failureSummary}`);
-  return found.violations.map((rule) => `${rule.id}, ${rule.nodes.length} times: ${nodes(rule).join('\n  ')}`);
 };
 
 // Opens a report with all its details, and returns what is wrong.

@@ -63,11 +63,13 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// A mapping of the values `low..high` to pixels. An empty range is widened; a logarithmic one is made positive.
+    /// A mapping of the values `low..high` to pixels. An empty range is widened, to values of the same sign; a logarithmic
+    /// one is made positive.
     pub fn new(spread: AxisScale, (low, high): (f64, f64), pixels: (f64, f64)) -> Self {
         let (low, high) = match spread {
             AxisScale::Linear if high > low => (low, high),
-            AxisScale::Linear => (low - 0.5, low + 0.5),
+            AxisScale::Linear if low == 0.0 => (0.0, 1.0),
+            AxisScale::Linear => (low - 0.5 * low.abs(), low + 0.5 * low.abs()),
             AxisScale::Log => {
                 let high = if high > 0.0 { high } else { 1.0 };
                 let low = if low > 0.0 { low } else { high / 10.0 };
@@ -183,6 +185,13 @@ mod tests {
         assert!((down.at(0.25) - 70.0).abs() < 1e-9);
         let empty = Scale::new(AxisScale::Linear, (5.0, 5.0), (0.0, 10.0));
         assert!((empty.at(5.0) - 5.0).abs() < 1e-9);
+        for nothing in [0.0, 0.000_2, 7.0] {
+            let scale = Scale::new(AxisScale::Linear, (nothing, nothing), (0.0, 10.0));
+            assert!(
+                scale.ticks(4).iter().all(|tick| *tick >= 0.0),
+                "nothing is less than no time: {scale:?}"
+            );
+        }
     }
 
     #[test]

@@ -142,7 +142,7 @@ fn responses(header: &PageHeader, cell: &CellView) -> Markup {
         @if !cell.curves.is_empty() {
             @if !cell.cell.is_empty() { p.hint { (volary_engine::results::cell_name(&cell.cell)) } }
             div.pair {
-                div.card { (chart.in_page()) }
+                (card(&[chart]))
                 div.card { div.scroll tabindex="0" { (quantiles(&cell.curves, &names)) } }
             }
             @if cell.curves.iter().any(|curve| curve.running) {
@@ -153,6 +153,11 @@ fn responses(header: &PageHeader, cell: &CellView) -> Markup {
             }
         }
     }
+}
+
+/// Charts in a box, which scrolls on a narrow screen.
+fn card(charts: &[Picture]) -> Markup {
+    html! { div.card.scroll tabindex="0" { @for chart in charts { (chart.in_page()) } } }
 }
 
 fn label(view: &CurveView) -> String {
@@ -194,7 +199,7 @@ fn quantiles(curves: &[CurveView], names: &[(String, usize)]) -> Markup {
 fn disturbances(_: &PageHeader, run: &RunView) -> Markup {
     html! {
         @if !run.disturbances.is_empty() {
-            ul.news {
+            ul.news tabindex="0" {
                 @for one in run.disturbances.iter().rev() {
                     li {
                         b { (one.kind) } " at " (seconds(one.at_s))
@@ -224,7 +229,7 @@ fn cores(header: &PageHeader, run: &RunView) -> Markup {
     };
     html! {
         @if !listed.is_empty() {
-            div.card.tiles { (tiles(&title, &listed, header.colour(&run.policy), TILES).in_page()) }
+            (card(&[tiles(&title, &listed, header.colour(&run.policy), TILES)]))
         }
     }
 }
@@ -237,8 +242,8 @@ fn load(header: &PageHeader, run: &RunView) -> Markup {
     html! {
         @if run.history.len() > 1 || !run.messages.is_empty() {
             div.pair {
-                @if run.history.len() > 1 { div.card { @for chart in charts { (chart.in_page()) } } }
-                @if !run.messages.is_empty() { div.card { (messages(run).in_page()) } }
+                @if run.history.len() > 1 { (card(&charts)) }
+                @if !run.messages.is_empty() { (card(&[messages(run)])) }
             }
         }
     }
@@ -287,7 +292,7 @@ fn staleness(header: &PageHeader, run: &RunView) -> Markup {
     let charts = caches(&looks, SMALL);
     html! {
         @if run.staleness.len() > 1 && !charts.is_empty() {
-            div.pair { @for chart in charts { div.card { (chart.in_page()) } } }
+            div.pair { @for chart in charts { (card(&[chart])) } }
         }
     }
 }
