@@ -63,8 +63,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// A mapping of the values `low..high` to pixels. An empty range is widened, to values of the same sign; a logarithmic
-    /// one is made positive.
+    /// A mapping of the values `low..high` to pixels. An empty range is widened, to values of the same sign; a
+    /// logarithmic one is made positive.
     pub fn new(spread: AxisScale, (low, high): (f64, f64), pixels: (f64, f64)) -> Self {
         let (low, high) = match spread {
             AxisScale::Linear if high > low => (low, high),
