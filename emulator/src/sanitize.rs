@@ -14,6 +14,9 @@ const ESCAPE: char = '\u{1b}';
 
 /// Whether a character is obeyed instead of shown, or is invisible. Line breaks and tabs are neither.
 pub(crate) fn is_hidden(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control() && c != '\n' && c != '\t';
+    }
     let format = matches!(
         c,
         // Soft hyphen, grapheme joiner, Arabic letter mark, fillers of Hangul, vowels of Khmer, Mongolian separator.
@@ -24,7 +27,7 @@ pub(crate) fn is_hidden(c: char) -> bool {
         | '\u{3164}' | '\u{ffa0}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}'
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}'
     );
-    format || (c.is_control() && c != '\n' && c != '\t')
+    format || c.is_control()
 }
 
 /// The text of a page or picture. HTML and XML have no place for control characters, not even escaped.

@@ -1,6 +1,6 @@
 //! The evaluation of claims on results.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 use volary_actors::message::kinds;
@@ -79,8 +79,9 @@ fn within_noise(mean: f64, half_width: f64) -> bool {
 impl<'a> Table<'a> {
     fn new(cells: &'a [Cell], stand_ins: &'a [Cell], summaries: &'a [Summary]) -> Self {
         let mut lines: BTreeMap<_, BTreeMap<u64, Line>> = BTreeMap::new();
+        let places: HashMap<&Cell, usize> = cells.iter().enumerate().map(|(at, cell)| (cell, at)).collect();
         for summary in summaries {
-            let Some(cell) = cells.iter().position(|cell| *cell == summary.cell) else { continue };
+            let Some(&cell) = places.get(&summary.cell) else { continue };
             let mut numbers = serde_json::to_value(summary).unwrap_or_default();
             let open = summary.jobs.unfinished + summary.jobs.failed > 0;
             if open {

@@ -2,6 +2,11 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::num::NonZero;
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{iter, thread};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -41,17 +46,23 @@ pub(super) enum BodyPlace<'a> {
 }
 
 impl Bodies {
-    /// The bodies of all cells, and that of another section which is compressed in any case, with its id.
-    pub(super) fn new(bodies: impl Iterator<Item = String>, other: Option<(&str, String)>) -> Self {
-        let (mut plain, mut packed, mut bytes): (Vec<String>, Vec<String>, usize) = Default::default();
-        for body in bodies {
+    /// The bodies of `count` cells, and that of another section which is compressed in any case, with its id.
+    pub(super) fn new(
+        count: usize,
+        body: impl Fn(usize) -> String + Sync,
+        other: Option<(&str, String)>,
+    ) -> Self {
+        let (mut plain, mut bytes): (Vec<String>, usize) = Default::default();
+        while plain.len() < count && bytes <= PLAIN {
+            let body = body(plain.len());
             bytes += body.len();
-            if packed.is_empty() && (plain.is_empty() || bytes <= PLAIN) {
-                plain.push(body);
-                continue;
-            }
+            plain.push(body);
+        }
+        let mut packed = Vec::new();
+        if bytes > PLAIN {
+            let made = plain.len();
             packed.extend(plain.drain(1..).map(|body| compressed(&body)));
-            packed.push(compressed(&body));
+            packed.extend(in_parallel(made..count, |number| compressed(&body(number))));
         }
         let bytes: usize = packed.iter().map(String::len).sum();
         let of_file = if bytes > PACKED { CELLS_OF_FILE.max(packed.len().div_ceil(FILES)) } else { 0 };
@@ -81,6 +92,27 @@ impl Bodies {
     pub(super) fn files(&self) -> Vec<String> {
         self.files.iter().map(|cells| format!("packed({cells})\n")).collect()
     }
+}
+
+/// What `make` gives for each number, in their order.
+fn in_parallel(numbers: Range<usize>, make: impl Fn(usize) -> String + Sync) -> Vec<String> {
+    let next = AtomicUsize::new(numbers.start);
+    let worker = || {
+        let mine = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let mine = mine.take_while(|number| numbers.contains(number));
+        mine.map(|number| (number, make(number))).collect::<Vec<_>>()
+    };
+    let mut made: Vec<_> = thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let helpers: Vec<_> = (1..cores.min(numbers.len())).map(|_| scope.spawn(worker)).collect();
+        let mine = worker();
+        // A panic of a worker goes on here.
+        let others =
+            helpers.into_iter().flat_map(|helper| helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        mine.into_iter().chain(others).collect()
+    });
+    made.sort_unstable_by_key(|(number, _)| *number);
+    made.into_iter().map(|(_, made)| made).collect()
 }
 
 /// A body as gzip in base64.
@@ -165,14 +197,14 @@ mod tests {
 
     #[test]
     fn few_bodies_are_in_the_page_as_they_are() {
-        let bodies = Bodies::new((0..4).map(|number| body(number, 1_000)), None);
+        let bodies = Bodies::new(4, |number| body(number, 1_000), None);
         assert!(bodies.in_page().is_none() && bodies.files().is_empty());
         assert!(matches!(bodies.place(3), BodyPlace::Plain(text) if text == body(3, 1_000)));
     }
 
     #[test]
     fn more_bodies_are_in_the_page_compressed() {
-        let bodies = Bodies::new((0..4).map(|number| body(number, PLAIN / 10 * 3)), None);
+        let bodies = Bodies::new(4, |number| body(number, PLAIN / 10 * 3), None);
         assert!(bodies.files().is_empty() && matches!(bodies.place(0), BodyPlace::Plain(_)));
         assert!((1..4).all(|number| matches!(bodies.place(number), BodyPlace::Packed)));
         let packed: BTreeMap<String, String> = serde_json::from_str(bodies.in_page().unwrap()).unwrap();
@@ -183,7 +215,7 @@ mod tests {
     #[test]
     fn many_bodies_are_in_files_beside_the_page() {
         let other = Some(("other", "of the page".to_owned()));
-        let bodies = Bodies::new((0..40).map(|number| body(number, PACKED / 20)), other);
+        let bodies = Bodies::new(40, |number| body(number, PACKED / 20), other);
         let files = bodies.files();
         let packed: BTreeMap<String, String> = serde_json::from_str(bodies.in_page().unwrap()).unwrap();
         assert_eq!((packed.len(), decoded(&packed["other"]).is_empty()), (1, false));

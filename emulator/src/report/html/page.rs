@@ -29,11 +29,10 @@ pub fn render(study: &Study) -> RenderedReport {
     let timelines: usize = study.cells.iter().map(|group| group.policies.len()).sum();
     let blocks = (BLOCKS_OF_PAGE / timelines.max(1)).clamp(LEAST_BLOCKS, timeline::BLOCKS);
     let view = |number| View { number, policies: &policies, blocks };
-    let bodies =
-        study.cells.iter().enumerate().map(|(number, group)| clean(cell::body(group, &view(number))));
+    let body = |number: usize| clean(cell::body(&study.cells[number], &view(number)));
     let wide = study.cells.len() > LISTED;
     let table = wide.then(|| (overview::ALL_CELLS, clean(overview::all_cells(study, &policies))));
-    let bodies = Bodies::new(bodies, table);
+    let bodies = Bodies::new(study.cells.len(), body, table);
     RenderedReport { page: page(study, &policies, &bodies), cells: bodies.files() }
 }
 
