@@ -78,7 +78,12 @@ const look = async (browser, name, url, width, colorScheme) => {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   if (wide > width) wrong.push(`it is ${wide} px wide on a screen of ${width}`);
   await page.screenshot({ path: path.join(SHOTS, `${name}-${width}-${colorScheme}.png`) });
-  if (width > 1000 && colorScheme === 'dark') await page.pdf({ path: path.join(SHOTS, `${name}.pdf`), format: 'A4' });
+  if (width > 1000) {
+    await page.emulateMedia({ media: 'print' });
+    const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    if (paper !== 'rgb(255, 255, 255)') wrong.push(`it is printed on ${paper}`);
+    await page.pdf({ path: path.join(SHOTS, `${name}-${colorScheme}.pdf`), format: 'A4' });
+  }
   await context.close();
   return wrong;
 };

@@ -113,8 +113,8 @@ pub fn css() -> String {
     let (light, dark) = (variables(|colour| colour.1), variables(|colour| colour.2));
     let _ = write!(
         out,
-        ":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\
-         :root[data-theme=dark]{{{dark}}}@media print{{:root,:root[data-theme=dark]{{{light}}}}}"
+        ":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\
+         @media screen{{:root[data-theme=dark]{{{dark}}}}}"
     );
     for i in 0..COLOURS {
         let _ = write!(out, ".s{i}{{--c:var(--c{i})}}.k{i}{{--c:var(--k{i})}}");
