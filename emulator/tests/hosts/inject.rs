@@ -8,6 +8,7 @@ use crate::cluster::{Cluster, LONG, finish, inject, interrupt, kill};
 use crate::common::binary::{expect, lines, refuses_all};
 use crate::common::page;
 use serde_json::Value;
+use volary::storage;
 
 /// Copies of 50 ms on more nodes than they need.
 const JOBS: &str =
@@ -113,8 +114,9 @@ fn an_injection_appears_on_the_live_page() {
 
 /// Checks that copies on injected cores took four times as long as others, and that the timeline shows the slots.
 fn assert_copies_were_slow(cluster: &Cluster, manifest: &Value, hosts: &[Value]) {
-    let file = format!("r/cells/{}.json", manifest["runs"][0].as_str().unwrap());
-    let record: Value = serde_json::from_slice(&fs::read(cluster.path().join(file)).unwrap()).unwrap();
+    let id = manifest["runs"][0].as_str().unwrap().to_owned();
+    let records = storage::records_of(&cluster.path().join("r"), &[id]).unwrap();
+    let record = serde_json::to_value(&records[0]).unwrap();
     let (from, until) = (seconds(&hosts[0]["from_s"]), seconds(&hosts[0]["until_s"]));
     assert!((until - from - 3.0).abs() < 1e-6, "as long as asked: {from} to {until}");
     let ruled = |core: u64| core < 12 || core == 20;
