@@ -1,9 +1,9 @@
 //! Rows of runs: a part for each run and table while a run goes on, and stretches of the folder's tables once it has
 //! ended.
 //!
-//! A row group of a table holds whole runs: a large run, or many small ones, because each column of a group has a header
-//! and a dictionary of its own. Columns of a run that has a group for itself are copied without being decoded, so that
-//! memory does not depend on the number of its rows.
+//! A row group of a table holds whole runs: a large run, or many small ones, because each column of a group has a
+//! header and a dictionary of its own. Columns of a run that has a group for itself are copied without being decoded,
+//! so that memory does not depend on the number of its rows.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
