@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 use volary_actors::policies::Registry;
 
@@ -13,6 +14,7 @@ use super::{
 };
 use crate::cluster::agent::RunLog;
 use crate::cluster::error::InjectError;
+use crate::config::error::nearest;
 use crate::runtime::RunError;
 use crate::storage;
 use crate::storage::input_log;
@@ -69,7 +71,7 @@ pub fn main_with(registry: Registry) -> ExitCode {
         let _ = writeln!(io::stderr(), "error: {why}");
         return ExitCode::from(2);
     }
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| suggested(error).exit());
     let run_log = RunLog::default();
     let agent = if let Command::Agent(options) = &cli.command { Some(options) } else { None };
     match log::start(cli.verbose, agent, &run_log).and_then(|()| dispatch(&cli.command, &run_log)) {
@@ -80,6 +82,20 @@ pub fn main_with(registry: Registry) -> ExitCode {
             ExitCode::from(exit_status(&error))
         }
     }
+}
+
+/// The error with the most similar command, where clap finds none for the name of one.
+fn suggested(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let is_first = std::env::args().skip(1).find(|word| !word.starts_with('-')).as_ref() == Some(name);
+    if is_first && error.get(ContextKind::SuggestedSubcommand).is_none() {
+        let commands = Cli::command();
+        if let Some(near) = nearest(name, commands.get_subcommands().map(clap::Command::get_name)) {
+            let near = ContextValue::Strings(vec![near.to_owned()]);
+            error.insert(ContextKind::SuggestedSubcommand, near);
+        }
+    }
+    error
 }
 
 fn dispatch(command: &Command, run_log: &RunLog) -> anyhow::Result<ExitCode> {

@@ -19,7 +19,9 @@ use crate::workload::describe::{compare, describe};
 use crate::workload::predict::{Question, evaluate};
 use crate::workload::{self, Reference, Traces};
 
-/// Describe, compare, predict or convert workload traces.
+/// Describe, compare, predict or convert workload traces: .tr (a job a line: arrival_s num_tasks mean_s dur_1 … dur_n),
+/// .swf (Standard Workload Format) and .csv (a header, a row a job), plain or as .xz, .zst or .gz, and folders with
+/// Google's job_events of 2011.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(subcommand)]
@@ -94,8 +96,9 @@ enum Command {
         #[command(flatten)]
         columns: ColumnArgs,
     },
-    /// Convert a trace to the .tr format, packed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz). Features,
-    /// outcomes, cores and waits go to X.features.csv beside X.tr.
+    /// Convert a trace to the .tr format, packed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz): .tr, .swf and .csv
+    /// files, packed or not, and folders with Google's job_events. Features, outcomes, cores and waits go to
+    /// X.features.csv beside X.tr.
     Convert {
         /// The trace; also looked for in the folders of VOLARY_TRACES.
         file: PathBuf,

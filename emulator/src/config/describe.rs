@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use volary_engine::cores::Interference;
-use volary_engine::results::{Cell, cell_name};
+use volary_engine::results::{Cell, cell_name, in_words};
 use volary_engine::scenario::Resolved;
 use volary_engine::workload::WorkloadSpec;
 
@@ -42,7 +42,7 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
         rows.push(("policies", policy));
     }
     for (key, values) in &experiment.sweep {
-        let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+        let values: Vec<String> = values.iter().map(in_words).collect();
         rows.push(("sweep", format!("{key} = {}", values.join(", "))));
     }
     if let Some(point) = experiment.points.first() {
@@ -147,12 +147,14 @@ fn loads(rows: &mut Rows, experiment: &Experiment) {
     rows.extend(shown.iter().map(|(cell, load)| {
         let name = if cell.is_empty() { String::new() } else { format!("  {}", cell_name(cell)) };
         let words = match load {
-            None => "not known in closed form".to_owned(),
-            Some(load) if load.offered >= 1.0 => format!(
-                "ρ = {:.3}{name}  WARNING: more work arrives than the cores can do; queues grow until the last arrival",
-                load.offered
+            None => format!(
+                "not known: no rate of arrivals, a law without a mean, or more tasks than are summed{name}"
             ),
-            Some(load) => format!("ρ = {:.3}{name}", load.offered),
+            Some(load) if load.offered >= 1.0 => format!(
+                "{}{name}  WARNING: more work arrives than the cores can do; queues grow until the last arrival",
+                load.says()
+            ),
+            Some(load) => format!("{}{name}", load.says()),
         };
         ("load", words)
     }));
@@ -199,6 +201,7 @@ pub fn json(experiment: &Experiment, shard: Option<SweepSlice>) -> Value {
             "offered": of(|load| load.offered),
             "capacity": of(|load| load.capacity),
             "throughput": of(|load| load.throughput),
+            "basis": load.map(|load| load.basis),
         })
     });
     let loads: Value = loads.collect();

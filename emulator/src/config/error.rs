@@ -123,15 +123,26 @@ impl Text {
     }
 }
 
+/// Similarity above which a name may be a misspelling of another, from 0 to 1.
+const SIMILAR: f64 = 0.75;
+
 /// The most similar candidate, if one is similar enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |s: &str| s.to_lowercase().replace(['_', '-'], "");
     candidates
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(&plain(word), &plain(candidate)), candidate))
-        .filter(|(score, _)| *score > 0.75)
+        .map(|candidate| (similarity(word, candidate), candidate))
+        .filter(|(score, _)| *score > SIMILAR)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
+}
+
+/// The similarity of two names, from 0 to 1. Jaro's is low for short names, so one edit or one swap of neighbours,
+/// such as `rnu` for `run`, counts as similar by itself.
+fn similarity(word: &str, candidate: &str) -> f64 {
+    let [word, candidate] = [word, candidate].map(|name| name.to_lowercase().replace(['_', '-'], ""));
+    let jaro = strsim::jaro_winkler(&word, &candidate);
+    let one_edit = word.chars().count() > 2 && strsim::osa_distance(&word, &candidate) == 1;
+    if one_edit { jaro.max(SIMILAR + 0.01) } else { jaro }
 }
 
 /// The remedy for an unknown name: the most similar known one, if one is similar enough.
@@ -180,6 +191,8 @@ mod tests {
         assert_eq!(nearest("latin_square", ["latin-square", "sparrow"]), Some("latin-square"));
         assert_eq!(nearest("sparow", ["latin-square", "sparrow"]), Some("sparrow"));
         assert_eq!(nearest("xyz", ["latin-square", "sparrow"]), None);
+        assert_eq!(nearest("rnu", ["plan", "run"]), Some("run"), "neighbours may be swapped");
+        assert_eq!(nearest("xy", ["yx"]), None, "an edit is half of a name of two letters");
         assert_eq!(listed(["a", "b", "c"]), "`a`, `b` or `c`");
     }
 }

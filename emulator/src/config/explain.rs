@@ -121,10 +121,10 @@ fn unknown(document: &Document<'_>, span: &Range<usize>, name: &str, rest: &str,
 /// The remedy for an experiment without a policy.
 pub(super) const NO_POLICY: &str = "add [[policy]] and below it for example sparrow = { probe_ratio = 2 }";
 
-/// The names of all policies.
+/// The names of policies.
 pub(super) fn known_policies() -> String {
-    let names: Vec<&str> = PolicySpec::cards().iter().map(|card| card.name).collect();
-    format!("policies: {}; `volary policies NAME` explains one", names.join(", "))
+    let names = listed(PolicySpec::cards().iter().map(|card| card.name));
+    format!("policies are {names}; `volary policies` lists all, `volary policies NAME` explains one")
 }
 
 /// An error at a key written as `network.fault[0].crash.who`.

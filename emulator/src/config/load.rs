@@ -1,13 +1,17 @@
 //! The load that a workload offers, and the key `load`, which asks for one.
 
-use volary_actors::base::{JobId, Law, Span};
+use serde::Serialize;
+use volary_actors::base::{JobId, Law, Span, Time};
 use volary_actors::catalog::Catalog;
+use volary_engine::cores::Cores;
 use volary_engine::scenario::Resolved;
 use volary_engine::workload::{Mix, Service, Share, Slo, Synthetic, Workload, WorkloadSpec};
+use volary_netem::Windows;
 
 use super::document::Document;
 use super::error::ConfigError;
 use super::explain;
+use crate::number;
 use crate::workload::Traces;
 
 /// Limit on the tasks of a trace or generator up to which their work is summed.
@@ -20,27 +24,81 @@ pub struct Load {
     /// nodes are shared, work is CPU-time, and capacity the CPU of all nodes.
     /// Copies added by a policy are not included.
     pub offered: f64,
-    /// Work per second that the cores can do under interference, in reference cores.
+    /// Work per second that the cores can do under interference, in reference cores; an upper bound with
+    /// [`CapacityBasis::Healthy`].
     pub capacity: f64,
-    /// Share of a healthy core's work that remains under interference.
+    /// Share of a healthy core's work that remains under interference; 1 with [`CapacityBasis::Healthy`].
     pub throughput: f64,
+    pub basis: CapacityBasis,
+}
+
+/// The interference that a capacity takes into account.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapacityBasis {
+    /// None, or that of the long run, which follows from the laws of the process.
+    LongRun,
+    /// That of each core from the start of the run to the last arrival, under the seed of the experiment: traces and
+    /// scripts have no long run, nor has interference within a window or under laws without a closed form.
+    UntilLastArrival,
+    /// None, because one core has more than a million stretches of it: the load is a lower bound.
+    Healthy,
+}
+
+impl Load {
+    /// The load in words: `ρ = 0.830`, with what the capacity is where it is not that of the long run.
+    pub fn says(&self) -> String {
+        let offered = self.offered;
+        match self.basis {
+            CapacityBasis::LongRun => format!("ρ = {offered:.3}"),
+            CapacityBasis::UntilLastArrival => format!(
+                "ρ = {offered:.3} (until the last arrival interference leaves cores {} of their work)",
+                number::percent(self.throughput)
+            ),
+            CapacityBasis::Healthy => {
+                format!("ρ ≥ {offered:.3} (of healthy cores; interference leaves less)")
+            }
+        }
+    }
+}
+
+/// The work that arrives.
+#[derive(Clone, Copy)]
+struct Demand {
+    /// Work per second, in reference cores.
+    rate: f64,
+    /// Time of the last arrival, s; by laws its mean.
+    last_s: f64,
 }
 
 /// The offered load of a cell, if it is known: from the laws of a synthetic workload or a mix, otherwise from the jobs
 /// drawn under `seed`.
 pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
-    let throughput = world.interference.as_ref().map_or(Some(1.0), |profile| profile.throughput())?;
-    let capacity = world.cluster.capacity(seed) * throughput;
     let by_laws = match (&world.workload, &world.service) {
         (WorkloadSpec::Synthetic(jobs), Service { demand: Some(demand), .. }) => {
-            mean_cpu(world).map(|cpu| synthetic(jobs, demand).map(|work| work * cpu))
+            mean_cpu(world).map(|cpu| synthetic(jobs, demand, cpu))
         }
-        (WorkloadSpec::Mix(mix), _) => mean_cpu(world).map(|cpu| mixed(mix).map(|work| work * cpu)),
+        (WorkloadSpec::Mix(mix), _) => mean_cpu(world).map(|cpu| mixed(mix, cpu)),
         _ => None,
     };
-    let demand = by_laws.unwrap_or_else(|| drawn(world, seed, traces));
-    let offered = demand? / capacity;
-    offered.is_finite().then_some(Load { offered, capacity, throughput })
+    let demand = by_laws.unwrap_or_else(|| drawn(world, seed, traces))?;
+    let (throughput, basis) = throughput(world, seed, demand.last_s);
+    let capacity = world.cluster.capacity(seed) * throughput;
+    let offered = demand.rate / capacity;
+    offered.is_finite().then_some(Load { offered, capacity, throughput, basis })
+}
+
+/// Share of a healthy core's work that remains under interference.
+fn throughput(world: &Resolved, seed: u64, last_s: f64) -> (f64, CapacityBasis) {
+    let Some(profile) = &world.interference else { return (1.0, CapacityBasis::LongRun) };
+    if let Some(throughput) = profile.throughput() {
+        return (throughput, CapacityBasis::LongRun);
+    }
+    let cores = Cores::new(Some(profile), world.cluster.cores(seed), Windows::default(), seed);
+    match cores.effect(Time::ZERO + Span::from_secs_f64(last_s)) {
+        Some((effect, _)) => (effect.throughput, CapacityBasis::UntilLastArrival),
+        None => (1.0, CapacityBasis::Healthy),
+    }
 }
 
 /// Mean CPU of a task, in cores: 1 where nodes are not shared; `None` if it depends on the work of the task.
@@ -49,26 +107,31 @@ pub(super) fn mean_cpu(world: &Resolved) -> Option<f64> {
     world.service.usage.as_ref().map_or(Some(1.0), |usage| usage.mean_cpu(largest))
 }
 
-/// Work that arrives per second.
-fn synthetic(jobs: &Synthetic, demand: &Law<Span>) -> Option<f64> {
-    let gap = jobs.interarrival.mean();
-    // A single job has no rate.
-    (gap > 0.0 && jobs.jobs > 1).then(|| jobs.tasks.mean().max(1.0) * demand.mean() / gap * jobs.speedup)
+/// The work of jobs whose tasks use `cpu` cores in the mean.
+fn synthetic(jobs: &Synthetic, demand: &Law<Span>, cpu: f64) -> Option<Demand> {
+    let gap = jobs.interarrival.mean() / jobs.speedup;
+    arriving(jobs.jobs, gap, jobs.tasks.mean().max(1.0) * demand.mean() * cpu)
 }
 
-/// Work that arrives per second; a single job has no rate.
-fn mixed(mix: &Mix) -> Option<f64> {
-    let gap = mix.interarrival.mean();
-    (gap > 0.0 && mix.jobs > 1).then(|| mix.mean_work() / gap * mix.speedup)
+/// The work of a mix whose tasks use `cpu` cores in the mean.
+fn mixed(mix: &Mix, cpu: f64) -> Option<Demand> {
+    arriving(mix.jobs, mix.interarrival.mean() / mix.speedup, mix.mean_work() * cpu)
 }
 
-/// Work that arrives per second, from the jobs of a run; a single job has no rate.
-fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<f64> {
+/// Jobs of `work` each, `gap` seconds apart; a single job has no rate.
+fn arriving(jobs: u32, gap: f64, work: f64) -> Option<Demand> {
+    (gap > 0.0 && jobs > 1).then(|| Demand { rate: work / gap, last_s: f64::from(jobs) * gap })
+}
+
+/// The work of the jobs of a run; a single job has no rate.
+fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<Demand> {
     let jobs = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces).ok()?;
     let last = jobs.job(JobId(jobs.jobs().checked_sub(1)?)).arrival;
     let first = jobs.job(JobId(0)).arrival;
     let span = last.since(first).as_secs_f64();
-    (span > 0.0 && jobs.total_tasks() <= MOST_TASKS).then(|| jobs.total_work() / span)
+    let last_s = last.as_secs_f64();
+    (span > 0.0 && jobs.total_tasks() <= MOST_TASKS)
+        .then(|| Demand { rate: jobs.total_work() / span, last_s })
 }
 
 /// Replaces the key `load` of the workload, if it has one, by the `speedup` at which that load is offered under `seed`,
@@ -123,7 +186,9 @@ fn known(
     traces: &Traces,
 ) -> Result<Option<f64>, ConfigError> {
     if let Some(load) = load(world, seed, traces) {
-        return Ok(Some(load.offered).filter(|offered| *offered > 0.0));
+        // Arrivals at another rate would meet other interference, unless it has a long run.
+        let is_fixed = load.basis == CapacityBasis::LongRun;
+        return Ok(Some(load.offered).filter(|offered| is_fixed && *offered > 0.0));
     }
     // The reason may be that there are no such jobs.
     let built = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces);
@@ -158,4 +223,49 @@ fn share_work(
         (slo.work, slo.load) = (Share::new((asked / offered).min(1.0)), None);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Experiment, Overrides, describe};
+
+    /// Two cores, and 99 s of arrivals of a core-second each: ρ = 1/2 of healthy cores.
+    const TEXT: &str = r#"title = "t"
+cluster.nodes = 2
+workload.synthetic = { jobs = 100, tasks = 1, interarrival = "1s" }
+service.demand = "1s"
+[[policy]]
+random = {}
+[interference]
+"#;
+
+    #[test]
+    fn capacity_follows_from_the_samples_of_a_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.toml");
+        for (rows, keys, remains) in [
+            ("0 0 100 2\n1 0 100 2", "", 0.5),
+            ("0 0 100 2", "", 0.75), // the other core is healthy
+            ("0 0 50 2", "", 0.875), // so are both afterwards
+            ("0 0 10 2\n0 10 20 1", ", repeat = true", 0.875),
+            ("0 1000 1050 2", ", offset = \"1000s\"", 0.875),
+            ("9 0 100 2", "", 1.0), // no such core
+        ] {
+            std::fs::write(dir.path().join("b.txt"), rows).unwrap();
+            let text = format!("{TEXT}trace = {{ file = \"b.txt\"{keys} }}\n");
+            std::fs::write(&file, text).unwrap();
+            let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
+            let found = load(&experiment.points[0].resolved, 1, &experiment.traces()).unwrap();
+            assert!((found.throughput - remains).abs() < 1e-9, "{rows}: {found:?}");
+            assert!((found.offered - 0.5 / remains).abs() < 1e-9, "{rows}: {found:?}");
+            assert_eq!(found.basis, CapacityBasis::UntilLastArrival);
+            let plan = describe::text(&experiment, None);
+            assert!(plan.contains(&format!("load          {}", found.says())), "{plan}");
+            assert_eq!(describe::overload(&experiment).is_some(), remains <= 0.5, "{rows}");
+        }
+        let asked = Overrides { set: vec!["workload.synthetic.load=0.8".to_owned()], ..Overrides::default() };
+        let error = Experiment::load(&file, &asked).unwrap_err().to_string();
+        assert!(error.contains("workload.synthetic.load: the load of these jobs"), "{error}");
+    }
 }

@@ -73,6 +73,7 @@ impl Experiment {
             classes: BTreeSet::new(),
             last_classes: 1,
             lasts: RunLength { least: Span::ZERO, most: Span::MAX },
+            mean_task_s: f64::INFINITY,
             gaps: Vec::new(),
             warnings: Vec::new(),
         };
@@ -122,6 +123,8 @@ struct Planner<'a> {
     last_classes: usize,
     /// How long the jobs of the last world take.
     lasts: RunLength,
+    /// Mean work of the tasks of the last world, s.
+    mean_task_s: f64,
     /// The first gap of each kind that traces of interference leave, and the number of worlds that have one.
     gaps: Vec<(TraceGap, usize)>,
     warnings: Vec<String>,
@@ -145,7 +148,7 @@ impl Planner<'_> {
             if !self.wants(entry) {
                 continue;
             }
-            self.warn(warnings::of_policy(entry, &resolved, self.last_classes));
+            self.warn(warnings::of_policy(entry, &resolved, self.last_classes, self.mean_task_s));
             let mut point = Point {
                 cell: cell.clone(),
                 policy: entry.spec.clone(),
@@ -237,6 +240,7 @@ impl Planner<'_> {
                 .map_err(|error| explain::workload(document, &error))?;
             checks::duration(document, world, built.chains(), file.seed)?;
             self.lasts = warnings::run_length(&built, world.cluster.capacity(file.seed));
+            self.mean_task_s = warnings::mean_task(world, &built);
             let classes = built.classes();
             self.last_classes = classes.len();
             self.classes.extend(classes.iter().filter(|_| classes.len() > 1).map(|label| label.to_string()));
@@ -286,13 +290,13 @@ impl Planner<'_> {
 
     /// Adds what a trace of interference leaves out of the run of a world.
     fn note_gaps(&mut self, world: &Resolved, file: &File) {
-        let (Some(profile), Some(policy)) = (&world.interference, file.policy.first()) else { return };
+        let Some(profile) = &world.interference else { return };
         if profile.table.trace.is_none() {
             return;
         }
         let until = file.run.until.unwrap_or(Span::MAX);
         let lasts = RunLength { least: self.lasts.least.min(until), most: self.lasts.most.min(until) };
-        let cores = world.cluster.machines(&policy.spec, file.seed).cores;
+        let cores = world.cluster.cores(file.seed);
         for gap in profile.trace_gaps(&cores, lasts) {
             match self.gaps.iter_mut().find(|(known, _)| discriminant(known) == discriminant(&gap)) {
                 Some((_, worlds)) => *worlds += 1,
@@ -410,8 +414,12 @@ fn check_policy(
         _ => Ok(()),
     };
     let memory = if layout.evicts() && entry.spec.node_usage().is_none() {
-        let why = "does not launch again what shared nodes evict, as random, round-robin and distsched do";
-        Err(format!("{why}; leave cluster.memory out, or the policy"))
+        let all = PolicySpec::defaults();
+        let able = listed(all.iter().filter(|spec| spec.node_usage().is_some()).map(|spec| spec.name()));
+        Err(format!(
+            "does not launch again what shared nodes evict; leave cluster.memory out, or run {able}, of those that \
+             `volary policies` lists"
+        ))
     } else {
         Ok(())
     };

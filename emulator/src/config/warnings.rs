@@ -15,20 +15,22 @@ const LONG: f64 = 10.0;
 /// The shortest slots of interference that real cores can follow in real time.
 const SHORTEST_SLOT: Span = Span::from_millis(10);
 
-/// What a policy says about itself in this world, with `classes` classes of jobs, and what it cannot know.
-pub(super) fn of_policy(entry: &PolicyEntry, world: &Resolved, classes: usize) -> Vec<String> {
+/// What a policy says about itself in this world, with `classes` classes of jobs and tasks of `mean_task` seconds, and
+/// what it cannot know.
+pub(super) fn of_policy(
+    entry: &PolicyEntry,
+    world: &Resolved,
+    classes: usize,
+    mean_task: f64,
+) -> Vec<String> {
     let remarks = entry.spec.remarks(&entry.spec.layout(world.cluster.layout()), classes);
     let named = remarks.into_iter().map(|remark| format!("policy `{}`: {remark}", entry.label()));
-    named.chain(of_patience(entry, world)).collect()
+    named.chain(of_patience(entry, mean_task)).collect()
 }
 
 /// Warns about a policy that inspects copies later than they end, and so does nothing in this world.
-fn of_patience(entry: &PolicyEntry, world: &Resolved) -> Option<String> {
+fn of_patience(entry: &PolicyEntry, mean: f64) -> Option<String> {
     let patience = entry.spec.patience()?.as_secs_f64();
-    let mean = match (&world.workload, &world.service.demand) {
-        (WorkloadSpec::Mix(mix), _) => mix.mean_work() / mix.mean_tasks(),
-        (_, demand) => demand.as_ref()?.mean(),
-    };
     (patience > LONG * mean).then(|| {
         let (name, patience, mean) = (entry.label(), number::seconds(patience), number::seconds(mean));
         format!(
@@ -50,6 +52,16 @@ pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
             number::seconds(SHORTEST_SLOT.as_secs_f64())
         )
     })
+}
+
+/// Mean work of a task, s: by the laws of the workload, or that of the jobs of a trace or generator, CPU-time where
+/// nodes are shared.
+pub(super) fn mean_task(world: &Resolved, jobs: &Workload) -> f64 {
+    match (&world.workload, &world.service.demand) {
+        (WorkloadSpec::Mix(mix), _) => mix.mean_work() / mix.mean_tasks(),
+        (_, Some(demand)) => demand.mean(),
+        (_, None) => jobs.total_work() / jobs.total_tasks() as f64,
+    }
 }
 
 /// How long jobs take on cores of this capacity: at least until the last one arrives, and hardly longer than until
@@ -154,6 +166,21 @@ random = {}
             let found = Experiment::load(&file, &Overrides { set, ..Overrides::default() }).unwrap().warnings;
             assert_eq!(found.len(), usize::from(begins.is_some()), "{policy}: {found:?}");
             assert!(begins.is_none_or(|begins| found[0].starts_with(begins)), "{policy}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn patience_is_compared_with_the_tasks_of_a_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.toml");
+        let synthetic = TEXT.lines().find(|line| line.starts_with("workload")).unwrap();
+        let text = TEXT.replace(synthetic, "workload.trace.file = \"a.tr\"").replace("random", "late");
+        std::fs::write(&file, text.replace("service.demand = \"1s\"\n", "")).unwrap();
+        for (job, warns) in [("0 2 3 2 4\n", true), ("0 2 3000 2000 4000\n", false)] {
+            std::fs::write(dir.path().join("a.tr"), job).unwrap();
+            let found = Experiment::load(&file, &Overrides::default()).unwrap().warnings;
+            let said = "policy `late` learns of a copy after 60.0\u{202f}s, and tasks take 3.00\u{202f}s";
+            assert_eq!(found.iter().any(|warning| warning.starts_with(said)), warns, "{found:?}");
         }
     }
 

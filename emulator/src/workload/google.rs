@@ -20,6 +20,22 @@ pub(super) fn is_google(folder: &Path) -> bool {
     folder.join(JOBS).is_dir()
 }
 
+/// Whether a file is called as Google calls a part of a table, such as `part-00000-of-00500.csv.gz`.
+pub(super) fn is_part(file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    numbers(name).is_some_and(|(_, of)| of.is_some())
+}
+
+/// The error for a part that is read by itself.
+pub(super) fn alone(part: &Path) -> WorkloadError {
+    WorkloadError::Trace(format!(
+        "{}: a part of Google's event tables has no header, and jobs begin and end in several parts; put the parts into \
+         FOLDER/{JOBS}/, those of tasks into FOLDER/{TASKS}/, and name FOLDER: `volary trace describe FOLDER` describes \
+         it, `volary trace convert FOLDER X.tr` makes a trace for experiments of it",
+        part.display()
+    ))
+}
+
 /// Reads the jobs of such a folder.
 ///
 /// # Errors
@@ -185,6 +201,18 @@ mod tests {
             "{notes}"
         );
         assert_eq!(read(&Files::of_disk(), here, Some(1)).unwrap().jobs().len(), 1);
+    }
+
+    #[test]
+    fn a_part_by_itself_is_explained() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("part-00000-of-00500.csv");
+        fs::write(&file, JOBS_0).unwrap();
+        let error = super::super::read(&file, None, None).unwrap_err().to_string();
+        assert!(error.contains("`volary trace convert FOLDER X.tr`"), "{error}");
+        // A table with a header may have any name.
+        fs::write(&file, "arrival_s,ntasks,mean_s\n1,2,3\n").unwrap();
+        assert_eq!(super::super::read(&file, None, None).unwrap().jobs().len(), 1);
     }
 
     #[test]

@@ -103,7 +103,12 @@ fn load(
         Ok((name, input))
     });
     let features = features.collect::<Result<_, WorkloadError>>()?;
-    Trace::parse_with(file, open(files, file)?, Reading { jobs, columns, features })
+    Trace::parse_with(file, open(files, file)?, Reading { jobs, columns, features }).map_err(|error| {
+        match error {
+            WorkloadError::Trace(_) if columns.is_none() && google::is_part(file) => google::alone(file),
+            error => error,
+        }
+    })
 }
 
 /// Ends of the names of files with the features of the jobs of a `.tr` file, in the place of its suffix.

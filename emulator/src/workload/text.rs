@@ -16,13 +16,21 @@ pub(super) fn to_the_right(table: &mut Table) {
 }
 
 pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+    unsigned_zero(format!("{:.1} %", 100.0 * share))
+}
+
+/// The text of a number without a sign that stands before zeros alone: an empty sum of floats is −0.
+pub(super) fn unsigned_zero(text: String) -> String {
+    match text.strip_prefix('-') {
+        Some(rest) if !rest.contains(|c: char| ('1'..='9').contains(&c)) => rest.to_owned(),
+        _ => text,
+    }
 }
 
 /// Four significant digits; whole numbers are written in full.
 pub(super) fn number(x: f64) -> String {
     if x == x.round() && x.abs() < 1e9 {
-        return format!("{x}");
+        return unsigned_zero(format!("{x}"));
     }
     match x.abs() {
         large if large >= 1e7 => format!("{x:.3e}"),
@@ -60,8 +68,11 @@ mod tests {
             (2409.81, "2410"),
             (622_548_900.5, "6.225e8"),
             (0.000_012_3, "1.23e-5"),
+            (-0.0, "0"),
+            (-7.0, "-7"),
         ] {
             assert_eq!(number(x), text);
         }
+        assert_eq!([-0.0, -0.0001, -0.101].map(percent), ["0.0 %", "0.0 %", "-10.1 %"]);
     }
 }

@@ -195,6 +195,7 @@ fn a_failed_claim_is_status_1_only_when_checked() {
 
 /// Arguments, status, and words the message must hold.
 const BAD: &str = r#"
+rnu e.toml | 2 | unrecognized subcommand | exists: 'run'
 run bad.toml | 2 | error: unknown key `node` | bad.toml:5:1 | did you mean `nodes`?
 plan nowhere.toml | 2 | cannot read nowhere.toml
 plan f.toml | 2 | cannot read f.toml
@@ -204,7 +205,7 @@ run e.toml --set cluster={topology="p.toml"} | 2 | p.toml is an interference pro
 run e.toml --set interference.profile=s.toml | 2 | s.toml is a topology, not an interference profile | --set:1:22
 profile show empty.toml | 2 | not exactly one process is named | empty.toml:1:1 | keep one of `bernoulli`, `markov`, `renewal`
 profile show p.tml | 2 | cannot read p.tml: No such file or directory (os error 2) | . has `p.toml`
-run none.toml | 2 | the file lacks `policy` | none.toml:1:1 | sparrow = { probe_ratio = 2 } | late, hadoop2, mantri
+run none.toml | 2 | the file lacks `policy` | none.toml:1:1 | sparrow = { probe_ratio = 2 } | `volary policies` lists all
 run label.toml | 2 | no policy is named | label.toml:18:1 | `volary policies NAME` explains one
 run e.toml --runtime vitual | 2 | expected virtual, local or hosts
 run e.toml --shard 3/2 | 2 | I/N

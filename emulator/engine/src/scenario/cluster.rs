@@ -220,19 +220,34 @@ impl Cluster {
         let layout = policy.layout(self.layout());
         let beside: Vec<_> = (0..layout.extras()).map(|extra| policy.beside(extra, &layout)).collect();
         let mut groups = self.groups(policy, &layout);
-        let cores = CoreTable::of(&layout);
-        let Some(topology) = self.resolved(seed) else {
+        let topology = self.resolved(seed);
+        let cores = self.core_table(&layout, topology.as_ref(), seed);
+        let Some(topology) = topology else {
             add_racks(&mut groups, &layout, &beside);
-            let racks: Vec<u32> = (0..layout.nodes()).map(|node| node / RACK).collect();
-            let cores =
-                cores.with_racks(racks).with_speeds(self.core_speeds(&layout, &self.drawn(&layout, seed)));
             return Machines { layout, cores, links: Links::uniform(), groups, beside };
         };
         let places = places(&topology, &layout, &beside);
         topology.name(&mut groups, &places, Endpoint(layout.node(0).0));
-        let racks = topology.nodes().iter().map(|place| place.rack).collect();
-        let cores = cores.with_racks(racks).with_speeds(self.core_speeds(&layout, topology.speeds()));
         Machines { links: topology.links(places), layout, cores, groups, beside }
+    }
+
+    /// Node, rack and speed of every core under `seed`; policies do not change them.
+    pub fn cores(&self, seed: u64) -> CoreTable {
+        self.core_table(&self.layout(), self.resolved(seed).as_ref(), seed)
+    }
+
+    fn core_table(&self, layout: &Layout, topology: Option<&Topology>, seed: u64) -> CoreTable {
+        let (racks, speeds) = match topology {
+            None => {
+                let racks = (0..layout.nodes()).map(|node| node / RACK).collect();
+                (racks, self.core_speeds(layout, &self.drawn(layout, seed)))
+            }
+            Some(topology) => {
+                let racks = topology.nodes().iter().map(|place| place.rack).collect();
+                (racks, self.core_speeds(layout, topology.speeds()))
+            }
+        };
+        CoreTable::of(layout).with_racks(racks).with_speeds(speeds)
     }
 
     /// The groups of actors by kind. Other policies may have more extras.

@@ -9,7 +9,7 @@ use super::description::{Classes, Description, Sizes, Users, WithinJob};
 use super::outcomes::SuccessByHours;
 use super::periods::Period;
 use super::quantiles::Quantiles;
-use crate::workload::text::{number, percent, plain, to_the_right};
+use crate::workload::text::{number, percent, plain, to_the_right, unsigned_zero};
 
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,7 +218,7 @@ fn comparison(d: &Description) -> String {
     let mut table = plain();
     table.set_header(["", "measured", "published", "ratio", "source"]);
     for row in &d.comparison {
-        let ratio = format!("{:.2}", row.measured / row.published);
+        let ratio = unsigned_zero(format!("{:.2}", row.measured / row.published));
         table.add_row([row.what, &number(row.measured), &number(row.published), &ratio, row.source]);
     }
     to_the_right(&mut table);

@@ -159,7 +159,7 @@ fn overrides_reach_everything() {
 
 #[test]
 fn the_offered_load_is_that_of_the_laws() {
-    use volary::config::load::load;
+    use volary::config::load::{CapacityBasis, load};
     use volary::workload::Traces;
 
     let traces = Traces::new(Vec::new());
@@ -173,8 +173,14 @@ fn the_offered_load_is_that_of_the_laws() {
         ["workload={yahoo-like={}}", "service={}", "cluster={nodes=4_500}", "service.correlated=true"];
     let found = of(&yahoo).unwrap();
     assert!((0.5..1.2).contains(&found.offered), "{found:?}");
-    // Slowdowns without a closed form leave it open.
-    assert_eq!(of(&["interference.bernoulli.slowdown={lognormal={median=4, sigma=1}}"]), None);
+    // Under slowdowns without a closed form the capacity is that under the seed, or a bound.
+    let lognormal = "interference.bernoulli.slowdown={lognormal={median=4, sigma=1}}";
+    let found = of(&[lognormal]).unwrap();
+    assert!((found.offered / (40.0 / (20.0 * 0.93)) - 1.0).abs() < 0.02, "{found:?}");
+    assert_eq!(found.basis, CapacityBasis::UntilLastArrival);
+    let found = of(&[lognormal, "interference.bernoulli.slot=1us"]).unwrap();
+    assert_eq!((found.offered, found.basis), (2.0, CapacityBasis::Healthy));
+    assert!(found.says().starts_with("ρ ≥ 2.000 (of healthy cores"), "{}", found.says());
     // Arrivals are scaled to a load that is asked for, under interference too.
     for workload in ["workload.synthetic.load=0.625", "workload={yahoo-like={load=0.625}}"] {
         let set = [workload, "service.correlated=true", "service.homogeneous=true"];
