@@ -96,8 +96,8 @@ enum Command {
         #[command(flatten)]
         columns: ColumnArgs,
     },
-    /// Convert a trace to the .tr format, packed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz): .tr, .swf and .csv
-    /// files, packed or not, and folders with Google's job_events. Features, outcomes, cores and waits go to
+    /// Convert a trace to the .tr format, packed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz): .tr, .swf and
+    /// .csv files, packed or not, and folders with Google's job_events. Features, outcomes, cores and waits go to
     /// X.features.csv beside X.tr.
     Convert {
         /// The trace; also looked for in the folders of VOLARY_TRACES.

@@ -52,7 +52,7 @@ pub(super) fn warnings(study: &Study) -> Markup {
     if !degraded.is_empty() {
         let more = degraded.len().saturating_sub(NAMED);
         lines.push(html! {
-            (plural(degraded.len() as u64, "run")) " did not do what was asked; see their fidelity: "
+            (plural(degraded.len() as u64, "run")) " departed from what was asked by more than the limits of a faithful run; their fidelity says by how much: "
             (named(&degraded)) @if more > 0 { " and " (more) " more" } "."
         });
     }

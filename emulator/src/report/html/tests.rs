@@ -214,7 +214,12 @@ fn what_went_wrong_is_said_first() {
         "{}",
         &page[..9_000]
     );
-    assert!(page.contains("1 run did not do what was asked") && page.contains("✗ do not"));
+    let heads = |name: &str| {
+        let table = page.split(&format!("aria-label=\"{name}\"")).nth(1).unwrap();
+        table.split("</thead>").next().unwrap().matches("<th ").count()
+    };
+    assert_eq!((heads("Fidelity"), heads("Lateness"), heads("Network and cores")), (8, 8, 10));
+    assert!(page.contains("1 run departed from what was asked") && page.contains("✗ do not"));
     assert!(page.find("Before you read on") < page.find("id=\"claims\""));
     assert!(page.contains("✗ degraded") && page.contains("Remedy: --set run.speed="));
     assert!(page.contains("&lt;local&gt;: processors"), "names of hosts are text");
