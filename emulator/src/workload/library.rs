@@ -103,11 +103,10 @@ fn load(
         Ok((name, input))
     });
     let features = features.collect::<Result<_, WorkloadError>>()?;
-    Trace::parse_with(file, open(files, file)?, Reading { jobs, columns, features }).map_err(|error| {
-        match error {
-            WorkloadError::Trace(_) if columns.is_none() && google::is_part(file) => google::alone(file),
-            error => error,
-        }
+    let parsed = Trace::parse_with(file, open(files, file)?, Reading { jobs, columns, features });
+    parsed.map_err(|error| {
+        let is_alone = matches!(error, WorkloadError::Trace(_)) && columns.is_none() && google::is_part(file);
+        if is_alone { google::alone(file) } else { error }
     })
 }
 
