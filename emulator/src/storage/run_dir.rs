@@ -174,21 +174,25 @@ impl RunDir {
         write_json(&failure_path(&self.root, &failure.id), failure)
     }
 
-    /// Closes the manifest and writes the final files from all finished cells; `render` makes the report.
+    /// Writes the final files from all finished cells and closes the manifest; `render` makes the report.
     ///
-    /// This also applies to a run that ends early: its files contain the finished cells.
+    /// This also applies to a run that ends early: its files contain the finished cells. The manifest comes last: a run
+    /// that is killed before has been interrupted.
     ///
     /// # Errors
     /// The folder cannot be written; the cells stay, so `volary report` can make the files later.
     pub fn finish(&self, state: RunState, claims: &[ClaimResult], render: Render) -> Result<Study, Error> {
-        self.note(|manifest| {
-            manifest.state = state;
-            manifest.ended = Some(utc_now());
-        })?;
-        let mut study = load(&self.root)?;
-        study.claims = claims.to_vec();
-        write_final_files(&self.root, &study, render)?;
-        Ok(study)
+        let ended = Some(utc_now());
+        let write = || -> Result<Study, Error> {
+            let mut study = load(&self.root)?;
+            study.claims = claims.to_vec();
+            (study.manifest.state, study.manifest.ended) = (state, ended.clone());
+            write_final_files(&self.root, &study, render)?;
+            Ok(study)
+        };
+        let study = write();
+        self.note(|manifest| (manifest.state, manifest.ended) = (state, ended))?;
+        study
     }
 
     /// Stores the logs of hosts in the folder's `logs/`.

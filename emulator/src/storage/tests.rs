@@ -72,6 +72,21 @@ fn a_finished_run_has_every_file() {
     assert!(fs::read_to_string(root.join(REPORT)).unwrap().contains("Latin square"));
 }
 
+/// A run that is killed while the final files are written has not finished.
+#[test]
+fn the_end_is_noted_after_the_final_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
+    run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
+    let render = |study: &Study| {
+        let noted = load_manifest(&study.folders[0]).unwrap();
+        assert_eq!((noted.state, study.manifest.state), (RunState::Running, RunState::Finished));
+        RenderedReport::default()
+    };
+    run.finish(RunState::Finished, &[], render).unwrap();
+    assert_eq!(load_manifest(folder.path()).unwrap().state, RunState::Finished);
+}
+
 /// Earlier versions called runs cells in the manifest, `id` in records, and kept the claims in the summary.
 #[test]
 fn a_folder_of_an_earlier_version_is_read() {
