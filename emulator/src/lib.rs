@@ -13,7 +13,7 @@
 //! | [`dashboard`] | the live page |
 //! | [`runtime`] | the clocks of runs, and parallel execution of cells |
 //! | [`fidelity`] | how far a real run departed from what was asked |
-//! | [`stats`], [`number`], `sanitize` | replications; numbers formatted for people; text of others made harmless |
+//! | [`stats`], [`number`], `sanitize`, `parallel` | replications; numbers formatted for people; text of others made harmless; work on all processors |
 //! | [`chart`], [`report`] | charts and reports |
 //! | [`comparison`] | two studies, or one experiment in several runtimes, compared |
 //! | [`storage`] | the run directory and its files |
@@ -37,6 +37,7 @@ pub mod files;
 mod guard;
 pub mod live;
 pub mod number;
+mod parallel;
 pub mod report;
 pub mod runtime;
 mod sanitize;

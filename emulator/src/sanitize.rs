@@ -25,7 +25,7 @@ pub(crate) fn is_hidden(c: char) -> bool {
         | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         // Fillers of Hangul, the byte order mark, annotations; controls of shorthand and of music, tags.
         | '\u{3164}' | '\u{ffa0}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}'
-        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e00ff}' | '\u{e01f0}'..='\u{e0fff}'
     );
     format || c.is_control()
 }
@@ -56,10 +56,13 @@ pub(crate) fn terminal(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Whether what follows an escape character makes it a selection of colours or weight: `[`, numbers, `m`.
+/// Whether what follows an escape character makes it a selection of colours or weight: `[`, numbers, `m`. 8 conceals.
 fn begins_colour(rest: &str) -> bool {
-    let numbers = |c: char| c.is_ascii_digit() || c == ';';
-    rest.strip_prefix('[').is_some_and(|rest| rest.trim_start_matches(numbers).starts_with('m'))
+    let numbers = rest.strip_prefix('[').and_then(|rest| rest.split_once('m'));
+    numbers.is_some_and(|(numbers, _)| {
+        let is_shown = |number: &str| number.parse() != Ok(8) && number.bytes().all(|b| b.is_ascii_digit());
+        numbers.split(';').all(is_shown)
+    })
 }
 
 fn replaced(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {

@@ -87,7 +87,8 @@ pub fn main_with(registry: Registry) -> ExitCode {
 /// The error with the most similar command, where clap finds none for the name of one.
 fn suggested(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return error };
-    let is_first = std::env::args().skip(1).find(|word| !word.starts_with('-')).as_ref() == Some(name);
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let is_first = { words }.find(|word| !word.starts_with('-')).as_ref() == Some(name);
     if is_first && error.get(ContextKind::SuggestedSubcommand).is_none() {
         let commands = Cli::command();
         if let Some(near) = nearest(name, commands.get_subcommands().map(clap::Command::get_name)) {

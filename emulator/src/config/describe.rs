@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use volary_engine::cores::Interference;
-use volary_engine::results::{Cell, cell_name, in_words};
+use volary_engine::results::{cell_name, in_words};
 use volary_engine::scenario::Resolved;
 use volary_engine::workload::WorkloadSpec;
 
 use super::experiment::{Experiment, SweepSlice};
-use super::load::{Load, load};
+use super::load::{CapacityBasis, Load};
 use super::written::{line, network};
 use crate::number::{self, plural};
 
@@ -45,9 +45,7 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
         let values: Vec<String> = values.iter().map(in_words).collect();
         rows.push(("sweep", format!("{key} = {}", values.join(", "))));
     }
-    if let Some(point) = experiment.points.first() {
-        world(&mut rows, &point.resolved, !experiment.sweep.is_empty());
-    }
+    rows.extend(first_world(experiment));
     loads(&mut rows, experiment);
     for claim in &experiment.claims {
         rows.push(("claims", format!("{} ({})", claim.says, claim.origin.whose())));
@@ -84,7 +82,16 @@ fn runs(experiment: &Experiment, shard: Option<SweepSlice>, policies: usize) -> 
 /// Lines of the description with their names; a name is printed once.
 type Rows = Vec<(&'static str, String)>;
 
-/// The world of the first cell.
+/// The world of the first cell, as lines with their names.
+pub fn first_world(experiment: &Experiment) -> Vec<(&'static str, String)> {
+    let mut rows = Rows::new();
+    if let Some(point) = experiment.points.first() {
+        world(&mut rows, &point.resolved, !experiment.sweep.is_empty());
+    }
+    rows
+}
+
+/// Adds the lines of a world.
 fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     let cluster = &world.cluster;
     let shared = cluster.shared_cpu();
@@ -142,7 +149,7 @@ fn interference(table: &Interference) -> String {
 
 /// The offered load of every cell, with a warning where queues grow without bound.
 fn loads(rows: &mut Rows, experiment: &Experiment) {
-    let loads = cell_loads(experiment);
+    let loads = experiment.loads();
     let (shown, rest) = loads.split_at(loads.len().min(SHOWN));
     rows.extend(shown.iter().map(|(cell, load)| {
         let name = if cell.is_empty() { String::new() } else { format!("  {}", cell_name(cell)) };
@@ -169,39 +176,32 @@ fn loads(rows: &mut Rows, experiment: &Experiment) {
 
 /// The warning printed before a run in which more work arrives than the cores can do.
 pub fn overload(experiment: &Experiment) -> Option<String> {
-    let loads = cell_loads(experiment);
-    let offered = loads.iter().filter_map(|(cell, load)| Some((cell, load.as_ref()?.offered)));
-    let over: Vec<_> = offered.filter(|(_, offered)| *offered >= 1.0).collect();
-    let (cell, most) = over.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let loads = experiment.loads();
+    let known = loads.iter().filter_map(|(cell, load)| Some((cell, load.as_ref()?)));
+    let over: Vec<_> = known.filter(|(_, load)| load.offered >= 1.0).collect();
+    let (cell, most) = over.iter().max_by(|a, b| a.1.offered.total_cmp(&b.1.offered))?;
+    let (sign, most) = (if most.basis == CapacityBasis::Healthy { '≥' } else { '=' }, most.offered);
     let cells = match loads.len() {
         1 => String::new(),
         all => format!(" in {} of {all} cells, at most", over.len()),
     };
     let name = if cell.is_empty() { String::new() } else { format!(" ({})", cell_name(cell)) };
     Some(format!(
-        "overload:{cells} ρ = {most:.2}{name}: more work arrives than the cores can do, so queues grow until the \
+        "overload:{cells} ρ {sign} {most:.2}{name}: more work arrives than the cores can do, so queues grow until the \
          last arrival and response times grow with the number of jobs"
     ))
 }
 
-fn cell_loads(experiment: &Experiment) -> Vec<(Cell, Option<Load>)> {
-    let traces = experiment.traces();
-    let cells = experiment.points.chunk_by(|a, b| a.cell == b.cell);
-    cells
-        .map(|points| (points[0].cell.clone(), load(&points[0].resolved, experiment.seed, &traces)))
-        .collect()
-}
-
 /// The resolved experiment as JSON, with the units to run and the load of each cell.
 pub fn json(experiment: &Experiment, shard: Option<SweepSlice>) -> Value {
-    let loads = cell_loads(experiment).into_iter().map(|(cell, load)| {
+    let loads = experiment.loads().iter().map(|(cell, load)| {
         let of = |value: fn(&Load) -> f64| load.as_ref().map(value);
         json!({
             "cell": cell,
             "offered": of(|load| load.offered),
             "capacity": of(|load| load.capacity),
             "throughput": of(|load| load.throughput),
-            "basis": load.map(|load| load.basis),
+            "basis": load.as_ref().map(|load| load.basis),
         })
     });
     let loads: Value = loads.collect();

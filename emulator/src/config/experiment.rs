@@ -1,6 +1,7 @@
 //! The resolved experiment: all defaults are filled in, and every file it needs was found.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,6 +11,7 @@ use volary_engine::scenario::Point;
 use super::claims::{self, Claim};
 use super::file::{RunSection, RuntimeKind};
 use super::identity::id_under;
+use super::load::{Load, load};
 use super::repeat::{Repeat, of_text, to_text};
 use crate::files::{FileSum, Files};
 use crate::workload::Traces;
@@ -47,7 +49,13 @@ pub struct Experiment {
     /// Every file that was read for it.
     #[serde(skip)]
     pub(super) files: Files,
+    /// The offered load of each cell, once it has been asked for.
+    #[serde(skip)]
+    pub(super) loads: OnceLock<Vec<CellLoad>>,
 }
+
+/// A cell with its offered load, if that is known.
+pub type CellLoad = (Cell, Option<Load>);
 
 /// Changes made on the command line to an experiment file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -153,6 +161,15 @@ impl Experiment {
     pub fn labels(&self) -> Vec<&str> {
         let first = self.points.chunk_by(|a, b| a.cell == b.cell).next().unwrap_or_default();
         first.iter().map(|point| point.label.as_str()).collect()
+    }
+
+    /// The offered load of every cell.
+    pub fn loads(&self) -> &[CellLoad] {
+        self.loads.get_or_init(|| {
+            let traces = self.traces();
+            let of = |point: &Point| (point.cell.clone(), load(&point.resolved, self.seed, &traces));
+            self.points.chunk_by(|a, b| a.cell == b.cell).map(|points| of(&points[0])).collect()
+        })
     }
 
     /// Judges the experiment's claims on results.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::mem::discriminant;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use volary_actors::base::Span;
 use volary_actors::layout::Layout;
@@ -356,6 +356,7 @@ impl Planner<'_> {
             changed: Vec::new(),
             overrides: self.overrides.clone(),
             files: self.files,
+            loads: OnceLock::new(),
         })
     }
 }

@@ -217,7 +217,7 @@ async fn connect(stream: TcpStream, site: Arc<Site>) {
 struct Content {
     kind: &'static str,
     body: Reply,
-    /// Of a page: what marks its style and script as its own, in no other answer.
+    /// Of a page, whose style and script bear it; other answers have none.
     nonce: Option<Token>,
 }
 
@@ -280,7 +280,7 @@ impl Site {
         }
     }
 
-    /// The source now; those who ask once will ask for more.
+    /// The source now. It measures details from the first request on.
     fn snapshot(&self) -> Snapshot {
         self.source.request_details();
         self.source.snapshot()

@@ -28,7 +28,13 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
             let _ = writeln!(out, "{}", wrapped(&group.name(), how.width, 2));
         }
         let _ = writeln!(out, "{}", cell_table(group, how, &mut legend));
-        for said in group.constant().into_iter().chain(fidelity::lines(group)).chain(injections(group)) {
+        for said in group
+            .offered()
+            .into_iter()
+            .chain(group.constant())
+            .chain(fidelity::lines(group))
+            .chain(injections(group))
+        {
             let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
         }
     }

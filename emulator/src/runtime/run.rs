@@ -10,7 +10,7 @@ use super::error::RunError;
 use super::pool;
 use crate::cluster::controller::Controller;
 use crate::cluster::{Fleet, nothing_held};
-use crate::config::{Experiment, Repeat, Run, RuntimeKind, SweepSlice};
+use crate::config::{CellLoad, Experiment, Repeat, Run, RuntimeKind, SweepSlice, describe};
 use crate::dashboard::Dashboard;
 use crate::dashboard::snapshot::{PageHeader, RunEntry};
 use crate::executor::{assign_cpus, free_cpus};
@@ -18,7 +18,7 @@ use crate::number::plural;
 use crate::report;
 use crate::stats::enough;
 use crate::storage::input_log::{self, Sink};
-use crate::storage::manifest::{Failure, Manifest, RunState, utc_now};
+use crate::storage::manifest::{Failure, Manifest, OfferedLoad, RunState, utc_now};
 use crate::storage::origin::Provenance;
 use crate::storage::share::{Shares, SweepShare};
 use crate::storage::study::Study;
@@ -184,6 +184,11 @@ fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Mani
         runtime: experiment.run.runtime.to_string(),
         seed: experiment.seed,
         spec: serde_json::to_value(experiment).unwrap_or_default(),
+        world: describe::first_world(experiment)
+            .into_iter()
+            .map(|(name, says)| (name.to_owned(), says))
+            .collect(),
+        loads: experiment.loads().iter().map(offered).collect(),
         argv: options.argv.clone(),
         hosts: None,
         clock_error_s: None,
@@ -195,6 +200,10 @@ fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Mani
         started: utc_now(),
         ended: None,
     }
+}
+
+fn offered((cell, load): &CellLoad) -> OfferedLoad {
+    OfferedLoad { cell: cell.clone(), load: load.as_ref().map(|load| load.offered) }
 }
 
 /// Says how many runs the folder has already, and shows them on the live page.
@@ -244,7 +253,7 @@ fn entries(experiment: &Experiment, runs: &[Run]) -> Vec<RunEntry> {
 fn more(experiment: &Experiment, runs: &[Run], folder: &RunDir) -> Vec<Run> {
     let mean = |point: usize, replication: u32| {
         let summary = folder.summary(&experiment.run_of(point, replication).id);
-        summary.map_or(f64::NAN, |summary| summary.response_s.mean)
+        summary.expect("without failures every run has finished").response_s.mean
     };
     let done = |point: usize| runs.iter().filter(|run| run.point == point).count() as u32;
     let mut wanted = BTreeSet::new();

@@ -21,6 +21,9 @@ pub struct CellRecord {
     /// Id of the run: hash of what it depends on.
     #[serde(rename = "run", alias = "id")]
     pub id: String,
+    /// Offered load of its cell, if it is known.
+    #[serde(default)]
+    pub load: Option<f64>,
     pub summary: Summary,
     /// Response times of finished jobs, s.
     pub response: Sketch,
@@ -66,6 +69,7 @@ impl CellRecord {
         bursts.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         Self {
             id: id.to_owned(),
+            load: None,
             summary: measured.summary.clone(),
             response: Sketch::new(finished().map(|job| job.response).collect()),
             slowdown: Sketch::new(slowdown.collect()),
@@ -82,7 +86,8 @@ impl CellRecord {
 
     /// The line in `summary.jsonl`.
     pub fn line(&self) -> RunLine<'_> {
-        RunLine { run: &self.id, sampled_one_in: self.sampled_one_in, summary: &self.summary }
+        let Self { id, sampled_one_in, load, summary, .. } = self;
+        RunLine { run: id, sampled_one_in: *sampled_one_in, load: *load, summary }
     }
 }
 

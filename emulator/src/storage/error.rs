@@ -36,6 +36,9 @@ pub enum Error {
     /// A file does not parse.
     #[error("{} is damaged: {source}; remove it and run again with --resume", path.display())]
     Damaged { path: PathBuf, source: serde_json::Error },
+    /// The records of a run that has ended do not parse.
+    #[error("{} is damaged: {source}; run again with --resume: what can be read of it is kept", path.display())]
+    DamagedRecords { path: PathBuf, source: serde_json::Error },
     /// Written by another version.
     #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
     Schema { path: PathBuf, found: u32 },
@@ -43,7 +46,7 @@ pub enum Error {
     #[error("cannot write {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume; if a table is, run again into another folder", path.display())]
     Rows { path: PathBuf, source: ::parquet::errors::ParquetError },
     /// Rows could not be read.
-    #[error("cannot read {}: {source}; run again into another folder", path.display())]
+    #[error("cannot read rows for {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume; if a table is, run again into another folder", path.display())]
     Unreadable { path: PathBuf, source: ::parquet::errors::ParquetError },
     /// Several directories do not make one experiment.
     #[error("{0}")]

@@ -89,9 +89,9 @@ pub fn export(
                 let index = RowIndex::of(&study.folders, *kind, ids)?;
                 let fill = |to| match format {
                     ExportFormat::Csv => {
-                        write_csv(to, |table| index.write(table, *kind, Some(&labels), study.records()))
+                        write_csv(to, |table| index.write(table, Some(&labels), study.records()))
                     }
-                    ExportFormat::Parquet => index.write(to, *kind, Some(&labels), study.records()),
+                    ExportFormat::Parquet => index.write(to, Some(&labels), study.records()),
                 };
                 replace(&path, fill, rows(&path))?;
             }

@@ -14,7 +14,7 @@ use serde::de::{self, DeserializeOwned};
 use super::error::{Error, damaged, io};
 use super::input_log;
 use super::manifest::{Manifest, RunState};
-use super::paths::{CLAIMS, MANIFEST, REPORT, SUMMARY, TIMELINE};
+use super::paths::{CLAIMS, MANIFEST, RECORDS, REPORT, SUMMARY, TIMELINE};
 use super::tables::TableKind;
 
 /// Padding in the manifest of an unfinished run, for its final state and time.
@@ -72,7 +72,7 @@ pub(super) fn check_own(root: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let rows = TableKind::ALL.iter().map(|kind| format!("{}.parquet", kind.name()));
-    let others = [SUMMARY, CLAIMS, REPORT, TIMELINE, input_log::FILE].map(str::to_owned);
+    let others = [SUMMARY, CLAIMS, RECORDS, REPORT, TIMELINE, input_log::FILE].map(str::to_owned);
     match rows.chain(others).find(|name| root.join(name).exists()) {
         Some(file) => Err(Error::Foreign { path: root.to_owned(), file }),
         None => Ok(()),

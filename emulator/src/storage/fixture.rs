@@ -249,6 +249,8 @@ pub(crate) fn manifest(cells: &[&str]) -> Manifest {
         source: Some("the paper, section VI, Fig. 6".into()),
         runtime: "virtual".into(),
         seed: 12_345,
+        world: Vec::new(),
+        loads: Vec::new(),
         spec: json!({"title": "Latin square", "cluster": {"nodes": 100}}),
         argv: vec!["volary".into(), "run".into(), "fig6.toml".into()],
         hosts: None,

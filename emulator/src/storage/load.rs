@@ -11,7 +11,7 @@ use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA};
 use super::error::{Error, damaged, io};
 use super::files::{is_owned, read};
 use super::manifest::{Failure, Manifest};
-use super::paths::{CLAIMS, MANIFEST, SUMMARY, failure_path, table_path};
+use super::paths::{CLAIMS, MANIFEST, SUMMARY, failure_path};
 use super::records::records;
 use super::rows::RowIndex;
 use super::study::Study;
@@ -120,12 +120,13 @@ pub fn load_failures(root: &Path, manifest: &Manifest) -> Result<Vec<Failure>, E
 /// # Errors
 /// They are missing or damaged.
 pub fn load_rows<R: TableRow>(root: &Path, id: &str) -> Result<Vec<R>, Error> {
-    let path = table_path(root, R::KIND);
-    let unreadable = |source| Error::Unreadable { path: path.clone(), source };
+    let unreadable = |source| Error::Unreadable { path: root.to_owned(), source };
     let index = RowIndex::of(&[root.to_owned()], R::KIND, iter::once(id))?;
-    // A run without jobs has no rows in a table.
-    if index.has(id) || (R::KIND.is_of_every_run() && path.exists()) {
-        return index.read(id).map_err(unreadable);
+    if !index.has(id) {
+        // A run without such rows is in no table.
+        let record = records_of(root, &[id.to_owned()])?.pop();
+        let none = || ParquetError::General(format!("run {id} has not finished"));
+        R::KIND.may_lack(&record.ok_or_else(none).map_err(unreadable)?).map_err(unreadable)?;
     }
-    Err(unreadable(ParquetError::General(format!("there are no rows of run {id}"))))
+    index.read(id).map_err(unreadable)
 }

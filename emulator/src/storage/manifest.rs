@@ -29,6 +29,12 @@ pub struct Manifest {
     /// Seed of the first replication.
     pub seed: u64,
     pub spec: Value,
+    /// The world of the first cell in words, as lines with their names.
+    #[serde(default)]
+    pub world: Vec<(String, String)>,
+    /// The offered load ρ of each cell.
+    #[serde(default)]
+    pub loads: Vec<OfferedLoad>,
     pub argv: Vec<String>,
     /// Hosts that took part, in order of shards, for `hosts` runs; null otherwise.
     pub hosts: Option<Vec<HostRecord>>,
@@ -53,6 +59,15 @@ pub struct Manifest {
     pub started: String,
     /// When it ended.
     pub ended: Option<String>,
+}
+
+/// The offered load of a cell.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct OfferedLoad {
+    /// Values of the swept keys.
+    pub cell: Cell,
+    /// The share of the cores' time under interference that one copy of each task needs; null if it is not known.
+    pub load: Option<f64>,
 }
 
 /// The progress of a run, from best to worst.

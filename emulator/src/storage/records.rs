@@ -3,20 +3,23 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, BufWriter, ErrorKind, Write as _};
-use std::mem;
 use std::path::Path;
+use std::{iter, mem};
 
 use serde::de::Error as _;
 
 use super::cell::CellRecord;
-use super::error::{Error, damaged, io as failed};
+use super::error::{Error, io as failed};
 use super::files::{checked_line, parse, read, remove, replace, write};
-use super::paths::{CELLS, RECORDS, part_path, record_path};
+use super::paths::{CELLS, RECORDS, part_path, record_path, table_path};
 use super::study::Study;
 use super::tables::TableKind;
+use crate::parallel;
 
 /// The level of compression: a tenth of the text remains, and packing takes less time than writing the text.
 const LEVEL: i32 = 3;
+/// Number of packed records that are parsed at once, on all processors.
+const BATCH: usize = 256;
 
 /// The records of the finished runs among `ids`, in no order: those in `cells/`, then the packed ones that are not
 /// there as well.
@@ -30,25 +33,57 @@ pub(super) fn records<'a>(
     let (loose, rest): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| record_path(root, id).exists());
     let rest: BTreeSet<String> = rest.into_iter().cloned().collect();
     let packed = (!rest.is_empty()).then(|| packed(root)).into_iter().flatten();
-    let packed = packed.filter_map(move |line| match line {
-        Ok((id, text)) => rest.contains(&id).then(|| parse(&root.join(RECORDS), &text)),
-        Err(error) => Some(Err(error)),
+    let mut wanted = packed.filter(move |line| line.as_ref().map_or(true, |(id, _)| rest.contains(id)));
+    let batches = iter::from_fn(move || {
+        let batch: Vec<_> = wanted.by_ref().take(BATCH).collect();
+        // Only the last line can be an error.
+        let (texts, failed): (Vec<_>, Vec<_>) = batch.into_iter().partition(Result::is_ok);
+        let texts: Vec<String> = texts.into_iter().flatten().map(|(_, text)| text).collect();
+        let parsed = parallel::map(0..texts.len(), |at| parse_packed(root, &texts[at]));
+        let failed = failed.into_iter().filter_map(Result::err).map(Err);
+        Some(parsed.into_iter().chain(failed).collect::<Vec<_>>()).filter(|batch| !batch.is_empty())
     });
-    loose.into_iter().map(|id| read(&record_path(root, id))).chain(packed)
+    loose.into_iter().map(|id| loose_record(root, id)).chain(batches.flatten())
+}
+
+/// The record of a run from `cells/`, or the packed one if it has been packed in the meantime.
+fn loose_record(root: &Path, id: &str) -> Result<CellRecord, Error> {
+    let path = record_path(root, id);
+    read(&path).or_else(|error| {
+        let is_gone = matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound);
+        let mut lines = packed(root);
+        let packed =
+            if is_gone { lines.find(|line| line.as_ref().map_or(true, |(of, _)| of == id)) } else { None };
+        packed.map_or(Err(error), |line| parse_packed(root, &line?.1))
+    })
+}
+
+/// The record in a line of the packed ones.
+fn parse_packed(root: &Path, text: &str) -> Result<CellRecord, Error> {
+    parse(&root.join(RECORDS), text).map_err(|error| {
+        if let Error::Damaged { path, source } = error {
+            Error::DamagedRecords { path, source }
+        } else {
+            error
+        }
+    })
 }
 
 /// The packed records of a folder as text, with the ids of their runs. An error is the last item.
 fn packed(root: &Path) -> impl Iterator<Item = Result<(String, String), Error>> {
     let path = root.join(RECORDS);
     let opened = File::open(&path).and_then(zstd::Decoder::new);
-    let (lines, failed) = match opened {
+    let (lines, unopened) = match opened {
         Ok(decoder) => (Some(BufReader::new(decoder).lines()), None),
         // A run that goes on has none.
         Err(error) if error.kind() == ErrorKind::NotFound => (None, None),
         Err(error) => (None, Some(Err(error))),
     };
-    let lines = lines.into_iter().flatten().chain(failed).map(move |line| {
-        let line = line.map_err(|error| damaged(&path)(serde_json::Error::custom(error)))? + "\n";
+    let lines = lines.into_iter().flatten().chain(unopened).map(move |line| {
+        let line = line.map_err(|source| match source.raw_os_error() {
+            Some(_) => failed("read", &path)(source),
+            None => Error::DamagedRecords { path: path.clone(), source: serde_json::Error::custom(source) },
+        })? + "\n";
         let id = line.split_once("\"run\":\"").and_then(|(_, rest)| rest.split_once('"'));
         Ok((id.map_or_else(String::new, |(id, _)| id.to_owned()), line))
     });
@@ -69,6 +104,13 @@ pub(super) fn pack(root: &Path, study: &Study) -> Result<(), Error> {
         to.finish()?.flush()
     };
     replace(&path, fill, failed("write", &path))?;
+    // What the removed files had must be on the disk before.
+    let tables = TableKind::ALL.iter().map(|kind| table_path(root, *kind)).filter(|path| path.exists());
+    for path in tables.chain([path]) {
+        File::open(&path).and_then(|file| file.sync_all()).map_err(failed("write", &path))?;
+    }
+    // Their names as well, where the file system can do that.
+    let _ = File::open(root).and_then(|folder| folder.sync_all());
     for record in study.records() {
         remove(&record_path(root, &record.id))?;
         TableKind::ALL.iter().try_for_each(|kind| remove(&part_path(root, &record.id, *kind)))?;
@@ -88,7 +130,7 @@ pub(super) fn unpack_others(root: &Path, study: &Study) -> Result<Vec<CellRecord
         if kept.contains(id.as_str()) {
             continue;
         }
-        others.push(parse(&root.join(RECORDS), &text)?);
+        others.push(parse_packed(root, &text)?);
         let path = record_path(root, &id);
         if !path.exists() {
             let cells = root.join(CELLS);
@@ -99,15 +141,16 @@ pub(super) fn unpack_others(root: &Path, study: &Study) -> Result<Vec<CellRecord
     Ok(others)
 }
 
-/// Writes packed records that can be read to `cells/`, and removes the damaged file of packed ones.
+/// Writes packed records that can be read to `cells/`, and sets the damaged file of packed ones aside.
 pub(super) fn salvage(root: &Path) -> Result<(), Error> {
     let cells = root.join(CELLS);
     fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
     for (id, text) in packed(root).map_while(Result::ok) {
         let path = record_path(root, &id);
-        if !path.exists() && parse::<CellRecord>(&path, &text).is_ok() {
+        if parse_packed(root, &text).is_ok() && read::<CellRecord>(&path).is_err() {
             write(&path, text.as_bytes())?;
         }
     }
-    remove(&root.join(RECORDS))
+    let path = root.join(RECORDS);
+    fs::rename(&path, root.join(format!("{RECORDS}.damaged"))).map_err(failed("rename", &path))
 }

@@ -1,4 +1,4 @@
-//! Rows of runs: a part for each run and table while a run goes on, and stretches of the folder's tables once it has
+//! Rows of runs: a part for each run and table while a run goes on, and rows of the folder's tables once it has
 //! ended.
 //!
 //! A row group of a table holds whole runs: a large run, or many small ones, because each column of a group has a
@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,13 +27,16 @@ use super::paths::{CELLS, part_suffix, table_path};
 use super::tables::{TableKind, TableRow, missing};
 use crate::storage::cell::CellRecord;
 
-/// A row group is full when it has this many rows,
+/// Number of rows from which a row group is full. A run with as many has a group for itself.
 const GROUP_ROWS: usize = 1 << 16;
-/// or the rows of this many runs, each of which may be in a file of its own.
+/// Number of runs with which a row group is full. Each may be in a file of its own, which is open with the others.
 const GROUP_RUNS: usize = 256;
 
-/// Where the rows of runs are, in several run directories.
-pub(super) struct RowIndex(BTreeMap<String, RowPlace>);
+/// Where the rows of runs are that a table has, in several run directories.
+pub(super) struct RowIndex {
+    kind: TableKind,
+    places: BTreeMap<String, RowPlace>,
+}
 
 enum RowPlace {
     /// A file with the rows of one run.
@@ -65,38 +69,43 @@ impl RowIndex {
     pub(super) fn of<'a>(
         folders: &[PathBuf],
         kind: TableKind,
-        mut ids: impl Iterator<Item = &'a str>,
+        ids: impl Iterator<Item = &'a str>,
     ) -> std::result::Result<Self, Error> {
-        let mut places = BTreeMap::new();
+        let (mut places, ids) = (BTreeMap::new(), ids.collect::<Vec<_>>());
         for folder in folders {
             for (id, path) in parts(folder, kind)? {
                 places.entry(id).or_insert(RowPlace::Part(path));
             }
-        }
-        // A run that goes on has no tables, or those of an earlier end.
-        if !ids.all(|id| places.contains_key(id)) {
-            for path in folders.iter().map(|folder| table_path(folder, kind)).filter(|path| path.exists()) {
-                let found = RowFile::open(&path).and_then(|file| stretches(&Arc::new(file)));
-                for (id, stretch) in found.map_err(rows(&path))? {
-                    places.entry(id).or_insert(RowPlace::Table(stretch));
+            let path = table_path(folder, kind);
+            if path.exists() && !ids.iter().all(|id| places.contains_key(*id)) {
+                for (id, rows) in table_rows(&path).map_err(rows(&path))? {
+                    places.entry(id).or_insert(RowPlace::Table(rows));
                 }
             }
         }
-        Ok(Self(places))
+        Ok(Self { kind, places })
     }
 
     /// Whether a run has rows, or a part for them.
     pub(super) fn has(&self, id: &str) -> bool {
-        self.0.contains_key(id)
+        self.places.contains_key(id)
     }
 
     /// The rows of a run, if it has some.
-    fn stretch(&self, id: &str) -> Result<Option<RunRows>> {
-        match self.0.get(id) {
+    fn rows(&self, id: &str) -> Result<Option<RunRows>> {
+        match self.places.get(id) {
             None => Ok(None),
-            Some(RowPlace::Table(stretch)) => Ok(Some(stretch.clone())),
+            Some(RowPlace::Table(rows)) => Ok(Some(rows.clone())),
             Some(RowPlace::Part(path)) => {
-                let file = RowFile::open(path)?;
+                let file = match RowFile::open(path) {
+                    // It was moved to the table in the meantime.
+                    Err(gone) if !path.exists() => {
+                        let folder = path.ancestors().nth(2).unwrap_or(path);
+                        let moved = table_rows(&table_path(folder, self.kind)).map_err(|_| gone)?;
+                        return Ok(moved.into_iter().find(|(of, _)| of == id).map(|(_, rows)| rows));
+                    }
+                    file => file?,
+                };
                 // A part without rows has no row group.
                 let rows = file.reader.metadata().row_groups().first().map(|group| group.num_rows() as usize);
                 Ok(rows.map(|rows| RunRows { file: Arc::new(file), group: 0, first: 0, rows }))
@@ -111,24 +120,24 @@ impl RowIndex {
     pub(super) fn write<'a, W: Write + Send>(
         &self,
         to: W,
-        kind: TableKind,
         labels: Option<&Labels>,
         runs: impl Iterator<Item = &'a CellRecord>,
     ) -> Result<()> {
-        let mut file = kind.create(to, labels)?;
+        let mut file = self.kind.create(to, labels)?;
         let (mut group, mut count) = (Vec::new(), 0);
         for record in runs {
-            let Some(stretch) = self.stretch(&record.id)? else { continue };
-            count += stretch.rows;
-            group.push((record, stretch));
-            if count >= GROUP_ROWS || group.len() == GROUP_RUNS {
-                write_group(&mut file, kind, labels, &group)?;
-                (count, group) = (0, Vec::new());
+            let Some(rows) = self.rows(&record.id)? else {
+                self.kind.may_lack(record)?;
+                continue;
+            };
+            if count + rows.rows > GROUP_ROWS || group.len() == GROUP_RUNS {
+                write_group(&mut file, self.kind, labels, &mem::take(&mut group))?;
+                count = 0;
             }
+            count += rows.rows;
+            group.push((record, rows));
         }
-        if !group.is_empty() {
-            write_group(&mut file, kind, labels, &group)?;
-        }
+        write_group(&mut file, self.kind, labels, &group)?;
         file.close().map(drop)
     }
 
@@ -137,7 +146,7 @@ impl RowIndex {
     /// # Errors
     /// They are damaged, or lack a column.
     pub(super) fn read<R: TableRow>(&self, id: &str) -> Result<Vec<R>> {
-        let Some(RunRows { file, group, first, rows }) = self.stretch(id)? else { return Ok(Vec::new()) };
+        let Some(RunRows { file, group, first, rows }) = self.rows(id)? else { return Ok(Vec::new()) };
         let group = file.reader.get_row_group(group)?;
         group.get_row_iter(None)?.skip(first).take(rows).map(|row| R::read(&row?)).collect()
     }
@@ -163,12 +172,13 @@ fn parts(folder: &Path, kind: TableKind) -> std::result::Result<Vec<(String, Pat
 }
 
 /// The rows of each run in a table, which are adjacent.
-fn stretches(file: &Arc<RowFile>) -> Result<Vec<(String, RunRows)>> {
+fn table_rows(path: &Path) -> Result<Vec<(String, RunRows)>> {
+    let file = Arc::new(RowFile::open(path)?);
     let mut found: Vec<(String, RunRows)> = Vec::new();
     for (group, metadata) in file.reader.metadata().row_groups().iter().enumerate() {
         let rows = metadata.num_rows() as usize;
         let mut next = 0;
-        for (id, rows) in runs_of(file, group, metadata, rows)? {
+        for (id, rows) in runs_of(&file, group, metadata, rows)? {
             found.push((id, RunRows { file: file.clone(), group, first: next, rows }));
             next += rows;
         }
@@ -204,15 +214,18 @@ fn write_group<W: Write + Send>(
     labels: Option<&Labels>,
     runs: &[(&CellRecord, RunRows)],
 ) -> Result<()> {
+    if runs.is_empty() {
+        return Ok(());
+    }
     let mut group = to.next_row_group()?;
     if let Some(labels) = labels {
         labels.write(&mut group, runs.iter().map(|(record, of)| (*record, of.rows)))?;
     }
-    let stretches: Vec<&RunRows> = runs.iter().map(|(_, stretch)| stretch).collect();
+    let rows: Vec<&RunRows> = runs.iter().map(|(_, rows)| rows).collect();
     for name in kind.own_columns() {
-        let written = match stretches[..] {
+        let written = match rows[..] {
             [only] if only.is_whole() => copy_chunk(&mut group, only, name),
-            _ => copy_values(&mut group, &stretches, name),
+            _ => copy_values(&mut group, &rows, name),
         };
         written?;
     }
@@ -262,23 +275,23 @@ fn copy_values<W: Write + Send>(
 fn copy_typed<T: DataType>(to: &mut SerializedColumnWriter<'_>, from: &[&RunRows], name: &str) -> Result<()> {
     // Readers of tables, with the row that is next: several runs of a group are read in one pass.
     let mut readers: BTreeMap<(*const RowFile, usize), (ColumnReaderImpl<T>, usize)> = BTreeMap::new();
-    for stretch in from {
-        let key = (Arc::as_ptr(&stretch.file), stretch.group);
-        let mut open = readers.remove(&key).filter(|(_, next)| *next <= stretch.first);
+    for run in from {
+        let key = (Arc::as_ptr(&run.file), run.group);
+        let mut open = readers.remove(&key).filter(|(_, next)| *next <= run.first);
         let (reader, next) = match &mut open {
             Some(open) => open,
-            None => open.insert((stretch.reader(name)?, 0)),
+            None => open.insert((run.reader(name)?, 0)),
         };
-        reader.skip_records(stretch.first - *next)?;
-        let (values, defined) = take(reader, stretch.rows).map_err(|error| stretch.file.named(error))?;
+        reader.skip_records(run.first - *next)?;
+        let (values, defined) = take(reader, run.rows).map_err(|error| run.file.named(error))?;
         // A required column has no levels.
         to.typed::<T>().write_batch(
             &values,
             Some(&defined[..]).filter(|defined| !defined.is_empty()),
             None,
         )?;
-        *next = stretch.first + stretch.rows;
-        if *next < stretch.metadata().num_rows() as usize {
+        *next = run.first + run.rows;
+        if *next < run.metadata().num_rows() as usize {
             readers.extend(open.map(|open| (key, open)));
         }
     }
@@ -352,7 +365,7 @@ mod tests {
     use serde_json::json;
     use volary_engine::results::{JobRow, Measured};
 
-    fn table_rows(path: &Path) -> Vec<Row> {
+    fn rows_of(path: &Path) -> Vec<Row> {
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
         reader.get_row_iter(None).unwrap().map(|row| row.unwrap()).collect()
     }
@@ -381,7 +394,7 @@ mod tests {
     fn merge(root: &Path, study: &Study) -> PathBuf {
         let path = table_path(root, TableKind::Jobs);
         let (to, labels) = (File::create(root.join("merged")).unwrap(), Labels::of(study));
-        index(study).unwrap().write(to, TableKind::Jobs, Some(&labels), study.records()).unwrap();
+        index(study).unwrap().write(to, Some(&labels), study.records()).unwrap();
         fs::rename(root.join("merged"), &path).unwrap();
         path
     }
@@ -401,7 +414,7 @@ mod tests {
         let runs: Vec<_> = [("a", 40), ("nothing", 0), ("b", 60)].into_iter().enumerate().map(run).collect();
         let study = written(folder.path(), &runs);
         let merged = merge(folder.path(), &study);
-        let all = table_rows(&merged);
+        let all = rows_of(&merged);
         assert_eq!(all.len(), 100);
         let (row, job) = (&all[41], &runs[2].jobs[1]);
         assert_eq!(*field(row, "policy"), Field::Str("b".into()));
@@ -448,8 +461,9 @@ mod tests {
         let merged = merge(root, &study);
         agree(&study);
         let reader = SerializedFileReader::new(File::open(&merged).unwrap()).unwrap();
-        let groups = reader.metadata().row_groups().iter().map(|group| group.num_rows());
-        assert_eq!(groups.sum::<i64>(), counts.iter().map(|count| i64::from(*count)).sum::<i64>());
+        let groups: Vec<_> = reader.metadata().row_groups().iter().map(RowGroupMetaData::num_rows).collect();
+        let large = i64::from(large);
+        assert_eq!(groups, [2, large + 1, 12, large, 3], "a large run has a group for itself");
         assert!(index(&study).unwrap().read::<JobRow>("none").unwrap().is_empty());
     }
 
@@ -461,7 +475,43 @@ mod tests {
         let merged = merge(folder.path(), &study);
         let reader = SerializedFileReader::new(File::open(&merged).unwrap()).unwrap();
         assert_eq!(reader.metadata().num_row_groups(), 600usize.div_ceil(GROUP_RUNS));
-        assert_eq!(table_rows(&merged).len(), 1_200);
+        assert_eq!(rows_of(&merged).len(), 1_200);
+    }
+
+    /// The first folder counts, whether it has parts or a table.
+    #[test]
+    fn rows_come_from_the_folder_that_the_record_comes_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let roots = ["packed", "loose"].map(|name| folder.path().join(name));
+        let studies = [3, 5].map(|count| measured("p", &[], 1, 1.0, count));
+        let studies = [0, 1].map(|i| written(&roots[i], std::slice::from_ref(&studies[i])));
+        merge(&roots[0], &studies[0]);
+        fs::remove_dir_all(roots[0].join(CELLS)).unwrap();
+        for (folders, count) in [([0, 1], 3), ([1, 0], 5)] {
+            let folders = folders.map(|i| roots[i].clone());
+            let index = RowIndex::of(&folders, TableKind::Jobs, ["run0", "none"].into_iter()).unwrap();
+            assert_eq!(index.read::<JobRow>("run0").unwrap().len(), count);
+        }
+    }
+
+    #[test]
+    fn a_part_that_was_packed_in_the_meantime_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = measured("p", &[], 1, 1.0, 4);
+        let study = written(folder.path(), std::slice::from_ref(&run));
+        let index = index(&study).unwrap();
+        merge(folder.path(), &study);
+        fs::remove_dir_all(folder.path().join(CELLS)).unwrap();
+        assert_eq!(index.read::<JobRow>("run0").unwrap(), run.jobs);
+    }
+
+    #[test]
+    fn missing_rows_are_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let study = written(folder.path(), &[measured("p", &[], 1, 1.0, 4)]);
+        fs::remove_dir_all(folder.path().join(CELLS)).unwrap();
+        let error = index(&study).unwrap().write(Vec::new(), None, study.records()).unwrap_err().to_string();
+        assert!(error.contains("no rows of run run0"), "{error}");
     }
 
     #[test]
@@ -471,8 +521,7 @@ mod tests {
         let part = part_path(folder.path(), "run0", TableKind::Jobs);
         fs::write(&part, b"PAR1 not really").unwrap();
         let index = index(&study).unwrap();
-        let write =
-            || index.write(Vec::new(), TableKind::Jobs, None, study.records()).unwrap_err().to_string();
+        let write = || index.write(Vec::new(), None, study.records()).unwrap_err().to_string();
         assert!(write().contains("run0.jobs.parquet"), "{}", write());
         fs::remove_file(&part).unwrap();
         assert!(write().contains("run0.jobs.parquet"), "{}", write());

@@ -1,12 +1,12 @@
 //! The run directory: filled by a run, or locked while its final files are written again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::{io, iter};
 
-use volary_engine::results::{ClaimResult, Injected, Measured, Summary};
+use volary_engine::results::{Cell, ClaimResult, Injected, Measured, Summary};
 
 use super::error::{Error, io as failed, rows};
 use super::files::{
@@ -38,6 +38,8 @@ pub struct RunDir {
     summary: Mutex<File>,
     /// The finished cells, by id.
     finished: Mutex<BTreeMap<String, Summary>>,
+    /// The offered load of each cell.
+    loads: HashMap<Cell, Option<f64>>,
     _lock: File,
 }
 
@@ -95,8 +97,9 @@ impl RunDir {
         write(&path, lines.as_bytes())?;
         remove(&root.join(CLAIMS))?;
         let summary = OpenOptions::new().append(true).open(&path).map_err(failed("open", &path))?;
+        let loads = manifest.loads.iter().map(|of| (of.cell.clone(), of.load)).collect();
         let (manifest, summary, finished) = (Mutex::new(manifest), Mutex::new(summary), Mutex::new(finished));
-        Ok(Self { root: root.to_owned(), manifest, summary, finished, _lock: lock })
+        Ok(Self { root: root.to_owned(), manifest, summary, finished, loads, _lock: lock })
     }
 
     pub fn root(&self) -> &Path {
@@ -155,7 +158,8 @@ impl RunDir {
             }
         }
         self.clock_error(&measured.summary)?;
-        let record = CellRecord::new(id, measured);
+        let load = self.loads.get(&measured.summary.cell).copied().flatten();
+        let record = CellRecord { load, ..CellRecord::new(id, measured) };
         write_json(&record_path(&self.root, id), &record)?;
         remove(&failure_path(&self.root, id))?;
         let path = self.root.join(SUMMARY);
@@ -269,13 +273,18 @@ impl LockedDir {
     /// The folder cannot be written, or holds something else, or a part is damaged.
     pub fn write(&self, study: &Study, render: Render) -> Result<(), Error> {
         let is_own = |folder: &PathBuf| is_same(folder, &self.root);
-        if !study.folders.iter().all(is_own) {
-            if !study.folders.iter().any(is_own) {
-                self.check_free(study)?;
-            }
-            self.gather(study)?;
+        if study.folders.iter().all(is_own) {
+            return write_final_files(&self.root, study, render);
         }
-        write_final_files(&self.root, study, render)
+        if !study.folders.iter().any(is_own) {
+            self.check_free(study)?;
+        }
+        self.gather_failures(study)?;
+        // It has ended when all its files are there.
+        let unfinished = Manifest { state: RunState::Interrupted, ended: None, ..study.manifest.clone() };
+        write_manifest(&self.root, &unfinished)?;
+        write_final_files(&self.root, study, render)?;
+        write_manifest(&self.root, &study.manifest)
     }
 }
 
@@ -297,8 +306,8 @@ impl LockedDir {
         )))
     }
 
-    /// Copies the failures of other folders, and writes the manifest.
-    fn gather(&self, study: &Study) -> Result<(), Error> {
+    /// Copies the failures of other folders.
+    fn gather_failures(&self, study: &Study) -> Result<(), Error> {
         for failure in &study.failures {
             let to = failure_path(&self.root, &failure.id);
             let mut found = study.folders.iter().map(|folder| failure_path(folder, &failure.id));
@@ -310,7 +319,7 @@ impl LockedDir {
             remove(&to)?;
             fs::copy(from, &to).map_err(failed("write", &to))?;
         }
-        write_manifest(&self.root, &study.manifest)
+        Ok(())
     }
 }
 
@@ -325,20 +334,15 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
     let labels = Labels::of(study);
     let others = unpack_others(root, study)?;
     for &kind in TableKind::ALL {
-        let ids = study.records().chain(&others).map(|record| record.id.as_str());
+        unpack_rows(root, kind, &others)?;
+        let ids = study.records().map(|record| record.id.as_str());
         let index = RowIndex::of(&study.folders, kind, ids)?;
-        for other in others.iter().filter(|other| index.has(&other.id)) {
-            let path = part_path(root, &other.id, kind);
-            if !path.exists() {
-                replace(&path, |file| index.write(file, kind, None, iter::once(other)), rows(&path))?;
-            }
-        }
         let path = table_path(root, kind);
         if kind == TableKind::Cores && !study.records().any(|record| index.has(&record.id)) {
             remove(&path)?;
             continue;
         }
-        replace(&path, |file| index.write(file, kind, Some(&labels), study.records()), rows(&path))?;
+        replace(&path, |file| index.write(file, Some(&labels), study.records()), rows(&path))?;
     }
     let path = root.join(TIMELINE);
     replace(
@@ -358,16 +362,32 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
     pack(root, study)
 }
 
+/// Writes rows of runs to `cells/` again that are in the folder's table.
+fn unpack_rows(root: &Path, kind: TableKind, others: &[CellRecord]) -> Result<(), Error> {
+    if others.is_empty() {
+        return Ok(());
+    }
+    let index = RowIndex::of(&[root.to_owned()], kind, others.iter().map(|other| other.id.as_str()))?;
+    for other in others.iter().filter(|other| index.has(&other.id)) {
+        let path = part_path(root, &other.id, kind);
+        if !path.exists() {
+            replace(&path, |file| index.write(file, None, iter::once(other)), rows(&path))?;
+        }
+    }
+    Ok(())
+}
+
 /// The records of those of the runs `ids` that have finished. Damaged ones are left to be run again.
 fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
     let (mut found, mut damaged) = (Vec::new(), false);
     for record in records(root, ids) {
         match record {
             Ok(record) => found.push(record),
-            Err(error) => {
+            Err(error @ (Error::Damaged { .. } | Error::DamagedRecords { .. })) => {
+                damaged |= matches!(error, Error::DamagedRecords { .. });
                 tracing::warn!("{error}");
-                damaged = true;
             }
+            Err(error) => return Err(error),
         }
     }
     if damaged {

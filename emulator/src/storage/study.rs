@@ -184,6 +184,13 @@ impl CellGroup {
         ))
     }
 
+    /// The offered load in words; `None` if it is not known.
+    pub fn offered(&self) -> Option<String> {
+        let mut runs = self.policies.iter().flat_map(|runs| &runs.runs);
+        let load = runs.find_map(|run| run.load)?;
+        Some(format!("offered load: ρ = {load:.3}"))
+    }
+
     /// The runs of a policy.
     pub fn of(&self, policy: &str) -> Option<&PolicyRuns> {
         self.policies.iter().find(|runs| runs.policy == policy)

@@ -15,6 +15,7 @@ use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::{Type, TypePtr};
 use volary_engine::results::{CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, StalenessRow};
 
+use super::cell::CellRecord;
 use super::labels::{self, Labels, properties, write_values};
 
 /// A row of a table.
@@ -351,9 +352,12 @@ impl TableKind {
         }
     }
 
-    /// Whether every run has such rows, or none because it has no jobs.
-    pub(super) const fn is_of_every_run(self) -> bool {
-        matches!(self, Self::Jobs | Self::Tasks)
+    /// Refuses a run without such rows that must have some.
+    pub(super) fn may_lack(self, run: &CellRecord) -> Result<()> {
+        if self == Self::Jobs && run.summary.jobs.submitted > 0 {
+            return Err(ParquetError::General(format!("there are no rows of run {}", run.id)));
+        }
+        Ok(())
     }
 
     /// The columns behind the labels.

@@ -69,11 +69,12 @@ volary::files: guard
 volary::guard:
 volary::live: cost fidelity guard storage
 volary::number:
-volary::report: chart config number sanitize stats storage workload
+volary::parallel:
+volary::report: chart config number parallel sanitize stats storage workload
 volary::runtime: awake cluster config cost dashboard executor fidelity guard live number report stats storage watch workload
 volary::sanitize:
 volary::stats:
-volary::storage: codec files guard number stats
+volary::storage: codec files guard number parallel stats
 volary::watch: dashboard guard live number
 volary::workload: files guard number
 ";

@@ -319,6 +319,9 @@ pub struct RunLine<'a> {
     pub run: &'a str,
     /// One job in this many is sampled into `tasks.parquet`; 0 if none is.
     pub sampled_one_in: u32,
+    /// Offered load ρ of the cell: the share of the cores' time under interference that one copy of each task needs;
+    /// null if it is not known. A lower bound where interference is too fine to be summed.
+    pub load: Option<f64>,
     /// Its keys are those of the line.
     #[serde(flatten)]
     pub summary: &'a Summary,

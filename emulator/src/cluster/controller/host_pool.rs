@@ -99,8 +99,8 @@ impl HostPool {
                 wait_until_free(file, until, watch).await?;
             }
             match Self::claim(file, opening.clone(), watch).await {
-                // Another controller was faster.
-                Err(HostsError::Busy { .. }) if Instant::now() < until => {}
+                // Another controller was faster, or has claimed some of them at the same time.
+                Err(HostsError::Busy { .. }) if Instant::now() < until => pause(watch).await?,
                 other => return other,
             }
         }
@@ -346,13 +346,19 @@ async fn wait_until_free(file: &Hosts, until: Instant, watch: &Watch) -> Result<
             tracing::warn!("{busy}");
             said = busy;
         }
-        tokio::select! {
-            () = sleep(BUSY_RETRY) => {}
-            () = stopped(watch) => return Err(HostsError::Interrupted),
-        }
+        pause(watch).await?;
     }
     transport.close("all hosts are free").await;
     Ok(())
+}
+
+/// Waits before busy hosts are asked again. Controllers that claimed hosts at the same time differ in how long.
+async fn pause(watch: &Watch) -> Result<(), HostsError> {
+    let own = Duration::from_millis(u64::from(std::process::id() % 1_000));
+    tokio::select! {
+        () = sleep(BUSY_RETRY + own) => Ok(()),
+        () = stopped(watch) => Err(HostsError::Interrupted),
+    }
 }
 
 /// The first host that serves a controller, and the controller's address.

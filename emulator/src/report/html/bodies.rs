@@ -2,16 +2,12 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::num::NonZero;
-use std::ops::Range;
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{iter, thread};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::view::anchor;
+use crate::parallel;
 use crate::storage::REPORT_CELLS;
 
 /// Limit on the bytes of the bodies in a page as they are: the page is readable without its script then.
@@ -62,7 +58,7 @@ impl Bodies {
         if bytes > PLAIN {
             let made = plain.len();
             packed.extend(plain.drain(1..).map(|body| compressed(&body)));
-            packed.extend(in_parallel(made..count, |number| compressed(&body(number))));
+            packed.extend(parallel::map(made..count, |number| compressed(&body(number))));
         }
         let bytes: usize = packed.iter().map(String::len).sum();
         let of_file = if bytes > PACKED { CELLS_OF_FILE.max(packed.len().div_ceil(FILES)) } else { 0 };
@@ -92,27 +88,6 @@ impl Bodies {
     pub(super) fn files(&self) -> Vec<String> {
         self.files.iter().map(|cells| format!("packed({cells})\n")).collect()
     }
-}
-
-/// What `make` gives for each number, in their order.
-fn in_parallel(numbers: Range<usize>, make: impl Fn(usize) -> String + Sync) -> Vec<String> {
-    let next = AtomicUsize::new(numbers.start);
-    let worker = || {
-        let mine = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-        let mine = mine.take_while(|number| numbers.contains(number));
-        mine.map(|number| (number, make(number))).collect::<Vec<_>>()
-    };
-    let mut made: Vec<_> = thread::scope(|scope| {
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let helpers: Vec<_> = (1..cores.min(numbers.len())).map(|_| scope.spawn(worker)).collect();
-        let mine = worker();
-        // A panic of a worker goes on here.
-        let others =
-            helpers.into_iter().flat_map(|helper| helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        mine.into_iter().chain(others).collect()
-    });
-    made.sort_unstable_by_key(|(number, _)| *number);
-    made.into_iter().map(|(_, made)| made).collect()
 }
 
 /// A body as gzip in base64.

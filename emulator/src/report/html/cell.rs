@@ -25,6 +25,7 @@ const KINDS: usize = 7;
 /// What the section of a cell holds below its title.
 pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
     html! {
+        @if let Some(offered) = group.offered() { p.hint { (offered) } }
         (table::summary(group, view.policies))
         @if let Some(constant) = group.constant() { p.hint { (constant) } }
         div.grid {

@@ -184,6 +184,21 @@ fn header(study: &Study) -> Markup {
                     @if let Some(value) = value { div { dt { (name) } dd { (value) } } }
                 }
             }
+            (world(&manifest.world))
+        }
+    }
+}
+
+/// The world in words.
+fn world(lines: &[(String, String)]) -> Markup {
+    html! {
+        @if !lines.is_empty() {
+            dl.world {
+                @for named in lines.chunk_by(|a, b| a.0 == b.0) {
+                    dt { (named[0].0) }
+                    @for (_, says) in named { dd { (says) } }
+                }
+            }
         }
     }
 }
