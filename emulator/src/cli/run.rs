@@ -49,6 +49,9 @@ pub(super) struct Options {
     /// No progress bar and no table.
     #[arg(long)]
     quiet: bool,
+    /// Write no report.html, which `volary report` makes later: for shares of a sweep, whose reports nobody opens.
+    #[arg(long)]
+    no_report: bool,
     /// Exit with status 1 if a claim fails.
     #[arg(long)]
     check: bool,
@@ -91,6 +94,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         shard: options.shard,
         fleet: options.fleet.fleet(),
         quiet: options.quiet,
+        no_report: options.no_report,
         argv: std::env::args().collect(),
     };
     let dashboard = options.live.map(|_| Arc::new(runtime::dashboard(&experiment, &run)));
@@ -167,7 +171,9 @@ fn summary(outcome: &Outcome, out: &Path) -> String {
             cell_id(&hashes.into())
         ),
     };
-    format!("{cost}\nresults: {}\nreport:  {}", out.display(), out.join("report.html").display(),)
+    let report = out.join(storage::REPORT);
+    let report = if report.exists() { format!("\nreport:  {}", report.display()) } else { String::new() };
+    format!("{cost}\nresults: {}{report}", out.display())
 }
 
 fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> ExitCode {

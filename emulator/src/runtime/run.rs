@@ -22,7 +22,7 @@ use crate::storage::manifest::{Failure, Manifest, OfferedLoad, RunState, utc_now
 use crate::storage::origin::Provenance;
 use crate::storage::share::{Shares, SweepShare};
 use crate::storage::study::Study;
-use crate::storage::{self, RunDir};
+use crate::storage::{self, Render, RenderedReport, RunDir};
 use crate::watch::{NOTICE, Watch};
 
 /// Replications after which `repeat = "auto"` gives up on its precision.
@@ -41,6 +41,8 @@ pub struct RunOptions {
     /// The hosts of a run on several machines.
     pub fleet: Option<Fleet>,
     pub quiet: bool,
+    /// Write no report.
+    pub no_report: bool,
     /// The command line, for the manifest.
     pub argv: Vec<String>,
 }
@@ -92,6 +94,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let log = bundle.map(sink).transpose()?;
     let (count, cells) = (plural(runs.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
     tracing::info!("{}: {count} in {cells}, results in {}", experiment.name, options.out.display());
+    let render: Render = if options.no_report { |_| RenderedReport::default() } else { report::render };
     let mut failures = Vec::new();
     let mut measure = || -> Result<(), storage::Error> {
         let mut todo = runs.clone();
@@ -111,7 +114,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     };
     measure().inspect_err(|_| {
         // The disk is probably full; closing what was stored before may still work.
-        let _ = folder.finish(RunState::Failed, &[], report::render);
+        let _ = folder.finish(RunState::Failed, &[], render);
         show(&|dashboard| dashboard.over(&RunState::Failed.to_string()));
     })?;
     // Releases the hosts, and their references to the log.
@@ -126,7 +129,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         (false, true) => RunState::Finished,
         (false, false) => RunState::Failed,
     };
-    let study = folder.finish(state, &claims, report::render)?;
+    let study = folder.finish(state, &claims, render)?;
     show(&|dashboard| dashboard.over(&state.to_string()));
     log.map_or(Ok(()), Sink::close)?;
     Ok(Outcome { study, summaries, claims, failures, state })

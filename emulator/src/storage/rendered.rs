@@ -22,7 +22,7 @@ pub struct RenderedReport {
 }
 
 impl RenderedReport {
-    /// Writes the report to a run directory, where it replaces an earlier one.
+    /// Writes the report to a run directory, where it replaces an earlier one; a report without a page only removes it.
     pub(super) fn write(&self, root: &Path) -> Result<(), Error> {
         let folder = root.join(REPORT_CELLS);
         let file = |number: usize| folder.join(format!("{number}.js"));
@@ -32,7 +32,12 @@ impl RenderedReport {
         for (number, script) in self.cells.iter().enumerate() {
             write(&file(number), script.as_bytes())?;
         }
-        write(&root.join(REPORT), self.page.as_bytes())?;
+        let page = root.join(REPORT);
+        if self.page.is_empty() {
+            remove(&page)?
+        } else {
+            write(&page, self.page.as_bytes())?
+        }
         for old in (self.cells.len()..).map(file).take_while(|old| old.exists()) {
             remove(&old)?;
         }

@@ -37,6 +37,19 @@ fn a_run_prints_lines_keeps_files_and_resumes() {
 }
 
 #[test]
+fn a_run_without_a_report_gets_one_later() {
+    let folder = folder();
+    let here = folder.path();
+    let (out, _) = expect(here, "run e.toml --out r --no-report", 0);
+    assert!(out.contains("results: r") && !out.contains("report:"), "{out}");
+    assert!(!here.join("r/report.html").exists() && here.join("r/jobs.parquet").exists());
+    expect(here, "report r --quiet", 0);
+    assert!(here.join("r/report.html").exists());
+    expect(here, "run e.toml --quiet --out r --no-report --resume", 0);
+    assert!(!here.join("r/report.html").exists(), "it is not that of these results");
+}
+
+#[test]
 fn shards_together_are_the_whole() {
     let folder = folder();
     let here = folder.path();

@@ -178,7 +178,7 @@ fn lines(name: &str, file: &Path, set: &[String]) -> Vec<String> {
     let binary = env::var("VOLARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_volary").to_owned());
     let mut command = Command::new(binary);
     command.arg("run").arg(file).args(["--runtime", "virtual", "--repeat", "1", "--threads", "1"]);
-    command.args(["--json", "--quiet", "--out"]).arg(out.path().join("run"));
+    command.args(["--json", "--quiet", "--no-report", "--out"]).arg(out.path().join("run"));
     let ran = command.args(set.iter().flat_map(|set| ["--set", set])).output().unwrap();
     assert!(ran.status.success(), "{name}: {}", String::from_utf8_lossy(&ran.stderr));
     let mut lines = Vec::new();
