@@ -168,7 +168,7 @@ fn scale_arrivals(
         return Err(refused("`speedup` states how fast jobs arrive as well").help("keep one of the two"));
     }
     let offered = known(document, world, seed, traces)?.ok_or_else(|| {
-        refused("the load of these jobs on this cluster is not known, so arrivals cannot be scaled to it")
+        refused("the load of these jobs is not known, or depends on when they arrive, as under traces, scripts and windows of interference; so arrivals cannot be scaled to it")
             .help("state the gaps by `interarrival`, or scale them by `speedup`")
     })?;
     *world.workload.pace().0 = asked / offered;
@@ -211,7 +211,7 @@ fn share_work(
         document.error_at(&["workload", section, "slo", "load"], format!("{key}: {why}"))
     };
     let offered = known(document, world, seed, traces)?.ok_or_else(|| {
-        refused("the load of these jobs on this cluster is not known, so it has no part".to_owned())
+        refused("the load of these jobs is not known, or depends on when they arrive, as under traces, scripts and windows of interference; so it has no part".to_owned())
             .help("write slo.share, the share of the jobs")
     })?;
     // A load that was scaled to what SLO jobs offer may differ from it by rounding.

@@ -34,7 +34,7 @@ pub enum Error {
     #[error("{} is not a run directory: it has no {MANIFEST}; name the folder given to --out", path.display())]
     NotARun { path: PathBuf },
     /// A file does not parse.
-    #[error("{} is damaged: {source}; remove it and run again with --resume", path.display())]
+    #[error("{} is damaged: {source}; {}", path.display(), remedy(path))]
     Damaged { path: PathBuf, source: serde_json::Error },
     /// The records of a run that has ended do not parse.
     #[error("{} is damaged: {source}; run again with --resume: what can be read of it is kept", path.display())]
@@ -43,14 +43,23 @@ pub enum Error {
     #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
     Schema { path: PathBuf, found: u32 },
     /// Rows could not be written or merged.
-    #[error("cannot write {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume; if a table is, run again into another folder", path.display())]
+    #[error("cannot write {}: {source}; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]
     Rows { path: PathBuf, source: ::parquet::errors::ParquetError },
     /// Rows could not be read.
-    #[error("cannot read rows for {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume; if a table is, run again into another folder", path.display())]
+    #[error("cannot read rows for {}: {source}; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]
     Unreadable { path: PathBuf, source: ::parquet::errors::ParquetError },
     /// Several directories do not make one experiment.
     #[error("{0}")]
     Merge(String),
+}
+
+/// What to do about a damaged file. Without a manifest there is nothing to resume.
+fn remedy(path: &Path) -> &'static str {
+    if path.file_name().is_some_and(|name| name == MANIFEST) {
+        "restore it, or run again into another folder"
+    } else {
+        "remove it and run again with --resume"
+    }
 }
 
 pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

@@ -143,6 +143,20 @@ pub(super) fn unpack_others(root: &Path, study: &Study) -> Result<Vec<CellRecord
 
 /// Writes packed records that can be read to `cells/`, and sets the damaged file of packed ones aside.
 pub(super) fn salvage(root: &Path) -> Result<(), Error> {
+    unpack(root)?;
+    let path = root.join(RECORDS);
+    fs::rename(&path, root.join(format!("{RECORDS}.damaged"))).map_err(failed("rename", &path))
+}
+
+/// Leaves out finished runs, of which something else is missing: all others are in `cells/` then.
+pub(super) fn forget(root: &Path, runs: &[CellRecord]) -> Result<(), Error> {
+    unpack(root)?;
+    remove(&root.join(RECORDS))?;
+    runs.iter().try_for_each(|run| remove(&record_path(root, &run.id)))
+}
+
+/// Writes packed records that can be read to `cells/`.
+fn unpack(root: &Path) -> Result<(), Error> {
     let cells = root.join(CELLS);
     fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
     for (id, text) in packed(root).map_while(Result::ok) {
@@ -151,6 +165,5 @@ pub(super) fn salvage(root: &Path) -> Result<(), Error> {
             write(&path, text.as_bytes())?;
         }
     }
-    let path = root.join(RECORDS);
-    fs::rename(&path, root.join(format!("{RECORDS}.damaged"))).map_err(failed("rename", &path))
+    Ok(())
 }

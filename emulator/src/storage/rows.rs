@@ -86,6 +86,15 @@ impl RowIndex {
         Ok(Self { kind, places })
     }
 
+    /// The parts of a folder alone.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn of_parts(folder: &Path, kind: TableKind) -> std::result::Result<Self, Error> {
+        let places = parts(folder, kind)?.into_iter().map(|(id, path)| (id, RowPlace::Part(path)));
+        Ok(Self { kind, places: places.collect() })
+    }
+
     /// Whether a run has rows, or a part for them.
     pub(super) fn has(&self, id: &str) -> bool {
         self.places.contains_key(id)
@@ -169,6 +178,11 @@ fn parts(folder: &Path, kind: TableKind) -> std::result::Result<Vec<(String, Pat
         }
     }
     Ok(parts)
+}
+
+/// Whether a table exists and has rows.
+pub(super) fn has_rows(path: &Path) -> Result<bool> {
+    Ok(path.exists() && RowFile::open(path)?.reader.metadata().file_metadata().num_rows() > 0)
 }
 
 /// The rows of each run in a table, which are adjacent.

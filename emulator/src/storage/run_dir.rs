@@ -17,15 +17,17 @@ use super::labels::Labels;
 use super::load::{load, load_manifest, records_of};
 use super::manifest::{Failure, Manifest, RunState, utc_now};
 use super::paths::{
-    CELLS, CLAIMS, LOGS, MANIFEST, SUMMARY, TIMELINE, failure_path, part_path, record_path, table_path,
+    CELLS, CLAIMS, LOGS, MANIFEST, RECORDS, SUMMARY, TIMELINE, failure_path, part_path, record_path,
+    table_path,
 };
-use super::records::{pack, records, salvage, unpack_others};
+use super::records::{forget, pack, records, salvage, unpack_others};
 use super::rendered::Render;
-use super::rows::RowIndex;
+use super::rows::{RowIndex, has_rows};
 use super::study::{Study, summary_lines};
 use super::tables::TableKind;
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
+use crate::number::plural;
 use crate::storage::cell::CellRecord;
 
 /// A run directory that this process owns. May be shared between threads.
@@ -274,6 +276,7 @@ impl LockedDir {
     pub fn write(&self, study: &Study, render: Render) -> Result<(), Error> {
         let is_own = |folder: &PathBuf| is_same(folder, &self.root);
         if study.folders.iter().all(is_own) {
+            self.check_records(study)?;
             return write_final_files(&self.root, study, render);
         }
         if !study.folders.iter().any(is_own) {
@@ -289,6 +292,20 @@ impl LockedDir {
 }
 
 impl LockedDir {
+    /// Refuses a folder whose tables have rows and that has no record, since they would be lost.
+    fn check_records(&self, study: &Study) -> Result<(), Error> {
+        let is_empty = study.records().next().is_none();
+        let path = table_path(&self.root, TableKind::Jobs);
+        if is_empty && has_rows(&path).map_err(rows(&path))? {
+            return Err(Error::Merge(format!(
+                "{} is missing, and {} has rows: restore it, or run again with --resume",
+                self.root.join(RECORDS).display(),
+                path.display()
+            )));
+        }
+        Ok(())
+    }
+
     /// Refuses a folder with files that are none of the study's.
     fn check_free(&self, study: &Study) -> Result<(), Error> {
         check_own(&self.root)?;
@@ -333,6 +350,14 @@ fn is_same(a: &Path, b: &Path) -> bool {
 fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), Error> {
     let labels = Labels::of(study);
     let others = unpack_others(root, study)?;
+    if !others.is_empty() {
+        tracing::warn!(
+            "{} of an earlier plan, which this command does not ask for, {} kept in {} and left out of the results",
+            plural(others.len() as u64, "finished run"),
+            if others.len() == 1 { "is" } else { "are" },
+            root.join(CELLS).display()
+        );
+    }
     for &kind in TableKind::ALL {
         unpack_rows(root, kind, &others)?;
         let ids = study.records().map(|record| record.id.as_str());
@@ -392,6 +417,21 @@ fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
     }
     if damaged {
         salvage(root)?;
+    }
+    for kind in [TableKind::Jobs, TableKind::Tasks] {
+        let index = RowIndex::of(&[root.to_owned()], kind, found.iter().map(|record| record.id.as_str()));
+        // Of a damaged table, the rows of all runs without a part are missing.
+        let is_damaged = matches!(index, Err(Error::Rows { .. }));
+        let index = if is_damaged { RowIndex::of_parts(root, kind)? } else { index? };
+        let has_rows =
+            |record: &CellRecord| index.has(&record.id) || (!is_damaged && kind.may_lack(record).is_ok());
+        let (whole, lacking): (Vec<_>, Vec<_>) = found.into_iter().partition(has_rows);
+        if !lacking.is_empty() {
+            let (lost, table) = (plural(lacking.len() as u64, "run"), table_path(root, kind));
+            tracing::warn!("{} lacks the rows of {lost}: run again", table.display());
+            forget(root, &lacking)?;
+        }
+        found = whole;
     }
     Ok(found)
 }

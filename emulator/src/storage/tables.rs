@@ -354,7 +354,12 @@ impl TableKind {
 
     /// Refuses a run without such rows that must have some.
     pub(super) fn may_lack(self, run: &CellRecord) -> Result<()> {
-        if self == Self::Jobs && run.summary.jobs.submitted > 0 {
+        let must = match self {
+            Self::Jobs => run.summary.jobs.submitted > 0,
+            Self::Tasks => run.sampled_one_in == 1 && run.summary.tasks.finished > 0,
+            Self::Staleness | Self::Decisions | Self::Cores => false,
+        };
+        if must {
             return Err(ParquetError::General(format!("there are no rows of run {}", run.id)));
         }
         Ok(())

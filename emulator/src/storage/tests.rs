@@ -72,6 +72,38 @@ fn a_finished_run_has_every_file() {
     assert!(fs::read_to_string(root.join(REPORT)).unwrap().contains("Latin square"));
 }
 
+/// Rows are in the tables alone: without them a run is run again, and without records they are not written over.
+#[test]
+fn lost_tables_are_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    shard(root, &[("1", "p", 1), ("2", "q", 1)], &[]);
+    for (table, damage) in
+        [("jobs", None), ("jobs", Some("PAR1")), ("jobs", Some("")), ("tasks", Some("PAR1"))]
+    {
+        let path = root.join(format!("{table}.parquet"));
+        fs::remove_file(&path).unwrap();
+        damage.into_iter().for_each(|text| fs::write(&path, text).unwrap());
+        let study = load(root).unwrap();
+        let error = LockedDir::take(root).unwrap().write(&study, render).unwrap_err().to_string();
+        assert!(error.contains(table) && error.contains("--resume"), "{error}");
+        let run = RunDir::open(root, manifest(&["1", "2"])).unwrap();
+        assert!(!run.has("1") && !run.has("2"), "{table}");
+        run.store("2", &measured("q", &[], 1, 1.0, 10)).unwrap();
+        assert_eq!(run.finish(RunState::Interrupted, &[], render).unwrap().missing, 1);
+        drop(run);
+        let run = RunDir::open(root, manifest(&["1", "2"])).unwrap();
+        assert!(!run.has("1") && run.has("2"), "{table}");
+        run.store("1", &measured("p", &[], 1, 1.0, 10)).unwrap();
+        run.finish(RunState::Finished, &[], render).unwrap();
+        assert!(load(root).unwrap().cells == study.cells && jobs(root) == 20, "{table}");
+    }
+    fs::remove_file(root.join(RECORDS)).unwrap();
+    let study = load(root).unwrap();
+    let error = LockedDir::take(root).unwrap().write(&study, render).unwrap_err().to_string();
+    assert!(error.contains(RECORDS) && error.contains("--resume") && jobs(root) == 20, "{error}");
+}
+
 /// A run that is killed while the final files are written has not finished.
 #[test]
 fn the_end_is_noted_after_the_final_files() {
