@@ -56,6 +56,9 @@ impl LeafQueues {
     /// How many containers are to be taken from each queue now, where `total` exist: a queue that is over its share by
     /// more than the tolerance gives up what the others want within theirs and free containers do not satisfy, damped,
     /// and no more than a part of the cluster in all.
+    ///
+    /// No queue is cut below its share. Hadoop rounds up to whole containers; where two queues share very few, each
+    /// would then lose its container to the other in turn, and killed tasks would never end.
     pub(super) fn excess(&self, options: &Reclaiming, total: u32) -> Vec<u32> {
         let guaranteed = |leaf: &LeafQueue| leaf.share * f64::from(total);
         let used: u32 = self.0.iter().map(|leaf| leaf.used).sum();
@@ -71,7 +74,7 @@ impl LeafQueues {
             if surplus <= options.over * guaranteed(leaf) {
                 return 0;
             }
-            let taken = (options.damping * surplus.min(need)).ceil().min(most);
+            let taken = (options.damping * surplus.min(need)).ceil().min(surplus.floor()).min(most);
             (need, most) = ((need - taken).max(0.0), most - taken);
             taken as u32
         };
@@ -119,6 +122,17 @@ mod tests {
             [8, 0],
             "a fifth of 36, which is 7.2"
         );
+    }
+
+    /// Of one container 0.7 are for short jobs and 0.3 for long ones: whoever has it keeps it.
+    #[test]
+    fn no_queue_is_cut_below_its_share() {
+        let options = Reclaiming { short_share: 0.7, over: 0.0, ..OPTIONS };
+        let excess = |used, waiting, total| queues(&options, used, waiting).excess(&options, total);
+        assert_eq!(excess([1, 0], [9, 9], 1), [0, 0]);
+        assert_eq!(excess([0, 1], [9, 9], 1), [0, 0]);
+        assert_eq!(excess([0, 2], [9, 9], 2), [0, 1], "0.6 of two are for long jobs");
+        assert_eq!(excess([2, 0], [9, 9], 2), [0, 0], "1.4 of two are for short jobs");
     }
 
     #[test]

@@ -245,3 +245,20 @@ fn a_drop_of_the_next_scheduler_spares_rows_of_an_earlier_submission() {
         assert!(all_finished(&run(&text.replace("seed = 0", &format!("seed = {seed}")))), "seed {seed}");
     }
 }
+
+/// Containers that two queues share are not taken from each other in turn, which killed tasks would never survive.
+#[test]
+fn queues_that_share_one_container_do_not_kill_each_others_tasks_for_ever() {
+    let crash = "[[network.fault]]\ncrash = { who = [\"node:1\"], at = \"60s\" }\n";
+    for (nodes, network) in [(1, ""), (2, crash)] {
+        let text = format!(
+            "seed = 0\n[cluster]\nnodes = {nodes}\n[workload.synthetic]\njobs = 26\n\
+             cutoff = \"900ms\"\ninterarrival = \"1s\"\ntasks = {{ uniform = {{ low = 1, high = 7 }} }}\n[service]\n\
+             demand = {{ uniform = {{ low = \"500ms\", high = \"1s\" }} }}\n[network]\n{network}\n[[policy]]\n\
+             big-c = {{ kill = true, monitor = \"500ms\", short_share = 0.7 }}\n"
+        );
+        for seed in 0..5 {
+            assert!(all_finished(&run(&text.replace("seed = 0", &format!("seed = {seed}")))), "seed {seed}");
+        }
+    }
+}
