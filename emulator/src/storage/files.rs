@@ -14,7 +14,7 @@ use serde::de::{self, DeserializeOwned};
 use super::error::{Error, damaged, io};
 use super::input_log;
 use super::manifest::{Manifest, RunState};
-use super::paths::{CLAIMS, MANIFEST, RECORDS, REPORT, SUMMARY, TIMELINE};
+use super::paths::{CELLS, CLAIMS, MANIFEST, RECORDS, REPORT, SUMMARY, TIMELINE};
 use super::tables::TableKind;
 
 /// Padding in the manifest of an unfinished run, for its final state and time.
@@ -77,6 +77,20 @@ pub(super) fn check_own(root: &Path) -> Result<(), Error> {
         Some(file) => Err(Error::Foreign { path: root.to_owned(), file }),
         None => Ok(()),
     }
+}
+
+/// The names of the files in `cells/`; none if there is no such folder.
+pub(super) fn cell_files(root: &Path) -> Result<Vec<String>, Error> {
+    let cells = root.join(CELLS);
+    let entries = match fs::read_dir(&cells) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(io("read", &cells))?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry.map_err(io("read", &cells))?.file_name().into_string());
+    }
+    Ok(names)
 }
 
 /// Whether a process owns the folder; false if that cannot be determined.

@@ -27,6 +27,11 @@ pub(super) fn record_path(root: &Path, id: &str) -> PathBuf {
     root.join(CELLS).join(format!("{id}.json"))
 }
 
+/// The id of the finished cell whose record a file in `cells/` is, by its name.
+pub(super) fn record_id(name: &str) -> Option<&str> {
+    name.strip_suffix(".json").filter(|id| !id.ends_with(".failed"))
+}
+
 /// The path of the record of a cell that could not finish.
 pub fn failure_path(root: &Path, id: &str) -> PathBuf {
     root.join(CELLS).join(format!("{id}.failed.json"))

@@ -10,8 +10,8 @@ use serde::de::Error as _;
 
 use super::cell::CellRecord;
 use super::error::{Error, io as failed};
-use super::files::{checked_line, parse, read, remove, replace, write};
-use super::paths::{CELLS, RECORDS, part_path, record_path, table_path};
+use super::files::{cell_files, checked_line, parse, read, remove, replace, write};
+use super::paths::{CELLS, RECORDS, part_path, record_id, record_path, table_path};
 use super::study::Study;
 use super::tables::TableKind;
 use crate::parallel;
@@ -48,12 +48,10 @@ pub(super) fn records<'a>(
 
 /// The record of a run from `cells/`, or the packed one if it has been packed in the meantime.
 fn loose_record(root: &Path, id: &str) -> Result<CellRecord, Error> {
-    let path = record_path(root, id);
-    read(&path).or_else(|error| {
+    read(&record_path(root, id)).or_else(|error| {
         let is_gone = matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound);
-        let mut lines = packed(root);
-        let packed =
-            if is_gone { lines.find(|line| line.as_ref().map_or(true, |(of, _)| of == id)) } else { None };
+        let mut lines = is_gone.then(|| packed(root)).into_iter().flatten();
+        let packed = lines.find(|line| line.as_ref().map_or(true, |(of, _)| of == id));
         packed.map_or(Err(error), |line| parse_packed(root, &line?.1))
     })
 }
@@ -92,7 +90,7 @@ fn packed(root: &Path) -> impl Iterator<Item = Result<(String, String), Error>> 
 }
 
 /// Packs the records of a study and removes the files of its runs from `cells/`; its rows must be in the folder's
-/// tables. Other runs are left, and those that were packed must have been [unpacked](unpack_others).
+/// tables. Other runs are left, and those that were packed must have been [unpacked](others).
 pub(super) fn pack(root: &Path, study: &Study) -> Result<(), Error> {
     let path = root.join(RECORDS);
     let fill = |file: File| {
@@ -120,50 +118,55 @@ pub(super) fn pack(root: &Path, study: &Study) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes packed records that a study does not have, those of an earlier plan, to `cells/` again; the rows are left
-/// where they are.
-pub(super) fn unpack_others(root: &Path, study: &Study) -> Result<Vec<CellRecord>, Error> {
+/// The records of finished runs that a study does not have, those of an earlier plan. Packed ones are written to
+/// `cells/` again; their rows are left where they are. Damaged ones in `cells/` are left out.
+pub(super) fn others(root: &Path, study: &Study) -> Result<Vec<CellRecord>, Error> {
     let kept: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
-    let mut others = Vec::new();
-    for line in packed(root) {
-        let (id, text) = line?;
-        if kept.contains(id.as_str()) {
-            continue;
-        }
-        others.push(parse_packed(root, &text)?);
-        let path = record_path(root, &id);
-        if !path.exists() {
-            let cells = root.join(CELLS);
-            fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
-            write(&path, text.as_bytes())?;
-        }
-    }
-    Ok(others)
+    unpack(root, |id| !kept.contains(id))?;
+    let names = cell_files(root)?;
+    let ids = names.iter().filter_map(|name| record_id(name)).filter(|id| !kept.contains(id));
+    let records = ids.map(|id| read(&record_path(root, id)));
+    records.filter(|record| !matches!(record, Err(Error::Damaged { .. }))).collect()
 }
 
 /// Writes packed records that can be read to `cells/`, and sets the damaged file of packed ones aside.
 pub(super) fn salvage(root: &Path) -> Result<(), Error> {
-    unpack(root)?;
+    let unpacked = unpack(root, |_| true);
+    if !matches!(unpacked, Err(Error::DamagedRecords { .. })) {
+        unpacked?;
+    }
     let path = root.join(RECORDS);
     fs::rename(&path, root.join(format!("{RECORDS}.damaged"))).map_err(failed("rename", &path))
 }
 
 /// Leaves out finished runs, of which something else is missing: all others are in `cells/` then.
 pub(super) fn forget(root: &Path, runs: &[CellRecord]) -> Result<(), Error> {
-    unpack(root)?;
+    unpack(root, |_| true)?;
     remove(&root.join(RECORDS))?;
     runs.iter().try_for_each(|run| remove(&record_path(root, &run.id)))
 }
 
-/// Writes packed records that can be read to `cells/`.
-fn unpack(root: &Path) -> Result<(), Error> {
+/// Writes the packed records of runs for which `is_wanted` holds to `cells/`, unless they are there.
+///
+/// # Errors
+/// A record is damaged: those that can be read have been written. Or a file cannot be read or written.
+fn unpack(root: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<(), Error> {
     let cells = root.join(CELLS);
-    fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
-    for (id, text) in packed(root).map_while(Result::ok) {
-        let path = record_path(root, &id);
-        if parse_packed(root, &text).is_ok() && read::<CellRecord>(&path).is_err() {
-            write(&path, text.as_bytes())?;
+    let mut whole = Ok(());
+    for line in packed(root) {
+        let unpacked = line.and_then(|(id, text)| {
+            let path = record_path(root, &id);
+            if !is_wanted(&id) || read::<CellRecord>(&path).is_ok() {
+                return Ok(());
+            }
+            parse_packed(root, &text)?;
+            fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
+            write(&path, text.as_bytes())
+        });
+        match unpacked {
+            Err(error @ Error::DamagedRecords { .. }) => whole = whole.and(Err(error)),
+            unpacked => unpacked?,
         }
     }
-    Ok(())
+    whole
 }

@@ -6,8 +6,8 @@
 //! so that memory does not depend on the number of its rows.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::fs::File;
+use std::io::Write;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use ::parquet::file::metadata::RowGroupMetaData;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
 
-use super::error::{Error, io, rows};
+use super::error::{Error, rows};
+use super::files::cell_files;
 use super::labels::{Labels, RUN};
 use super::paths::{CELLS, part_suffix, table_path};
 use super::tables::{TableKind, TableRow, missing};
@@ -86,13 +87,22 @@ impl RowIndex {
         Ok(Self { kind, places })
     }
 
-    /// The parts of a folder alone.
+    /// The places of the rows of runs in a folder, and whether its table is damaged: then only parts are found.
     ///
     /// # Errors
-    /// It cannot be read.
-    pub(super) fn of_parts(folder: &Path, kind: TableKind) -> std::result::Result<Self, Error> {
-        let places = parts(folder, kind)?.into_iter().map(|(id, path)| (id, RowPlace::Part(path)));
-        Ok(Self { kind, places: places.collect() })
+    /// The folder cannot be read.
+    pub(super) fn of_readable<'a>(
+        folder: &Path,
+        kind: TableKind,
+        ids: impl Iterator<Item = &'a str>,
+    ) -> std::result::Result<(Self, bool), Error> {
+        match Self::of(&[folder.to_owned()], kind, ids) {
+            Err(Error::Rows { .. }) => {
+                let places = parts(folder, kind)?.into_iter().map(|(id, path)| (id, RowPlace::Part(path)));
+                Ok((Self { kind, places: places.collect() }, true))
+            }
+            index => Ok((index?, false)),
+        }
     }
 
     /// Whether a run has rows, or a part for them.
@@ -163,21 +173,9 @@ impl RowIndex {
 
 /// The parts of a table in a folder, by the ids of the runs.
 fn parts(folder: &Path, kind: TableKind) -> std::result::Result<Vec<(String, PathBuf)>, Error> {
-    let cells = folder.join(CELLS);
-    let entries = match fs::read_dir(&cells) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(io("read", &cells))?,
-    };
-    let suffix = part_suffix(kind);
-    let mut parts = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(io("read", &cells))?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        if let Some(id) = name.and_then(|name| name.strip_suffix(&suffix)) {
-            parts.push((id.to_owned(), path));
-        }
-    }
-    Ok(parts)
+    let (cells, suffix) = (folder.join(CELLS), part_suffix(kind));
+    let id_and_path = |name: String| Some((name.strip_suffix(&suffix)?.to_owned(), cells.join(&name)));
+    Ok(cell_files(folder)?.into_iter().filter_map(id_and_path).collect())
 }
 
 /// Whether a table exists and has rows.
@@ -370,6 +368,8 @@ impl RowFile {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::storage::Study;
     use crate::storage::fixture::{manifest, measured};

@@ -20,7 +20,7 @@ use super::paths::{
     CELLS, CLAIMS, LOGS, MANIFEST, RECORDS, SUMMARY, TIMELINE, failure_path, part_path, record_path,
     table_path,
 };
-use super::records::{forget, pack, records, salvage, unpack_others};
+use super::records::{forget, others, pack, records, salvage};
 use super::rendered::Render;
 use super::rows::{RowIndex, has_rows};
 use super::study::{Study, summary_lines};
@@ -349,7 +349,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
 /// moves what is in `cells/` there.
 fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), Error> {
     let labels = Labels::of(study);
-    let others = unpack_others(root, study)?;
+    let others = others(root, study)?;
     if !others.is_empty() {
         tracing::warn!(
             "{} of an earlier plan, which this command does not ask for, {} kept in {} and left out of the results",
@@ -387,12 +387,12 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
     pack(root, study)
 }
 
-/// Writes rows of runs to `cells/` again that are in the folder's table.
+/// Writes rows of runs to `cells/` again that are in the folder's table, unless it is damaged.
 fn unpack_rows(root: &Path, kind: TableKind, others: &[CellRecord]) -> Result<(), Error> {
     if others.is_empty() {
         return Ok(());
     }
-    let index = RowIndex::of(&[root.to_owned()], kind, others.iter().map(|other| other.id.as_str()))?;
+    let (index, _) = RowIndex::of_readable(root, kind, others.iter().map(|other| other.id.as_str()))?;
     for other in others.iter().filter(|other| index.has(&other.id)) {
         let path = part_path(root, &other.id, kind);
         if !path.exists() {
@@ -402,36 +402,42 @@ fn unpack_rows(root: &Path, kind: TableKind, others: &[CellRecord]) -> Result<()
     Ok(())
 }
 
-/// The records of those of the runs `ids` that have finished. Damaged ones are left to be run again.
+/// The records of those of the runs `ids` that have finished. Runs whose record or rows are damaged are left to be run
+/// again.
 fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
-    let (mut found, mut damaged) = (Vec::new(), false);
-    for record in records(root, ids) {
-        match record {
-            Ok(record) => found.push(record),
-            Err(error @ (Error::Damaged { .. } | Error::DamagedRecords { .. })) => {
-                damaged |= matches!(error, Error::DamagedRecords { .. });
-                tracing::warn!("{error}");
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    if damaged {
-        salvage(root)?;
-    }
+    let mut found = undamaged_records(root, ids)?;
     for kind in [TableKind::Jobs, TableKind::Tasks] {
-        let index = RowIndex::of(&[root.to_owned()], kind, found.iter().map(|record| record.id.as_str()));
+        let ids = found.iter().map(|record| record.id.as_str());
+        let (index, is_damaged) = RowIndex::of_readable(root, kind, ids)?;
         // Of a damaged table, the rows of all runs without a part are missing.
-        let is_damaged = matches!(index, Err(Error::Rows { .. }));
-        let index = if is_damaged { RowIndex::of_parts(root, kind)? } else { index? };
-        let has_rows =
+        let is_whole =
             |record: &CellRecord| index.has(&record.id) || (!is_damaged && kind.may_lack(record).is_ok());
-        let (whole, lacking): (Vec<_>, Vec<_>) = found.into_iter().partition(has_rows);
+        let (whole, lacking): (Vec<_>, Vec<_>) = found.into_iter().partition(is_whole);
         if !lacking.is_empty() {
             let (lost, table) = (plural(lacking.len() as u64, "run"), table_path(root, kind));
             tracing::warn!("{} lacks the rows of {lost}: run again", table.display());
             forget(root, &lacking)?;
         }
         found = whole;
+    }
+    Ok(found)
+}
+
+/// The records that can be read. If packed ones are damaged, all others are in `cells/` then.
+fn undamaged_records(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
+    let (mut found, mut is_damaged) = (Vec::new(), false);
+    for record in records(root, ids) {
+        match record {
+            Ok(record) => found.push(record),
+            Err(error @ (Error::Damaged { .. } | Error::DamagedRecords { .. })) => {
+                is_damaged |= matches!(error, Error::DamagedRecords { .. });
+                tracing::warn!("{error}");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if is_damaged {
+        salvage(root)?;
     }
     Ok(found)
 }

@@ -253,6 +253,41 @@ fn damaged_records_are_run_again() {
     assert!(root.join("records.jsonl.zst.damaged").exists());
 }
 
+/// A run of an earlier plan keeps its record and rows whatever a later plan finds damaged.
+#[test]
+fn runs_of_an_earlier_plan_survive_damage() {
+    for damaged in [RECORDS, "jobs.parquet"] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let run = RunDir::create(root, manifest(&["a", "b"])).unwrap();
+        run.store("a", &measured("first", &[], 1, 1.0, 30)).unwrap();
+        run.store("b", &measured("second", &[], 1, 1.0, 40)).unwrap();
+        run.finish(RunState::Finished, &[], render).unwrap();
+        drop(run);
+        // What follows the whole records, or the end of the table, where its index is.
+        let path = root.join(damaged);
+        let mut content = fs::read(&path).unwrap();
+        let at = content.len() - 1;
+        content[at] ^= 1;
+        fs::write(&path, content).unwrap();
+        let run = RunDir::open(root, manifest(&["a"])).unwrap();
+        if !run.has("a") {
+            run.store("a", &measured("first", &[], 1, 1.0, 30)).unwrap();
+        }
+        run.finish(RunState::Finished, &[], render).unwrap();
+        assert_eq!(jobs(root), 30, "{damaged}");
+        drop(run);
+        let run = RunDir::open(root, manifest(&["a", "b"])).unwrap();
+        // Rows of a damaged table are gone.
+        assert_eq!(run.has("b"), damaged == RECORDS, "{damaged}");
+        if !run.has("b") {
+            run.store("b", &measured("second", &[], 1, 1.0, 40)).unwrap();
+        }
+        let study = run.finish(RunState::Finished, &[], render).unwrap();
+        assert_eq!((study.missing, jobs(root)), (0, 70), "{damaged}");
+    }
+}
+
 /// If there is no room for a second manifest, the existing one is updated with the final state.
 #[test]
 fn the_end_is_noted_on_a_full_disk() {
