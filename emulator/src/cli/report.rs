@@ -11,6 +11,7 @@ use super::output::{print, print_exact};
 use crate::config::claims::{self, Claim};
 use crate::report::{self, columns, markdown, table};
 use crate::storage::manifest::RunState;
+use crate::storage::planned::PlannedPoint;
 use crate::storage::study::{Study, json_lines};
 use crate::storage::{self, Error, LockedDir};
 
@@ -133,26 +134,15 @@ fn judge_lost(study: &mut Study) {
 /// lacks the planned experiment, its verdicts are kept.
 fn judge_again(study: &mut Study) {
     let read = || -> Option<(Vec<Claim>, Vec<Cell>, Vec<Cell>)> {
-        let spec = &study.manifest.spec;
-        let claims = serde_json::from_value(spec.get("claims")?.clone()).ok()?;
-        let (mut cells, mut stand_ins): (Vec<Cell>, Vec<Cell>) = Default::default();
-        for point in spec.get("points")?.as_array()? {
-            let cell: Cell = serde_json::from_value(point.get("cell")?.clone()).ok()?;
-            if has_stand_in(&point["resolved"]) {
-                stand_ins.push(cell.clone());
-            }
-            cells.push(cell);
-        }
-        cells.dedup(); // points of a cell are adjacent
-        Some((claims, cells, stand_ins))
+        let manifest = &study.manifest;
+        let claims = serde_json::from_value(manifest.spec.get("claims")?.clone()).ok()?;
+        let mut cells: Vec<Cell> = manifest.points().map(PlannedPoint::cell).collect();
+        cells.dedup();
+        let stand_ins = manifest.points().filter(|point| point.has_stand_in()).map(PlannedPoint::cell);
+        Some((claims, cells, stand_ins.collect()))
     };
     if let Some((claims, cells, stand_ins)) = read() {
         let summaries: Vec<Summary> = study.records().map(|record| record.summary.clone()).collect();
         study.claims = claims::judge(&claims, &cells, &stand_ins, &summaries);
     }
-}
-
-/// Whether a generator stood in for a trace that was not found, by the resolved world of a manifest.
-fn has_stand_in(resolved: &serde_json::Value) -> bool {
-    resolved["workload"].get("trace").is_some() && resolved["trace"].is_null()
 }

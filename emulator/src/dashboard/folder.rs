@@ -11,9 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use serde_json::Value;
 use volary_actors::base::Time;
-use volary_engine::results::Cell;
+use volary_engine::results::{Cell, Summary};
 use volary_netem::FaultSpec;
 
 use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, Snapshot};
@@ -164,12 +163,12 @@ fn read(root: &Path, manifest: &Manifest) -> Result<Snapshot, Error> {
     Ok(Snapshot { header, running, state, runs, cell, ..Snapshot::default() })
 }
 
-/// The planned runs with what is known of those that have ended. Where every run of the plan is in the folder, and as
-/// many of each point, the order of points tells the others.
+/// The planned runs with what is known of those that have ended. The policy and cell of a run that has not ended follow
+/// from its place in the plan, if the folder has every run of the plan and all points have the same number of runs.
 fn entries(manifest: &Manifest, lines: Vec<SummaryEntry>) -> Vec<RunEntry> {
     let mut ended: BTreeMap<String, SummaryEntry> =
         lines.into_iter().map(|line| (line.run.clone(), line)).collect();
-    let points = points(&manifest.spec);
+    let points: Vec<_> = manifest.points().collect();
     let each = manifest.runs.len().checked_div(points.len()).unwrap_or(0);
     // Replications that a stopping rule adds come after those of all points.
     let fixed = manifest.share.is_none() && manifest.spec["repeat"] != "auto";
@@ -183,28 +182,18 @@ fn entries(manifest: &Manifest, lines: Vec<SummaryEntry>) -> Vec<RunEntry> {
             ..RunEntry::waiting(id, &line.policy, &line.cell, Some(line.seed))
         },
         None if regular => {
-            let (label, cell) = &points[at / each];
-            RunEntry::waiting(id, label, cell, Some(manifest.seed.wrapping_add((at % each) as u64)))
+            let (point, seed) = (points[at / each], manifest.seed.wrapping_add((at % each) as u64));
+            RunEntry::waiting(id, point.label(), &point.cell(), Some(seed))
         }
         None => RunEntry::waiting(id, "", &Cell::new(), None),
     };
     manifest.runs.iter().enumerate().map(entry).collect()
 }
 
-/// Label and swept values of every point.
-fn points(spec: &Value) -> Vec<(String, Cell)> {
-    let points = spec.get("points").and_then(Value::as_array);
-    let point = |point: &Value| {
-        let cell = point.get("cell").and_then(|cell| serde_json::from_value(cell.clone()).ok());
-        (point["label"].as_str().unwrap_or_default().to_owned(), cell.unwrap_or_default())
-    };
-    points.into_iter().flatten().map(point).collect()
-}
-
 /// Labels of all policies, in the order of the experiment.
 fn policies(manifest: &Manifest, runs: &[RunEntry]) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
-    let planned = points(&manifest.spec).into_iter().map(|(label, _)| label);
+    let planned = manifest.points().map(|point| point.label().to_owned());
     for label in planned.chain(runs.iter().map(|run| run.policy.clone())) {
         if !label.is_empty() && !labels.contains(&label) {
             labels.push(label);
@@ -238,13 +227,9 @@ fn cell(
 
 /// The faults that a run met.
 fn faults(manifest: &Manifest, record: &CellRecord) -> Vec<Disturbance> {
-    let points = manifest.spec.get("points").and_then(Value::as_array);
-    let is_its = |point: &&Value| {
-        let cell = point.get("cell").and_then(|cell| serde_json::from_value::<Cell>(cell.clone()).ok());
-        point["label"] == record.summary.policy.as_str() && cell.unwrap_or_default() == record.summary.cell
-    };
-    let point = points.into_iter().flatten().find(is_its);
-    let specs = point.and_then(|point| point.pointer("/resolved/network/fault").cloned());
+    let Summary { policy, cell, .. } = &record.summary;
+    let point = manifest.points().find(|point| point.label() == policy && point.cell() == *cell);
+    let specs = point.and_then(|point| point.world("/network/fault").cloned());
     let specs: Vec<FaultSpec> =
         specs.and_then(|specs| serde_json::from_value(specs).ok()).unwrap_or_default();
     disturbances::faults(&specs, Time((record.summary.makespan_s * 1e9) as u64))

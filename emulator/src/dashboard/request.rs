@@ -12,7 +12,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// Bytes of randomness in a token.
 const TOKEN: usize = 16;
 
-/// A text that nobody can guess: in the page's address, or the nonce of one page.
+/// A random text of 128 bits, for the page's address and as the nonce of a page.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Token(String);
 

@@ -22,9 +22,9 @@ use crate::storage::cell::{Sketch, looks};
 
 /// Least real time between two samples.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Least real time between two samples while nobody looks, in multiples of what the last one took.
+/// Least real time between two samples of a page without viewers, in multiples of the time that the last one took.
 const UNSEEN: u32 = 200;
-/// Least real time between two samples while somebody looks, in multiples of what the last one took.
+/// The same of a page with viewers.
 const SEEN: u32 = 40;
 /// Jobs whose response times are in a sample at most.
 const JOBS: u32 = 20_000;

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-use volary_engine::results::{ClaimResult, Summary, Verdict};
+use volary_engine::results::{Cell, ClaimResult, Summary, Verdict};
 
 use super::error::Error;
 use super::load::{load_claims, load_failures, load_manifest, load_records};
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::Manifest;
+use crate::storage::planned::PlannedPoint;
 
 /// Combines the run directories of one experiment.
 ///
@@ -60,13 +60,10 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
 
 /// Puts runs into the order of the experiment, in which shares take turns.
 fn sort(manifest: &mut Manifest, records: &mut [CellRecord]) {
-    let points = manifest.spec.get("points").and_then(Value::as_array);
-    let place = |point: &Value| Some((point["cell"].to_string(), point["label"].as_str()?.to_owned()));
-    let places: BTreeMap<_, _> =
-        points.into_iter().flatten().filter_map(place).enumerate().map(|(at, place)| (place, at)).collect();
+    let key = |point: PlannedPoint<'_>| (as_text(&point.cell()), point.label().to_owned());
+    let places: BTreeMap<_, _> = manifest.points().map(key).zip(0..).collect();
     let place = |Summary { cell, policy, seed, .. }: &Summary| {
-        let cell = serde_json::to_value(cell).unwrap_or_default().to_string();
-        (places.get(&(cell, policy.clone())).copied().unwrap_or(usize::MAX), *seed)
+        (places.get(&(as_text(cell), policy.clone())).copied().unwrap_or(usize::MAX), *seed)
     };
     records.sort_by_cached_key(|record| place(&record.summary));
     let ids: BTreeMap<&str, usize> =
@@ -123,8 +120,12 @@ impl RunUnion {
     }
 
     fn key(Summary { policy, cell, seed, .. }: &Summary) -> RunKey {
-        (policy.clone(), serde_json::to_string(cell).unwrap_or_default(), *seed)
+        (policy.clone(), as_text(cell), *seed)
     }
+}
+
+fn as_text(cell: &Cell) -> String {
+    serde_json::to_string(cell).unwrap_or_default()
 }
 
 fn combine(mut claims: Vec<ClaimResult>, others: Vec<ClaimResult>) -> Vec<ClaimResult> {

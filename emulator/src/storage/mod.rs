@@ -38,6 +38,7 @@
 //! | [`export`] | flat tables for other programs |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 //! | [`input_log`] | `inputs.log`, which `volary replay` reads |
+//! | [`planned`] | the points of the experiment in a manifest |
 //! | [`origin`] | program, machine and files that results come from |
 //! | [`share`] | which part of an experiment a folder holds |
 //! | `load`, `merge`, [`study`] | one run directory, or the shards of one experiment, as a [`Study`] |
@@ -66,6 +67,7 @@ mod merge;
 pub mod origin;
 mod paths;
 pub mod perfetto;
+pub mod planned;
 mod records;
 mod rendered;
 mod rows;

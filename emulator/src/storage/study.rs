@@ -10,6 +10,7 @@ use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, Tally, cell
 use crate::stats::Interval;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Failure, Manifest};
+use crate::storage::planned::PlannedPoint;
 
 /// One experiment's results.
 #[derive(Clone, PartialEq, Debug)]
@@ -58,7 +59,7 @@ impl Study {
         failures: Vec<Failure>,
     ) -> Self {
         let missing = manifest.runs.len().saturating_sub(records.len() + failures.len());
-        let order = order_of_classes(&manifest.spec);
+        let order = order_of_classes(&manifest);
         let mut cells: Vec<CellGroup> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for record in records {
@@ -75,7 +76,7 @@ impl Study {
             runs.runs.sort_by_key(|run| run.summary.seed);
         }
         if let Some(share) = &manifest.share {
-            let whole = share.runs / planned_cells(&manifest.spec).max(1);
+            let whole = share.runs / planned_cells(&manifest).max(1);
             for group in &mut cells {
                 group.partial = whole > group.policies.iter().map(|runs| runs.runs.len() as u64).sum();
             }
@@ -130,16 +131,17 @@ impl Study {
     }
 }
 
-/// Number of cells of an experiment; its points of one cell are adjacent.
-fn planned_cells(spec: &Value) -> u64 {
-    let points = spec.get("points").and_then(Value::as_array);
-    points.map_or(0, |points| points.chunk_by(|a, b| a["cell"] == b["cell"]).count() as u64)
+/// Number of cells of an experiment.
+fn planned_cells(manifest: &Manifest) -> u64 {
+    let mut cells: Vec<Cell> = manifest.points().map(PlannedPoint::cell).collect();
+    cells.dedup();
+    cells.len() as u64
 }
 
 /// Labels of classes of jobs: those of the mix of an experiment, in its order, then those that deadlines and cutoffs
 /// give.
-fn order_of_classes(spec: &Value) -> Vec<String> {
-    let classes = spec.pointer("/points/0/resolved/workload/mix/class").and_then(Value::as_array);
+fn order_of_classes(manifest: &Manifest) -> Vec<String> {
+    let classes = manifest.points().next().and_then(|point| point.world("/workload/mix/class")?.as_array());
     let named = classes.into_iter().flatten().filter_map(|class| class.get("name")?.as_str());
     named.chain(["slo", "be", "short", "long"]).map(str::to_owned).collect()
 }

@@ -7,13 +7,15 @@ use volary_engine::results::in_words;
 use super::table::table;
 use super::view::policy_anchor;
 use crate::chart::theme;
+use crate::storage::manifest::Manifest;
+use crate::storage::planned::PlannedPoint;
 use crate::storage::study::Study;
 
 /// The section; empty if nothing was run.
 pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
     let rows = html! {
         @for (i, label) in policies.iter().enumerate() {
-            @let (kind, parameters) = of_first_point(&study.manifest.spec, label);
+            @let (kind, parameters) = of_first_point(&study.manifest, label);
             tr id=(policy_anchor(i)) {
                 th scope="row" class=(theme::series(i)) { i.swatch {} " " (label) }
                 td.left { (kind.unwrap_or("–")) }
@@ -36,10 +38,8 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
 }
 
 /// The kind of a policy and its parameters in words, by the first point of its label.
-fn of_first_point<'a>(spec: &'a Value, label: &str) -> (Option<&'a str>, Option<String>) {
-    let points = spec.get("points").and_then(Value::as_array);
-    let point = points.into_iter().flatten().find(|point| point["label"] == label);
-    let policy = point.and_then(|point| point["policy"].as_object()?.iter().next());
+fn of_first_point<'a>(manifest: &'a Manifest, label: &str) -> (Option<&'a str>, Option<String>) {
+    let policy = manifest.points().find(|point| point.label() == label).and_then(PlannedPoint::policy);
     let Some((kind, parameters)) = policy else { return (None, None) };
     let words = |(key, value): (&String, &Value)| format!("{key} = {}", in_words(value));
     let parameters = parameters.as_object().map(|all| all.iter().map(words).collect::<Vec<_>>().join(", "));
