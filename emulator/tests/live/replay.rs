@@ -50,7 +50,7 @@ fn assert_identical(replayed: &[Replayed], policies: usize) {
 
 #[test]
 fn runs_in_virtual_and_real_time_are_replayed() {
-    let _machine = crate::machine();
+    let _machine = crate::shared_machine();
     assert_identical(&run_and_replay(&faulty(&POLICIES, &[])), 5);
     let replayed = run_and_replay(&faulty(&POLICIES, &LOCAL));
     assert_identical(&replayed, 5);
@@ -60,7 +60,7 @@ fn runs_in_virtual_and_real_time_are_replayed() {
 /// Progress of copies comes from the runtime, and so from the log.
 #[test]
 fn progress_is_replayed() {
-    let _machine = crate::machine();
+    let _machine = crate::shared_machine();
     let faults = "network.fault=[{crash={who=[\"node:3\"], at=\"1s\", for=\"700ms\"}}, \
                   {crash={who=[\"scheduler:0\"], at=\"1500ms\", for=\"900ms\"}}]";
     let experiment = faulty(&["late = { scale = 0.002 }"], &["cluster.schedulers=1", faults]);
@@ -70,7 +70,7 @@ fn progress_is_replayed() {
 /// Deadlines, preferences and history are those of the run, in virtual and in real time, also where it is cut off.
 #[test]
 fn deadlines_are_replayed() {
-    let _machine = crate::machine();
+    let _machine = crate::shared_machine();
     let preference = "preference = { kinds = 4, of = 2, slowdown = 2 }";
     let slo = format!("workload.synthetic.slo={{ share = 0.6, slack = [0.2, 9], {preference} }}");
     let goals = [slo.as_str(), "workload.synthetic.pretrain=20"];
@@ -91,7 +91,7 @@ fn deadlines_are_replayed() {
 /// What is open when a run is cut off is cut off in the replay as well.
 #[test]
 fn a_run_that_is_cut_off_is_replayed() {
-    let _machine = crate::machine();
+    let _machine = crate::shared_machine();
     for runtime in [&[][..], &LOCAL] {
         let set = [&["run.until=1800ms"], runtime].concat();
         let replayed = run_and_replay(&faulty(&["sparrow = {}"], &set));
@@ -105,7 +105,7 @@ fn a_run_that_is_cut_off_is_replayed() {
 /// Of a run that was stopped, what never began is not in the log.
 #[test]
 fn a_run_that_was_interrupted_says_that_its_record_ends_early() {
-    let _machine = crate::machine();
+    let _machine = crate::shared_machine();
     let folder = binary::folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --out r --set run.record.inputs=true", 0);
@@ -121,7 +121,7 @@ fn a_run_that_was_interrupted_says_that_its_record_ends_early() {
 
 #[test]
 fn other_parameters_give_other_effects() {
-    let _machine = crate::machine();
+    let _machine = crate::shared_machine();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);
     let [two, three] = [2, 3].map(|ratio| faulty(&[&format!("sparrow = {{ probe_ratio = {ratio} }}")], &[]));
@@ -173,7 +173,7 @@ fn change(bytes: &[u8], change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
 
 #[test]
 fn the_command_says_what_it_found() {
-    let _machine = crate::machine();
+    let _machine = crate::shared_machine();
     let folder = binary::folder();
     let at = folder.path();
     let log = at.join("r").join(FILE);
@@ -234,7 +234,7 @@ fn the_command_says_what_it_found() {
 
 #[test]
 fn a_resumed_run_goes_on_with_its_log() {
-    let _machine = crate::machine();
+    let _machine = crate::shared_machine();
     let folder = tempfile::tempdir().unwrap();
     let experiment = faulty(&POLICIES, &[]);
     let mut options = RunOptions { out: folder.path().to_owned(), resume: true, ..RunOptions::default() };
