@@ -49,7 +49,7 @@ pub(super) struct Options {
     /// No progress bar and no table.
     #[arg(long)]
     quiet: bool,
-    /// Write no report.html, which `volary report` makes later: for shares of a sweep, whose reports nobody opens.
+    /// Write no report.html. `volary report` writes it later, such as that of all shares of a sweep.
     #[arg(long)]
     no_report: bool,
     /// Exit with status 1 if a claim fails.

@@ -11,7 +11,7 @@ use volary_netem::Windows;
 use super::document::Document;
 use super::error::ConfigError;
 use super::explain;
-use crate::number;
+use crate::number::{self, plural};
 use crate::workload::Traces;
 
 /// Limit on the tasks of a trace or generator up to which their work is summed.
@@ -30,6 +30,8 @@ pub struct Load {
     /// Share of a healthy core's work that remains under interference; 1 with [`CapacityBasis::Healthy`].
     pub throughput: f64,
     pub basis: CapacityBasis,
+    /// Number of cores, evenly spaced, whose interference is counted; `None` if all are, or by laws.
+    pub sampled: Option<u32>,
 }
 
 /// The interference that a capacity takes into account.
@@ -51,10 +53,16 @@ impl Load {
         let offered = self.offered;
         match self.basis {
             CapacityBasis::LongRun => format!("ρ = {offered:.3}"),
-            CapacityBasis::UntilLastArrival => format!(
-                "ρ = {offered:.3} (until the last arrival interference leaves cores {} of their work)",
-                number::percent(self.throughput)
-            ),
+            CapacityBasis::UntilLastArrival => {
+                let cores = self.sampled.map_or_else(
+                    || "cores".to_owned(),
+                    |sampled| format!("a sample of {}", plural(u64::from(sampled), "core")),
+                );
+                let left = number::percent(self.throughput);
+                format!(
+                    "ρ = {offered:.3} (until the last arrival interference leaves {cores} {left} of their work)"
+                )
+            }
             CapacityBasis::Healthy => {
                 format!("ρ ≥ {offered:.3} (of healthy cores; interference leaves less)")
             }
@@ -82,22 +90,27 @@ pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
         _ => None,
     };
     let demand = by_laws.unwrap_or_else(|| drawn(world, seed, traces))?;
-    let (throughput, basis) = throughput(world, seed, demand.last_s);
+    let (throughput, basis, sampled) = throughput(world, seed, demand.last_s);
     let capacity = world.cluster.capacity(seed) * throughput;
     let offered = demand.rate / capacity;
-    offered.is_finite().then_some(Load { offered, capacity, throughput, basis })
+    offered.is_finite().then_some(Load { offered, capacity, throughput, basis, sampled })
 }
 
-/// Share of a healthy core's work that remains under interference.
-fn throughput(world: &Resolved, seed: u64, last_s: f64) -> (f64, CapacityBasis) {
-    let Some(profile) = &world.interference else { return (1.0, CapacityBasis::LongRun) };
+/// Share of a healthy core's work that remains under interference, and [`Load::sampled`].
+fn throughput(world: &Resolved, seed: u64, last_s: f64) -> (f64, CapacityBasis, Option<u32>) {
+    let Some(profile) = &world.interference else { return (1.0, CapacityBasis::LongRun, None) };
     if let Some(throughput) = profile.throughput() {
-        return (throughput, CapacityBasis::LongRun);
+        return (throughput, CapacityBasis::LongRun, None);
     }
-    let cores = Cores::new(Some(profile), world.cluster.cores(seed), Windows::default(), seed);
+    let table = world.cluster.cores(seed);
+    let all = table.cores();
+    let cores = Cores::new(Some(profile), table, Windows::default(), seed);
     match cores.effect(Time::ZERO + Span::from_secs_f64(last_s)) {
-        Some((effect, _)) => (effect.throughput, CapacityBasis::UntilLastArrival),
-        None => (1.0, CapacityBasis::Healthy),
+        Some((effect, counted)) => {
+            let sampled = (counted < all).then_some(counted);
+            (effect.throughput, CapacityBasis::UntilLastArrival, sampled)
+        }
+        None => (1.0, CapacityBasis::Healthy, None),
     }
 }
 
@@ -241,6 +254,18 @@ random = {}
 "#;
 
     #[test]
+    fn capacity_under_many_short_bursts_is_that_of_a_sample_of_cores() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.toml");
+        std::fs::write(dir.path().join("b.txt"), "0 0 0.0001 2\n0 0.0001 0.0002 1").unwrap();
+        std::fs::write(&file, format!("{TEXT}trace = {{ file = \"b.txt\", repeat = true }}\n")).unwrap();
+        let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
+        let found = load(&experiment.points[0].resolved, 1, &experiment.traces()).unwrap();
+        assert!(found.sampled == Some(1) && found.throughput == 0.75, "{found:?}");
+        assert!(found.says().contains("interference leaves a sample of 1 core "), "{}", found.says());
+    }
+
+    #[test]
     fn capacity_follows_from_the_samples_of_a_trace() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.toml");
@@ -259,7 +284,7 @@ random = {}
             let found = load(&experiment.points[0].resolved, 1, &experiment.traces()).unwrap();
             assert!((found.throughput - remains).abs() < 1e-9, "{rows}: {found:?}");
             assert!((found.offered - 0.5 / remains).abs() < 1e-9, "{rows}: {found:?}");
-            assert_eq!(found.basis, CapacityBasis::UntilLastArrival);
+            assert_eq!((found.basis, found.sampled), (CapacityBasis::UntilLastArrival, None));
             let plan = describe::text(&experiment, None);
             assert!(plan.contains(&format!("load          {}", found.says())), "{plan}");
             assert_eq!(describe::overload(&experiment).is_some(), remains <= 0.5, "{rows}");

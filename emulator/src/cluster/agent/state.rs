@@ -96,7 +96,7 @@ impl AgentState {
         }
     }
 
-    /// Waits until nobody has asked for its state for [`IDLE_TIMEOUT`] and no session is open.
+    /// Waits until no session is open and no status has been requested for [`IDLE_TIMEOUT`].
     pub(super) async fn idle_too_long(&self) {
         loop {
             let until = self.asked.get() + IDLE_TIMEOUT;

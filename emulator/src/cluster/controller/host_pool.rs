@@ -326,25 +326,35 @@ fn run_number() -> u64 {
     (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8
 }
 
-/// Asks hosts for their state until all are free. Fails if one does not answer, or is still busy at `until`.
+/// Asks hosts for their state until all are free. Fails if one does not answer the first time, or is not free at
+/// `until`: a host that has answered once may miss a request.
 async fn wait_until_free(file: &Hosts, until: Instant, watch: &Watch) -> Result<(), HostsError> {
     let transport = Arc::new(connector(file)?);
-    let mut said = String::new();
+    let (mut said, mut answered) = (String::new(), false);
     loop {
         let answers = tokio::select! {
             answers = answers(&transport, &file.hosts) => answers?,
             () = stopped(watch) => return Err(HostsError::Interrupted),
         };
-        let Some((host, controller)) = first_busy(&file.hosts, &answers)? else { break };
-        if Instant::now() >= until {
-            return Err(HostsError::Busy { host, controller });
+        let (missing, reason) = match first_busy(&file.hosts, &answers) {
+            Ok(None) => break,
+            Ok(Some((host, controller))) => {
+                answered = true;
+                let busy = format!("host {host} is busy with a run of the controller at {controller}");
+                (HostsError::Busy { host, controller }, busy + "; waiting for its end")
+            }
+            Err(error) => {
+                let silent = format!("{error}; asking again");
+                (error, silent)
+            }
+        };
+        if !answered || Instant::now() >= until {
+            return Err(missing);
         }
-        let busy =
-            format!("host {host} is busy with a run of the controller at {controller}; waiting for its end");
         // Said again if another host or another controller is in the way.
-        if busy != said {
-            tracing::warn!("{busy}");
-            said = busy;
+        if reason != said {
+            tracing::warn!("{reason}");
+            said = reason;
         }
         pause(watch).await?;
     }
@@ -373,7 +383,7 @@ fn first_busy(hosts: &[Host], answers: &[Answer]) -> Result<Option<(String, Stri
     Ok(busy)
 }
 
-/// A transport of a hosts file's controller that accepts nobody.
+/// A transport with the identity of a hosts file's controller. It opens connections and accepts none.
 fn connector(file: &Hosts) -> Result<Transport, HostsError> {
     let identity = Identity::load(&file.controller(), SystemTime::now())?;
     // Of two peers the shorter limit of silence counts, and this one leaves it to the host's lease.
