@@ -74,7 +74,9 @@ impl LeafQueues {
             if surplus <= options.over * guaranteed(leaf) {
                 return 0;
             }
-            let taken = (options.damping * surplus.min(need)).ceil().min(surplus.floor()).min(most);
+            // A share of 1 − 0.95 of 120 is 6 + 5·10⁻¹⁵ containers.
+            let whole = (surplus + 1e-9).floor();
+            let taken = (options.damping * surplus.min(need)).ceil().min(whole).min(most);
             (need, most) = ((need - taken).max(0.0), most - taken);
             taken as u32
         };
@@ -131,6 +133,8 @@ mod tests {
         let excess = |used, waiting, total| queues(&options, used, waiting).excess(&options, total);
         assert_eq!(excess([1, 0], [9, 9], 1), [0, 0]);
         assert_eq!(excess([0, 1], [9, 9], 1), [0, 0]);
+        assert_eq!(queues(&OPTIONS, [110, 7], [9, 0]).excess(&OPTIONS, 117), [0, 1], "5.85 of 117");
+        assert_eq!(queues(&OPTIONS, [113, 7], [9, 0]).excess(&OPTIONS, 120), [0, 1], "6 of 120");
         assert_eq!(excess([0, 2], [9, 9], 2), [0, 1], "0.6 of two are for long jobs");
         assert_eq!(excess([2, 0], [9, 9], 2), [0, 0], "1.4 of two are for short jobs");
     }
