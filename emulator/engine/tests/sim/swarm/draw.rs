@@ -153,11 +153,21 @@ fn policy(dice: &mut Dice, card: &Card, site: &Site) -> String {
 pub(crate) fn experiment(seed: u64) -> String {
     let mut dice = Dice(Rng::new(seed, 0, 0));
     loop {
-        let text = draw(&mut dice, seed);
+        let text = limited(draw(&mut dice, seed), seed);
         if valid(&text).is_ok() {
             return text;
         }
     }
+}
+
+/// Limits the rate of requests of a tenth of the experiments, which leaves the other draws of the seed as they are.
+fn limited(text: String, seed: u64) -> String {
+    let mut dice = Dice(Rng::new(seed, 0, 1));
+    if dice.chance(90) {
+        return text;
+    }
+    let rate = dice.scale(5.0, 500.0);
+    text.replacen("[cluster]\n", &format!("[cluster]\nrequest_rate = {rate:.1}\n"), 1)
 }
 
 fn draw(dice: &mut Dice, seed: u64) -> String {
