@@ -1,15 +1,27 @@
 //! The `[interference]` table and profile files.
 //!
 //! A profile file holds the same keys as the table, so `[interference] profile = "bursts.toml"` and the keys themselves
-//! mean the same. Exactly one process is named; [`Interference::load`] checks that and reads the files it
-//! refers to.
+//! mean the same. Exactly one process is named; the checks are here as well.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use volary_actors::base::{Law, Span};
+
+/// Why an interference profile cannot be used. Messages name the file, the line or key, and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// A trace file that cannot be read, is malformed or empty.
+    #[error("{0}")]
+    File(String),
+    /// Keys that contradict each other.
+    #[error("{0}")]
+    Keys(String),
+}
 
 /// Performance interference: x_i(t) = 1 while unit i is degraded. A degraded core keeps working at 1 / σ of
 /// its speed, it doesn't stop (latin-square paper, section I, fig. 1 and table I).
@@ -165,6 +177,96 @@ pub struct TraceRow {
     pub end: Span,
     /// σ ≥ 1.
     pub slowdown: f64,
+}
+
+impl Interference {
+    /// Shortest interference, or its mean length where lengths are drawn; `None` for a trace.
+    pub fn slot(&self) -> Option<Span> {
+        let bernoulli = self.bernoulli.as_ref().map(|process| process.slot);
+        let markov = self.markov.as_ref().map(|process| process.slot);
+        let renewal = self.renewal.as_ref().map(|process| Span::from_secs_f64(process.burst.mean()));
+        let scripted = self.scripted.as_ref().map(|process| process.slot);
+        bernoulli.or(markov).or(renewal).or(scripted)
+    }
+
+    /// Checks this table and reads its trace, relative to `folder`, with `read`. The profile and the values of
+    /// empirical laws have been inserted before.
+    ///
+    /// # Errors
+    /// When the trace cannot be read or parsed, when not exactly one process is named, or when keys contradict
+    /// each other.
+    pub(super) fn check(
+        &mut self,
+        folder: &Path,
+        read: impl FnOnce(&Path) -> io::Result<Arc<[u8]>>,
+    ) -> Result<(), ProfileError> {
+        let keys = |message: &str| Err(ProfileError::Keys(message.into()));
+        if self.profile.is_some() {
+            return keys(match self.processes() {
+                0 => "a profile cannot name another profile; write its process here",
+                _ => "give either `profile` or a process, not both; keep one",
+            });
+        }
+        if self.processes() != 1 {
+            return keys(
+                "not exactly one process is named; keep one of `bernoulli`, `markov`, `renewal`, `scripted`, `trace`, \
+                 or name a `profile`",
+            );
+        }
+        if self.has_unread_laws() {
+            return keys("the file of an empirical law was not read; give its `values`");
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.load(folder, read)?;
+        }
+        if let Some(renewal) = &self.renewal
+            && renewal.gap.mean() + renewal.burst.mean() < SHORTEST.as_secs_f64()
+        {
+            return Err(ProfileError::Keys(format!(
+                "a gap and a burst of the renewal together last less than {SHORTEST} in the mean; make them longer"
+            )));
+        }
+        if let Some(scripted) = &self.scripted
+            && scripted.rows.iter().all(Vec::is_empty)
+        {
+            return keys("scripted lists no slot; write rows such as [[0, 1, 1]], or leave interference out");
+        }
+        let (from, until) = self.window();
+        if from >= until {
+            let why = format!("`from` ({from}) is not earlier than `until` ({until}); move one of them");
+            return Err(ProfileError::Keys(why));
+        }
+        Ok(())
+    }
+
+    /// Start and end of the time in which units are degraded.
+    pub(super) fn window(&self) -> (Span, Span) {
+        (self.from.unwrap_or(Span::ZERO), self.until.unwrap_or(Span::MAX))
+    }
+
+    fn processes(&self) -> usize {
+        [
+            self.bernoulli.is_some(),
+            self.markov.is_some(),
+            self.renewal.is_some(),
+            self.scripted.is_some(),
+            self.trace.is_some(),
+        ]
+        .into_iter()
+        .filter(|&named| named)
+        .count()
+    }
+
+    fn has_unread_laws(&self) -> bool {
+        let slowdowns = [
+            self.bernoulli.as_ref().map(|p| &p.slowdown),
+            self.markov.as_ref().map(|p| &p.slowdown),
+            self.renewal.as_ref().map(|p| &p.slowdown),
+            self.scripted.as_ref().map(|p| &p.slowdown),
+        ];
+        let lengths = self.renewal.iter().flat_map(|p| [&p.gap, &p.burst]);
+        slowdowns.into_iter().flatten().any(Law::is_unread) || lengths.into_iter().any(Law::is_unread)
+    }
 }
 
 /// Shortest slot or stretch: shorter ones cost a draw each and are finer than any task.

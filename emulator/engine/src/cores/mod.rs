@@ -7,15 +7,14 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `state` | [`Cores`]: the copy on every core, and when it finishes |
-//! | [`config`] | the `[interference]` table and profile files |
+//! | [`config`] | the `[interference]` table and profile files, and their checks |
 //! | [`table`] | node, rack and speed of every core |
 //! | [`show`] | pictures of a profile, without a run |
 //! | [`injection`] | another profile for some cores and a limited time, during a run |
 //! | `effect` | degraded time and lost work, summed over cores |
 //! | [`set`] | sets of cores |
 //! | `trace` | files of observed bursts, and what they leave out of a run |
-//! | `process` | x_i(t) of each kind, stretch by stretch |
-//! | `profile` | checks of that table; a profile under a seed |
+//! | `profile` | x_i(t) of each kind, stretch by stretch; a profile under a seed |
 //! | `integral` | exact arithmetic of work |
 //! | `shares`, `sharing` | nodes whose copies have the CPU in common |
 
@@ -23,7 +22,6 @@ pub mod config;
 mod effect;
 pub mod injection;
 mod integral;
-mod process;
 mod profile;
 pub mod set;
 mod shares;
@@ -33,10 +31,10 @@ mod state;
 pub mod table;
 mod trace;
 
-pub use config::{Interference, Scope};
+pub use config::{Interference, ProfileError, Scope};
 pub use effect::Effect;
 pub use injection::Injection;
-pub use profile::{Burst, Profile, ProfileError};
+pub use profile::{Burst, Profile};
 pub use set::CoreSet;
 pub use shares::{Change, Next, SharedUse};
 pub use state::Cores;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use volary_actors::base::{Law, Span, Time};
 use volary_netem::Windows;
 
-use super::process::{AnyProcess, Runs};
+use super::profile::{AnyProcess, Runs};
 use super::{Burst, CoreTable, Cores, Injection, Profile};
 
 /// Widest timeline, in characters. Slots are merged where one character each is too wide.

@@ -4,10 +4,10 @@ use volary_actors::base::{Span, Time};
 use volary_netem::Windows;
 
 use super::effect::Effect;
-use super::injection::{ActiveInjection, Injection, joined};
-use super::integral::WorkIntegral;
-use super::process::Cursor;
-use super::profile::{Burst, SeededProfile};
+use super::injection::Injection;
+use super::integral::{CoreRate, WorkIntegral};
+use super::profile::{Burst, Cursor, SeededProfile};
+use super::set::CoreSet;
 use super::shares::Shares;
 use super::{CoreTable, Profile};
 use crate::prefetch::prefetch;
@@ -366,4 +366,79 @@ impl Cores {
             None => (self.profile.as_ref(), self.known(core)),
         }
     }
+}
+
+/// An injection among the cores of a run.
+#[derive(Clone, Debug)]
+pub(super) struct ActiveInjection {
+    pub(super) profile: SeededProfile,
+    cores: CoreSet,
+    pub(super) from: u64,
+    pub(super) until: u64,
+    /// The stretch of each core's process in which its copy started; empty if the process is located without it.
+    cursors: Vec<Cursor>,
+}
+
+impl ActiveInjection {
+    pub(super) fn new(injection: &Injection, table: &CoreTable) -> Self {
+        let profile = SeededProfile::new(&injection.profile, injection.seed);
+        let remembered = if profile.remembers() { table.cores() as usize } else { 0 };
+        Self {
+            profile,
+            cores: injection.cores.clone(),
+            from: injection.from.0,
+            until: injection.until.0,
+            cursors: vec![Cursor::NOWHERE; remembered],
+        }
+    }
+
+    /// Stores the stretch of the process of `core` at `now`, for later queries.
+    pub(super) fn remember(&mut self, table: &CoreTable, core: u32, now: Time) {
+        if let Some(unit) = self.profile.unit(table, core)
+            && let Some(noted) = self.cursors.get_mut(core as usize)
+        {
+            *noted = self.profile.locate(unit, now.0.max(self.from), *noted);
+        }
+    }
+
+    /// Whether the injection can apply to a core after `at`.
+    pub(super) fn concerns(&self, core: u32, at: u64) -> bool {
+        at < self.until && self.from < self.until && self.cores.contains(core)
+    }
+
+    pub(super) fn known(&self, core: u32) -> Cursor {
+        self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE)
+    }
+
+    /// Advances `integral` until `limit`, which is not after the end of the injection.
+    pub(super) fn work(
+        &self,
+        table: &CoreTable,
+        core: u32,
+        rate: CoreRate,
+        integral: &mut WorkIntegral,
+        limit: u64,
+    ) {
+        match self.profile.unit(table, core) {
+            None => integral.work(rate.healthy, limit),
+            Some(unit) => {
+                let mut cursor = self.profile.locate(unit, integral.at, self.known(core));
+                self.profile.work(unit, &mut cursor, rate, integral, limit);
+            }
+        }
+    }
+}
+
+/// Joins adjacent bursts of equal slowdown: an injection may begin or end within one.
+pub(super) fn joined(bursts: impl Iterator<Item = Burst>) -> impl Iterator<Item = Burst> {
+    let mut bursts = bursts.peekable();
+    std::iter::from_fn(move || {
+        let mut burst = bursts.next()?;
+        while let Some(next) =
+            bursts.next_if(|next| next.start == burst.end && next.slowdown == burst.slowdown)
+        {
+            burst.end = next.end;
+        }
+        Some(burst)
+    })
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use volary_actors::base::Span;
 
 use super::config::{BurstTrace, SHORTEST, Scope, TraceRow};
-use super::process::{AnyProcess, Bursts};
+use super::profile::{AnyProcess, Bursts};
 use super::{CoreTable, Profile, ProfileError};
 
 /// What a run does not get from a trace of bursts, or gets without asking for it.
