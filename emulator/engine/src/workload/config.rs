@@ -328,6 +328,10 @@ pub struct Service {
     /// it comes from a trace or a trace-like generator, as in the papers that use them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
+    /// Estimates are rounded down to multiples of this, as in simulators that count whole seconds ("1s"; Murmuration's,
+    /// Fig. 14); zero: they are not.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub estimate_unit: Span,
     /// Time for which a core is occupied by a copy that was stopped before it finished, and cannot start another: the
     /// cost of preemption and of cancelling redundant copies. Counted as busy time of the copy that waits for it.
     #[serde(skip_serializing_if = "is_zero")]
@@ -351,6 +355,7 @@ impl Default for Service {
             homogeneous: Share::ALL,
             correlated: Share::ALL,
             estimate: None,
+            estimate_unit: Span::ZERO,
             preemption: Span::ZERO,
             cpu: None,
             memory: None,

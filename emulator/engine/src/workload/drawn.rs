@@ -23,6 +23,8 @@ pub(super) struct Drawn {
     pub(super) shapes: Shapes,
     pub(super) demand: Option<Demand>,
     pub(super) estimate: Estimate,
+    /// Zero if estimates are not rounded.
+    pub(super) estimate_unit: Span,
     /// Whether all tasks of a job have equal work, the mean of those that its trace or generator states.
     pub(super) gang: bool,
     pub(super) addresses: Addresses,
@@ -228,7 +230,7 @@ impl Drawn {
 
     /// The estimate of a task's work.
     pub(super) fn estimate(&self, task: TaskId) -> Span {
-        match &self.estimate {
+        self.rounded(match &self.estimate {
             Estimate::Exact => self.exact(task),
             Estimate::Mean => self.mean(task.job),
             Estimate::Error(error) => {
@@ -236,16 +238,21 @@ impl Drawn {
                     if self.demand(task.job).is_some() { self.exact(task) } else { self.mean(task.job) };
                 right.scale(self.factor(task.job, error))
             }
-        }
+        })
     }
 
     /// Mean of the estimates of a job's tasks.
     pub(super) fn job_estimate(&self, job: JobId) -> Span {
-        match &self.estimate {
+        self.rounded(match &self.estimate {
             Estimate::Exact => self.exact_mean(job),
             Estimate::Mean => self.mean(job),
             Estimate::Error(error) => self.mean(job).scale(self.factor(job, error)),
-        }
+        })
+    }
+
+    /// An estimate, down to a multiple of its unit.
+    fn rounded(&self, estimate: Span) -> Span {
+        Span(estimate.0 - estimate.0.checked_rem(self.estimate_unit.0).unwrap_or(0))
     }
 }
 

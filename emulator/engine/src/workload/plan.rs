@@ -351,6 +351,7 @@ impl Plan {
             demand: demand.map(|law| Demand::new(law, homogeneous, correlated, seed)),
             shapes,
             estimate,
+            estimate_unit: self.service.estimate_unit,
             gang: self.gang,
             addresses: Addresses::new(seed),
         };

@@ -192,6 +192,24 @@ fn estimates_are_what_can_be_known() {
 }
 
 #[test]
+fn estimates_are_rounded_down_to_their_unit() {
+    let spec = WorkloadSpec::Synthetic(synthetic(200, 6.0));
+    let exact = build(&spec, &service(0.0, 1.0), 3);
+    let unit = Span::from_secs(1);
+    let whole = build(&spec, &Service { estimate_unit: unit, ..service(0.0, 1.0) }, 3);
+    let floor = |span: Span| Span(span.0 / unit.0 * unit.0);
+    let mut cut = 0;
+    for job in (0..200).map(JobId) {
+        let (task, right) = (job.task(1), exact.estimate(job.task(1)));
+        assert_eq!(whole.estimate(task), floor(right));
+        assert_eq!(whole.job_estimate(job), floor(exact.job_estimate(job)));
+        assert_eq!(whole.work(task.copy(0)), exact.work(task.copy(0)));
+        cut += u32::from(whole.estimate(task) < right);
+    }
+    assert!(cut > 190, "{cut}");
+}
+
+#[test]
 fn estimates_may_be_means_or_wrong() {
     let with = |estimate| Service { estimate: Some(estimate), ..service(0.0, 1.0) };
     let spec = WorkloadSpec::Synthetic(synthetic(2_000, 6.0));
