@@ -188,6 +188,13 @@ fn claims_of_several_experiments_make_one_markdown_table() {
         "| ours | 2 | 1 | 1 | 0 | 0 |",
         "",
         "| experiment | runs | origin | claim | verdict |",
+    let exported = |run: &str| {
+        let (_, err) = expect(here, &format!("export {run} --table jobs --out tables"), 0);
+        (fs::read_to_string(here.join("tables/jobs.csv")).unwrap(), err)
+    };
+    assert_eq!(exported("parts"), exported("whole"));
+    assert_eq!(exported("parts/0 parts/1"), exported("whole"));
+    assert!(exported("parts/0").1.contains("This is share 1 of 2: 1 of 2 runs are in other shares"));
         "|---|--:|---|---|---|",
         "| [`e`](e.toml) | 2 | ours | time passes | holds |",
         "| [`f`](f.toml) | 2 | ours | time passes | **fails** in 1 of 2 checks |",
