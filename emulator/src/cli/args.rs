@@ -9,6 +9,7 @@ use volary_actors::base::Span;
 use super::output::{style, width};
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Overrides, Repeat, RuntimeKind, describe};
+use crate::report::columns;
 use crate::report::style::TableStyle;
 
 /// The experiment, and changes to it.
@@ -87,7 +88,7 @@ impl TableArgs {
     /// # Errors
     /// An unknown column.
     pub(super) fn style(&self) -> anyhow::Result<Option<TableStyle>> {
-        if self.columns.iter().any(|name| name == "help") {
+        if self.columns.iter().any(|name| name == columns::ASKED) {
             return Ok(None);
         }
         let parse = |name: &String| name.parse().map_err(|why| anyhow::anyhow!("--columns: {why}"));

@@ -9,12 +9,13 @@ use super::output::print;
 use crate::storage;
 use crate::storage::export::{ExportFormat, ExportTable, export};
 
-/// Write flat tables of a run directory for other programs: runs, with a column for each figure, jobs, tasks, and what
-/// else was sampled.
+/// Write flat tables of run directories, merged if they are shards of one experiment, for other programs: runs, with a
+/// column for each figure, jobs, tasks, and what else was sampled.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The run directory.
-    run: PathBuf,
+    /// Run directories, or folders of them.
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
     /// The format of the tables.
     #[arg(long, value_enum, default_value = "csv")]
     format: ExportFormat,
@@ -35,12 +36,10 @@ fn table(name: &str) -> Result<ExportTable, String> {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let study = storage::load(&options.run)?;
-    if let Some(share) = &study.manifest.share {
-        tracing::warn!("{}", share.says());
-    }
-    if study.missing > 0 {
-        tracing::warn!("{} of the runs are missing: {}", study.missing, study.manifest.state);
+    let runs = options.runs.iter().map(|run| storage::run_dirs(run, None)).collect::<Result<Vec<_>, _>>()?;
+    let study = storage::merge(&runs.concat())?;
+    for gap in storage::gaps(&study)? {
+        tracing::warn!("{gap}");
     }
     let tables = if options.table.is_empty() { &ExportTable::USUAL[..] } else { &options.table };
     for file in export(&study, tables, options.format, &options.out)? {

@@ -21,6 +21,7 @@ mod policies;
 mod profile;
 mod replay;
 mod report;
+mod resume;
 mod run;
 mod schema;
 mod status;

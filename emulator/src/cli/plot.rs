@@ -10,7 +10,8 @@ use clap::{Args, ValueEnum};
 use super::output::print;
 use crate::chart::export::{ExportError, pdf, png};
 use crate::chart::svg::{Letters, Picture};
-use crate::report::columns::PickedColumn;
+use crate::config::error::{did_you_mean, listed};
+use crate::report::columns;
 use crate::report::figures::plot::{FigureKind, FigureOptions, figure};
 use crate::storage;
 
@@ -29,10 +30,10 @@ pub(super) struct Options {
     /// The column of the paper that it fills: single is 3.5 inches, double 7.16. The text is 8 points high in both.
     #[arg(long, value_enum, default_value = "single")]
     width: Width,
-    /// The number that sweep and heat show: a column of the table, such as p50, wasted or short.p99; `volary report RUN
-    /// --columns help` lists all.
+    /// The number that sweep and heat show: a column of the table of results, such as p50, wasted or regret; short.p99 is
+    /// that of a class of jobs. `help` lists all.
     #[arg(long, value_name = "COLUMN", default_value = "p99")]
-    number: PickedColumn,
+    number: String,
     /// The swept key along the axis of a sweep; if absent the one with the most values.
     #[arg(long, value_name = "KEY")]
     over: Option<String>,
@@ -64,8 +65,9 @@ impl Width {
 fn kind(text: &str) -> Result<FigureKind, String> {
     let found = FigureKind::ALL.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind);
     found.ok_or_else(|| {
-        let names: Vec<&str> = FigureKind::ALL.iter().map(|(name, _)| *name).collect();
-        format!("expected one of {}", names.join(", "))
+        let names = || FigureKind::ALL.iter().map(|(name, _)| *name);
+        let meant = did_you_mean(text, names()).map_or_else(String::new, |meant| format!("; {meant}"));
+        format!("expected {}{meant}", listed(names()))
     })
 }
 
@@ -102,13 +104,18 @@ impl Format {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    if options.number == columns::ASKED {
+        print(&columns::help())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let number = options.number.parse().map_err(|why| anyhow::anyhow!("--number: {why}"))?;
     let out = options.out.clone().unwrap_or_else(|| options.run.join("figure.svg"));
     let format = Format::of(&out)?;
     let study = storage::load(&options.run)?;
     let inches = options.width.inches();
     let wanted = FigureOptions {
         what: options.what,
-        number: options.number.clone(),
+        number,
         over: options.over.clone(),
         at: options.at.clone(),
         policies: options.policy.clone(),

@@ -8,6 +8,7 @@ use volary_engine::results::{Cell, Summary};
 
 use super::args::TableArgs;
 use super::output::{print, print_exact};
+use super::resume;
 use crate::config::claims::{self, Claim};
 use crate::report::{self, columns, markdown, table};
 use crate::storage::manifest::RunState;
@@ -110,7 +111,7 @@ fn write(
     if let Some(own) = own {
         study.manifest.state = study.manifest.state.without_its_process();
         if study.missing > 0 {
-            tracing::warn!("the same command with --resume --out {} runs what is missing", own.display());
+            tracing::warn!("this runs what is missing: {}", resume::command(&study.manifest.argv, own));
         }
     }
     folder.write(study, report::render)?;

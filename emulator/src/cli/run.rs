@@ -9,6 +9,7 @@ use volary_engine::results::{Verdict, cell_id};
 
 use super::args::{FleetArgs, RunArgs, TableArgs};
 use super::output::{port, print, print_exact, serve, watch_for};
+use super::resume;
 use crate::cluster::Fleet;
 use crate::config::SweepSlice;
 use crate::config::error::nearest;
@@ -104,9 +105,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let outcome = runtime::run(&experiment, &run, &watch).inspect_err(|error| {
         if matches!(error, RunError::RunDir(_) | RunError::Inputs(_)) {
             tracing::error!(
-                "the run breaks off; what had finished is in {0}; the same command with --resume --out {0} runs \
-                 the rest",
-                run.out.display()
+                "the run breaks off; what had finished is in {}; this runs the rest: {}",
+                run.out.display(),
+                resume::command(&run.argv, &run.out)
             );
         }
     })?;
@@ -183,7 +184,10 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
             let (out, nothing) = (run.out.display(), outcome.summaries.is_empty());
             let there =
                 if nothing { "nothing was measured yet" } else { &format!("what was measured is in {out}") };
-            tracing::error!("interrupted; {there}; the same command with --resume --out {out} runs the rest");
+            tracing::error!(
+                "interrupted; {there}; this runs the rest: {}",
+                resume::command(&run.argv, &run.out)
+            );
             true
         }
         RunState::Failed => {
@@ -197,10 +201,7 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
             }
             let hosts = matches!(run.fleet, Some(Fleet::Hosts { .. }));
             let first = if hosts { "where a host was lost, start its agent again; " } else { "" };
-            tracing::error!(
-                "{first}the same command with --resume --out {} runs what failed",
-                run.out.display()
-            );
+            tracing::error!("{first}this runs what failed: {}", resume::command(&run.argv, &run.out));
             true
         }
     };

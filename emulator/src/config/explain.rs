@@ -153,10 +153,22 @@ pub(super) fn workload(document: &Document<'_>, error: &WorkloadError) -> Config
         }
         WorkloadError::Missing { file, looked } => missing(document, file, looked),
         WorkloadError::Io { .. } | WorkloadError::Trace(_) => {
-            let error = document.error_at(&["workload", "trace", "file"], error.to_string());
-            error.help("`volary trace describe FILE` looks at a trace by itself")
+            let message = error.to_string();
+            let at = document.error_at(&["workload", "trace", "file"], message.as_str());
+            at.help(in_trace(&message))
         }
     }
+}
+
+/// The remedy for an error that begins with the file, and mostly the line, that it is in.
+fn in_trace(message: &str) -> String {
+    let (place, _) = message.split_once(": ").unwrap_or((message, ""));
+    let line = place.rsplit_once(':').filter(|(_, line)| line.parse::<u64>().is_ok());
+    let (what, file) = match line {
+        Some((file, line)) => (format!("correct line {line} of `{file}`"), file),
+        None => (format!("correct `{place}`"), place),
+    };
+    format!("{what}, or name another trace; `volary trace describe {file}` reads it by itself")
 }
 
 /// A trace, or a file of values, that was not found.

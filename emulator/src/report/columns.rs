@@ -450,8 +450,10 @@ impl FromStr for PickedColumn {
     }
 }
 
+/// The word that stands in the place of a column where all are to be listed.
+pub const ASKED: &str = "help";
 /// Where all columns are listed.
-const HELP: &str = "`--columns help` lists all";
+const HELP: &str = "`help` in its place lists all";
 
 /// All columns with their meanings, by group.
 pub fn help() -> String {

@@ -500,7 +500,7 @@ mod tests {
     fn unknown_columns_are_refused_with_the_nearest() {
         let error = |name: &str| name.parse::<PickedColumn>().unwrap_err();
         assert!(error("regrett").contains("did you mean `regret`?"), "{}", error("regrett"));
-        assert!(error("xyz").contains("no column is named `xyz`: `--columns help`"), "{}", error("xyz"));
+        assert!(error("xyz").contains("no column is named `xyz`: `help` in its place"), "{}", error("xyz"));
         assert!(error("short.wasted").contains("classes of jobs have no column `wasted`"));
         let tail: PickedColumn = "my.class.p99.9".parse().unwrap();
         assert_eq!((tail.class.as_deref(), tail.column().heading), (Some("my.class"), "p99.9"));

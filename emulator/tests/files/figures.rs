@@ -63,10 +63,11 @@ fn figures_are_files_of_their_own() {
 /// Arguments, status, and words the message must hold.
 const REFUSED: &str = "
 plot r --out f.jpg | 2 | --out f.jpg | .svg, .pdf or .png
-plot r --what pie | 2 | expected one of cdf, ccdf
+plot r --what pie | 2 | expected `cdf`, `ccdf`
+plot r --what percentile | 2 | did you mean `percentiles`?
 plot r --what staleness | 2 | --what staleness: no policy of the run has caches
 plot r --what sweep | 2 | --what sweep: the run has one cell
-plot r --number p98 | 2 | no column is named `p98`; did you mean `p9
+plot r --number p98 | 2 | no column is named `p98`; did you mean `p9 | `help` in its place lists all
 plot r --number regret --what heat | 2 | no run has the number `regret`
 plot r --policy sparow | 2 | --policy sparow | did you mean `sparrow`
 plot r --at load=1 | 2 | --at load: the run has no swept keys
@@ -103,5 +104,6 @@ fn the_table_fits_the_width_it_is_given() {
     assert_eq!(heading, "│policy┆p90┆waitp99┆short.p99│");
     assert!(asked.contains("--columns: the run has no class short; it has none"), "{asked}");
     let (listed, _) = expect(here, "report r --columns help", 0);
+    assert_eq!(expect(here, "plot r --number help", 0).0, listed);
     assert!(listed.contains("  regret p99") || listed.contains("  regret-p99"), "{listed}");
 }

@@ -20,14 +20,21 @@ fn nothing_is_left_behind() {
     fs::write(here.join("islands.toml"), islands).unwrap();
     let trace = |name: &str| format!("[workload.trace]\nfile = \"{name}\"");
     let (missing, malformed, cut) = (trace("nowhere.tr"), trace("bad.tr"), trace("cut.tr.xz"));
+    let good = trace("good.tr");
     // What is changed, what to, further arguments, and words the message must hold.
     for (from, to, more, words) in [
         ("nodes = 8", "nods = 8", "", "x.toml:5:1 | did you mean `nodes`?"),
         (LINKS, "one_way = { uniform = { low = nan, high = \"1s\" } }", "", "x.toml:16: | network.one_way"),
         (LINKS, "loss = nan", "", "x.toml:16: | network.loss"),
         (SYNTHETIC, &missing, "", "nowhere.tr | VOLARY_TRACES"),
-        (SYNTHETIC, &malformed, "", "bad.tr:2"),
-        (SYNTHETIC, &cut, "", "cut.tr.xz"),
+        (SYNTHETIC, &malformed, "", "bad.tr:2 | correct line 2 of `bad.tr` | `volary trace describe bad.tr`"),
+        (
+            SYNTHETIC,
+            &good,
+            "--set workload.trace.file=bad.tr",
+            "--set:1:21 | bad.tr:2 | correct line 2 of `bad.tr`",
+        ),
+        (SYNTHETIC, &cut, "", "cut.tr.xz | correct `cut.tr.xz`, or name another trace"),
         ("nodes = 8", "topology = \"islands.toml\"", "", "islands.toml: | no path joins `a` and `b`"),
         ("", "", "--runtime hosts", "--hosts FILE | --spawn N"),
         ("", "", "--spawn 2", "--runtime hosts"),

@@ -50,11 +50,12 @@ fn an_interrupted_run_is_taken_up() {
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(3));
     let err = text(&ended.stderr);
-    assert!(err.contains("--resume --out r "), "{err}");
+    let rest = "run e.toml --json --quiet --threads 1 --resume --out r\n";
+    assert!(err.contains("this runs the rest: ") && err.contains(rest), "{err}");
     assert_eq!(state(&here.join("r")), "interrupted");
     let (table, said) = expect(here, "report r", 0);
     assert!(table.contains("of 4 runs: interrupted"), "{table}");
-    assert!(said.contains("--resume --out r runs what is missing"), "{said}");
+    assert!(said.contains("this runs what is missing: ") && said.contains(rest), "{said}");
     let kept = finished(&here.join("r")).len();
     assert!((1..4).contains(&kept), "{kept} cells of 4");
     let all = |out: &str| results(&expect(here, &format!("{args} {out}"), 0).0);

@@ -1,0 +1,60 @@
+//! The command that takes up a run.
+
+use std::path::Path;
+
+/// The command line `argv` of a run, changed to run what is missing in its run directory `out`, and ready for a shell.
+/// A folder that was merged from others has no such command line.
+pub(super) fn command(argv: &[String], out: &Path) -> String {
+    let out = out.display().to_string();
+    if argv.iter().skip(1).find(|word| !word.starts_with('-')).is_none_or(|command| command != "run") {
+        return format!("the `volary run` of the experiment with --resume --out {}", quoted(&out));
+    }
+    // What follows `--` are no options.
+    let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
+    let (options, operands) = argv.split_at(end);
+    let is_replaced = |at: usize| {
+        let (name, _) = options[at].split_once('=').unwrap_or((&options[at], ""));
+        let is_folder = at > 0 && options[at - 1] == "--out";
+        is_folder || ["--out", "--resume"].contains(&name)
+    };
+    let kept = (0..end).filter(|at| !is_replaced(*at)).map(|at| options[at].as_str());
+    let words = kept.chain(["--resume", "--out", &out]).chain(operands.iter().map(String::as_str));
+    words.map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell takes it literally.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_were_given_are_not_repeated() {
+        for (argv, expected) in [
+            ("volary -v run e.toml", "volary -v run e.toml --resume --out r"),
+            ("volary run e.toml --out other --json", "volary run e.toml --json --resume --out r"),
+            ("volary run --out=r e.toml --resume=auto", "volary run e.toml --resume --out r"),
+            ("volary run --resume -- --out", "volary run --resume --out r -- --out"),
+            ("volary report run b --out r", "the `volary run` of the experiment with --resume --out r"),
+        ] {
+            let argv: Vec<String> = argv.split(' ').map(str::to_owned).collect();
+            assert_eq!(command(&argv, Path::new("r")), expected);
+        }
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        let argv = ["volary", "run", "my run.toml", "--set", "a='1s'", "--set", "b={c=[1,2]}"];
+        let expected =
+            r"volary run 'my run.toml' --set 'a='\''1s'\''' --set 'b={c=[1,2]}' --resume --out 'r 2'";
+        assert_eq!(command(&argv.map(str::to_owned), Path::new("r 2")), expected);
+    }
+}
