@@ -8,6 +8,7 @@ use serde_json::Value;
 use volary_engine::results::{Cell, ClaimResult, Summary};
 use volary_engine::scenario::Point;
 
+use super::abridge;
 use super::claims::{self, Claim};
 use super::file::{RunSection, RuntimeKind};
 use super::identity::id_under;
@@ -34,6 +35,7 @@ pub struct Experiment {
     /// With `repeat = "auto"`: the relative 95 % half-width to reach.
     pub precision: f64,
     /// Every cell times every policy, in written order; the policy varies fastest.
+    #[serde(serialize_with = "abridge::points")]
     pub points: Vec<Point>,
     /// Swept keys in written order, with their values.
     pub sweep: Vec<(String, Vec<Value>)>,

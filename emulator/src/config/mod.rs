@@ -11,6 +11,7 @@
 //! Every error is a [`ConfigError`] that names file, line and key, and a remedy. `config` depends on the configuration
 //! types of the other crates; `cli`, `runtime`, `cluster` and `comparison` depend on `config`.
 
+mod abridge;
 mod bundle;
 mod checks;
 pub mod claims;

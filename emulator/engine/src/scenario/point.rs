@@ -13,7 +13,7 @@ use crate::results::Cell;
 use crate::workload::{Service, WorkloadSpec};
 
 /// One cell of the sweep under one policy.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Point {
     /// Values of the swept keys.
     pub cell: Cell,
@@ -22,14 +22,9 @@ pub struct Point {
     /// Its label in results and claims.
     pub label: String,
     /// The rest of the scenario, shared by the policies of a cell.
-    #[serde(serialize_with = "shared")]
     pub resolved: Arc<Resolved>,
     /// Hash of everything that the result depends on, 16 hex digits, under the experiment's seed.
     pub id: String,
-}
-
-fn shared<S: Serializer>(resolved: &Arc<Resolved>, serializer: S) -> Result<S::Ok, S::Error> {
-    resolved.as_ref().serialize(serializer)
 }
 
 /// The world that the policies of a cell share.
