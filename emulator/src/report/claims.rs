@@ -104,7 +104,7 @@ pub(super) fn finding(value: &Value) -> String {
     }
 }
 
-/// What was compared, with units: `1.24 s against 980 ms`, or the values along a swept key.
+/// What was compared, with units: `1.24 s against 980 ms (of 490 ms)`, or the values along a swept key.
 fn numbers(value: &Value) -> String {
     let quantity = match value["unit"].as_str() {
         Some("s") => Quantity::Time,
@@ -120,7 +120,11 @@ fn numbers(value: &Value) -> String {
     let half = value["half_width"].as_f64();
     let half =
         half.map_or_else(String::new, |half| format!(", ± {} for the difference", quantity.text(half)));
-    format!("{} against {}{at}{half}", text(&value["left"]), text(&value["right"]))
+    let side = |name: &str| {
+        let of = value.get(format!("{name}_of")).map_or_else(String::new, |of| format!(" (of {})", text(of)));
+        text(&value[name]) + &of
+    };
+    format!("{} against {}{at}{half}", side("left"), side("right"))
 }
 
 #[cfg(test)]
@@ -179,6 +183,8 @@ mod tests {
             "unit": "s", "at": "p99"});
         let said = "fails: 1.24 s against 980 ms at p99, ± 30.0 ms for the difference, within noise";
         assert_eq!(finding(&times).replace('\u{202f}', " "), said);
+        let scaled = json!({"left": 0.633, "right": 0.452, "right_of": 0.602, "holds": false, "unit": "s"});
+        assert_eq!(finding(&scaled).replace('\u{202f}', " "), "fails: 633 ms against 452 ms (of 602 ms)");
         let trend = json!({"along": [[1, 0.5], [2, null]], "holds": true, "unit": "share", "degraded": true});
         assert_eq!(finding(&trend).replace('\u{202f}', " "), "holds: 1: 50.0 %; 2: –, on a degraded run");
         let generated = json!({"left": 1.0, "right": 2.0, "holds": null, "stand_in": true});

@@ -30,7 +30,7 @@ pub fn claims_table(studies: &[Study]) -> String {
         let mut first = (format!("[`{name}`]({name}.toml)"), runs);
         for claim in &study.claims {
             let (experiment, runs) = std::mem::take(&mut first);
-            let says = claim.says.replace('|', "\\|");
+            let says = cell(&claim.says);
             let _ = writeln!(
                 out,
                 "| {experiment} | {runs} | {} | {says} | {} |",
@@ -40,6 +40,11 @@ pub fn claims_table(studies: &[Study]) -> String {
         }
     }
     out
+}
+
+/// Text as it stands in a cell of a table; Markdown passes HTML on.
+fn cell(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('|', "\\|")
 }
 
 fn verdict(claim: &ClaimResult) -> String {

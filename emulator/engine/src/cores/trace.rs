@@ -216,6 +216,11 @@ fn read_file(
     if rows.is_empty() {
         return Err(ProfileError::File(format!("{name}: lists no burst; leave interference out")));
     }
+    if rows.iter().all(|(_, row)| row.slowdown <= 1.0) {
+        return Err(ProfileError::File(format!(
+            "{name}: no row has a slowdown above 1; leave interference out"
+        )));
+    }
     sorted(rows).map_err(wrong)
 }
 
@@ -460,6 +465,7 @@ mod tests {
             ("time,core,slowdown\n0,0,0\n1,0,1\n", "b.csv:2:", "no slowdown; 1 is a healthy core"),
             ("time,core,slowdown\nx,0,0\n", "b.csv:2:", "time `x`"),
             ("time,core,slowdown\n", "b.csv:", "lists no burst"),
+            ("0 0 1 1\n0 2 3 1\n", "b.csv:", "no row has a slowdown above 1"),
         ] {
             let error = load(text, BurstTrace::default()).unwrap_err();
             assert!(error.contains(place) && error.contains(words), "{text}: {error}");

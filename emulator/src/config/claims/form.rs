@@ -84,6 +84,15 @@ impl Side {
         }
     }
 
+    /// The number of the results that this is a multiple of.
+    pub(super) fn scaled(&self) -> Option<&Metric> {
+        let Self::Binary(left, "*" | "/", right) = self else { return None };
+        match (left.as_ref(), right.as_ref()) {
+            (Self::Number(_), Self::Metric(metric)) | (Self::Metric(metric), Self::Number(_)) => Some(metric),
+            (Self::Number(_) | Self::Metric(_) | Self::Binary(..), _) => None,
+        }
+    }
+
     pub(super) fn value(&self, of: &impl Fn(&Metric) -> Option<f64>) -> Option<f64> {
         let value = match self {
             Self::Number(number) => *number,

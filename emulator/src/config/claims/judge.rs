@@ -179,6 +179,11 @@ impl<'a> Table<'a> {
         let means = at(&seeds);
         let holds = means.map(|(l, r)| op.holds(l, r));
         let mut numbers = json!({ "left": means.map(|m| m.0), "right": means.map(|m| m.1), "holds": holds });
+        for (name, side) in [("left_of", left), ("right_of", right)] {
+            if let Some(of) = side.scaled().and_then(|metric| self.mean(metric, &cell, &seeds)) {
+                numbers[name] = json!(of);
+            }
+        }
         let each = seeds.iter().map(|&seed| at(&[seed].into()).map(|(l, r)| op.margin(l, r)));
         if let Some(((l, r), half_width)) = means.zip(half_width(each)) {
             numbers["half_width"] = json!(half_width);
