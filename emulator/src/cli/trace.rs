@@ -104,6 +104,9 @@ enum Command {
         file: PathBuf,
         /// The new file.
         to: PathBuf,
+        /// Replace the new file, and that of the features, if they exist.
+        #[arg(long)]
+        force: bool,
         /// Only the first N jobs.
         #[arg(long, value_name = "N")]
         jobs: Option<u32>,
@@ -147,12 +150,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Command::Convert { file, to, jobs, columns } => {
+        Command::Convert { file, to, force, jobs, columns } => {
             let trace = read(file, *jobs, columns.of(file)?)?;
             for note in trace.notes() {
                 tracing::warn!("{note}");
             }
-            let features = workload::write(&trace, to)?;
+            let features = workload::write(&trace, to, *force)?;
             let features =
                 features.map_or_else(String::new, |file| format!(", features in {}", file.display()));
             let (jobs, tasks) = (trace.jobs().len() as u64, trace.tasks());

@@ -45,13 +45,13 @@ const PACKINGS: [(&str, Pack); 4] = [
 ];
 
 /// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`, and what else the trace states
-/// about them (features, outcomes, cores, waits) to a file beside it, which is returned. An existing file is replaced
-/// when everything is written.
+/// about them (features, outcomes, cores, waits) to a file beside it, which is returned. With `force` existing files are
+/// replaced when everything is written.
 ///
 /// # Errors
-/// When the name has another suffix, another file there would be read as the features of these jobs, or a file cannot
-/// be written.
-pub fn write(trace: &Trace, to: &Path) -> Result<Option<PathBuf>, WorkloadError> {
+/// When the name has another suffix, a file is there already, another file there would be read as the features of these
+/// jobs, or a file cannot be written.
+pub fn write(trace: &Trace, to: &Path, force: bool) -> Result<Option<PathBuf>, WorkloadError> {
     let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let packing = |(packed, pack): &(&'static str, Pack)| {
         Some((name.strip_suffix(packed)?.strip_suffix(".tr")?, *packed, *pack))
@@ -70,6 +70,11 @@ pub fn write(trace: &Trace, to: &Path) -> Result<Option<PathBuf>, WorkloadError>
         let why =
             format!("would be read as features of the jobs of {to}; move it away, or choose another name");
         return Err(WorkloadError::Trace(format!("{other}: {why}")));
+    }
+    let there = [Some(to), beside.as_deref()].into_iter().flatten().find(|file| !force && file.exists());
+    if let Some(there) = there {
+        let why = "exists and is not overwritten: choose another name, or replace it with --force";
+        return Err(WorkloadError::Trace(format!("{} {why}", there.display())));
     }
     if let Some(beside) = &beside {
         replace(beside, pack, &|out| stated.write(trace, out))?;
@@ -158,7 +163,7 @@ mod tests {
         for name in ["b.tr", "b.tr.xz", "b.tr.zst", "b.tr.gz"] {
             let to = folder.path().join(name);
             std::fs::write(&to, "old").unwrap();
-            write(&trace, &to).unwrap();
+            write(&trace, &to, true).unwrap();
             assert_eq!(jobs(&read(&to, None, None).unwrap()), jobs(&trace), "{name}");
         }
         assert_eq!(std::fs::read_to_string(folder.path().join("b.tr")).unwrap(), text);
@@ -180,7 +185,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (name, features) in [("b.tr", "b.features.csv"), ("c.tr.xz", "c.features.csv.xz")] {
             let to = folder.path().join(name);
-            assert_eq!(write(&trace, &to).unwrap(), Some(folder.path().join(features)));
+            assert_eq!(write(&trace, &to, false).unwrap(), Some(folder.path().join(features)));
             let again = read(&to, None, None).unwrap();
             assert_eq!(jobs(&again), jobs(&trace), "{name}");
             for job in 0..3 {
@@ -189,13 +194,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn files_that_exist_are_not_overwritten() {
+        let trace =
+            Trace::parse(Path::new("a.csv"), Cursor::new("submit,run,user\n1,2,ann\n"), None).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("b.tr");
+        for there in ["b.tr", "b.features.csv"] {
+            let there = folder.path().join(there);
+            std::fs::write(&there, "old").unwrap();
+            let error = write(&trace, &to, false).unwrap_err().to_string();
+            assert!(
+                error.contains(&format!("{} exists", there.display())) && error.contains("--force"),
+                "{error}"
+            );
+            assert_eq!(std::fs::read_to_string(&there).unwrap(), "old");
+            std::fs::remove_file(there).unwrap();
+        }
+        assert!(write(&trace, &to, false).unwrap().is_some());
+    }
+
     /// The features of other jobs must not become those of the new ones.
     #[test]
     fn features_of_other_jobs_are_in_the_way() {
         let trace = Trace::parse(Path::new("a.tr"), Cursor::new("1 1 1 1"), None).unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("b.features.csv.gz"), "user\nann\n").unwrap();
-        let error = write(&trace, &folder.path().join("b.tr")).unwrap_err().to_string();
+        let error = write(&trace, &folder.path().join("b.tr"), true).unwrap_err().to_string();
         assert!(
             error.contains("b.features.csv.gz: would be read as features") && error.contains("b.tr"),
             "{error}"
@@ -215,10 +240,10 @@ mod tests {
     #[test]
     fn other_names_and_folders_that_do_not_exist_are_refused() {
         let trace = Trace::parse(Path::new("a.tr"), Cursor::new("1 1 1 1"), None).unwrap();
-        let error = write(&trace, Path::new("b.swf")).unwrap_err().to_string();
+        let error = write(&trace, Path::new("b.swf"), true).unwrap_err().to_string();
         assert!(error.contains("b.swf") && error.contains(".tr.zst"), "{error}");
         let folder = tempfile::tempdir().unwrap();
-        let error = write(&trace, &folder.path().join("no/b.tr")).unwrap_err().to_string();
+        let error = write(&trace, &folder.path().join("no/b.tr"), true).unwrap_err().to_string();
         assert!(error.contains("no/b.tr"), "{error}");
     }
 }

@@ -178,7 +178,7 @@ fn a_real_trace_survives_conversion() {
     let trace = read(&file, None, None).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("a.tr.zst");
-    write(&trace, &to).unwrap();
+    write(&trace, &to, false).unwrap();
     let again = read(&to, None, None).unwrap();
     assert_eq!(again.jobs(), trace.jobs());
     assert!((0..10_000).map(JobId).all(|job| again.durations(job) == trace.durations(job)));

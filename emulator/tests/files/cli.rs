@@ -272,6 +272,7 @@ certs c --host h1=10.0.0.1:1 --days 0 | 2 | --days
 fn bad_input_is_status_2_and_explained_on_stderr() {
     let folder = folder();
     let here = folder.path();
+trace convert t.tr t.tr | 2 | t.tr exists and is not overwritten | --force
     fs::write(here.join("bad.toml"), changed(EXPERIMENT, &[("nodes = 8", "node = 8")])).unwrap();
     fs::write(here.join("p.toml"), PROFILE).unwrap();
     fs::write(here.join("t.csv"), "submit_ms,run_ms,user\n1,2,3\n").unwrap();
@@ -349,6 +350,7 @@ fn everything_else_answers_on_stdout() {
         let (out, err) = expect(here, args, 0);
         assert_eq!((lacks(&out, &row, 1), &*err), (Vec::new(), ""), "{args}\n{out}");
     }
+trace convert t.tr u.tr.gz --force | 2 jobs, 3 tasks
     assert!(here.join("u.tr.gz").exists());
 }
 

@@ -9,6 +9,7 @@ use super::lines::{Lines, Skipped, TraceLine};
 /// Reads up to `limit` jobs.
 pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Result<Skipped, WorkloadError> {
     let mut durations = Vec::new();
+    let mut other_means = OtherMeans::default();
     while trace.jobs().len() < limit {
         let Some(line) = lines.next_row('#')? else { break };
         durations.clear();
@@ -16,9 +17,53 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
         let words = trace.jobs().is_empty() && !number;
         let (arrival, mean) =
             job(line, &mut durations).map_err(|error| if words { other_format(error) } else { error })?;
+        other_means.count(line, mean, &durations);
         trace.push(arrival, mean, &durations).map_err(|why| line.at.wrong(why))?;
     }
+    other_means.note().into_iter().for_each(|note| trace.note(note));
     Ok(Skipped::default())
+}
+
+/// Lines whose stated mean is not that of their durations.
+#[derive(Default)]
+struct OtherMeans {
+    lines: u64,
+    /// The first of them, with both means.
+    first: String,
+}
+
+impl OtherMeans {
+    /// The largest difference, as a share of the mean, that is no mistake: means are rounded.
+    const MOST: f64 = 0.01;
+
+    fn count(&mut self, line: TraceLine<'_>, stated: Span, durations: &[f32]) {
+        let sum: f64 = durations.iter().copied().map(f64::from).sum();
+        let mean = sum / durations.len() as f64;
+        let written = line.text.split_ascii_whitespace().nth(2).unwrap_or_default();
+        if (stated.as_secs_f64() - mean).abs() <= Self::MOST * mean + last_place(written) {
+            return;
+        }
+        self.lines += 1;
+        if self.lines == 1 {
+            let why = format!("states a mean of {written} s, but its durations have a mean of {mean:.3} s");
+            self.first = line.at.wrong(why).to_string();
+        }
+    }
+
+    fn note(self) -> Option<String> {
+        let others = match self.lines {
+            0 => return None,
+            1 => String::new(),
+            lines => format!(" ({lines} lines are like this)"),
+        };
+        Some(format!("{}{others}; estimates of policies are the stated means", self.first))
+    }
+}
+
+/// The unit of the last place of a decimal number.
+fn last_place(number: &str) -> f64 {
+    let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    0.1f64.powi(decimals as i32)
 }
 
 /// The error of a first line that does not begin with a number.
