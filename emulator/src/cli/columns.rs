@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use anyhow::Context;
 use clap::Args;
 use volary_engine::workload::ColumnNames;
 
@@ -48,12 +49,14 @@ impl ColumnArgs {
     pub(super) fn of_files(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Option<&ColumnNames>>> {
         let mut found = vec![None; files.len()];
         for list in &self.lists {
-            let at = list.file_among(files)?;
-            let file = files[at].display();
-            anyhow::ensure!(
-                found[at].replace(&list.names).is_none(),
-                "--columns: two lists are for {file}; write one"
-            );
+            let named = list.file_among(files)?;
+            for at in (0..files.len()).filter(|&at| files[at] == *named) {
+                anyhow::ensure!(
+                    found[at].replace(&list.names).is_none(),
+                    "--columns: two lists are for {}; write one",
+                    named.display()
+                );
+            }
         }
         Ok(found)
     }
@@ -68,21 +71,28 @@ impl ColumnArgs {
 }
 
 impl FileColumns {
-    /// The position of its file.
-    fn file_among(&self, files: &[PathBuf]) -> anyhow::Result<usize> {
+    /// Its file: the only one, the one of this path, or else the only one of this name.
+    fn file_among<'a>(&self, files: &'a [PathBuf]) -> anyhow::Result<&'a PathBuf> {
+        let is_alone = |file: &&PathBuf| files.iter().all(|other| other == *file);
         let Some(name) = &self.file else {
-            anyhow::ensure!(
-                files.len() == 1,
-                "--columns: with several traces write whose columns these are: --columns FILE:LIST"
+            return files.first().filter(is_alone).context(
+                "--columns: with several traces write whose columns these are: --columns FILE:LIST",
             );
-            return Ok(0);
         };
-        let is_named = |file: &PathBuf| file == name || file.file_name() == Some(name.as_os_str());
-        files.iter().position(is_named).ok_or_else(|| {
+        let of_name = || files.iter().filter(|file| file.file_name() == Some(name.as_os_str()));
+        let found = files.iter().find(|file| *file == name).or_else(|| of_name().next());
+        let Some(found) = found else {
             let known: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
             let known = listed(known.iter().map(String::as_str));
-            anyhow::anyhow!("--columns: no trace here is called `{}`; there is {known}", name.display())
-        })
+            anyhow::bail!("--columns: no trace here is called `{}`; there is {known}", name.display());
+        };
+        anyhow::ensure!(
+            found == name || of_name().all(|file| file == found),
+            "--columns: several traces are called `{}`; write the path of the one that is meant, such as `{}`",
+            name.display(),
+            found.display()
+        );
+        Ok(found)
     }
 }
 
@@ -101,6 +111,16 @@ mod tests {
         let [x, z] = ["user=x:y", "user=z"].map(|list| list.parse::<ColumnNames>().unwrap());
         assert_eq!(both.of_files(&files).unwrap(), [Some(&x), Some(&z), None]);
         assert_eq!(args(&["user=z"]).of(&files[0]).unwrap(), Some(&z));
+        let twice = ["a.csv", "a.csv"].map(PathBuf::from);
+        assert_eq!(args(&["user=z"]).of_files(&twice).unwrap(), [Some(&z), Some(&z)]);
+        let alike = ["b/a.csv", "a.csv"].map(PathBuf::from);
+        assert_eq!(args(&["a.csv:user=z"]).of_files(&alike).unwrap(), [None, Some(&z)], "a path goes first");
+        let alike = ["b/a.csv", "c/a.csv"].map(PathBuf::from);
+        let error = args(&["a.csv:user=z"]).of_files(&alike).unwrap_err().to_string();
+        assert!(
+            error.contains("several traces are called `a.csv`") && error.contains("`b/a.csv`"),
+            "{error}"
+        );
         for (lists, part) in [
             (&["user=x"][..], "--columns FILE:LIST"),
             (&["e.csv:user=x"], "called `e.csv`; there is `a.csv`, `b/c.csv` or `d.tr`"),
