@@ -1,10 +1,11 @@
 //! The readable form of a resolved experiment (`volary plan`).
 
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use volary_engine::cores::Interference;
-use volary_engine::results::{cell_name, in_words};
+use volary_engine::results::{Cell, cell_name, in_words};
 use volary_engine::scenario::Resolved;
 use volary_engine::workload::WorkloadSpec;
 
@@ -23,6 +24,8 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
     rows.extend(experiment.source.iter().map(|source| ("source", source.clone())));
     let policies = experiment.labels();
     rows.push(("runs", runs(experiment, shard, policies.len())));
+    let held = Held::of(experiment, shard);
+    rows.extend(shard.map(|_| ("share", held.says(experiment))));
     if let Some(real) = experiment.run.real {
         let burnt = experiment.run.burning().is_some();
         rows.push((
@@ -30,7 +33,8 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
             line(&real) + if burnt { "" } else { "; calculated or timed here, not burnt" },
         ));
     }
-    for (label, point) in policies.into_iter().zip(&experiment.points) {
+    let points = policies.into_iter().zip(&experiment.points);
+    for (label, point) in points.filter(|(label, _)| held.policies.contains(label)) {
         let mut policy = line(&point.policy);
         if !policy.starts_with(&format!("{label} =")) {
             policy = format!("{label}: {policy}");
@@ -46,7 +50,7 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
         rows.push(("sweep", format!("{key} = {}", values.join(", "))));
     }
     rows.extend(first_world(experiment));
-    loads(&mut rows, experiment);
+    loads(&mut rows, experiment, &held);
     for claim in &experiment.claims {
         rows.push(("claims", format!("{} ({})", claim.says, claim.origin.whose())));
         rows.extend(claim.checks.iter().map(|check| ("claims", format!("  {}", check.text()))));
@@ -60,6 +64,38 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
         let _ = writeln!(out, "{:13} {warning}", "warning");
     }
     out
+}
+
+/// What is run of an experiment, which is less than all of it in a share.
+struct Held<'a> {
+    /// Labels in the order of the experiment.
+    policies: Vec<&'a str>,
+    cells: HashSet<&'a Cell>,
+}
+
+impl<'a> Held<'a> {
+    fn of(experiment: &'a Experiment, shard: Option<SweepSlice>) -> Self {
+        let points: BTreeSet<usize> = experiment.runs(shard).iter().map(|run| run.point).collect();
+        let points: Vec<_> = points.into_iter().map(|point| &experiment.points[point]).collect();
+        let labels: HashSet<&str> = points.iter().map(|point| point.label.as_str()).collect();
+        let mut policies = experiment.labels();
+        policies.retain(|label| labels.contains(label));
+        Self { policies, cells: points.iter().map(|point| &point.cell).collect() }
+    }
+
+    /// What a share holds, and what that means for claims.
+    fn says(&self, experiment: &Experiment) -> String {
+        if self.policies.is_empty() {
+            return "no run: there are more shares than runs".to_owned();
+        }
+        let cells = plural(experiment.cells().len() as u64, "cell");
+        let others = experiment.labels().len() - self.policies.len();
+        let claims = match (experiment.claims.is_empty(), others) {
+            (false, 1..) => "; claims on other policies are tested where the shares are merged",
+            (true, _) | (_, 0) => "",
+        };
+        format!("{} in {} of {cells}{claims}", self.policies.join(", "), self.cells.len())
+    }
 }
 
 /// The number of runs, and what it is the product of.
@@ -147,9 +183,9 @@ fn interference(table: &Interference) -> String {
     format!("trace of {}{rest}", trace.says())
 }
 
-/// The offered load of every cell, with a warning where queues grow without bound.
-fn loads(rows: &mut Rows, experiment: &Experiment) {
-    let loads = experiment.loads();
+/// The offered load of every cell that is run, with a warning where queues grow without bound.
+fn loads(rows: &mut Rows, experiment: &Experiment, held: &Held<'_>) {
+    let loads: Vec<_> = experiment.loads().iter().filter(|(cell, _)| held.cells.contains(cell)).collect();
     let (shown, rest) = loads.split_at(loads.len().min(SHOWN));
     rows.extend(shown.iter().map(|(cell, load)| {
         let name = if cell.is_empty() { String::new() } else { format!("  {}", cell_name(cell)) };

@@ -150,6 +150,23 @@ fn forgotten_shares_are_named() {
     );
 }
 
+#[test]
+fn a_plan_of_a_share_shows_what_the_share_runs() {
+    let folder = folder();
+    let here = folder.path();
+    let sweep = "[sweep]\n\"network.loss\" = [0.0, 0.1]\n";
+    fs::write(here.join("s.toml"), format!("{EXPERIMENT}{sweep}")).unwrap();
+    let (first, _) = expect(here, "plan s.toml --shard 1/4", 0);
+    let claims = "claims on other policies are tested where the shares are merged";
+    assert!(first.contains(&format!("share         random in 1 of 2 cells; {claims}\n")), "{first}");
+    assert!(!first.contains("sparrow = {") && !first.contains("network.loss = 0.1\n"), "{first}");
+    let (half, _) = expect(here, "plan s.toml --shard 2/2", 0);
+    assert!(half.contains("share         sparrow in 2 of 2 cells") && !half.contains("random = {"), "{half}");
+    let (none, _) = expect(here, "plan s.toml --shard 5/5", 0);
+    assert!(none.contains("share         no run: there are more shares than runs"), "{none}");
+    assert!(!expect(here, "plan s.toml", 0).0.contains("share "));
+}
+
 /// The same command begins a share and takes it up again; all of them are merged from the folder that they are in.
 #[test]
 fn an_array_job_is_repeated_until_it_is_complete() {
@@ -171,6 +188,13 @@ fn an_array_job_is_repeated_until_it_is_complete() {
         let (shown, err) = expect(here, merge, 0);
         assert_eq!((shown.as_str(), err.as_str()), ("", ""));
     }
+    let exported = |run: &str| {
+        let (_, err) = expect(here, &format!("export {run} --table jobs --out tables"), 0);
+        (fs::read_to_string(here.join("tables/jobs.csv")).unwrap(), err)
+    };
+    assert_eq!(exported("parts"), exported("whole"));
+    assert_eq!(exported("parts/0 parts/1"), exported("whole"));
+    assert!(exported("parts/0").1.contains("This is share 1 of 2: 1 of 2 runs are in other shares"));
     let (merged, _) = expect(here, "report whole --json --complete", 0);
     assert_eq!(results(&merged), results(&expect(here, "run e.toml --json --out alone", 0).0));
 }
@@ -188,13 +212,6 @@ fn claims_of_several_experiments_make_one_markdown_table() {
         "| ours | 2 | 1 | 1 | 0 | 0 |",
         "",
         "| experiment | runs | origin | claim | verdict |",
-    let exported = |run: &str| {
-        let (_, err) = expect(here, &format!("export {run} --table jobs --out tables"), 0);
-        (fs::read_to_string(here.join("tables/jobs.csv")).unwrap(), err)
-    };
-    assert_eq!(exported("parts"), exported("whole"));
-    assert_eq!(exported("parts/0 parts/1"), exported("whole"));
-    assert!(exported("parts/0").1.contains("This is share 1 of 2: 1 of 2 runs are in other shares"));
         "|---|--:|---|---|---|",
         "| [`e`](e.toml) | 2 | ours | time passes | holds |",
         "| [`f`](f.toml) | 2 | ours | time passes | **fails** in 1 of 2 checks |",
@@ -255,6 +272,7 @@ trace compare t.csv t.tr --columns user=user,submit=submit_ms,run=run_ms | 2 | -
 trace compare t.csv t.tr --columns u.csv:user=user | 2 | no trace here is called `u.csv` | `t.csv` or `t.tr`
 trace describe t.csv --columns user=user,user=run_ms | 2 | `user` is given twice
 trace describe t.tr --columns user=user | 2 | --columns is for .csv files
+trace convert t.tr t.tr | 2 | t.tr exists and is not overwritten | --force
 trace predict mustang.csv.gz | 2 | mustang.csv.gz | ftp.pdl.cmu.edu/pub/datasets/ATLAS
 run kind.toml | 2 | kind.toml:26:35 | unknown message kind `foo`
 run e.toml --resume --out typo | 2 | no run in typo | leave out --resume
@@ -272,7 +290,6 @@ certs c --host h1=10.0.0.1:1 --days 0 | 2 | --days
 fn bad_input_is_status_2_and_explained_on_stderr() {
     let folder = folder();
     let here = folder.path();
-trace convert t.tr t.tr | 2 | t.tr exists and is not overwritten | --force
     fs::write(here.join("bad.toml"), changed(EXPERIMENT, &[("nodes = 8", "node = 8")])).unwrap();
     fs::write(here.join("p.toml"), PROFILE).unwrap();
     fs::write(here.join("t.csv"), "submit_ms,run_ms,user\n1,2,3\n").unwrap();
@@ -333,6 +350,7 @@ trace compare t.tr --json | "criterion"
 trace predict t.tr --features size | jvupredict from size, alone and in pairs: 0 values
 trace predict t.tr t.tr --predictor 3sigma --by week --json | "within_factor_two"
 trace convert t.tr u.tr.gz | 2 jobs, 3 tasks
+trace convert t.tr u.tr.gz --force | 2 jobs, 3 tasks
 completions bash | _volary
 --version | volary
 "#;
@@ -350,7 +368,6 @@ fn everything_else_answers_on_stdout() {
         let (out, err) = expect(here, args, 0);
         assert_eq!((lacks(&out, &row, 1), &*err), (Vec::new(), ""), "{args}\n{out}");
     }
-trace convert t.tr u.tr.gz --force | 2 jobs, 3 tasks
     assert!(here.join("u.tr.gz").exists());
 }
 
