@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use volary_engine::results::{Deadlines, Summary};
 
-use super::view::View;
+use super::view::{View, prose};
 use super::{fidelity, policy, shared, table};
 use crate::chart::bars::{Bar, BarPart, stacked};
 use crate::chart::cdf::{distribution, tail};
@@ -53,7 +53,7 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Picture> {
     let submitted = |record: &CellRecord| record.summary.jobs.submitted;
     let response = curves(group, view.policies, responses);
     let slowdown = curves(group, view.policies, |record| Some((&record.slowdown, submitted(record))));
-    let work = "response time over the work of the longest task, or over `alone`";
+    let work = "response time over the work of the longest task, or over the time alone that is stated";
     let mut charts = vec![
         distribution("Response time", "response time", TickUnit::Seconds, &response, CHART),
         tail("The slowest jobs", "response time", TickUnit::Seconds, &response, CHART),
@@ -253,7 +253,7 @@ fn notes(group: &CellGroup) -> Markup {
         @if !notes.is_empty() {
             details.more open {
                 summary { "Notes" }
-                ul { @for (note, by) in &notes { li { (note) " " small { "(" (by.join(", ")) ")" } } } }
+                ul { @for (note, by) in &notes { li { (prose(note)) " " small { "(" (by.join(", ")) ")" } } } }
             }
         }
     }

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use volary_engine::results::{Certificate, HostVitals, Late, Proportion, RealWork, Summary};
 
 use super::table::{policy_row, table};
+use super::view::prose;
 use crate::number;
 use crate::storage::study::CellGroup;
 
@@ -77,8 +78,8 @@ pub(super) fn section(group: &CellGroup, policies: &[&str]) -> Markup {
             }
             @for (run, certificate) in degraded() {
                 h3 { (run.policy) ", seed " (run.seed) " is degraded" }
-                ul { @for reason in &certificate.reasons { li { (reason.says) } } }
-                p.hint { "Remedy: " (certificate.remedies().join("; ")) }
+                ul { @for reason in &certificate.reasons { li { (prose(&reason.says)) } } }
+                p.hint { "Remedy: " (prose(&certificate.remedies().join("; "))) }
             }
             (cores(&certified, policies))
             (hosts(&certified, policies))

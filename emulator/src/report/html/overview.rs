@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use volary_engine::results::{ClaimResult, Summary, Tally, Verdict, cell_name};
 
-use super::view::anchor;
+use super::view::{anchor, prose};
 use crate::chart::svg::Picture;
 use crate::number::{count, plural};
 use crate::report::claims::{changed, finding, is_of_generator};
@@ -23,7 +23,7 @@ const NAMED: usize = 8;
 
 /// Warnings about the reliability of the numbers; empty if there are none.
 pub(super) fn warnings(study: &Study) -> Markup {
-    let mut lines: Vec<Markup> = study.warnings().map(|warning| html! { (warning) }).collect();
+    let mut lines: Vec<Markup> = study.warnings().map(prose).collect();
     if let Some(share) = &study.manifest.share {
         lines.push(html! { (share.says()) " " (PARTIAL) });
     }
@@ -36,7 +36,7 @@ pub(super) fn warnings(study: &Study) -> Markup {
     lines.extend(study.failures.iter().map(|failure| {
         html! {
             "Failed: " (failure.policy) " " (cell_name(&failure.cell)) " seed " (failure.seed)
-            details { summary { "log" } pre { (failure.log) } }
+            details { summary { "log" } pre { (prose(&failure.log)) } }
         }
     }));
     let summaries = || study.records().map(|record| &record.summary);
@@ -111,7 +111,7 @@ fn claim(claim: &ClaimResult) -> Markup {
         div.claim {
             span class={ "badge " (class) } { (verdict) }
             div {
-                (claim.says)
+                (prose(&claim.says))
                 @if claim.is_within_noise() {
                     " " span.hint { "within noise: other seeds could well give the other verdict; see --repeat" }
                 }
@@ -130,7 +130,7 @@ fn claim(claim: &ClaimResult) -> Markup {
                     summary { "the numbers" }
                     dl.numbers {
                         @for (what, measured) in claim.measured.iter().take(NUMBERS) {
-                            dt { (what) } dd { (finding(measured)) }
+                            dt { (what) } dd { (prose(&finding(measured))) }
                         }
                     }
                     @let more = claim.measured.iter().skip(NUMBERS).count();

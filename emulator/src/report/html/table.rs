@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use volary_engine::results::Summary;
 
-use super::view::policy_anchor;
+use super::view::{plain, policy_anchor, prose};
 use crate::chart::theme;
 use crate::number::{self, Quantity};
 use crate::report::columns::{
@@ -22,7 +22,7 @@ pub(super) fn table(name: &str, headings: &[&str], explained: &[(&str, &str)], r
                 thead {
                     tr {
                         @for heading in headings { th scope="col" { (heading) } }
-                        @for (heading, meaning) in explained { th scope="col" title=(meaning) { (heading) } }
+                        @for (heading, meaning) in explained { th scope="col" title=(plain(meaning)) { (heading) } }
                     }
                 }
                 tbody { (rows) }
@@ -100,7 +100,7 @@ pub(super) fn meanings(study: &Study) -> Markup {
             summary { "What the columns mean" }
             dl.numbers {
                 @for column in COLUMNS.iter().filter(|column| column.is_worth(runs())) {
-                    dt { (column.heading) } dd { (column.meaning) }
+                    dt { (column.heading) } dd { (prose(column.meaning)) }
                 }
             }
         }

@@ -117,6 +117,29 @@ fn names_of_policies_lead_to_their_parameters() {
 }
 
 #[test]
+fn what_stands_between_backticks_is_code() {
+    let mut study = study(&[0.5], 1, 100);
+    study.manifest.spec = json!({"warnings": ["policy `late` & co. learn too late", "one ` alone"]});
+    study.cells[0].policies[0].runs[0].notes = vec!["fewer than `group`".into()];
+    study.claims[0].says = "`a` < `b`".into();
+    study.claims[2].measured =
+        [("c < d".to_owned(), json!({"holds": null, "why": ["`c` was not run"]}))].into();
+    let page = html(&study);
+    for text in [
+        "policy <code>late</code> &amp; co. learn too late",
+        "fewer than <code>group</code>",
+        "<code>a</code> &lt; <code>b</code>",
+        "<code>c</code> was not run",
+        "or over <code>alone</code>",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    let shown = page.split("<pre").next().unwrap();
+    assert_eq!(shown.matches('`').count(), 1, "the single one is none of a pair");
+    assert_balanced(&page);
+}
+
+#[test]
 fn verdicts_intervals_and_books_are_there() {
     let page = html(&study(&[0.5], 4, 500));
     assert!(page.contains("paper's text: 1 of 3 hold, 1 fail, 1 not tested; 1 within noise"));

@@ -1,5 +1,6 @@
 //! Helpers of all parts of the page: anchors, titles, values as text.
 
+use maud::{Markup, html};
 use volary_engine::results::in_words;
 
 use crate::report::figures::distribution::colour;
@@ -45,4 +46,22 @@ pub(super) fn short_title(group: &CellGroup) -> String {
 /// The name of a cell's section.
 pub(super) fn cell_title(group: &CellGroup) -> String {
     if group.cell.is_empty() { "Results".to_owned() } else { group.name() }
+}
+
+/// A text of which the parts between backticks are code.
+pub(super) fn prose(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return html! { (text) }; // a single backtick marks nothing
+    }
+    html! {
+        @for (number, part) in parts.iter().enumerate() {
+            @if number % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+/// A text without its backticks, for attributes and drawings.
+pub(super) fn plain(text: &str) -> String {
+    text.replace('`', "")
 }
