@@ -1,7 +1,6 @@
 //! The comparison of one policy in one runtime with the reference: counts, jobs, placement, metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use volary_engine::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
 
@@ -10,14 +9,14 @@ use super::divergence;
 use super::validation::{Against, DrawsCompared, JobPlacement, ValidatedPoint};
 use super::variant::{Error, VariantRuns};
 use crate::runtime::RunError;
+use crate::storage::StudyRows;
 use crate::storage::cell::CellRecord;
-use crate::storage::load_rows;
 
 /// Divergence from which a cause is searched for.
 const NOTABLE: f64 = 0.01;
 
-/// The reference with cores as a run found them, from its folder and record; `None` if that is not known.
-pub(super) type AsFound<'a> = dyn Fn((&Path, &CellRecord)) -> Result<Option<Summary>, Error> + 'a;
+/// The reference with cores as a run found them, from its rows and record; `None` if that is not known.
+pub(super) type AsFound<'a> = dyn Fn((&StudyRows, &CellRecord)) -> Result<Option<Summary>, Error> + 'a;
 
 /// Compares a runtime with the reference; `None` if either did not run the point.
 ///
@@ -31,17 +30,17 @@ pub(super) fn against(
 ) -> Result<Option<Against>, Error> {
     let (reference, runs) =
         (reference.of(&point.policy, &point.cell), variant.of(&point.policy, &point.cell));
-    let (Some((folder, base)), false) = (reference.first(), runs.is_empty()) else {
+    let (Some((rows, base)), false) = (reference.first(), runs.is_empty()) else {
         return Ok(None);
     };
     let read = |error| Error::Run(RunError::RunDir(error));
-    let jobs = load_rows(folder, &base.id).map_err(read)?;
-    let copies = load_rows(folder, &base.id).map_err(read)?;
+    let jobs = rows.read(base).map_err(read)?;
+    let copies = rows.read(base).map_err(read)?;
     // The maximum over all repetitions.
     let (mut different, mut moved) = (Vec::new(), Vec::new());
-    for (folder, run) in &runs {
-        different.push(draws(&jobs, &load_rows(folder, &run.id).map_err(read)?));
-        moved.extend(placement(&copies, &load_rows(folder, &run.id).map_err(read)?));
+    for (rows, run) in &runs {
+        different.push(draws(&jobs, &rows.read(run).map_err(read)?));
+        moved.extend(placement(&copies, &rows.read(run).map_err(read)?));
     }
     let records: Vec<&CellRecord> = runs.iter().map(|(_, record)| *record).collect();
     let summaries: Vec<&Summary> = records.iter().map(|record| &record.summary).collect();

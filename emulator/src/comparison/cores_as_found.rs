@@ -6,7 +6,6 @@
 //! same world is run with cores that are as fast at every moment as those were.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use volary_actors::base::{Span, Time};
 use volary_engine::cores::config::{BurstTrace, TraceRow};
@@ -17,8 +16,8 @@ use volary_engine::world::World;
 use super::variant::{Error, RunVariant};
 use crate::config::{Experiment, RuntimeKind};
 use crate::runtime::{RunError, virtual_time};
+use crate::storage::StudyRows;
 use crate::storage::cell::CellRecord;
-use crate::storage::load_rows;
 use crate::watch::{CellError, Watch};
 
 /// Minimal busy part of a stretch for its pace to count for the whole stretch.
@@ -27,7 +26,7 @@ const REPRESENTATIVE: f64 = 0.25;
 /// span.
 const BEYOND: Span = Span::from_secs(60);
 
-/// Runs point number `point` of a virtual `experiment` with cores as the `run` in a folder found them. `None` if that
+/// Runs point number `point` of a virtual `experiment` with cores as the `run` found them, by its rows. `None` if that
 /// run burnt none, or if interference was injected: the record holds only the part of it that copies met.
 ///
 /// # Errors
@@ -35,14 +34,14 @@ const BEYOND: Span = Span::from_secs(60);
 pub(super) fn as_found(
     experiment: &Experiment,
     point: usize,
-    (folder, run): (&Path, &CellRecord),
+    (rows, run): (&StudyRows, &CellRecord),
     watch: &Watch,
 ) -> Result<Option<Summary>, Error> {
     let burnt = run.summary.fidelity.as_ref().is_some_and(|certificate| certificate.cores.is_some());
     if !burnt || !run.summary.injections.is_empty() {
         return Ok(None);
     }
-    let rows = load_rows(folder, &run.id).map_err(|error| Error::Run(RunError::RunDir(error)))?;
+    let rows = rows.read(run).map_err(|error| Error::Run(RunError::RunDir(error)))?;
     let seed = experiment.runs(None)[point].seed;
     let world = World::build(&experiment.points[point], seed, &experiment.traces());
     let measured = world.map_err(CellError::from).and_then(|world| {

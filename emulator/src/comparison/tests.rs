@@ -1,6 +1,6 @@
 //! Tests of one experiment in several runtimes, on synthetic run directories.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use volary_engine::results::{CopyEnd, Measured, RealWork};
 
@@ -11,21 +11,23 @@ use super::variant::{RunVariant, VariantRuns};
 use crate::config::RuntimeKind;
 use crate::fidelity::fixture;
 use crate::storage::RunDir;
-use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::fixture::manifest;
 use crate::storage::fixture::measured;
+use crate::storage::{Study, StudyRows};
 
 /// Runs of one policy in run directories, each modified by a `change`.
 fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> VariantRuns {
-    let run = |(number, change): (usize, &&dyn Fn(&mut Measured))| -> (PathBuf, Study) {
+    let run = |(number, change): (usize, &&dyn Fn(&mut Measured))| -> (StudyRows, Study) {
         let root = folder.join(format!("{runtime}-{number}"));
         let id = format!("{runtime}{number}");
         let mut measured = measured("a", &[], 1, 1.0, 400);
         change(&mut measured);
         let dir = RunDir::create(&root, manifest(&[&id])).unwrap();
         dir.store(&id, &measured).unwrap();
-        (root, dir.finish(crate::storage::manifest::RunState::Finished, &[], crate::report::render).unwrap())
+        let study =
+            dir.finish(crate::storage::manifest::RunState::Finished, &[], crate::report::render).unwrap();
+        (StudyRows::of(&study), study)
     };
     VariantRuns {
         variant: RunVariant { runtime, real: None },
@@ -39,7 +41,7 @@ fn compared(runs: &[&dyn Fn(&mut Measured)]) -> Against {
         ValidatedPoint { policy: "a".into(), cell: volary_engine::results::Cell::new(), against: Vec::new() };
     let reference = ran(folder.path(), RuntimeKind::Virtual, &[&|_| ()]);
     // Cores slower by one part in a hundred make responses longer by two.
-    let as_found = |(_, run): (&Path, &CellRecord)| {
+    let as_found = |(_, run): (&StudyRows, &CellRecord)| {
         let certificate = run.summary.fidelity.as_ref().filter(|certificate| certificate.cores.is_some());
         Ok(certificate.map(|certificate| {
             let mut slower = measured("a", &[], 1, 1.0, 400).summary;

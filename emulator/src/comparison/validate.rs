@@ -1,6 +1,6 @@
 //! The execution of one experiment and seed in several runtimes, and the comparison of their results.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::against::against;
 use super::cores_as_found::as_found;
@@ -9,9 +9,9 @@ use super::variant::{Error, RunVariant, VariantRuns};
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Repeat, RuntimeKind};
 use crate::runtime::{self, Outcome, RunError, RunOptions};
-use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::RunState;
+use crate::storage::{Study, StudyRows};
 use crate::watch::Watch;
 
 /// The options of a validation.
@@ -73,7 +73,7 @@ pub fn validate(
     });
     let mut points: Vec<ValidatedPoint> = points.collect();
     for (number, point) in points.iter_mut().enumerate() {
-        let rerun = |run: (&Path, &CellRecord)| match reference.variant.runtime {
+        let rerun = |run: (&StudyRows, &CellRecord)| match reference.variant.runtime {
             RuntimeKind::Virtual => as_found(experiment, number, run, watch),
             RuntimeKind::Local | RuntimeKind::Hosts => Ok(None),
         };
@@ -95,12 +95,12 @@ fn runs(
     variant: RunVariant,
     options: &ValidateOptions,
     watch: &Watch,
-) -> Result<Vec<(PathBuf, Study)>, Error> {
+) -> Result<Vec<(StudyRows, Study)>, Error> {
     let times = if variant.runtime == RuntimeKind::Virtual { 1 } else { options.repeat.max(1) };
     let run = |repetition| {
         let options = run_options(variant, repetition, options);
         let outcome = runtime::run(experiment, &options, watch)?;
-        finished(variant, outcome).map(|study| (options.out, study))
+        finished(variant, outcome).map(|study| (StudyRows::of(&study), study))
     };
     (1..=times).map(run).collect()
 }

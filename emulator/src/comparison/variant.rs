@@ -1,14 +1,13 @@
 //! The variants of an experiment, a runtime each, and their runs.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 use volary_engine::results::Cell;
 
 use crate::config::{ConfigError, Experiment, RunSection, RuntimeKind};
 use crate::runtime::RunError;
-use crate::storage::Study;
 use crate::storage::cell::CellRecord;
+use crate::storage::{Study, StudyRows};
 
 /// A runtime, and how copies use its cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,13 +71,13 @@ pub enum Error {
 /// All runs of one variant.
 pub(super) struct VariantRuns {
     pub(super) variant: RunVariant,
-    pub(super) runs: Vec<(PathBuf, Study)>,
+    pub(super) runs: Vec<(StudyRows, Study)>,
 }
 
 impl VariantRuns {
-    /// Its runs of a policy in a cell, with their folders.
-    pub(super) fn of(&self, policy: &str, cell: &Cell) -> Vec<(&Path, &CellRecord)> {
+    /// Its runs of a policy in a cell, with the rows of their studies.
+    pub(super) fn of(&self, policy: &str, cell: &Cell) -> Vec<(&StudyRows, &CellRecord)> {
         let is = |record: &&CellRecord| record.summary.policy == policy && record.summary.cell == *cell;
-        self.runs.iter().filter_map(|(folder, study)| Some((&**folder, study.records().find(is)?))).collect()
+        self.runs.iter().filter_map(|(rows, study)| Some((rows, study.records().find(is)?))).collect()
     }
 }

@@ -1,7 +1,8 @@
 //! Readers of a run directory.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, iter};
 
 use ::parquet::errors::ParquetError;
@@ -15,7 +16,7 @@ use super::paths::{CLAIMS, MANIFEST, SUMMARY, failure_path};
 use super::records::records;
 use super::rows::RowIndex;
 use super::study::Study;
-use super::tables::TableRow;
+use super::tables::{TableKind, TableRow};
 use crate::storage::cell::CellRecord;
 
 /// The study of one run directory, finished or not.
@@ -115,18 +116,60 @@ pub fn load_failures(root: &Path, manifest: &Manifest) -> Result<Vec<Failure>, E
 }
 
 /// The rows of a finished cell: jobs in order of id, sampled executions in order of their ends, stretches of real cores
-/// by core and time.
+/// by core and time. For several cells of a folder, [`StudyRows`] finds the rows of all at once.
 ///
 /// # Errors
 /// They are missing or damaged.
 pub fn load_rows<R: TableRow>(root: &Path, id: &str) -> Result<Vec<R>, Error> {
-    let unreadable = |source| Error::Unreadable { path: root.to_owned(), source };
     let index = RowIndex::of(&[root.to_owned()], R::KIND, iter::once(id))?;
     if !index.has(id) {
         // A run without such rows is in no table.
         let record = records_of(root, &[id.to_owned()])?.pop();
         let none = || ParquetError::General(format!("run {id} has not finished"));
-        R::KIND.may_lack(&record.ok_or_else(none).map_err(unreadable)?).map_err(unreadable)?;
+        let record = record.ok_or_else(none).map_err(unreadable(root))?;
+        R::KIND.may_lack(&record).map_err(unreadable(root))?;
     }
-    index.read(id).map_err(unreadable)
+    index.read(id).map_err(unreadable(root))
+}
+
+fn unreadable(root: &Path) -> impl FnOnce(ParquetError) -> Error {
+    let path = root.to_owned();
+    move |source| Error::Unreadable { path, source }
+}
+
+/// The rows of the runs of a study. A table is searched for the places of all runs when it is first read.
+pub struct StudyRows {
+    folders: Vec<PathBuf>,
+    ids: Vec<String>,
+    /// By kind, in the order of [`TableKind::ALL`].
+    indices: [OnceCell<RowIndex>; TableKind::ALL.len()],
+}
+
+impl StudyRows {
+    pub fn of(study: &Study) -> Self {
+        let ids = study.records().map(|record| record.id.clone()).collect();
+        Self { folders: study.folders.clone(), ids, indices: Default::default() }
+    }
+
+    /// The rows of a run, in the order of [`load_rows`].
+    ///
+    /// # Errors
+    /// They are missing or damaged.
+    pub fn read<R: TableRow>(&self, record: &CellRecord) -> Result<Vec<R>, Error> {
+        let index = self.index(R::KIND)?;
+        let root = self.folders.first().map_or_else(|| Path::new(""), PathBuf::as_path);
+        if !index.has(&record.id) {
+            R::KIND.may_lack(record).map_err(unreadable(root))?;
+        }
+        index.read(&record.id).map_err(unreadable(root))
+    }
+
+    fn index(&self, kind: TableKind) -> Result<&RowIndex, Error> {
+        let known = &self.indices[kind as usize];
+        if let Some(index) = known.get() {
+            return Ok(index);
+        }
+        let index = RowIndex::of(&self.folders, kind, self.ids.iter().map(String::as_str))?;
+        Ok(known.get_or_init(|| index))
+    }
 }

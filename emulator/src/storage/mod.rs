@@ -83,7 +83,8 @@ pub use error::Error;
 pub use files::is_owned;
 pub use gaps::gaps;
 pub use load::{
-    load, load_claims, load_failures, load_manifest, load_records, load_rows, load_summary, records_of,
+    StudyRows, load, load_claims, load_failures, load_manifest, load_records, load_rows, load_summary,
+    records_of,
 };
 pub use merge::merge;
 pub use paths::{CELLS, CLAIMS, MANIFEST, RECORDS, REPORT, REPORT_CELLS, SUMMARY, TIMELINE, failure_path};

@@ -167,6 +167,22 @@ fn real_cores_have_a_file_where_there_are_some() {
     assert!(load_rows::<CoreRow>(folder.path(), "none").is_err());
 }
 
+#[test]
+fn the_rows_of_a_study_are_searched_for_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
+    let cells = [measured("p", &[], 1, 1.0, 50), measured("q", &[], 1, 1.0, 70)];
+    run.store("a", &cells[0]).unwrap();
+    run.store("b", &cells[1]).unwrap();
+    let study = run.finish(RunState::Finished, &[], render).unwrap();
+    let (rows, records) = (StudyRows::of(&study), study.records().collect::<Vec<_>>());
+    assert_eq!(rows.read::<JobRow>(records[0]).unwrap(), cells[0].jobs);
+    assert!(rows.read::<CoreRow>(records[0]).unwrap().is_empty(), "copies burnt no cores");
+    fs::remove_file(folder.path().join("jobs.parquet")).unwrap();
+    assert_eq!(rows.read::<JobRow>(records[1]).unwrap(), cells[1].jobs);
+    assert!(StudyRows::of(&study).read::<JobRow>(records[1]).is_err());
+}
+
 /// A killed run leaves complete cells, perhaps a partial one, and a summary that may end within a line.
 #[test]
 fn a_killed_run_goes_on_where_it_was() {
