@@ -23,5 +23,10 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let comparison = compare(&storage::load(&options.first)?, &storage::load(&options.second)?);
+    anyhow::ensure!(
+        !comparison.points.is_empty(),
+        "the runs have no policy and cell in common, so there is nothing to compare\n{}",
+        comparison.text().trim_end()
+    );
     show(options.json, || &comparison, || comparison.text())
 }

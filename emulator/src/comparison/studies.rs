@@ -12,13 +12,16 @@ use volary_engine::results::{Cell, Summary};
 use super::metrics::{
     ComparedMetric, METRICS, OF_CLASSES, class_metric, mean, missing, point_name, relative, text_table,
 };
-use crate::number;
+use crate::number::{self, plural};
 use crate::stats::Interval;
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Manifest, RunState};
 use crate::storage::spec_diff;
 use crate::storage::study::CellGroup;
+
+/// Limit on the policies and cells named that only one study ran.
+const UNMATCHED: usize = 20;
 
 /// The comparison of two studies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -30,6 +33,9 @@ pub struct StudyComparison {
     /// What differs between the two experiments, claims apart, as `key: first A, second B`.
     #[serde(default)]
     pub experiments: Vec<String>,
+    /// Why they are hardly comparable, in words: two experiments, or two kinds of workloads.
+    #[serde(default)]
+    pub unrelated: Vec<String>,
     /// One entry for each policy in each cell that both ran.
     pub points: Vec<ComparedPoint>,
     /// Policies and cells that only one study ran, in words.
@@ -95,8 +101,24 @@ pub fn compare(a: &Study, b: &Study) -> StudyComparison {
         }
         Manifest { experiment, runtime, state, .. } => format!("{experiment} ({runtime}, {state})"),
     };
-    let experiments = spec_diff::differences(&a.manifest, &b.manifest, ["first", "second"]);
-    StudyComparison { a: name(a), b: name(b), experiments, points, unmatched }
+    let mut experiments = spec_diff::differences(&a.manifest, &b.manifest, ["first", "second"]);
+    // What the experiments are called says less than what they do.
+    experiments.sort_by_key(|line| ["name: ", "source: ", "title: "].iter().any(|key| line.starts_with(key)));
+    let unrelated = unrelated(&a.manifest, &b.manifest);
+    StudyComparison { a: name(a), b: name(b), experiments, unrelated, points, unmatched }
+}
+
+fn unrelated(a: &Manifest, b: &Manifest) -> Vec<String> {
+    let workload = |manifest: &Manifest| {
+        let workload = manifest.points().next().and_then(|point| point.world("/workload")?.as_object());
+        workload.and_then(|kinds| kinds.keys().next().cloned())
+    };
+    let experiments = (a.experiment != b.experiment)
+        .then(|| format!("they are runs of two experiments, {} and {}", a.experiment, b.experiment));
+    let workloads = workload(a).zip(workload(b)).filter(|(a, b)| a != b).map(|(a, b)| {
+        format!("the jobs of the first come from workload.{a}, those of the second from workload.{b}")
+    });
+    experiments.into_iter().chain(workloads).collect()
 }
 
 /// Values of the swept keys as text, and the policy.
@@ -200,6 +222,13 @@ impl StudyComparison {
     /// A table per point; metrics that differ beyond their interval are marked with a star.
     pub fn text(&self) -> String {
         let mut out = format!("first:  {}\nsecond: {}\n", self.a, self.b);
+        if !self.unrelated.is_empty() {
+            out.push_str(&format!("UNRELATED: {}\n", self.unrelated.join("; ")));
+        }
+        if !self.unrelated.is_empty() || !self.unmatched.is_empty() {
+            let common = plural(self.points.len() as u64, "pair");
+            out.push_str(&format!("in common: {common} of a policy and a cell\n"));
+        }
         if !self.experiments.is_empty() {
             out.push_str(&format!("the experiments differ: {}\n", spec_diff::summary(&self.experiments)));
         }
@@ -221,11 +250,11 @@ impl StudyComparison {
                 out.push_str(if said { line } else { "" });
             }
         }
-        if self.points.is_empty() {
-            out.push_str("\nthey have no policy and cell in common\n");
-        }
-        for line in &self.unmatched {
+        for line in self.unmatched.iter().take(UNMATCHED) {
             out.push_str(&format!("{line}\n"));
+        }
+        if self.unmatched.len() > UNMATCHED {
+            out.push_str(&format!("and {} more\n", self.unmatched.len() - UNMATCHED));
         }
         out
     }
@@ -309,6 +338,24 @@ mod tests {
         assert!(!compare(&with(5), &with(5)).text().contains("differ:"));
         let text = compare(&with(5), &with(6)).text();
         assert!(text.contains("the experiments differ: workload.jobs: first 5, second 6\n"), "{text}");
+    }
+
+    #[test]
+    fn unrelated_runs_say_what_they_have_in_common() {
+        let with = |experiment: &str, workload: &str, policies: &[&str]| {
+            let mut study = study(&[1], 1.0, policies);
+            study.manifest.experiment = experiment.to_owned();
+            let point = json!({"label": "a", "resolved": {"workload": {workload: {}}}});
+            study.manifest.spec = json!({"name": experiment, "points": [point]});
+            study
+        };
+        let related = compare(&with("e", "trace", &["a"]), &with("e", "trace", &["a"])).text();
+        assert!(!related.contains("UNRELATED") && !related.contains("in common"), "{related}");
+        let text = compare(&with("e", "trace", &["a", "b"]), &with("f", "mix", &["a"])).text();
+        let said = "UNRELATED: they are runs of two experiments, e and f; the jobs of the first come from \
+                    workload.trace, those of the second from workload.mix\nin common: 1 pair of a policy and a cell\n\
+                    the experiments differ: workload.trace: first {}, second nothing, workload.mix: ";
+        assert!(text.contains(said) && text.contains("only the first ran b, load = 0.8\n"), "{text}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Differences between the experiments of two runs.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 use volary_engine::results::plain;
 
@@ -56,7 +58,7 @@ struct Leaf {
 
 /// Adds the leaves that differ.
 fn add_leaves(path: &mut Vec<String>, (old, new): (&Value, &Value), found: &mut Vec<Leaf>) {
-    let mut below = |key: String, values: (&Value, &Value), found: &mut Vec<Leaf>| {
+    let below = |path: &mut Vec<String>, key: String, values: (&Value, &Value), found: &mut Vec<Leaf>| {
         path.push(key);
         add_leaves(path, values, found);
         path.pop();
@@ -67,21 +69,43 @@ fn add_leaves(path: &mut Vec<String>, (old, new): (&Value, &Value), found: &mut 
             for key in a.keys().chain(only_new).filter(|key| !FOLLOWS.contains(&key.as_str())) {
                 let side =
                     |table: &serde_json::Map<String, Value>| table.get(key).cloned().unwrap_or_default();
-                below(key.clone(), (&side(a), &side(b)), found);
-            }
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                below(i.to_string(), (a, b), found);
+                below(path, key.clone(), (&side(a), &side(b)), found);
             }
         }
         (a, b) if a == b => {}
         (Value::Array(a), Value::Array(b)) => {
-            let [old, new] = [a, b].map(|list| plural(list.len() as u64, "element"));
-            found.push(Leaf { path: path.clone(), old, new });
+            if a.len() != b.len() {
+                let [old, new] = [a, b].map(|list| plural(list.len() as u64, "element"));
+                found.push(Leaf { path: path.clone(), old, new });
+            }
+            for (i, j) in pairs(path, a, b) {
+                below(path, i.to_string(), (&a[i], &b[j]), found);
+            }
         }
         (a, b) => found.push(Leaf { path: path.clone(), old: brief(a), new: brief(b) }),
     }
+}
+
+/// The elements of two lists that correspond: points of one policy and cell, then what is left by its place in lists of
+/// equal length.
+fn pairs(path: &[String], a: &[Value], b: &[Value]) -> Vec<(usize, usize)> {
+    let name = |point: &Value| format!("{} {}", point["label"], point["cell"]);
+    let mut named: BTreeMap<String, usize> = BTreeMap::new();
+    if path == ["points"] {
+        for (j, point) in b.iter().enumerate() {
+            named.entry(name(point)).or_insert(j);
+        }
+    }
+    let (mut pairs, mut left) = (Vec::new(), Vec::new());
+    for (i, point) in a.iter().enumerate() {
+        let same = if named.is_empty() { None } else { named.remove(&name(point)) };
+        same.map_or_else(|| left.push(i), |j| pairs.push((i, j)));
+    }
+    if a.len() == b.len() {
+        let taken: BTreeSet<usize> = pairs.iter().map(|pair| pair.1).collect();
+        pairs.extend(left.into_iter().zip((0..b.len()).filter(|j| !taken.contains(j))));
+    }
+    pairs
 }
 
 /// The key as an experiment file has it, for a path in the resolved experiment.
@@ -170,6 +194,21 @@ mod tests {
         let more = json!({"points": [1, 2, 3]});
         let found = differences(&with(json!({"points": [1]})), &with(more), ["first", "second"]);
         assert_eq!(found, ["policies times cells: first 1 element, second 3 elements"]);
+    }
+
+    #[test]
+    fn points_are_compared_by_policy_and_cell() {
+        let point =
+            |label: &str, jobs: u32| json!({"label": label, "resolved": {"workload": {"jobs": jobs}}});
+        let with = |points: &[Value]| Manifest { spec: json!({"points": points}), ..manifest(&[]) };
+        let found = |a: &[Value], b: &[Value]| differences(&with(a), &with(b), ["first", "second"]);
+        let (a, b) = (point("a", 1), point("b", 2));
+        assert_eq!(found(&[a.clone(), b.clone()], &[b.clone(), a.clone()]), [""; 0], "in another order");
+        assert_eq!(
+            found(&[a.clone(), b.clone()], &[point("b", 3)]),
+            ["policies times cells: first 2 elements, second 1 element", "workload.jobs: first 2, second 3"]
+        );
+        assert!(found(&[a], &[b])[0].starts_with("policy.label: first \"a\", second \"b\""));
     }
 
     #[test]

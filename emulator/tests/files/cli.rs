@@ -69,6 +69,9 @@ fn shards_together_are_the_whole() {
     let (merged, _) = expect(here, "report all --json", 0);
     assert_eq!(results(&merged), results(&whole));
     assert!(expect(here, "compare all whole", 0).0.contains("equal seeds"));
+    let (_, err) = expect(here, "compare a b", 2);
+    let ran = ["only the first ran random", "only the second ran sparrow"];
+    assert!(err.contains("no policy and cell in common") && ran.iter().all(|ran| err.contains(ran)), "{err}");
     let (_, err) = expect(here, "run e.toml --quiet --resume --out all", 0);
     assert!(err.contains("running 0"), "{err}");
     let (_, err) = expect(here, "report a --out whole", 2);
