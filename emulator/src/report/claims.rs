@@ -26,7 +26,7 @@ const STAND_IN: &str = " (on the jobs of a generator: the trace was not found)";
 
 /// Whether the verdict is about the jobs of a generator that stands in for a trace.
 pub(super) fn is_of_generator(claim: &ClaimResult) -> bool {
-    claim.verdict != Verdict::NotTested && claim.measured.values().any(|found| found["stand_in"] == true)
+    claim.verdict != Verdict::NotTested && claim.has_stand_in()
 }
 
 /// What `--set` has changed, to be appended to the tally of claims; empty if nothing.
