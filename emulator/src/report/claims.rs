@@ -104,7 +104,7 @@ pub(super) fn finding(value: &Value) -> String {
     }
 }
 
-/// What was compared, with units: `1.24 s against 980 ms`, or the values along a swept key.
+/// What was compared, with units: `1.24 s against 0.980 s`, or the values along a swept key.
 fn numbers(value: &Value) -> String {
     let quantity = match value["unit"].as_str() {
         Some("s") => Quantity::Time,
@@ -117,10 +117,13 @@ fn numbers(value: &Value) -> String {
         return along.iter().map(point).collect::<Vec<_>>().join("; ");
     }
     let at = value["at"].as_str().map_or_else(String::new, |at| format!(" at {at}"));
-    let half = value["half_width"].as_f64();
-    let half =
-        half.map_or_else(String::new, |half| format!(", ± {} for the difference", quantity.text(half)));
-    format!("{} against {}{at}{half}", text(&value["left"]), text(&value["right"]))
+    let number = |key: &str| value[key].as_f64().unwrap_or(f64::NAN);
+    let [left, right, half] = quantity.alike(["left", "right", "half_width"].map(number));
+    let half = match value["half_width"].as_f64() {
+        Some(_) => format!(", ± {half} for the difference"),
+        None => String::new(),
+    };
+    format!("{left} against {right}{at}{half}")
 }
 
 #[cfg(test)]
@@ -177,7 +180,7 @@ mod tests {
         assert_eq!(plain, "fails: 2.00 against 40.0");
         let times = json!({"left": 1.24, "right": 0.98, "holds": false, "half_width": 0.03, "within_noise": true,
             "unit": "s", "at": "p99"});
-        let said = "fails: 1.24 s against 980 ms at p99, ± 30.0 ms for the difference, within noise";
+        let said = "fails: 1.24 s against 0.980 s at p99, ± 0.0300 s for the difference, within noise";
         assert_eq!(finding(&times).replace('\u{202f}', " "), said);
         let trend = json!({"along": [[1, 0.5], [2, null]], "holds": true, "unit": "share", "degraded": true});
         assert_eq!(finding(&trend).replace('\u{202f}', " "), "holds: 1: 50.0 %; 2: –, on a degraded run");
