@@ -120,6 +120,19 @@ impl Quantity {
         }
     }
 
+    /// Values that are read together, all in the unit of the largest; those of less than a thousandth of it would be
+    /// hard to read there and have units of their own.
+    pub fn alike<const N: usize>(self, values: [f64; N]) -> [String; N] {
+        let sizes = values.iter().map(|value| value.abs()).filter(|size| size.is_finite());
+        let largest = sizes.fold(0.0, f64::max);
+        let (factor, unit) = unit_of_time(largest);
+        let is_alike = |value: f64| value.is_finite() && value != 0.0 && value.abs() >= 1e-3 * largest;
+        values.map(|value| match self {
+            Self::Time if is_alike(value) => format!("{}\u{202f}{unit}", short(value * factor)),
+            Self::Time | Self::Share | Self::Plain | Self::Count => self.text(value),
+        })
+    }
+
     /// A mean and the half-width of its interval, both in the unit of the larger and with the digits of the half-width,
     /// which has two: `1.240 ± 0.031 s`. Without a half-width, or with one of zero, the mean alone.
     pub fn interval(self, mean: f64, half_width: Option<f64>) -> String {
@@ -236,6 +249,15 @@ mod tests {
         ] {
             assert_eq!(quantity.interval(mean, half), text);
         }
+    }
+
+    #[test]
+    fn values_that_are_read_together_have_one_unit() {
+        let texts = |values| Quantity::Time.alike(values).map(|text| text.replace('\u{202f}', " "));
+        assert_eq!(texts([1.24, 0.98, 0.03]), ["1.24 s", "0.980 s", "0.0300 s"]);
+        assert_eq!(texts([30_000.0, 4.0, 0.0]), ["8.33 h", "4.00 s", "0 s"]);
+        assert_eq!(texts([f64::NAN, 0.5, 0.25]), ["–", "500 ms", "250 ms"]);
+        assert_eq!(Quantity::Plain.alike([2.0, 0.1]), ["2.00", "0.100"]);
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
     fn extras_name(&self) -> &'static str;
     /// [`Policy::PLANS`].
     fn plans(&self) -> bool;
+    /// [`Policy::caches`].
+    fn caches(&self) -> bool;
     /// [`Policy::NODE_USAGE`].
     fn node_usage(&self) -> Option<NodeUsage>;
     /// [`Policy::check`], after the ranges of the parameters.
@@ -50,6 +52,10 @@ impl<P: Policy> DynPolicy for P {
 
     fn plans(&self) -> bool {
         P::PLANS
+    }
+
+    fn caches(&self) -> bool {
+        Policy::caches(self)
     }
 
     fn node_usage(&self) -> Option<NodeUsage> {

@@ -65,6 +65,11 @@ pub trait Policy: Parameters {
     /// Whether its schedulers plan at the ends of cycles: the CPU time of their timers is measured.
     const PLANS: bool = false;
 
+    /// Whether its schedulers or nodes keep what others know, so that notes of watched ones give its staleness.
+    fn caches(&self) -> bool {
+        false
+    }
+
     /// What its nodes, where they are shared, tell its schedulers about copies. If anything, they evict copies when
     /// memory is short, and its schedulers launch the tasks of these again; if `None`, the policy runs on shared nodes
     /// without memory only.

@@ -53,6 +53,10 @@ impl Policy for YaqD {
         r#"{ heartbeat = "2s", together = true, jitter = true, remembers = false, nodes = 0.5 }"#,
     ];
 
+    fn caches(&self) -> bool {
+        true
+    }
+
     fn check(&self, layout: &Layout) -> Result<(), String> {
         if self.silent && layout.workers() != layout.nodes() {
             return Err("silent: needs nodes of one core; set cluster.cores = 1, or silent = false".into());

@@ -146,16 +146,19 @@ fn nothing_to_resume(out: &Path) -> String {
 
 /// Warns of claims that `--check` could not test; an untested claim has not failed.
 fn warn_untested(outcome: &Outcome, options: &Options) {
-    let open = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::NotTested).count();
-    if open == 0 {
+    let open: Vec<_> = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::NotTested).collect();
+    if open.is_empty() {
         return;
     }
     let why = if options.experiment.of.narrows() || options.shard.is_some() {
         "--policy, --set or --shard leaves out what they compare"
+    } else if open.iter().any(|claim| claim.has_stand_in()) {
+        "a generator stands in for the trace that they are said of"
     } else {
         "a number they compare was not measured"
     };
-    tracing::warn!("{open} of {} not tested: {why}", number::plural(outcome.claims.len() as u64, "claim"));
+    let all = number::plural(outcome.claims.len() as u64, "claim");
+    tracing::warn!("{} of {all} not tested: {why}", open.len());
 }
 
 /// A summary of the run, its directory, and the hash that identifies equal results.

@@ -9,7 +9,7 @@ use volary_netem::topology::Facts;
 
 use super::output::show;
 use crate::config::cluster;
-use crate::number::{self, plural};
+use crate::number::{self, Quantity, plural};
 
 /// Show topology files.
 #[derive(Debug, Args)]
@@ -65,8 +65,8 @@ fn text(facts: &Facts) -> String {
         let _ = writeln!(out, "group {}: {nodes}, {cores}", group.name);
     }
     for class in &facts.classes {
-        let [mean, std, rtt] =
-            [class.one_way_mean_s, class.one_way_std_s, class.rtt_mean_s].map(number::seconds);
+        let [mean, std] = Quantity::Time.alike([class.one_way_mean_s, class.one_way_std_s]);
+        let rtt = number::seconds(class.rtt_mean_s);
         let loss = class.loss.map_or_else(String::new, |loss| format!(", loss {}", number::percent(loss)));
         let rate = class.rate.as_ref().map_or_else(String::new, |rate| format!(", {rate}"));
         let (name, pairs) = (&class.name, plural(class.pairs, "pair"));

@@ -54,10 +54,13 @@ pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
 /// # Errors
 /// When the file cannot be read, is not TOML, or holds something else, and when the mix has classes of its own.
 pub fn classes(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigError> {
-    let named = document.find(&["workload", "mix", "classes"]);
-    let Some((span, name)) = named.and_then(|(_, name)| Some((name.span(), name.get_ref().as_str()?))) else {
-        return Ok(());
-    };
+    let Some((at, named)) = document.find(&["workload", "mix", "classes"]) else { return Ok(()) };
+    if named.get_ref().is_table() {
+        let error = document.error(&at, "`workload.mix.classes` names a file of classes, and has no keys");
+        return Err(error.help("a key of a class is workload.mix.class.NAME.KEY, of a class called NAME"));
+    }
+    let Some(name) = named.get_ref().as_str() else { return Ok(()) };
+    let span = named.span();
     let name = PathBuf::from(name);
     if let Some((at, class)) = document.find(&["workload", "mix", "class"]) {
         // `--set` and sweeps make a table of a list that is not there.

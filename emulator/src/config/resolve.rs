@@ -14,7 +14,7 @@ use volary_engine::scenario::{Cluster, Machines, Point, PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
 use volary_netem::{Fabric, Faults};
 
-use super::claims::{Axes, Check, Claim, Names, is_label};
+use super::claims::{Axes, Check, Claim, Names, is_label, unmeasured};
 use super::document::{Document, Texts};
 use super::error::{ConfigError, did_you_mean, listed};
 use super::experiment::{Experiment, Overrides};
@@ -340,6 +340,7 @@ impl Planner<'_> {
         checks::runs(document, self.points.len(), file.repeat)?;
         let names = Names { labels: &self.labels, classes: &self.classes, axes: known };
         let claims = claims(document, &file, names)?;
+        self.warn(unmeasured(&claims, &self.points));
         Ok(Experiment {
             name: name(path),
             file: path.to_owned(),

@@ -170,6 +170,43 @@ random = {}
     }
 
     #[test]
+    fn claims_on_what_a_policy_never_has_are_warned_about() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.toml");
+        let warnings = |policy: &str, check: &str| {
+            let claim = format!("[[claim]]\nsays = \"it shows\"\ncheck = [\"{check}\"]\n");
+            std::fs::write(&file, TEXT.replace("random = {}", policy) + &claim).unwrap();
+            Experiment::load(&file, &Overrides::default()).unwrap().warnings
+        };
+        let claim = "the claim `it shows` cannot be tested";
+        for (policy, check, why) in [
+            ("sparrow = {}", "sparrow.response_s.p50 < 1", None),
+            (
+                "sparrow = {}",
+                "1 < sparrow.staleness.version_age.p50",
+                Some("`sparrow` keeps no caches, so its results have no `staleness.version_age.p50`"),
+            ),
+            ("murmuration = {}", "murmuration.staleness.version_age.p50 < 1", None),
+            (
+                "peacock = { form = \"threshold\" }",
+                "peacock.staleness.conflicts < 1",
+                Some("`peacock` keeps no"),
+            ),
+            ("random = {}", "random.planning.solved > 0", Some("`random` does not plan")),
+            ("random = {}", "random.engine.planning_cpu_s > 0", Some("`random` does not plan")),
+            ("prio = {}", "prio.planning.solved > 0", None),
+        ] {
+            let found = warnings(policy, check);
+            let said = why.map(|why| format!("{claim}: {why}"));
+            assert_eq!(found.iter().any(|warning| warning.starts_with(claim)), said.is_some(), "{found:?}");
+            assert!(
+                said.is_none_or(|said| found.iter().any(|warning| warning.starts_with(&said))),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
     fn patience_is_compared_with_the_tasks_of_a_trace() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.toml");

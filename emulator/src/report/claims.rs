@@ -26,7 +26,7 @@ const STAND_IN: &str = " (on the jobs of a generator: the trace was not found)";
 
 /// Whether the verdict is about the jobs of a generator that stands in for a trace.
 pub(super) fn is_of_generator(claim: &ClaimResult) -> bool {
-    claim.verdict != Verdict::NotTested && claim.measured.values().any(|found| found["stand_in"] == true)
+    claim.verdict != Verdict::NotTested && claim.has_stand_in()
 }
 
 /// What `--set` has changed, to be appended to the tally of claims; empty if nothing.
@@ -104,7 +104,7 @@ pub(super) fn finding(value: &Value) -> String {
     }
 }
 
-/// What was compared, with units: `1.24 s against 980 ms (of 490 ms)`, or the values along a swept key.
+/// What was compared, with units: `1.24 s against 0.980 s (of 0.490 s)`, or the values along a swept key.
 fn numbers(value: &Value) -> String {
     let quantity = match value["unit"].as_str() {
         Some("s") => Quantity::Time,
@@ -117,14 +117,15 @@ fn numbers(value: &Value) -> String {
         return along.iter().map(point).collect::<Vec<_>>().join("; ");
     }
     let at = value["at"].as_str().map_or_else(String::new, |at| format!(" at {at}"));
-    let half = value["half_width"].as_f64();
-    let half =
-        half.map_or_else(String::new, |half| format!(", ± {} for the difference", quantity.text(half)));
-    let side = |name: &str| {
-        let of = value.get(format!("{name}_of")).map_or_else(String::new, |of| format!(" (of {})", text(of)));
-        text(&value[name]) + &of
+    let number = |key: &str| value[key].as_f64().unwrap_or(f64::NAN);
+    let told = quantity.alike(["left", "right", "half_width", "left_of", "right_of"].map(number));
+    let [left, right, half, left_of, right_of] = told;
+    let of = |key: &str, told: String| value.get(key).map_or_else(String::new, |_| format!(" (of {told})"));
+    let half = match value["half_width"].as_f64() {
+        Some(_) => format!(", ± {half} for the difference"),
+        None => String::new(),
     };
-    format!("{} against {}{at}{half}", side("left"), side("right"))
+    format!("{left}{} against {right}{}{at}{half}", of("left_of", left_of), of("right_of", right_of))
 }
 
 #[cfg(test)]
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(plain, "fails: 2.00 against 40.0");
         let times = json!({"left": 1.24, "right": 0.98, "holds": false, "half_width": 0.03, "within_noise": true,
             "unit": "s", "at": "p99"});
-        let said = "fails: 1.24 s against 980 ms at p99, ± 30.0 ms for the difference, within noise";
+        let said = "fails: 1.24 s against 0.980 s at p99, ± 0.0300 s for the difference, within noise";
         assert_eq!(finding(&times).replace('\u{202f}', " "), said);
         let scaled = json!({"left": 0.633, "right": 0.452, "right_of": 0.602, "holds": false, "unit": "s"});
         assert_eq!(finding(&scaled).replace('\u{202f}', " "), "fails: 633 ms against 452 ms (of 602 ms)");

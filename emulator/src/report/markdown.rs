@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 use volary_engine::results::{ClaimResult, Tally, Verdict};
 
-use super::claims::changed;
+use super::claims::{changed, is_of_generator};
 use crate::storage::Study;
 
 /// The tally of each origin, then a row for each claim, in the order of `studies`. Experiments link to their files,
@@ -53,10 +53,16 @@ fn verdict(claim: &ClaimResult) -> String {
     let mut words = match claim.verdict {
         Verdict::Holds => "holds".to_owned(),
         Verdict::Fails => format!("**fails** in {} of {} checks", count(false), count(false) + count(true)),
+        Verdict::NotTested if claim.has_stand_in() => {
+            "not tested: a generator stands in for the trace".to_owned()
+        }
         Verdict::NotTested => "not tested".to_owned(),
     };
     if claim.is_within_noise() {
         words.push_str(", within noise");
+    }
+    if is_of_generator(claim) {
+        words.push_str(", on the jobs of a generator");
     }
     if claim.is_degraded() {
         words.push_str(", on a degraded run");

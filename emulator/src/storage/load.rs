@@ -157,7 +157,7 @@ impl StudyRows {
     /// They are missing or damaged.
     pub fn read<R: TableRow>(&self, record: &CellRecord) -> Result<Vec<R>, Error> {
         let index = self.index(R::KIND)?;
-        let root = self.folders.first().map_or(Path::new(""), PathBuf::as_path);
+        let root = self.folders.first().map_or_else(|| Path::new(""), PathBuf::as_path);
         if !index.has(&record.id) {
             R::KIND.may_lack(record).map_err(unreadable(root))?;
         }

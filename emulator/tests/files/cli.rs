@@ -222,6 +222,37 @@ fn claims_of_several_experiments_make_one_markdown_table() {
     assert_eq!(rows, expected, "{table}");
 }
 
+/// What a paper says of a trace is not tested on other jobs; what we say holds for them.
+#[test]
+fn claims_on_the_jobs_of_a_generator_say_so() {
+    let folder = folder();
+    let here = folder.path();
+    let trace = "[workload.trace]\nfile = \"no.tr\"\njobs = 20\nfallback = \"yahoo-like\"\n";
+    let (world, rest) = EXPERIMENT.split_once("[workload").unwrap();
+    let (_, rest) = rest.split_once("[network]").unwrap();
+    let (rest, _) = rest.split_once("[[claim]]").unwrap();
+    let claim = |origin: &str| {
+        format!("[[claim]]\nsays = \"time\"\norigin = \"{origin}\"\ncheck = [\"random.makespan_s > 0\"]\n")
+    };
+    let text = [world, trace, "[network]", rest, &claim("paper"), &claim("ours")].concat();
+    fs::write(here.join("e.toml"), text).unwrap();
+    let (out, err) = expect(here, "run e.toml --check --out r", 0);
+    assert!(out.contains("claims, paper's text: 0 of 1 hold, 0 fail, 1 not tested"), "{out}");
+    assert!(out.contains("claims, ours: 1 of 1 hold"), "{out}");
+    assert!(err.contains("1 of 2 claims not tested: a generator stands in for the trace"), "{err}");
+    let (table, _) = expect(here, "report r --markdown", 0);
+    for row in [
+        "| paper's text | 1 | 0 | 0 | 1 | 0 |",
+        "| paper's text | time | not tested: a generator stands in for the trace |",
+        "| ours | time | holds, on the jobs of a generator |",
+    ] {
+        assert!(table.contains(row), "{table}");
+    }
+    let told = lines(&expect(here, "report r --json", 0).0).pop().unwrap();
+    assert_eq!(told["claims"][0]["verdict"], "not-tested");
+    assert_eq!(told["claims"][0]["measured"]["random.makespan_s > 0"]["stand_in"], true);
+}
+
 #[test]
 fn a_failed_claim_is_status_1_only_when_checked() {
     let folder = folder();
@@ -433,8 +464,11 @@ fn what_check_leaves_untested_is_said() {
         changed(EXPERIMENT, &[("random.makespan_s", "random.staleness.error_s.p50")]),
     )
     .unwrap();
+    let known = " WARN the claim `time passes` cannot be tested: `random` keeps no caches, so its results have no \
+                 `staleness.error_s.p50`\n";
+    assert!(expect(here, "plan e.toml", 0).1.starts_with(known));
     let unmeasured = " WARN 1 of 1 claim not tested: a number they compare was not measured\n";
-    assert_eq!(run("d"), unmeasured);
+    assert_eq!(run("d"), format!("{known}{unmeasured}"));
 }
 
 #[test]

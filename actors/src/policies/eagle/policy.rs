@@ -61,6 +61,10 @@ impl Policy for Eagle {
 
     const CENTRAL_JOBS: CentralJobs = CentralJobs::Long;
 
+    fn caches(&self) -> bool {
+        true
+    }
+
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_probes(self.big_partition, self.probe_timeout)?;
         check_bypass(self.bypass)

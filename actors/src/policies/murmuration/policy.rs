@@ -33,6 +33,10 @@ impl Policy for Murmuration {
         r#"{ spread = "epidemic", fan_out = #, repair = "5s" }"#,
     ];
 
+    fn caches(&self) -> bool {
+        true
+    }
+
     fn check(&self, _: &Layout) -> Result<(), String> {
         self.check_order()?;
         check_period("ask_timeout", self.ask_timeout)?;

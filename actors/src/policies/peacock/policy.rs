@@ -1,6 +1,6 @@
 //! The policy Peacock.
 
-use super::config::Peacock;
+use super::config::{Peacock, PeacockForm};
 use super::node::PeacockNode;
 use super::scheduler::PeacockScheduler;
 use crate::layout::Layout;
@@ -17,6 +17,10 @@ impl Policy for Peacock {
         of the other form is unpublished.";
 
     const VARIANTS: &'static [&'static str] = &[r#"{ interval = "500ms" }"#, r#"{ form = "threshold" }"#];
+
+    fn caches(&self) -> bool {
+        self.form == PeacockForm::Elastic
+    }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
         if layout.schedulers() > u32::from(u16::MAX) {

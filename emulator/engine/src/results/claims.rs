@@ -77,6 +77,11 @@ impl ClaimResult {
         }
     }
 
+    /// Whether some check used the jobs of a generator that stands in for a trace.
+    pub fn has_stand_in(&self) -> bool {
+        self.measured.values().any(|numbers| numbers["stand_in"] == true)
+    }
+
     /// Whether the verdict rests on a real-time run that did not do what was asked, or was injected into.
     pub fn is_degraded(&self) -> bool {
         self.verdict != Verdict::NotTested

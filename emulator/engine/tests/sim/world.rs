@@ -2,6 +2,7 @@
 
 use volary_actors::base::{Class, Endpoint, JobId, Time};
 use volary_actors::catalog::Catalog;
+use volary_actors::policies::PolicySpec;
 use volary_engine::workload::{NoTraces, Workload};
 use volary_netem::Fabric;
 
@@ -67,4 +68,19 @@ fn the_same_seed_gives_the_same_order_and_another_seed_another() {
     assert_eq!(first, hashes(&text));
     let other = hashes(&with(&text, &["seed=4"]));
     assert!(first.iter().zip(&other).all(|(a, b)| a != b));
+}
+
+/// What plans warn of is what runs lack.
+#[test]
+fn policies_have_the_numbers_of_what_they_do() {
+    for card in PolicySpec::cards() {
+        let text = poisson(8, 60, 2, 0.8, &format!("{} = {{}}", card.name));
+        let set = ["cluster.schedulers=2", "workload.synthetic.cutoff=\"1s\""];
+        let experiment = parse(&with(&text, &set));
+        let policy = &experiment.points[0].policy;
+        let summary = run_all(&with(&text, &set)).remove(0).summary;
+        assert_eq!(summary.staleness.is_some(), policy.caches(), "{}", card.name);
+        assert_eq!(summary.planning.is_some(), policy.plans(), "{}", card.name);
+        assert!(policy.plans() || summary.prediction.is_none(), "{}", card.name);
+    }
 }

@@ -105,6 +105,7 @@ weight = 0.5 => weight = 0.5\nnames = 4\nrecurrence = 1.5 | e.toml:15:14 | the s
 weight = 0.5 => weight = 0.5\nrecurrence = 0.5 | e.toml:14:14 | jobs that share names, and the class has none | names = 20
 weight = 0.5 => weight = 0.5\nname_s = 4 | e.toml:14:1 | unknown key `name_s` | did you mean `names`?
 classes.pair => classes.pairs | e.toml:31:26 | unknown class of jobs `pairs` | did you mean `pair`?
+[workload.mix]\njobs = 100 => [workload.mix]\nclasses.pair.weight = 2\njobs = 100 | e.toml:8:1 | names a file of classes | workload.mix.class.NAME.KEY
 [workload.mix]\njobs = 100 => [workload.mix]\ncutoff = "1s"\njobs = 100 | e.toml:8:1 | unknown key `cutoff` | known here: jobs
 "#;
 

@@ -34,13 +34,13 @@ fn tr_lines_become_jobs() {
 fn a_stated_mean_that_is_not_that_of_the_durations_is_noted() {
     let notes = |text: &str| parse("a.tr", text).unwrap().notes().to_vec();
     assert_eq!(notes("0 2 8.67 8 9.333\n1 2 2 1 2\n2 2 99 100 99\n"), [""; 0], "means are rounded");
-    let one = "a.tr:2: states a mean of 9.5s, but its durations have a mean of 1.500 s";
+    let one = "a.tr:2: states a mean of 9.5 s, but its durations have a mean of 1.500 s";
     assert_eq!(
         notes("0 1 1 1\n1 2 9.5 1 2\n"),
         [format!("{one}; estimates of policies are the stated means")]
     );
     let more = notes("0 1 1 1\n1 2 9.5 1 2\n2 1 4 9\n3 1 0 7\n");
-    assert_eq!(more, [format!("{one}, and so do 2 more lines; estimates of policies are the stated means")]);
+    assert_eq!(more, [format!("{one} (3 lines are like this); estimates of policies are the stated means")]);
 }
 
 #[test]

@@ -37,25 +37,26 @@ impl OtherMeans {
     const MOST: f64 = 0.01;
 
     fn count(&mut self, line: TraceLine<'_>, stated: Span, durations: &[f32]) {
-        let mean =
-            durations.iter().map(|&duration| f64::from(duration)).sum::<f64>() / durations.len() as f64;
-        let apart = (stated.as_secs_f64() - mean).abs();
-        if apart
-            <= Self::MOST * mean + last_place(line.text.split_ascii_whitespace().nth(2).unwrap_or_default())
-        {
+        let sum: f64 = durations.iter().copied().map(f64::from).sum();
+        let mean = sum / durations.len() as f64;
+        let written = line.text.split_ascii_whitespace().nth(2).unwrap_or_default();
+        if (stated.as_secs_f64() - mean).abs() <= Self::MOST * mean + last_place(written) {
             return;
         }
         self.lines += 1;
         if self.lines == 1 {
-            let why = format!("states a mean of {stated}, but its durations have a mean of {mean:.3} s");
+            let why = format!("states a mean of {written} s, but its durations have a mean of {mean:.3} s");
             self.first = line.at.wrong(why).to_string();
         }
     }
 
     fn note(self) -> Option<String> {
-        let more = self.lines.checked_sub(1)?;
-        let more = if more > 0 { format!(", and so do {more} more lines") } else { String::new() };
-        Some(format!("{}{more}; estimates of policies are the stated means", self.first))
+        let others = match self.lines {
+            0 => return None,
+            1 => String::new(),
+            lines => format!(" ({lines} lines are like this)"),
+        };
+        Some(format!("{}{others}; estimates of policies are the stated means", self.first))
     }
 }
 
