@@ -278,7 +278,14 @@ impl<'a> Chaos<'a> {
             53..56 => self.usage(copy, any),
             _ => {
                 let copy = (turn == 0).then_some(copy);
-                Slice::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()
+                Slice::Switch {
+                    core: self.below(3) as u16,
+                    copy,
+                    epoch: any as u16,
+                    order: any,
+                    open: JobId(any),
+                }
+                .into()
             }
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::protocol::protocol;
-use crate::base::CopyId;
+use crate::base::{CopyId, JobId};
 
 /// Orders of a gang scheduler to a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -20,6 +20,8 @@ pub enum Slice {
         /// The number of this order to the core in the scheduler's epoch. A core ignores orders that are older than the
         /// last one, by epoch and then by number.
         order: u32,
+        /// The first open job: the scheduler orders no copy of earlier ones any more.
+        open: JobId,
     },
 }
 

@@ -214,8 +214,11 @@ mod tests {
             (Launch::Completed { copy }.into(), Some(JOB)),
             (Core::run(copy).into(), Some(JOB)),
             (Probe::Length { task: JOB.task(1), length: 2 }.into(), Some(JOB)),
-            (Slice::Switch { core: 0, copy: Some(copy), epoch: 0, order: 0 }.into(), Some(JOB)),
-            (Slice::Switch { core: 0, copy: None, epoch: 0, order: 0 }.into(), None),
+            (
+                Slice::Switch { core: 0, copy: Some(copy), epoch: 0, order: 0, open: JobId(0) }.into(),
+                Some(JOB),
+            ),
+            (Slice::Switch { core: 0, copy: None, epoch: 0, order: 0, open: JobId(0) }.into(), None),
             (Gossip::Ask { round: 1 }.into(), None),
             (Steal::Ask.into(), None),
         ] {
@@ -265,7 +268,7 @@ mod tests {
         assert!(passes(&layout, down, up, Launch::Completed { copy: JOB.task(3).copy(0) }));
         assert!(!passes(&layout, down, up, Launch::Completed { copy: JOB.task(4).copy(0) }));
         assert!(!passes(&layout, up, down, Probe::Reserve { job: JOB, group: 0, count: 0, repair: false }));
-        let switch = |core| Slice::Switch { core, copy: None, epoch: 0, order: 0 };
+        let switch = |core| Slice::Switch { core, copy: None, epoch: 0, order: 0, open: JobId(0) };
         assert!(passes(&layout, up, down, switch(1)) && !passes(&layout, up, other, switch(1)));
         let bits = |first, len| Blocks { first, len, bits: [0; 3], at: Stamp::from(Time::ZERO) };
         assert!(passes(&layout, down, up, Share::Bits(bits(0, 1))));

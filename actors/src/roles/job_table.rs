@@ -49,6 +49,12 @@ impl<T> JobTable<T> {
         self.window.get_mut(job.0.checked_sub(self.first)? as usize)?.as_deref_mut()
     }
 
+    /// The first open job; where none is open, the one after the last that was. Every job before it that was opened is
+    /// closed.
+    pub const fn first_open(&self) -> JobId {
+        JobId(self.first)
+    }
+
     /// Closes a job and returns its entry.
     pub fn close(&mut self, job: JobId) -> Option<T> {
         let at = job.0.checked_sub(self.first)? as usize;

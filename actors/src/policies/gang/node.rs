@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::base::{ActorId, CopyId, Span};
+use crate::base::{ActorId, CopyId, JobId, Span};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine};
 use crate::message::{Core, Launch, Message, Slice};
@@ -14,11 +14,21 @@ struct GangCore {
     /// The scheduler whose copies the core runs; `None` before its first order.
     owner: Option<ActorId>,
     suspended: Vec<(CopyId, Span)>,
-    /// Copies that ended here: the scheduler may order any of them again until it learns, for however long it cannot be
-    /// reached.
+    /// Copies of open jobs that ended here: the scheduler may order any of them again until it learns, for however long
+    /// it cannot be reached.
     ended: BTreeSet<CopyId>,
     /// Epoch and number of the last order.
     last: (u16, u32),
+}
+
+impl GangCore {
+    /// Forgets the copies of jobs before `open` that ended here. An order for one of them that was overtaken on its way
+    /// is older than the one that says so, and void.
+    fn forget_before(&mut self, open: JobId) {
+        while self.ended.first().is_some_and(|copy| copy.task.job < open) {
+            self.ended.pop_first();
+        }
+    }
 }
 
 /// The node manager of gang scheduling.
@@ -79,7 +89,8 @@ impl Machine for GangNode {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {
-                Message::Gang(Slice::Switch { core, copy, epoch, order }) => {
+                Message::Gang(Slice::Switch { core, copy, epoch, order, open }) => {
+                    self.slots[core as usize].forget_before(open);
                     self.switch(from, core, copy, (epoch, order), fx);
                 }
                 Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),

@@ -112,7 +112,7 @@ mod tests {
         let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
         let mut node = Gang::default().bench(&layout, me, 2);
         let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
-        let switch = |copy, order| Slice::Switch { core: 0, copy, epoch: 0, order };
+        let switch = |copy, order| Slice::Switch { core: 0, copy, epoch: 0, order, open: JobId(0) };
         let order = |order: Core| (worker, Message::from(order));
         assert_eq!(node.receive(scheduler, switch(Some(a), 1)), [order(Core::run(a))]);
         let both = [order(Core::Suspend { copy: a }), order(Core::run(b))];
@@ -134,12 +134,44 @@ mod tests {
         let mut node = Gang::default().bench(&layout, me, 2);
         let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
         for core in [0, 1] {
-            node.receive(scheduler, Slice::Switch { core, copy: Some(a), epoch: 0, order: 1 });
+            node.receive(
+                scheduler,
+                Slice::Switch { core, copy: Some(a), epoch: 0, order: 1, open: JobId(0) },
+            );
         }
         node.receive(workers[1], Core::Ended { copy: a });
-        let sent = node.receive(scheduler, Slice::Switch { core: 1, copy: Some(b), epoch: 0, order: 2 });
+        let sent = node
+            .receive(scheduler, Slice::Switch { core: 1, copy: Some(b), epoch: 0, order: 2, open: JobId(0) });
         assert_eq!(sent, [(workers[1], Core::run(b).into())], "it is idle");
-        let sent = node.receive(scheduler, Slice::Switch { core: 0, copy: None, epoch: 0, order: 2 });
+        let sent = node
+            .receive(scheduler, Slice::Switch { core: 0, copy: None, epoch: 0, order: 2, open: JobId(0) });
         assert_eq!(sent, [(workers[0], Core::Suspend { copy: a }.into())], "it still runs");
+    }
+
+    /// An order names the first open job. Of earlier ones a core forgets what ended there, or it would remember the
+    /// copies of a whole run: it would even run one again, which no scheduler orders.
+    #[test]
+    fn copies_of_closed_jobs_are_forgotten() {
+        let layout = Layout::new(1, 0, [1]);
+        let (me, from, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
+        let mut scheduler = scheduler(1, 1);
+        let mut order = |job| match sends(&scheduler.submit(job))[..] {
+            [(_, Message::Gang(order))] => {
+                scheduler.receive(me, Launch::Completed { copy: JobId(job).task(0).copy(0) });
+                order
+            }
+            ref sent => panic!("{sent:?}"),
+        };
+        let orders = [0, 1].map(&mut order);
+        let [Slice::Switch { open: first, .. }, Slice::Switch { open: second, .. }] = orders;
+        assert_eq!([first, second], [JobId(0), JobId(1)]);
+        let mut node = Gang::default().bench(&layout, me, 1);
+        let copy = JobId(0).task(0).copy(0);
+        let switch = |order, open| Slice::Switch { core: 0, copy: Some(copy), epoch: 0, order, open };
+        let run = (worker, Message::from(Core::run(copy)));
+        assert_eq!(node.receive(from, switch(1, first)), [run]);
+        node.ended(copy);
+        assert_eq!(node.receive(from, switch(2, first)), [], "it has ended here");
+        assert_eq!(node.receive(from, switch(3, second)), [run]);
     }
 }

@@ -85,7 +85,8 @@ impl GangScheduler {
         let count = &mut self.orders[core as usize];
         *count += 1;
         let (core, copy) = (index as u16, self.matrix.running(core));
-        let order = Slice::Switch { core, copy, epoch: self.epoch, order: *count };
+        let open = self.jobs.first_open();
+        let order = Slice::Switch { core, copy, epoch: self.epoch, order: *count, open };
         fx.send_as(recovery, fx.layout().node(node), order);
     }
 

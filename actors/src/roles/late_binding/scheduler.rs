@@ -6,7 +6,7 @@ use super::options::{ProbeOptions, SamplingForm};
 use super::places::portion;
 use super::samples::Samples;
 use super::state_sharing::StateSharing;
-use crate::base::{ActorId, JobId, Span, TaskId};
+use crate::base::{ActorId, JobId, Span, TaskId, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Probe, Row, Share};
@@ -21,8 +21,9 @@ struct LateJob {
     nodes: Vec<Option<ActorId>>,
     /// In the sampling form, where every task is a group.
     samples: Option<Samples>,
-    /// Whether a look at the probes is armed.
-    checking: bool,
+    /// When the probes are looked at next, if that is armed. A timer that goes off earlier belongs to an earlier
+    /// submission of the job.
+    next_look: Option<Time>,
 }
 
 /// Places requested from a node.
@@ -85,19 +86,20 @@ impl LateBinding {
             groups: (0..tasks.div_ceil(size)).map(|g| TaskGroup::new(g * size, size, tasks)).collect(),
             nodes: vec![None; tasks as usize],
             samples,
-            checking: self.lossy,
+            next_look: None,
         };
         for group in 0..placed.groups.len() {
             let tasks = placed.groups[group].len;
             self.probe(&mut placed, job.task(group as u32), tasks, false, fx);
         }
+        self.recheck(&mut placed, job, 0, fx);
         self.jobs.open(job, placed);
-        self.recheck(job, 0, fx);
     }
 
-    fn recheck(&self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
+    fn recheck(&self, placed: &mut LateJob, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
         if self.lossy {
             let wait = Span(self.options.probe_timeout.0.saturating_mul(1 << attempt.min(16)));
+            placed.next_look = Some(fx.now() + wait);
             fx.arm(Timer::Recheck { job, attempt }, wait);
         }
     }
@@ -225,6 +227,10 @@ impl LateBinding {
     /// Handles the timeout of a job's probes: open reservations are repeated (a node that has one ignores it); samples
     /// that lack answers are decided on what is known, or drawn again.
     fn repeat(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
+        let is_due = |placed: &mut LateJob| placed.next_look.take_if(|at| *at <= fx.now()).is_some();
+        if !self.jobs.get_mut(job).is_some_and(is_due) {
+            return;
+        }
         let Some(mut placed) = self.jobs.close(job) else { return };
         for id in 0..placed.groups.len() as u32 {
             let group = &placed.groups[id as usize];
@@ -241,12 +247,10 @@ impl LateBinding {
                 self.probe(&mut placed, job.task(id), tasks, true, fx);
             }
         }
-        let open = placed.groups.iter().any(TaskGroup::is_open);
-        placed.checking = open && self.lossy;
-        self.jobs.open(job, placed);
-        if open {
-            self.recheck(job, attempt + 1, fx);
+        if placed.groups.iter().any(TaskGroup::is_open) {
+            self.recheck(&mut placed, job, attempt + 1, fx);
         }
+        self.jobs.open(job, placed);
     }
 
     /// Takes back the tasks of a node, drops its reservations if it is `gone`, and makes new ones.
@@ -262,12 +266,10 @@ impl LateBinding {
                     self.probe(&mut placed, job.task(id as u32), missing, true, fx);
                 }
             }
-            let checking = placed.checking;
-            placed.checking |= self.lossy && repaired;
-            self.jobs.open(job, placed);
-            if repaired && !checking {
-                self.recheck(job, 0, fx);
+            if repaired && placed.next_look.is_none() {
+                self.recheck(&mut placed, job, 0, fx);
             }
+            self.jobs.open(job, placed);
         }
     }
 
@@ -356,5 +358,38 @@ impl Machine for LateBinding {
             // A start needs no action; only rechecks are armed; the other inputs are a worker's.
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::Harness;
+    use crate::machine::Effect;
+
+    /// A job ends and is submitted again while the timer of its first submission is armed: its probes are repeated by
+    /// the timer of the second alone.
+    #[test]
+    fn a_job_that_is_submitted_again_is_repeated_by_one_timer() {
+        let layout = Layout::new(1, 0, [1; 4]);
+        let machine = Box::new(LateBinding::new(ProbeOptions::default(), None, &layout, true));
+        let mut bench = Harness::new(layout.clone(), layout.scheduler(0), 1, machine);
+        let (job, client, node) = (JobId(0), layout.client(0), layout.node(0));
+        let armed = |effects: &[Effect]| {
+            let after = |effect: &Effect| match *effect {
+                Effect::Arm { timer: Timer::Recheck { .. }, after } => Some(after),
+                _ => None,
+            };
+            effects.iter().filter_map(after).collect::<Vec<_>>()
+        };
+        let look = Input::Fire(Timer::Recheck { job, attempt: 0 });
+        let [timeout] = armed(&bench.submit(0))[..] else { panic!("one timer") };
+        bench.now += timeout.scale(0.5);
+        bench.receive(node, Launch::Completed { copy: job.task(0).copy(0) });
+        assert_eq!(armed(&bench.deliver(client, Job::Submit { job, round: 1 })), [timeout]);
+        bench.now += timeout.scale(0.5);
+        assert_eq!(bench.step(look), [], "of the first submission");
+        bench.now += timeout.scale(0.5);
+        assert_eq!(armed(&bench.step(look)), [timeout.scale(2.0)]);
     }
 }

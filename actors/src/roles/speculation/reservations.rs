@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::binding::{BackupPlace, LaunchReason, NodeBinding, WantedCopy};
 use super::queue::{BACKUP_DRAWS, share};
 use super::rule::Cluster;
-use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Timer};
 use crate::message::{Message, Probe, Row};
@@ -51,8 +51,26 @@ struct ReservedJob {
     groups: BTreeMap<u32, CopyGroup>,
     /// The number of the next group.
     next: u32,
-    /// How often requests were repeated since the timer was armed; `None` while it is not.
-    repeats: Option<u32>,
+    /// The timer that repeats requests; `None` while it is not armed.
+    repetition: Option<Repetition>,
+}
+
+/// The next repetition of a job's requests.
+#[derive(Clone, Copy)]
+struct Repetition {
+    /// Repetitions since the first one was armed.
+    past: u32,
+    /// When it is due. A timer that goes off earlier belongs to an earlier submission of the job.
+    due: Time,
+}
+
+impl ReservedJob {
+    /// Arms the repetition that follows on `past` others, each after twice as long as the one before.
+    fn arm(&mut self, job: JobId, past: u32, timeout: Span, fx: &mut Effects<'_>) {
+        let wait = Span(timeout.0.saturating_mul(1 << past.min(16)));
+        self.repetition = Some(Repetition { past, due: fx.now() + wait });
+        fx.arm(Timer::Tick(job.0), wait);
+    }
 }
 
 /// Reservations on random nodes.
@@ -84,9 +102,8 @@ impl Reservations {
         group.request(&self.sample, places, (job, reserved.next), repair, fx);
         reserved.groups.insert(reserved.next, group);
         reserved.next += 1;
-        if self.lossy && reserved.repeats.is_none() {
-            reserved.repeats = Some(0);
-            fx.arm(Timer::Tick(job.0), self.options.probe_timeout);
+        if self.lossy && reserved.repetition.is_none() {
+            reserved.arm(job, 0, self.options.probe_timeout, fx);
         }
     }
 
@@ -120,7 +137,7 @@ fn places(options: &ProbeOptions, copies: usize) -> usize {
 
 impl NodeBinding for Reservations {
     fn open(&mut self, job: JobId, tasks: u32, attempt: u32, fx: &mut Effects<'_>) {
-        self.jobs.open(job, ReservedJob { groups: BTreeMap::new(), next: 0, repeats: None });
+        self.jobs.open(job, ReservedJob { groups: BTreeMap::new(), next: 0, repetition: None });
         self.draw(tasks as usize, fx);
         let first = |task| WantedCopy { copy: job.task(task).copy(attempt), reason: LaunchReason::First };
         self.add(job, (0..tasks).map(first).collect(), false, fx);
@@ -207,15 +224,16 @@ impl NodeBinding for Reservations {
     /// A node that has a reservation ignores its repetition.
     fn repeat(&mut self, job: JobId, fx: &mut Effects<'_>) {
         let Some(reserved) = self.jobs.get_mut(job) else { return };
+        let Some(Repetition { past, .. }) = reserved.repetition.take_if(|next| next.due <= fx.now()) else {
+            return;
+        };
         for (&group, held) in &reserved.groups {
             for (node, count) in held.places.iter() {
                 fx.recover(node, Probe::Reserve { job, group, count, repair: true });
             }
         }
-        reserved.repeats = reserved.repeats.filter(|_| !reserved.groups.is_empty()).map(|past| past + 1);
-        if let Some(past) = reserved.repeats {
-            let wait = Span(self.options.probe_timeout.0.saturating_mul(1 << past.min(16)));
-            fx.arm(Timer::Tick(job.0), wait);
+        if !reserved.groups.is_empty() {
+            reserved.arm(job, past + 1, self.options.probe_timeout, fx);
         }
         self.top_up(Some(job), fx);
     }
@@ -236,5 +254,41 @@ impl NodeBinding for Reservations {
     fn cluster(&self, sent: u32, backups: u32) -> Cluster {
         let busy = sent + self.waiting;
         Cluster { slots: self.slots, free: self.slots, busy, waiting: 0, backups }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::Harness;
+    use crate::machine::{Effect, Input};
+    use crate::message::{Job, Launch};
+    use crate::roles::speculation::rule::NoBackups;
+    use crate::roles::speculation::{CopyBinding, speculate};
+
+    /// A job ends and is submitted again while the timer of its first submission is armed: requests are repeated by
+    /// the timer of the second alone.
+    #[test]
+    fn a_job_that_is_submitted_again_is_repeated_by_one_timer() {
+        let layout = Layout::new(1, 0, [1; 4]);
+        let machine = speculate(NoBackups, CopyBinding::Sparrow, &layout, true, true);
+        let mut bench = Harness::new(layout.clone(), layout.scheduler(0), 1, machine);
+        let (job, client, node) = (JobId(0), layout.client(0), layout.node(0));
+        let armed = |effects: &[Effect]| {
+            let after = |effect: &Effect| match *effect {
+                Effect::Arm { timer: Timer::Tick(0), after } => Some(after),
+                _ => None,
+            };
+            effects.iter().filter_map(after).collect::<Vec<_>>()
+        };
+        let [timeout] = armed(&bench.submit(0))[..] else { panic!("one timer") };
+        bench.now += timeout.scale(0.5);
+        bench.receive(node, Launch::Completed { copy: job.task(0).copy(0) });
+        assert_eq!(armed(&bench.deliver(client, Job::Submit { job, round: 1 })), [timeout]);
+        bench.now += timeout.scale(0.5);
+        assert_eq!(bench.step(Input::Fire(Timer::Tick(0))), [], "of the first submission");
+        bench.now += timeout.scale(0.5);
+        let repeated = bench.step(Input::Fire(Timer::Tick(0)));
+        assert_eq!(armed(&repeated), [timeout.scale(2.0)]);
     }
 }

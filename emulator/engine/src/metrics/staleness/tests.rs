@@ -37,15 +37,22 @@ fn long_runs_are_looked_at_less_often() {
     assert!((mean / (0.9 * 1500.0) - 1.0).abs() < 0.01, "{mean}");
 }
 
-/// Two schedulers are observed. The second is down from 10 s to 20 s and has a cache again at 21.5 s.
-#[test]
-fn whoever_is_down_is_not_looked_at() {
+/// One node and two schedulers, one of which is down from 10 s to 20 s.
+fn crash_of(scheduler: u32) -> (Layout, Faults) {
     let layout = Layout::new(2, 0, vec![1]);
     let mut groups = Groups::new(layout.endpoints());
     groups.number("scheduler", Endpoint(2), 2);
-    let crash = r#"[{ "crash": { "who": ["scheduler:1"], "at": "10s", "for": "10s" } }]"#;
-    let crash: Vec<FaultSpec> = serde_json::from_str(crash).unwrap();
+    let crash =
+        format!(r#"[{{ "crash": {{ "who": ["scheduler:{scheduler}"], "at": "10s", "for": "10s" }} }}]"#);
+    let crash: Vec<FaultSpec> = serde_json::from_str(&crash).unwrap();
     let faults = Faults::resolve(&crash, &groups, layout.endpoints()).unwrap();
+    (layout, faults)
+}
+
+/// Two schedulers are observed. The second is down from 10 s to 20 s and has a cache again at 21.5 s.
+#[test]
+fn whoever_is_down_is_not_looked_at() {
+    let (layout, faults) = crash_of(1);
     let workload = one_job();
     let mut tracker = Tracker::new(&layout, &workload, &faults, Recording::default(), 1);
     let copy = JobId(0).task(0).copy(0);
@@ -71,7 +78,7 @@ fn updates_are_matched_by_origin_and_number() {
     let second = |s: u64| Time(s * 1_000_000_000);
     for (made, number) in [(1, 7), (3, 8)] {
         books.made(second(made), 0, 0, 5);
-        books.views.iter_mut().for_each(|view| view.numbered(0, 0, number, false));
+        books.views.iter_mut().for_each(|view| view.numbered((0, 0), number, false, |_| false));
     }
     let lack = |books: &TrackerState, node| books.views[1].lack(node, second(10));
     let received = |number| Received { node: 0, change: 5, origin: 0, number, datagram: false };
@@ -92,7 +99,7 @@ fn what_is_overtaken_by_a_datagram_is_lost() {
     for (number, node) in (0..).zip(nodes) {
         for origin in [0, 1] {
             books.made(Time::ZERO, origin, node, 5);
-            books.views.iter_mut().for_each(|view| view.numbered(origin, node, number, true));
+            books.views.iter_mut().for_each(|view| view.numbered((origin, node), number, true, |_| false));
         }
     }
     let view = &mut books.views[2];
@@ -108,4 +115,29 @@ fn what_is_overtaken_by_a_datagram_is_lost() {
     assert_eq!((of_both(view), view.in_flight()), ([2, 2], 4), "the other scheduler's remain");
     view.learnt(received(2));
     assert_eq!((of_both(view), view.entry(0)), ([2, 2], (5, 10)), "late, but applied");
+}
+
+/// A scheduler crashes before it has numbered a placement, and places the task again: the number is that of the second
+/// placement, and with its arrival the first counts as lost.
+#[test]
+fn what_a_crash_left_without_a_number_takes_none() {
+    let (layout, faults) = crash_of(0);
+    let workload = one_job();
+    let mut tracker = Tracker::new(&layout, &workload, &faults, Recording::default(), 1);
+    let (second, number) = (|s: u64| Time(s * 1_000_000_000), 1 << 24);
+    for (at, attempt) in [(5, 0), (21, 1)] {
+        let copy = JobId(0).task(0).copy(attempt);
+        let placed = Note::Placed { copy, node: 0, believed: 0, order: ServiceOrder::Arrival };
+        tracker.note(second(at), layout.scheduler(0), placed);
+    }
+    let numbered = Note::Numbered { node: 0, number, datagram: false };
+    tracker.note(second(21), layout.scheduler(0), numbered);
+    let versions = |tracker: &Tracker<'_>| {
+        let view = &tracker.books.as_ref().unwrap().views[1];
+        (view.lack(0, second(30)).versions, view.in_flight())
+    };
+    assert_eq!(versions(&tracker), (2, 2));
+    let learnt = Note::Learnt { node: 0, change: 0, origin: 0, number, datagram: false };
+    tracker.note(second(25), layout.scheduler(1), learnt);
+    assert_eq!(versions(&tracker), (0, 0));
 }

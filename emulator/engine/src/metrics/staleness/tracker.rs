@@ -198,8 +198,10 @@ impl<'a> Tracker<'a> {
     /// An actor numbered an update.
     fn numbered(&mut self, now: Time, who: ActorId, node: u32, number: u32, datagram: bool) {
         let Some(origin) = self.origin(who) else { return };
+        let (faults, endpoint) = (self.faults, self.layout.endpoint(who));
+        let crashed = |since| faults.crash_between(endpoint, since, now).is_some();
         if let Some(books) = self.at(now) {
-            books.views.iter_mut().for_each(|view| view.numbered(origin, node, number, datagram));
+            books.views.iter_mut().for_each(|view| view.numbered((origin, node), number, datagram, crashed));
         }
     }
 

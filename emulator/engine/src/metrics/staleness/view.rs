@@ -17,6 +17,9 @@ const NODES: u32 = 256;
 /// Marks an update that its origin has not numbered yet.
 const UNNUMBERED: u32 = u32::MAX;
 
+/// The number of an update whose origin crashed before it numbered it: below those of all later epochs.
+const LOST: u32 = 0;
+
 /// One node in this many is observed.
 pub(super) const fn step(nodes: u32) -> usize {
     nodes.div_ceil(NODES) as usize
@@ -101,14 +104,26 @@ impl View {
         }
     }
 
-    /// The oldest update of an origin about a node that has no number yet gets one.
-    pub(super) fn numbered(&mut self, origin: u32, node: u32, number: u32, datagram: bool) {
+    /// The oldest update of an origin about a node that has no number yet gets one. `crashed` says whether the origin
+    /// has crashed since a time: what it made before and had not numbered is lost, and takes no number.
+    pub(super) fn numbered(
+        &mut self,
+        (origin, node): (u32, u32),
+        number: u32,
+        datagram: bool,
+        crashed: impl Fn(Time) -> bool,
+    ) {
         let new = |update: &&mut Pending| update.origin == origin && update.number == UNNUMBERED;
-        if let Some(update) = self.pending[node as usize].iter_mut().find(new) {
+        for update in self.pending[node as usize].iter_mut().filter(new) {
+            if crashed(update.made) {
+                update.number = LOST;
+                continue;
+            }
             update.number = number;
             if datagram && let Some(sent) = self.datagrams.get_mut(origin as usize) {
                 sent.push_back((number, node));
             }
+            break;
         }
     }
 
