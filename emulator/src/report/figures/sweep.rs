@@ -24,7 +24,7 @@ impl SweptAxis {
     pub(super) fn of(values: &[&Value]) -> Self {
         if values.iter().all(|value| value.is_number()) {
             Self::Numbers(TickUnit::Number)
-        } else if values.iter().all(|value| length(value).is_some()) {
+        } else if values.iter().all(|value| value.as_str().and_then(length).is_some()) {
             Self::Numbers(TickUnit::Seconds)
         } else {
             Self::Names(values.iter().map(|value| in_words(value)).collect())
@@ -35,7 +35,7 @@ impl SweptAxis {
     fn at(&self, value: &Value) -> Option<f64> {
         match self {
             Self::Numbers(TickUnit::Number | TickUnit::Share) => value.as_f64(),
-            Self::Numbers(TickUnit::Seconds) => length(value),
+            Self::Numbers(TickUnit::Seconds) => value.as_str().and_then(length),
             Self::Names(names) => names.iter().position(|name| *name == in_words(value)).map(|at| at as f64),
         }
     }
@@ -58,8 +58,7 @@ impl SweptAxis {
 }
 
 /// A length of time such as `10ms`, in s.
-fn length(value: &Value) -> Option<f64> {
-    let text = value.as_str()?;
+pub(super) fn length(text: &str) -> Option<f64> {
     let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic())?);
     let factor = match unit {
         "ns" => 1e-9,
