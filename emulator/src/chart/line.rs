@@ -1,7 +1,7 @@
 //! Lines over two axes, with confidence bands.
 
 use super::frame::{Frame, LegendEntry, framed};
-use super::scale::{AxisScale, Scale, TickUnit};
+use super::scale::{AxisScale, Scale, TickUnit, bounds};
 use super::svg::{Anchor, Mark, Picture, Point, line, text, upright};
 use super::text::width;
 use super::theme::Hue;
@@ -14,8 +14,10 @@ pub struct PlotAxis {
     pub spread: AxisScale,
     /// Format of ticks.
     pub unit: TickUnit,
-    /// Smallest and largest value; `None` to fit the data.
+    /// Smallest and largest value, zero aside on a logarithmic axis; `None` to fit the data.
     pub range: Option<(f64, f64)>,
+    /// Whether a logarithmic axis has a place for zero even if no point of the chart is there.
+    pub zero: bool,
     /// Names of the values 0, 1, 2 … of an axis without numbers; empty for numbers.
     pub names: Vec<String>,
 }
@@ -23,7 +25,7 @@ pub struct PlotAxis {
 impl PlotAxis {
     /// An axis that fits the data.
     pub fn new(label: &str, spread: AxisScale, unit: TickUnit) -> Self {
-        Self { label: label.to_owned(), spread, unit, range: None, names: Vec::new() }
+        Self { label: label.to_owned(), spread, unit, range: None, zero: false, names: Vec::new() }
     }
 
     /// An axis of names, evenly spaced.
@@ -46,7 +48,7 @@ impl PlotAxis {
 
     /// Whether the axis has a place for `value`.
     fn has(&self, value: f64) -> bool {
-        value.is_finite() && (self.spread == AxisScale::Linear || value > 0.0)
+        value.is_finite() && (self.spread == AxisScale::Linear || value >= 0.0)
     }
 }
 
@@ -104,13 +106,16 @@ const LABEL_GAP: f64 = 7.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 44.0;
+/// Room for zero beside a logarithmic axis, as wide as its label below one and as high as its label left of one.
+const ZERO_ROOM: Point = (36.0, 22.0);
 
 impl Plot {
-    /// The chart. Values that are not finite, or not positive on a logarithmic axis, are left out.
+    /// The chart. Values that are not finite, or negative on a logarithmic axis, are left out; zero has a place of its
+    /// own there, beyond a break.
     pub fn picture(&self) -> Picture {
         let (wide, high) = self.size;
         let bottom = high - BOTTOM;
-        let y = self.scale(&self.y, |point| point.1, (bottom, TOP));
+        let y = self.scale(&self.y, |point| point.1, (bottom, TOP), ZERO_ROOM.1);
         let labels: Vec<(f64, String)> = y
             .ticks(((bottom - TOP) / 30.0) as usize)
             .into_iter()
@@ -119,7 +124,7 @@ impl Plot {
         let widest = labels.iter().map(|(_, label)| width(label)).fold(0.0, f64::max);
         let left = AXIS_TITLE + widest * 1.06 + LABEL_GAP;
         let frame = Frame { left, right: wide - RIGHT, top: TOP, bottom, edge: wide };
-        let x = self.scale(&self.x, |point| point.0, (frame.left, frame.right));
+        let x = self.scale(&self.x, |point| point.0, (frame.left, frame.right), ZERO_ROOM.0);
         let mut marks = self.grid(frame, &x, &y, &labels);
         marks.extend(self.series.iter().map(|series| self.curve(series, &x, &y)));
         let entries = self.series.iter().filter(|series| !series.label.is_empty());
@@ -132,14 +137,17 @@ impl Plot {
         self.x.has(x) && self.y.has(y)
     }
 
-    fn scale(&self, axis: &PlotAxis, pick: fn(Point) -> f64, pixels: Point) -> Scale {
-        let bounds = |points: &mut dyn Iterator<Item = &Point>| {
-            let values = points.copied().filter(|point| self.is_drawable(*point)).map(pick);
-            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
+    fn scale(&self, axis: &PlotAxis, pick: fn(Point) -> f64, pixels: Point, zero_room: f64) -> Scale {
+        let is_log = axis.spread == AxisScale::Log;
+        let values = |points: &[Point]| -> Vec<f64> {
+            points.iter().copied().filter(|point| self.is_drawable(*point)).map(pick).collect()
         };
+        let on_axis = |value: &f64| !is_log || *value > 0.0;
+        let points: Vec<f64> = self.series.iter().flat_map(|s| values(&s.points)).collect();
         let fitted = || {
-            let (low, high) = bounds(&mut self.series.iter().flat_map(|s| &s.points));
-            let edges = bounds(&mut self.series.iter().flat_map(|s| s.band.low.iter().chain(&s.band.high)));
+            let (low, high) = bounds(points.iter().copied().filter(on_axis));
+            let bands = self.series.iter().flat_map(|s| [values(&s.band.low), values(&s.band.high)]);
+            let edges = bounds(bands.flatten().filter(on_axis));
             // A wide band must not compress the curves.
             match axis.spread {
                 _ if !low.is_finite() => (0.1, 1.0),
@@ -147,7 +155,9 @@ impl Plot {
                 AxisScale::Linear => (edges.0.min(low).min(0.0), edges.1.max(high)),
             }
         };
-        Scale::new(axis.spread, axis.range.unwrap_or_else(fitted), pixels)
+        let scale = Scale::new(axis.spread, axis.range.unwrap_or_else(fitted), pixels);
+        let has_zero = is_log && (axis.zero || points.contains(&0.0));
+        if has_zero { scale.with_zero(zero_room) } else { scale }
     }
 
     fn grid(&self, frame: Frame, x: &Scale, y: &Scale, labels: &[(f64, String)]) -> Vec<Mark> {
@@ -160,6 +170,8 @@ impl Plot {
         marks.extend(
             y.minor_ticks().into_iter().map(|value| line("minor", (left, y.at(value)), (right, y.at(value)))),
         );
+        marks.extend(y.gap().into_iter().flat_map(|at| axis_break((left, at), (5.0, 2.0), (0.0, 4.0))));
+        marks.extend(x.gap().into_iter().flat_map(|at| axis_break((at, bottom), (2.0, 5.0), (4.0, 0.0))));
         for (value, label) in labels {
             let at = y.at(*value);
             marks.push(line("grid", (left, at), (right, at)));
@@ -221,6 +233,14 @@ impl Plot {
     }
 }
 
+/// Two strokes across an axis where it is broken, of half the length `(dx, dy)` and `apart` from each other.
+fn axis_break((x, y): Point, (dx, dy): Point, apart: Point) -> [Mark; 2] {
+    [-0.5, 0.5].map(|side| {
+        let (x, y) = (x + side * apart.0, y + side * apart.1);
+        line("axis", (x - dx, y + dy), (x + dx, y - dy))
+    })
+}
+
 /// With `steps`, inserts points so that each value is held to the right.
 fn stepped(points: Vec<Point>, steps: bool) -> Vec<Point> {
     if !steps {
@@ -267,6 +287,18 @@ mod tests {
     #[test]
     fn steps_hold_their_value() {
         assert_eq!(stepped(vec![(0.0, 1.0), (2.0, 3.0)], true), [(0.0, 1.0), (2.0, 1.0), (2.0, 3.0)]);
+    }
+
+    #[test]
+    fn zeros_of_a_logarithmic_axis_lie_below_a_break() {
+        let mut plot = plot(vec![(0.0, 0.0), (1.0, 1.0), (2.0, 0.0), (3.0, 100.0)]);
+        plot.y.spread = AxisScale::Log;
+        let svg = plot.picture().in_page().into_string();
+        let heights = ["cy=\"150.5\"", "cy=\"134\"", "cy=\"150.5\"", "cy=\"30\""];
+        let found: Vec<&str> = svg.match_indices("cy=").map(|(at, _)| &svg[at..]).collect();
+        assert_eq!(found.len(), heights.len(), "no point is left out: {svg}");
+        assert!(found.iter().zip(heights).all(|(dot, height)| dot.starts_with(height)), "{svg}");
+        assert!(svg.contains(">0</text>") && svg.matches("class=\"axis\"").count() == 3, "{svg}");
     }
 
     #[test]

@@ -12,12 +12,11 @@ pub enum AxisScale {
 }
 
 impl AxisScale {
-    /// The spacing that suits values: logarithmic if the positive ones span more than a factor of twenty.
+    /// The spacing that suits values: logarithmic if those that are not zero are positive and span more than a factor
+    /// of twenty.
     pub fn suited(values: impl IntoIterator<Item = f64>) -> Self {
-        let positive = values.into_iter().filter(|value| *value > 0.0 && value.is_finite());
-        let (low, high) =
-            positive.fold((f64::INFINITY, 0.0_f64), |(a, b), value| (a.min(value), b.max(value)));
-        if high > 20.0 * low { Self::Log } else { Self::Linear }
+        let (low, high) = bounds(values.into_iter().filter(|value| *value != 0.0 && value.is_finite()));
+        if low > 0.0 && high > 20.0 * low { Self::Log } else { Self::Linear }
     }
 }
 
@@ -60,6 +59,13 @@ pub struct Scale {
     spread: AxisScale,
     values: (f64, f64),
     pixels: (f64, f64),
+    /// The pixel of zero on a logarithmic axis, if zero has a place there.
+    zero: Option<f64>,
+}
+
+/// The least and the largest value; infinite, the wrong way round, if there is none.
+pub fn bounds(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    values.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), value| (a.min(value), b.max(value)))
 }
 
 impl Scale {
@@ -76,11 +82,26 @@ impl Scale {
                 if high > low * 1.001 { (low, high) } else { (low / 2.0, high * 2.0) }
             }
         };
-        Self { spread, values: (low, high), pixels }
+        Self { spread, values: (low, high), pixels, zero: None }
+    }
+
+    /// The mapping with a place for zero before the first value of a logarithmic axis, which starts `room` px later.
+    pub fn with_zero(self, room: f64) -> Self {
+        let (first, last) = self.pixels;
+        let room = room.copysign(last - first);
+        Self { zero: Some(first + room / 4.0), pixels: (first + room, last), ..self }
+    }
+
+    /// The pixel of the break between zero and the first value of a logarithmic axis.
+    pub fn gap(&self) -> Option<f64> {
+        self.zero.map(|zero| f64::midpoint(zero, self.pixels.0))
     }
 
     /// The pixel of a value; values outside the range are placed on the edge.
     pub fn at(&self, value: f64) -> f64 {
+        if let Some(zero) = self.zero.filter(|_| value == 0.0) {
+            return zero;
+        }
         let (low, high) = self.values;
         let share = match self.spread {
             AxisScale::Linear => (value - low) / (high - low),
@@ -90,12 +111,13 @@ impl Scale {
         self.pixels.0 + share.clamp(0.0, 1.0) * (self.pixels.1 - self.pixels.0)
     }
 
-    /// About `about` ticks with round values.
+    /// About `about` ticks with round values, after that of zero where it has a place of its own.
     pub fn ticks(&self, about: usize) -> Vec<f64> {
-        match self.spread {
+        let ticks = match self.spread {
             AxisScale::Linear => linear_ticks(self.values, about),
             AxisScale::Log => log_ticks(self.values, about),
-        }
+        };
+        self.zero.map(|_| 0.0).into_iter().chain(ticks).collect()
     }
 
     /// Minor grid lines of a logarithmic axis that spans few decades.
@@ -174,6 +196,14 @@ mod tests {
         assert_eq!(AxisScale::suited([0.0, 0.001, 3.0]), AxisScale::Log);
         assert_eq!(AxisScale::suited([0.0, 1.0, 3.0, f64::NAN]), AxisScale::Linear);
         assert_eq!(AxisScale::suited([]), AxisScale::Linear);
+        assert_eq!(AxisScale::suited([-0.001, 0.001, 3.0]), AxisScale::Linear, "a logarithm hides negatives");
+    }
+
+    #[test]
+    fn zero_has_a_place_below_a_logarithmic_axis() {
+        let up = Scale::new(AxisScale::Log, (1.0, 100.0), (220.0, 0.0)).with_zero(20.0);
+        assert_eq!((up.at(0.0), up.gap(), up.at(1.0), up.at(100.0)), (215.0, Some(207.5), 200.0, 0.0));
+        assert_eq!(up.ticks(3), [0.0, 1.0, 10.0, 100.0]);
     }
 
     #[test]

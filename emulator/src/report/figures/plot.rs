@@ -1,10 +1,11 @@
 //! The figure of a study that `volary plot` makes: which data, and its panels.
 
+use serde_json::Value;
 use volary_engine::results::{in_words, plain};
 
 use super::distribution::{curves, percentiles, responses};
 use super::over_time::{staleness, timelines};
-use super::sweep::{Sweep, cell_title, heat, panels, short_key};
+use super::sweep::{Sweep, cell_title, heat, length, panels, short_key};
 use crate::chart::cdf::{distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point, px_of};
@@ -150,18 +151,44 @@ fn swept_key(study: &Study, option: &'static str, wanted: &str) -> Result<String
 /// Leaves the cells with a value of a swept key.
 fn keep_cells(study: &mut Study, key: &str, value: &str) -> Result<(), FigureError> {
     let full = swept_key(study, "--at", key)?;
-    let is_it = |found: &serde_json::Value| plain(found) == value || in_words(found) == value;
-    if !study.swept().get(full.as_str()).is_some_and(|values| values.iter().any(|found| is_it(found))) {
-        let values: Vec<String> =
-            study.swept().get(full.as_str()).into_iter().flatten().map(|v| in_words(v)).collect();
+    let values: Vec<Value> =
+        study.swept().get(full.as_str()).into_iter().flatten().map(|value| (*value).clone()).collect();
+    let Some(meant) = meant(&values, value) else {
+        let values: Vec<String> = values.iter().map(in_words).collect();
         let why = format!("the values are {}", listed(values.iter().map(String::as_str)));
         return Err(FigureError::Unknown { option: "--at", text: format!("{key}={value}"), why });
-    }
-    study.cells.retain(|group| group.cell.get(&full).is_some_and(is_it));
+    };
+    study.cells.retain(|group| group.cell.get(&full) == Some(meant));
     for group in &mut study.cells {
         group.cell.remove(&full);
     }
     Ok(())
+}
+
+/// The value that a text names: by its own text or words, or else as the only one that ends in these words, so that the
+/// parameter of a law is enough.
+fn meant<'a>(values: &'a [Value], text: &str) -> Option<&'a Value> {
+    let exact = values.iter().find(|value| plain(value) == text || in_words(value) == text);
+    let mut alike = values.iter().filter(|value| ends_with(&in_words(value), text));
+    exact.or_else(|| match (alike.next(), alike.next()) {
+        (Some(value), None) => Some(value),
+        _ => None,
+    })
+}
+
+/// Whether a value ends with the words of a text; numbers and lengths of time are compared by value.
+fn ends_with(value: &str, text: &str) -> bool {
+    let (value, text): (Vec<&str>, Vec<&str>) =
+        (value.split_whitespace().collect(), text.split_whitespace().collect());
+    let mut pairs = value.iter().rev().zip(text.iter().rev());
+    !text.is_empty() && value.len() >= text.len() && pairs.all(|(a, b)| is_same(a, b))
+}
+
+fn is_same(a: &str, b: &str) -> bool {
+    let equal = |of: fn(&str) -> Option<f64>| {
+        of(a).zip(of(b)).is_some_and(|(a, b)| (a - b).abs() <= 1e-9 * a.abs().max(b.abs()))
+    };
+    a == b || equal(|word| word.parse().ok()) || equal(length)
 }
 
 /// A figure of the cells and policies that are left.
@@ -286,5 +313,23 @@ impl Request<'_> {
         }
         self.room(charts.len())?;
         Ok(charts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_named_by_number_and_length_of_time() {
+        let law = |name: &str, mean: &str| serde_json::json!({ name: { "mean": mean } });
+        let values = [2.0.into(), 12.into(), "10ms".into(), law("exponential", "62.5ms")];
+        for (text, at) in [("2", 0), ("12.0", 1), ("10000us", 2), ("0.01s", 2), ("62500us", 3)] {
+            assert_eq!(meant(&values, text), Some(&values[at]), "{text}");
+        }
+        assert_eq!(meant(&values, "exponential 62500us"), Some(&values[3]));
+        assert!(["", "3", "10s", "1ms", "constant 62.5ms"].iter().all(|text| meant(&values, text).is_none()));
+        let two = [law("exponential", "1s"), law("uniform", "1s")];
+        assert_eq!(meant(&two, "1s"), None, "either law has the parameter");
     }
 }

@@ -5,8 +5,8 @@ use volary_engine::results::{Cell, cell_name, in_words};
 
 use super::distribution::colour;
 use crate::chart::heat::{Heat, HeatRow, Shade};
-use crate::chart::line::{Plot, PlotAxis, Series};
-use crate::chart::scale::{AxisScale, TickUnit};
+use crate::chart::line::{Band, Plot, PlotAxis, Series};
+use crate::chart::scale::{AxisScale, TickUnit, bounds};
 use crate::chart::svg::{Picture, Point};
 use crate::number::{self, Quantity};
 use crate::report::columns::PickedColumn;
@@ -24,7 +24,7 @@ impl SweptAxis {
     pub(super) fn of(values: &[&Value]) -> Self {
         if values.iter().all(|value| value.is_number()) {
             Self::Numbers(TickUnit::Number)
-        } else if values.iter().all(|value| length(value).is_some()) {
+        } else if values.iter().all(|value| value.as_str().and_then(length).is_some()) {
             Self::Numbers(TickUnit::Seconds)
         } else {
             Self::Names(values.iter().map(|value| in_words(value)).collect())
@@ -35,7 +35,7 @@ impl SweptAxis {
     fn at(&self, value: &Value) -> Option<f64> {
         match self {
             Self::Numbers(TickUnit::Number | TickUnit::Share) => value.as_f64(),
-            Self::Numbers(TickUnit::Seconds) => length(value),
+            Self::Numbers(TickUnit::Seconds) => value.as_str().and_then(length),
             Self::Names(names) => names.iter().position(|name| *name == in_words(value)).map(|at| at as f64),
         }
     }
@@ -46,20 +46,19 @@ impl SweptAxis {
             Self::Names(names) => return PlotAxis::of_names(label, names.clone()),
             Self::Numbers(unit) => *unit,
         };
-        let (low, high) =
-            places.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(*x), b.max(*x)));
-        let (spread, range) = if low > 0.0 && high / low >= 20.0 {
-            (AxisScale::Log, (low / 1.1, high * 1.1))
+        let (low, high) = bounds(places.iter().copied());
+        let (least, _) = bounds(places.iter().copied().filter(|place| *place != 0.0));
+        let (spread, range) = if least > 0.0 && high / least >= 20.0 {
+            (AxisScale::Log, (least / 1.1, high * 1.1))
         } else {
             (AxisScale::Linear, (low - 0.04 * (high - low), high + 0.04 * (high - low)))
         };
-        PlotAxis { range: Some(range), ..PlotAxis::new(label, spread, unit) }
+        PlotAxis { range: Some(range), zero: low == 0.0, ..PlotAxis::new(label, spread, unit) }
     }
 }
 
 /// A length of time such as `10ms`, in s.
-fn length(value: &Value) -> Option<f64> {
-    let text = value.as_str()?;
+pub(super) fn length(text: &str) -> Option<f64> {
     let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic())?);
     let factor = match unit {
         "ns" => 1e-9,
@@ -160,18 +159,9 @@ impl Sweep<'_> {
             return Vec::new();
         }
         let x = axis.axis(self.key, &places);
-        let spread = AxisScale::suited(points().map(|point| point.1));
-        let (low, high) =
-            points().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), (_, y)| (a.min(y), b.max(y)));
-        // Intervals are shown as far as they leave room for the means.
-        let edges = charts.iter().flatten().flat_map(|series| series.band.high.iter().map(|edge| edge.1));
-        let high = edges.fold(high, f64::max).min(high * 1.6);
-        let range = match spread {
-            AxisScale::Log => (low / 1.2, high * 1.2),
-            AxisScale::Linear => (low.min(0.0), high * 1.04),
-        };
-        let y = PlotAxis::new(&self.number.title(), spread, unit(self.number));
-        let y = PlotAxis { range: Some(range), ..y };
+        let values: Vec<f64> = points().map(|point| point.1).collect();
+        let bands: Vec<&Band> = charts.iter().flatten().map(|series| &series.band).collect();
+        let y = value_axis(&self.number.title(), unit(self.number), &values, &bands);
         charts
             .into_iter()
             .zip(titles)
@@ -180,6 +170,21 @@ impl Sweep<'_> {
             })
             .collect()
     }
+}
+
+/// The axis of means and their intervals.
+fn value_axis(label: &str, unit: TickUnit, values: &[f64], bands: &[&Band]) -> PlotAxis {
+    let spread = AxisScale::suited(values.iter().copied());
+    let (low, high) = bounds(values.iter().copied());
+    // Intervals are shown as far as they leave room for the means.
+    let (lowest, _) = bounds(bands.iter().flat_map(|band| &band.low).map(|edge| edge.1));
+    let (_, highest) = bounds(bands.iter().flat_map(|band| &band.high).map(|edge| edge.1));
+    let reach = highest.min(high * 1.6).max(high);
+    let range = match spread {
+        AxisScale::Log => (bounds(values.iter().copied().filter(|value| *value > 0.0)).0 / 1.2, reach * 1.2),
+        AxisScale::Linear => (lowest.max(low * 1.6).min(low).min(0.0) * 1.04, reach.max(0.0) * 1.04),
+    };
+    PlotAxis { range: Some(range), zero: low == 0.0, ..PlotAxis::new(label, spread, unit) }
 }
 
 /// The last part of a swept key, if no other key has the same one.
@@ -250,4 +255,31 @@ fn shade(mean: f64, best: f64, policy: &str, number: &PickedColumn) -> Shade {
 pub(super) fn cell_title(group: &CellGroup) -> String {
     let name = cell_name(&group.cell);
     if name.is_empty() { "Response time of jobs".to_owned() } else { named(&group.cell) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_leaves_an_axis_of_decades_logarithmic() {
+        let axis = SweptAxis::Numbers(TickUnit::Seconds).axis("one_way", &[0.0, 0.001, 1.0]);
+        assert_eq!((axis.spread, axis.zero), (AxisScale::Log, true));
+        assert!(axis.range.is_some_and(|(low, high)| low > 0.000_9 && high >= 1.0), "{axis:?}");
+    }
+
+    #[test]
+    fn an_axis_has_a_place_for_every_value() {
+        for (values, spread) in [
+            (vec![0.0, 238e-9, 428e-9, 0.5], AxisScale::Log),
+            (vec![-0.02, 10e-6, 0.08, 1.0], AxisScale::Linear),
+            (vec![-3.0, -1.0], AxisScale::Linear),
+        ] {
+            let axis = value_axis("age", TickUnit::Seconds, &values, &[]);
+            let (low, high) = axis.range.unwrap();
+            assert_eq!(axis.spread, spread, "{values:?}");
+            let has = |value: &f64| *value == 0.0 && axis.zero || (low..=high).contains(value);
+            assert!(values.iter().all(has), "{axis:?}: {values:?}");
+        }
+    }
 }
