@@ -247,8 +247,7 @@ impl<'a> Chaos<'a> {
                 let (scheduler, limit) = (self.below(3) as u16, any as u8);
                 RingProbe { task, scheduler, limit, hops: any as u16, repair, max_wait: span }.into()
             }
-            16 => Ring::State { limit: any, load: span, at: self.now + span }.into(),
-            17 => Ring::Load { report: span.0, active: any, work: span }.into(),
+            16..18 => self.ring(span, any).into(),
             18 => {
                 let (round, known) = (any as u16, (self.now + span).into());
                 Share::Probe { job, count: any, round, last: repair, repair, known }.into()
@@ -277,16 +276,16 @@ impl<'a> Chaos<'a> {
             52 => Reservation::Length { task, round: any, length: any as i32 }.into(),
             53..56 => self.usage(copy, any),
             _ => {
-                let copy = (turn == 0).then_some(copy);
-                Slice::Switch {
-                    core: self.below(3) as u16,
-                    copy,
-                    epoch: any as u16,
-                    order: any,
-                    open: JobId(any),
-                }
-                .into()
+                let (core, copy) = (self.below(3) as u16, (turn == 0).then_some(copy));
+                Slice::Switch { core, copy, epoch: any as u16, order: any, open: JobId(any) }.into()
             }
+        }
+    }
+
+    fn ring(&mut self, span: Span, any: u32) -> Ring {
+        match self.below(2) {
+            0 => Ring::State { limit: any, load: span, at: self.now + span },
+            _ => Ring::Load { report: span.0, active: any, work: span },
         }
     }
 

@@ -91,6 +91,8 @@ pub struct NodeManager {
     queue: NodeQueue<Entry>,
     /// Number of waiting rows of long jobs.
     long_rows: usize,
+    /// No reservation of a later job was ever queued.
+    newest: Option<JobId>,
     early: VecDeque<TaskRange>,
     reporter: Option<Reporter>,
     usage: Option<UsageTable>,
@@ -108,7 +110,7 @@ impl NodeManager {
         let queue = NodeQueue::new(options.order);
         let reporter = options.reports.clone().map(Reporter::new);
         let usage = options.usage.map(|usage| UsageTable::new(usage, cores));
-        Self { slots, options, queue, long_rows: 0, early: VecDeque::new(), reporter, usage }
+        Self { slots, options, queue, long_rows: 0, newest: None, early: VecDeque::new(), reporter, usage }
     }
 
     fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
@@ -306,15 +308,28 @@ impl NodeManager {
     /// lost. One that `moved` here from another node is never a repetition.
     pub fn reserve(&mut self, place: Reservation, moved: bool, fx: &mut Effects<'_>) {
         let Reservation { from, job, group, count, repair } = place;
-        if let Some(Entry::Reservation(known)) =
-            self.queue.iter_mut().find(|entry| entry.is_reservation(from, job, group))
-        {
+        if let Some(known) = self.known(from, job, group) {
             // The count is the total of this scheduler's places here: higher than before, if others were lost.
             known.count = known.count.max(count);
         } else if repair || moved || self.claiming(from, job, group).is_none() {
+            self.newest = self.newest.max(Some(job));
             self.enqueue(Entry::Reservation(place), job, fx);
             self.fill(fx);
         }
+    }
+
+    /// The waiting reservation of a group. Jobs are numbered by arrival, so mostly a comparison shows that there is
+    /// none, and the queue, which is long and not in the cache, is not searched.
+    fn known(&mut self, from: ActorId, job: JobId, group: u32) -> Option<&mut Reservation> {
+        if self.newest < Some(job) {
+            return None;
+        }
+        self.queue.iter_mut().find_map(|entry| match entry {
+            Entry::Reservation(place) if (place.from, place.job, place.group) == (from, job, group) => {
+                Some(place)
+            }
+            Entry::Row(_) | Entry::Reservation(_) => None,
+        })
     }
 
     /// The length of the queue as samples tell it: rows and reservations that wait, plus busy and held cores; with idle
