@@ -14,6 +14,9 @@ const CORES: usize = 16;
 /// Limit on the blocks and shades of a readable timeline: callers shorten the window until they fit.
 pub const BLOCKS: usize = 700;
 
+/// How often the time from 0 to the start of the last execution fits into the window at most.
+const FAR: f64 = 3.0;
+
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 28.0;
@@ -61,7 +64,7 @@ fn blocks(cores: &[u32], slices: &[Slice], shades: Shades<'_>, x: &Scale, end: f
         shades.bursts.iter().filter(|burst| burst.1 < end).filter_map(|&(core, start, stop, factor)| {
             let depth = burst_opacity(factor);
             let (y, (left, wide)) = (top_of(core)?, span(start, stop));
-            let title = format!("slowed down ×{} {}", number::short(factor), during(start, stop.min(end)));
+            let title = format!("slowed down ×{} {}", number::short(factor), during(start, stop));
             let (at, size) = ((left, y), (wide, ROW));
             Some(Mark::Rect { class: "burst", hue: None, at, size, opacity: Some(depth), title })
         });
@@ -69,12 +72,17 @@ fn blocks(cores: &[u32], slices: &[Slice], shades: Shades<'_>, x: &Scale, end: f
         let (y, (left, wide)) = (top_of(copy.core)?, span(copy.start, copy.end));
         Some(rect(end_name(copy.end_kind), (left, y + 5.0), (wide.max(0.6), ROW - 10.0), &says(copy)))
     });
+    let cut = slices.iter().map(|slice| &slice.0).filter(|copy| copy.start < end && end < copy.end);
+    let arrows = cut.filter_map(|copy| {
+        let y = top_of(copy.core)?;
+        Some(text("", (x.at(end) + 2.0, y + 14.0), Anchor::Start, "→"))
+    });
     let injected = shades.injected.iter().filter(|found| found.1 < end).filter_map(|&(core, from, until)| {
         let (y, (left, wide)) = (top_of(core)?, span(from, until));
         let title = format!("injected into {}", during(from, until));
         Some(rect("injected", (left, y + 1.0), (wide, ROW - 2.0), &title))
     });
-    bursts.chain(copies).chain(injected).collect()
+    bursts.chain(copies).chain(arrows).chain(injected).collect()
 }
 
 /// The opacity of the shade of a slowdown: light for a factor of two, darkest for ten or more.
@@ -89,7 +97,8 @@ fn during(from: f64, until: f64) -> String {
 fn says(copy: &CopyRow) -> String {
     let CopyRow { job, task, attempt, start, end, end_kind, .. } = *copy;
     let (length, start) = (number::seconds(end - start), number::seconds(start));
-    format!("job {job} task {task} attempt {attempt}: {}, {length} from {start}", words(end_kind))
+    let end = number::seconds(end);
+    format!("job {job} task {task} attempt {attempt}: {}, {length} from {start} to {end}", words(end_kind))
 }
 
 /// The first few cores of a timeline.
@@ -100,16 +109,43 @@ fn cores(slices: &[Slice]) -> Vec<u32> {
     cores
 }
 
-/// The length of the drawn window: it ends where there would be more than `blocks` blocks.
-pub fn window(slices: &[Slice], bursts: &[(u32, f64, f64, f64)], blocks: usize) -> f64 {
-    let cores = cores(slices);
-    let drawn = |core: u32| cores.binary_search(&core).is_ok();
-    let slices = || slices.iter().filter(|slice| drawn(slice.0.core));
-    let mut starts: Vec<f64> = slices().map(|slice| slice.0.start).collect();
-    starts.extend(bursts.iter().filter(|burst| drawn(burst.0)).map(|burst| burst.1));
-    starts.sort_by(f64::total_cmp);
-    let last = slices().map(|slice| slice.0.end).fold(0.0, f64::max);
-    starts.get(blocks).map_or(last, |&start| start.min(last))
+/// What limits the window in which a timeline is drawn.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Extent {
+    /// End of the last execution, s.
+    pub last: f64,
+    /// Start of the last execution, s.
+    pub begun: f64,
+    /// Time after which there would be more than the allowed number of blocks, s; infinite if there are fewer.
+    pub fits: f64,
+}
+
+impl Extent {
+    /// The extent of a timeline of which at most `blocks` blocks are to be drawn.
+    pub fn of(slices: &[Slice], bursts: &[(u32, f64, f64, f64)], blocks: usize) -> Self {
+        let cores = cores(slices);
+        let drawn = |core: u32| cores.binary_search(&core).is_ok();
+        let slices = || slices.iter().filter(|slice| drawn(slice.0.core));
+        let mut starts: Vec<f64> = slices().map(|slice| slice.0.start).collect();
+        let begun = starts.iter().copied().fold(0.0, f64::max);
+        starts.extend(bursts.iter().filter(|burst| drawn(burst.0)).map(|burst| burst.1));
+        starts.sort_by(f64::total_cmp);
+        let last = slices().map(|slice| slice.0.end).fold(0.0, f64::max);
+        Self { last, begun, fits: starts.get(blocks).copied().unwrap_or(f64::INFINITY) }
+    }
+
+    /// The window that several timelines share: to the end of the last execution of any, unless that is far beyond the
+    /// start of the last one, or there would be too many blocks.
+    pub fn common(extents: impl Iterator<Item = Self>) -> f64 {
+        let none = Self { last: 0.0, begun: 0.0, fits: f64::INFINITY };
+        let all = extents.fold(none, |a, b| Self {
+            last: a.last.max(b.last),
+            begun: a.begun.max(b.begun),
+            fits: a.fits.min(b.fits),
+        });
+        let far = if all.begun > 0.0 { FAR * all.begun } else { all.last };
+        all.last.min(far).min(all.fits)
+    }
 }
 
 const fn words(end: CopyEnd) -> &'static str {
@@ -150,9 +186,23 @@ mod tests {
     }
 
     #[test]
+    fn the_window_reaches_the_last_end_of_all() {
+        let common =
+            |slices: &[&[Slice]]| Extent::common(slices.iter().map(|slices| Extent::of(slices, &[], BLOCKS)));
+        let (short, long) = (&[slice(0, 9.0, 11.5)][..], &[slice(0, 9.0, 15.0)][..]);
+        assert_eq!(common(&[short, long]), 15.0);
+        let longest = [slice(0, 9.0, 1_000.0)];
+        assert_eq!(common(&[short, &longest]), 27.0);
+        let drawn =
+            |slices| timeline("t", slices, Shades::default(), 27.0, 1_060.0).unwrap().in_page().into_string();
+        assert!(drawn(&longest).contains('→') && !drawn(long).contains('→'));
+        assert!(drawn(&longest).contains("from 9.00\u{202f}s to 16.7\u{202f}min"), "{}", drawn(&longest));
+    }
+
+    #[test]
     fn the_window_shrinks_until_it_fits() {
         let slices: Vec<Slice> = (0..5_000).map(|i| slice(0, f64::from(i), f64::from(i) + 1.0)).collect();
-        let end = window(&slices, &[(1, 0.0, 1.0, 2.0)], BLOCKS);
+        let end = Extent::common([Extent::of(&slices, &[(1, 0.0, 1.0, 2.0)], BLOCKS)].into_iter());
         let svg = timeline("t", &slices, Shades::default(), end, 1_060.0).unwrap().in_page().into_string();
         assert_eq!(svg.matches("class=\"first\"").count(), BLOCKS + 1, "blocks and the legend");
         assert!(timeline("t", &[], Shades::default(), 1.0, 500.0).is_none());

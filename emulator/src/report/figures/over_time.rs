@@ -1,12 +1,14 @@
 //! Measures over time: staleness of caches, and executions on cores.
 
+use std::collections::BTreeMap;
+
 use volary_engine::cores::CoreSet;
 
 use super::distribution::colour;
 use crate::chart::line::{Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
-use crate::chart::timeline::{Shades, timeline, window};
+use crate::chart::timeline::{Extent, Shades, timeline};
 use crate::storage::cell::{CellRecord, Look};
 use crate::storage::study::CellGroup;
 
@@ -69,14 +71,34 @@ pub(in crate::report) fn timelines(
         let runs = group.policies.iter().filter_map(|runs| runs.runs.first());
         runs.filter(|run| !run.timeline.is_empty())
     };
-    let end = first().map(|run| window(&run.timeline, &run.bursts, blocks)).fold(f64::INFINITY, f64::min);
+    let end = Extent::common(first().map(|run| Extent::of(&run.timeline, &run.bursts, blocks)));
     let charts = first().filter_map(|run| {
         let title = format!("{}, seed {}", run.summary.policy, run.summary.seed);
-        let shades = Shades { bursts: &run.bursts, injected: &injected(run) };
+        let shades = Shades { bursts: &bursts(run, first()), injected: &injected(run) };
         let chart = timeline(&title, &run.timeline, shades, end, wide)?;
         Some((colour(policies, &run.summary.policy), chart))
     });
     (charts.collect(), end)
+}
+
+/// The bursts of a run, with those that other runs recorded for longer: policies meet the same interference under the same
+/// seed, unless it was injected.
+fn bursts<'a>(run: &CellRecord, others: impl Iterator<Item = &'a CellRecord>) -> Vec<(u32, f64, f64, f64)> {
+    let mut known: BTreeMap<(u32, u64), (f64, f64)> = BTreeMap::new();
+    let is_alike = |other: &&CellRecord| {
+        let are_as_asked = other.summary.injections.is_empty() && run.summary.injections.is_empty();
+        are_as_asked && other.summary.seed == run.summary.seed
+    };
+    for &(core, from, until, slowdown) in
+        run.bursts.iter().chain(others.filter(is_alike).flat_map(|other| &other.bursts))
+    {
+        let longest = known.entry((core, from.to_bits())).or_insert((until, slowdown));
+        longest.0 = longest.0.max(until);
+    }
+    known
+        .into_iter()
+        .map(|((core, from), (until, slowdown))| (core, f64::from_bits(from), until, slowdown))
+        .collect()
 }
 
 /// The times at which interference was injected into cores of a timeline.
