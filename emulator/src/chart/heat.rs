@@ -109,7 +109,15 @@ const INDENT: f64 = 3.0;
 const PAD: f64 = 6.0;
 
 impl Heat {
-    /// The table as a picture, `wide` px wide: text that does not fit its cell is cut.
+    /// Whether all numbers fit their cells in a picture `wide` px wide. A number that is cut is another number.
+    pub fn fits(&self, wide: f64) -> bool {
+        let columns: usize = self.groups.iter().map(|group| group.1.len()).sum();
+        let each = (wide - self.key_widths(wide).iter().sum::<f64>()) / columns.max(1) as f64;
+        let numbers = self.rows.iter().flat_map(|row| &row.cells).flatten();
+        numbers.map(|shade| width(&shade.text)).fold(0.0, f64::max) + PAD <= each
+    }
+
+    /// The table as a picture, `wide` px wide: names that do not fit are cut.
     pub fn picture(&self, title: &str, wide: f64) -> Picture {
         let columns: Vec<&str> =
             self.groups.iter().flat_map(|group| &group.1).map(|column| column.1.as_str()).collect();
@@ -243,6 +251,7 @@ mod tests {
             "{html}"
         );
         assert!(html.contains("colspan=\"2\">g</th>") && html.contains("<small>×&lt;</small>"), "{html}");
+        assert!(heat.fits(378.0) && !heat.fits(30.0));
         let svg = heat.picture("t", 378.0).file(3.5, crate::chart::svg::Letters::Text);
         assert!(svg.contains("fill-opacity=\"0.24\"") && svg.contains("fill-opacity=\"0.48\""), "{svg}");
         assert!(svg.contains(">1 ×&lt;</text>") && svg.contains(">–</text>"), "{svg}");

@@ -81,6 +81,8 @@ pub enum FigureError {
     Crowded { what: &'static str, panels: usize, remedy: String },
 }
 
+/// Limit on the rows of a shaded table: what fits a page.
+const MOST_ROWS: usize = 100;
 /// Limit on the panels of a figure.
 const MOST_PANELS: usize = 8;
 /// Inches above which panels stand in two columns.
@@ -282,7 +284,18 @@ impl Request<'_> {
         if heat.rows.iter().all(|row| row.cells.iter().all(Option::is_none)) {
             return Err(self.unmeasured());
         }
-        Ok(heat.picture(&self.study.manifest.title, px_of(self.options.inches)))
+        let (rows, wide) = (heat.rows.len(), px_of(self.options.inches));
+        if rows > MOST_ROWS {
+            let why =
+                format!("{rows} cells are more rows than a figure has ({MOST_ROWS}); choose cells with --at");
+            return Err(self.lacks(why));
+        }
+        if !heat.fits(wide) {
+            let why = "the numbers of so many policies do not fit the width; take --width double, or choose policies \
+                       with --policy";
+            return Err(self.lacks(why.to_owned()));
+        }
+        Ok(heat.picture(&self.study.manifest.title, wide))
     }
 
     fn staleness(&self) -> Result<Vec<Picture>, FigureError> {

@@ -236,16 +236,23 @@ fn shades(group: &CellGroup, policies: &[&str], number: &PickedColumn) -> Vec<Op
     let mean = |policy: &&str| group.of(policy)?.interval(number.of()).map(|interval| interval.mean);
     let means: Vec<Option<f64>> = policies.iter().map(mean).collect();
     let best = means.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    let shade = |(mean, policy): (&Option<f64>, &&str)| mean.map(|mean| shade(mean, best, policy, number));
+    let most = means.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
+    let shade =
+        |(mean, policy): (&Option<f64>, &&str)| mean.map(|mean| shade(mean, [best, most], policy, number));
     means.iter().zip(policies).map(shade).collect()
 }
 
-/// The shade of a value; five times the best or more is the strongest.
-fn shade(mean: f64, best: f64, policy: &str, number: &PickedColumn) -> Shade {
+/// The shade of a value between the best and the most; five times the best or more is the strongest, or the most where the
+/// best is zero.
+fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &PickedColumn) -> Shade {
     let factor = mean / best;
     let known = factor.is_finite() && factor > 0.0;
     let small = if known && factor > 1.0 { format!("×{}", number::short(factor)) } else { String::new() };
-    let depth = if known { factor.ln() / 5f64.ln() } else { 0.0 };
+    let depth = match known {
+        true => factor.ln() / 5f64.ln(),
+        false if most > best => (mean - best) / (most - best),
+        false => 0.0,
+    };
     let text = number.column().quantity.text(mean);
     let title = format!("{policy}: {text} {small}");
     Shade { depth, title, text, small, series: None, link: String::new() }
@@ -260,6 +267,14 @@ pub(super) fn cell_title(group: &CellGroup) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_best_of_zero_is_no_reason_to_shade_nothing() {
+        let wasted = "wasted".parse::<PickedColumn>().unwrap();
+        let depth = |mean, best, most| shade(mean, [best, most], "p", &wasted).depth;
+        assert_eq!([depth(0.0, 0.0, 0.5), depth(0.25, 0.0, 0.5), depth(0.5, 0.0, 0.5)], [0.0, 0.5, 1.0]);
+        assert_eq!([depth(0.0, 0.0, 0.0), depth(0.1, 0.1, 0.5), depth(0.5, 0.1, 0.5)], [0.0, 0.0, 1.0]);
+    }
 
     #[test]
     fn zero_leaves_an_axis_of_decades_logarithmic() {

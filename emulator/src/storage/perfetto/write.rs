@@ -49,10 +49,8 @@ pub fn write<'a, W: Write>(
     }
     to.flush()?;
     if cut {
-        tracing::warn!(
-            cap_mb = cap / 1_000_000,
-            "the timeline was cut to stay small; run fewer cells for longer ones"
-        );
+        let cap_mb = cap / 1_000_000;
+        tracing::warn!("the timeline was cut to stay below {cap_mb} MB; fewer cells have longer ones");
     }
     Ok(cut)
 }
