@@ -30,8 +30,8 @@ pub(super) struct Options {
     /// The column of the paper that it fills: single is 3.5 inches, double 7.16. The text is 8 points high in both.
     #[arg(long, value_enum, default_value = "single")]
     width: Width,
-    /// The number that sweep and heat show: a column of the table of results, such as p50, wasted or regret; short.p99 is
-    /// that of a class of jobs. `help` lists all.
+    /// The number that sweep and heat show: a column of the table of results, such as p50, wasted or regret; short.p99
+    /// is that of a class of jobs. `help` lists all.
     #[arg(long, value_name = "COLUMN", default_value = "p99")]
     number: String,
     /// The swept key along the axis of a sweep; if absent the one with the most values.

@@ -45,8 +45,8 @@ const PACKINGS: [(&str, Pack); 4] = [
 ];
 
 /// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`, and what else the trace states
-/// about them (features, outcomes, cores, waits) to a file beside it, which is returned. With `force` existing files are
-/// replaced when everything is written.
+/// about them (features, outcomes, cores, waits) to a file beside it, which is returned. With `force` existing files
+/// are replaced when everything is written.
 ///
 /// # Errors
 /// When the name has another suffix, a file is there already, another file there would be read as the features of these

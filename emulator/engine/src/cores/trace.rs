@@ -216,12 +216,13 @@ fn read_file(
     if rows.is_empty() {
         return Err(ProfileError::File(format!("{name}: lists no burst; leave interference out")));
     }
-    if rows.iter().all(|(_, row)| row.slowdown <= 1.0) {
+    let rows = sorted(rows).map_err(wrong)?;
+    if rows.iter().all(|row| row.slowdown <= 1.0) {
         return Err(ProfileError::File(format!(
             "{name}: no row has a slowdown above 1; leave interference out"
         )));
     }
-    sorted(rows).map_err(wrong)
+    Ok(rows)
 }
 
 /// The rows of a file, each with its line.

@@ -81,8 +81,8 @@ pub(in crate::report) fn timelines(
     (charts.collect(), end)
 }
 
-/// The bursts of a run, with those that other runs recorded for longer: policies meet the same interference under the same
-/// seed, unless it was injected.
+/// The bursts of a run, with those that other runs recorded for longer: policies meet the same interference under the
+/// same seed, unless it was injected.
 fn bursts<'a>(run: &CellRecord, others: impl Iterator<Item = &'a CellRecord>) -> Vec<(u32, f64, f64, f64)> {
     let mut known: BTreeMap<(u32, u64), (f64, f64)> = BTreeMap::new();
     let is_alike = |other: &&CellRecord| {

@@ -242,8 +242,8 @@ fn shades(group: &CellGroup, policies: &[&str], number: &PickedColumn) -> Vec<Op
     means.iter().zip(policies).map(shade).collect()
 }
 
-/// The shade of a value between the best and the most; five times the best or more is the strongest, or the most where the
-/// best is zero.
+/// The shade of a value between the best and the most; five times the best or more is the strongest, or the most where
+/// the best is zero.
 fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &PickedColumn) -> Shade {
     let factor = mean / best;
     let known = factor.is_finite() && factor > 0.0;
