@@ -36,7 +36,7 @@ pub(super) fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S
             Some((world, value)) if Arc::ptr_eq(world, &point.resolved) => value.clone(),
             _ => {
                 let mut value = serde_json::to_value(point.resolved.as_ref()).map_err(S::Error::custom)?;
-                abridge(&mut value);
+                abridge("", &mut value);
                 known = Some((&point.resolved, value.clone()));
                 value
             }
@@ -47,9 +47,12 @@ pub(super) fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S
     serializer.collect_seq(abridged)
 }
 
-fn abridge(value: &mut Value) {
+/// Lists of other names, such as faults and classes, are read from manifests again.
+const ABRIDGED: [&str; 2] = ["rows", "values"];
+
+fn abridge(name: &str, value: &mut Value) {
     match value {
-        Value::Array(list) if list.len() > LONGEST => {
+        Value::Array(list) if list.len() > LONGEST && ABRIDGED.contains(&name) => {
             let mut fingerprint = Fingerprint::default();
             for element in &*list {
                 fingerprint.update(element.to_string().as_bytes());
@@ -57,8 +60,8 @@ fn abridge(value: &mut Value) {
             }
             *value = json!({"elements": list.len(), "fingerprint": fingerprint.to_string()});
         }
-        Value::Array(list) => list.iter_mut().for_each(abridge),
-        Value::Object(table) => table.values_mut().for_each(abridge),
+        Value::Array(list) => list.iter_mut().for_each(|element| abridge("", element)),
+        Value::Object(table) => table.iter_mut().for_each(|(name, value)| abridge(name, value)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -90,6 +93,9 @@ mod tests {
         assert_eq!(rows(&long, 1)["elements"], 20_000);
         assert_eq!(rows(&long, 0), rows(&long, 1));
         assert_ne!(rows(&long, 0)["fingerprint"], rows(&longer, 0)["fingerprint"]);
+        let mut faults = json!({"fault": vec![json!({"crash": {}}); 300]});
+        abridge("", &mut faults);
+        assert_eq!(faults["fault"].as_array().unwrap().len(), 300, "a list that is read again");
         assert!(long.to_string().len() < 10_000, "{}", long.to_string().len());
     }
 }

@@ -47,12 +47,17 @@ impl GangNode {
         core: u16,
         copy: Option<CopyId>,
         order: (u16, u32),
+        open: JobId,
         fx: &mut Effects<'_>,
     ) {
         let Role::Node(node) = fx.layout().role(fx.me()) else { return };
         let worker = fx.layout().worker(node, u32::from(core));
         let slot = &mut self.slots[core as usize];
-        // Orders can overtake each other: an older one is void.
+        // Orders can overtake each other: an older one is void, also in what it says to forget, which may have been
+        // opened since.
+        if order >= slot.last {
+            slot.forget_before(open);
+        }
         if order < slot.last || slot.running == copy {
             slot.last = slot.last.max(order);
             return;
@@ -90,8 +95,7 @@ impl Machine for GangNode {
         match input {
             Input::Deliver { from, msg } => match msg {
                 Message::Gang(Slice::Switch { core, copy, epoch, order, open }) => {
-                    self.slots[core as usize].forget_before(open);
-                    self.switch(from, core, copy, (epoch, order), fx);
+                    self.switch(from, core, copy, (epoch, order), open, fx);
                 }
                 Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
                 Message::Core(Core::Suspended { copy, left }) => {

@@ -172,6 +172,8 @@ mod tests {
         assert_eq!(node.receive(from, switch(1, first)), [run]);
         node.ended(copy);
         assert_eq!(node.receive(from, switch(2, first)), [], "it has ended here");
-        assert_eq!(node.receive(from, switch(3, second)), [run]);
+        assert_eq!(node.receive(from, switch(1, second)), [], "an order that was overtaken is void");
+        assert_eq!(node.receive(from, switch(3, first)), [], "and makes nothing be forgotten");
+        assert_eq!(node.receive(from, switch(4, second)), [run]);
     }
 }

@@ -91,7 +91,7 @@ pub struct NodeManager {
     queue: NodeQueue<Entry>,
     /// Number of waiting rows of long jobs.
     long_rows: usize,
-    /// No reservation of a later job was ever queued.
+    /// The highest number of a job of which a reservation was queued since this node started.
     newest: Option<JobId>,
     early: VecDeque<TaskRange>,
     reporter: Option<Reporter>,

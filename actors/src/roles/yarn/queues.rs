@@ -74,7 +74,7 @@ impl LeafQueues {
             if surplus <= options.over * guaranteed(leaf) {
                 return 0;
             }
-            // A share of 1 − 0.95 of 120 is 6 + 5·10⁻¹⁵ containers.
+            // A share of 1 − 0.95 of 120 is 6 + 5·10⁻¹⁵ containers, so a surplus is a little below a whole number.
             let whole = (surplus + 1e-9).floor();
             let taken = (options.damping * surplus.min(need)).ceil().min(whole).min(most);
             (need, most) = ((need - taken).max(0.0), most - taken);

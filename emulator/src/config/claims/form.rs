@@ -86,10 +86,11 @@ impl Side {
 
     /// The number of the results that this is a multiple of.
     pub(super) fn scaled(&self) -> Option<&Metric> {
-        let Self::Binary(left, "*" | "/", right) = self else { return None };
-        match (left.as_ref(), right.as_ref()) {
-            (Self::Number(_), Self::Metric(metric)) | (Self::Metric(metric), Self::Number(_)) => Some(metric),
-            (Self::Number(_) | Self::Metric(_) | Self::Binary(..), _) => None,
+        let Self::Binary(left, op, right) = self else { return None };
+        match (left.as_ref(), *op, right.as_ref()) {
+            (Self::Number(_), "*", Self::Metric(metric)) => Some(metric),
+            (Self::Metric(metric), "*" | "/", Self::Number(_)) => Some(metric),
+            (Self::Number(_) | Self::Metric(_) | Self::Binary(..), ..) => None,
         }
     }
 

@@ -246,7 +246,7 @@ fn shades(group: &CellGroup, policies: &[&str], number: &PickedColumn) -> Vec<Op
 /// the best is zero.
 fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &PickedColumn) -> Shade {
     let factor = mean / best;
-    let known = factor.is_finite() && factor > 0.0;
+    let known = factor.is_finite() && best > 0.0;
     let small = if known && factor > 1.0 { format!("×{}", number::short(factor)) } else { String::new() };
     let depth = match known {
         true => factor.ln() / 5f64.ln(),
@@ -273,6 +273,7 @@ mod tests {
         let wasted = "wasted".parse::<PickedColumn>().unwrap();
         let depth = |mean, best, most| shade(mean, [best, most], "p", &wasted).depth;
         assert_eq!([depth(0.0, 0.0, 0.5), depth(0.25, 0.0, 0.5), depth(0.5, 0.0, 0.5)], [0.0, 0.5, 1.0]);
+        assert_eq!([depth(-4.0, -4.0, 2.0), depth(-1.0, -4.0, 2.0), depth(2.0, -4.0, 2.0)], [0.0, 0.5, 1.0]);
         assert_eq!([depth(0.0, 0.0, 0.0), depth(0.1, 0.1, 0.5), depth(0.5, 0.1, 0.5)], [0.0, 0.0, 1.0]);
     }
 

@@ -217,7 +217,8 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
             p.hint {
                 "The first " (number::seconds(window)) " on the first cores, seed by seed the same interference. A block \
                  is a copy of a task, and its colour says how it ended; what is shaded behind it is interference, the \
-                 stronger the slower. " code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
+                 stronger the slower. Copies that began after " code { "run.record.timeline" } " are not recorded; → \
+                 marks those that go on beyond the edge. " code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
             }
             @for (at, (policy, chart)) in charts.iter().enumerate() {
                 details class={ "more p" (policy) } open[view.number == 0 && at == 0] {

@@ -36,7 +36,7 @@ pub(super) fn warnings(study: &Study) -> Markup {
     lines.extend(study.failures.iter().map(|failure| {
         html! {
             "Failed: " (failure.policy) " " (cell_name(&failure.cell)) " seed " (failure.seed)
-            details { summary { "log" } pre { (prose(&failure.log)) } }
+            details { summary { "log" } pre { (failure.log) } }
         }
     }));
     let summaries = || study.records().map(|record| &record.summary);
