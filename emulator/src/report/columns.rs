@@ -450,9 +450,9 @@ impl FromStr for PickedColumn {
     }
 }
 
-/// The word that stands in the place of a column where all are to be listed.
+/// The argument that lists all columns, given instead of a column's name.
 pub const ASKED: &str = "help";
-/// Where all columns are listed.
+/// The remedy for an unknown column.
 const HELP: &str = "`help` in its place lists all";
 
 /// All columns with their meanings, by group.

@@ -42,7 +42,7 @@ pub fn claims_table(studies: &[Study]) -> String {
     out
 }
 
-/// Text as it stands in a cell of a table; Markdown passes HTML on.
+/// Escapes text for a cell of a table. Markdown renders HTML tags, so `<` and `&` are escaped as well.
 fn cell(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('|', "\\|")
 }

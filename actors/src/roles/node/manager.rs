@@ -324,12 +324,10 @@ impl NodeManager {
         if self.newest < Some(job) {
             return None;
         }
-        self.queue.iter_mut().find_map(|entry| match entry {
-            Entry::Reservation(place) if (place.from, place.job, place.group) == (from, job, group) => {
-                Some(place)
-            }
-            Entry::Row(_) | Entry::Reservation(_) => None,
-        })
+        match self.queue.iter_mut().find(|entry| entry.is_reservation(from, job, group))? {
+            Entry::Reservation(place) => Some(place),
+            Entry::Row(_) => None,
+        }
     }
 
     /// The length of the queue as samples tell it: rows and reservations that wait, plus busy and held cores; with idle

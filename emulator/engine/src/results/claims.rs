@@ -77,7 +77,7 @@ impl ClaimResult {
         }
     }
 
-    /// Whether some check used the jobs of a generator that stands in for a trace.
+    /// Whether a check was made on generated jobs because the trace was not found.
     pub fn has_stand_in(&self) -> bool {
         self.measured.values().any(|numbers| numbers["stand_in"] == true)
     }

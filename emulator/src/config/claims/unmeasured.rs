@@ -6,7 +6,7 @@ use volary_engine::scenario::Point;
 use super::check::{Check, Claim};
 use super::form::Metric;
 
-/// Warnings of claims that cannot be tested, whatever is measured: by the kinds of their policies.
+/// Warnings about claims on numbers that no run has, because policies of that kind do not produce them.
 pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point]) -> Vec<String> {
     let of_claim = |claim: &Claim| {
         let metrics = claim.checks.iter().flat_map(Check::metrics);

@@ -71,34 +71,41 @@ pub(in crate::report) fn timelines(
         let runs = group.policies.iter().filter_map(|runs| runs.runs.first());
         runs.filter(|run| !run.timeline.is_empty())
     };
-    let end = Extent::common(first().map(|run| Extent::of(&run.timeline, &run.bursts, blocks)));
+    let shared = shared_bursts(first());
+    let end = Extent::common(first().map(|run| Extent::of(&run.timeline, bursts(run, &shared), blocks)));
     let charts = first().filter_map(|run| {
         let title = format!("{}, seed {}", run.summary.policy, run.summary.seed);
-        let shades = Shades { bursts: &bursts(run, first()), injected: &injected(run) };
+        let shades = Shades { bursts: bursts(run, &shared), injected: &injected(run) };
         let chart = timeline(&title, &run.timeline, shades, end, wide)?;
         Some((colour(policies, &run.summary.policy), chart))
     });
     (charts.collect(), end)
 }
 
-/// The bursts of a run, with those that other runs recorded for longer: policies meet the same interference under the
-/// same seed, unless it was injected.
-fn bursts<'a>(run: &CellRecord, others: impl Iterator<Item = &'a CellRecord>) -> Vec<(u32, f64, f64, f64)> {
-    let mut known: BTreeMap<(u32, u64), (f64, f64)> = BTreeMap::new();
-    let is_alike = |other: &&CellRecord| {
-        let are_as_asked = other.summary.injections.is_empty() && run.summary.injections.is_empty();
-        are_as_asked && other.summary.seed == run.summary.seed
-    };
-    for &(core, from, until, slowdown) in
-        run.bursts.iter().chain(others.filter(is_alike).flat_map(|other| &other.bursts))
-    {
-        let longest = known.entry((core, from.to_bits())).or_insert((until, slowdown));
-        longest.0 = longest.0.max(until);
+/// Bursts as (core, from s, until s, slowdown), by the seed of their runs.
+type BurstsBySeed = BTreeMap<u64, Vec<(u32, f64, f64, f64)>>;
+
+/// The bursts that runs without injections recorded, each as long as the run that recorded it longest: policies meet
+/// the same interference under the same seed.
+fn shared_bursts<'a>(runs: impl Iterator<Item = &'a CellRecord>) -> BurstsBySeed {
+    let mut known: BTreeMap<(u64, u32, u64), (f64, f64)> = BTreeMap::new();
+    for run in runs.filter(|run| run.summary.injections.is_empty()) {
+        for &(core, from, until, slowdown) in &run.bursts {
+            let longest = known.entry((run.summary.seed, core, from.to_bits())).or_insert((until, slowdown));
+            longest.0 = longest.0.max(until);
+        }
     }
-    known
-        .into_iter()
-        .map(|((core, from), (until, slowdown))| (core, f64::from_bits(from), until, slowdown))
-        .collect()
+    let mut shared = BurstsBySeed::new();
+    for ((seed, core, from), (until, slowdown)) in known {
+        shared.entry(seed).or_default().push((core, f64::from_bits(from), until, slowdown));
+    }
+    shared
+}
+
+/// The bursts to draw for a run: those of all policies under its seed, or its own if any were injected.
+fn bursts<'a>(run: &'a CellRecord, shared: &'a BurstsBySeed) -> &'a [(u32, f64, f64, f64)] {
+    let shared = shared.get(&run.summary.seed).filter(|_| run.summary.injections.is_empty());
+    shared.unwrap_or(&run.bursts)
 }
 
 /// The times at which interference was injected into cores of a timeline.
