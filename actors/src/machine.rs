@@ -284,6 +284,12 @@ pub enum Note {
         /// When it was so.
         at: Time,
     },
+    /// A copy reached its node, in an observed run of a policy whose schedulers keep
+    /// [snapshots](crate::policies::Policy::snapshots) of nodes.
+    Reached {
+        /// The copy.
+        copy: CopyId,
+    },
     /// An actor of an observed run changed a state of which others hold copies.
     Changed,
     /// A watched actor replaced its copy of such a state.

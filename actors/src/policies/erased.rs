@@ -41,6 +41,8 @@ pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
     fn oracle(&self) -> Option<&'static str>;
     /// [`Policy::cached_nodes`].
     fn cached_nodes(&self, layout: &Layout) -> u32;
+    /// [`Policy::snapshots`].
+    fn snapshots(&self) -> bool;
     /// [`Policy::machine`].
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine>;
 }
@@ -105,6 +107,10 @@ impl<P: Policy> DynPolicy for P {
 
     fn cached_nodes(&self, layout: &Layout) -> u32 {
         Policy::cached_nodes(self, layout)
+    }
+
+    fn snapshots(&self) -> bool {
+        Policy::snapshots(self)
     }
 
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {

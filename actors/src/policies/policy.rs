@@ -134,6 +134,12 @@ pub trait Policy: Parameters {
         layout.nodes()
     }
 
+    /// Whether the caches of schedulers consist of snapshots that nodes send. Its nodes note each copy that
+    /// [reaches](crate::machine::Note::Reached) them, because a snapshot contains no copy that is on its way.
+    fn snapshots(&self) -> bool {
+        false
+    }
+
     /// A scheduler.
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine>;
 

@@ -5,7 +5,7 @@ use super::shared::{check_bypass, check_period, partition, plain};
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
-use crate::message::{Heartbeat, Message};
+use crate::message::{Heartbeat, Launch, Message};
 use crate::roles::NodeManager;
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::heartbeats::Heartbeats;
@@ -72,6 +72,10 @@ impl Policy for YaqD {
         partition(self.nodes, layout)
     }
 
+    fn snapshots(&self) -> bool {
+        true
+    }
+
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(EarlyBinding::new(Snapshot::new(self, context), context.layout))
     }
@@ -85,6 +89,7 @@ impl Policy for YaqD {
 struct HeartbeatNode {
     manager: NodeManager,
     beats: Heartbeats,
+    observed: bool,
 }
 
 impl HeartbeatNode {
@@ -94,7 +99,7 @@ impl HeartbeatNode {
             .together(config.together)
             .always(context.lossy)
             .silent(config.silent);
-        Self { manager, beats }
+        Self { manager, beats, observed: context.observed }
     }
 
     fn beat(&mut self, fx: &mut Effects<'_>) {
@@ -111,6 +116,11 @@ impl Machine for HeartbeatNode {
         if let Input::Fire(Timer::Tick(_)) = input {
             self.beat(fx);
         } else {
+            if let Input::Deliver { msg: Message::Launch(Launch::Row(row)), .. } = input
+                && self.observed
+            {
+                fx.note(Note::Reached { copy: row.copy(0) });
+            }
             self.manager.step(input, fx);
             // Every other input means that a task came, ended or is void.
             if !matches!(input, Input::Start { .. }) {
@@ -295,7 +305,7 @@ mod tests {
     use super::*;
     use crate::harness::{Harness, sends};
     use crate::machine::Effect;
-    use crate::message::{Launch, Row};
+    use crate::message::Row;
 
     const JOB: JobId = JobId(0);
 
@@ -415,6 +425,20 @@ mod tests {
         node.ended(JOB.task(0).copy(0));
         node.ended(JOB.task(1).copy(0));
         assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "it says that it is idle, once");
+    }
+
+    /// The view of staleness learns when a heartbeat begins to contain a copy, in observed runs only.
+    #[test]
+    fn a_node_of_an_observed_run_notes_what_reaches_it() {
+        let layout = Layout::new(1, 0, [1]);
+        let copy = JOB.task(0).copy(0);
+        let notes = |observed| {
+            let machine = Policy::machine(&YaqD::default(), layout.node(0), &layout, false, observed);
+            let mut node = Harness::new(layout.clone(), layout.node(0), 1, machine);
+            let effects = node.deliver(layout.scheduler(0), Launch::Row(Row::single(copy)));
+            effects.iter().filter(|&effect| *effect == Effect::Note(Note::Reached { copy })).count()
+        };
+        assert_eq!((notes(false), notes(true)), (0, 1));
     }
 
     /// The same node when nothing happens to it: it is silent, and schedulers see its wait pass, but no more of

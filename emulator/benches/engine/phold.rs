@@ -100,6 +100,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         cache_interval: no_time,
         unqueued: None,
         cached_nodes: None,
+        snapshots: false,
     };
     let faults = Faults::default();
     let mut shard = Shard::new(parts, Recorder::new(&layout, workload, &faults, limits, 1));

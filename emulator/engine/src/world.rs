@@ -150,7 +150,8 @@ impl World {
     /// Creates a recorder for this world.
     pub fn recorder(&self, recording: Recording) -> Recorder<'_> {
         let cached_nodes = Some(self.point.policy.cached_nodes(self.layout()));
-        let recording = Recording { cached_nodes, ..recording };
+        let snapshots = self.point.policy.snapshots();
+        let recording = Recording { cached_nodes, snapshots, ..recording };
         Recorder::new(self.layout(), &self.workload, &self.faults, recording, self.seed)
     }
 

@@ -23,6 +23,8 @@ pub struct Recording {
     pub unqueued: Option<Span>,
     /// Number of nodes that caches cover, the first ones; `None`: all.
     pub cached_nodes: Option<u32>,
+    /// Whether entries of caches are snapshots of nodes.
+    pub snapshots: bool,
 }
 
 impl Recording {
@@ -44,6 +46,7 @@ impl Default for Recording {
             cache_interval: Span::from_secs(1),
             unqueued: None,
             cached_nodes: None,
+            snapshots: false,
         }
     }
 }

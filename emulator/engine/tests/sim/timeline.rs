@@ -25,6 +25,7 @@ const WHOLE: Recording = Recording {
     cache_interval: Span::ZERO,
     unqueued: None,
     cached_nodes: None,
+    snapshots: false,
 };
 
 /// Without losses every message that was sent is delivered once, after the delay of its link.

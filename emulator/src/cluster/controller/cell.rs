@@ -363,7 +363,8 @@ fn is_in_bounds(world: &World, observation: &Observation) -> bool {
             | Note::Preempted { copy: id }
             | Note::Evicted { copy: id }
             | Note::Suspended { copy: id }
-            | Note::Bound { copy: id } => copy(id),
+            | Note::Bound { copy: id }
+            | Note::Reached { copy: id } => copy(id),
             Note::Placed { copy: id, node, .. } => copy(id) && node < layout.nodes(),
             Note::Learnt { node, origin, .. } => {
                 node < layout.nodes() && origin < layout.schedulers() + layout.nodes()

@@ -174,6 +174,7 @@ impl<'a> Recorder<'a> {
             | Note::Learnt { .. }
             | Note::Believes { .. }
             | Note::Snapshot { .. }
+            | Note::Reached { .. }
             | Note::Changed
             | Note::Refreshed { .. }
             | Note::Planned { .. }

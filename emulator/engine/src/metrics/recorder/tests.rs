@@ -21,6 +21,7 @@ const LIMITS: Recording = Recording {
     cache_interval: Span::ZERO,
     unqueued: None,
     cached_nodes: None,
+    snapshots: false,
 };
 
 /// Two jobs of one task.

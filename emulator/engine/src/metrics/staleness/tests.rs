@@ -141,3 +141,41 @@ fn what_a_crash_left_without_a_number_takes_none() {
     tracker.note(second(25), layout.scheduler(1), learnt);
     assert_eq!(versions(&tracker), (0, 0));
 }
+
+/// Both schedulers place a task on a node at 1 s, and the tasks reach it at 3 s. A snapshot of 2 s contains neither: each
+/// scheduler lacks both, its own because the snapshot took its place. One of 3 s contains both.
+#[test]
+fn a_snapshot_does_not_contain_what_is_under_way() {
+    let mut books = state(2, 1);
+    let second = |s: u64| Time(s * 1_000_000_000);
+    let copies = [0, 1].map(|job| JobId(job).task(0).copy(0));
+    for (origin, copy) in (0..).zip(copies) {
+        books.views.iter_mut().for_each(|view| view.placed(second(1), origin, 0, copy, 5));
+    }
+    let lack = |books: &TrackerState| [0, 1].map(|at| books.views[at].lack(0, second(11)));
+    let lacks = |books: &TrackerState| lack(books).map(|lack| (lack.versions, lack.age));
+    assert_eq!(lacks(&books), [(1, 10.0); 2], "that of the other");
+    books.views.iter_mut().for_each(|view| view.reached(second(3), 0, copies[0]));
+    books.views.iter_mut().for_each(|view| view.reached(second(3), 0, copies[1]));
+    (0..2).for_each(|scheduler| books.snapshot(second(4), Some(scheduler), 0, second(2)));
+    assert_eq!(lacks(&books), [(2, 10.0); 2]);
+    (0..2).for_each(|scheduler| books.snapshot(second(5), Some(scheduler), 0, second(3)));
+    assert_eq!(lacks(&books), [(0, 0.0); 2]);
+    assert_eq!(books.views[0].in_flight(), 0);
+}
+
+/// A task that never reached a node is placed elsewhere: the first placement is not an update any more.
+#[test]
+fn a_placement_that_is_void_is_not_lacked() {
+    let mut books = state(2, 2);
+    let task = JobId(0).task(0);
+    for view in &mut books.views {
+        view.placed(Time(1), 0, 0, task.copy(0), 5);
+        view.withdrawn(0, task);
+        view.placed(Time(2), 0, 1, task.copy(1), 5);
+    }
+    (0..2).for_each(|scheduler| books.snapshot(Time(4), Some(scheduler), 0, Time(3)));
+    let versions = |node| [0, 1].map(|at| books.views[at].lack(node, Time(5)).versions);
+    assert_eq!((versions(0), versions(1)), ([0, 0], [0, 1]));
+    assert_eq!(books.views[1].in_flight(), 1);
+}

@@ -10,6 +10,9 @@
 //! *version age* is the number of pending updates (Yates 2021). A lost update is pending until a later one of the same
 //! origin arrives, and from then on counts in the error alone: its age says nothing about the protocol.
 //!
+//! A snapshot replaces all that its receiver knew of the node, and contains what the node knew when it made it. Tasks
+//! that were on their way to the node then are pending, those that the receiver itself placed included.
+//!
 //! The error of every decision is measured, and what it lacked and cost if the scheduler is watched. Between decisions
 //! a sample of schedulers and nodes is observed, at a random instant of each of equal intervals. In a long run the
 //! intervals are doubled, and one of every two observations is dropped.
@@ -67,6 +70,8 @@ pub struct Tracker<'a> {
     every: Span,
     /// Number of nodes that caches cover.
     cached: u32,
+    /// Whether entries are snapshots of nodes.
+    snapshots: bool,
     seed: u64,
     /// `None` until the first placement.
     books: Option<Box<TrackerState>>,
@@ -84,7 +89,8 @@ impl<'a> Tracker<'a> {
     ) -> Self {
         let (every, nodes) = (recording.cache_interval, layout.nodes());
         let cached = recording.cached_nodes.map_or(nodes, |cached| cached.min(nodes));
-        Self { layout, workload, faults, every, cached, seed, books: None }
+        let snapshots = recording.snapshots;
+        Self { layout, workload, faults, every, cached, snapshots, seed, books: None }
     }
 
     /// Returns the state, brought up to `now`; `None` if no cache is in use.
@@ -104,7 +110,8 @@ impl<'a> Tracker<'a> {
     fn open(&mut self, now: Time) {
         if self.books.is_none() {
             let (jobs, looks) = (self.workload.jobs(), Looks::new(Instants::new(self.seed, now, self.every)));
-            self.books = Some(Box::new(TrackerState::new(self.layout, self.cached, jobs, looks, self.seed)));
+            let books = TrackerState::new(self.layout, self.cached, jobs, looks, self.seed);
+            self.books = Some(Box::new(TrackerState { snapshots: self.snapshots, ..books }));
         }
     }
 
@@ -139,10 +146,24 @@ impl<'a> Tracker<'a> {
             if before != NOWHERE {
                 books.truth[before as usize] -= estimate;
                 books.decisions.waits.left(before, copy.task);
+                books.views.iter_mut().for_each(|view| view.withdrawn(before, copy.task));
             }
             books.truth[node as usize] += estimate;
             books.decisions.waits.placed(node, copy.task, rank, work);
-            books.made(now, by, node, estimate);
+            if books.snapshots {
+                books.views.iter_mut().for_each(|view| view.placed(now, by, node, copy, estimate));
+            } else {
+                books.made(now, by, node, estimate);
+            }
+        }
+    }
+
+    /// A copy reached its node.
+    fn reached(&mut self, now: Time, who: ActorId, copy: CopyId) {
+        if let Role::Node(node) = self.layout.role(who)
+            && let Some(books) = self.at(now)
+        {
+            books.views.iter_mut().for_each(|view| view.reached(now, node, copy));
         }
     }
 
@@ -270,6 +291,7 @@ impl PolicyMetric for Tracker<'_> {
             }
             Note::Believes { node, work, at } => self.believes(now, who, node, work, at),
             Note::Snapshot { node, at } => self.snapshot(now, who, node, at),
+            Note::Reached { copy } => self.reached(now, who, copy),
             Note::Arrived { .. }
             | Note::Resubmitted { .. }
             | Note::Finished { .. }
@@ -348,7 +370,6 @@ impl TrackerState {
     }
 
     fn snapshot(&mut self, now: Time, scheduler: Option<u32>, node: u32, made: Time) {
-        self.snapshots = true;
         if let Some(peak) = self.view(scheduler).and_then(|view| view.snapshot(now, node, made)) {
             self.ages.peak(peak);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use volary_actors::base::Time;
+use volary_actors::base::{CopyId, TaskId, Time};
 
 use crate::results::StalenessRow;
 
@@ -33,6 +33,21 @@ struct Pending {
     /// The actor that made it, schedulers first, then nodes, and the number it gave it.
     origin: u32,
     number: u32,
+    /// The copy that it places, while the node does not know of it.
+    under_way: Option<CopyId>,
+    /// When the node knew of it.
+    known: Time,
+}
+
+impl Pending {
+    fn new(made: Time, origin: u32, change: i64, under_way: Option<CopyId>) -> Self {
+        Self { made, change, origin, number: UNNUMBERED, under_way, known: made }
+    }
+
+    /// Whether a snapshot of the node contains it.
+    fn is_contained(&self, made: Time) -> bool {
+        self.under_way.is_none() && self.known <= made
+    }
 }
 
 /// An update as its receiver sees it.
@@ -56,6 +71,9 @@ pub(super) struct View {
     work: Vec<i64>,
     /// Pending updates of each node, oldest first.
     pending: Vec<VecDeque<Pending>>,
+    /// Its own placements on each node that no snapshot contains, oldest first. The next snapshot replaces them in the
+    /// cache, and those that it does not contain are pending from then on.
+    own: Vec<VecDeque<Pending>>,
     /// Number and node of the updates of each scheduler that travel in datagrams and have not been overtaken.
     datagrams: Vec<VecDeque<(u32, u32)>>,
     /// Number of pending updates.
@@ -86,6 +104,7 @@ impl View {
             cached,
             work: vec![0; nodes as usize],
             pending: vec![VecDeque::new(); nodes as usize],
+            own: vec![VecDeque::new(); nodes as usize],
             datagrams: vec![VecDeque::new(); schedulers as usize],
             in_flight: 0,
             informed: vec![Time::ZERO; nodes as usize],
@@ -98,10 +117,35 @@ impl View {
         if origin == self.scheduler {
             self.work[node as usize] += change;
         } else {
-            let update = Pending { made: now, change, origin, number: UNNUMBERED };
+            self.pending[node as usize].push_back(Pending::new(now, origin, change, None));
+            self.in_flight += 1;
+        }
+    }
+
+    /// A copy is placed on a node that sends snapshots.
+    pub(super) fn placed(&mut self, now: Time, origin: u32, node: u32, copy: CopyId, change: i64) {
+        let update = Pending::new(now, origin, change, Some(copy));
+        if origin == self.scheduler {
+            self.own[node as usize].push_back(update);
+        } else {
             self.pending[node as usize].push_back(update);
             self.in_flight += 1;
         }
+    }
+
+    /// A copy reached its node: snapshots contain it from now on.
+    pub(super) fn reached(&mut self, now: Time, node: u32, copy: CopyId) {
+        let (pending, own) = (&mut self.pending[node as usize], &mut self.own[node as usize]);
+        if let Some(update) = pending.iter_mut().chain(own).find(|update| update.under_way == Some(copy)) {
+            (update.under_way, update.known) = (None, now);
+        }
+    }
+
+    /// A task is placed elsewhere: its placement on a node that it has not reached is void.
+    pub(super) fn withdrawn(&mut self, node: u32, task: TaskId) {
+        let void = |update: &Pending| update.under_way.is_some_and(|copy| copy.task == task);
+        self.own[node as usize].retain(|update| !void(update));
+        self.drop(node, void);
     }
 
     /// The oldest update of an origin about a node that has no number yet gets one. `crashed` says whether the origin
@@ -166,7 +210,13 @@ impl View {
         let before = self.informed_at(node);
         self.informed[node as usize] = made;
         self.since = now;
-        self.drop(node, |pending| pending.made <= made);
+        self.drop(node, |pending| pending.is_contained(made));
+        let replaced = self.own[node as usize].drain(..).filter(|update| !update.is_contained(made));
+        let pending = &mut self.pending[node as usize];
+        self.in_flight -= pending.len() as u64;
+        pending.extend(replaced);
+        pending.make_contiguous().sort_by_key(|update| update.made);
+        self.in_flight += pending.len() as u64;
         before.map(|before| now.since(before).as_secs_f64())
     }
 
@@ -188,7 +238,9 @@ impl View {
         Lack {
             age: pending.front().map_or(0.0, |oldest| at.since(oldest.made).as_secs_f64()),
             versions: pending.len() as u64,
-            placement: pending.iter().any(|update| update.origin < schedulers),
+            placement: pending
+                .iter()
+                .any(|update| update.origin < schedulers && update.origin != self.scheduler),
             information: self.informed_at(node).map(|made| at.since(made).as_secs_f64()),
         }
     }
