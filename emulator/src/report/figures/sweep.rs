@@ -58,7 +58,7 @@ impl SweptAxis {
 }
 
 /// A length of time such as `10ms`, in s.
-pub(super) fn length(text: &str) -> Option<f64> {
+pub(in crate::report) fn length(text: &str) -> Option<f64> {
     let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic())?);
     let factor = match unit {
         "ns" => 1e-9,
