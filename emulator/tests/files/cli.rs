@@ -99,6 +99,9 @@ fn a_comparison_shows_the_policies_and_cells_it_is_asked_for() {
             "of one policy in two cells: {all}"
         );
     }
+    expect(here, "plot r --what staleness --out s.svg", 0);
+    let figure = fs::read_to_string(here.join("s.svg")).unwrap();
+    assert!(figure.contains(">Age of synchronisation: loss = 0.1</text>"), "{figure}");
     let (some, _) = expect(here, "compare r r --policy sparrow --at loss=0.1", 0);
     let named: Vec<&str> = some.lines().filter(|line| line.contains("identical runs")).collect();
     assert_eq!(named, ["sparrow, network.loss = 0.1  (equal seeds, identical runs)"], "{some}");

@@ -2,7 +2,7 @@
 
 use super::distribution::{curves, percentiles, responses};
 use super::over_time::{staleness, timelines};
-use super::sweep::{Sweep, cell_title, heat, panels};
+use super::sweep::{Sweep, cell_title, heat, named, panels};
 use crate::chart::cdf::{distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point, px_of};
@@ -235,8 +235,11 @@ impl Request<'_> {
     }
 
     fn staleness(&self) -> Result<Vec<Picture>, FigureError> {
-        let of_cells =
-            |size| self.study.cells.iter().flat_map(move |group| staleness(group, self.policies, size));
+        let of_cell = |group: &CellGroup, size| {
+            let at = if group.cell.is_empty() { String::new() } else { format!(": {}", named(&group.cell)) };
+            staleness(group, &at, self.policies, size)
+        };
+        let of_cells = |size| self.study.cells.iter().flat_map(move |group| of_cell(group, size));
         let found = of_cells((100.0, 100.0)).count();
         if found == 0 {
             return Err(self.lacks(
