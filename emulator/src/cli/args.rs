@@ -25,7 +25,7 @@ pub(super) struct ExperimentArgs {
     #[arg(long, value_name = "LABEL")]
     policy: Vec<String>,
     /// The seed; of several replications, the seed of the first.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
 }
 
@@ -146,6 +146,10 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
 fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, such as load=0.9")?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
 }
 
 fn repeat(text: &str) -> Result<Repeat, String> {
