@@ -140,7 +140,7 @@ impl Scale {
         self.pixels.0 + share.clamp(0.0, 1.0) * (self.pixels.1 - self.pixels.0)
     }
 
-    /// About `about` ticks with values that are round in their unit, after that of zero where it has a place of its own.
+    /// About `about` ticks with values round in their unit, after that of zero where it has a place of its own.
     pub fn ticks(&self, unit: TickUnit, about: usize) -> Vec<f64> {
         let ticks = match self.spread {
             AxisScale::Linear => {

@@ -120,8 +120,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         Command::Describe { file, reference, cutoff, jobs, json, html, columns } => {
             let description = describe(&read(file, *jobs, columns.of(file)?)?, *reference, *cutoff);
             write_page(html.as_deref(), || traces_page(std::slice::from_ref(&description), None))?;
-            let width = width().unwrap_or(usize::from(u16::MAX));
-            show(*json, || &description, || format!("{description:width$}"))
+            let fitted = |width: usize| format!("{description:width$}");
+            show(*json, || &description, || width().map_or_else(|| description.to_string(), fitted))
         }
         Command::Compare { files, jobs, json, html, columns } => {
             let columns = columns.of_files(files)?;
