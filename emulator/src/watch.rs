@@ -126,12 +126,15 @@ fn drawn(written: fmt::Result) {
 fn template(width: Option<usize>) -> &'static str {
     match width {
         Some(..NARROW) => "{wide_bar:.cyan} {percent:>3}%\n{jobs}{clock}\n{left}\n{wide_msg}",
+        Some(..WIDE) => "{wide_bar:.cyan} {percent:>3}%  {jobs}{left}{clock}\n{wide_msg}",
         _ => "{bar:12.cyan} {percent:>3}%  {jobs}{left}{clock}\n{wide_msg}",
     }
 }
 
 /// Columns that the bar needs for the counts of jobs, their rate and the clock in one line.
 const NARROW: usize = 80;
+/// Columns from which there is room for a bar of constant length beside the counts of millions of jobs.
+const WIDE: usize = 100;
 
 /// The runs under way.
 #[derive(Debug, Default)]
@@ -412,6 +415,7 @@ mod tests {
         assert!(text(None).ends_with("a-policy-with-a-long-label"));
         let narrow = text(Some(40));
         assert!(narrow.chars().count() < 40 && narrow.contains('…') && narrow.ends_with("el"), "{narrow}");
+        assert!(template(Some(99)).starts_with("{wide_bar") && template(Some(100)).starts_with("{bar:12"));
         assert!(template(Some(80)).lines().count() < template(Some(79)).lines().count());
     }
 
