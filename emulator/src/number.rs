@@ -78,6 +78,11 @@ pub fn seconds(value: f64) -> String {
     format!("{}\u{202f}{name}", short(value * factor))
 }
 
+/// The unit in which [`seconds`] shows a value, in seconds.
+pub fn time_unit(value: f64) -> f64 {
+    1.0 / unit_of_time(value.abs()).0
+}
+
 /// The factor on seconds, and the name of the unit that suits a length of time.
 fn unit_of_time(seconds: f64) -> (f64, &'static str) {
     const UNITS: [(f64, f64, &str); 5] = [

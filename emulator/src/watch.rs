@@ -18,7 +18,7 @@ use volary_engine::world::{EngineError, World};
 use crate::dashboard::{Counted, Dashboard, Sampler};
 use crate::guard::guard;
 use crate::live::sample::ShardSample;
-use crate::number::{count, rough, seconds, short};
+use crate::number::{count, elided, rough, seconds, short};
 
 /// The target of log lines at level `INFO` that are shown by default, unlike others of that level.
 pub const NOTICE: &str = "volary::notice";
@@ -49,16 +49,16 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// With a bar on standard error, if that is a terminal and no log is written there. The bar is one line, which is
-    /// cut at the edge of the terminal.
-    pub fn on_terminal() -> Self {
+    /// With a bar on standard error, if that is a terminal and no log is written there. It has as many lines as it
+    /// takes to fit `width` columns.
+    pub fn on_terminal(width: Option<usize>) -> Self {
         if tracing::enabled!(tracing::Level::INFO) {
             return Self::default();
         }
         let watch = Self { bar: ProgressBar::no_length(), ..Self::default() };
         let (clock, pace) = (Arc::clone(&watch.clock), Arc::new(Mutex::new(Pace::default())));
-        let style =
-            ProgressStyle::with_template("{bar:12.cyan} {percent:>3}%  {jobs}{left}{clock}  {wide_msg}");
+        guard(&watch.running).width = width;
+        let style = ProgressStyle::with_template(template(width));
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
         let style = style.with_key("jobs", |state: &ProgressState, out: &mut dyn Write| {
             drawn(write!(out, "{} of {} jobs", count(state.pos()), count(state.len().unwrap_or(0))));
@@ -122,9 +122,25 @@ fn drawn(written: fmt::Result) {
     let _ = written;
 }
 
+/// The lines of the bar on a terminal of this width, of which the last names the runs.
+fn template(width: Option<usize>) -> &'static str {
+    match width {
+        Some(..NARROW) => "{wide_bar:.cyan} {percent:>3}%\n{jobs}{clock}\n{left}\n{wide_msg}",
+        Some(..WIDE) => "{wide_bar:.cyan} {percent:>3}%  {jobs}{left}{clock}\n{wide_msg}",
+        _ => "{bar:12.cyan} {percent:>3}%  {jobs}{left}{clock}\n{wide_msg}",
+    }
+}
+
+/// Columns that the bar needs for the counts of jobs, their rate and the clock in one line.
+const NARROW: usize = 80;
+/// Columns from which there is room for a bar of constant length beside the counts of millions of jobs.
+const WIDE: usize = 100;
+
 /// The runs under way.
 #[derive(Debug, Default)]
 struct RunningRuns {
+    /// Columns of the terminal, if known.
+    width: Option<usize>,
     /// Number of all runs.
     of: u64,
     /// Their numbers, and the labels of their policies.
@@ -139,11 +155,12 @@ impl RunningRuns {
 
     fn text(&self) -> String {
         let Some((number, policy)) = self.oldest_first.first() else { return String::new() };
-        match self.oldest_first.len() {
+        let text = |policy: &str| match self.oldest_first.len() {
             1 => format!("run {number} of {}: {policy}", self.of),
-            // The end is cut off on a narrow terminal.
-            runs => format!("{runs} runs under way, oldest {policy} ({number} of {})", self.of),
-        }
+            runs => format!("{runs} runs, oldest {number} of {}: {policy}", self.of),
+        };
+        let room = self.width.map(|width| width.saturating_sub(text("").chars().count() + 1));
+        text(&elided(policy, room.unwrap_or(usize::MAX)))
     }
 }
 
@@ -392,12 +409,23 @@ mod tests {
     }
 
     #[test]
+    fn the_bar_fits_its_width() {
+        let oldest_first = vec![(1_000, "a-policy-with-a-long-label".to_owned()), (1_001, String::new())];
+        let text = |width| RunningRuns { width, of: 2_000, oldest_first: oldest_first.clone() }.text();
+        assert!(text(None).ends_with("a-policy-with-a-long-label"));
+        let narrow = text(Some(40));
+        assert!(narrow.chars().count() < 40 && narrow.contains('…') && narrow.ends_with("el"), "{narrow}");
+        assert!(template(Some(99)).starts_with("{wide_bar") && template(Some(100)).starts_with("{bar:12"));
+        assert!(template(Some(80)).lines().count() < template(Some(79)).lines().count());
+    }
+
+    #[test]
     fn the_bar_counts_runs_and_shows_the_oldest() {
         let watch = Watch::default();
         let first = watch.of_run(1, 3, "random");
         assert_eq!(watch.bar.message(), "run 1 of 3: random");
         let second = watch.of_run(2, 3, "sparrow");
-        assert_eq!(watch.bar.message(), "2 runs under way, oldest random (1 of 3)");
+        assert_eq!(watch.bar.message(), "2 runs, oldest 1 of 3: random");
         second.finished(3, Time::ZERO + Span::from_secs(9));
         first.finished(4, Time::ZERO + Span::from_millis(2_500));
         assert_eq!(watch.clock.text(), "", "of several runs none is shown");

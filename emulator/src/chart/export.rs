@@ -35,7 +35,19 @@ const CSS_DPI: f32 = 96.0;
 pub fn pdf(picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
     let (conversion, page) = (svg2pdf::ConversionOptions::default(), svg2pdf::PageOptions { dpi: CSS_DPI });
     let tree = tree(picture, inches)?;
-    svg2pdf::to_pdf(&tree, conversion, page).map_err(|error| ExportError::Pdf(error.to_string()))
+    let bytes =
+        svg2pdf::to_pdf(&tree, conversion, page).map_err(|error| ExportError::Pdf(error.to_string()))?;
+    Ok(in_order(&bytes))
+}
+
+/// The PDF with neighbouring references of a dictionary in order: the converter writes them in that of a hash table.
+/// No offset of an object changes.
+fn in_order(pdf: &[u8]) -> Vec<u8> {
+    let is_reference = |line: &[u8]| line.trim_ascii_start().starts_with(b"/") && line.ends_with(b" 0 R");
+    let mut lines: Vec<&[u8]> = pdf.split(|byte| *byte == b'\n').collect();
+    let runs = lines.chunk_by_mut(|a, b| is_reference(a) && is_reference(b));
+    runs.for_each(<[&[u8]]>::sort_unstable);
+    lines.join(&b'\n')
 }
 
 /// The picture as a PNG of 300 pixels an inch, `inches` wide.
@@ -49,7 +61,26 @@ pub fn png(picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
     let (width, height) = (pixels(tree.size().width()), pixels(tree.size().height()));
     let mut canvas = tiny_skia::Pixmap::new(width, height).ok_or(ExportError::Size(width, height))?;
     resvg::render(&tree, tiny_skia::Transform::from_scale(scale, scale), &mut canvas.as_mut());
-    canvas.encode_png().map_err(|error| ExportError::Png(error.to_string()))
+    let bytes = canvas.encode_png().map_err(|error| ExportError::Png(error.to_string()))?;
+    Ok(sized(&bytes))
+}
+
+/// Bytes of a PNG before its second chunk: the signature and the header.
+const PNG_HEAD: usize = 33;
+
+/// The PNG with a chunk pHYs behind its header, which gives it a width in print.
+fn sized(png: &[u8]) -> Vec<u8> {
+    let per_metre = (f64::from(PNG_DPI) / 0.0254).round() as u32;
+    let [a, b, c, d] = per_metre.to_be_bytes();
+    let chunk = [b'p', b'H', b'Y', b's', a, b, c, d, a, b, c, d, 1];
+    let (head, rest) = png.split_at(PNG_HEAD.min(png.len()));
+    [head, &9_u32.to_be_bytes(), &chunk, &crc(&chunk).to_be_bytes(), rest].concat()
+}
+
+/// The checksum of a chunk of a PNG: CRC-32 as in ISO 3309.
+fn crc(bytes: &[u8]) -> u32 {
+    let shifted = |crc: u32, _| if crc & 1 == 1 { 0xedb8_8320 ^ (crc >> 1) } else { crc >> 1 };
+    !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), shifted))
 }
 
 fn tree(picture: &Picture, inches: f64) -> Result<usvg::Tree, usvg::Error> {
@@ -61,6 +92,17 @@ fn tree(picture: &Picture, inches: f64) -> Result<usvg::Tree, usvg::Error> {
 mod tests {
     use super::*;
     use crate::chart::svg::{Anchor, text};
+
+    #[test]
+    fn references_of_a_dictionary_are_in_order() {
+        assert_eq!(in_order(b"<<\n  /b 2 0 R\n  /a 10 0 R\n>>\n/0"), b"<<\n  /a 10 0 R\n  /b 2 0 R\n>>\n/0");
+    }
+
+    #[test]
+    fn checksums_are_those_of_png() {
+        assert_eq!(crc(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc(b"IEND"), 0xae42_6082);
+    }
 
     #[test]
     fn letters_are_drawn() {

@@ -25,7 +25,7 @@ pub(super) struct Frame {
 pub(super) struct LegendEntry<'a> {
     /// Its colour, if its mark has none of its own.
     pub(super) hue: Option<Hue>,
-    /// Class of its mark: `curve` for a line, any other for a box.
+    /// Class of its mark: `curve` for a line, `arrow` for an arrow, any other for a box.
     pub(super) mark: &'static str,
     pub(super) name: &'a str,
 }
@@ -33,7 +33,7 @@ pub(super) struct LegendEntry<'a> {
 impl Frame {
     /// Grid lines at the ticks of the axis below, at least `apart` px from each other, with their labels.
     pub(super) fn x_axis(&self, scale: &Scale, unit: TickUnit, apart: f64) -> Vec<Mark> {
-        let ticks = scale.ticks(((self.right - self.left) / apart) as usize);
+        let ticks = scale.ticks(unit, ((self.right - self.left) / apart) as usize);
         self.x_labels(scale, ticks.into_iter().map(|value| (value, unit.tick(value))))
     }
 
@@ -73,7 +73,9 @@ pub(super) fn framed(
         if x + taken - 14.0 > wide && x > left {
             (x, y) = (left, y + LEGEND_ROW);
         }
-        let sign = if is_line {
+        let sign = if entry.mark == "arrow" {
+            text("", (x, y + 10.0), Anchor::Start, "→")
+        } else if is_line {
             Mark::Path {
                 class: "curve",
                 points: vec![(x, y + 6.0), (x + mark, y + 6.0)],

@@ -1,9 +1,12 @@
 //! Lines over two axes, with confidence bands.
 
+use std::cmp::Ordering;
+use std::iter;
+
 use super::frame::{Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit, bounds};
 use super::svg::{Anchor, Mark, Picture, Point, line, text, upright};
-use super::text::width;
+use super::text::{fitted, width};
 use super::theme::Hue;
 use crate::stats::Interval;
 
@@ -117,7 +120,7 @@ impl Plot {
         let bottom = high - BOTTOM;
         let y = self.scale(&self.y, |point| point.1, (bottom, TOP), ZERO_ROOM.1);
         let labels: Vec<(f64, String)> = y
-            .ticks(((bottom - TOP) / 30.0) as usize)
+            .ticks(self.y.unit, ((bottom - TOP) / 30.0) as usize)
             .into_iter()
             .map(|value| (value, self.y.unit.tick(value)))
             .collect();
@@ -127,7 +130,9 @@ impl Plot {
         let x = self.scale(&self.x, |point| point.0, (frame.left, frame.right), ZERO_ROOM.0);
         let mut marks = self.grid(frame, &x, &y, &labels);
         marks.extend(self.series.iter().map(|series| self.curve(series, &x, &y)));
-        let entries = self.series.iter().filter(|series| !series.label.is_empty());
+        let entries = self.series.iter().filter(|series| {
+            !series.label.is_empty() && series.points.iter().any(|point| self.is_drawable(*point))
+        });
         let entries = entries.map(|series| (Some(Hue::Policy(series.colour)), &series.label));
         let legend: Vec<_> = entries.map(|(hue, name)| LegendEntry { hue, mark: "curve", name }).collect();
         framed(self.size, (AXIS_TITLE, &self.title), marks, (AXIS_TITLE, &legend))
@@ -181,7 +186,7 @@ impl Plot {
             true => frame.x_axis(x, self.x.unit, if self.x.spread == AxisScale::Log { 48.0 } else { 62.0 }),
             false => {
                 let most = ((right - left) / self.x.names.len() as f64 - 8.0).max(24.0);
-                let names = self.x.names.iter().map(|name| super::text::fitted(name, most)).enumerate();
+                let names = abridged(&self.x.names, most).into_iter().enumerate();
                 frame.x_labels(x, names.map(|(at, name)| (at as f64, name)))
             }
         });
@@ -228,9 +233,35 @@ impl Plot {
         let edges = series.band.low.iter().zip(&series.band.high).filter(|(low, high)| low.1 < high.1);
         let drawn = edges.filter(|(low, high)| self.is_drawable(**low) && self.is_drawable(**high));
         drawn
-            .map(|(low, high)| line("whisker", (x.at(low.0), y.at(low.1)), (x.at(high.0), y.at(high.1))))
+            .flat_map(|(low, high)| {
+                let (from, to) = ((x.at(low.0), y.at(low.1)), (x.at(high.0), y.at(high.1)));
+                let below = (y.beyond(low.1) == Ordering::Less).then(|| arrow_head(from, -HEAD));
+                let above = (y.beyond(high.1) == Ordering::Greater).then(|| arrow_head(to, HEAD));
+                iter::once(line("whisker", from, to)).chain([below, above].into_iter().flatten().flatten())
+            })
             .collect()
     }
+}
+
+/// Half the width of the arrow head of an interval that goes on beyond the axis.
+const HEAD: f64 = 4.0;
+
+/// The two strokes of an arrow head whose tip is at a point; it opens downwards if `size` is positive.
+fn arrow_head((x, y): Point, size: f64) -> [Mark; 2] {
+    [-size, size].map(|side| line("whisker", (x + side, y + size), (x, y)))
+}
+
+/// Names that fit `most` px each: whole, a law by its mean if no other name ends in that, or cut in the middle.
+fn abridged(names: &[String], most: f64) -> Vec<String> {
+    let last: Vec<&str> = names.iter().map(|name| name.rsplit(' ').next().unwrap_or(name)).collect();
+    let is_mean = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_digit())
+            && last.iter().filter(|other| **other == word).count() == 1
+    };
+    let shown = names.iter().zip(&last).map(|(name, word)| {
+        if width(name) > most && is_mean(word) { (*word).to_owned() } else { fitted(name, most) }
+    });
+    shown.collect()
 }
 
 /// Two strokes across an axis where it is broken, of half the length `(dx, dy)` and `apart` from each other.
@@ -320,6 +351,31 @@ mod tests {
         let svg = plot.picture().in_page().into_string();
         assert!(svg.contains(">constant 1s<") && svg.contains("at exponential 62.5ms</title>"), "{svg}");
         assert!(svg.contains(">p99 (log)</text>") && svg.contains("…"), "{svg}");
+    }
+
+    #[test]
+    fn laws_that_do_not_fit_are_named_by_their_means() {
+        let names = ["exponential 5.556ms", "exponential 11ms"].map(str::to_owned);
+        assert_eq!(abridged(&names, 200.0), names);
+        assert_eq!(abridged(&names, 60.0), ["5.556ms", "11ms"]);
+        let alike = ["exponential 5ms", "constant 5ms"].map(str::to_owned);
+        assert!(abridged(&alike, 60.0).iter().all(|name| name.contains('…')));
+    }
+
+    #[test]
+    fn intervals_that_go_on_beyond_an_axis_have_arrows() {
+        let mut plot = plot(vec![]);
+        plot.y.range = Some((1.0, 10.0));
+        let mut drawn = |low, high| {
+            let band = Band { low: vec![(1.0, low)], high: vec![(1.0, high)] };
+            let series =
+                Series { label: "a".into(), points: vec![(1.0, 5.0)], band, dots: true, ..Series::default() };
+            plot.series = vec![series, Series { label: "without points".into(), ..Series::default() }];
+            let svg = plot.picture().in_page().into_string();
+            assert!(!svg.contains(">without points<"), "{svg}");
+            svg.matches("class=\"whisker\"").count()
+        };
+        assert_eq!((drawn(4.0, 6.0), drawn(4.0, 60.0), drawn(0.5, 60.0)), (1, 3, 5));
     }
 
     #[test]

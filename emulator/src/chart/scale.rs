@@ -1,5 +1,7 @@
 //! Axes: the mapping of values to pixels, and the choice of ticks.
 
+use std::cmp::Ordering;
+
 use crate::number;
 
 /// Spacing of values on an axis.
@@ -41,8 +43,23 @@ impl TickUnit {
         }
     }
 
+    /// What ticks of an axis up to `high` are round multiples of.
+    fn base(self, high: f64) -> f64 {
+        if self == Self::Seconds { number::time_unit(high).max(1.0) } else { 1.0 }
+    }
+
     /// `value` as a tick label, without trailing zeros.
     pub fn tick(self, value: f64) -> String {
+        // 1 000 s are no round number of minutes.
+        let hundredths = 100.0 * value / number::time_unit(value);
+        let is_whole = (value - value.round()).abs() < 1e-9 * value.abs();
+        if self == Self::Seconds
+            && value >= 60.0
+            && is_whole
+            && (hundredths - hundredths.round()).abs() > 1e-6
+        {
+            return format!("{}\u{202f}s", number::count(value.round() as u64));
+        }
         let text = self.text(value);
         let (digits, unit) = text.split_once('\u{202f}').unwrap_or((&text, ""));
         if unit.parse::<u64>().is_ok() || !digits.contains('.') || digits.contains('e') {
@@ -97,6 +114,18 @@ impl Scale {
         self.zero.map(|zero| f64::midpoint(zero, self.pixels.0))
     }
 
+    /// Where a value lies beyond the range: below it, above it, or not at all.
+    pub fn beyond(&self, value: f64) -> Ordering {
+        let (low, high) = self.values;
+        if value < low * (1.0 - 1e-9) && self.zero.is_none_or(|_| value != 0.0) {
+            Ordering::Less
+        } else if value > high * (1.0 + 1e-9) {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        }
+    }
+
     /// The pixel of a value; values outside the range are placed on the edge.
     pub fn at(&self, value: f64) -> f64 {
         if let Some(zero) = self.zero.filter(|_| value == 0.0) {
@@ -111,10 +140,14 @@ impl Scale {
         self.pixels.0 + share.clamp(0.0, 1.0) * (self.pixels.1 - self.pixels.0)
     }
 
-    /// About `about` ticks with round values, after that of zero where it has a place of its own.
-    pub fn ticks(&self, about: usize) -> Vec<f64> {
+    /// About `about` ticks with values round in their unit, after that of zero where it has a place of its own.
+    pub fn ticks(&self, unit: TickUnit, about: usize) -> Vec<f64> {
         let ticks = match self.spread {
-            AxisScale::Linear => linear_ticks(self.values, about),
+            AxisScale::Linear => {
+                let ((low, high), base) = (self.values, unit.base(self.values.1));
+                let ticks = linear_ticks((low / base, high / base), about);
+                ticks.into_iter().map(|tick| tick * base).collect()
+            }
             AxisScale::Log => log_ticks(self.values, about),
         };
         self.zero.map(|_| 0.0).into_iter().chain(ticks).collect()
@@ -183,12 +216,23 @@ mod tests {
             (AxisScale::Log, (1e-6, 1e6), 4, vec![1e-6, 1e-3, 1.0, 1e3, 1e6]),
             (AxisScale::Log, (3.1, 3.9), 4, vec![3.2, 3.4, 3.6, 3.8]),
         ] {
-            let ticks = Scale::new(spread, range, (0.0, 100.0)).ticks(about);
+            let ticks = Scale::new(spread, range, (0.0, 100.0)).ticks(TickUnit::Number, about);
             assert_eq!(ticks.len(), expected.len(), "{range:?}: {ticks:?}");
             for (tick, expected) in ticks.iter().zip(&expected) {
                 assert!((tick - expected).abs() <= 1e-9 * expected.abs().max(1e-9), "{range:?}: {ticks:?}");
             }
         }
+    }
+
+    #[test]
+    fn times_are_round_in_the_unit_shown() {
+        let labels = |spread, range| -> Vec<String> {
+            let ticks = Scale::new(spread, range, (0.0, 100.0)).ticks(TickUnit::Seconds, 4);
+            ticks.into_iter().map(|tick| TickUnit::Seconds.tick(tick).replace('\u{202f}', " ")).collect()
+        };
+        assert_eq!(labels(AxisScale::Linear, (0.0, 4_000.0)), ["0 s", "20 min", "40 min", "60 min"]);
+        assert_eq!(labels(AxisScale::Linear, (0.0, 14_400.0)), ["0 s", "60 min", "2 h", "3 h", "4 h"]);
+        assert_eq!(labels(AxisScale::Log, (90.0, 12_000.0)), ["100 s", "1 000 s", "10 000 s"]);
     }
 
     #[test]
@@ -203,7 +247,7 @@ mod tests {
     fn zero_has_a_place_below_a_logarithmic_axis() {
         let up = Scale::new(AxisScale::Log, (1.0, 100.0), (220.0, 0.0)).with_zero(20.0);
         assert_eq!((up.at(0.0), up.gap(), up.at(1.0), up.at(100.0)), (215.0, Some(207.5), 200.0, 0.0));
-        assert_eq!(up.ticks(3), [0.0, 1.0, 10.0, 100.0]);
+        assert_eq!(up.ticks(TickUnit::Seconds, 3), [0.0, 1.0, 10.0, 100.0]);
     }
 
     #[test]
@@ -218,7 +262,7 @@ mod tests {
         for nothing in [0.0, 0.000_2, 7.0] {
             let scale = Scale::new(AxisScale::Linear, (nothing, nothing), (0.0, 10.0));
             assert!(
-                scale.ticks(4).iter().all(|tick| *tick >= 0.0),
+                scale.ticks(TickUnit::Seconds, 4).iter().all(|tick| *tick >= 0.0),
                 "nothing is less than no time: {scale:?}"
             );
         }

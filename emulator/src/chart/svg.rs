@@ -383,7 +383,7 @@ mod tests {
         assert!(file.contains("fill=\"#d55e00\"") && file.contains("fill=\"#77aadd\""), "{file}");
         assert!(!file.contains("class") && !file.contains("var(") && !file.contains("style"), "{file}");
         let page = picture("a").in_page().into_string();
-        assert!(page.contains("<g class=\"p1 s1 d0\">") && page.contains("class=\"fill k0\""), "{page}");
+        assert!(page.contains("<g class=\"p1 s1 d1\">") && page.contains("class=\"fill k0\""), "{page}");
     }
 
     #[test]

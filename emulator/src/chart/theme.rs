@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-/// Number of colours of policies, and of kinds; further ones repeat them, policies with another dash.
+/// Number of colours of policies, and of kinds; further ones repeat them, policies with other dashes.
 pub const COLOURS: usize = 8;
 
 /// What gives a mark its colour, where its class does not.
@@ -65,6 +65,14 @@ fn light(name: &str) -> &'static str {
     PALETTE.iter().find(|colour| colour.0 == name).map_or("#000000", |colour| colour.1)
 }
 
+/// Dashes of the lines of policies, which tell them apart in black and white.
+const DASHES: [&str; 4] = ["", "7 4", "2 4", "10 3 2 3"];
+
+/// The dash of the n-th policy: that of the one before it is another, and so is that of the one with the same colour.
+const fn dash(i: usize) -> usize {
+    (i + i / COLOURS) % DASHES.len()
+}
+
 /// Classes of the n-th policy: one to hide it by, colour and dash.
 pub fn policy(i: usize) -> String {
     format!("p{i} {}", series(i))
@@ -72,7 +80,7 @@ pub fn policy(i: usize) -> String {
 
 /// Colour and dash of the n-th policy, without the class that hides it.
 pub fn series(i: usize) -> String {
-    format!("s{} d{}", i % COLOURS, (i / COLOURS) % 3)
+    format!("s{} d{}", i % COLOURS, dash(i))
 }
 
 impl Hue {
@@ -94,7 +102,7 @@ impl Hue {
     /// The dashes of a line; empty for a solid one.
     fn dash(self) -> &'static str {
         match self {
-            Self::Policy(i) => ["", "7 4", "2 4"][(i / COLOURS) % 3],
+            Self::Policy(i) => DASHES[dash(i)],
             Self::Kind(_) => "",
         }
     }
@@ -188,7 +196,13 @@ mod tests {
             let found = attributes(class, Some(Hue::Policy(9)));
             assert!(found.iter().all(|(_, value)| *value != "#000000"), "{class}: {found:?}");
         }
-        assert!(attributes("curve", Some(Hue::Policy(9))).contains(&("stroke-dasharray", "7 4")));
+        for (policy, dash) in [(1, "7 4"), (9, "2 4"), (3, "10 3 2 3")] {
+            assert!(attributes("curve", Some(Hue::Policy(policy))).contains(&("stroke-dasharray", dash)));
+        }
+        let mut looks: Vec<_> = (0..4 * COLOURS).map(series).collect();
+        looks.sort();
+        looks.dedup();
+        assert_eq!(looks.len(), 4 * COLOURS);
     }
 
     #[test]

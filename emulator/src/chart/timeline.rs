@@ -51,6 +51,8 @@ pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, end: f64, wid
     let mut legend: Vec<_> = shown.map(|kind| (end_name(kind), words(kind))).collect();
     legend.extend((!shades.bursts.is_empty()).then_some(("burst", "core slowed down")));
     legend.extend((!shades.injected.is_empty()).then_some(("injected", "interference injected")));
+    let goes_on = slices.iter().filter(drawn).any(|slice| slice.0.start < end && end < slice.0.end);
+    legend.extend(goes_on.then_some(("arrow", "goes on")));
     let entry = |(mark, name)| LegendEntry { hue: None, mark, name };
     let legend: Vec<_> = legend.into_iter().map(entry).collect();
     Some(framed((wide, bottom + 26.0), (8.0, title), marks, (8.0, &legend)))
@@ -196,6 +198,7 @@ mod tests {
         let drawn =
             |slices| timeline("t", slices, Shades::default(), 27.0, 1_060.0).unwrap().in_page().into_string();
         assert!(drawn(&longest).contains('→') && !drawn(long).contains('→'));
+        assert!(drawn(&longest).contains(">goes on</text>") && !drawn(long).contains("goes on"));
         assert!(drawn(&longest).contains("from 9.00\u{202f}s to 16.7\u{202f}min"), "{}", drawn(&longest));
     }
 

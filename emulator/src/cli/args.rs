@@ -10,6 +10,7 @@ use super::output::{style, width};
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Overrides, Repeat, RuntimeKind, describe};
 use crate::report::columns;
+use crate::report::selection::Selection;
 use crate::report::style::TableStyle;
 
 /// The experiment, and changes to it.
@@ -24,7 +25,7 @@ pub(super) struct ExperimentArgs {
     #[arg(long, value_name = "LABEL")]
     policy: Vec<String>,
     /// The seed; of several replications, the seed of the first.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
 }
 
@@ -97,6 +98,23 @@ impl TableArgs {
     }
 }
 
+/// The part of a run that is shown.
+#[derive(Debug, Args)]
+pub(super) struct SelectionArgs {
+    /// Show only cells with this value of a swept key, such as load=0.9; the last part of the key is enough.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    at: Vec<(String, String)>,
+    /// Show only the policies with these labels.
+    #[arg(long, value_name = "LABEL")]
+    policy: Vec<String>,
+}
+
+impl SelectionArgs {
+    pub(super) fn selection(&self) -> Selection {
+        Selection { policies: self.policy.clone(), at: self.at.clone() }
+    }
+}
+
 /// The machines of a run with `--runtime hosts`.
 #[derive(Debug, Args)]
 pub(super) struct FleetArgs {
@@ -123,6 +141,15 @@ impl FleetArgs {
 /// several.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("`{text}` is no address: write IP:PORT, such as 10.77.0.2:4433"))
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, such as load=0.9")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
 }
 
 fn repeat(text: &str) -> Result<Repeat, String> {

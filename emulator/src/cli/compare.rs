@@ -1,13 +1,15 @@
 //! The `volary compare` command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 
-use super::output::show;
+use super::args::SelectionArgs;
+use super::output::{print_folded, print_json, width};
 use crate::comparison::compare;
-use crate::storage;
+use crate::storage::{self, Study};
 
 /// Compare two runs by policy and cell, with paired intervals where their seeds agree.
 #[derive(Debug, Args)]
@@ -16,17 +18,31 @@ pub(super) struct Options {
     first: PathBuf,
     /// Another run directory.
     second: PathBuf,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let comparison = compare(&storage::load(&options.first)?, &storage::load(&options.second)?);
+    let selection = options.selection.selection();
+    let selected = |run: &Path| -> anyhow::Result<Study> {
+        let mut study = storage::load(run)?;
+        selection.keep(&mut study).with_context(|| run.display().to_string())?;
+        Ok(study)
+    };
+    let comparison = compare(&selected(&options.first)?, &selected(&options.second)?);
+    if options.json {
+        print_json(&comparison)?;
+    }
     anyhow::ensure!(
         !comparison.points.is_empty(),
         "the runs have no policy and cell in common, so there is nothing to compare\n{}",
-        comparison.text().trim_end()
+        comparison.text(None).trim_end()
     );
-    show(options.json, || &comparison, || comparison.text())
+    if !options.json {
+        print_folded(&comparison.text(width()))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,13 +1,14 @@
 //! Output for people and programs, and the progress bar.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::cluster::remove_identities;
 use crate::dashboard::{Dashboard, Server, SnapshotSource};
-use crate::report::style::Style;
+use crate::report::style::{Style, folded};
 use crate::sanitize;
 use crate::watch::Watch;
 
@@ -18,7 +19,7 @@ pub(super) fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
 
 /// The same, with what a live page shows.
 pub(super) fn watch_for(quiet: bool, dashboard: Option<Arc<Dashboard>>) -> anyhow::Result<Arc<Watch>> {
-    let watch = if quiet { Watch::default() } else { Watch::on_terminal() };
+    let watch = if quiet { Watch::default() } else { Watch::on_terminal(width_of(io::stderr())) };
     let watch = Arc::new(watch.with_dashboard(dashboard));
     let stop = Arc::clone(&watch);
     ctrlc::set_handler(move || {
@@ -42,7 +43,11 @@ pub(super) fn style() -> Style {
 
 /// Characters of a line on stdout: those of the terminal, otherwise as `COLUMNS` says; `None` for no limit.
 pub(super) fn width() -> Option<usize> {
-    let of_terminal = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
+    width_of(io::stdout())
+}
+
+fn width_of(stream: impl AsFd) -> Option<usize> {
+    let of_terminal = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
     let asked = || std::env::var("COLUMNS").ok()?.parse().ok();
     of_terminal.ok().or_else(asked).filter(|width| *width > 0)
 }
@@ -68,6 +73,11 @@ pub(super) struct Unwritten(#[from] pub(super) io::Error);
 /// Writes text for people to stdout, with a newline at its end.
 pub(super) fn print(text: &str) -> Result<(), Unwritten> {
     print_exact(&sanitize::terminal(text))
+}
+
+/// Writes text for people to stdout, broken between words so that it fits the width.
+pub(super) fn print_folded(text: &str) -> Result<(), Unwritten> {
+    print(&folded(text, width()))
 }
 
 /// Writes text for programs to stdout, with a newline at its end.
@@ -99,7 +109,7 @@ pub(super) fn show<S: serde::Serialize>(
     if json {
         print_json(&value())?
     } else {
-        print(&text())?
+        print_folded(&text())?
     }
     Ok(ExitCode::SUCCESS)
 }

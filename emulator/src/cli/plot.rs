@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
+use super::args::SelectionArgs;
 use super::output::print;
 use crate::chart::export::{ExportError, pdf, png};
 use crate::chart::svg::{Letters, Picture};
@@ -31,18 +32,14 @@ pub(super) struct Options {
     #[arg(long, value_enum, default_value = "single")]
     width: Width,
     /// The number that sweep and heat show: a column of the table of results, such as p50, wasted or regret; short.p99
-    /// is that of a class of jobs. `help` lists all.
-    #[arg(long, value_name = "COLUMN", default_value = "p99")]
-    number: String,
+    /// is that of a class of jobs. `help` lists all; p99 if absent.
+    #[arg(long, value_name = "COLUMN")]
+    number: Option<String>,
     /// The swept key along the axis of a sweep; if absent the one with the most values.
     #[arg(long, value_name = "KEY")]
     over: Option<String>,
-    /// Show only cells with this value of a swept key, such as load=0.9; the last part of the key is enough.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
-    at: Vec<(String, String)>,
-    /// Show only the policies with these labels.
-    #[arg(long, value_name = "LABEL")]
-    policy: Vec<String>,
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
 /// The width of a column of a paper.
@@ -69,11 +66,6 @@ fn kind(text: &str) -> Result<FigureKind, String> {
         let meant = did_you_mean(text, names()).map_or_else(String::new, |meant| format!("; {meant}"));
         format!("expected {}{meant}", listed(names()))
     })
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, such as load=0.9")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// The formats of figures.
@@ -104,11 +96,12 @@ impl Format {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    if options.number == columns::ASKED {
+    if options.number.as_deref() == Some(columns::ASKED) {
         print(&columns::help())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let number = options.number.parse().map_err(|why| anyhow::anyhow!("--number: {why}"))?;
+    let number = options.number.as_deref().map(str::parse).transpose();
+    let number = number.map_err(|why: String| anyhow::anyhow!("--number: {why}"))?;
     let out = options.out.clone().unwrap_or_else(|| options.run.join("figure.svg"));
     let format = Format::of(&out)?;
     let study = storage::load(&options.run)?;
@@ -117,8 +110,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         what: options.what,
         number,
         over: options.over.clone(),
-        at: options.at.clone(),
-        policies: options.policy.clone(),
+        selection: options.selection.selection(),
         inches,
     };
     let picture = figure(study, &wanted)?;

@@ -10,7 +10,7 @@ use volary_actors::predict::PredictorKind;
 use volary_engine::workload::{ColumnNames, Outcome, Trace};
 
 use super::columns::ColumnArgs;
-use super::output::{print, print_exact, show};
+use super::output::{print, print_exact, show, width};
 use crate::config::error::{did_you_mean, listed};
 use crate::files::Files;
 use crate::number::plural;
@@ -120,7 +120,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         Command::Describe { file, reference, cutoff, jobs, json, html, columns } => {
             let description = describe(&read(file, *jobs, columns.of(file)?)?, *reference, *cutoff);
             write_page(html.as_deref(), || traces_page(std::slice::from_ref(&description), None))?;
-            show(*json, || &description, || description.to_string())
+            let fitted = |width: usize| format!("{description:width$}");
+            show(*json, || &description, || width().map_or_else(|| description.to_string(), fitted))
         }
         Command::Compare { files, jobs, json, html, columns } => {
             let columns = columns.of_files(files)?;

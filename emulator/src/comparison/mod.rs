@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`metrics`] | the metrics that are compared, their statistics, and how they are shown |
 //! | [`studies`] | two studies, policy by policy and cell by cell |
+//! | [`compared_point`], `compared_table` | a policy and a cell of both studies, and its table |
 //! | [`validate`](mod@validate) | the execution of one experiment in several runtimes |
 //! | `against` | one policy in one runtime against the reference |
 //! | [`validation`], [`variant`] | the result of a validation; the variants of an experiment and their runs |
@@ -15,6 +16,8 @@
 
 mod against;
 mod causes;
+pub mod compared_point;
+mod compared_table;
 mod cores_as_found;
 pub mod divergence;
 pub mod metrics;

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::Table;
 use serde::{Deserialize, Serialize};
-use volary_engine::results::{Cell, Summary};
+use volary_engine::results::Summary;
 
-use super::metrics::{
-    ComparedMetric, METRICS, OF_CLASSES, class_metric, mean, missing, point_name, relative, text_table,
-};
-use crate::number::{self, plural};
+use super::compared_point::{ComparedPoint, MetricDifference};
+use super::compared_table::point_table;
+use super::metrics::{ComparedMetric, METRICS, OF_CLASSES, class_metric, mean, point_name, relative};
+use super::policy::SECTIONS;
+use crate::number::plural;
 use crate::stats::Interval;
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
@@ -40,49 +40,6 @@ pub struct StudyComparison {
     pub points: Vec<ComparedPoint>,
     /// Policies and cells that only one study ran, in words.
     pub unmatched: Vec<String>,
-}
-
-/// A policy in a cell.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ComparedPoint {
-    pub policy: String,
-    pub cell: Cell,
-    /// Number of seeds that both ran.
-    pub paired_seeds: usize,
-    /// Whether equal seeds gave equal event orders: not only the same world but the same run.
-    pub identical: bool,
-    /// Whether some run of the first is degraded.
-    #[serde(default)]
-    pub a_degraded: bool,
-    /// The same of the second.
-    #[serde(default)]
-    pub b_degraded: bool,
-    /// Whether interference was injected into some run of the first.
-    #[serde(default)]
-    pub a_injected: bool,
-    /// The same of the second.
-    #[serde(default)]
-    pub b_injected: bool,
-    pub metrics: Vec<MetricDifference>,
-}
-
-/// A metric in both studies.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct MetricDifference {
-    /// Its name in the results, such as `response_s.p50`.
-    pub metric: String,
-    /// Mean over the compared replications of the first study.
-    pub a: Option<f64>,
-    /// The same of the second.
-    pub b: Option<f64>,
-    /// `b - a`.
-    pub difference: Option<f64>,
-    /// `(b - a) / a`.
-    pub relative: Option<f64>,
-    /// Half-width of the 95 % interval of the difference; absent with fewer than two paired seeds.
-    pub half_width: Option<f64>,
-    /// Whether the interval excludes zero; absent without one.
-    pub differs: Option<bool>,
 }
 
 /// Compares the points that both studies ran.
@@ -113,8 +70,15 @@ fn unrelated(a: &Manifest, b: &Manifest) -> Vec<String> {
         let workload = manifest.points().next().and_then(|point| point.world("/workload")?.as_object());
         workload.and_then(|kinds| kinds.keys().next().cloned())
     };
-    let experiments = (a.experiment != b.experiment)
-        .then(|| format!("they are runs of two experiments, {} and {}", a.experiment, b.experiment));
+    // A file that was renamed, or copied to change a key, is much the same experiment.
+    let other = |key: &str| {
+        let of = |manifest: &Manifest| manifest.points().next().and_then(|point| point.world(key).cloned());
+        of(a) != of(b)
+    };
+    let is_other = a.experiment != b.experiment && other("/workload") && other("/cluster");
+    let experiments = is_other.then(|| {
+        format!("{} and {} are experiments with other jobs on other clusters", a.experiment, b.experiment)
+    });
     let workloads = workload(a).zip(workload(b)).filter(|(a, b)| a != b).map(|(a, b)| {
         format!("the jobs of the first come from workload.{a}, those of the second from workload.{b}")
     });
@@ -187,6 +151,9 @@ fn differences(pairs: &[(&Summary, &Summary)], a: &[CellRecord], b: &[CellRecord
     }
     // Not every experiment counts unqueued jobs.
     all.retain(|row| row.a.is_some() || row.b.is_some());
+    let of_policies = SECTIONS.iter().flat_map(|section| section.metrics);
+    let of_both = of_policies.map(|metric| difference(metric, pairs, &a, &b));
+    all.extend(of_both.filter(|row| row.a.is_some() && row.b.is_some()));
     all
 }
 
@@ -219,8 +186,9 @@ fn difference(
 }
 
 impl StudyComparison {
-    /// A table per point; metrics that differ beyond their interval are marked with a star.
-    pub fn text(&self) -> String {
+    /// A table per point; metrics that differ beyond their interval are marked with a star. Columns that do not fit the
+    /// width are left out, and names of metrics are broken.
+    pub fn text(&self, width: Option<usize>) -> String {
         let mut out = format!("first:  {}\nsecond: {}\n", self.a, self.b);
         if !self.unrelated.is_empty() {
             out.push_str(&format!("UNRELATED: {}\n", self.unrelated.join("; ")));
@@ -234,7 +202,7 @@ impl StudyComparison {
         }
         for point in &self.points {
             let name = point_name(&point.policy, &point.cell);
-            out.push_str(&format!("\n{name}  ({})\n{}\n", seeds(point), point_table(point)));
+            out.push_str(&format!("\n{name}  ({})\n{}\n", seeds(point), point_table(point, width)));
             for (said, line) in [
                 (
                     point.a_degraded,
@@ -267,23 +235,6 @@ fn seeds(point: &ComparedPoint) -> String {
         1 => "one seed in common: no interval".to_owned(),
         n => format!("{n} seeds in common: paired 95 % intervals"),
     }
-}
-
-fn point_table(point: &ComparedPoint) -> Table {
-    let row = |difference: &MetricDifference| {
-        let metric = ComparedMetric::named(&difference.metric)?;
-        let change = difference.difference.map(|mean| metric.quantity.interval(mean, difference.half_width));
-        Some(vec![
-            difference.metric.clone(),
-            metric.entry(difference.a),
-            metric.entry(difference.b),
-            change.unwrap_or_else(missing),
-            difference.relative.map_or_else(missing, number::change),
-            if difference.differs == Some(true) { "*" } else { "" }.to_owned(),
-        ])
-    };
-    let header = ["metric", "first", "second", "difference", "change", ""];
-    text_table(header, point.metrics.iter().filter_map(row))
 }
 
 #[cfg(test)]
@@ -324,7 +275,7 @@ mod tests {
         );
         assert_eq!(metric(point, "utilization").differs, Some(false));
         assert_eq!(comparison.unmatched, ["only the second ran b, load = 0.8"]);
-        let text = comparison.text();
+        let text = comparison.text(None);
         assert!(text.contains("+50.0\u{202f}%") && text.contains("3 seeds in common"), "{text}");
     }
 
@@ -335,8 +286,8 @@ mod tests {
             study.manifest.spec = json!({"workload": {"jobs": jobs}, "claims": [jobs]});
             study
         };
-        assert!(!compare(&with(5), &with(5)).text().contains("differ:"));
-        let text = compare(&with(5), &with(6)).text();
+        assert!(!compare(&with(5), &with(5)).text(None).contains("differ:"));
+        let text = compare(&with(5), &with(6)).text(None);
         assert!(text.contains("the experiments differ: workload.jobs: first 5, second 6\n"), "{text}");
     }
 
@@ -349,13 +300,26 @@ mod tests {
             study.manifest.spec = json!({"name": experiment, "points": [point]});
             study
         };
-        let related = compare(&with("e", "trace", &["a"]), &with("e", "trace", &["a"])).text();
+        let related = compare(&with("e", "trace", &["a"]), &with("e", "trace", &["a"])).text(None);
         assert!(!related.contains("UNRELATED") && !related.contains("in common"), "{related}");
-        let text = compare(&with("e", "trace", &["a", "b"]), &with("f", "mix", &["a"])).text();
-        let said = "UNRELATED: they are runs of two experiments, e and f; the jobs of the first come from \
+        let renamed = compare(&with("e", "trace", &["a"]), &with("f", "trace", &["a"])).text(None);
+        assert!(
+            !renamed.contains("UNRELATED"),
+            "the names of files say nothing of what they hold: {renamed}"
+        );
+        let text = compare(&with("e", "trace", &["a", "b"]), &with("f", "mix", &["a"])).text(None);
+        let said = "UNRELATED: the jobs of the first come from \
                     workload.trace, those of the second from workload.mix\nin common: 1 pair of a policy and a cell\n\
                     the experiments differ: workload.trace: first {}, second nothing, workload.mix: ";
         assert!(text.contains(said) && text.contains("only the first ran b, load = 0.8\n"), "{text}");
+        let mut other = with("f", "trace", &["a"]);
+        other.manifest.spec["points"][0]["resolved"] =
+            json!({"workload": {"trace": {"file": "x.tr"}}, "cluster": 1});
+        let text = compare(&with("e", "trace", &["a"]), &other).text(None);
+        assert!(
+            text.contains("UNRELATED: e and f are experiments with other jobs on other clusters"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -398,7 +362,7 @@ mod tests {
         bad.cells[0].policies[0].runs[1].summary.fidelity = Some(crate::fidelity::fixture::degraded());
         let marks = |a, b| {
             let comparison = compare(a, b);
-            let text = comparison.text();
+            let text = comparison.text(None);
             let point = &comparison.points[0];
             let said = ["first", "second"].map(|which| text.contains(&format!("DEGRADED: the {which} ")));
             assert_eq!(said, [point.a_degraded, point.b_degraded], "{text}");
@@ -415,7 +379,7 @@ mod tests {
         bad.cells[0].policies[0].runs[1].summary.injections = vec![crate::storage::fixture::injected()];
         let comparison = compare(&good, &bad);
         assert!(!comparison.points[0].a_injected && comparison.points[0].b_injected);
-        let text = comparison.text();
+        let text = comparison.text(None);
         assert!(text.contains("INJECTED: interference was injected into the second\n"), "{text}");
         assert!(!text.contains("into the first"), "{text}");
     }

@@ -244,6 +244,9 @@ fn read_help(files: &Files, path: &Path, why: &io::Error) -> String {
     if why.kind() == io::ErrorKind::FileTooLarge {
         return format!("texts have at most {} MiB; is this the right file?", LONGEST_TEXT >> 20);
     }
+    if why.kind() == io::ErrorKind::IsADirectory {
+        return "it is a folder; name an experiment file in it, such as e.toml".to_owned();
+    }
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let Some(neighbours) = files.beside(path) else {

@@ -22,6 +22,8 @@ const DURATION: &str =
     "write a number with its unit in quotes, such as \"10ms\", \"1.5s\", \"40min\" or \"2h\"";
 const LAW: &str = "write a value, or a law such as { exponential = { mean = \"1s\" } }";
 const COUNT: &str = "write a whole number of at least zero";
+const COUNT_U32: &str = "write a whole number of at least zero, up to 4294967295";
+const COUNT_U64: &str = "write a whole number of at least zero, up to 18446744073709551615";
 
 // `toml` and serde report errors only as English text. All phrases that are matched are listed here; the tests of
 // mistakes in experiment files provoke each of them, so that a version with a different wording is noticed.
@@ -38,8 +40,8 @@ const REMEDIES: [(&[&str], &str, &str); 11] = [
     (&["law such as", "integer"], "", DURATION),
     (&["law such as"], "", LAW),
     (&["integer", "negative"], "", COUNT),
-    (&["expected u32"], "", COUNT),
-    (&["expected u64"], "", COUNT),
+    (&["expected u32"], "", COUNT_U32),
+    (&["expected u64"], "", COUNT_U64),
     (&[], "the share of the jobs", "write 0.5 for half of them, or true for all"),
     (&[], "boolean", "write true or false, without quotes"),
     (&[], "f64", "write a number, without quotes"),

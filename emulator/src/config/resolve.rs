@@ -240,6 +240,7 @@ impl Planner<'_> {
                 .map_err(|error| explain::workload(document, &error))?;
             checks::duration(document, world, built.chains(), file.seed)?;
             self.lasts = warnings::run_length(&built, world.cluster.capacity(file.seed));
+            self.warn(warnings::of_observations(file.run.record.staleness, self.lasts));
             self.mean_task_s = warnings::mean_task(world, &built);
             let classes = built.classes();
             self.last_classes = classes.len();

@@ -6,7 +6,7 @@ use volary_engine::cores::RunLength;
 use volary_engine::scenario::{PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
 
-use super::file::RunSection;
+use super::file::{Record, RunSection};
 use crate::number;
 
 /// A threshold this many times the mean task is longer than most stragglers.
@@ -72,6 +72,14 @@ pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
     let longest = all().map(|job| jobs.longest(job)).max().unwrap_or(Span::ZERO);
     let work = Span::from_secs_f64(jobs.total_work() / capacity);
     RunLength { least: arrived, most: arrived + longest + work }
+}
+
+/// Warns about a period after which caches are first observed that is longer than the run.
+pub(super) fn of_observations(every: Span, run: RunLength) -> Option<String> {
+    (every > run.most && every != Record::default().staleness).then(|| {
+        let [every, most] = [every, run.most].map(|span| number::seconds(span.as_secs_f64()));
+        format!("run.record.staleness is {every}, and the run is over by {most}: caches are not observed; shorten it")
+    })
 }
 
 /// Warnings about a point before it is run, with remedies.
@@ -201,6 +209,19 @@ random = {}
             assert_eq!(found.iter().any(|warning| warning.starts_with(claim)), said.is_some(), "{found:?}");
             assert!(
                 said.is_none_or(|said| found.iter().any(|warning| warning.starts_with(&said))),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_period_of_observation_beyond_the_run_is_warned_about() {
+        for (every, warns) in [("500s", true), ("5s", false), ("0s", false)] {
+            let text = TEXT.replace("run = {", &format!("run = {{ record = {{ staleness = \"{every}\" }},"));
+            let found = Experiment::plan("t.toml", &text, &Overrides::default()).unwrap().warnings;
+            assert_eq!(
+                found.iter().any(|warning| warning.starts_with("run.record.staleness is")),
+                warns,
                 "{found:?}"
             );
         }

@@ -406,6 +406,11 @@ pub struct PickedColumn {
 }
 
 impl PickedColumn {
+    /// The 99th percentile of response times.
+    pub(super) fn p99() -> Self {
+        Self { class: None, at: COLUMNS.iter().position(|column| column.name() == "p99").unwrap_or(0) }
+    }
+
     /// The column itself.
     pub(super) const fn column(&self) -> &'static SummaryColumn {
         const ALL: &[SummaryColumn] = &COLUMNS;

@@ -42,9 +42,16 @@ pub fn claims_table(studies: &[Study]) -> String {
     out
 }
 
-/// Escapes text for a cell of a table. Markdown renders HTML tags, so `<` and `&` are escaped as well.
+/// Escapes text for a cell of a table. Markdown renders HTML tags, so `<` and `&` are escaped as well, but not in code
+/// between backticks, which shows entities as they are.
 fn cell(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('|', "\\|")
+    let parts: Vec<&str> = text.split('`').collect();
+    let last = parts.len() - 1;
+    let escaped = parts.iter().enumerate().map(|(i, part)| {
+        let is_code = i % 2 == 1 && i < last;
+        if is_code { (*part).to_owned() } else { part.replace('&', "&amp;").replace('<', "&lt;") }
+    });
+    escaped.collect::<Vec<_>>().join("`").replace('|', "\\|")
 }
 
 fn verdict(claim: &ClaimResult) -> String {
@@ -68,4 +75,15 @@ fn verdict(claim: &ClaimResult) -> String {
         words.push_str(", on a degraded run");
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_not_escaped() {
+        assert_eq!(cell("`a < b | c` & <i>"), "`a < b \\| c` &amp; &lt;i>");
+        assert_eq!(cell("a ` lone <b"), "a ` lone &lt;b");
+    }
 }

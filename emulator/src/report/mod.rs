@@ -10,6 +10,7 @@
 //! | [`fidelity`] | the text of certificates |
 //! | [`columns`] | the columns of summary tables |
 //! | [`figures`] | figures of the report and of `volary plot` |
+//! | [`selection`] | the policies and cells that `volary plot` and `volary compare` show |
 //! | [`render`] | `report.html` |
 //! | `traces` | the page of `volary trace describe` and `compare` |
 
@@ -18,6 +19,7 @@ pub mod columns;
 pub mod fidelity;
 pub mod figures;
 pub mod markdown;
+pub mod selection;
 pub mod style;
 pub mod table;
 

@@ -47,9 +47,38 @@ pub(super) fn wrapped(line: &str, width: Option<usize>, hang: usize) -> String {
     out
 }
 
+/// Breaks the lines of a text between words so that they fit `width` columns. Rows of tables with borders stay whole.
+pub fn folded(text: &str, width: Option<usize>) -> String {
+    let Some(most) = width else { return text.to_owned() };
+    let is_row = |line: &str| line.starts_with(['┌', '│', '╞', '├', '└']);
+    let fold = |line| if is_row(line) { line.to_owned() } else { wrapped(line, width, hang(line, most)) };
+    text.lines().map(fold).collect::<Vec<_>>().join("\n")
+}
+
+/// The column at which further lines of a broken line begin: that of its second column, unless that is far to the
+/// right, or two more than its own.
+fn hang(line: &str, width: usize) -> usize {
+    let indent = line.chars().take_while(|c| *c == ' ').count();
+    let own = &line[indent..];
+    let second = own.find("  ").map(|gap| {
+        let rest = &own[gap..];
+        let spaces = rest.len() - rest.trim_start_matches(' ').len();
+        indent + own[..gap].chars().count() + spaces
+    });
+    second.filter(|column| *column <= width / 2).unwrap_or_else(|| (indent + 2).min(width / 2))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folded_lines_hang_below_their_second_column() {
+        assert_eq!(folded("key  one two three\nend", Some(12)), "key  one two\n     three\nend");
+        assert_eq!(folded("a long key  one two", Some(12)), "a long key \n  one two");
+        assert_eq!(folded("│ one two three │", Some(6)), "│ one two three │");
+        assert_eq!(folded("one two three", None), "one two three");
+    }
 
     #[test]
     fn lines_break_between_words() {

@@ -273,7 +273,7 @@ mod tests {
         let text = "title = \"bar\"\nrepeat = 2\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 20\n\
                     tasks = 1\ninterarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {}\n";
         let experiment = Experiment::plan("bar.toml", text, &Overrides::default()).unwrap();
-        let (watch, spy) = (Watch::on_terminal(), Spy::default());
+        let (watch, spy) = (Watch::on_terminal(None), Spy::default());
         watch.bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(spy.clone())));
         // As after a large plan, or a wait for hosts.
         std::thread::sleep(Duration::from_millis(250));

@@ -84,6 +84,16 @@ impl CellRecord {
         }
     }
 
+    /// The time at which executions or intervals that were left out begin, s.
+    pub fn cut_at(&self) -> Option<f64> {
+        let latest = |starts: &mut dyn Iterator<Item = f64>| starts.fold(0.0, f64::max);
+        let rows = (self.timeline.len() >= TIMELINE_ROWS)
+            .then(|| latest(&mut self.timeline.iter().map(|slice| slice.0.start)));
+        let bursts =
+            (self.bursts.len() >= MOST_BURSTS).then(|| latest(&mut self.bursts.iter().map(|burst| burst.1)));
+        self.cut.then(|| rows.into_iter().chain(bursts).reduce(f64::min)).flatten()
+    }
+
     /// The line in `summary.jsonl`.
     pub fn line(&self) -> RunLine<'_> {
         let Self { id, sampled_one_in, load, summary, .. } = self;
@@ -286,5 +296,8 @@ mod tests {
         assert!(record.cut && record.timeline.len() == TIMELINE_ROWS);
         let of_core = |core| record.timeline.iter().filter(|slice| slice.0.core == core).count();
         assert_eq!((of_core(0), of_core(3)), (2_500, 2_500));
+        assert_eq!(record.cut_at(), Some(2_499.0));
+        cell.timeline.truncate(5);
+        assert_eq!(CellRecord::new("id", &cell).cut_at(), None);
     }
 }

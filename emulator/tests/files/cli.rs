@@ -72,10 +72,41 @@ fn shards_together_are_the_whole() {
     let (_, err) = expect(here, "compare a b", 2);
     let ran = ["only the first ran random", "only the second ran sparrow"];
     assert!(err.contains("no policy and cell in common") && ran.iter().all(|ran| err.contains(ran)), "{err}");
+    let (out, _) = expect(here, "compare a b --json", 2);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&out).unwrap()["points"], serde_json::json!([]));
     let (_, err) = expect(here, "run e.toml --quiet --resume --out all", 0);
     assert!(err.contains("running 0"), "{err}");
     let (_, err) = expect(here, "report a --out whole", 2);
     assert!(err.contains("none of those named"), "{err}");
+}
+
+#[test]
+fn a_comparison_shows_the_policies_and_cells_it_is_asked_for() {
+    let folder = folder();
+    let here = folder.path();
+    let text = changed(
+        EXPERIMENT,
+        &[("random = {}", "murmuration = {}"), ("random.makespan_s > 0", "sparrow.makespan_s > 0")],
+    );
+    let text = format!("{text}\n[run.record]\nstaleness = \"1s\"\n[sweep]\n\"network.loss\" = [0.0, 0.1]\n");
+    fs::write(here.join("e.toml"), text).unwrap();
+    expect(here, "run e.toml --quiet --out r", 0);
+    let (all, _) = expect(here, "compare r r", 0);
+    for measured in ["age_of_synchronisation_s.mean", "error_s.mean", "regret_s.mean"] {
+        assert_eq!(
+            all.matches(&format!("staleness.{measured}")).count(),
+            2,
+            "of one policy in two cells: {all}"
+        );
+    }
+    expect(here, "plot r --what staleness --out s.svg", 0);
+    let figure = fs::read_to_string(here.join("s.svg")).unwrap();
+    assert!(figure.contains(">Age of synchronisation: loss = 0.1</text>"), "{figure}");
+    let (some, _) = expect(here, "compare r r --policy sparrow --at loss=0.1", 0);
+    let named: Vec<&str> = some.lines().filter(|line| line.contains("identical runs")).collect();
+    assert_eq!(named, ["sparrow, network.loss = 0.1  (equal seeds, identical runs)"], "{some}");
+    let (_, err) = expect(here, "compare r r --policy sparow", 2);
+    assert!(err.contains("--policy sparow: the run has no such policy; did you mean `sparrow`?"), "{err}");
 }
 
 #[test]

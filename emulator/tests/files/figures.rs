@@ -11,6 +11,8 @@ const SWEEP: &str = "[sweep]\n\"cluster.nodes\" = [6, 8, 10]\n\
 fn pixels(png: &[u8]) -> (u32, u32) {
     assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
     let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    // 11 811 pixels a metre are 300 an inch.
+    assert!(&png[37..41] == b"pHYs" && (number(41), number(45), png[49]) == (11_811, 11_811, 1));
     (number(16), number(20))
 }
 
@@ -55,6 +57,8 @@ fn figures_are_files_of_their_own() {
         String::from_utf8_lossy(&pdf[..600])
     );
     assert!(!holds(b"/Font"), "letters are outlines");
+    expect(here, "plot r --what cdf --at nodes=8 --out again.pdf --width double", 0);
+    assert!(fs::read(here.join("again.pdf")).unwrap() == pdf, "the same figure has the same bytes");
     expect(here, "plot r --what cdf --at nodes=8 --out f.png", 0);
     let (width, height) = pixels(&fs::read(here.join("f.png")).unwrap());
     assert!(width == 1_050 && height > 1_000, "{width} × {height}: 3.5 inches at 300 dpi, two panels high");
@@ -62,6 +66,9 @@ fn figures_are_files_of_their_own() {
 
 /// Arguments, status, and words the message must hold.
 const REFUSED: &str = "
+plan r | 2 | it is a folder; name an experiment file in it
+plan e.toml --seed -1 | 2 | '-1' for '--seed <N>': write a whole number from 0 to 18446744073709551615
+plan e.toml --set cluster.nodes=5000000000 | 2 | `cluster.nodes` | at least zero, up to 4294967295
 plot r --out f.jpg | 2 | --out f.jpg | .svg, .pdf or .png
 plot r --what pie | 2 | expected `cdf`, `ccdf`
 plot r --what percentile | 2 | did you mean `percentiles`?
@@ -70,6 +77,8 @@ plot r --what sweep | 2 | --what sweep: the run has one cell
 plot r --number p98 | 2 | no column is named `p98`; did you mean `p9 | `help` in its place lists all
 plot r --number regret --what heat | 2 | no run has the number `regret`
 plot r --policy sparow | 2 | --policy sparow | did you mean `sparrow`
+plot r --what cdf --number p50 | 2 | --number: the figure cdf does not use it, only `sweep` and `heat`
+plot r --over nodes | 2 | --over: the figure cdf does not use it, only `sweep`
 plot r --at load=1 | 2 | --at load: the run has no swept keys
 plot e.toml | 2 | not a run directory
 run e.toml --columns p50,regrett | 2 | --columns: no column is named `regrett`; did you mean `regret`?
@@ -98,6 +107,19 @@ fn the_table_fits_the_width_it_is_given() {
         assert!(longest <= width && longest > width / 2, "{longest}:\n{shown}");
         assert!(width == 160 || shown.contains("too wide for this terminal"), "{shown}");
         assert!(shown.contains("p50, p99 and mean are response times of jobs"), "{shown}");
+    }
+    fs::write(here.join("t.tr"), "0 2 1.5 1 2\n1 1 3 3\n").unwrap();
+    for width in [40, 80] {
+        for args in ["plan e.toml", "policies", "policies sparrow", "compare r r", "trace describe t.tr"] {
+            let mut command = command(here);
+            let command = command.env("COLUMNS", width.to_string()).args(args.split(' '));
+            let (shown, _) = expect_of(command, 0);
+            let long = shown.lines().find(|line| {
+                let words = line.split_whitespace().count();
+                line.chars().count() > width && words > 1
+            });
+            assert_eq!(long, None, "{args}:\n{shown}");
+        }
     }
     let asked = table("200", " --columns P90,wait-p99,short.p99");
     let heading = asked.lines().find(|line| line.contains("policy")).unwrap().replace(' ', "");

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use volary_engine::cores::CoreSet;
+use volary_engine::results::Summary;
 
 use super::distribution::colour;
 use crate::chart::line::{Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
 use crate::chart::timeline::{Extent, Shades, timeline};
+use crate::number;
 use crate::storage::cell::{CellRecord, Look};
 use crate::storage::study::CellGroup;
 
@@ -21,13 +23,19 @@ const MEASURES: [LookMeasure; 3] = [
     ("Updates in flight", "updates that a scheduler lacks", TickUnit::Number, |look| look.in_flight),
 ];
 
-/// The charts of a cell about its caches, of the first replication of each policy; empty if no policy has caches.
-pub(in crate::report) fn staleness(group: &CellGroup, policies: &[&str], size: Point) -> Vec<Picture> {
+/// The charts of a cell about its caches, of the first replication of each policy, with `at` behind their titles; empty
+/// if no policy has caches.
+pub(in crate::report) fn staleness(
+    group: &CellGroup,
+    at: &str,
+    policies: &[&str],
+    size: Point,
+) -> Vec<Picture> {
     let first = group.policies.iter().filter_map(|runs| runs.runs.first());
     let looks: Vec<CacheLooks<'_>> = first
         .map(|run| (colour(policies, &run.summary.policy), run.summary.policy.as_str(), &run.staleness[..]))
         .collect();
-    caches(&looks, size)
+    titled_caches(&looks, at, size)
 }
 
 /// The observations of the caches of a policy, with its colour and label.
@@ -35,12 +43,17 @@ pub(crate) type CacheLooks<'a> = (usize, &'a str, &'a [Look]);
 
 /// The charts of the caches of policies; empty if none has any.
 pub(crate) fn caches(policies: &[CacheLooks<'_>], size: Point) -> Vec<Picture> {
-    MEASURES.iter().filter_map(|measure| of_caches(policies, measure, size)).collect()
+    titled_caches(policies, "", size)
+}
+
+fn titled_caches(policies: &[CacheLooks<'_>], at: &str, size: Point) -> Vec<Picture> {
+    MEASURES.iter().filter_map(|measure| of_caches(policies, measure, at, size)).collect()
 }
 
 fn of_caches(
     policies: &[CacheLooks<'_>],
     (title, label, unit, value): &LookMeasure,
+    at: &str,
     size: Point,
 ) -> Option<Picture> {
     let curve = |&(colour, policy, looks): &CacheLooks<'_>| {
@@ -55,7 +68,7 @@ fn of_caches(
     let spread = AxisScale::suited(series.iter().map(highest));
     let x = PlotAxis::new("time", AxisScale::Linear, TickUnit::Seconds);
     let y = PlotAxis::new(label, spread, *unit);
-    let plot = Plot { title: (*title).to_owned(), x, y, series, size };
+    let plot = Plot { title: format!("{title}{at}"), x, y, series, size };
     (!plot.series.is_empty()).then(|| plot.picture())
 }
 
@@ -74,7 +87,9 @@ pub(in crate::report) fn timelines(
     let shared = shared_bursts(first());
     let end = Extent::common(first().map(|run| Extent::of(&run.timeline, bursts(run, &shared), blocks)));
     let charts = first().filter_map(|run| {
-        let title = format!("{}, seed {}", run.summary.policy, run.summary.seed);
+        let cut = run.cut_at().map(|at| format!(", record cut at {}", number::seconds(at)));
+        let Summary { policy, seed, .. } = &run.summary;
+        let title = format!("{policy}, seed {seed}{}", cut.unwrap_or_default());
         let shades = Shades { bursts: bursts(run, &shared), injected: &injected(run) };
         let chart = timeline(&title, &run.timeline, shades, end, wide)?;
         Some((colour(policies, &run.summary.policy), chart))
@@ -119,4 +134,31 @@ fn injected(run: &CellRecord) -> Vec<(u32, f64, f64)> {
         hit.map(|core| (*core, applied.from_s, applied.until_s))
     });
     bands.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use volary_engine::results::{CopyRow, Measured};
+
+    use super::*;
+    use crate::storage::Study;
+    use crate::storage::cell::TIMELINE_ROWS;
+    use crate::storage::fixture::{manifest, measured};
+
+    #[test]
+    fn a_timeline_says_where_its_record_was_cut() {
+        let mut cell = measured("a", &[("load", json!(1))], 1, 1.0, 10);
+        let first = cell.timeline[0];
+        let titles = |rows: usize, cell: &mut Measured| {
+            let row = |at| CopyRow { start: at, end: at + 1.0, ..first };
+            cell.timeline = (0..rows).map(|at| row(at as f64)).collect();
+            let record = CellRecord::new("a", cell);
+            let study = Study::assemble(manifest(&[]), Vec::new(), vec![record], Vec::new(), Vec::new());
+            let (charts, _) = timelines(&study.cells[0], &["a"], 700, 500.0);
+            charts[0].1.in_page().into_string()
+        };
+        assert!(!titles(TIMELINE_ROWS, &mut cell).contains("cut at"));
+        assert!(titles(TIMELINE_ROWS + 1, &mut cell).contains("a, seed 1, record cut at "));
+    }
 }

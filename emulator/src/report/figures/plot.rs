@@ -1,16 +1,13 @@
 //! The figure of a study that `volary plot` makes: which data, and its panels.
 
-use serde_json::Value;
-use volary_engine::results::{in_words, plain};
-
 use super::distribution::{curves, percentiles, responses};
 use super::over_time::{staleness, timelines};
-use super::sweep::{Sweep, cell_title, heat, length, panels, short_key};
+use super::sweep::{Sweep, cell_title, heat, named, panels};
 use crate::chart::cdf::{distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point, px_of};
-use crate::config::error::{listed, nearest};
 use crate::report::columns::PickedColumn;
+use crate::report::selection::{Selection, SelectionError, swept_key};
 use crate::storage::study::{CellGroup, Study};
 
 /// What a figure shows.
@@ -50,14 +47,12 @@ impl FigureKind {
 pub struct FigureOptions {
     /// `None` for a sweep where there is one, and distributions otherwise.
     pub what: Option<FigureKind>,
-    /// The number of sweeps and shaded tables.
-    pub number: PickedColumn,
+    /// The number of sweeps and shaded tables; `None` for the 99th percentile of response times.
+    pub number: Option<PickedColumn>,
     /// The swept key along the axis of a sweep; `None` for the one with the most values.
     pub over: Option<String>,
-    /// Keys and values of the cells that are shown; all if empty.
-    pub at: Vec<(String, String)>,
-    /// Labels of the policies that are shown; all if empty.
-    pub policies: Vec<String>,
+    /// The cells and policies that are shown.
+    pub selection: Selection,
     /// Width of the figure.
     pub inches: f64,
 }
@@ -69,8 +64,11 @@ pub enum FigureError {
     #[error("the run has no results yet; `volary run --resume` makes the rest")]
     Empty,
     /// An option does not fit the study.
-    #[error("{option} {text}: {why}")]
-    Unknown { option: &'static str, text: String, why: String },
+    #[error(transparent)]
+    Unknown(#[from] SelectionError),
+    /// The figure does not use an option.
+    #[error("{option}: the figure {what} does not use it, only {users}")]
+    Unused { option: &'static str, what: &'static str, users: &'static str },
     /// The study has no such data.
     #[error("--what {what}: {why}")]
     Lacks { what: &'static str, why: String },
@@ -96,17 +94,16 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
     // Colours are those of the report, whatever is shown.
     let all: Vec<String> = study.policies().into_iter().map(str::to_owned).collect();
     let policies: Vec<&str> = all.iter().map(String::as_str).collect();
-    keep_policies(&mut study, &policies, &options.policies)?;
-    for (key, value) in &options.at {
-        keep_cells(&mut study, key, value)?;
-    }
+    options.selection.keep(&mut study)?;
     if study.records().next().is_none() {
         return Err(FigureError::Empty);
     }
     let of_sweep = if study.cells.len() > 1 { FigureKind::Sweep } else { FigureKind::Cdf };
     let kind = options.what.unwrap_or(of_sweep);
     let what = FigureKind::ALL.iter().find(|known| known.1 == kind).map_or("", |known| known.0);
-    let request = Request { study: &study, policies: &policies, options, what };
+    refuse_unused(options, kind, what)?;
+    let number = options.number.clone().unwrap_or_else(PickedColumn::p99);
+    let request = Request { study: &study, policies: &policies, options, number, what };
     let panels = match kind {
         FigureKind::Cdf | FigureKind::Ccdf | FigureKind::Percentiles => request.responses(kind)?,
         FigureKind::Sweep => request.sweep()?,
@@ -119,78 +116,16 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
     Ok(Picture::beside(title, panels, columns))
 }
 
-/// Leaves the policies with these labels; all if there is none.
-fn keep_policies(study: &mut Study, known: &[&str], wanted: &[String]) -> Result<(), FigureError> {
-    if let Some(label) = wanted.iter().find(|label| !known.contains(&label.as_str())) {
-        let why = match nearest(label, known.iter().copied()) {
-            Some(near) => format!("the run has no such policy; did you mean `{near}`?"),
-            None => format!("the run has no such policy, but {}", listed(known.iter().copied())),
-        };
-        return Err(FigureError::Unknown { option: "--policy", text: label.clone(), why });
+/// Refuses options that a kind of figure does not use.
+fn refuse_unused(options: &FigureOptions, kind: FigureKind, what: &'static str) -> Result<(), FigureError> {
+    let unused = |option, users| Err(FigureError::Unused { option, what, users });
+    if options.over.is_some() && kind != FigureKind::Sweep {
+        unused("--over", "`sweep`")
+    } else if options.number.is_some() && !matches!(kind, FigureKind::Sweep | FigureKind::Heat) {
+        unused("--number", "`sweep` and `heat`")
+    } else {
+        Ok(())
     }
-    if !wanted.is_empty() {
-        for group in &mut study.cells {
-            group.policies.retain(|runs| wanted.contains(&runs.policy));
-        }
-    }
-    Ok(())
-}
-
-/// The full name of a swept key, of which the last part is enough.
-fn swept_key(study: &Study, option: &'static str, wanted: &str) -> Result<String, FigureError> {
-    let keys: Vec<&str> = study.swept().into_keys().collect();
-    let found = keys.iter().find(|key| **key == wanted || short_key(key, &keys) == wanted);
-    found.map(|key| (*key).to_owned()).ok_or_else(|| {
-        let why = if keys.is_empty() {
-            "the run has no swept keys".to_owned()
-        } else {
-            format!("the swept keys are {}", listed(keys.iter().copied()))
-        };
-        FigureError::Unknown { option, text: wanted.to_owned(), why }
-    })
-}
-
-/// Leaves the cells with a value of a swept key.
-fn keep_cells(study: &mut Study, key: &str, value: &str) -> Result<(), FigureError> {
-    let full = swept_key(study, "--at", key)?;
-    let values: Vec<Value> =
-        study.swept().get(full.as_str()).into_iter().flatten().map(|value| (*value).clone()).collect();
-    let Some(meant) = meant(&values, value) else {
-        let values: Vec<String> = values.iter().map(in_words).collect();
-        let why = format!("the values are {}", listed(values.iter().map(String::as_str)));
-        return Err(FigureError::Unknown { option: "--at", text: format!("{key}={value}"), why });
-    };
-    study.cells.retain(|group| group.cell.get(&full) == Some(meant));
-    for group in &mut study.cells {
-        group.cell.remove(&full);
-    }
-    Ok(())
-}
-
-/// The value that a text names: by its own text or words, or else as the only one that ends in these words, so that the
-/// parameter of a law is enough.
-fn meant<'a>(values: &'a [Value], text: &str) -> Option<&'a Value> {
-    let exact = values.iter().find(|value| plain(value) == text || in_words(value) == text);
-    let mut alike = values.iter().filter(|value| ends_with(&in_words(value), text));
-    exact.or_else(|| match (alike.next(), alike.next()) {
-        (Some(value), None) => Some(value),
-        _ => None,
-    })
-}
-
-/// Whether a value ends with the words of a text; numbers and lengths of time are compared by value.
-fn ends_with(value: &str, text: &str) -> bool {
-    let (value, text): (Vec<&str>, Vec<&str>) =
-        (value.split_whitespace().collect(), text.split_whitespace().collect());
-    let mut pairs = value.iter().rev().zip(text.iter().rev());
-    !text.is_empty() && value.len() >= text.len() && pairs.all(|(a, b)| is_same(a, b))
-}
-
-fn is_same(a: &str, b: &str) -> bool {
-    let equal = |of: fn(&str) -> Option<f64>| {
-        of(a).zip(of(b)).is_some_and(|(a, b)| (a - b).abs() <= 1e-9 * a.abs().max(b.abs()))
-    };
-    a == b || equal(|word| word.parse().ok()) || equal(length)
 }
 
 /// A figure of the cells and policies that are left.
@@ -199,6 +134,7 @@ struct Request<'a> {
     /// All policies of the study, for their colours.
     policies: &'a [&'a str],
     options: &'a FigureOptions,
+    number: PickedColumn,
     what: &'static str,
 }
 
@@ -258,7 +194,7 @@ impl Request<'_> {
             self.lacks("the run has one cell; a section [sweep] of the experiment, or no --at, gives it more")
         })?;
         let shown = self.study.policies();
-        let number = &self.options.number;
+        let number = &self.number;
         let charts = |panels| Sweep { key: &key, number, size: self.size(panels) };
         let pictures = match shown.as_slice() {
             [policy] => charts(1).by_value(self.study, policy),
@@ -274,11 +210,11 @@ impl Request<'_> {
     }
 
     fn unmeasured(&self) -> FigureError {
-        self.lacks(format!("no run has the number `{}`", self.options.number.title()))
+        self.lacks(format!("no run has the number `{}`", self.number.title()))
     }
 
     fn heat(&self) -> Result<Picture, FigureError> {
-        let number = &self.options.number;
+        let number = &self.number;
         let shown = self.study.policies();
         let heat = heat(self.study, &shown, std::slice::from_ref(number), |_| String::new());
         if heat.rows.iter().all(|row| row.cells.iter().all(Option::is_none)) {
@@ -299,8 +235,11 @@ impl Request<'_> {
     }
 
     fn staleness(&self) -> Result<Vec<Picture>, FigureError> {
-        let of_cells =
-            |size| self.study.cells.iter().flat_map(move |group| staleness(group, self.policies, size));
+        let of_cell = |group: &CellGroup, size| {
+            let at = if group.cell.is_empty() { String::new() } else { format!(": {}", named(&group.cell)) };
+            staleness(group, &at, self.policies, size)
+        };
+        let of_cells = |size| self.study.cells.iter().flat_map(move |group| of_cell(group, size));
         let found = of_cells((100.0, 100.0)).count();
         if found == 0 {
             return Err(self.lacks(
@@ -326,23 +265,5 @@ impl Request<'_> {
         }
         self.room(charts.len())?;
         Ok(charts)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_named_by_number_and_length_of_time() {
-        let law = |name: &str, mean: &str| serde_json::json!({ name: { "mean": mean } });
-        let values = [2.0.into(), 12.into(), "10ms".into(), law("exponential", "62.5ms")];
-        for (text, at) in [("2", 0), ("12.0", 1), ("10000us", 2), ("0.01s", 2), ("62500us", 3)] {
-            assert_eq!(meant(&values, text), Some(&values[at]), "{text}");
-        }
-        assert_eq!(meant(&values, "exponential 62500us"), Some(&values[3]));
-        assert!(["", "3", "10s", "1ms", "constant 62.5ms"].iter().all(|text| meant(&values, text).is_none()));
-        let two = [law("exponential", "1s"), law("uniform", "1s")];
-        assert_eq!(meant(&two, "1s"), None, "either law has the parameter");
     }
 }

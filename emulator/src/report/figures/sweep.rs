@@ -58,7 +58,7 @@ impl SweptAxis {
 }
 
 /// A length of time such as `10ms`, in s.
-pub(super) fn length(text: &str) -> Option<f64> {
+pub(in crate::report) fn length(text: &str) -> Option<f64> {
     let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic())?);
     let factor = match unit {
         "ns" => 1e-9,
@@ -195,7 +195,7 @@ pub(in crate::report) fn short_key<'a>(key: &'a str, keys: &[&str]) -> &'a str {
 }
 
 /// Swept values in words, by the last part of their keys.
-fn named(cell: &Cell) -> String {
+pub(super) fn named(cell: &Cell) -> String {
     let keys: Vec<&str> = cell.keys().map(String::as_str).collect();
     let words = cell.iter().map(|(key, value)| format!("{} = {}", short_key(key, &keys), in_words(value)));
     words.collect::<Vec<_>>().join(", ")

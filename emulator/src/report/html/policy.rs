@@ -246,7 +246,11 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
                 summary { "All measures: definitions, means and percentiles" }
                 @for measure in &CACHES { (spread_table(measure, &policies, view)) }
             }
-            div.grid { @for chart in over_time::staleness(group, view.policies, (520.0, 250.0)) { div.card { (chart.in_page()) } } }
+            div.grid {
+                @for chart in over_time::staleness(group, "", view.policies, (520.0, 250.0)) {
+                    div.card { (chart.in_page()) }
+                }
+            }
             p.hint { "Charts: the first replication, mean over the receivers." }
         }
     }

@@ -1,6 +1,7 @@
 //! A description as text for a terminal.
 
-use std::fmt;
+use std::ops::Range;
+use std::{fmt, iter};
 
 use comfy_table::CellAlignment;
 
@@ -11,13 +12,14 @@ use super::periods::Period;
 use super::quantiles::Quantiles;
 use crate::workload::text::{number, percent, plain, to_the_right, unsigned_zero};
 
+/// With a width, as of `{:80}`, the distributions stand in as many tables as fit it.
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.file.display())?;
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
-        writeln!(f, "\n{}\n\n{}", facts(self), distributions(self))?;
+        writeln!(f, "\n{}\n\n{}", facts(self), distributions(self, f.width()))?;
         if let Some(hours) = hours(&self.arrivals) {
             writeln!(f, "\n{hours}")?;
         }
@@ -155,9 +157,7 @@ fn poisson(arrivals: &Arrivals) -> String {
     format!("{verdict} at the level {LEVEL}: distance {:.3} to exponential gaps, p {p}", arrivals.ks)
 }
 
-fn distributions(d: &Description) -> String {
-    let mut table = plain();
-    table.set_header(["", "mean", "min", "p10", "p25", "p50", "p75", "p90", "p99", "max"]);
+fn distributions(d: &Description, width: Option<usize>) -> String {
     let of_tasks = [
         "tasks per job",
         "mean task duration, s",
@@ -169,7 +169,7 @@ fn distributions(d: &Description) -> String {
         "cores per job" => d.cores.is_some(),
         name => d.counts_tasks || !of_tasks.contains(&name),
     };
-    for (name, q) in [
+    let rows = [
         ("tasks per job", &d.fan_out),
         ("cores per job", &d.cores.unwrap_or_default()),
         ("mean task duration, s", &d.mean_s),
@@ -179,17 +179,34 @@ fn distributions(d: &Description) -> String {
         ("gap between arrivals, s", &d.arrivals.gap_s),
         ("jobs per hour", &d.arrivals.jobs_per_hour),
         ("tasks per hour", &d.arrivals.tasks_per_hour),
-    ] {
-        if !known(name) {
-            continue;
-        }
+    ];
+    let rows = rows.into_iter().filter(|(name, _)| known(name)).map(|(name, q)| {
         let Quantiles { mean, min, p10, p25, p50, p75, p90, p99, max, .. } = *q;
-        let values = [mean, min, p10, p25, p50, p75, p90, p99, max].map(number);
-        table.add_row(std::iter::once(name.to_owned()).chain(values));
+        (name, [mean, min, p10, p25, p50, p75, p90, p99, max].map(number))
+    });
+    let rows: Vec<(&str, [String; 9])> = rows.collect();
+    let table = |columns: Range<usize>| {
+        let mut table = plain();
+        table.set_header(iter::once("").chain(HEADINGS[columns.clone()].iter().copied()));
+        for (name, values) in &rows {
+            table.add_row(iter::once(*name).chain(values[columns.clone()].iter().map(String::as_str)));
+        }
+        to_the_right(&mut table);
+        table.trim_fmt()
+    };
+    let fits = |text: &str| width.is_none_or(|width| text.lines().all(|line| line.chars().count() <= width));
+    let (mut tables, mut from) = (Vec::new(), 0);
+    while from < HEADINGS.len() {
+        let until = (from + 2..=HEADINGS.len()).rev().find(|until| fits(&table(from..*until)));
+        let until = until.unwrap_or(from + 1);
+        tables.push(table(from..until));
+        from = until;
     }
-    to_the_right(&mut table);
-    table.trim_fmt()
+    tables.join("\n\n")
 }
+
+/// What is shown of a distribution.
+const HEADINGS: [&str; 9] = ["mean", "min", "p10", "p25", "p50", "p75", "p90", "p99", "max"];
 
 /// The daily pattern in one line, if the trace is long enough.
 fn hours(arrivals: &Arrivals) -> Option<String> {

@@ -1,0 +1,47 @@
+//! A policy and a cell that two studies ran, and the differences of its metrics.
+
+use serde::{Deserialize, Serialize};
+use volary_engine::results::Cell;
+
+/// A policy in a cell.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ComparedPoint {
+    pub policy: String,
+    pub cell: Cell,
+    /// Number of seeds that both ran.
+    pub paired_seeds: usize,
+    /// Whether equal seeds gave equal event orders: not only the same world but the same run.
+    pub identical: bool,
+    /// Whether some run of the first is degraded.
+    #[serde(default)]
+    pub a_degraded: bool,
+    /// The same of the second.
+    #[serde(default)]
+    pub b_degraded: bool,
+    /// Whether interference was injected into some run of the first.
+    #[serde(default)]
+    pub a_injected: bool,
+    /// The same of the second.
+    #[serde(default)]
+    pub b_injected: bool,
+    pub metrics: Vec<MetricDifference>,
+}
+
+/// A metric in both studies.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct MetricDifference {
+    /// Its name in the results, such as `response_s.p50`.
+    pub metric: String,
+    /// Mean over the compared replications of the first study.
+    pub a: Option<f64>,
+    /// The same of the second.
+    pub b: Option<f64>,
+    /// `b - a`.
+    pub difference: Option<f64>,
+    /// `(b - a) / a`.
+    pub relative: Option<f64>,
+    /// Half-width of the 95 % interval of the difference; absent with fewer than two paired seeds.
+    pub half_width: Option<f64>,
+    /// Whether the interval excludes zero; absent without one.
+    pub differs: Option<bool>,
+}

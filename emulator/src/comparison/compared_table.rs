@@ -1,0 +1,111 @@
+//! The table of a policy and a cell that two studies ran.
+
+use super::compared_point::{ComparedPoint, MetricDifference};
+use super::metrics::{ComparedMetric, missing, text_table};
+use crate::number;
+
+const HEADER: [&str; 6] = ["metric", "first", "second", "difference", "change", ""];
+/// The column of stars.
+const MARK: usize = 5;
+/// Columns that are left out on a narrow terminal, the least important first.
+const SPARED: [usize; 2] = [4, 3];
+/// Characters of names of metrics for which other columns are left out.
+const NAME: usize = 20;
+
+/// The table of a point, in which columns are left out until it fits the width; the last line names them.
+pub(super) fn point_table(point: &ComparedPoint, width: Option<usize>) -> String {
+    let mut rows: Vec<Vec<String>> = point.metrics.iter().filter_map(row).collect();
+    let mut columns: Vec<usize> = (0..HEADER.len()).collect();
+    let is_marked = rows.iter().any(|row| !row[MARK].is_empty());
+    columns.retain(|column| *column != MARK || is_marked);
+    let mut left_out = Vec::new();
+    if let Some(width) = width {
+        let size = |at: &usize| {
+            rows.iter()
+                .map(|row| row[*at].chars().count())
+                .chain([HEADER[*at].len()])
+                .max()
+                .unwrap_or(0)
+                .max(1)
+                + 3
+        };
+        let names =
+            |columns: &[usize]| width.saturating_sub(4 + columns[1..].iter().map(size).sum::<usize>());
+        for spared in SPARED {
+            if names(&columns) < NAME {
+                columns.retain(|column| *column != spared);
+                left_out.push(HEADER[spared]);
+            }
+        }
+        let most = names(&columns);
+        rows.iter_mut().for_each(|row| row[0] = broken(&row[0], most));
+    }
+    let kept = rows.into_iter().map(|row| columns.iter().map(|column| row[*column].clone()).collect());
+    let table = text_table(columns.iter().map(|column| HEADER[*column]), kept);
+    match left_out.as_slice() {
+        [] => table.to_string(),
+        names => format!("{table}\ntoo wide for this terminal: {}", names.join(", ")),
+    }
+}
+
+fn row(difference: &MetricDifference) -> Option<Vec<String>> {
+    let metric = ComparedMetric::named(&difference.metric)?;
+    let change = difference.difference.map(|mean| metric.quantity.interval(mean, difference.half_width));
+    Some(vec![
+        difference.metric.clone(),
+        metric.entry(difference.a),
+        metric.entry(difference.b),
+        change.unwrap_or_else(missing),
+        difference.relative.map_or_else(missing, number::change),
+        if difference.differs == Some(true) { "*" } else { "" }.to_owned(),
+    ])
+}
+
+/// The name of a metric in lines of at most `most` characters, broken after points, underscores and spaces.
+fn broken(name: &str, most: usize) -> String {
+    let (mut out, mut used) = (String::new(), 0);
+    for part in name.split_inclusive(['.', '_', ' ']) {
+        let size = part.trim_end().chars().count();
+        if used > 0 && used + size > most {
+            out.truncate(out.trim_end().len());
+            out.push('\n');
+            used = 0;
+        }
+        out.push_str(part);
+        used += part.chars().count();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_metrics_are_broken_between_their_parts() {
+        assert_eq!(broken("response_s.p50", 20), "response_s.p50");
+        assert_eq!(broken("staleness.error_s.mean", 12), "staleness.\nerror_s.mean");
+    }
+
+    #[test]
+    fn a_narrow_table_names_what_it_leaves_out() {
+        let difference = MetricDifference {
+            metric: "staleness.age_of_synchronisation_s.mean".to_owned(),
+            a: Some(1.0),
+            b: Some(1.5),
+            difference: Some(0.5),
+            relative: Some(0.5),
+            half_width: Some(0.1),
+            differs: Some(true),
+        };
+        let point = ComparedPoint { metrics: vec![difference], ..ComparedPoint::default() };
+        let longest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest(&point_table(&point, None)) > 80);
+        for (width, left_out) in [(80, None), (64, Some("change")), (42, Some("change, difference"))] {
+            let shown = point_table(&point, Some(width));
+            assert!(longest(shown.split("too wide").next().unwrap()) <= width, "{width}\n{shown}");
+            let said = shown.lines().find_map(|line| line.strip_prefix("too wide for this terminal: "));
+            assert_eq!(said, left_out, "{width}\n{shown}");
+        }
+    }
+}
