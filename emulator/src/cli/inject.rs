@@ -40,7 +40,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "CORES")]
     core: Vec<CoreSet>,
     /// All cores of these hosts.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     host: Vec<String>,
     /// Duration in emulated time; until Ctrl-C if absent.
     #[arg(long = "for", value_name = "SPAN", allow_hyphen_values = true)]

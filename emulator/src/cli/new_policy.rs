@@ -1,7 +1,7 @@
 //! The `volary policies new` command.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
@@ -21,6 +21,9 @@ pub(super) struct Options {
     /// The folder to write; it must not exist. By default the name, here.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// The root of a clone of volary, to build against its crates instead of the published ones.
+    #[arg(long, value_name = "CLONE")]
+    source: Option<PathBuf>,
 }
 
 /// The files of the crate, which is an example of this one: path in the crate, and text.
@@ -38,6 +41,22 @@ const FILES: [(&str, &str); 11] = [
     ("src/tests.rs", include_str!("../../examples/reserved/tests.rs")),
 ];
 
+/// The longest name of a policy: file names of a build contain it.
+const LONGEST: usize = 64;
+
+/// Words of Rust that name no crate and no type.
+const KEYWORDS: [&str; 51] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+    "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static",
+    "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual",
+    "where", "while", "yield",
+];
+
+/// Crates that the example depends on, and those of the language.
+const CRATES: [&str; 9] =
+    ["alloc", "core", "schemars", "serde", "std", "test", "volary", "volary-actors", "volary-engine"];
+
 /// The name of the example's policy, and of its parameters.
 const EXAMPLE: (&str, &str) = ("reserved", "Reserved");
 
@@ -48,11 +67,14 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if folder.exists() {
         return Err(anyhow!("{} exists\n  = help: name another folder with --out", folder.display()));
     }
+    let volary = dependency(options.source.as_deref(), "emulator")?;
+    let actors = dependency(options.source.as_deref(), "actors")?;
     let write = |(path, text): (&str, &str)| {
         let file = folder.join(path);
         let place = file.parent().unwrap_or(&folder);
         fs::create_dir_all(place).with_context(|| format!("cannot make the folder {}", place.display()))?;
-        let text = renamed(text, name, &parameters);
+        let text =
+            renamed(text, name, &parameters).replace("@VOLARY@", &volary).replace("@VOLARY_ACTORS@", &actors);
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
     };
     FILES.into_iter().try_for_each(write)?;
@@ -61,6 +83,17 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         folder.display()
     ))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the manifest says of one of volary's crates: the version of this program, or its folder in a clone.
+fn dependency(clone: Option<&Path>, folder: &str) -> anyhow::Result<String> {
+    let Some(clone) = clone else { return Ok(format!("{:?}", env!("CARGO_PKG_VERSION"))) };
+    let found = clone.join(folder).canonicalize().ok().filter(|place| place.join("Cargo.toml").is_file());
+    let place = found.ok_or_else(|| {
+        let path = clone.display();
+        anyhow!("--source {path}: no clone of volary, it has no {folder}/Cargo.toml\n  = help: name the root of a clone")
+    })?;
+    Ok(format!("{{ path = {:?} }}", place.display().to_string()))
 }
 
 /// The name of the type of the parameters: `my-own` has `MyOwn`.
@@ -73,18 +106,32 @@ fn type_name(name: &str) -> anyhow::Result<String> {
              as `my-own`"
         ));
     }
-    let taken = PolicySpec::cards().into_iter().any(|card| card.name == name);
-    if taken || ["label", "volary", "test", "core", "std", "alloc"].contains(&name) {
-        return Err(anyhow!("the name `{name}` is taken\n  = help: choose another"));
+    if name.len() > LONGEST {
+        return Err(anyhow!("a name of {} letters\n  = help: choose one of at most {LONGEST}", name.len()));
     }
     let capital = |part: &str| part[..1].to_uppercase() + &part[1..];
-    Ok(name.split('-').map(capital).collect())
+    let parameters: String = name.split('-').map(capital).collect();
+    let words =
+        |text: &str, word: &str| text.split(|c: char| !c.is_alphanumeric()).any(|other| other == word);
+    let owner = if PolicySpec::cards().into_iter().any(|card| card.name == name) {
+        "a policy"
+    } else if KEYWORDS.contains(&name) {
+        "a word of Rust"
+    } else if CRATES.contains(&name) {
+        "another crate"
+    } else if name == "label" {
+        "a key of policies"
+    } else if parameters != EXAMPLE.1 && FILES.iter().any(|(_, text)| words(text, &parameters)) {
+        "a type that the example uses"
+    } else {
+        return Ok(parameters);
+    };
+    Err(anyhow!("the name `{name}` is taken by {owner}\n  = help: choose another"))
 }
 
 /// A text of the example under another name.
 fn renamed(text: &str, name: &str, parameters: &str) -> String {
-    text.replace("@VERSION@", env!("CARGO_PKG_VERSION"))
-        .replace("@RUST@", env!("CARGO_PKG_RUST_VERSION"))
+    text.replace("@RUST@", env!("CARGO_PKG_RUST_VERSION"))
         .replace(EXAMPLE.1, parameters)
         .replace(EXAMPLE.0, name)
 }
@@ -96,8 +143,18 @@ mod tests {
     #[test]
     fn names_become_types() {
         assert_eq!(type_name("my-own2").unwrap(), "MyOwn2");
-        for bad in ["", "My", "a_b", "-a", "a-", "2a", "a--b", "sparrow", "label", "volary"] {
+        let long = "a".repeat(LONGEST + 1);
+        for bad in ["", "My", "a_b", "-a", "a-", "2a", "a--b", &long] {
             assert!(type_name(bad).is_err(), "{bad}");
+        }
+        for (taken, owner) in [
+            ("sparrow", "a policy"),
+            ("self", "a word of Rust"),
+            ("serde", "another crate"),
+            ("label", "a key of policies"),
+            ("message", "a type that the example uses"),
+        ] {
+            assert!(type_name(taken).unwrap_err().to_string().contains(owner), "{taken}");
         }
     }
 
@@ -105,7 +162,7 @@ mod tests {
     #[test]
     fn the_name_of_the_example_stands_alone() {
         for (path, text) in FILES.into_iter() {
-            let renamed = renamed(text, "x", "X");
+            let renamed = renamed(text, "x", "X").replace("@VOLARY@", "").replace("@VOLARY_ACTORS@", "");
             assert!(!renamed.contains('@'), "{path}");
             for (at, _) in text.to_lowercase().match_indices(EXAMPLE.0) {
                 let end = text[at + EXAMPLE.0.len()..].chars().next().unwrap_or(' ');

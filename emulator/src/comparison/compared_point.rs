@@ -27,6 +27,15 @@ pub struct ComparedPoint {
     pub metrics: Vec<MetricDifference>,
 }
 
+impl ComparedPoint {
+    /// Whether both studies ran the same and measured the same.
+    pub(super) fn is_same(&self) -> bool {
+        let is_equal = |metric: &MetricDifference| metric.a == metric.b;
+        let is_noted = self.a_degraded || self.b_degraded || self.a_injected || self.b_injected;
+        self.identical && !is_noted && self.metrics.iter().all(is_equal)
+    }
+}
+
 /// A metric in both studies.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct MetricDifference {

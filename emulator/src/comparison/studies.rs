@@ -12,7 +12,7 @@ use super::compared_point::{ComparedPoint, MetricDifference};
 use super::compared_table::point_table;
 use super::metrics::{ComparedMetric, METRICS, OF_CLASSES, class_metric, mean, point_name, relative};
 use super::policy::SECTIONS;
-use crate::number::plural;
+use crate::number::{count, plural};
 use crate::stats::Interval;
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
@@ -22,6 +22,8 @@ use crate::storage::study::CellGroup;
 
 /// Limit on the policies and cells named that only one study ran.
 const UNMATCHED: usize = 20;
+/// Limit on the points that have a table in the text; of more, identical ones have none.
+const TABLES: usize = 40;
 
 /// The comparison of two studies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -186,7 +188,7 @@ fn difference(
 }
 
 impl StudyComparison {
-    /// A table per point; metrics that differ beyond their interval are marked with a star. Columns that do not fit the
+    /// A table for each point, up to [`TABLES`]; metrics that differ beyond their interval are marked with a star. Columns that do not fit the
     /// width are left out, and names of metrics are broken.
     pub fn text(&self, width: Option<usize>) -> String {
         let mut out = format!("first:  {}\nsecond: {}\n", self.a, self.b);
@@ -200,7 +202,10 @@ impl StudyComparison {
         if !self.experiments.is_empty() {
             out.push_str(&format!("the experiments differ: {}\n", spec_diff::summary(&self.experiments)));
         }
-        for point in &self.points {
+        let is_wide = self.points.len() > TABLES;
+        let (same, others): (Vec<_>, Vec<_>) =
+            self.points.iter().partition(|point| is_wide && point.is_same());
+        for point in others.iter().take(TABLES) {
             let name = point_name(&point.policy, &point.cell);
             out.push_str(&format!("\n{name}  ({})\n{}\n", seeds(point), point_table(point, width)));
             for (said, line) in [
@@ -217,6 +222,14 @@ impl StudyComparison {
             ] {
                 out.push_str(if said { line } else { "" });
             }
+        }
+        if others.len() > TABLES {
+            let more = count((others.len() - TABLES) as u64);
+            out.push_str(&format!("\nand {more} more: --policy and --at select, --json has all\n"));
+        }
+        if !same.is_empty() {
+            let pairs = plural(same.len() as u64, "pair");
+            out.push_str(&format!("\nequal seeds, identical runs: {pairs} of a policy and a cell\n"));
         }
         for line in self.unmatched.iter().take(UNMATCHED) {
             out.push_str(&format!("{line}\n"));
@@ -390,7 +403,23 @@ mod tests {
         let comparison = compare(&one, &one);
         assert!(comparison.points[0].identical);
         assert_eq!(metric(&comparison.points[0], "response_s.p99").difference, Some(0.0));
+        assert!(comparison.text(None).contains("a  (equal seeds, identical runs)\n┌"));
         let json = serde_json::to_string(&comparison).unwrap();
         assert_eq!(serde_json::from_str::<StudyComparison>(&json).unwrap(), comparison);
+    }
+
+    #[test]
+    fn many_points_have_few_tables() {
+        let names: Vec<String> = (0..100).map(|i| format!("p{i}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let [one, other] = [1.0, 2.0].map(|scale| study(&[1], scale, &names));
+        let same = compare(&one, &one).text(None);
+        assert!(
+            same.contains("equal seeds, identical runs: 100 pairs") && same.lines().count() < 10,
+            "{same}"
+        );
+        let differ = compare(&one, &other).text(None);
+        assert_eq!(differ.matches("┌").count(), TABLES);
+        assert!(differ.contains("and 60 more: --policy and --at select, --json has all"), "{differ}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use volary_engine::results::{ClaimResult, Tally, Verdict, in_words};
 
 use super::style::{Style, TableStyle, wrapped};
-use crate::number::Quantity;
+use crate::number::{Quantity, count};
 
 /// The claims of each origin under their tally, with what `--set` has changed in the experiment that they are about.
 pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> String {
@@ -39,6 +39,8 @@ pub(super) fn changed(keys: &[&str]) -> String {
 
 /// Limit on the findings shown of a claim.
 const FINDINGS: usize = 40;
+/// What a finding without numbers begins with.
+const NOT_MEASURED: &str = "not measured";
 /// The column in which the words of a claim begin, behind the mark.
 const SAYS: usize = 14;
 
@@ -66,14 +68,30 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
         finding_line("no cell of this run is one that it speaks of");
     }
     let is_shown = |value: &Value| claim.verdict != Verdict::Holds || value["within_noise"] == true;
-    let mut found = claim.measured.iter().filter(|(_, value)| is_shown(value));
-    for (what, value) in found.by_ref().take(FINDINGS) {
-        finding_line(&format!("{what}: {}", finding(value)));
+    let found = claim.measured.iter().filter(|(_, value)| is_shown(value));
+    let found: Vec<(&str, String)> = found.map(|(what, value)| (what, finding(value))).collect();
+    let mut groups = found.chunk_by(is_same_gap);
+    for group in groups.by_ref().take(FINDINGS) {
+        let (what, found) = &group[0];
+        match group.len() {
+            1 => finding_line(&format!("{what}: {found}")),
+            cells => finding_line(&format!("{} in {} cells: {found}", check(what), count(cells as u64))),
+        }
     }
-    let more = found.count();
+    let more: usize = groups.map(<[_]>::len).sum();
     if more > 0 {
         finding_line(&format!("and {more} more, which claims.jsonl has"));
     }
+}
+
+/// The check of a finding, which names the check and the cell.
+fn check(what: &str) -> &str {
+    what.split(" [").next().unwrap_or(what)
+}
+
+/// Whether a check was not measured in two cells for the same reason.
+fn is_same_gap(a: &(&str, String), b: &(&str, String)) -> bool {
+    a.1.starts_with(NOT_MEASURED) && a.1 == b.1 && check(a.0) == check(b.0)
 }
 
 /// The numbers of a check in words, and whether it holds, or why that is not known.
@@ -99,7 +117,7 @@ pub(super) fn finding(value: &Value) -> String {
             let why = value["why"].as_array().into_iter().flatten().filter_map(Value::as_str);
             let why = why.collect::<Vec<_>>().join(", ");
             let why = if why.is_empty() { "a side has no number" } else { &why };
-            format!("not measured: {why}")
+            format!("{NOT_MEASURED}: {why}")
         }
     }
 }
@@ -158,6 +176,13 @@ mod tests {
             ]
         );
         assert!(text.ends_with("✗ fails       s\n"), "{text}");
+    }
+
+    #[test]
+    fn cells_that_lack_the_same_are_counted() {
+        let gap = |cell| (format!("a < b [x={cell}]"), json!({"holds": null, "why": ["`a` was not run"]}));
+        let text = text(&[claim(Verdict::NotTested, (1..=2_000).map(gap))], "", &TableStyle::default());
+        assert!(text.ends_with("a < b in 2\u{202f}000 cells: not measured: `a` was not run\n"), "{text}");
     }
 
     #[test]

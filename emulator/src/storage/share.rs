@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::number::plural;
+use crate::number::{count, plural};
 
 /// Every `of`-th run of an experiment, beginning with the `index`-th; counted from one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ impl Shares {
 
     /// What is missing, as a sentence.
     pub fn says(&self) -> String {
-        let runs = format!("{} of {}", self.left_out(), plural(self.runs, "run"));
+        let runs = format!("{} of {}", count(self.left_out()), plural(self.runs, "run"));
         let (what, is) = match self.held.as_slice() {
             [SweepShare { index, of }] => {
                 return format!("This is share {index} of {of}: {runs} are in other shares.");
@@ -95,10 +95,13 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let one = shares(&[(1, 50)], 10_000);
-        assert_eq!(one.says(), "This is share 1 of 50: 9800 of 10\u{202f}000 runs are in other shares.");
+        assert_eq!(
+            one.says(),
+            "This is share 1 of 50: 9\u{202f}800 of 10\u{202f}000 runs are in other shares."
+        );
         let two = one.unite(shares(&[(7, 50)], 10_000));
         assert_eq!(two.to_string(), "1, 7 of 50");
-        assert_eq!(two.says(), "Shares 2-6, 8-50 of 50 are missing: 9600 of 10\u{202f}000 runs.");
+        assert_eq!(two.says(), "Shares 2-6, 8-50 of 50 are missing: 9\u{202f}600 of 10\u{202f}000 runs.");
         let most = shares(&[(1, 3), (2, 3)], 7);
         assert_eq!((most.left_out(), most.says().as_str()), (2, "Share 3 of 3 is missing: 2 of 7 runs."));
         let all = most.unite(shares(&[(3, 3), (1, 3)], 7));

@@ -96,12 +96,12 @@ impl HostPool {
         let (opening, until) = (opening(bundle)?, Instant::now() + patience);
         loop {
             if !patience.is_zero() {
-                wait_until_free(file, until, watch).await?;
+                wait_until_free(file, until, watch).await.map_err(|error| error.after(patience))?;
             }
             match Self::claim(file, opening.clone(), watch).await {
                 // Another controller was faster, or has claimed some of them at the same time.
                 Err(HostsError::Busy { .. }) if Instant::now() < until => pause(watch).await?,
-                other => return other,
+                other => return other.map_err(|error| error.after(patience)),
             }
         }
     }
@@ -197,7 +197,11 @@ impl HostPool {
                     return self.failed(i, why);
                 }
                 Ok(Some((i, HostEvent::Message(AgentMessage::Busy { controller })))) => {
-                    return Err(HostsError::Busy { host: self.members[i].name.clone(), controller });
+                    return Err(HostsError::Busy {
+                        host: self.members[i].name.clone(),
+                        controller,
+                        waited: Duration::ZERO,
+                    });
                 }
                 Ok(Some((i, HostEvent::Gone(why)))) => {
                     let error = self.failed(i, format!("is gone: {why}"));
@@ -341,7 +345,10 @@ async fn wait_until_free(file: &Hosts, until: Instant, watch: &Watch) -> Result<
             Ok(Some((host, controller))) => {
                 answered = true;
                 let busy = format!("host {host} is busy with a run of the controller at {controller}");
-                (HostsError::Busy { host, controller }, busy + "; waiting for its end")
+                (
+                    HostsError::Busy { host, controller, waited: Duration::ZERO },
+                    busy + "; waiting for its end",
+                )
             }
             Err(error) => {
                 let silent = format!("{error}; asking again");

@@ -124,7 +124,8 @@ impl Transport {
         let limit = self.greeter.timeout;
         let connected = timeout(limit, self.greeter.connect(&self.quic, name, address)).await;
         let connected = connected.map_or_else(
-            |_| Err(format!("no answer within {limit:?}: does `volary agent` run there?")),
+            |_| Err(format!("no answer within {limit:?}: does `volary agent` run there? If the host is lost, leave it \
+                         out of the hosts file")),
             |connected| connected.map_err(|error| error.to_string()),
         );
         connected.map_err(|why| ConnectError { name: name.to_owned(), address, why })

@@ -103,6 +103,17 @@ impl Identity {
             .map_err(|error| bad(&key_path, format!("not the key of {} ({error})", cert_path.display())))?;
         Ok(Self { subject, chain, key, roots })
     }
+
+    /// The same for an agent, which may not be the controller.
+    pub fn load_host(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
+        let identity = Self::load(folder, now)?;
+        match identity.subject.role {
+            Role::Host => Ok(identity),
+            Role::Controller => {
+                Err(bad(folder, "the controller's identity: an agent takes the folder of its own host"))
+            }
+        }
+    }
 }
 
 impl Subject {
@@ -133,6 +144,9 @@ impl Subject {
     }
 }
 
+/// Files beside the folders of identities, which are named after their hosts.
+const FILES: [&str; 3] = ["ca.pem", "ca-key.pem", "hosts.toml"];
+
 /// Host names are lower-case DNS names, are used as folder names, and differ from the controller's.
 pub(super) fn check_name(name: &str, role: Role) -> Result<(), String> {
     let label = |label: &str| {
@@ -143,7 +157,14 @@ pub(super) fn check_name(name: &str, role: Role) -> Result<(), String> {
     // A name that ends in a number would be parsed as an IP address.
     let number = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
     if name.len() > 253 || number || !name.split('.').all(label) {
-        return Err(format!("`{name}` is no host name: use small letters, digits, `-` and `.`, such as h1"));
+        return Err(format!(
+            "`{name}` is no host name: use small letters, digits, `-` and `.`, at most 63 between points, such as h1"
+        ));
+    }
+    if FILES.contains(&name) {
+        return Err(format!(
+            "`{name}` is a file in the folder of identities: choose another name for the host"
+        ));
     }
     let reserved = name == CONTROLLER || name.ends_with(".volary");
     if role == Role::Host && reserved {

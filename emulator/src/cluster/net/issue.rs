@@ -271,6 +271,8 @@ mod tests {
         let hosts = Hosts::load(&issued.hosts).unwrap();
         assert_eq!(hosts.hosts, request(&["h1", "h2.lab"]).hosts);
         assert_eq!(Identity::load(&hosts.controller(), now()).unwrap().subject.role, Role::Controller);
+        let error = Identity::load_host(&hosts.controller(), now()).unwrap_err().to_string();
+        assert!(error.contains("an agent takes the folder of its own host"), "{error}");
     }
 
     #[test]
@@ -291,6 +293,7 @@ mod tests {
             (request(&["H1"]), "small letters"),
             (request(&["../h1"]), "no host name"),
             (request(&["controller"]), "the controller's"),
+            (request(&["ca.pem"]), "is a file in the folder of identities"),
             (IssueRequest { days: 0, ..request(&["h1"]) }, "1 to 3650"),
         ] {
             let (_outer, folder) = fresh();

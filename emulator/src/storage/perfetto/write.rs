@@ -50,7 +50,10 @@ pub fn write<'a, W: Write>(
     to.flush()?;
     if cut {
         let cap_mb = cap / 1_000_000;
-        tracing::warn!("the timeline was cut to stay below {cap_mb} MB; fewer cells have longer ones");
+        tracing::warn!(
+            "the file of timelines is cut at {cap_mb} MB: later runs have a part of theirs or none; name fewer cells, \
+             shorten run.record.timeline, or leave it out with 0s"
+        );
     }
     Ok(cut)
 }
