@@ -403,7 +403,7 @@ mod tests {
         let comparison = compare(&one, &one);
         assert!(comparison.points[0].identical);
         assert_eq!(metric(&comparison.points[0], "response_s.p99").difference, Some(0.0));
-        assert!(comparison.text(None).contains("a  (equal seeds, identical runs)\n┌"));
+        assert!(comparison.text(None).contains("(equal seeds, identical runs)\n┌"));
         let json = serde_json::to_string(&comparison).unwrap();
         assert_eq!(serde_json::from_str::<StudyComparison>(&json).unwrap(), comparison);
     }
