@@ -188,8 +188,8 @@ fn difference(
 }
 
 impl StudyComparison {
-    /// A table for each point, up to [`TABLES`]; metrics that differ beyond their interval are marked with a star. Columns that do not fit the
-    /// width are left out, and names of metrics are broken.
+    /// A table for each point, up to a limit; metrics that differ beyond their interval are marked with a star. Columns
+    /// that do not fit the width are left out, and names of metrics are broken.
     pub fn text(&self, width: Option<usize>) -> String {
         let mut out = format!("first:  {}\nsecond: {}\n", self.a, self.b);
         if !self.unrelated.is_empty() {
