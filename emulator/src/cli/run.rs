@@ -203,7 +203,11 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
                 tracing::error!("{} with seed {} failed: {why}{kept}", failure.policy, failure.seed);
             }
             let hosts = matches!(run.fleet, Some(Fleet::Hosts { .. }));
-            let first = if hosts { "where a host was lost, start its agent again; " } else { "" };
+            let first = if hosts {
+                "where a host was lost, start its agent again or leave it out of the hosts file; "
+            } else {
+                ""
+            };
             tracing::error!("{first}this runs what failed: {}", resume::command(&run.argv, &run.out));
             true
         }
