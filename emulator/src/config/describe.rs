@@ -203,11 +203,19 @@ fn loads(rows: &mut Rows, experiment: &Experiment, held: &Held<'_>) {
     }));
     if !rest.is_empty() {
         let over = rest.iter().filter(|(_, load)| load.is_some_and(|load| load.offered >= 1.0)).count();
-        rows.push((
-            "load",
-            format!("and {}, {over} of them with ρ ≥ 1", plural(rest.len() as u64, "more cell")),
-        ));
+        let more = plural(rest.len() as u64, "more cell");
+        rows.push(("load", format!("and {more}, {over} of them with ρ ≥ 1")));
+        rows.extend(range(&loads).map(|words| ("load", words)));
     }
+}
+
+/// The cells with the least and the greatest load.
+fn range(loads: &[&(Cell, Option<Load>)]) -> Option<String> {
+    let known = || loads.iter().filter_map(|(cell, load)| Some((cell, load.as_ref()?)));
+    let least = known().min_by(|a, b| a.1.offered.total_cmp(&b.1.offered))?;
+    let most = known().max_by(|a, b| a.1.offered.total_cmp(&b.1.offered))?;
+    let of = |(cell, load): (&Cell, &Load)| format!("{:.3} ({})", load.offered, cell_name(cell));
+    Some(format!("ρ of all cells: from {} to {}", of(least), of(most)))
 }
 
 /// The warning printed before a run in which more work arrives than the cores can do.

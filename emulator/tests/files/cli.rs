@@ -454,6 +454,18 @@ fn a_policy_is_explained() {
     "#);
 }
 
+/// Of a wide sweep a plan shows the first loads, how many are too high, and between which all of them are.
+#[test]
+fn a_plan_of_many_cells_says_the_range_of_loads() {
+    let folder = folder();
+    let nodes: Vec<String> = (1..=40).map(|nodes| nodes.to_string()).collect();
+    let swept = format!("[sweep]\n\"cluster.nodes\" = [{}]\n", nodes.join(", "));
+    fs::write(folder.path().join("w.toml"), format!("{EXPERIMENT}{swept}")).unwrap();
+    let (out, _) = expect(folder.path(), "plan w.toml", 0);
+    assert!(out.contains("and 16 more cells, 0 of them with ρ ≥ 1"), "{out}");
+    assert!(out.contains("from 0.025 (cluster.nodes = 40) to 1.000 (cluster.nodes = 1)"), "{out}");
+}
+
 #[test]
 fn overload_is_said_before_the_run_and_in_its_reports() {
     let folder = folder();
