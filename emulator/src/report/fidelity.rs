@@ -5,15 +5,20 @@ use volary_engine::results::{Certificate, RealWork, Summary};
 use crate::number;
 use crate::storage::study::CellGroup;
 
-/// The lines below the table of a cell: one line if all its runs are faithful, otherwise one for each degraded run
-/// with the remedy, and one for the rest. Empty in virtual time.
+/// The lines below the table of a cell: one line if all its runs are faithful, otherwise one for each degraded run, one
+/// with the remedies of all, and one for the rest. Empty in virtual time.
 pub fn lines(group: &CellGroup) -> Vec<String> {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     let runs: Vec<_> = runs.filter_map(|run| Some((run, run.fidelity.as_ref()?))).collect();
     let (bad, good): (Vec<_>, Vec<_>) =
         runs.into_iter().partition(|(_, certificate)| certificate.is_degraded());
     let several = bad.len() + good.len() > 1;
-    let mut lines: Vec<String> = bad.iter().flat_map(|(run, c)| degraded(run, c, several)).collect();
+    let mut lines: Vec<String> = bad.iter().map(|(run, c)| degraded(run, c, several)).collect();
+    if let Some((_, first)) = bad.first() {
+        let reasons = bad.iter().flat_map(|(_, certificate)| certificate.reasons.clone()).collect();
+        let all = Certificate { reasons, ..(*first).clone() };
+        lines.push(format!("  remedy: {}", all.remedies().join("; ")));
+    }
     let good: Vec<&Certificate> = good.into_iter().map(|(_, certificate)| certificate).collect();
     if !good.is_empty() {
         let whose = if bad.is_empty() { "fidelity" } else { "fidelity of the others" };
@@ -22,12 +27,9 @@ pub fn lines(group: &CellGroup) -> Vec<String> {
     lines
 }
 
-fn degraded(run: &Summary, certificate: &Certificate, several: bool) -> Vec<String> {
+fn degraded(run: &Summary, certificate: &Certificate, several: bool) -> String {
     let whose = if several { format!(" of {}, seed {}", run.policy, run.seed) } else { String::new() };
-    vec![
-        format!("fidelity{whose}: DEGRADED: {}", reasons(certificate)),
-        format!("  remedy: {}", certificate.remedies().join("; ")),
-    ]
+    format!("fidelity{whose}: DEGRADED: {}", reasons(certificate))
 }
 
 /// All reasons, joined.
@@ -75,11 +77,12 @@ fn real_cores(certificates: &[&Certificate]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use crate::fidelity::fixture;
     use crate::storage::cell::CellRecord;
     use crate::storage::fixture::measured;
     use crate::storage::study::PolicyRuns;
-    use volary_engine::results::{RealCore, Samples};
+    use volary_engine::results::{RealCore, Reason, Samples};
 
     fn group(certificates: &[Option<Certificate>]) -> CellGroup {
         let runs = certificates.iter().zip(["a", "b"]).map(|(certificate, policy)| {
@@ -115,6 +118,15 @@ mod tests {
         assert!(mixed[0].starts_with("fidelity of b, seed 1: DEGRADED: "), "{mixed:?}");
         assert!(mixed[1].starts_with("  remedy: --set run.speed="), "{mixed:?}");
         assert!(mixed[2].starts_with("fidelity of the others: faithful ("), "{mixed:?}");
+        let slower = |speed: f64| {
+            let mut certificate = fixture::degraded();
+            let remedy = format!("--set run.speed={speed} or less, or more hosts");
+            certificate.reasons.truncate(1);
+            certificate.reasons[0] = Reason { speed: Some(speed), remedy, ..certificate.reasons[0].clone() };
+            Some(certificate)
+        };
+        let both = lines(&group(&[slower(2.0), slower(1.5)]));
+        assert_eq!(both[2..], ["  remedy: --set run.speed=1.5 or less, or more hosts"], "the least speed");
         let alone = lines(&group(&[Some(fixture::degraded())]));
         assert!(alone.len() == 2 && alone[0].starts_with("fidelity: DEGRADED: "), "{alone:?}");
     }
