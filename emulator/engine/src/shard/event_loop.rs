@@ -249,7 +249,11 @@ impl<'a, O: Observer> Shard<'a, O> {
     #[inline]
     fn handle_input(&mut self, due: Time, to: ActorId, stamp: Stamp, input: Input) {
         let done = matches!(input, Input::Done { .. });
-        let has_epoch = done || matches!(input, Input::Fire(_) | Input::Undelivered { .. });
+        let is_of_epoch = matches!(
+            input,
+            Input::Fire(_) | Input::Undelivered { .. } | Input::Down { .. } | Input::Up { .. }
+        );
+        let has_epoch = done || is_of_epoch;
         if has_epoch && self.epoch(to) != stamp {
             return;
         }
@@ -301,11 +305,11 @@ impl<'a, O: Observer> Shard<'a, O> {
     }
 
     /// Steps an actor with an input now or, if it is paused, when its pause ends, in order with later events of
-    /// `source`.
+    /// `source`. If it crashes in the pause, it never gets the input: its next machine is told who is down.
     pub(super) fn dispatch_when_running(&mut self, source: ActorId, to: ActorId, input: Input) {
         match self.resumes_at(to) {
             Some(at) => {
-                self.push(at, source, Event { to, stamp: Stamp::NONE, kind: EventKind::Input(input) })
+                self.push(at, source, Event { to, stamp: self.epoch(to), kind: EventKind::Input(input) })
             }
             None => self.dispatch(to, input),
         }

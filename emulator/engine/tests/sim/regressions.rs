@@ -262,3 +262,17 @@ fn queues_that_share_one_container_do_not_kill_each_others_tasks_for_ever() {
         }
     }
 }
+
+/// A node crashes in a pause and is back before its end: what the failure detector told its earlier machine in the
+/// pause is not told to the new one, which would take a scheduler that is up for down.
+#[test]
+fn a_restarted_node_is_not_told_of_crashes_that_are_over() {
+    let text = "seed = 0\n[cluster]\nnodes = 7\nschedulers = 2\n[workload.mix]\njobs = 3\ninterarrival = \"1s\"\n\
+         [[workload.mix.class]]\nname = \"a\"\nweight = 1\n\
+         stages = [{ tasks = 1, demand = \"1s\" }, { tasks = 2, demand = \"1s\" }]\n\
+         [network]\none_way = \"10ms\"\npeer_timeout = \"1s\"\n\
+         [[network.fault]]\ncrash = { who = [\"scheduler:1\"], at = \"0s\", for = \"3s\" }\n\
+         [[network.fault]]\npause = { who = [\"all\"], at = \"0s\", for = \"5s\" }\n\
+         [[network.fault]]\ncrash = { who = [\"node:6\"], at = \"2s\", for = \"1s\" }\n[[policy]]\npigeon = {}\n";
+    assert!(all_finished(&run(text)));
+}

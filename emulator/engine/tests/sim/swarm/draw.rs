@@ -247,7 +247,9 @@ fn shared(dice: &mut Dice, text: &str, evicts: bool) -> String {
     writeln!(text, "request = {}", dice.pick(&["1", "{ lognormal = { median = 4.2, sigma = 2.23 } }"]))
         .unwrap();
     if evicts {
-        writeln!(text, "memory = {{ exponential = {{ mean = {:.2} }} }}", dice.scale(0.2, 2.0)).unwrap();
+        // Every task fits on every node: one that does not is evicted from it whenever it is placed there again.
+        let high = dice.scale(0.2, 2.0);
+        writeln!(text, "memory = {{ uniform = {{ low = 0.0, high = {high:.2} }} }}").unwrap();
     }
     text
 }
