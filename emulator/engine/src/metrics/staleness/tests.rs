@@ -142,8 +142,8 @@ fn what_a_crash_left_without_a_number_takes_none() {
     assert_eq!(versions(&tracker), (0, 0));
 }
 
-/// Both schedulers place a task on a node at 1 s, and the tasks reach it at 3 s. A snapshot of 2 s contains neither: each
-/// scheduler lacks both, its own because the snapshot took its place. One of 3 s contains both.
+/// Both schedulers place a task on a node at 1 s, and the tasks reach it at 3 s. A snapshot of 2 s contains neither:
+/// each scheduler lacks both, its own because the snapshot took its place. One of 3 s contains both.
 #[test]
 fn a_snapshot_does_not_contain_what_is_under_way() {
     let mut books = state(2, 1);
