@@ -74,13 +74,7 @@ fn sized(png: &[u8]) -> Vec<u8> {
     let [a, b, c, d] = per_metre.to_be_bytes();
     let chunk = [b'p', b'H', b'Y', b's', a, b, c, d, a, b, c, d, 1];
     let (head, rest) = png.split_at(PNG_HEAD.min(png.len()));
-    [head, &9_u32.to_be_bytes(), &chunk, &crc(&chunk).to_be_bytes(), rest].concat()
-}
-
-/// The checksum of a chunk of a PNG: CRC-32 as in ISO 3309.
-fn crc(bytes: &[u8]) -> u32 {
-    let shifted = |crc: u32, _| if crc & 1 == 1 { 0xedb8_8320 ^ (crc >> 1) } else { crc >> 1 };
-    !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), shifted))
+    [head, &9_u32.to_be_bytes(), &chunk, &crc32fast::hash(&chunk).to_be_bytes(), rest].concat()
 }
 
 fn tree(picture: &Picture, inches: f64) -> Result<usvg::Tree, usvg::Error> {
@@ -96,12 +90,6 @@ mod tests {
     #[test]
     fn references_of_a_dictionary_are_in_order() {
         assert_eq!(in_order(b"<<\n  /b 2 0 R\n  /a 10 0 R\n>>\n/0"), b"<<\n  /a 10 0 R\n  /b 2 0 R\n>>\n/0");
-    }
-
-    #[test]
-    fn checksums_are_those_of_png() {
-        assert_eq!(crc(b"123456789"), 0xcbf4_3926);
-        assert_eq!(crc(b"IEND"), 0xae42_6082);
     }
 
     #[test]

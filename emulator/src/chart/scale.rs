@@ -114,7 +114,7 @@ impl Scale {
         self.zero.map(|zero| f64::midpoint(zero, self.pixels.0))
     }
 
-    /// Where a value lies beyond the range: below it, above it, or not at all.
+    /// The order of a value and the range: `Less` below it, `Greater` above it, `Equal` within it.
     pub fn beyond(&self, value: f64) -> Ordering {
         let (low, high) = self.values;
         if value < low * (1.0 - 1e-9) && self.zero.is_none_or(|_| value != 0.0) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod bundle;
+mod claims;
 mod cli;
 #[path = "../common/mod.rs"]
 mod common;

@@ -249,11 +249,12 @@ impl<'a, O: Observer> Shard<'a, O> {
     #[inline]
     fn handle_input(&mut self, due: Time, to: ActorId, stamp: Stamp, input: Input) {
         let done = matches!(input, Input::Done { .. });
-        let is_of_epoch = matches!(
-            input,
-            Input::Fire(_) | Input::Undelivered { .. } | Input::Down { .. } | Input::Up { .. }
-        );
-        let has_epoch = done || is_of_epoch;
+        // The next machine of an actor that crashed is told anew who is down.
+        let has_epoch = done
+            || matches!(
+                input,
+                Input::Fire(_) | Input::Undelivered { .. } | Input::Down { .. } | Input::Up { .. }
+            );
         if has_epoch && self.epoch(to) != stamp {
             return;
         }
@@ -305,7 +306,7 @@ impl<'a, O: Observer> Shard<'a, O> {
     }
 
     /// Steps an actor with an input now or, if it is paused, when its pause ends, in order with later events of
-    /// `source`. If it crashes in the pause, it never gets the input: its next machine is told who is down.
+    /// `source`. Inputs of an epoch are dropped if the actor crashes in the pause.
     pub(super) fn dispatch_when_running(&mut self, source: ActorId, to: ActorId, input: Input) {
         match self.resumes_at(to) {
             Some(at) => {

@@ -146,14 +146,18 @@ impl<'a> Tracker<'a> {
             if before != NOWHERE {
                 books.truth[before as usize] -= estimate;
                 books.decisions.waits.left(before, copy.task);
-                books.views.iter_mut().for_each(|view| view.withdrawn(before, copy.task));
             }
             books.truth[node as usize] += estimate;
             books.decisions.waits.placed(node, copy.task, rank, work);
-            if books.snapshots {
-                books.views.iter_mut().for_each(|view| view.placed(now, by, node, copy, estimate));
-            } else {
+            if !books.snapshots {
                 books.made(now, by, node, estimate);
+                return;
+            }
+            for view in &mut books.views {
+                if before != NOWHERE {
+                    view.withdrawn(before, copy.task);
+                }
+                view.placed(now, by, node, copy, estimate);
             }
         }
     }

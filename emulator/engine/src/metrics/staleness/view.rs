@@ -33,20 +33,26 @@ struct Pending {
     /// The actor that made it, schedulers first, then nodes, and the number it gave it.
     origin: u32,
     number: u32,
-    /// The copy that it places, while the node does not know of it.
-    under_way: Option<CopyId>,
-    /// When the node knew of it.
-    known: Time,
+    reach: Reach,
+}
+
+/// Whether an update has reached its node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reach {
+    /// The node does not know of this copy yet.
+    UnderWay(CopyId),
+    /// The node has known of the update since then.
+    Since(Time),
 }
 
 impl Pending {
-    fn new(made: Time, origin: u32, change: i64, under_way: Option<CopyId>) -> Self {
-        Self { made, change, origin, number: UNNUMBERED, under_way, known: made }
+    const fn new(made: Time, origin: u32, change: i64, reach: Reach) -> Self {
+        Self { made, change, origin, number: UNNUMBERED, reach }
     }
 
-    /// Whether a snapshot of the node contains it.
+    /// Whether a snapshot that the node made at a time contains it.
     fn is_contained(&self, made: Time) -> bool {
-        self.under_way.is_none() && self.known <= made
+        matches!(self.reach, Reach::Since(since) if since <= made)
     }
 }
 
@@ -117,14 +123,14 @@ impl View {
         if origin == self.scheduler {
             self.work[node as usize] += change;
         } else {
-            self.pending[node as usize].push_back(Pending::new(now, origin, change, None));
+            self.pending[node as usize].push_back(Pending::new(now, origin, change, Reach::Since(now)));
             self.in_flight += 1;
         }
     }
 
-    /// A copy is placed on a node that sends snapshots.
+    /// A copy is placed on a node that sends snapshots. The cached work is not kept: snapshots have no error by it.
     pub(super) fn placed(&mut self, now: Time, origin: u32, node: u32, copy: CopyId, change: i64) {
-        let update = Pending::new(now, origin, change, Some(copy));
+        let update = Pending::new(now, origin, change, Reach::UnderWay(copy));
         if origin == self.scheduler {
             self.own[node as usize].push_back(update);
         } else {
@@ -136,14 +142,16 @@ impl View {
     /// A copy reached its node: snapshots contain it from now on.
     pub(super) fn reached(&mut self, now: Time, node: u32, copy: CopyId) {
         let (pending, own) = (&mut self.pending[node as usize], &mut self.own[node as usize]);
-        if let Some(update) = pending.iter_mut().chain(own).find(|update| update.under_way == Some(copy)) {
-            (update.under_way, update.known) = (None, now);
+        if let Some(update) =
+            pending.iter_mut().chain(own).find(|update| update.reach == Reach::UnderWay(copy))
+        {
+            update.reach = Reach::Since(now);
         }
     }
 
     /// A task is placed elsewhere: its placement on a node that it has not reached is void.
     pub(super) fn withdrawn(&mut self, node: u32, task: TaskId) {
-        let void = |update: &Pending| update.under_way.is_some_and(|copy| copy.task == task);
+        let void = |update: &Pending| matches!(update.reach, Reach::UnderWay(copy) if copy.task == task);
         self.own[node as usize].retain(|update| !void(update));
         self.drop(node, void);
     }
@@ -213,10 +221,12 @@ impl View {
         self.drop(node, |pending| pending.is_contained(made));
         let replaced = self.own[node as usize].drain(..).filter(|update| !update.is_contained(made));
         let pending = &mut self.pending[node as usize];
-        self.in_flight -= pending.len() as u64;
+        let known = pending.len();
         pending.extend(replaced);
-        pending.make_contiguous().sort_by_key(|update| update.made);
-        self.in_flight += pending.len() as u64;
+        if pending.len() > known {
+            pending.make_contiguous().sort_by_key(|update| update.made);
+            self.in_flight += (pending.len() - known) as u64;
+        }
         before.map(|before| now.since(before).as_secs_f64())
     }
 

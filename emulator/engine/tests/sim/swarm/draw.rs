@@ -247,7 +247,8 @@ fn shared(dice: &mut Dice, text: &str, evicts: bool) -> String {
     writeln!(text, "request = {}", dice.pick(&["1", "{ lognormal = { median = 4.2, sigma = 2.23 } }"]))
         .unwrap();
     if evicts {
-        // Every task fits on every node: one that does not is evicted from it whenever it is placed there again.
+        // At most 1.95 times as much with the variation above: every task fits on the nodes of 4 GiB. One that does not
+        // is evicted from such a node whenever it is placed there again.
         let high = dice.scale(0.2, 2.0);
         writeln!(text, "memory = {{ uniform = {{ low = 0.0, high = {high:.2} }} }}").unwrap();
     }
