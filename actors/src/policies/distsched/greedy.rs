@@ -95,16 +95,17 @@ pub(super) fn select(
     launches
 }
 
-/// Where all waiting tasks of a job can start, or as many as idle nodes would hold, if that is worth something.
+/// Where all waiting tasks of a job can start, or as many as the nodes that it does not avoid would hold if they were
+/// idle, if that is worth something.
 fn option(job: &PendingJob, loads: &NodeLoads, options: GreedyOptions) -> Option<SchedulingOption> {
     let PendingJob { waiting, ref tasks, work, utility, salt, .. } = *job;
     let terms = Terms { tasks: waiting, risk: options.risk, alone: false, salt };
     let view = PlacementView::new(loads.nodes(), job.job, &job.held, &job.avoided);
     let mut nodes = place(&view, tasks, terms);
     if nodes.len() < waiting as usize {
-        let room = loads.idle_room(tasks, waiting, options.risk);
+        let room = loads.idle_room(tasks, waiting, options.risk, &job.avoided);
         let alone = room == 0;
-        let wanted = if alone { waiting.min(loads.usable()) } else { room };
+        let wanted = if alone { waiting.min(loads.usable(&job.avoided)) } else { room };
         if alone {
             nodes = place(&view, tasks, Terms { tasks: wanted, alone, ..terms });
         }
@@ -169,6 +170,18 @@ mod tests {
         let large = certain(99.0, 1.0);
         let alone = select(&[job(0, 3, &large, 1.0, BEST_EFFORT)], &mut idle(&[(8.0, 16.0); 2]), OPTIONS);
         assert_eq!(order(&alone), [(0, 2)], "one on each node");
+    }
+
+    /// A job of eight tasks, of which four fit on the node that it does not avoid.
+    #[test]
+    fn a_gang_does_not_wait_for_nodes_that_it_avoids() {
+        let two = certain(2.0, 1.0);
+        let avoiding = PendingJob { avoided: vec![0, 2], ..job(0, 8, &two, 1.0, BEST_EFFORT) };
+        let found = select(&[avoiding], &mut idle(&[(8.0, 16.0); 3]), OPTIONS);
+        assert_eq!(
+            found.iter().map(|launch| &launch.places).collect::<Vec<_>>(),
+            [&TaskPlaces::Nodes(vec![1; 4])]
+        );
     }
 
     /// The best option again and again, computed for all jobs.

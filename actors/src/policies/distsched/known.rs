@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::config::DistSched;
 use super::estimate::UsageForecast;
-use super::load::TaskUse;
+use super::load::{NodeLoad, TaskUse};
 use super::observed::{ObservedUse, work_after};
 use super::value::LEAST_CPU;
 use crate::base::{CopyId, Span, Time};
@@ -26,6 +26,8 @@ pub(super) struct ExpectedJob {
     pub(super) observed: ObservedUse,
     /// Nodes that have evicted tasks of it, by number.
     evicted: Vec<EvictedFrom>,
+    /// A task needs more memory than this, bytes: a node that has as much has evicted one that ran there alone.
+    needs_more_than: f64,
 }
 
 /// A node that has evicted tasks of a job.
@@ -55,6 +57,7 @@ impl ExpectedJob {
             utility: Utility::of(spec, &run, &config.valuation()),
             observed: ObservedUse::default(),
             evicted: Vec::new(),
+            needs_more_than: 0.0,
             forecast,
         }
     }
@@ -93,10 +96,22 @@ impl ExpectedJob {
         from.times += 1;
     }
 
+    /// Records that a node with this memory (bytes) has evicted a task of the job that ran there alone. As all tasks of
+    /// a job use alike, none of them can run on such a node.
+    pub(super) fn needs_more_than(&mut self, memory: f64) {
+        self.needs_more_than = self.needs_more_than.max(memory);
+    }
+
     /// The nodes that the job avoids at `now`, by number, and when it may use the first of them again.
-    pub(super) fn avoided(&self, now: Time) -> (Vec<u32>, Option<Time>) {
-        let avoided = || self.evicted.iter().filter(|from| from.until > now);
-        (avoided().map(|from| from.node).collect(), avoided().map(|from| from.until).min())
+    pub(super) fn avoided(&self, now: Time, nodes: &[NodeLoad]) -> (Vec<u32>, Option<Time>) {
+        let too_small = |node: u32| nodes[node as usize].room.memory <= self.needs_more_than;
+        let evicted = || self.evicted.iter().filter(|from| from.until > now && !too_small(from.node));
+        let mut avoided: Vec<_> = evicted().map(|from| from.node).collect();
+        if self.needs_more_than > 0.0 {
+            avoided.extend((0..nodes.len() as u32).filter(|node| too_small(*node)));
+            avoided.sort_unstable();
+        }
+        (avoided, evicted().map(|from| from.until).min())
     }
 
     /// The CPU that a copy would use, as reported or else as expected, cores.

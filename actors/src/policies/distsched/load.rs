@@ -162,6 +162,8 @@ struct NodeClass {
 /// All nodes.
 pub(super) struct NodeLoads {
     nodes: Vec<NodeLoad>,
+    /// Whether each node can be used.
+    usable: Vec<bool>,
     classes: Vec<NodeClass>,
     /// The class of each node.
     class: Vec<usize>,
@@ -180,13 +182,18 @@ impl NodeLoads {
                 classes.push(NodeClass { idle: NodeLoad::new(*room), slots, nodes: 0 });
             }
         }
-        let nodes = rooms.into_iter().map(NodeLoad::new).collect();
-        Self { nodes, classes, class, buffers: Convolution::default() }
+        let nodes: Vec<_> = rooms.into_iter().map(NodeLoad::new).collect();
+        Self { usable: vec![false; nodes.len()], nodes, classes, class, buffers: Convolution::default() }
     }
 
     /// The nodes, by number.
     pub(super) fn nodes(&self) -> &[NodeLoad] {
         &self.nodes
+    }
+
+    /// The memory of the largest nodes, bytes.
+    pub(super) fn largest_memory(&self) -> f64 {
+        self.classes.iter().map(|class| class.idle.room.memory).fold(0.0, f64::max)
     }
 
     /// Updates each node to the tasks that run on it, without those in `stops`. `tasks` returns the expected use of
@@ -208,7 +215,9 @@ impl NodeLoads {
         for (index, node) in (0..).zip(&mut self.nodes) {
             node.renew(&mut self.buffers);
             node.slots = pool.free_on(index);
-            self.classes[self.class[index as usize]].nodes += u32::from(pool.is_usable(index));
+            let usable = pool.is_usable(index);
+            self.usable[index as usize] = usable;
+            self.classes[self.class[index as usize]].nodes += u32::from(usable);
         }
         for core in stops {
             self.nodes[core.node as usize].slots += u32::from(pool.is_usable(core.node));
@@ -224,26 +233,34 @@ impl NodeLoads {
         }
     }
 
-    /// How many tasks of a job the nodes that can be used would take if they were idle, up to `wanted`.
-    pub(super) fn idle_room(&self, tasks: &TaskUse, wanted: u32, limit: f64) -> u32 {
+    /// How many tasks of a job the nodes that it can use would take if they were idle, up to `wanted`. It cannot use
+    /// those `avoided`.
+    pub(super) fn idle_room(&self, tasks: &TaskUse, wanted: u32, limit: f64, avoided: &[u32]) -> u32 {
         let mut room = 0u32;
-        for class in self.classes.iter().filter(|class| class.nodes > 0) {
-            for copies in 1..=class.slots {
+        for (at, class) in self.classes.iter().enumerate() {
+            let nodes = self.usable_of(at, avoided);
+            for copies in 1..=if nodes > 0 { class.slots } else { 0 } {
                 if room >= wanted {
                     return wanted;
                 }
                 if class.idle.risk(tasks, copies, limit).is_none() {
                     break;
                 }
-                room = room.saturating_add(class.nodes);
+                room = room.saturating_add(nodes);
             }
         }
         room.min(wanted)
     }
 
-    /// How many nodes can be used.
-    pub(super) fn usable(&self) -> u32 {
-        self.classes.iter().map(|class| class.nodes).sum()
+    /// How many nodes can be used, without those `avoided`.
+    pub(super) fn usable(&self, avoided: &[u32]) -> u32 {
+        (0..self.classes.len()).map(|class| self.usable_of(class, avoided)).sum()
+    }
+
+    /// The same of a class.
+    fn usable_of(&self, class: usize, avoided: &[u32]) -> u32 {
+        let without = |node: &u32| self.usable[*node as usize] && self.class[*node as usize] == class;
+        self.classes[class].nodes - avoided.iter().copied().filter(without).count() as u32
     }
 }
 
@@ -272,6 +289,7 @@ pub(super) mod tests {
         let class = |room: &Room| NodeClass { idle: NodeLoad::new(*room), slots: 8, nodes: 1 };
         NodeLoads {
             nodes: rooms.iter().map(node).collect(),
+            usable: vec![true; rooms.len()],
             classes: rooms.iter().map(class).collect(),
             class: (0..rooms.len()).collect(),
             buffers: Convolution::default(),
@@ -303,9 +321,11 @@ pub(super) mod tests {
     #[test]
     fn idle_nodes_have_room() {
         let loads = idle(&[(8.0, 16.0), (4.0, 64.0)]);
-        assert_eq!(loads.idle_room(&certain(2.0, 4.0), 100, 0.0), 4 + 2);
-        assert_eq!(loads.idle_room(&certain(2.0, 4.0), 3, 0.0), 3);
-        assert_eq!(loads.idle_room(&certain(0.5, 1.0), 100, 0.0), 16, "there are eight slots");
-        assert_eq!(loads.idle_room(&certain(9.0, 1.0), 100, 0.0), 0);
+        assert_eq!(loads.idle_room(&certain(2.0, 4.0), 100, 0.0, &[]), 4 + 2);
+        assert_eq!(loads.idle_room(&certain(2.0, 4.0), 100, 0.0, &[0]), 2, "of the second node");
+        assert_eq!(loads.idle_room(&certain(2.0, 4.0), 3, 0.0, &[]), 3);
+        assert_eq!(loads.idle_room(&certain(0.5, 1.0), 100, 0.0, &[]), 16, "there are eight slots");
+        assert_eq!(loads.idle_room(&certain(9.0, 1.0), 100, 0.0, &[]), 0);
+        assert_eq!((loads.usable(&[]), loads.usable(&[1])), (2, 1));
     }
 }

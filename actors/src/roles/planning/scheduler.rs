@@ -244,7 +244,7 @@ impl<P: Planner> PlanningScheduler<P> {
         let node = fx.layout().node_number(from);
         // Otherwise it was preempted or believed lost meanwhile.
         if self.pool.release(node, copy) {
-            self.planner.evicted(copy, node, fx);
+            self.planner.evicted(copy, node, self.pool.is_idle(node), fx);
             if let Some(job) = self.jobs.get_mut(copy.task.job) {
                 job.held.retain(|core| core.copy != copy);
                 job.whole = false;

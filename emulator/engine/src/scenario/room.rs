@@ -72,6 +72,7 @@ impl Room {
         Some(LargestNode {
             cpu: amounts().map(|has| has.cpu).max().unwrap_or(0),
             memory: amounts().map(|has| sharing.limit(has.memory)).max().unwrap_or(0),
+            evicts: amounts().any(|has| sharing.limit(has.memory) < u64::MAX),
         })
     }
 

@@ -487,7 +487,7 @@ impl Plan {
                 longest()
             ));
         }
-        if section.uses_memory() && largest.memory == u64::MAX {
+        if section.uses_memory() && !largest.evicts {
             let nothing =
                 "service.usage states memory, and nodes have none: nothing is evicted without cluster.memory";
             self.warnings.push(nothing.to_owned());

@@ -412,7 +412,7 @@ fn requests_of_a_trace_are_taken_over() {
     let held = Held(Arc::new(stated.finish()));
     let usage = Some(toml::from_str("cpu = 2\nmemory = 1\nrequest = 1.5").unwrap());
     let service = Service { usage, ..Service::default() };
-    let largest = Some(LargestNode { cpu: 8000, memory: u64::MAX });
+    let largest = Some(LargestNode { cpu: 8000, memory: u64::MAX, evicts: false });
     let site = Site { schedulers: 1, cores: 9, largest };
     let spec = WorkloadSpec::Trace(trace("a.tr"));
     let workload = Workload::build(&spec, &service, 1, site, &held).unwrap();
@@ -426,8 +426,9 @@ fn requests_of_a_trace_are_taken_over() {
 
 #[test]
 fn a_series_that_ends_before_the_work_is_warned_about() {
-    let site = Site { schedulers: 1, cores: 9, largest: Some(LargestNode { cpu: 8000, memory: u64::MAX }) };
-    let warnings = |series: &str| {
+    let warnings = |series: &str, evicts: bool| {
+        let largest = Some(LargestNode { cpu: 8000, memory: u64::MAX, evicts });
+        let site = Site { schedulers: 1, cores: 9, largest };
         let mut lone = Trace::new(Path::new("a.tr"), Format::Tr);
         lone.push_rigid(Time(0), Span::from_secs(20), 1);
         let held = Held(Arc::new(lone.finish()));
@@ -437,10 +438,11 @@ fn a_series_that_ends_before_the_work_is_warned_about() {
             Workload::build(&WorkloadSpec::Trace(trace("a.tr")), &service, 1, site, &held).unwrap();
         workload.warnings().to_vec()
     };
-    let [said] = &warnings("[[\"9s\", 1, 0], [\"10s\", 2, 0]]")[..] else { panic!("one warning") };
+    let [said] = &warnings("[[\"9s\", 1, 0], [\"10s\", 2, 0]]", false)[..] else { panic!("one warning") };
     let ends = "service.usage.series ends after 19s, before the longest task does (20s)";
     assert!(said.starts_with(ends) && said.contains("its last use holds"), "{said}");
-    assert_eq!(warnings("[[\"20s\", 1, 0]]"), [] as [&str; 0]);
-    let [said] = &warnings("[[\"20s\", 1, 1]]")[..] else { panic!("one warning") };
+    assert_eq!(warnings("[[\"20s\", 1, 0]]", false), [] as [&str; 0]);
+    assert_eq!(warnings("[[\"20s\", 1, 1]]", true), [] as [&str; 0], "a smaller node has memory");
+    let [said] = &warnings("[[\"20s\", 1, 1]]", false)[..] else { panic!("one warning") };
     assert!(said.contains("nothing is evicted without cluster.memory"), "{said}");
 }

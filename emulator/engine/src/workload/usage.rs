@@ -76,6 +76,8 @@ pub struct LargestNode {
     pub cpu: u64,
     /// Memory up to which it does not evict, bytes; `u64::MAX` if memory is not limited.
     pub memory: u64,
+    /// Whether any node limits memory.
+    pub evicts: bool,
 }
 
 /// A stretch of a task's work in which its use is the same.
@@ -371,7 +373,7 @@ fn millicores(cores: f64) -> u32 {
 mod tests {
     use super::*;
 
-    const LARGEST: LargestNode = LargestNode { cpu: 16_000, memory: 64 << 30 };
+    const LARGEST: LargestNode = LargestNode { cpu: 16_000, memory: 64 << 30, evicts: true };
 
     const LONGEST: Span = Span::from_secs(100);
 
@@ -398,7 +400,7 @@ mod tests {
     fn requests_are_as_wrong_as_published() {
         let law = "cpu = 0.001\nrequest = { lognormal = { median = 4.2, sigma = 2.23 } }";
         let section: UsageSection = toml::from_str(law).unwrap();
-        let largest = LargestNode { cpu: u64::from(u32::MAX), memory: u64::MAX };
+        let largest = LargestNode { cpu: u64::from(u32::MAX), memory: u64::MAX, evicts: false };
         let uses = Uses::new(&UsageSection { cpu: Some(Law::Constant(1.0)), ..section }, largest, 7);
         let factors: Vec<f64> =
             (0..20_000).map(|job| request(&uses, named(job, 0)).cpu as f64 / 1000.0).collect();
@@ -499,7 +501,7 @@ mod tests {
 
     #[test]
     fn requests_of_a_series_count_what_it_uses() {
-        let small = LargestNode { cpu: 16_000, memory: 64 << 30 };
+        let small = LARGEST;
         let section: UsageSection = toml::from_str("series = [[\"15s\", 0.1, 1]]\nrequest = 20").unwrap();
         assert!(section.check(small).is_ok(), "two cores of 16");
         let half: UsageSection = toml::from_str("series = [[\"15s\", 0.5, 0]]").unwrap();

@@ -51,3 +51,21 @@ fn jobs_finish_although_their_memory_was_underestimated() {
         assert!(shared.evictions > 5, "{policy}: {shared:?}");
     }
 }
+
+/// Most tasks fit on one node of four, and several of them on each of the others, as far as is expected of them. Nodes
+/// that have evicted a task are avoided for a while, or not at all.
+#[test]
+fn tasks_that_fit_on_few_nodes_end_there() {
+    for (seed, policy) in [(1, "{}"), (2, "{}"), (3, "{ avoid = \"0s\" }"), (4, "{ cycle = \"1s\" }")] {
+        let text = format!(
+            "seed = {seed}\n[cluster]\nshared = true\n[[cluster.kind]]\nnodes = 3\ncpu = 1\nmemory = \"4 \
+             GiB\"\n[[cluster.kind]]\nnodes = 1\ncpu = 2\n[workload.synthetic]\njobs = 32\ntasks = 7\ninterarrival \
+             = {{ exponential = {{ mean = \"800ms\" }} }}\n[service]\ndemand = \"700ms\"\n[service.usage]\ncpu = {{ \
+             uniform = {{ low = 0.01, high = 0.5 }} }}\nmemory = {{ exponential = {{ mean = 3 }} \
+             }}\nrequest = 0.3\n[[policy]]\ndistsched = {policy}\n"
+        );
+        let measured = run(&text);
+        assert_eq!(measured.summary.jobs.unfinished, 0, "seed {seed}, {policy}");
+        assert!(measured.summary.shared.unwrap().evictions > 5, "seed {seed}, {policy}");
+    }
+}

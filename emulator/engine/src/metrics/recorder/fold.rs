@@ -24,6 +24,10 @@ use crate::workload::Workload;
 /// Emulated time without progress after which open jobs count as unfinished: longer than any repair.
 const STALLED: Span = Span::from_secs(24 * 3600);
 
+/// Evictions per open task since any task has finished, above which open jobs count as unfinished: their tasks are
+/// launched again and again on nodes that lack memory for them.
+const EVICTED_IN_VAIN: u64 = 1000;
+
 /// The progress of a job of the catalog.
 #[derive(Debug)]
 pub(super) enum Job {
@@ -76,6 +80,8 @@ pub struct Recorder<'a> {
     pub(super) resubmitted: u64,
     /// Copies that shared nodes evicted.
     pub(super) evicted: u64,
+    /// Those since a job arrived, a task finished or a node crashed.
+    evicted_in_vain: u64,
     pub(super) unexpected: BTreeMap<&'static str, u64>,
     pub(super) sampled_one_in: u32,
     pub(super) sample: Vec<CopyRow>,
@@ -124,6 +130,7 @@ impl<'a> Recorder<'a> {
             last_finish: Time::ZERO,
             resubmitted: 0,
             evicted: 0,
+            evicted_in_vain: 0,
             unexpected: BTreeMap::new(),
             sampled_one_in,
             sample: Vec::new(),
@@ -166,7 +173,10 @@ impl<'a> Recorder<'a> {
                 self.completed(now, self.layout.core_index(who), copy);
             }
             Note::Preempted { .. } => self.ended(now, self.layout.core_index(who), CopyEnd::Preempted),
-            Note::Evicted { .. } => self.evicted += 1,
+            Note::Evicted { .. } => {
+                self.evicted += 1;
+                self.evicted_in_vain += 1;
+            }
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
             Note::Placed { .. }
             | Note::Bound { .. }
@@ -185,7 +195,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn arrived(&mut self, now: Time, job: JobId) {
-        self.progress = now;
+        (self.progress, self.evicted_in_vain) = (now, 0);
         let JobSpec { tasks, arrival, .. } = self.workload.job(job);
         assert!(matches!(self.jobs[job.index()], Job::Pending), "job {} arrived twice", job.0);
         let before = self.workload.after(job);
@@ -244,6 +254,7 @@ impl<'a> Recorder<'a> {
         match how {
             CopyEnd::First => {
                 self.tasks.finished += 1;
+                self.evicted_in_vain = 0;
                 let start = earlier.map_or(since, |s| s.first);
                 let job = copy.task.job;
                 let Job::Open { since: arrived, .. } = self.jobs[job.index()] else {
@@ -349,7 +360,7 @@ impl<'a> Recorder<'a> {
 
     /// Records the crash of a core's node: the copy on the core is lost.
     pub fn crashed(&mut self, now: Time, core: u32) {
-        self.progress = now;
+        (self.progress, self.evicted_in_vain) = (now, 0);
         self.load.observe(now, self.busy);
         self.metrics.crashed(now, core);
         if self.running[core as usize].is_some() {
@@ -382,10 +393,13 @@ impl<'a> Recorder<'a> {
         self.progress
     }
 
-    /// Whether the run is stuck at `now`: no event is pending, every fault has healed (at `heals_at`), and the time for
-    /// any repair has passed.
+    /// Whether the run is stuck at `now`: every fault has healed (at `heals_at`), and either nothing runs and the time
+    /// for any repair has passed, or nodes evict the same tasks again and again.
     pub fn is_stalled(&self, now: Time, heals_at: Time) -> bool {
-        !self.is_active() && now > heals_at && now.since(self.progress) > STALLED
+        let arrived = self.counts.submitted == u64::from(self.workload.chains());
+        let idle = self.busy == 0 && now.since(self.progress) > STALLED;
+        let open = self.tasks.submitted - self.tasks.finished;
+        arrived && now > heals_at && (idle || self.evicted_in_vain > EVICTED_IN_VAIN * open.max(1))
     }
 }
 

@@ -247,10 +247,15 @@ fn shared(dice: &mut Dice, text: &str, evicts: bool) -> String {
     writeln!(text, "request = {}", dice.pick(&["1", "{ lognormal = { median = 4.2, sigma = 2.23 } }"]))
         .unwrap();
     if evicts {
-        // At most 1.95 times as much with the variation above: every task fits on the nodes of 4 GiB. One that does not
-        // is evicted from such a node whenever it is placed there again.
-        let high = dice.scale(0.2, 2.0);
-        writeln!(text, "memory = {{ uniform = {{ low = 0.0, high = {high:.2} }} }}").unwrap();
+        // Tasks fit on the largest nodes, and not always on the others. Where the large node may stay down, they fit on
+        // every node: at most 1.95 times as much with the variation above.
+        let size = dice.scale(0.2, 2.0);
+        let stays_down = |line: &str| line.starts_with("crash") && !line.contains("for = ");
+        if large > 0 && text.lines().any(stays_down) {
+            writeln!(text, "memory = {{ uniform = {{ low = 0.0, high = {size:.2} }} }}").unwrap();
+        } else {
+            writeln!(text, "memory = {{ exponential = {{ mean = {size:.2} }} }}").unwrap();
+        }
     }
     text
 }
