@@ -146,7 +146,7 @@ fn what_a_crash_left_without_a_number_takes_none() {
 /// each scheduler lacks both, its own because the snapshot took its place. One of 3 s contains both.
 #[test]
 fn a_snapshot_does_not_contain_what_is_under_way() {
-    let mut books = state(2, 1);
+    let mut books = TrackerState { snapshots: true, ..state(2, 1) };
     let second = |s: u64| Time(s * 1_000_000_000);
     let copies = [0, 1].map(|job| JobId(job).task(0).copy(0));
     for (origin, copy) in (0..).zip(copies) {
@@ -167,7 +167,7 @@ fn a_snapshot_does_not_contain_what_is_under_way() {
 /// A task that never reached a node is placed elsewhere: the first placement is not an update any more.
 #[test]
 fn a_placement_that_is_void_is_not_lacked() {
-    let mut books = state(2, 2);
+    let mut books = TrackerState { snapshots: true, ..state(2, 2) };
     let task = JobId(0).task(0);
     for view in &mut books.views {
         view.placed(Time(1), 0, 0, task.copy(0), 5);
@@ -178,4 +178,23 @@ fn a_placement_that_is_void_is_not_lacked() {
     let versions = |node| [0, 1].map(|at| books.views[at].lack(node, Time(5)).versions);
     assert_eq!((versions(0), versions(1)), ([0, 0], [0, 1]));
     assert_eq!(books.views[1].in_flight(), 1);
+}
+
+/// A task that was placed on node 0 ends on node 1, from where it had been abandoned: its second launch may be lost,
+/// and is not lacked any more.
+#[test]
+fn a_placement_is_void_once_its_task_has_ended_elsewhere() {
+    let (layout, workload, faults) = (Layout::new(2, 0, vec![1; 2]), one_job(), Faults::default());
+    let recording = Recording { snapshots: true, ..Recording::default() };
+    let mut tracker = Tracker::new(&layout, &workload, &faults, recording, 1);
+    let copy = |attempt| JobId(0).task(0).copy(attempt);
+    for (at, node) in [(1, 1), (2, 0)] {
+        let placed = Note::Placed { copy: copy(at), node, believed: 0, order: ServiceOrder::Arrival };
+        tracker.note(Time(u64::from(at)), layout.scheduler(0), placed);
+    }
+    let lacked = |tracker: &Tracker<'_>| tracker.books.as_ref().unwrap().views[1].in_flight();
+    assert_eq!(lacked(&tracker), 1);
+    tracker.note(Time(3), layout.worker(1, 0), Note::Started { copy: copy(1), resumed: false });
+    tracker.note(Time(4), layout.worker(1, 0), Note::Completed { copy: copy(1) });
+    assert_eq!(lacked(&tracker), 0);
 }

@@ -149,7 +149,7 @@ impl View {
         }
     }
 
-    /// A task is placed elsewhere: its placement on a node that it has not reached is void.
+    /// A task is placed elsewhere, or has ended there: its placement on a node that it has not reached is void.
     pub(super) fn withdrawn(&mut self, node: u32, task: TaskId) {
         let void = |update: &Pending| matches!(update.reach, Reach::UnderWay(copy) if copy.task == task);
         self.own[node as usize].retain(|update| !void(update));
