@@ -53,18 +53,20 @@ impl fmt::Display for HostStatus {
     }
 }
 
-/// What a host says of its cell, in a line.
+/// What a host says of its cell: a line, and one more of what its clock and deliveries are like in a timed run.
 fn described(cell: &CellStatus) -> String {
     let CellStatus { experiment, policy, cell, seed, at_s, finished, jobs, late, clock_error_s } = cell;
     let of = [policy.clone(), cell.clone(), format!("seed {seed}")];
     let of = of.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
-    let late = late.map_or_else(String::new, |LateSoFar { p50_s, p99_s, max_s }| {
+    let late = late.map(|LateSoFar { p50_s, p99_s, max_s }| {
         let [median, most, max] = [p50_s, p99_s, max_s].map(seconds);
-        format!("; deliveries late by {median}, 1 % by {most}, at most {max}")
+        format!("deliveries late by {median}, 1 % by {most}, at most {max}")
     });
-    let clock = clock_error_s.map_or_else(String::new, |bound| format!("; clock ± {}", seconds(bound)));
+    let clock = clock_error_s.map(|bound| format!("clock ± {}", seconds(bound)));
+    let timing: Vec<_> = late.into_iter().chain(clock).collect();
+    let timing = if timing.is_empty() { String::new() } else { format!("\n    {}", timing.join("; ")) };
     let (finished, jobs, at) = (count(*finished), plural(*jobs, "job"), seconds(*at_s));
-    format!("{experiment}: {of}: {finished} of {jobs} at {at}{late}{clock}")
+    format!("{experiment}: {of}: {finished} of {jobs} at {at}{timing}")
 }
 
 /// Asks every agent of a hosts file for its state.
