@@ -76,10 +76,7 @@ impl Series {
     pub fn push(&mut self, at: f64, interval: &Interval) {
         self.points.push((at, interval.mean));
         if let Some(half) = interval.half_width {
-            // An edge at or below zero cannot be drawn on a logarithmic axis: it is placed at the far end.
-            let low = interval.mean - half;
-            let low = if interval.mean > 0.0 { low.max(interval.mean / 1e3) } else { low };
-            self.band.low.push((at, low));
+            self.band.low.push((at, interval.mean - half));
             self.band.high.push((at, interval.mean + half));
         }
     }
@@ -230,8 +227,12 @@ impl Plot {
 impl Plot {
     /// The intervals of single points: areas between them would hide each other.
     fn whiskers(&self, series: &Series, x: &Scale, y: &Scale) -> Vec<Mark> {
-        let edges = series.band.low.iter().zip(&series.band.high).filter(|(low, high)| low.1 < high.1);
-        let drawn = edges.filter(|(low, high)| self.is_drawable(**low) && self.is_drawable(**high));
+        // An edge at or below zero has no place on a logarithmic axis: it is drawn at the far end, with an arrow.
+        let is_log = self.y.spread == AxisScale::Log;
+        let clipped = |edge: &Point| (edge.0, if is_log { edge.1.max(f64::MIN_POSITIVE) } else { edge.1 });
+        let lows = series.band.low.iter().map(clipped);
+        let edges = lows.zip(series.band.high.iter().copied()).filter(|(low, high)| low.1 < high.1);
+        let drawn = edges.filter(|(low, high)| self.is_drawable(*low) && self.is_drawable(*high));
         drawn
             .flat_map(|(low, high)| {
                 let (from, to) = ((x.at(low.0), y.at(low.1)), (x.at(high.0), y.at(high.1)));
@@ -340,6 +341,20 @@ mod tests {
         let svg = plot.picture().in_page().into_string();
         let band = svg.split("class=\"band\" d=\"").nth(1).unwrap().split('"').next().unwrap();
         assert!(band.ends_with('Z') && band.matches([' ', 'l']).count() == 1 + 3 * 2, "{band}");
+    }
+
+    /// 100 ± 500: from -400 on a linear axis, with an arrow on a logarithmic one.
+    #[test]
+    fn intervals_with_zero_begin_below_it() {
+        for (spread, arrows) in [(AxisScale::Linear, 0), (AxisScale::Log, 2)] {
+            let mut series = Series { dots: true, ..Series::default() };
+            series.push(1.0, &Interval { mean: 100.0, half_width: Some(500.0), replications: 3 });
+            assert_eq!(series.band.low, [(1.0, -400.0)]);
+            let mut plot = Plot { series: vec![series], ..plot(Vec::new()) };
+            plot.y.spread = spread;
+            let svg = plot.picture().in_page().into_string();
+            assert_eq!(svg.matches("\"whisker\"").count(), 1 + arrows, "{spread:?}: {svg}");
+        }
     }
 
     #[test]

@@ -117,9 +117,9 @@ impl Scale {
     /// The order of a value and the range: `Less` below it, `Greater` above it, `Equal` within it.
     pub fn beyond(&self, value: f64) -> Ordering {
         let (low, high) = self.values;
-        if value < low * (1.0 - 1e-9) && self.zero.is_none_or(|_| value != 0.0) {
+        if value < low - 1e-9 * low.abs() && self.zero.is_none_or(|_| value != 0.0) {
             Ordering::Less
-        } else if value > high * (1.0 + 1e-9) {
+        } else if value > high + 1e-9 * high.abs() {
             Ordering::Greater
         } else {
             Ordering::Equal

@@ -45,17 +45,23 @@ pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, end: f64, wid
         text("", (LEFT - 7.0, TOP + ROW * row as f64 + 14.0), Anchor::End, &format!("core {core}"))
     }));
     marks.extend(blocks(&cores, slices, shades, &x, end));
-    let drawn = |slice: &&Slice| cores.binary_search(&slice.0.core).is_ok();
-    let ends: Vec<CopyEnd> = slices.iter().filter(drawn).map(|slice| slice.0.end_kind).collect();
+    let legend = legend(&cores, slices, shades, end);
+    Some(framed((wide, bottom + 26.0), (8.0, title), marks, (8.0, &legend)))
+}
+
+/// The legend of what begins on the cores before `end`.
+fn legend(cores: &[u32], slices: &[Slice], shades: Shades<'_>, end: f64) -> Vec<LegendEntry<'static>> {
+    let is_drawn = |core: u32, start: f64| start < end && cores.binary_search(&core).is_ok();
+    let copies = || slices.iter().map(|slice| &slice.0).filter(|copy| is_drawn(copy.core, copy.start));
+    let ends: Vec<CopyEnd> = copies().map(|copy| copy.end_kind).collect();
     let shown = CopyEnd::ALL.into_iter().filter(|kind| ends.contains(kind));
     let mut legend: Vec<_> = shown.map(|kind| (end_name(kind), words(kind))).collect();
-    legend.extend((!shades.bursts.is_empty()).then_some(("burst", "core slowed down")));
-    legend.extend((!shades.injected.is_empty()).then_some(("injected", "interference injected")));
-    let goes_on = slices.iter().filter(drawn).any(|slice| slice.0.start < end && end < slice.0.end);
-    legend.extend(goes_on.then_some(("arrow", "goes on")));
-    let entry = |(mark, name)| LegendEntry { hue: None, mark, name };
-    let legend: Vec<_> = legend.into_iter().map(entry).collect();
-    Some(framed((wide, bottom + 26.0), (8.0, title), marks, (8.0, &legend)))
+    let bursts = shades.bursts.iter().any(|burst| is_drawn(burst.0, burst.1));
+    legend.extend(bursts.then_some(("burst", "core slowed down")));
+    let injected = shades.injected.iter().any(|found| is_drawn(found.0, found.1));
+    legend.extend(injected.then_some(("injected", "interference injected")));
+    legend.extend(copies().any(|copy| end < copy.end).then_some(("arrow", "goes on")));
+    legend.into_iter().map(|(mark, name)| LegendEntry { hue: None, mark, name }).collect()
 }
 
 /// Bursts, the executions over them, and the frames of injections.
@@ -185,6 +191,16 @@ mod tests {
             assert!(svg.contains(block), "{block}: {svg}");
         }
         assert!(!svg.contains("core 9"), "a core without work has no row");
+    }
+
+    #[test]
+    fn the_legend_has_what_is_drawn() {
+        let slices = [slice(3, 0.0, 1.0), slice(3, 5.0, 6.0)];
+        let shades = Shades { bursts: &[(3, 4.0, 6.0, 2.0), (9, 0.0, 6.0, 2.0)], injected: &[(3, 1.0, 2.0)] };
+        let marks =
+            |end| legend(&[3], &slices, shades, end).iter().map(|entry| entry.mark).collect::<Vec<_>>();
+        assert_eq!(marks(2.0), ["first", "injected"], "the burst begins later, or on another core");
+        assert_eq!(marks(5.5), ["first", "burst", "injected", "arrow"]);
     }
 
     #[test]

@@ -13,6 +13,11 @@ use crate::report::columns;
 use crate::report::selection::Selection;
 use crate::report::style::TableStyle;
 
+/// The command line, for manifests.
+pub(super) fn argv() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// The experiment, and changes to it.
 #[derive(Debug, Args)]
 pub(super) struct ExperimentArgs {

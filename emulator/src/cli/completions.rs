@@ -27,7 +27,7 @@ pub(super) fn main(options: &Options, command: clap::Command) -> anyhow::Result<
 /// parser itself accepts any label.
 fn suggesting(command: clap::Command) -> clap::Command {
     let names = || PossibleValuesParser::new(PolicySpec::cards().iter().map(|card| card.name));
-    let labelled = ["run", "plan", "validate"];
+    let labelled = ["run", "plan", "validate", "compare", "plot"];
     let command = command.mut_subcommand("policies", |c| c.mut_arg("name", |arg| arg.value_parser(names())));
     labelled.iter().fold(command, |command, name| {
         command.mut_subcommand(name, |c| c.mut_arg("policy", |arg| arg.value_parser(names())))

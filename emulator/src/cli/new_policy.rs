@@ -132,8 +132,9 @@ fn type_name(name: &str) -> anyhow::Result<String> {
 /// A text of the example under another name.
 fn renamed(text: &str, name: &str, parameters: &str) -> String {
     text.replace("@RUST@", env!("CARGO_PKG_RUST_VERSION"))
-        .replace(EXAMPLE.1, parameters)
+        // The name is replaced first: it is in lower case, and cannot contain the type of the example.
         .replace(EXAMPLE.0, name)
+        .replace(EXAMPLE.1, parameters)
 }
 
 #[cfg(test)]
@@ -156,6 +157,12 @@ mod tests {
         ] {
             assert!(type_name(taken).unwrap_err().to_string().contains(owner), "{taken}");
         }
+    }
+
+    /// The new name may contain that of the example.
+    #[test]
+    fn a_name_is_replaced_once() {
+        assert_eq!(renamed("reserved: Reserved", "unreserved", "Unreserved"), "unreserved: Unreserved");
     }
 
     /// Words that contain the name of the example would be changed too.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use volary_engine::results::{Cell, Summary};
 
-use super::args::TableArgs;
+use super::args::{TableArgs, argv};
 use super::output::{print, print_exact};
 use super::resume;
 use crate::config::claims::{self, Claim};
@@ -77,7 +77,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         gaps.iter().for_each(|gap| tracing::warn!("{gap}"));
     }
     if options.out.is_some() {
-        study.manifest.argv = std::env::args().collect();
+        study.manifest.argv = argv();
     }
     judge_lost(&mut study);
     let folder = held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out)));
@@ -87,7 +87,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     } else if !options.quiet {
         print(&table::warnings(&study))?;
         print(&table::text(&study, &style))?;
-        print(&note)?;
+        if !note.is_empty() {
+            print(&note)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -101,10 +103,12 @@ fn write(
 ) -> Result<String, Error> {
     let folder = match folder {
         None => return Ok("name a folder with --out to write a report".to_owned()),
-        Some(Err(Error::Locked { pid, .. })) => {
-            return Ok(format!(
+        // The report of a run that goes on is written at its end; another folder was asked for.
+        Some(Err(Error::Locked { pid, .. })) if own.is_some() => {
+            tracing::warn!(
                 "process {pid} is at work there, so no report was written; name another folder with --out"
-            ));
+            );
+            return Ok(String::new());
         }
         Some(folder) => folder?,
     };

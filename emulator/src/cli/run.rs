@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use volary_engine::results::{Verdict, cell_id};
 
-use super::args::{FleetArgs, RunArgs, TableArgs};
+use super::args::{FleetArgs, RunArgs, TableArgs, argv};
 use super::output::{port, print, print_exact, serve, watch_for};
 use super::resume;
 use crate::cluster::Fleet;
@@ -85,6 +85,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         None => {
             let (runs, name) = (Path::new("runs"), &experiment.name);
             let latest = options.resume.and_then(|_| storage::latest(runs, name));
+            if latest.is_none() && options.resume == Some(Resume::There) {
+                anyhow::bail!(
+                    "--resume: there is no run of `{name}` in {}; name its folder with --out, or leave out --resume",
+                    runs.display()
+                );
+            }
             latest.unwrap_or_else(|| storage::fresh(runs, name))
         }
     };
@@ -96,7 +102,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         fleet: options.fleet.fleet(),
         quiet: options.quiet,
         no_report: options.no_report,
-        argv: std::env::args().collect(),
+        argv: argv(),
     };
     let dashboard = options.live.map(|_| Arc::new(runtime::dashboard(&experiment, &run)));
     let source = dashboard.as_ref().map(|dashboard| Arc::clone(dashboard) as Arc<dyn SnapshotSource>);
@@ -112,10 +118,10 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         }
     })?;
     if let Some(live) = live {
-        let (state, out) = (outcome.state, run.out.display());
-        live.end(&format!(
-            "{state}; the report is {out}/report.html, and `volary watch {out}` shows this page"
-        ));
+        let (state, report, out) = (outcome.state, run.out.join(storage::REPORT), run.out.display());
+        let report =
+            if report.exists() { format!("the report is {}, and ", report.display()) } else { String::new() };
+        live.end(&format!("{state}; {report}`volary watch {out}` shows this page"));
     }
     if options.json {
         print_exact(&study::json_lines(&outcome.study))?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 
-use super::args::{ExperimentArgs, FleetArgs, runtime as kind};
+use super::args::{ExperimentArgs, FleetArgs, argv, runtime as kind};
 use super::output::{print, print_json, watch};
 use crate::cluster::Fleet;
 pub(super) use crate::comparison::Error;
@@ -80,7 +80,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         // machines.
         fleet: options.fleet.fleet().unwrap_or_else(|| Fleet::Spawn(agents(&experiment))),
         threads: options.threads.map(usize::from),
-        argv: std::env::args().collect(),
+        argv: argv(),
     };
     let watch = watch(options.quiet)?;
     let validation = validate(&|variant| options.load(variant), &plan, &watch)?;

@@ -35,15 +35,17 @@ impl Validation {
                 header.extend([format!("{} as found", self.reference), "from that".to_owned()]);
             }
         }
-        let rows = point.against.first().into_iter().flat_map(Against::rows).enumerate();
-        let rows = rows.filter_map(|(row, divergence)| {
+        let rows = point.against.first().into_iter().flat_map(Against::rows);
+        let rows = rows.filter_map(|divergence| {
             let metric = ComparedMetric::named(&divergence.metric)?;
             let mut cells = vec![divergence.metric.clone(), metric.entry(divergence.reference)];
             for against in &point.against {
-                let Some(other) = against.rows().nth(row) else { continue };
-                cells.extend([metric.entry(other.value), change(other)]);
+                // A runtime without any value of an unjudged metric has no row of it.
+                let other = against.rows().find(|row| row.metric == divergence.metric);
+                let value = |of: fn(&MetricDivergence) -> Option<f64>| metric.entry(other.and_then(of));
+                cells.extend([value(|row| row.value), other.map_or_else(missing, change)]);
                 if against.has_found() {
-                    cells.extend([metric.entry(other.found), from_found(other)]);
+                    cells.extend([value(|row| row.found), other.map_or_else(missing, from_found)]);
                 }
             }
             Some(cells)

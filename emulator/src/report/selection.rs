@@ -50,6 +50,7 @@ fn keep_policies(study: &mut Study, wanted: &[String]) -> Result<(), SelectionEr
         for group in &mut study.cells {
             group.policies.retain(|runs| wanted.contains(&runs.policy));
         }
+        study.cells.retain(|group| !group.policies.is_empty());
     }
     Ok(())
 }
@@ -118,8 +119,8 @@ mod tests {
     #[test]
     fn values_are_named_by_number_and_length_of_time() {
         let law = |name: &str, mean: &str| serde_json::json!({ name: { "mean": mean } });
-        let values = [2.0.into(), 12.into(), "10ms".into(), law("exponential", "62.5ms")];
-        for (text, at) in [("2", 0), ("12.0", 1), ("10000us", 2), ("0.01s", 2), ("62500us", 3)] {
+        let values = [2.0.into(), 12.into(), "10ms".into(), law("exponential", "62.5ms"), "1min".into()];
+        for (text, at) in [("2", 0), ("12.0", 1), ("10000us", 2), ("0.01s", 2), ("62500us", 3), ("60s", 4)] {
             assert_eq!(meant(&values, text), Some(&values[at]), "{text}");
         }
         assert_eq!(meant(&values, "exponential 62500us"), Some(&values[3]));

@@ -30,7 +30,7 @@ pub(super) fn text(study: &Study, others: &[CellGroup], how: &TableStyle) -> Str
     let injected = runs().filter(|run| !run.summary.injections.is_empty()).count() as u64;
     let more = count(others.len() as u64);
     let mut says = vec![format!(
-        "… and {more} more cells: report.html shows each, `volary export` writes a table of all runs"
+        "… and {more} more cells: `volary report` shows each on a page, `volary export` writes a table of all runs"
     )];
     if degraded > 0 {
         says.push(format!("DEGRADED: {} of them did not do what was asked", plural(degraded, "run")));

@@ -278,6 +278,7 @@ trace describe t.tr --columns user=user | 2 | --columns is for .csv files
 trace convert t.tr t.tr | 2 | t.tr exists and is not overwritten | --force
 trace predict mustang.csv.gz | 2 | mustang.csv.gz | ftp.pdl.cmu.edu/pub/datasets/ATLAS
 run kind.toml | 2 | kind.toml:26:35 | unknown message kind `foo`
+run e.toml --resume | 2 | there is no run of `e` in runs | --out
 run e.toml --resume --out typo | 2 | no run in typo | leave out --resume
 run e.toml --resume --out empty | 2 | no run in empty | leave out --resume
 agent --listen localhost:1 --identity x | 2 | `localhost:1` is no address: write IP:PORT, such as 10.77.0.2:4433

@@ -108,7 +108,8 @@ impl<'a> ControllerCell<'a> {
         cell.pool.broadcast(&ControllerMessage::Stop).await;
         cell.collect_reports().await;
         cell.pool.archive.end();
-        cell.injections.finish(cell.pool).await;
+        let expected: Vec<_> = (0..cell.pool.hosts.len()).map(|host| cell.is_dead(host)).collect();
+        cell.injections.finish(cell.pool, &expected).await;
         Ok(cell)
     }
 

@@ -94,9 +94,11 @@ impl HostPool {
         watch: &Watch,
     ) -> Result<Self, HostsError> {
         let (opening, until) = (opening(bundle)?, Instant::now() + patience);
+        let mut answered = false;
         loop {
             if !patience.is_zero() {
-                wait_until_free(file, until, watch).await.map_err(|error| error.after(patience))?;
+                let free = wait_until_free(file, until, &mut answered, watch).await;
+                free.map_err(|error| error.after(patience))?;
             }
             match Self::claim(file, opening.clone(), watch).await {
                 // Another controller was faster, or has claimed some of them at the same time.
@@ -331,19 +333,27 @@ fn run_number() -> u64 {
 }
 
 /// Asks hosts for their state until all are free. Fails if one does not answer the first time, or is not free at
-/// `until`: a host that has answered once may miss a request.
-async fn wait_until_free(file: &Hosts, until: Instant, watch: &Watch) -> Result<(), HostsError> {
+/// `until`. Once all have `answered`, one may miss a request.
+async fn wait_until_free(
+    file: &Hosts,
+    until: Instant,
+    answered: &mut bool,
+    watch: &Watch,
+) -> Result<(), HostsError> {
     let transport = Arc::new(connector(file)?);
-    let (mut said, mut answered) = (String::new(), false);
+    let mut said = String::new();
     loop {
         let answers = tokio::select! {
             answers = answers(&transport, &file.hosts) => answers?,
             () = stopped(watch) => return Err(HostsError::Interrupted),
         };
         let (missing, reason) = match first_busy(&file.hosts, &answers) {
-            Ok(None) => break,
+            Ok(None) => {
+                *answered = true;
+                break;
+            }
             Ok(Some((host, controller))) => {
-                answered = true;
+                *answered = true;
                 let busy = format!("host {host} is busy with a run of the controller at {controller}");
                 (
                     HostsError::Busy { host, controller, waited: Duration::ZERO },
@@ -355,7 +365,7 @@ async fn wait_until_free(file: &Hosts, until: Instant, watch: &Watch) -> Result<
                 (error, silent)
             }
         };
-        if !answered || Instant::now() >= until {
+        if !*answered || Instant::now() >= until {
             return Err(missing);
         }
         // Said again if another host or another controller is in the way.

@@ -194,7 +194,8 @@ impl<'a> Injections<'a> {
 
     /// Sends the last replies at the end of a cell, and waits until they have arrived: connections may be closed right
     /// after.
-    pub(super) async fn finish(&mut self, pool: &mut HostPool) {
+    /// `expected` says of each host whether the experiment's faults have crashed all of it.
+    pub(super) async fn finish(&mut self, pool: &mut HostPool, expected: &[bool]) {
         for share in self.entries.iter_mut().flat_map(|entry| &mut entry.shares) {
             share.ended.get_or_insert_with(|| "the cell was over".to_owned());
         }
@@ -207,7 +208,7 @@ impl<'a> Injections<'a> {
                 }
                 Ok(Some((host, HostEvent::Message(message)))) => pool.defer(host, message),
                 Ok(Some((host, HostEvent::Gone(why)))) => {
-                    pool.lose(host, &why, false);
+                    pool.lose(host, &why, expected[host]);
                     self.on_lost(pool, host).await;
                 }
                 Ok(None) | Err(_) => return,

@@ -63,6 +63,9 @@ pub enum FigureError {
     /// Nothing was measured.
     #[error("the run has no results yet; `volary run --resume` makes the rest")]
     Empty,
+    /// The selected cells have no run of the selected policies.
+    #[error("no run of the policies of --policy is in the cells of --at")]
+    Unselected,
     /// An option does not fit the study.
     #[error(transparent)]
     Unknown(#[from] SelectionError),
@@ -94,9 +97,12 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
     // Colours are those of the report, whatever is shown.
     let all: Vec<String> = study.policies().into_iter().map(str::to_owned).collect();
     let policies: Vec<&str> = all.iter().map(String::as_str).collect();
-    options.selection.keep(&mut study)?;
     if study.records().next().is_none() {
         return Err(FigureError::Empty);
+    }
+    options.selection.keep(&mut study)?;
+    if study.records().next().is_none() {
+        return Err(FigureError::Unselected);
     }
     let of_sweep = if study.cells.len() > 1 { FigureKind::Sweep } else { FigureKind::Cdf };
     let kind = options.what.unwrap_or(of_sweep);

@@ -1,6 +1,7 @@
 //! A number over the cells of a sweep.
 
 use serde_json::Value;
+use volary_actors::base::Span;
 use volary_engine::results::{Cell, cell_name, in_words};
 
 use super::distribution::colour;
@@ -59,18 +60,7 @@ impl SweptAxis {
 
 /// A length of time such as `10ms`, in s.
 pub(in crate::report) fn length(text: &str) -> Option<f64> {
-    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic())?);
-    let factor = match unit {
-        "ns" => 1e-9,
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        "d" => 86_400.0,
-        _ => return None,
-    };
-    number.parse().ok().map(|number: f64| number * factor)
+    text.parse::<Span>().ok().map(Span::as_secs_f64)
 }
 
 /// The cells that differ only in one key, with the values that they share.

@@ -50,16 +50,15 @@ pub(super) fn warnings(study: &Study) -> Markup {
     }
     let degraded: Vec<String> = summaries().filter(|run| run.is_degraded()).map(name).collect();
     if !degraded.is_empty() {
-        let more = degraded.len().saturating_sub(NAMED);
         lines.push(html! {
             (plural(degraded.len() as u64, "run")) " departed from what was asked by more than the limits of a faithful run; their fidelity says by how much: "
-            (named(&degraded)) @if more > 0 { " and " (more) " more" } "."
+            (named(&degraded)) "."
         });
     }
     let injected: Vec<String> = summaries().filter(|run| !run.injections.is_empty()).map(name).collect();
     if !injected.is_empty() {
         lines.push(html! {
-            "Interference was injected into " (plural(injected.len() as u64, "run")) " while going on; see the notes: "
+            "Interference was injected into " (plural(injected.len() as u64, "run")) "; see the notes: "
             (named(&injected)) "."
         });
     }
@@ -73,9 +72,11 @@ pub(super) fn warnings(study: &Study) -> Markup {
     }
 }
 
-/// The first few of the runs.
+/// The first few of the runs, and how many more there are.
 fn named(runs: &[String]) -> String {
-    runs[..runs.len().min(NAMED)].join("; ")
+    let more = runs.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", runs[..runs.len().min(NAMED)].join("; "))
 }
 
 /// A run in words.
