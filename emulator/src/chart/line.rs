@@ -343,10 +343,10 @@ mod tests {
         assert!(band.ends_with('Z') && band.matches([' ', 'l']).count() == 1 + 3 * 2, "{band}");
     }
 
-    /// 100 ± 500: from -400 on a linear axis, with an arrow on a logarithmic one.
+    /// 100 ± 500: from -400 on a linear axis; with arrows at both ends on a logarithmic one.
     #[test]
     fn intervals_with_zero_begin_below_it() {
-        for (spread, arrows) in [(AxisScale::Linear, 0), (AxisScale::Log, 2)] {
+        for (spread, arrows) in [(AxisScale::Linear, 0), (AxisScale::Log, 4)] {
             let mut series = Series { dots: true, ..Series::default() };
             series.push(1.0, &Interval { mean: 100.0, half_width: Some(500.0), replications: 3 });
             assert_eq!(series.band.low, [(1.0, -400.0)]);
