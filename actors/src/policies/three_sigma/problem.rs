@@ -99,7 +99,8 @@ pub(super) fn formulate(
         if !job.held.is_empty() {
             let held = job.held_by_kind(situation.pool);
             let demand = form.subtract(job, known, &held);
-            if config.preempt && job.open.spec.deadline.is_none() {
+            let preemptible = config.preempt && job.preemptions < MOST_PREEMPTIONS;
+            if preemptible && job.open.spec.deadline.is_none() {
                 let price = config.price * config.best_effort * PREMIUM;
                 running.push(Running { name: name(id) + 1, tasks: held, demand, price });
                 runs.push(id);
@@ -133,6 +134,10 @@ pub(super) fn formulate(
 
 /// Utilities below this are rounding errors.
 const NOTHING: f64 = 1e-9;
+
+/// How often a job is preempted at most. The price of a preemption is that of one job, and a plan may gain more by
+/// starting several of which less is expected. If all of them outlive their estimates, none would ever finish.
+const MOST_PREEMPTIONS: u32 = 10;
 
 /// What makes the price of preempting a job higher than what an equal one gains.
 const PREMIUM: f64 = 1.001;

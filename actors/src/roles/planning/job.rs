@@ -29,6 +29,8 @@ pub struct PlannedJob {
     pub whole: bool,
     /// Whether some of those that wait were lost. Launching those counts as a repair; after a preemption it does not.
     pub lost: bool,
+    /// How often all copies of the job were preempted.
+    pub preemptions: u32,
 }
 
 impl PlannedJob {
@@ -43,6 +45,7 @@ impl PlannedJob {
             elsewhere: false,
             whole: false,
             lost: false,
+            preemptions: 0,
         }
     }
 

@@ -212,6 +212,7 @@ impl<P: Planner> PlanningScheduler<P> {
     fn preempt(&mut self, id: JobId, fx: &mut Effects<'_>) -> bool {
         let Some(job) = self.jobs.get_mut(id) else { return false };
         let held = std::mem::take(&mut job.held);
+        job.preemptions += u32::from(!held.is_empty());
         for &core in &held {
             self.give_up(core, fx);
         }

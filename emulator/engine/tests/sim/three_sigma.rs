@@ -11,7 +11,7 @@ use volary_engine::virtual_time::{RunConfig, measure};
 use volary_engine::workload::NoTraces;
 use volary_engine::world::World;
 
-use crate::common::{parse, with};
+use crate::common::{parse, run, with};
 
 /// Eight jobs of 9.9 s that arrive at once at one node, with deadlines of their own; a cycle and a slot are 1 s.
 const BATCH: &str = r#"
@@ -156,4 +156,19 @@ fn planning_is_timed_and_nothing_else_depends_on_it() {
     let costs: Vec<_> = costs.collect();
     assert!(costs[..2].iter().all(|cost| cost.unwrap() > 0.0), "{costs:?}");
     assert_eq!(costs[2], None, "it does not plan");
+}
+
+/// Interference makes all jobs outlive their estimates, so that each gives way to several that seem shorter.
+#[test]
+fn jobs_that_outlive_their_estimates_do_not_preempt_each_other_for_ever() {
+    let text = "seed = 4124295048\ncluster = { schedulers = 1, nodes = 7, cores = 2 }\n[workload.synthetic]\njobs = \
+                80\ntasks = 7\ninterarrival = \"0s\"\nslo = { share = 0.5, slack = { uniform = { low = 0, high = 9 } \
+                }, preference = { kinds = 6, of = 2, slowdown = 2.43 } }\n[service]\nhomogeneous = 0.5\ncorrelated = \
+                true\ndemand = { uniform = { low = \"882ms\", high = \"2647ms\" } }\n[interference]\nmarkov = { slot = \
+                \"381.6ms\", p_on = 0.09, p_off = 0.619, slowdown = { uniform = { low = 2.46, high = 16.84 } } \
+                }\nscope = \"rack\"\n[[policy]]\n3sigma = { cycle = \"200ms\", slot = \"500ms\", slots = 8, estimates = \
+                \"point\", samples = 5, over = \"never\" }\n";
+    let measured = run(text);
+    assert_eq!(measured.summary.jobs.unfinished, 0);
+    assert!(measured.summary.planning.unwrap().preempted > 100);
 }

@@ -24,9 +24,9 @@ use crate::workload::Workload;
 /// Emulated time without progress after which open jobs count as unfinished: longer than any repair.
 const STALLED: Span = Span::from_secs(24 * 3600);
 
-/// Evictions per open task since any task has finished, above which open jobs count as unfinished: their tasks are
-/// launched again and again on nodes that lack memory for them.
-const EVICTED_IN_VAIN: u64 = 1000;
+/// Copies per open task that were preempted or evicted since any task has finished, above which open jobs count as
+/// unfinished: their tasks are launched and stopped again and again.
+const STOPPED_IN_VAIN: u64 = 1000;
 
 /// The progress of a job of the catalog.
 #[derive(Debug)]
@@ -80,8 +80,8 @@ pub struct Recorder<'a> {
     pub(super) resubmitted: u64,
     /// Copies that shared nodes evicted.
     pub(super) evicted: u64,
-    /// Those since a job arrived, a task finished or a node crashed.
-    evicted_in_vain: u64,
+    /// Copies that were preempted or evicted since a job arrived, a task finished or a node crashed.
+    stopped_in_vain: u64,
     pub(super) unexpected: BTreeMap<&'static str, u64>,
     pub(super) sampled_one_in: u32,
     pub(super) sample: Vec<CopyRow>,
@@ -130,7 +130,7 @@ impl<'a> Recorder<'a> {
             last_finish: Time::ZERO,
             resubmitted: 0,
             evicted: 0,
-            evicted_in_vain: 0,
+            stopped_in_vain: 0,
             unexpected: BTreeMap::new(),
             sampled_one_in,
             sample: Vec::new(),
@@ -172,11 +172,11 @@ impl<'a> Recorder<'a> {
                 self.progress = now;
                 self.completed(now, self.layout.core_index(who), copy);
             }
-            Note::Preempted { .. } => self.ended(now, self.layout.core_index(who), CopyEnd::Preempted),
-            Note::Evicted { .. } => {
-                self.evicted += 1;
-                self.evicted_in_vain += 1;
+            Note::Preempted { .. } => {
+                self.stopped_in_vain += 1;
+                self.ended(now, self.layout.core_index(who), CopyEnd::Preempted);
             }
+            Note::Evicted { .. } => self.evicted += 1,
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
             Note::Placed { .. }
             | Note::Bound { .. }
@@ -195,7 +195,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn arrived(&mut self, now: Time, job: JobId) {
-        (self.progress, self.evicted_in_vain) = (now, 0);
+        (self.progress, self.stopped_in_vain) = (now, 0);
         let JobSpec { tasks, arrival, .. } = self.workload.job(job);
         assert!(matches!(self.jobs[job.index()], Job::Pending), "job {} arrived twice", job.0);
         let before = self.workload.after(job);
@@ -254,7 +254,7 @@ impl<'a> Recorder<'a> {
         match how {
             CopyEnd::First => {
                 self.tasks.finished += 1;
-                self.evicted_in_vain = 0;
+                self.stopped_in_vain = 0;
                 let start = earlier.map_or(since, |s| s.first);
                 let job = copy.task.job;
                 let Job::Open { since: arrived, .. } = self.jobs[job.index()] else {
@@ -360,7 +360,7 @@ impl<'a> Recorder<'a> {
 
     /// Records the crash of a core's node: the copy on the core is lost.
     pub fn crashed(&mut self, now: Time, core: u32) {
-        (self.progress, self.evicted_in_vain) = (now, 0);
+        (self.progress, self.stopped_in_vain) = (now, 0);
         self.load.observe(now, self.busy);
         self.metrics.crashed(now, core);
         if self.running[core as usize].is_some() {
@@ -394,12 +394,12 @@ impl<'a> Recorder<'a> {
     }
 
     /// Whether the run is stuck at `now`: every fault has healed (at `heals_at`), and either nothing runs and the time
-    /// for any repair has passed, or nodes evict the same tasks again and again.
+    /// for any repair has passed, or the same tasks are launched and stopped again and again.
     pub fn is_stalled(&self, now: Time, heals_at: Time) -> bool {
         let arrived = self.counts.submitted == u64::from(self.workload.chains());
         let idle = self.busy == 0 && now.since(self.progress) > STALLED;
         let open = self.tasks.submitted - self.tasks.finished;
-        arrived && now > heals_at && (idle || self.evicted_in_vain > EVICTED_IN_VAIN * open.max(1))
+        arrived && now > heals_at && (idle || self.stopped_in_vain > STOPPED_IN_VAIN * open.max(1))
     }
 }
 

@@ -153,30 +153,29 @@ fn each_class_has_its_times() {
     assert_eq!(closed.goodput, closed.utilization, "nothing was wasted");
 }
 
-/// A node evicts the same task again and again. Jobs that have yet to arrive, tasks that end and faults that heal later
-/// are reasons to go on.
+/// The same task is started and stopped again and again. Jobs that have yet to arrive, tasks that end and faults that
+/// heal later are reasons to go on.
 #[test]
-fn tasks_that_are_only_evicted_stall_a_run() {
+fn tasks_that_are_only_stopped_stall_a_run() {
     let (layout, workload, faults) = (Layout::new(1, 0, [1]), jobs(), Faults::default());
     let (at, worker) = (|s| Time(Span::from_secs(s).0), layout.worker(0, 0));
     let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS, 1);
-    let evict = |recorder: &mut Recorder<'_>, times| {
+    let stop = |recorder: &mut Recorder<'_>, times| {
         for attempt in 0..times {
             let copy = JobId(0).task(0).copy(attempt);
             recorder.note(at(3), worker, Note::Started { copy, resumed: false });
-            recorder.note(at(3), worker, Note::Evicted { copy });
             recorder.note(at(3), worker, Note::Preempted { copy });
         }
         recorder.is_stalled(at(3), Time::ZERO)
     };
     recorder.note(at(1), layout.client(0), Note::Arrived { job: JobId(0) });
-    assert!(!evict(&mut recorder, 1001), "another job is to come");
+    assert!(!stop(&mut recorder, 1001), "another job is to come");
     recorder.note(at(2), layout.client(0), Note::Arrived { job: JobId(1) });
-    assert!(!evict(&mut recorder, 2000), "two tasks are open");
-    assert!(evict(&mut recorder, 1) && !recorder.is_stalled(at(3), at(3)), "until faults have healed");
+    assert!(!stop(&mut recorder, 2000), "two tasks are open");
+    assert!(stop(&mut recorder, 1) && !recorder.is_stalled(at(3), at(3)), "until faults have healed");
     let copy = JobId(1).task(0).copy(0);
     recorder.note(at(3), worker, Note::Started { copy, resumed: false });
     recorder.note(at(4), worker, Note::Completed { copy });
-    assert!(!evict(&mut recorder, 1000), "a task has finished");
-    assert!(evict(&mut recorder, 1));
+    assert!(!stop(&mut recorder, 1000), "a task has finished");
+    assert!(stop(&mut recorder, 1));
 }
