@@ -41,6 +41,7 @@ mod parallel;
 pub mod report;
 pub mod runtime;
 mod sanitize;
+mod shell;
 pub mod stats;
 pub mod storage;
 pub mod watch;

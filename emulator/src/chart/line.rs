@@ -17,7 +17,7 @@ pub struct PlotAxis {
     pub spread: AxisScale,
     /// Format of ticks.
     pub unit: TickUnit,
-    /// Smallest and largest value, zero aside on a logarithmic axis; `None` to fit the data.
+    /// Smallest and largest value, on a logarithmic axis of those above zero; `None` to fit the data.
     pub range: Option<(f64, f64)>,
     /// Whether a logarithmic axis has a place for zero even if no point of the chart is there.
     pub zero: bool,
@@ -106,7 +106,7 @@ const LABEL_GAP: f64 = 7.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 44.0;
-/// Room for zero beside a logarithmic axis, as wide as its label below one and as high as its label left of one.
+/// Space in px for zero before the first value of a logarithmic axis: horizontal for the x axis, vertical for y.
 const ZERO_ROOM: Point = (36.0, 22.0);
 
 impl Plot {

@@ -80,7 +80,7 @@ pub struct Scale {
     zero: Option<f64>,
 }
 
-/// The least and the largest value; infinite, the wrong way round, if there is none.
+/// The least and the largest value; `(∞, -∞)` if there is none.
 pub fn bounds(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     values.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), value| (a.min(value), b.max(value)))
 }

@@ -170,6 +170,8 @@ pub(super) fn attributes(class: &str, hue: Option<Hue>) -> Vec<(&'static str, &'
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -179,20 +181,14 @@ mod tests {
         for name in variables.filter(|name| *name != "c") {
             assert!(PALETTE.iter().any(|colour| colour.0 == name), "--{name} has no colour");
         }
-        for class in [
-            "grid",
-            "curve",
-            "whisker",
-            "band",
-            "fill",
-            "dot",
-            "burst",
-            "first",
-            "lost",
-            "in-progress",
-            "head",
-        ] {
-            assert!(sheet.contains(&format!(".{class}")), "{class}");
+        // The sheet's own selectors: classes of colours are those of policies, patterns and dashes.
+        let selectors = sheet.split('.').skip(1);
+        let words =
+            selectors.filter_map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next());
+        let classes: BTreeSet<&str> =
+            words.filter(|class| !["", "chart", "p", "s", "d"].contains(class)).collect();
+        assert!(classes.len() > 10, "{classes:?}");
+        for class in classes {
             let found = attributes(class, Some(Hue::Policy(9)));
             assert!(found.iter().all(|(_, value)| *value != "#000000"), "{class}: {found:?}");
         }

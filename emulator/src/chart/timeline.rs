@@ -14,7 +14,7 @@ const CORES: usize = 16;
 /// Limit on the blocks and shades of a readable timeline: callers shorten the window until they fit.
 pub const BLOCKS: usize = 700;
 
-/// How often the time from 0 to the start of the last execution fits into the window at most.
+/// Limit of the window, as a multiple of the start of the last execution.
 const FAR: f64 = 3.0;
 
 const LEFT: f64 = 62.0;

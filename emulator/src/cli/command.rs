@@ -169,6 +169,8 @@ fn broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -176,12 +178,23 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Every `volary …` and `cargo run … -- …` line in the README's shell blocks parses.
+    /// Every `volary …` and `cargo run … -- …` line in the shell blocks of README and documentation parses.
     #[test]
-    fn the_readme_names_commands_that_exist() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
-        let readme = std::fs::read_to_string(path).unwrap_or_default();
-        let shell = readme.split("```").filter_map(|block| block.strip_prefix("sh\n"));
+    fn the_documentation_names_commands_that_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let pages = std::fs::read_dir(root.join("docs/src")).unwrap().map(|entry| entry.unwrap().path());
+        let pages = pages.filter(|path| path.extension().is_some_and(|kind| kind == "md"));
+        for path in pages.chain([root.join("README.md")]) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let parsed = commands_parse(&path.display().to_string(), &text);
+            assert!(parsed > 0 || !path.ends_with("README.md"), "{} has no command", path.display());
+        }
+    }
+
+    /// Parses the commands in the shell blocks of a text; returns how many they are.
+    fn commands_parse(name: &str, text: &str) -> usize {
+        let shell = text.split("```").filter_map(|block| block.strip_prefix("sh\n"));
+        let mut count = 0;
         for line in shell.flat_map(str::lines) {
             let line = line.split('#').next().unwrap_or_default().trim();
             let Some(rest) = line.strip_prefix("volary ").or_else(|| {
@@ -193,9 +206,11 @@ mod tests {
             let parsed = Cli::try_parse_from(words);
             assert!(
                 parsed.is_ok(),
-                "README: {line}\n{}",
+                "{name}: {line}\n{}",
                 parsed.err().map(|e| e.to_string()).unwrap_or_default()
             );
+            count += 1;
         }
+        count
     }
 }

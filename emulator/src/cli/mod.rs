@@ -1,7 +1,8 @@
 //! The command line: one file per subcommand.
 //!
-//! Results and tables go to stdout, logs and progress to stderr. Exit status: 0 success; 1 success, but a claim failed
-//! with `--check`; 2 invalid usage or input; 3 the run could not finish.
+//! Results and tables go to stdout, logs and progress to stderr. Exit status: 0 success; 1 a claim failed or a runtime
+//! diverged with `--check`, or a replay differs; 2 invalid usage or input; 3 the run could not finish; 130 a second
+//! Ctrl-C.
 
 mod agent;
 mod args;

@@ -1,15 +1,20 @@
 //! Output for people and programs, and the progress bar.
 
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+use anyhow::Context;
 
 use crate::cluster::remove_identities;
 use crate::dashboard::{Dashboard, Server, SnapshotSource};
 use crate::report::style::{Style, folded};
 use crate::sanitize;
+use crate::storage::{self, Error as StorageError};
 use crate::watch::Watch;
 
 /// A watch that Ctrl-C stops, with a progress bar unless `quiet`. Called once per process.
@@ -112,4 +117,36 @@ pub(super) fn show<S: serde::Serialize>(
         print_folded(&text())?
     }
     Ok(ExitCode::SUCCESS)
+}
+/// Writes a file that an option names. A file that was there stays as it is if the new one cannot be completed.
+pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    // A pipe or a device, such as /dev/stdout, cannot be replaced.
+    let written = if fs::metadata(path).is_ok_and(|known| !known.is_file()) {
+        fs::write(path, bytes)
+    } else {
+        match storage::write(path, bytes) {
+            Err(StorageError::Io { source, .. }) => Err(source),
+            other => return Ok(other?),
+        }
+    };
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.svg");
+        write_file(&file, b"old").unwrap();
+        write_file(&file, b"older").unwrap();
+        // The name of the partial file is taken by a folder that is not empty.
+        fs::create_dir_all(folder.path().join("a.svg.partial/x")).unwrap();
+        let error = write_file(&file, b"new").unwrap_err().to_string();
+        assert!(error.starts_with("cannot write") && error.contains("a.svg"), "{error}");
+        assert_eq!(fs::read(&file).unwrap(), b"older");
+        write_file(Path::new("/dev/null"), b"new").unwrap();
+    }
 }

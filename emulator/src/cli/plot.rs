@@ -1,14 +1,12 @@
 //! The `volary plot` command.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use super::args::SelectionArgs;
-use super::output::print;
+use super::output::{print, write_file};
 use crate::chart::export::{ExportError, pdf, png};
 use crate::chart::svg::{Letters, Picture};
 use crate::config::error::{did_you_mean, listed};
@@ -114,8 +112,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         inches,
     };
     let picture = figure(study, &wanted)?;
-    fs::write(&out, format.bytes(&picture, inches)?)
-        .with_context(|| format!("cannot write {}", out.display()))?;
+    write_file(&out, &format.bytes(&picture, inches)?)?;
     print(&out.display().to_string())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,12 +2,17 @@
 
 use std::path::Path;
 
+use crate::shell::command_line;
+
 /// The command line `argv` of a run, changed to run what is missing in its run directory `out`, and ready for a shell.
 /// A folder that was merged from others has no such command line.
 pub(super) fn command(argv: &[String], out: &Path) -> String {
     let out = out.display().to_string();
     if argv.iter().skip(1).find(|word| !word.starts_with('-')).is_none_or(|command| command != "run") {
-        return format!("the `volary run` of the experiment with --resume --out {}", quoted(&out));
+        return format!(
+            "the `volary run` of the experiment with --resume --out {}",
+            command_line([out.as_str()])
+        );
     }
     // What follows `--` are no options.
     let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
@@ -19,17 +24,7 @@ pub(super) fn command(argv: &[String], out: &Path) -> String {
     };
     let kept = (0..end).filter(|at| !is_replaced(*at)).map(|at| options[at].as_str());
     let words = kept.chain(["--resume", "--out", &out]).chain(operands.iter().map(String::as_str));
-    words.map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-/// A word as a shell takes it literally.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    command_line(words)
 }
 
 #[cfg(test)]

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use volary_actors::base::{Feature, JobId, Span};
 use volary_actors::predict::PredictorKind;
 use volary_engine::workload::{ColumnNames, Outcome, Trace};
 
 use super::columns::ColumnArgs;
-use super::output::{print, print_exact, show, width};
+use super::output::{print, print_exact, show, width, write_file};
 use crate::config::error::{did_you_mean, listed};
 use crate::files::Files;
 use crate::number::plural;
@@ -174,7 +173,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 /// Writes a page, if a file is named.
 fn write_page(file: Option<&Path>, page: impl FnOnce() -> String) -> anyhow::Result<()> {
     let Some(file) = file else { return Ok(()) };
-    std::fs::write(file, page()).with_context(|| format!("cannot write {}", file.display()))
+    write_file(file, page().as_bytes())
 }
 
 /// The question for a trace: all its features if none were named. Features and outcomes that it lacks are refused.

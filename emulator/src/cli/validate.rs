@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Args;
 
 use super::args::{ExperimentArgs, FleetArgs, argv, runtime as kind};
-use super::output::{print, print_json, watch};
+use super::output::{print, print_json, watch, write_file};
 use crate::cluster::Fleet;
 pub(super) use crate::comparison::Error;
 use crate::comparison::{RunVariant, ValidateOptions, validate};
@@ -85,8 +84,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let watch = watch(options.quiet)?;
     let validation = validate(&|variant| options.load(variant), &plan, &watch)?;
     let kept = plan.out.join(KEPT);
-    std::fs::write(&kept, serde_json::to_string(&validation)? + "\n")
-        .with_context(|| format!("cannot write {}", kept.display()))?;
+    write_file(&kept, (serde_json::to_string(&validation)? + "\n").as_bytes())?;
     if options.json {
         print_json(&validation)?;
     } else {

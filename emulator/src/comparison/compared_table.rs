@@ -1,15 +1,16 @@
 //! The table of a policy and a cell that two studies ran.
 
 use super::compared_point::{ComparedPoint, MetricDifference};
-use super::metrics::{ComparedMetric, missing, text_table};
+use super::metrics::ComparedMetric;
 use crate::number;
+use crate::report::style::{missing, text_table};
 
 const HEADER: [&str; 6] = ["metric", "first", "second", "difference", "change", ""];
 /// The column of stars.
 const MARK: usize = 5;
 /// Columns that are left out on a narrow terminal, the least important first.
-const SPARED: [usize; 2] = [4, 3];
-/// Characters of names of metrics for which other columns are left out.
+const DROPPED_FIRST: [usize; 2] = [4, 3];
+/// Least width of the column of names; other columns are left out to keep it.
 const NAME: usize = 20;
 
 /// The table of a point, in which columns are left out until it fits the width; the last line names them.
@@ -31,10 +32,10 @@ pub(super) fn point_table(point: &ComparedPoint, width: Option<usize>) -> String
         };
         let names =
             |columns: &[usize]| width.saturating_sub(4 + columns[1..].iter().map(size).sum::<usize>());
-        for spared in SPARED {
+        for dropped in DROPPED_FIRST {
             if names(&columns) < NAME {
-                columns.retain(|column| *column != spared);
-                left_out.push(HEADER[spared]);
+                columns.retain(|column| *column != dropped);
+                left_out.push(HEADER[dropped]);
             }
         }
         let most = names(&columns);

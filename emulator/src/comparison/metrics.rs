@@ -1,10 +1,10 @@
 //! The compared metrics, their statistics and their format.
 
-use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
-use volary_engine::results::{Cell, Planning, PredictionErrors, SharedNodes, Summary, cell_name};
+use volary_engine::results::{Cell, Planning, PredictionErrors, Summary, cell_name};
 
 use crate::number::Quantity;
-use crate::report::columns::{messages_per_task, miss_rate, of_deadlines};
+use crate::report::columns::{messages_per_task, miss_rate, of_deadlines, of_shared};
+use crate::report::style::missing;
 use crate::stats::Interval;
 
 /// Limit on the divergence of a quantile of response time, as a share of the reference.
@@ -88,11 +88,6 @@ fn of_prediction(summary: &Summary, number: fn(&PredictionErrors) -> f64) -> f64
     summary.prediction.as_ref().map_or(f64::NAN, number)
 }
 
-/// A number about shared nodes; NaN if nodes are not shared.
-fn of_shared(summary: &Summary, number: fn(&SharedNodes) -> f64) -> f64 {
-    summary.shared.as_ref().map_or(f64::NAN, number)
-}
-
 /// The name of a metric of a class of jobs.
 pub(super) fn class_metric(class: &str, name: &str) -> String {
     format!("{CLASSES}{class}.{name}")
@@ -118,11 +113,6 @@ impl ComparedMetric {
     }
 }
 
-/// The text in tables for a value that was not measured.
-pub fn missing() -> String {
-    "–".to_owned()
-}
-
 /// The mean of the finite values; `None` if there are none.
 pub fn mean(values: &[f64]) -> Option<f64> {
     Interval::new(values).map(|interval| interval.mean)
@@ -145,22 +135,4 @@ pub fn point_name(policy: &str, cell: &Cell) -> String {
     let cell = cell_name(cell);
     let comma = if cell.is_empty() { "" } else { ", " };
     format!("{policy}{comma}{cell}")
-}
-
-/// A table whose first column is aligned to the left and whose other columns are aligned to the right.
-pub fn text_table<H: Into<String>>(
-    header: impl IntoIterator<Item = H>,
-    rows: impl IntoIterator<Item = Vec<String>>,
-) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header.into_iter().map(Into::into).collect::<Vec<String>>());
-    for row in rows {
-        let alignment = |i| if i == 0 { CellAlignment::Left } else { CellAlignment::Right };
-        table.add_row(
-            row.into_iter().enumerate().map(|(i, text)| TableCell::new(text).set_alignment(alignment(i))),
-        );
-    }
-    table
 }

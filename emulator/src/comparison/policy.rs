@@ -1,9 +1,10 @@
 //! The compared metrics that only some policies have, by the key of their section of the summary.
 
-use volary_engine::results::{Staleness, Summary};
+use volary_engine::results::Summary;
 
 use super::metrics::{BAR, ComparedMetric, METRICS, metric, split_class};
 use crate::number::Quantity;
+use crate::report::columns::of_staleness;
 
 /// The compared metrics of a section of the summary.
 pub struct ComparedSection {
@@ -31,24 +32,24 @@ pub const SECTIONS: [ComparedSection; 1] = [ComparedSection {
 const STALENESS: [ComparedMetric; 7] = [
     metric(
         "staleness.age_of_synchronisation_s.mean",
-        |s| staleness(s, |s| s.age_of_synchronisation_s.mean),
+        |s| of_staleness(s, |s| s.age_of_synchronisation_s.mean),
         Quantity::Time,
     ),
-    metric("staleness.version_age.mean", |s| staleness(s, |s| s.version_age.mean), Quantity::Plain),
-    metric("staleness.error_s.mean", |s| staleness(s, |s| s.error_s.mean), Quantity::Time),
-    metric("staleness.out_of_sync", |s| staleness(s, |s| s.out_of_sync), Quantity::Share),
+    metric("staleness.version_age.mean", |s| of_staleness(s, |s| s.version_age.mean), Quantity::Plain),
+    metric("staleness.error_s.mean", |s| of_staleness(s, |s| s.error_s.mean), Quantity::Time),
+    metric("staleness.out_of_sync", |s| of_staleness(s, |s| s.out_of_sync), Quantity::Share),
     metric(
         "staleness.age_of_information_s.mean",
-        |s| staleness(s, |s| s.age_of_information_s.mean),
+        |s| of_staleness(s, |s| s.age_of_information_s.mean),
         Quantity::Time,
     ),
-    metric("staleness.decision_error_s.mean", |s| staleness(s, |s| s.decision_error_s.mean), Quantity::Time),
-    metric("staleness.regret_s.mean", |s| staleness(s, |s| s.regret_s.mean), Quantity::Time),
+    metric(
+        "staleness.decision_error_s.mean",
+        |s| of_staleness(s, |s| s.decision_error_s.mean),
+        Quantity::Time,
+    ),
+    metric("staleness.regret_s.mean", |s| of_staleness(s, |s| s.regret_s.mean), Quantity::Time),
 ];
-
-fn staleness(summary: &Summary, value: fn(&Staleness) -> f64) -> f64 {
-    summary.staleness.as_ref().map_or(f64::NAN, value)
-}
 
 /// Standard deviations by which samples of caches may differ by chance.
 const CHANCE: f64 = 5.0;
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
     use crate::fidelity::fixture::faithful;
     use crate::storage::fixture::measured;
-    use volary_engine::results::Spread;
+    use volary_engine::results::{Spread, Staleness};
 
     /// Jobs of ten tasks for a day, updates of 10 ms in flight at each sample.
     fn run(age: f64) -> Summary {

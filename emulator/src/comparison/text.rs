@@ -6,9 +6,10 @@ use std::fmt::Write;
 use comfy_table::Table;
 
 use super::divergence::MetricDivergence;
-use super::metrics::{BAR, ComparedMetric, missing, point_name, text_table};
+use super::metrics::{BAR, ComparedMetric, point_name};
 use super::validation::{Against, ValidatedPoint, Validation};
 use crate::number;
+use crate::report::style::{missing, text_table};
 
 impl Validation {
     /// The tables of all points, with the counts, jobs and causes of each runtime; then the verdict.

@@ -308,7 +308,7 @@ fn shards(_: &PageHeader, run: &RunView) -> Markup {
                         th scope="col" { "timers late" }
                         th scope="col" { "CPU of the process" }
                         th scope="col" { "of the machine" }
-                        th scope="col" { "stolen" }
+                        th scope="col" { "steal" }
                         th scope="col" { "memory" }
                     } }
                     tbody { @for shard in &run.shards { (shard_row(shard)) } }

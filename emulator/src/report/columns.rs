@@ -475,12 +475,12 @@ pub fn help() -> String {
 }
 
 /// A number about shared nodes; NaN where nodes are not shared.
-fn of_shared(summary: &Summary, number: fn(&SharedNodes) -> f64) -> f64 {
+pub fn of_shared(summary: &Summary, number: fn(&SharedNodes) -> f64) -> f64 {
     summary.shared.as_ref().map_or(f64::NAN, number)
 }
 
 /// A number about the staleness of caches; NaN for policies without.
-fn of_staleness(summary: &Summary, number: fn(&Staleness) -> f64) -> f64 {
+pub fn of_staleness(summary: &Summary, number: fn(&Staleness) -> f64) -> f64 {
     summary.staleness.as_ref().map_or(f64::NAN, number)
 }
 

@@ -35,7 +35,7 @@ pub fn claims_table(studies: &[Study]) -> String {
                 out,
                 "| {experiment} | {runs} | {} | {says} | {} |",
                 claim.origin.whose(),
-                verdict(claim) + &changed(&study.changed())
+                verdict(claim) + &cell(&changed(&study.changed()))
             );
         }
     }
@@ -51,7 +51,7 @@ fn cell(text: &str) -> String {
         let is_code = i % 2 == 1 && i < last;
         if is_code { (*part).to_owned() } else { part.replace('&', "&amp;").replace('<', "&lt;") }
     });
-    escaped.collect::<Vec<_>>().join("`").replace('|', "\\|")
+    escaped.collect::<Vec<_>>().join("`").replace('|', "\\|").replace('\n', " ")
 }
 
 fn verdict(claim: &ClaimResult) -> String {
@@ -85,5 +85,6 @@ mod tests {
     fn code_is_not_escaped() {
         assert_eq!(cell("`a < b | c` & <i>"), "`a < b \\| c` &amp; &lt;i>");
         assert_eq!(cell("a ` lone <b"), "a ` lone &lt;b");
+        assert_eq!(cell("two\nlines | of it"), "two lines \\| of it");
     }
 }

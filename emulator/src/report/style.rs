@@ -1,5 +1,7 @@
 //! The style of text for people: its colours and its width.
 
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+
 use super::columns::PickedColumn;
 
 /// Whether verdicts may use colour.
@@ -66,6 +68,29 @@ fn hang(line: &str, width: usize) -> usize {
         indent + own[..gap].chars().count() + spaces
     });
     second.filter(|column| *column <= width / 2).unwrap_or_else(|| (indent + 2).min(width / 2))
+}
+
+/// The text in tables for a value that was not measured.
+pub fn missing() -> String {
+    "–".to_owned()
+}
+
+/// A table whose first column is aligned to the left and whose other columns are aligned to the right.
+pub fn text_table<H: Into<String>>(
+    header: impl IntoIterator<Item = H>,
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header.into_iter().map(Into::into).collect::<Vec<String>>());
+    for row in rows {
+        let alignment = |i| if i == 0 { CellAlignment::Left } else { CellAlignment::Right };
+        table.add_row(
+            row.into_iter().enumerate().map(|(i, text)| Cell::new(text).set_alignment(alignment(i))),
+        );
+    }
+    table
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::iter;
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use volary_engine::results::cell_name;
 
 use super::columns::{COLUMNS, PickedColumn, SummaryColumn};
-use super::style::{TableStyle, wrapped};
+use super::style::{TableStyle, missing, text_table, wrapped};
 use super::{claims, fidelity, wide};
 use crate::number::{elided, plural};
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
@@ -191,16 +191,11 @@ fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> Strin
         legend.leave_out(&mut columns, width.saturating_sub(widest + 4));
     }
     legend.add(&columns);
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(std::iter::once("policy").chain(columns.iter().map(|column| column.heading.as_str())));
-    for (row, name) in names.iter().enumerate() {
-        let entries =
-            columns.iter().map(|column| Cell::new(&column.entries[row]).set_alignment(CellAlignment::Right));
-        table.add_row(std::iter::once(Cell::new(name)).chain(entries));
-    }
-    table.to_string()
+    let header = iter::once("policy").chain(columns.iter().map(|column| column.heading.as_str()));
+    let rows = names.into_iter().enumerate().map(|(row, name)| {
+        iter::once(name).chain(columns.iter().map(|column| column.entries[row].clone())).collect()
+    });
+    text_table(header, rows).to_string()
 }
 
 /// The columns that are shown unasked, in order: those that are informative.
@@ -240,9 +235,9 @@ impl Legend {
 /// The entry of a policy in a column, of one class of jobs or of all; empty if classes do not have the number. `best`
 /// says whether it is the best, and is `None` in a column without one.
 fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: Option<bool>) -> String {
-    let missing = if class.is_some() && !column.by_class { "" } else { "–" };
+    let absent = if class.is_some() && !column.by_class { String::new() } else { missing() };
     runs.interval(column.of(class)).map_or_else(
-        || missing.to_owned(),
+        || absent,
         |interval| {
             let mark = best.map_or("", |best| if best { " *" } else { "  " });
             format!("{}{mark}", column.quantity.interval(interval.mean, interval.half_width))

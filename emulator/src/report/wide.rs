@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::Table;
 
 use super::choice::{AIMS, CLOSE, Standing, standings};
-use super::style::{TableStyle, wrapped};
+use super::style::{TableStyle, text_table, wrapped};
 use crate::number::{count, elided, plural, short};
 use crate::storage::study::{CellGroup, Study};
 
@@ -53,23 +53,18 @@ pub(super) fn text(study: &Study, others: &[CellGroup], how: &TableStyle) -> Str
 
 /// The policies over all cells, the safest first.
 fn ranking(aim: &str, policies: &[&str], standings: &[Standing]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_content_arrangement(ContentArrangement::Disabled);
     let close = format!("within {:.0} %", 100.0 * (CLOSE - 1.0));
-    table.set_header([aim, "best", &close, "core time", "worst"]);
-    for standing in standings {
+    let rows = standings.iter().map(|standing| {
         let Standing { policy, cells, best, close, worst, core_time, .. } = *standing;
-        let numbers = [
+        vec![
+            elided(policies[policy], NAME),
             format!("{} of {}", count(best as u64), count(cells as u64)),
             count(close as u64),
             format!("×{}", short(core_time)),
             format!("×{}", short(worst)),
-        ];
-        let numbers = numbers.map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
-        table.add_row([Cell::new(elided(policies[policy], NAME))].into_iter().chain(numbers));
-    }
-    table
+        ]
+    });
+    text_table([aim, "best", &close, "core time", "worst"], rows)
 }
 
 #[cfg(test)]

@@ -127,7 +127,11 @@ pub(super) fn replace<T, E>(
     filled.map(drop).map_err(failed)
 }
 
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+/// Writes a file as a whole: one that was there stays as it is if the new one cannot be completed.
+///
+/// # Errors
+/// The folder or its disk does not take it.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     replace(path, |mut file| file.write_all(bytes), io("write", path))
 }
 

@@ -56,7 +56,7 @@ volary_engine::workload:
 volary_engine::world: cores metrics scenario shard workload
 volary::awake:
 volary::chart: number sanitize stats storage
-volary::cli: chart cluster comparison config dashboard executor files live number report runtime sanitize storage watch workload
+volary::cli: chart cluster comparison config dashboard executor files live number report runtime sanitize shell storage watch workload
 volary::cluster: awake codec config cost dashboard executor fidelity guard live number sanitize storage watch workload
 volary::codec:
 volary::comparison: cluster config number report runtime stats storage watch
@@ -70,9 +70,10 @@ volary::guard:
 volary::live: cost fidelity guard storage
 volary::number:
 volary::parallel:
-volary::report: chart config number parallel sanitize stats storage workload
+volary::report: chart config number parallel sanitize shell stats storage workload
 volary::runtime: awake cluster config cost dashboard executor fidelity guard live number report stats storage watch workload
 volary::sanitize:
+volary::shell:
 volary::stats:
 volary::storage: codec files guard number parallel stats
 volary::watch: dashboard guard live number

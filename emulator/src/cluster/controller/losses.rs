@@ -20,12 +20,12 @@ impl Datagrams {
 }
 
 /// The vitals of the hosts that sent a report, with the losses of the datagrams that each of them sent.
-pub(crate) fn vitals(members: &[Host], accounts: &[Option<Box<FinalReport>>]) -> Vec<HostVitals> {
+pub(crate) fn vitals(members: &[Host], reports: &[Option<Box<FinalReport>>]) -> Vec<HostVitals> {
     let between = |from: usize, to: usize| {
-        let account = accounts.get(from).and_then(Option::as_ref);
-        account.and_then(|account| account.datagrams.get(to)).copied().unwrap_or_default()
+        let report = reports.get(from).and_then(Option::as_ref);
+        report.and_then(|report| report.datagrams.get(to)).copied().unwrap_or_default()
     };
-    let of = |(from, account): (usize, &Option<Box<FinalReport>>)| {
+    let of = |(from, report): (usize, &Option<Box<FinalReport>>)| {
         let path = |(to, member): (usize, &Host)| PathLoss {
             to: member.name.clone(),
             sent: between(from, to).sent,
@@ -39,10 +39,10 @@ pub(crate) fn vitals(members: &[Host], accounts: &[Option<Box<FinalReport>>]) ->
             datagrams_sent: sum(&paths, |path| path.sent),
             datagrams_lost: sum(&paths, |path| path.lost),
             lost_to: paths.into_iter().filter(|path| path.lost > 0).collect(),
-            ..account.as_ref()?.vitals.clone()
+            ..report.as_ref()?.vitals.clone()
         })
     };
-    accounts.iter().enumerate().filter_map(of).collect()
+    reports.iter().enumerate().filter_map(of).collect()
 }
 
 fn sum(paths: &[PathLoss], count: impl Fn(&PathLoss) -> u64) -> u64 {
@@ -55,7 +55,7 @@ mod tests {
     use crate::fidelity::gauge::LatenessHistograms;
     use volary_engine::finalize::Counters;
 
-    fn account(name: &str, datagrams: &[(u64, u64, u64)]) -> Option<Box<FinalReport>> {
+    fn report(name: &str, datagrams: &[(u64, u64, u64)]) -> Option<Box<FinalReport>> {
         let of = |&(sent, dropped, missing): &(u64, u64, u64)| Datagrams { sent, dropped, missing };
         Some(Box::new(FinalReport {
             tally: Counters::default(),
@@ -70,9 +70,8 @@ mod tests {
     fn names_come_from_the_members_and_losses_are_bounded() {
         let address = ([127, 0, 0, 1], 1).into();
         let members = ["h1", "h2"].map(|name| Host::new(name.to_owned(), address));
-        let accounts =
-            [account("h2", &[(0, 0, 0), (7, 1, 0)]), account("h2", &[(0, 0, u64::MAX), (0, 0, 0)])];
-        let [h1, _] = &vitals(&members, &accounts)[..] else { panic!("two reports") };
+        let reports = [report("h2", &[(0, 0, 0), (7, 1, 0)]), report("h2", &[(0, 0, u64::MAX), (0, 0, 0)])];
+        let [h1, _] = &vitals(&members, &reports)[..] else { panic!("two reports") };
         assert_eq!((h1.name.as_str(), h1.datagrams_sent, h1.datagrams_lost), ("h1", 7, 7));
     }
 
@@ -81,12 +80,12 @@ mod tests {
         let address = ([127, 0, 0, 1], 1).into();
         let members = ["h1", "h2", "h3"].map(|name| Host::new(name.to_owned(), address));
         // h1 sends a hundred datagrams to h2 and drops one; h2 misses four. h3 sends no report.
-        let accounts = [
-            account("h1", &[(0, 0, 0), (100, 1, 0), (50, 2, 9)]),
-            account("h2", &[(80, 0, 4), (0, 0, 0), (30, 0, 0)]),
+        let reports = [
+            report("h1", &[(0, 0, 0), (100, 1, 0), (50, 2, 9)]),
+            report("h2", &[(80, 0, 4), (0, 0, 0), (30, 0, 0)]),
             None,
         ];
-        let [h1, h2] = &vitals(&members, &accounts)[..] else { panic!("two reports") };
+        let [h1, h2] = &vitals(&members, &reports)[..] else { panic!("two reports") };
         assert_eq!((h1.name.as_str(), h1.datagrams_sent, h1.datagrams_lost), ("h1", 150, 7));
         let paths: Vec<_> = h1.lost_to.iter().map(|path| (path.to.as_str(), path.sent, path.lost)).collect();
         assert_eq!(paths, [("h2", 100, 5), ("h3", 50, 2)]);

@@ -66,7 +66,7 @@ pub struct PeerInfo {
 #[derive(Debug)]
 pub struct Transport {
     quic: quinn::Endpoint,
-    greeter: Arc<Greeter>,
+    hello_exchange: Arc<HelloExchange>,
     buffers: Buffers,
     accept_task: Option<AbortHandle>,
 }
@@ -77,7 +77,7 @@ pub struct Accepted(mpsc::Receiver<Peer>);
 
 /// The exchange of hellos on a new connection.
 #[derive(Debug)]
-struct Greeter {
+struct HelloExchange {
     hello: Hello,
     timeout: Duration,
 }
@@ -92,7 +92,8 @@ impl Transport {
         let server = config::server(identity, options).map_err(|e| unusable(identity, e))?;
         let mut transport = Self::open(identity, address, options, Some(server))?;
         let (accepted, peers) = mpsc::channel(16);
-        let task = tokio::spawn(accept(transport.quic.clone(), Arc::clone(&transport.greeter), accepted));
+        let task =
+            tokio::spawn(accept(transport.quic.clone(), Arc::clone(&transport.hello_exchange), accepted));
         transport.accept_task = Some(task.abort_handle());
         Ok((transport, Accepted(peers)))
     }
@@ -115,14 +116,15 @@ impl Transport {
         let mut quic =
             quinn::Endpoint::new(endpoint, server, socket, Arc::new(TokioRuntime)).map_err(refused)?;
         quic.set_default_client_config(client);
-        let greeter = Greeter { hello: Hello::of(&identity.subject), timeout: options.handshake_timeout };
-        Ok(Self { quic, greeter: Arc::new(greeter), buffers, accept_task: None })
+        let hello_exchange =
+            HelloExchange { hello: Hello::of(&identity.subject), timeout: options.handshake_timeout };
+        Ok(Self { quic, hello_exchange: Arc::new(hello_exchange), buffers, accept_task: None })
     }
 
     /// Connects to the host of that name; fails if another one is at that address.
     pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
-        let limit = self.greeter.timeout;
-        let connected = timeout(limit, self.greeter.connect(&self.quic, name, address)).await;
+        let limit = self.hello_exchange.timeout;
+        let connected = timeout(limit, self.hello_exchange.connect(&self.quic, name, address)).await;
         let connected = connected.map_or_else(
             |_| Err(format!("no answer within {limit:?}: does `volary agent` run there? If the host is lost, leave it \
                          out of the hosts file")),
@@ -164,12 +166,12 @@ impl Accepted {
 }
 
 /// Starts a task for each incoming handshake.
-async fn accept(quic: quinn::Endpoint, greeter: Arc<Greeter>, accepted: mpsc::Sender<Peer>) {
+async fn accept(quic: quinn::Endpoint, hello_exchange: Arc<HelloExchange>, accepted: mpsc::Sender<Peer>) {
     while let Some(incoming) = quic.accept().await {
-        let (greeter, accepted) = (Arc::clone(&greeter), accepted.clone());
+        let (hello_exchange, accepted) = (Arc::clone(&hello_exchange), accepted.clone());
         tokio::spawn(async move {
             let address = incoming.remote_address();
-            match greeter.accept(incoming).await {
+            match hello_exchange.accept(incoming).await {
                 // The receiver is gone once the transport is no longer used.
                 Ok(peer) => drop(accepted.send(peer).await),
                 Err(error) => tracing::debug!("refused {address}: {error}"),
@@ -178,7 +180,7 @@ async fn accept(quic: quinn::Endpoint, greeter: Arc<Greeter>, accepted: mpsc::Se
     }
 }
 
-impl Greeter {
+impl HelloExchange {
     /// Accepts a connection: handshake, then the peer's hello and ours.
     async fn accept(&self, incoming: Incoming) -> Result<Peer, HelloError> {
         let connecting = incoming.accept().map_err(End::from)?;

@@ -74,7 +74,7 @@ impl Identity {
             PrivateKeyDer::from_pem_slice(&key).map_err(|e| bad(&key_path, format!("no key in it ({e})")))?;
         let cert_path = folder.join("cert.pem");
         let chain = certificates(&cert_path)?;
-        let ca_path = folder.join("ca.pem");
+        let ca_path = folder.join(CA_CERT);
         let mut roots = RootCertStore::empty();
         for root in certificates(&ca_path)? {
             roots.add(root).map_err(|error| bad(&ca_path, error))?;
@@ -144,8 +144,14 @@ impl Subject {
     }
 }
 
-/// Files beside the folders of identities, which are named after their hosts.
-const FILES: [&str; 3] = ["ca.pem", "ca-key.pem", "hosts.toml"];
+/// Files in the folder of identities. The folder of a host there has its name, which must differ from these.
+const FILES: [&str; 3] = [CA_CERT, CA_KEY, HOSTS];
+
+/// The certificate and the key of the authority.
+pub(super) const CA_CERT: &str = "ca.pem";
+pub(super) const CA_KEY: &str = "ca-key.pem";
+/// The hosts file.
+pub(super) const HOSTS: &str = "hosts.toml";
 
 /// Host names are lower-case DNS names, are used as folder names, and differ from the controller's.
 pub(super) fn check_name(name: &str, role: Role) -> Result<(), String> {
@@ -158,7 +164,7 @@ pub(super) fn check_name(name: &str, role: Role) -> Result<(), String> {
     let number = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
     if name.len() > 253 || number || !name.split('.').all(label) {
         return Err(format!(
-            "`{name}` is no host name: use small letters, digits, `-` and `.`, at most 63 between points, such as h1"
+            "`{name}` is no host name: use small letters, digits, `-` and `.`, at most 63 characters between dots, such as h1"
         ));
     }
     if FILES.contains(&name) {

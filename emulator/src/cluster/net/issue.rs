@@ -20,7 +20,9 @@ use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::hosts_file::{Host, Hosts};
-use super::identity::{CONTROLLER, FileError, Role, Subject, bad, check_name, io_error};
+use super::identity::{
+    CA_CERT, CA_KEY, CONTROLLER, FileError, HOSTS, Role, Subject, bad, check_name, io_error,
+};
 
 /// The identities to make.
 #[derive(Clone, Debug)]
@@ -45,9 +47,6 @@ pub struct Issued {
     pub hosts: PathBuf,
 }
 
-const CA_CERT: &str = "ca.pem";
-const CA_KEY: &str = "ca-key.pem";
-const HOSTS: &str = "hosts.toml";
 /// How far the clocks of hosts may be behind this machine's.
 const SKEW: Duration = Duration::from_secs(3600);
 

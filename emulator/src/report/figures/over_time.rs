@@ -63,7 +63,7 @@ fn of_caches(
         (!points.is_empty()).then(|| Series { label, colour, points, ..Series::default() })
     };
     let series: Vec<Series> = policies.iter().filter_map(curve).collect();
-    // Curves that are decades apart would lie on the line of zero.
+    // On a linear axis, a curve that is decades below another would coincide with the zero line.
     let highest = |series: &Series| series.points.iter().map(|point| point.1).fold(0.0, f64::max);
     let spread = AxisScale::suited(series.iter().map(highest));
     let x = PlotAxis::new("time", AxisScale::Linear, TickUnit::Seconds);
@@ -100,7 +100,7 @@ pub(in crate::report) fn timelines(
 /// Bursts as (core, from s, until s, slowdown), by the seed of their runs.
 type BurstsBySeed = BTreeMap<u64, Vec<(u32, f64, f64, f64)>>;
 
-/// The bursts that runs without injections recorded, each as long as the run that recorded it longest: policies meet
+/// The bursts that runs without injections recorded, each with the latest end that any of them recorded: policies meet
 /// the same interference under the same seed.
 fn shared_bursts<'a>(runs: impl Iterator<Item = &'a CellRecord>) -> BurstsBySeed {
     let mut known: BTreeMap<(u64, u32, u64), (f64, f64)> = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use super::distribution::{curves, percentiles, responses};
 use super::over_time::{staleness, timelines};
-use super::sweep::{Sweep, cell_title, heat, named, panels};
+use super::sweep::{Sweep, heat, named, panel_title, panels};
 use crate::chart::cdf::{distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point, px_of};
@@ -173,7 +173,7 @@ impl Request<'_> {
     fn responses(&self, kind: FigureKind) -> Result<Vec<Picture>, FigureError> {
         let size = self.size(self.room(self.study.cells.len())?);
         let panel = |group: &CellGroup| {
-            let title = cell_title(group);
+            let title = panel_title(group);
             let curves = curves(group, self.policies, responses);
             if kind == FigureKind::Ccdf {
                 tail(&title, "response time", TickUnit::Seconds, &curves, size)

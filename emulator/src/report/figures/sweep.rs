@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use volary_actors::base::Span;
-use volary_engine::results::{Cell, cell_name, in_words};
+use volary_engine::results::{Cell, in_words};
 
 use super::distribution::colour;
 use crate::chart::heat::{Heat, HeatRow, Shade};
@@ -49,10 +49,10 @@ impl SweptAxis {
         };
         let (low, high) = bounds(places.iter().copied());
         let (least, _) = bounds(places.iter().copied().filter(|place| *place != 0.0));
-        let (spread, range) = if least > 0.0 && high / least >= 20.0 {
-            (AxisScale::Log, (least / 1.1, high * 1.1))
-        } else {
-            (AxisScale::Linear, (low - 0.04 * (high - low), high + 0.04 * (high - low)))
+        let spread = AxisScale::suited(places.iter().copied());
+        let range = match spread {
+            AxisScale::Log => (least / 1.1, high * 1.1),
+            AxisScale::Linear => (low - 0.04 * (high - low), high + 0.04 * (high - low)),
         };
         PlotAxis { range: Some(range), zero: low == 0.0, ..PlotAxis::new(label, spread, unit) }
     }
@@ -185,7 +185,7 @@ pub(in crate::report) fn short_key<'a>(key: &'a str, keys: &[&str]) -> &'a str {
 }
 
 /// Swept values in words, by the last part of their keys.
-pub(super) fn named(cell: &Cell) -> String {
+pub(in crate::report) fn named(cell: &Cell) -> String {
     let keys: Vec<&str> = cell.keys().map(String::as_str).collect();
     let words = cell.iter().map(|(key, value)| format!("{} = {}", short_key(key, &keys), in_words(value)));
     words.collect::<Vec<_>>().join(", ")
@@ -248,10 +248,9 @@ fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &PickedColumn)
     Shade { depth, title, text, small, series: None, link: String::new() }
 }
 
-/// The name of a cell, or of the only one.
-pub(super) fn cell_title(group: &CellGroup) -> String {
-    let name = cell_name(&group.cell);
-    if name.is_empty() { "Response time of jobs".to_owned() } else { named(&group.cell) }
+/// The title of the panel of a cell.
+pub(super) fn panel_title(group: &CellGroup) -> String {
+    if group.cell.is_empty() { "Response time of jobs".to_owned() } else { named(&group.cell) }
 }
 
 #[cfg(test)]

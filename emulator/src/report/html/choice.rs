@@ -33,10 +33,10 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
                  jobs unfinished are not considered."
             }
             div.card.scroll tabindex="0" role="group" aria-label="Which policy when" { (map(study, policies)) }
-            h3 { "And if you do not know what will come" }
+            h3 { "If the cell is not known in advance" }
             p.hint {
                 "Over all cells: how often each policy is best or cannot be told from the best, how often within "
-                (close) " of it, how much core time it takes against who takes least, and the worst it does against \
+                (close) " of it, its core time relative to the policy that takes least, and the worst it does against \
                 the best. The safest comes first."
             }
             div.grid {

@@ -9,6 +9,7 @@ use super::{cell, choice, overview, parameters, table};
 use crate::chart::{theme, timeline};
 use crate::number;
 use crate::sanitize;
+use crate::shell::command_line;
 use crate::storage::RenderedReport;
 use crate::storage::hosts::HostRecord;
 use crate::storage::manifest::RunState;
@@ -210,7 +211,7 @@ fn footer(study: &Study, policies: &[&str]) -> Markup {
         (parameters::section(study, policies))
         section id="run" {
             h2 { "The run itself" }
-            p { "Command: " code { (manifest.argv.join(" ")) } }
+            p { "Command: " code { (command_line(manifest.argv.iter().map(String::as_str))) } }
             @for origin in &manifest.origins {
                 p {
                     "Machine: " (origin.machine.says()) "; volary " (origin.version)

@@ -1,10 +1,9 @@
 //! Helpers of all parts of the page: anchors, titles, values as text.
 
 use maud::{Markup, html};
-use volary_engine::results::in_words;
 
 use crate::report::figures::distribution::colour;
-use crate::report::figures::sweep::short_key;
+use crate::report::figures::sweep::named;
 use crate::storage::study::CellGroup;
 
 /// The place of a cell on its page.
@@ -36,11 +35,7 @@ pub(super) fn policy_anchor(number: usize) -> String {
 
 /// The name of a cell in the contents, by short keys.
 pub(super) fn short_title(group: &CellGroup) -> String {
-    let keys: Vec<&str> = group.cell.keys().map(String::as_str).collect();
-    let words =
-        group.cell.iter().map(|(key, value)| format!("{} = {}", short_key(key, &keys), in_words(value)));
-    let name = words.collect::<Vec<_>>().join(", ");
-    if name.is_empty() { cell_title(group) } else { name }
+    if group.cell.is_empty() { cell_title(group) } else { named(&group.cell) }
 }
 
 /// The name of a cell's section.
