@@ -120,11 +120,12 @@ pub(super) fn show<S: serde::Serialize>(
 }
 /// Writes a file that an option names. A file that was there stays as it is if the new one cannot be completed.
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    // A pipe or a device, such as /dev/stdout, cannot be replaced.
+    // A pipe or a device, such as /dev/stdout, cannot be replaced; a link stays one.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let written = if fs::metadata(path).is_ok_and(|known| !known.is_file()) {
         fs::write(path, bytes)
     } else {
-        match storage::write(path, bytes) {
+        match storage::write(&target, bytes) {
             Err(StorageError::Io { source, .. }) => Err(source),
             other => return Ok(other?),
         }
@@ -147,6 +148,11 @@ mod tests {
         let error = write_file(&file, b"new").unwrap_err().to_string();
         assert!(error.starts_with("cannot write") && error.contains("a.svg"), "{error}");
         assert_eq!(fs::read(&file).unwrap(), b"older");
+        let link = folder.path().join("link.svg");
+        std::os::unix::fs::symlink("b.svg", &link).unwrap();
+        fs::write(folder.path().join("b.svg"), b"old").unwrap();
+        write_file(&link, b"new").unwrap();
+        assert_eq!(fs::read(folder.path().join("b.svg")).unwrap(), b"new", "a link stays one");
         write_file(Path::new("/dev/null"), b"new").unwrap();
     }
 }
