@@ -18,6 +18,7 @@ use crate::files::Files;
 use crate::number;
 use crate::report::{columns, table};
 use crate::runtime::{self, Outcome, RunError, RunOptions};
+use crate::storage::cell::CellRecord;
 use crate::storage::manifest::RunState;
 use crate::storage::{self, study};
 
@@ -223,8 +224,14 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
     if broken {
         ExitCode::from(3)
     } else if let (Some(&first), false) = (stuck.peek(), bounded) {
+        let same = |run: &&CellRecord| {
+            let run = &run.summary;
+            (&run.policy, &run.cell, run.seed) == (&first.policy, &first.cell, first.seed)
+        };
+        let notes = outcome.study.records().find(same).map_or(&[][..], |run| &run.notes);
+        let notes: String = notes.iter().map(|note| format!("\n  {note}")).collect();
         tracing::error!(
-            "{} left jobs unfinished, the first is {} with seed {}: {} of {} jobs",
+            "{} left jobs unfinished, the first is {} with seed {}: {} of {} jobs{notes}",
             number::plural(stuck.count() as u64, "run"),
             first.policy,
             first.seed,

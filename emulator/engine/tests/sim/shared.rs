@@ -110,3 +110,26 @@ fn several_shards_agree_on_shared_nodes() {
         assert!(crossed > 0);
     }
 }
+
+/// The only node with memory enough for the tasks is down for good: they are launched and evicted elsewhere until the run
+/// is given up, or wait for it. The notes of the run say so.
+#[test]
+fn tasks_that_no_living_node_holds_end_the_run() {
+    for policy in ["random", "round-robin", "distsched"] {
+        let text = format!(
+            "seed = 1\n[cluster]\nschedulers = 1\nshared = true\n[[cluster.kind]]\nnodes = 4\ncpu = 2\nmemory = \"4 \
+             GiB\"\n[[cluster.kind]]\nnodes = 1\ncpu = 2\nmemory = \"16 GiB\"\n[workload.synthetic]\njobs = 3\ntasks = \
+             1\ninterarrival = \"1s\"\n[service]\ndemand = \"10s\"\nusage = {{ cpu = 0.5, memory = 8, request = 0.4 \
+             }}\n[network]\none_way = \"1ms\"\n[[network.fault]]\ncrash = {{ who = [\"node:4\"], at = \"0s\" \
+             }}\n[[policy]]\n{policy} = {{}}\n"
+        );
+        let measured = run(&text);
+        assert_eq!(measured.summary.jobs.unfinished, 3, "{policy}");
+        let (notes, why) = (
+            measured.notes,
+            ["the run was given up, because ", "no copy ran when the run ended, and 3 tasks waited"],
+        );
+        let why = why[usize::from(policy == "distsched")];
+        assert!(notes.iter().any(|note| note.starts_with(why)), "{policy}: {notes:?}");
+    }
+}

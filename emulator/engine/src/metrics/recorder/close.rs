@@ -95,7 +95,7 @@ impl Recorder<'_> {
 
     /// Closes the recorder at `now`: running copies are cut off, and every sum is checked.
     pub fn close(mut self, now: Time) -> Books {
-        let busy = self.busy > 0;
+        let (busy, stall) = (self.busy > 0, self.stall(now));
         let load = self.load.close(now, self.busy);
         self.cut_off(now);
         self.counts.unfinished = self.counts.submitted - self.counts.finished;
@@ -112,7 +112,7 @@ impl Recorder<'_> {
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
         let rows = self.job_rows();
         let (drain, throughput) = flow(&rows, end.as_secs_f64());
-        let (notes, utilization) = (self.notes(), self.share(self.busy_s, makespan));
+        let (notes, utilization) = (self.notes(stall), self.share(self.busy_s, makespan));
         let goodput = self.share((self.busy_s - wasted_work_s - in_progress_s).max(0.0), makespan);
         let (labels, bound) = (self.workload.classes(), self.recording.unqueued);
         let classes = labels.iter().zip(&self.waits).filter(|_| labels.len() > 1);
@@ -184,8 +184,14 @@ impl Recorder<'_> {
         })
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self, stall: Option<String>) -> Vec<String> {
         let mut notes = Vec::new();
+        let waiting = self.tasks.submitted - self.tasks.finished;
+        if let Some(why) = stall.filter(|_| self.counts.unfinished > 0) {
+            notes.push(format!("the run was given up, because {why}"));
+        } else if self.copies.in_progress == 0 && waiting > 0 {
+            notes.push(format!("no copy ran when the run ended, and {waiting} tasks waited"));
+        }
         if self.resubmitted > 0 {
             notes.push(format!(
                 "{} submissions were repeated because a scheduler was down or cut off",

@@ -397,9 +397,22 @@ impl<'a> Recorder<'a> {
     /// for any repair has passed, or the same tasks are launched and stopped again and again.
     pub fn is_stalled(&self, now: Time, heals_at: Time) -> bool {
         let arrived = self.counts.submitted == u64::from(self.workload.chains());
-        let idle = self.busy == 0 && now.since(self.progress) > STALLED;
-        let open = self.tasks.submitted - self.tasks.finished;
-        arrived && now > heals_at && (idle || self.stopped_in_vain > STOPPED_IN_VAIN * open.max(1))
+        arrived && now > heals_at && self.stall(now).is_some()
+    }
+
+    /// Why open jobs do not go on at `now`, in words; `None` if they do.
+    pub(super) fn stall(&self, now: Time) -> Option<String> {
+        let (idle, open) = (now.since(self.progress), self.tasks.submitted - self.tasks.finished);
+        if self.busy == 0 && idle > STALLED {
+            Some(format!("no copy ran for {STALLED}"))
+        } else if self.stopped_in_vain > STOPPED_IN_VAIN * open.max(1) {
+            let stopped = self.stopped_in_vain;
+            Some(format!(
+                "{stopped} copies were preempted or evicted in turn, and no task finished meanwhile"
+            ))
+        } else {
+            None
+        }
     }
 }
 
