@@ -315,7 +315,7 @@ impl<'a> Chaos<'a> {
         match self.below(3) {
             0 => UsageReport::Report { copy, cpu: any, memory: any, at: self.now.into() }.into(),
             1 => Contention::Throttled { copy, rate: any, at: self.now.into() }.into(),
-            _ => Contention::Evicted { copy, age_ms: any }.into(),
+            _ => Contention::Evicted { copy, age_ms: any, alone: any.is_multiple_of(2) }.into(),
         }
     }
 

@@ -47,6 +47,8 @@ pub enum Contention {
         copy: CopyId,
         /// How long it had run, in whole milliseconds, rounded down; at most 49 days.
         age_ms: u32,
+        /// Whether no other copy ran there, so that it needs more memory than the node has.
+        alone: bool,
     },
 }
 

@@ -16,7 +16,8 @@ parameters! {
     /// Parameters of Yaq-d.
     struct YaqD {
         /// Period at which a node reports its wait. 8 s are recommended; the Murmuration paper divides that by the
-        /// speed-up of its arrivals and has 8 ms (section 6.2).
+        /// speed-up of its arrivals and has 8 ms (section 6.2). An idle node that has said so sends none, as long as no
+        /// datagram can be lost; the age of information grows meanwhile.
         heartbeat: Span = Span::from_secs(8),
         /// All nodes report at the same instants, as in the simulators; otherwise evenly spread.
         together: bool = false,

@@ -1,7 +1,7 @@
 //! Output for people and programs, and the progress bar.
 
-use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,7 +14,6 @@ use crate::cluster::remove_identities;
 use crate::dashboard::{Dashboard, Server, SnapshotSource};
 use crate::report::style::{Style, folded};
 use crate::sanitize;
-use crate::storage::{self, Error as StorageError};
 use crate::watch::Watch;
 
 /// A watch that Ctrl-C stops, with a progress bar unless `quiet`. Called once per process.
@@ -118,19 +117,36 @@ pub(super) fn show<S: serde::Serialize>(
     }
     Ok(ExitCode::SUCCESS)
 }
+
 /// Writes a file that an option names. A file that was there stays as it is if the new one cannot be completed.
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    // A pipe or a device, such as /dev/stdout, cannot be replaced; a link stays one.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let written = if fs::metadata(path).is_ok_and(|known| !known.is_file()) {
-        fs::write(path, bytes)
-    } else {
-        match storage::write(&target, bytes) {
-            Err(StorageError::Io { source, .. }) => Err(source),
-            other => return Ok(other?),
+    // A pipe or a terminal, such as /dev/stdout, cannot be replaced; a link stays one.
+    let replaced = match (fs::symlink_metadata(path), fs::canonicalize(path)) {
+        (Err(_), _) => replace(path, bytes, None),
+        (Ok(_), Ok(target)) if target.is_file() => {
+            let permissions = fs::metadata(&target).map(|known| known.permissions());
+            replace(&target, bytes, permissions.ok())
         }
+        _ => fs::write(path, bytes),
+    };
+    let written = match replaced {
+        // A file can be writable in a folder that is not, or be a mount point.
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ResourceBusy) => {
+            fs::write(path, bytes)
+        }
+        other => other,
     };
     written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes a file beside `path`, and renames it to that.
+fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let mut file = File::create_new(&partial)?;
+    let permitted = permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions));
+    let renamed = permitted.and_then(|()| file.write_all(bytes)).and_then(|()| fs::rename(&partial, path));
+    renamed.inspect_err(|_| drop(fs::remove_file(&partial)))
 }
 
 #[cfg(test)]
@@ -143,16 +159,18 @@ mod tests {
         let file = folder.path().join("a.svg");
         write_file(&file, b"old").unwrap();
         write_file(&file, b"older").unwrap();
-        // The name of the partial file is taken by a folder that is not empty.
-        fs::create_dir_all(folder.path().join("a.svg.partial/x")).unwrap();
+        // The name of the partial file is taken.
+        let partial = folder.path().join(format!("a.svg.{}.partial", std::process::id()));
+        fs::create_dir(&partial).unwrap();
         let error = write_file(&file, b"new").unwrap_err().to_string();
         assert!(error.starts_with("cannot write") && error.contains("a.svg"), "{error}");
         assert_eq!(fs::read(&file).unwrap(), b"older");
         let link = folder.path().join("link.svg");
         std::os::unix::fs::symlink("b.svg", &link).unwrap();
-        fs::write(folder.path().join("b.svg"), b"old").unwrap();
-        write_file(&link, b"new").unwrap();
-        assert_eq!(fs::read(folder.path().join("b.svg")).unwrap(), b"new", "a link stays one");
+        for bytes in [b"first", b"later"] {
+            write_file(&link, bytes).unwrap();
+            assert_eq!(fs::read(folder.path().join("b.svg")).unwrap(), bytes, "a link stays one");
+        }
         write_file(Path::new("/dev/null"), b"new").unwrap();
     }
 }

@@ -87,7 +87,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     } else if !options.quiet {
         print(&table::warnings(&study))?;
         print(&table::text(&study, &style))?;
-        if !note.is_empty() {
+        if let Some(note) = note {
             print(&note)?;
         }
     }
@@ -100,15 +100,15 @@ fn write(
     folder: Option<Result<LockedDir, Error>>,
     own: Option<&PathBuf>,
     study: &mut Study,
-) -> Result<String, Error> {
+) -> Result<Option<String>, Error> {
     let folder = match folder {
-        None => return Ok("name a folder with --out to write a report".to_owned()),
+        None => return Ok(Some("name a folder with --out to write a report".to_owned())),
         // The report of a run that goes on is written at its end; another folder was asked for.
         Some(Err(Error::Locked { pid, .. })) if own.is_some() => {
             tracing::warn!(
                 "process {pid} is at work there, so no report was written; name another folder with --out"
             );
-            return Ok(String::new());
+            return Ok(None);
         }
         Some(folder) => folder?,
     };
@@ -119,7 +119,7 @@ fn write(
         }
     }
     folder.write(study, report::render)?;
-    Ok(format!("report: {}", folder.root().join(storage::REPORT).display()))
+    Ok(Some(format!("report: {}", folder.root().join(storage::REPORT).display())))
 }
 
 /// The run directories that were named. The one that is to be written is no source of itself.

@@ -1,6 +1,5 @@
 //! The injector: requests interference from the controller of a running cell, through one of its agents.
 
-use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -108,8 +107,7 @@ fn with_injector<T>(
     let identity = Identity::load(&file.controller(), SystemTime::now()).map_err(HostsError::from)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {
-        let local = (Ipv4Addr::UNSPECIFIED, 0).into();
-        let transport = Transport::connector(&identity, local, &socket_options(INJECTOR_LEASE));
+        let transport = Transport::connector(&identity, file.local(), &socket_options(INJECTOR_LEASE));
         let transport = transport.map_err(HostsError::from)?;
         let result = run(Injector::connect(options, &transport, &file).await?).await;
         transport.close("the injector is done").await;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -78,8 +78,7 @@ pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
     let identity = Identity::load(&file.controller(), SystemTime::now())?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {
-        let local = (Ipv4Addr::UNSPECIFIED, 0).into();
-        let transport = Transport::connector(&identity, local, &socket_options(ANSWER_TIMEOUT))?;
+        let transport = Transport::connector(&identity, file.local(), &socket_options(ANSWER_TIMEOUT))?;
         let answers = answers(&Arc::new(transport), &file.hosts).await?;
         Ok(file.hosts.into_iter().zip(answers).map(|(host, answer)| host_status(host, answer)).collect())
     })

@@ -36,12 +36,17 @@ impl Validation {
                 header.extend([format!("{} as found", self.reference), "from that".to_owned()]);
             }
         }
-        let rows = point.against.first().into_iter().flat_map(Against::rows);
-        let rows = rows.filter_map(|divergence| {
+        // A runtime without any value of an unjudged metric has no row of it.
+        let mut divergences: Vec<&MetricDivergence> = Vec::new();
+        for divergence in point.against.iter().flat_map(Against::rows) {
+            if divergences.iter().all(|known| known.metric != divergence.metric) {
+                divergences.push(divergence);
+            }
+        }
+        let rows = divergences.into_iter().filter_map(|divergence| {
             let metric = ComparedMetric::named(&divergence.metric)?;
             let mut cells = vec![divergence.metric.clone(), metric.entry(divergence.reference)];
             for against in &point.against {
-                // A runtime without any value of an unjudged metric has no row of it.
                 let other = against.rows().find(|row| row.metric == divergence.metric);
                 let value = |of: fn(&MetricDivergence) -> Option<f64>| metric.entry(other.and_then(of));
                 cells.extend([value(|row| row.value), other.map_or_else(missing, change)]);

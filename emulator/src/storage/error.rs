@@ -43,7 +43,7 @@ pub enum Error {
     #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
     Schema { path: PathBuf, found: u32 },
     /// Rows could not be written or merged.
-    #[error("cannot write {}: {source}; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]
+    #[error("cannot write {}: {source}; check the folder's permissions and space; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]
     Rows { path: PathBuf, source: ::parquet::errors::ParquetError },
     /// Rows could not be read.
     #[error("cannot read rows for {}: {source}; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]

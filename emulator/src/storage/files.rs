@@ -127,11 +127,7 @@ pub(super) fn replace<T, E>(
     filled.map(drop).map_err(failed)
 }
 
-/// Writes a file as a whole: one that was there stays as it is if the new one cannot be completed.
-///
-/// # Errors
-/// The folder or its disk does not take it.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     replace(path, |mut file| file.write_all(bytes), io("write", path))
 }
 

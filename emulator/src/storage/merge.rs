@@ -11,6 +11,7 @@ use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::Manifest;
 use crate::storage::planned::PlannedPoint;
+use crate::storage::spec_diff::{differences, summary};
 
 /// Combines the run directories of one experiment.
 ///
@@ -28,8 +29,13 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     load_records(first, &manifest)?.into_iter().for_each(|record| union.push(record));
     let mut failures = load_failures(first, &manifest)?;
     let mut claims = load_claims(first)?;
+    let mut share = manifest.share.is_some().then(|| (first, manifest.clone()));
     for folder in rest {
         let other = load_manifest(folder)?;
+        if other.share.is_some() {
+            let (one, known) = share.get_or_insert_with(|| (folder, other.clone()));
+            check_plan((one, known), (folder, &other))?;
+        }
         for (what, expected, found) in [
             ("experiment", &manifest.experiment, &other.experiment),
             ("runtime", &manifest.runtime, &other.runtime),
@@ -56,6 +62,20 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     let mut records = union.records;
     sort(&mut manifest, &mut records);
     Ok(Study::assemble(manifest, folders.to_vec(), records, claims, failures))
+}
+
+/// Refuses shares of different plans: each would leave out other runs than the rest believe.
+fn check_plan((one, known): (&Path, &Manifest), (folder, other): (&Path, &Manifest)) -> Result<(), Error> {
+    let found = differences(known, other, ["there", "here"]);
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Merge(format!(
+        "{} is a share of another plan than {} ({}); run it again with the same options, or leave it out",
+        folder.display(),
+        one.display(),
+        summary(&found)
+    )))
 }
 
 /// Puts runs into the order of the experiment, in which shares take turns.

@@ -80,7 +80,7 @@ pub mod tables;
 pub use collection::run_dirs;
 pub use default_folder::{fresh, latest};
 pub use error::Error;
-pub use files::{is_owned, write};
+pub use files::is_owned;
 pub use gaps::gaps;
 pub use load::{
     StudyRows, load, load_claims, load_failures, load_manifest, load_records, load_rows, load_summary,

@@ -11,8 +11,9 @@ use volary_engine::results::{
 
 use super::cell::CellRecord;
 use super::files::{append, write_json};
-use super::manifest::{Failure, RunState};
+use super::manifest::{Failure, Manifest, RunState};
 use super::paths::record_path;
+use super::share::{Shares, SweepShare};
 use super::*;
 use crate::fidelity::fixture;
 use crate::report::render;
@@ -477,6 +478,24 @@ fn shards_merge_into_one_study() {
     let error = merge(&[a, d]).unwrap_err().to_string();
     assert!(error.contains("volary compare") && error.contains("`local`"), "{error}");
     assert!(merge(&[]).is_err());
+}
+
+/// Two shares of two runs each, of which the second was run with another seed.
+#[test]
+fn shares_of_different_plans_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let share = |index, seed| {
+        let root = folder.path().join(format!("{index}-{seed}"));
+        let held = vec![SweepShare { of: 2, index }];
+        let mut plan = Manifest { share: Some(Shares { held, runs: 4 }), ..manifest(&[]) };
+        plan.spec = json!({ "seed": seed, "file": format!("{index}.toml") });
+        RunDir::create(&root, plan).unwrap().finish(RunState::Finished, &[], render).unwrap();
+        root
+    };
+    let (first, second, other) = (share(1, 1), share(2, 1), share(2, 5));
+    assert!(merge(&[first.clone(), second]).is_ok(), "files may lie elsewhere");
+    let error = merge(&[first, other]).unwrap_err().to_string();
+    assert!(error.contains("another plan") && error.contains("seed: there 1, here 5"), "{error}");
 }
 
 #[test]

@@ -41,7 +41,8 @@ parameters! {
         /// Preemption stops when the remaining tasks want no more than this share of the node's CPU.
         utilization: f64 = 1.0 => 0.01..=1.0,
         /// How long a job avoids a node that has evicted one of its tasks, twice as long after each further eviction
-        /// there, up to a thousand times; zero if not at all.
+        /// there, up to a thousand times; zero if not at all. Once a task was evicted that ran alone on its node, the
+        /// job avoids all nodes with no more memory while a larger one can be used.
         avoid: Span = Span::from_secs(60),
         /// How long deciding takes in the emulated world, during which jobs come and go.
         decide: GreedyTime = GreedyTime::default(),

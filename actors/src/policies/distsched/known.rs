@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::config::DistSched;
 use super::estimate::UsageForecast;
-use super::load::{NodeLoad, TaskUse};
+use super::load::{NodeLoads, TaskUse};
 use super::observed::{ObservedUse, work_after};
 use super::value::LEAST_CPU;
 use crate::base::{CopyId, Span, Time};
@@ -26,7 +26,7 @@ pub(super) struct ExpectedJob {
     pub(super) observed: ObservedUse,
     /// Nodes that have evicted tasks of it, by number.
     evicted: Vec<EvictedFrom>,
-    /// A task needs more memory than this, bytes: a node that has as much has evicted one that ran there alone.
+    /// A task needs more memory than this, bytes: a node that has as much has evicted it when it ran there alone.
     needs_more_than: f64,
 }
 
@@ -96,18 +96,21 @@ impl ExpectedJob {
         from.times += 1;
     }
 
-    /// Records that a node with this memory (bytes) has evicted a task of the job that ran there alone. As all tasks of
-    /// a job use alike, none of them can run on such a node.
+    /// Records that a node with this memory (bytes) has evicted a task of the job that ran there alone. Other tasks of
+    /// the job probably need as much.
     pub(super) fn needs_more_than(&mut self, memory: f64) {
         self.needs_more_than = self.needs_more_than.max(memory);
     }
 
-    /// The nodes that the job avoids at `now`, by number, and when it may use the first of them again.
-    pub(super) fn avoided(&self, now: Time, nodes: &[NodeLoad]) -> (Vec<u32>, Option<Time>) {
-        let too_small = |node: u32| nodes[node as usize].room.memory <= self.needs_more_than;
+    /// The nodes that the job avoids at `now`, by number, and when it may use the first of them again. It avoids those
+    /// that are too small for one of its tasks while larger ones can be used.
+    pub(super) fn avoided(&self, now: Time, loads: &NodeLoads) -> (Vec<u32>, Option<Time>) {
+        let (nodes, limit) = (loads.nodes(), self.needs_more_than);
+        let is_known = limit > 0.0 && limit < loads.largest_memory();
+        let too_small = |node: u32| is_known && nodes[node as usize].room.memory <= limit;
         let evicted = || self.evicted.iter().filter(|from| from.until > now && !too_small(from.node));
         let mut avoided: Vec<_> = evicted().map(|from| from.node).collect();
-        if self.needs_more_than > 0.0 {
+        if is_known {
             avoided.extend((0..nodes.len() as u32).filter(|node| too_small(*node)));
             avoided.sort_unstable();
         }

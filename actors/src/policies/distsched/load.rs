@@ -191,9 +191,10 @@ impl NodeLoads {
         &self.nodes
     }
 
-    /// The memory of the largest nodes, bytes.
+    /// The most memory of a node that can be used, bytes.
     pub(super) fn largest_memory(&self) -> f64 {
-        self.classes.iter().map(|class| class.idle.room.memory).fold(0.0, f64::max)
+        let usable = self.classes.iter().filter(|class| class.nodes > 0);
+        usable.map(|class| class.idle.room.memory).fold(0.0, f64::max)
     }
 
     /// Updates each node to the tasks that run on it, without those in `stops`. `tasks` returns the expected use of
@@ -237,9 +238,9 @@ impl NodeLoads {
     /// those `avoided`.
     pub(super) fn idle_room(&self, tasks: &TaskUse, wanted: u32, limit: f64, avoided: &[u32]) -> u32 {
         let mut room = 0u32;
-        for (at, class) in self.classes.iter().enumerate() {
-            let nodes = self.usable_of(at, avoided);
-            for copies in 1..=if nodes > 0 { class.slots } else { 0 } {
+        let usable = self.usable_by_class(avoided);
+        for (class, &nodes) in self.classes.iter().zip(&usable).filter(|(_, nodes)| **nodes > 0) {
+            for copies in 1..=class.slots {
                 if room >= wanted {
                     return wanted;
                 }
@@ -254,13 +255,15 @@ impl NodeLoads {
 
     /// How many nodes can be used, without those `avoided`.
     pub(super) fn usable(&self, avoided: &[u32]) -> u32 {
-        (0..self.classes.len()).map(|class| self.usable_of(class, avoided)).sum()
+        self.usable_by_class(avoided).iter().sum()
     }
 
-    /// The same of a class.
-    fn usable_of(&self, class: usize, avoided: &[u32]) -> u32 {
-        let without = |node: &u32| self.usable[*node as usize] && self.class[*node as usize] == class;
-        self.classes[class].nodes - avoided.iter().copied().filter(without).count() as u32
+    fn usable_by_class(&self, avoided: &[u32]) -> Vec<u32> {
+        let mut usable: Vec<u32> = self.classes.iter().map(|class| class.nodes).collect();
+        for &node in avoided.iter().filter(|node| self.usable[**node as usize]) {
+            usable[self.class[node as usize]] -= 1;
+        }
+        usable
     }
 }
 

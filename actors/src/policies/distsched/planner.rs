@@ -56,7 +56,7 @@ impl UsagePlanner {
             let mut held: Vec<u32> = planned.held.iter().map(|core| core.node).collect();
             held.sort_unstable();
             held.dedup();
-            let (avoided, until) = known.avoided(fx.now(), self.loads.nodes());
+            let (avoided, until) = known.avoided(fx.now(), &self.loads);
             due = due.into_iter().chain(until).min();
             pending.push(PendingJob {
                 job,
@@ -135,10 +135,8 @@ impl Planner for UsagePlanner {
     fn evicted(&mut self, copy: CopyId, node: u32, alone: bool, fx: &mut Effects<'_>) {
         let Some(known) = self.known.get_mut(copy.task.job) else { return };
         known.evicted(node, fx.now(), self.config.avoid);
-        let memory = self.loads.nodes()[node as usize].room.memory;
-        // Every task fits on the largest nodes: there, a copy that is still being stopped had part of the memory.
-        if alone && memory < self.loads.largest_memory() {
-            known.needs_more_than(memory);
+        if alone {
+            known.needs_more_than(self.loads.nodes()[node as usize].room.memory);
         }
     }
 

@@ -104,13 +104,13 @@ fn evicted_tasks_are_launched_again() {
     let running = launched(&cycle(&mut bench));
     let (copy, node) = running[1];
     let from = bench.layout.node(node);
-    bench.deliver(from, Contention::Evicted { copy, age_ms: 5000 });
+    bench.deliver(from, Contention::Evicted { copy, age_ms: 5000, alone: false });
     let again = cycle(&mut bench);
     let relaunched: Vec<_> = launched(&again).iter().map(|(copy, _)| *copy).collect();
     assert_eq!(relaunched, [copy.task.copy(copy.attempt + 1)]);
     let repairs = again.iter().filter(|effect| matches!(effect, Effect::Send { recovery: true, .. })).count();
     assert_eq!(repairs, 0, "nothing was lost by a fault");
-    bench.deliver(from, Contention::Evicted { copy, age_ms: 5000 });
+    bench.deliver(from, Contention::Evicted { copy, age_ms: 5000, alone: false });
     assert!(launched(&cycle(&mut bench)).is_empty(), "it was gone already");
 }
 

@@ -36,7 +36,7 @@ parameters! {
         /// The same of an SLO job that can be worth nothing more as such, so that it ends some time.
         late: f64 = 0.01 => 0.0001..=1.0,
         /// Whether best-effort jobs can be preempted; what they have done is lost. Each is preempted ten times at most:
-        /// one that outlives its estimate gives way to several that seem shorter, and these to others.
+        /// jobs that outlive their estimates would otherwise preempt each other for ever.
         preempt: bool = true,
         /// P: the price of preempting one, relative to its utility (section 4.3.3). Below 1 equal jobs would preempt
         /// each other for ever; a thousandth is added to it.

@@ -295,10 +295,11 @@ impl NodeManager {
 
     /// Stops the copy on a core because memory is short; its scheduler launches the task again.
     fn evict(&mut self, core: usize, fx: &mut Effects<'_>) {
+        let alone = running(&self.slots).count() == 1;
         if let CoreState::Running(row) = &mut self.slots[core] {
             let copy = row.row.copy(row.at);
             fx.note(Note::Evicted { copy });
-            fx.send(row.from, evicted(copy, row.began, fx.now()));
+            fx.send(row.from, evicted(copy, (row.began, fx.now()), alone));
             row.remove(TaskRange::one(copy.task, copy.attempt + 1));
             self.stop(core, copy, true, fx);
         }

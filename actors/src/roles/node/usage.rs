@@ -2,7 +2,7 @@
 
 use super::row_state::RowState;
 use super::tick;
-use crate::base::{CopyId, Span, Time};
+use crate::base::{ATTEMPTS_PER_ROUND, CopyId, Span, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Timer};
 use crate::message::{Contention, UsageReport};
@@ -104,7 +104,8 @@ impl UsageTable {
 
     /// The core whose copy is to be evicted: `None` if there is memory enough. Copies of best-effort jobs go first, of
     /// them those that use most above what was requested, then those that use most (Park's thesis, section 5.4.1), and
-    /// of equal ones the one that has least to lose.
+    /// of equal ones the one that has least to lose. Copies of tasks that were launched very often go last, the newest
+    /// of them first: copies whose use grows would evict each other for ever, and so the oldest one ends.
     pub(super) fn victim<'a>(
         &self,
         running: impl Iterator<Item = (usize, &'a RowState)>,
@@ -115,8 +116,11 @@ impl UsageTable {
         }
         let rank = |core: usize, row: &RowState| {
             let (memory, job) = (self.used[core].memory, row.row.job);
+            if row.row.copy(row.at).attempt % ATTEMPTS_PER_ROUND >= VERY_OFTEN {
+                return (false, false, 0, 0, row.began);
+            }
             let best_effort = fx.catalog().job(job).deadline.is_none();
-            (best_effort, memory.saturating_sub(fx.catalog().request(job).memory), memory, row.began)
+            (true, best_effort, memory.saturating_sub(fx.catalog().request(job).memory), memory, row.began)
         };
         let used = running.filter(|(core, _)| self.used[*core].memory > 0);
         used.max_by_key(|(core, row)| rank(*core, row)).map(|(core, _)| core)
@@ -148,9 +152,12 @@ impl UsageTable {
     }
 }
 
-/// The message that a copy which began at `began` is evicted at `now`.
-pub(super) fn evicted(copy: CopyId, began: Time, now: Time) -> Contention {
-    Contention::Evicted { copy, age_ms: now.since(began).whole_millis() }
+/// Launches of a task after which its copies are evicted last.
+const VERY_OFTEN: u32 = 256;
+
+/// The message that a copy which began at `began` is evicted at `now`, `alone` if no other copy runs.
+pub(super) fn evicted(copy: CopyId, (began, now): (Time, Time), alone: bool) -> Contention {
+    Contention::Evicted { copy, age_ms: now.since(began).whole_millis(), alone }
 }
 
 #[cfg(test)]
@@ -166,22 +173,27 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A node of four slots that evicts above 75 MiB. Jobs 1 and 2 have deadlines.
+    /// A node of four slots that evicts above 75 MiB, with a task of each of four jobs. Jobs 1 and 2 have deadlines.
     fn node() -> Harness {
+        let mut node = idle();
+        for job in 0..4 {
+            node.deliver(node.layout.scheduler(0), Launch::Row(Row::single(copy(job))));
+            node.now += Span::from_secs(1);
+        }
+        node
+    }
+
+    /// The same without tasks.
+    fn idle() -> Harness {
         let room = Amount { cpu: 4000, memory: 100 * MIB };
         let sharing = Sharing { threshold: 750_000, report: Span::from_secs(15) };
         let layout = Layout::new(1, 0, [4]).with_room(vec![room], Amount::CORE).with_sharing(sharing);
         let options =
             NodeOptions { usage: UsageOptions::of(&layout, 0, NodeUsage::Reports), ..NodeOptions::default() };
         let me = layout.node(0);
-        let mut node = Harness::new(layout, me, 1, Box::new(NodeManager::with(options, 4)))
+        Harness::new(layout, me, 1, Box::new(NodeManager::with(options, 4)))
             .with_deadline(JobId(1), Span::from_secs(99))
-            .with_deadline(JobId(2), Span::from_secs(99));
-        for job in 0..4 {
-            node.deliver(node.layout.scheduler(0), Launch::Row(Row::single(copy(job))));
-            node.now += Span::from_secs(1);
-        }
-        node
+            .with_deadline(JobId(2), Span::from_secs(99))
     }
 
     fn copy(job: u32) -> CopyId {
@@ -196,7 +208,7 @@ mod tests {
     fn evicted(node: &Harness, job: u32, age_ms: u32) -> [(ActorId, Message); 2] {
         let copy = copy(job);
         [
-            (node.layout.scheduler(0), Contention::Evicted { copy, age_ms }.into()),
+            (node.layout.scheduler(0), Contention::Evicted { copy, age_ms, alone: false }.into()),
             (node.layout.worker(0, job), Core::Stop { copy }.into()),
         ]
     }
@@ -222,6 +234,36 @@ mod tests {
         let mut node = node();
         assert_eq!(uses(&mut node, 0, 1000, 40), []);
         assert_eq!(sends(&uses(&mut node, 3, 1000, 40)), evicted(&node, 3, 1000));
+    }
+
+    /// Two tasks that were launched very often, of which the second has a deadline, and a third one.
+    #[test]
+    fn of_tasks_that_were_launched_very_often_the_oldest_stays() {
+        let mut node = idle();
+        let copies = [(0, VERY_OFTEN), (1, VERY_OFTEN + 9), (2, 0)]
+            .map(|(job, attempt)| JobId(job).task(0).copy(attempt));
+        for copy in copies {
+            node.deliver(node.layout.scheduler(0), Launch::Row(Row::single(copy)));
+            node.now += Span::from_secs(1);
+        }
+        let uses = |node: &mut Harness, at: usize, mib: u64| {
+            let (copy, memory) = (copies[at], mib * MIB);
+            let used = Input::Usage { copy, core: at as u32, demand: 1000, given: 1000, memory, last: true };
+            let evicted = sends(&node.step(used)).into_iter().filter_map(|(_, message)| match message {
+                Message::Contention(Contention::Evicted { copy, alone, .. }) => Some((copy, alone)),
+                _ => None,
+            });
+            evicted.collect::<Vec<_>>()
+        };
+        assert_eq!(uses(&mut node, 0, 50), []);
+        assert_eq!(uses(&mut node, 2, 20), []);
+        assert_eq!(
+            uses(&mut node, 1, 20),
+            [(copies[2], false)],
+            "launched once, although it uses less than 50"
+        );
+        assert_eq!(uses(&mut node, 1, 30), [(copies[1], false)], "newer");
+        assert_eq!(uses(&mut node, 0, 76), [(copies[0], true)], "more than the node has");
     }
 
     /// Schedulers are told of changes between throttled and not, and of the rest by reports.

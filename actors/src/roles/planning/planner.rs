@@ -98,7 +98,7 @@ pub trait Planner: Send {
         false
     }
 
-    /// A node has evicted a copy, which was `alone` there as far as is known; [`stopped`](Self::stopped) follows.
+    /// A node has evicted a copy, which ran `alone` there or beside others; [`stopped`](Self::stopped) follows.
     fn evicted(&mut self, _copy: CopyId, _node: u32, _alone: bool, _fx: &mut Effects<'_>) {}
 
     /// A copy was preempted, evicted or lost with its node; what it has done is lost.

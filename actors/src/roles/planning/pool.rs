@@ -88,11 +88,6 @@ impl CorePool {
         if node.is_usable() { node.cores.saturating_sub(node.held.len() as u32) } else { 0 }
     }
 
-    /// Whether no copy holds a core of a node.
-    pub fn is_idle(&self, index: u32) -> bool {
-        self.nodes[index as usize].held.is_empty()
-    }
-
     /// Cores of each kind of nodes that can be used, free and held.
     pub fn usable(&self) -> Vec<u32> {
         let mut usable = vec![0; self.kinds()];

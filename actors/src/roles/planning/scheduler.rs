@@ -241,11 +241,11 @@ impl<P: Planner> PlanningScheduler<P> {
     }
 
     /// A shared node has stopped a copy by itself, so that no drop is sent.
-    fn evicted(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+    fn evicted(&mut self, from: ActorId, copy: CopyId, alone: bool, fx: &mut Effects<'_>) {
         let node = fx.layout().node_number(from);
         // Otherwise it was preempted or believed lost meanwhile.
         if self.pool.release(node, copy) {
-            self.planner.evicted(copy, node, self.pool.is_idle(node), fx);
+            self.planner.evicted(copy, node, alone, fx);
             if let Some(job) = self.jobs.get_mut(copy.task.job) {
                 job.held.retain(|core| core.copy != copy);
                 job.whole = false;
@@ -267,7 +267,7 @@ impl<P: Planner> PlanningScheduler<P> {
                 self.changed |= self.planner.throttled(copy, rate, at.into(), fx);
             }
             Contention::Throttled { .. } => {}
-            Contention::Evicted { copy, .. } => self.evicted(from, copy, fx),
+            Contention::Evicted { copy, alone, .. } => self.evicted(from, copy, alone, fx),
         }
     }
 

@@ -112,7 +112,7 @@ fn several_shards_agree_on_shared_nodes() {
 }
 
 /// The only node with memory enough for the tasks is down for good: they are launched and evicted elsewhere until the run
-/// is given up, or wait for it. The notes of the run say so.
+/// is given up, which its notes say.
 #[test]
 fn tasks_that_no_living_node_holds_end_the_run() {
     for policy in ["random", "round-robin", "distsched"] {
@@ -125,11 +125,7 @@ fn tasks_that_no_living_node_holds_end_the_run() {
         );
         let measured = run(&text);
         assert_eq!(measured.summary.jobs.unfinished, 3, "{policy}");
-        let (notes, why) = (
-            measured.notes,
-            ["the run was given up, because ", "no copy ran when the run ended, and 3 tasks waited"],
-        );
-        let why = why[usize::from(policy == "distsched")];
-        assert!(notes.iter().any(|note| note.starts_with(why)), "{policy}: {notes:?}");
+        let notes = measured.notes;
+        assert!(notes.iter().any(|note| note.starts_with("the run was given up")), "{policy}: {notes:?}");
     }
 }

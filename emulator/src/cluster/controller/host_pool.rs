@@ -1,7 +1,6 @@
 //! The connected hosts of a run, and the control connection to each of them.
 
 use std::io;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -333,7 +332,7 @@ fn run_number() -> u64 {
 }
 
 /// Asks hosts for their state until all are free. Fails if one does not answer the first time, or is not free at
-/// `until`. Once all have `answered`, one may miss a request.
+/// `until`. Once all have `answered`, one may miss a request for its state.
 async fn wait_until_free(
     file: &Hosts,
     until: Instant,
@@ -406,7 +405,7 @@ fn connector(file: &Hosts) -> Result<Transport, HostsError> {
     // Of two peers the shorter limit of silence counts, and this one leaves it to the host's lease.
     let timing =
         Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
-    Ok(Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing)?)
+    Ok(Transport::connector(&identity, file.local(), &timing)?)
 }
 
 async fn stopped(watch: &Watch) {

@@ -194,6 +194,7 @@ impl<'a> Injections<'a> {
 
     /// Sends the last replies at the end of a cell, and waits until they have arrived: connections may be closed right
     /// after.
+    ///
     /// `expected` says of each host whether the experiment's faults have crashed all of it.
     pub(super) async fn finish(&mut self, pool: &mut HostPool, expected: &[bool]) {
         for share in self.entries.iter_mut().flat_map(|entry| &mut entry.shares) {

@@ -260,6 +260,9 @@ fn subject(connection: &Connection) -> Result<Subject, End> {
 fn socket(address: SocketAddr, bytes: usize) -> io::Result<(std::net::UdpSocket, Buffers)> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
     // The system may grant less; the granted sizes are reported.
     socket.set_recv_buffer_size(bytes)?;
     socket.set_send_buffer_size(bytes)?;

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,15 @@ impl Hosts {
         Ok(())
     }
 
+    /// The local address of a socket that reaches all of them: one of IPv6 also reaches IPv4 addresses.
+    pub fn local(&self) -> SocketAddr {
+        if self.hosts.iter().any(|host| host.address.is_ipv6()) {
+            (Ipv6Addr::UNSPECIFIED, 0).into()
+        } else {
+            (Ipv4Addr::UNSPECIFIED, 0).into()
+        }
+    }
+
     /// The hosts in the format of the file.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
@@ -128,6 +137,7 @@ mod tests {
              [[host]]\nname = \"h2.lab\"\naddress = \"[fd00::2]:4433\"\nweight = 3\n",
         );
         let hosts = Hosts::load(&path).unwrap();
+        assert!(hosts.local().is_ipv6(), "it reaches both");
         let seen: Vec<_> = hosts.hosts.iter().map(|host| (host.name.as_str(), host.weight)).collect();
         assert_eq!(seen, [("h1", 1), ("h2.lab", 3)]);
         assert!(hosts.identities.is_absolute() && hosts.controller().ends_with("keys/controller"));

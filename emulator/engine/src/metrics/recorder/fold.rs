@@ -27,6 +27,8 @@ const STALLED: Span = Span::from_secs(24 * 3600);
 /// Copies per open task that were preempted or evicted since any task has finished, above which open jobs count as
 /// unfinished: their tasks are launched and stopped again and again.
 const STOPPED_IN_VAIN: u64 = 1000;
+/// Limit on the open tasks that count for that.
+const MOST_OPEN: u64 = 1000;
 
 /// The progress of a job of the catalog.
 #[derive(Debug)]
@@ -82,6 +84,8 @@ pub struct Recorder<'a> {
     pub(super) evicted: u64,
     /// Copies that were preempted or evicted since a job arrived, a task finished or a node crashed.
     stopped_in_vain: u64,
+    /// When they were half as many as the limit.
+    half_in_vain: Time,
     pub(super) unexpected: BTreeMap<&'static str, u64>,
     pub(super) sampled_one_in: u32,
     pub(super) sample: Vec<CopyRow>,
@@ -131,6 +135,7 @@ impl<'a> Recorder<'a> {
             resubmitted: 0,
             evicted: 0,
             stopped_in_vain: 0,
+            half_in_vain: Time::ZERO,
             unexpected: BTreeMap::new(),
             sampled_one_in,
             sample: Vec::new(),
@@ -174,6 +179,9 @@ impl<'a> Recorder<'a> {
             }
             Note::Preempted { .. } => {
                 self.stopped_in_vain += 1;
+                if self.stopped_in_vain == self.most_in_vain() / 2 {
+                    self.half_in_vain = now;
+                }
                 self.ended(now, self.layout.core_index(who), CopyEnd::Preempted);
             }
             Note::Evicted { .. } => self.evicted += 1,
@@ -400,12 +408,18 @@ impl<'a> Recorder<'a> {
         arrived && now > heals_at && self.stall(now).is_some()
     }
 
+    /// Limit on the copies that are stopped in vain.
+    fn most_in_vain(&self) -> u64 {
+        STOPPED_IN_VAIN * (self.tasks.submitted - self.tasks.finished).clamp(1, MOST_OPEN)
+    }
+
     /// Why open jobs do not go on at `now`, in words; `None` if they do.
     pub(super) fn stall(&self, now: Time) -> Option<String> {
-        let (idle, open) = (now.since(self.progress), self.tasks.submitted - self.tasks.finished);
-        if self.busy == 0 && idle > STALLED {
+        // A copy that has run all the time will end.
+        let spared = || self.running.iter().flatten().any(|copy| copy.since < self.half_in_vain);
+        if self.busy == 0 && now.since(self.progress) > STALLED {
             Some(format!("no copy ran for {STALLED}"))
-        } else if self.stopped_in_vain > STOPPED_IN_VAIN * open.max(1) {
+        } else if self.stopped_in_vain > self.most_in_vain() && !spared() {
             let stopped = self.stopped_in_vain;
             Some(format!(
                 "{stopped} copies were preempted or evicted in turn, and no task finished meanwhile"

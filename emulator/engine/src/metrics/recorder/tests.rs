@@ -153,29 +153,55 @@ fn each_class_has_its_times() {
     assert_eq!(closed.goodput, closed.utilization, "nothing was wasted");
 }
 
-/// The same task is started and stopped again and again. Jobs that have yet to arrive, tasks that end and faults that
-/// heal later are reasons to go on.
+/// The same task is started and stopped again and again. Jobs that have yet to arrive, tasks that end, faults that heal
+/// later and a copy that goes on meanwhile are reasons to go on.
 #[test]
 fn tasks_that_are_only_stopped_stall_a_run() {
-    let (layout, workload, faults) = (Layout::new(1, 0, [1]), jobs(), Faults::default());
-    let (at, worker) = (|s| Time(Span::from_secs(s).0), layout.worker(0, 0));
+    let (layout, workload, faults) = (Layout::new(1, 0, [2]), jobs(), Faults::default());
+    let (at, worker) = (|s| Time(Span::from_secs(s).0), |core| layout.worker(0, core));
     let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS, 1);
-    let stop = |recorder: &mut Recorder<'_>, times| {
+    let stop = |recorder: &mut Recorder<'_>, times, now| {
         for attempt in 0..times {
             let copy = JobId(0).task(0).copy(attempt);
-            recorder.note(at(3), worker, Note::Started { copy, resumed: false });
-            recorder.note(at(3), worker, Note::Preempted { copy });
+            recorder.note(at(now), worker(0), Note::Started { copy, resumed: false });
+            recorder.note(at(now), worker(0), Note::Preempted { copy });
         }
-        recorder.is_stalled(at(3), Time::ZERO)
+        recorder.is_stalled(at(now), Time::ZERO)
     };
     recorder.note(at(1), layout.client(0), Note::Arrived { job: JobId(0) });
-    assert!(!stop(&mut recorder, 1001), "another job is to come");
+    assert!(!stop(&mut recorder, 1001, 1), "another job is to come");
     recorder.note(at(2), layout.client(0), Note::Arrived { job: JobId(1) });
-    assert!(!stop(&mut recorder, 2000), "two tasks are open");
-    assert!(stop(&mut recorder, 1) && !recorder.is_stalled(at(3), at(3)), "until faults have healed");
+    assert!(!stop(&mut recorder, 2000, 2), "two tasks are open");
+    assert!(stop(&mut recorder, 1, 2) && !recorder.is_stalled(at(2), at(2)), "until faults have healed");
     let copy = JobId(1).task(0).copy(0);
-    recorder.note(at(3), worker, Note::Started { copy, resumed: false });
-    recorder.note(at(4), worker, Note::Completed { copy });
-    assert!(!stop(&mut recorder, 1000), "a task has finished");
-    assert!(stop(&mut recorder, 1));
+    recorder.note(at(3), worker(1), Note::Started { copy, resumed: false });
+    assert!(stop(&mut recorder, 1, 3), "it has not run meanwhile");
+    recorder.note(at(4), worker(1), Note::Completed { copy });
+    assert!(!stop(&mut recorder, 1000, 4), "a task has finished");
+    assert!(stop(&mut recorder, 1, 4));
+}
+
+/// A copy that runs from before half of the stops on will end.
+#[test]
+fn a_copy_that_goes_on_keeps_a_run_from_stalling() {
+    let (layout, workload, faults) = (Layout::new(1, 0, [2]), jobs(), Faults::default());
+    let (at, worker) = (|s| Time(Span::from_secs(s).0), |core| layout.worker(0, core));
+    for (started, is_stalled) in [(5, false), (15, true)] {
+        let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS, 1);
+        for job in [JobId(0), JobId(1)] {
+            recorder.note(at(0), layout.client(0), Note::Arrived { job });
+        }
+        for now in 0..30 {
+            if now == started {
+                let copy = JobId(1).task(0).copy(0);
+                recorder.note(at(now), worker(1), Note::Started { copy, resumed: false });
+            }
+            for attempt in 0..100 {
+                let copy = JobId(0).task(0).copy(attempt);
+                recorder.note(at(now), worker(0), Note::Started { copy, resumed: false });
+                recorder.note(at(now), worker(0), Note::Preempted { copy });
+            }
+        }
+        assert_eq!(recorder.is_stalled(at(30), Time::ZERO), is_stalled, "from {started} s on");
+    }
 }

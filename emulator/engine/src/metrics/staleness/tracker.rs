@@ -7,9 +7,9 @@
 //!
 //! An entry of a cache is *in sync* if no update about its node is pending. Its *age of synchronisation* is the time
 //! since it was last in sync, which is the age of the oldest pending update (Zhong, Yates and Soljanin 2018); its
-//! *version age* is the number of pending updates (Yates 2021). Where entries
-//! are sums of updates, a lost update is pending until a later one of the same origin arrives, and from then on counts
-//! in the error alone: its age says nothing about the protocol.
+//! *version age* is the number of pending updates (Yates 2021). Where entries are sums of updates, a lost update is
+//! pending until a later one of the same origin arrives, and from then on counts in the error alone: its age says
+//! nothing about the protocol.
 //!
 //! A snapshot replaces all that its receiver knew of the node, and contains what the node knew when it made it. Tasks
 //! that were on their way to the node then are pending, those that the receiver itself placed included.
@@ -191,9 +191,12 @@ impl<'a> Tracker<'a> {
                 books.truth[node as usize] -= estimate;
                 // The end of a copy that was abandoned and placed again is not counted.
                 books.made(now, origin, node, -estimate);
-            } else if placed != NOWHERE && books.snapshots {
-                // No snapshot will contain a launch that was lost.
-                books.views.iter_mut().for_each(|view| view.withdrawn(placed, copy.task));
+            } else if placed != NOWHERE {
+                // Its launch there may have been lost: nothing waits for it, and no snapshot will contain it.
+                books.decisions.waits.left(placed, copy.task);
+                if books.snapshots {
+                    books.views.iter_mut().for_each(|view| view.withdrawn(placed, copy.task));
+                }
             }
         }
     }
@@ -253,7 +256,7 @@ impl<'a> Tracker<'a> {
 
     /// A scheduler received a snapshot of a node.
     fn snapshot(&mut self, now: Time, who: ActorId, node: u32, made: Time) {
-        debug_assert!(self.snapshots, "a policy that sends snapshots must say so in Policy::snapshots");
+        assert!(self.snapshots, "a policy that sends snapshots must say so in Policy::snapshots");
         let by = self.scheduler(who);
         if let Some(books) = self.at(now) {
             books.snapshot(now, by, node, made);
