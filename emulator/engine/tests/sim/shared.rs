@@ -111,8 +111,8 @@ fn several_shards_agree_on_shared_nodes() {
     }
 }
 
-/// The only node with memory enough for the tasks is down for good: they are launched and evicted elsewhere until the run
-/// is given up, which its notes say.
+/// The only node with memory enough for the tasks is down for good: they are launched and evicted elsewhere until the
+/// run is given up, which its notes say.
 #[test]
 fn tasks_that_no_living_node_holds_end_the_run() {
     for policy in ["random", "round-robin", "distsched"] {
