@@ -94,7 +94,9 @@ impl Validation {
                 judged.len()
             );
         }
-        if degraded > 0 {
+        if degraded > 0 && degraded == all().count() {
+            let _ = writeln!(out, "nothing was judged, because all {degraded} are degraded: lower run.speed");
+        } else if degraded > 0 {
             let _ = writeln!(out, "{degraded} of {} are degraded and not held against it", all().count());
         }
         let worlds = all().filter(|against| !against.books.is_empty() || against.draws.different > 0).count();

@@ -105,6 +105,10 @@ async fn unauthenticated_clients_are_refused() {
     let stranger = other.connector("controller");
     let error = within(stranger.connect("h1", rig.address())).await.unwrap_err().to_string();
     assert!(error.contains("not of the other's run"), "{error}");
+    // A client that expects another host at the address.
+    let misled = rig.net.connector("controller");
+    let error = within(misled.connect("h2", rig.address())).await.unwrap_err().to_string();
+    assert!(error.contains("another host is at this address"), "{error}");
 }
 
 /// A certified client whose hello is invalid or missing is refused, with the reason.

@@ -79,6 +79,9 @@ impl From<ConnectionError> for End {
 fn explain(code: TransportErrorCode, error: &ConnectionError) -> String {
     let hint = match u64::from(code).checked_sub(0x100) {
         Some(45) => "a certificate expired: issue new identities with `volary certs`",
+        Some(42) if error.to_string().contains("not valid for name") => {
+            "another host is at this address: check the hosts file and the agent's --identity"
+        }
         Some(42 | 46 | 48 | 51) => {
             "one side's certificate is not of the other's run: copy identities of one `volary certs`"
         }
