@@ -41,8 +41,7 @@ pub fn pdf(picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
 }
 
 /// The PDF with adjacent references of a dictionary in order: the converter writes them in the order of a hash table,
-/// which differs between runs.
-/// No offset of an object changes.
+/// which differs between runs. No offset of an object changes.
 fn in_order(pdf: &[u8]) -> Vec<u8> {
     let is_reference = |line: &[u8]| line.trim_ascii_start().starts_with(b"/") && line.ends_with(b" 0 R");
     let mut lines: Vec<&[u8]> = pdf.split(|byte| *byte == b'\n').collect();

@@ -234,7 +234,7 @@ fn what_cannot_be_injected_is_refused() {
     let cluster = cluster();
     let write = |name: &str, text: &str| fs::write(cluster.path().join(name), text).unwrap();
     write("odd.toml", "bernoulli = { slot = \"100ms\", probabilty = 1.0, slowdown = 4.0 }");
-    write("slow.toml", "bernoulli = { slot = \"100us\", probability = 1.0, slowdown = 1e6 }");
+    write("slow.toml", "bernoulli = { slot = \"100ms\", probability = 1.0, slowdown = 1e9 }");
     refuses_all(cluster.path(), IDLE);
     let run = run(&cluster);
     refuses_all(cluster.path(), RUNNING);

@@ -272,7 +272,7 @@ impl Interference {
 /// Shortest slot or stretch: shorter ones cost a draw each and are finer than any task.
 pub(super) const SHORTEST: Span = Span(1_000);
 /// Maximum slowdown: larger ones count as this, at which a core makes no visible progress.
-pub(crate) const MOST_SLOWDOWN: f64 = 1e6;
+pub(crate) const MOST_SLOWDOWN: f64 = 1e12;
 
 fn slot_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
     let slot = Span::deserialize(deserializer)?;

@@ -249,7 +249,7 @@ impl<'a, O: Observer> Shard<'a, O> {
     #[inline]
     fn handle_input(&mut self, due: Time, to: ActorId, stamp: Stamp, input: Input) {
         let done = matches!(input, Input::Done { .. });
-        // The next machine of an actor that crashed is told anew who is down.
+        // An actor that restarts is notified again of the actors that are down, so reports from before are void.
         let has_epoch = done
             || matches!(
                 input,

@@ -2,7 +2,7 @@
 
 use std::fs::Permissions;
 use std::io::{self, BufRead, BufReader};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -13,8 +13,9 @@ use std::time::SystemTime;
 use tempfile::{Builder, TempDir};
 
 use crate::cluster::HostsError;
-use crate::cluster::net::Host;
+use crate::cluster::net::identity::HOSTS;
 use crate::cluster::net::issue::{IssueRequest, issue};
+use crate::cluster::net::{Host, Hosts};
 use crate::executor::{CpuId, free_cpus};
 use crate::guard::guard;
 
@@ -44,19 +45,15 @@ impl Spawned {
         let mut spawned = Self::new().map_err(HostsError::System)?;
         // Ports are known once the agents listen; identities do not depend on them.
         let host = |i: u16| Host::new(format!("local{i}"), (Ipv4Addr::LOCALHOST, i).into());
-        let hosts: Vec<_> = (1..=count).map(host).collect();
-        let names: Vec<_> = hosts.iter().map(|host| host.name.clone()).collect();
-        issue(
-            &spawned.identities(),
-            &IssueRequest { hosts, days: 1, keep_ca: false, now: SystemTime::now() },
-        )?;
-        let mut lines = String::new();
-        let shares = shares(&if real { free_cpus() } else { Vec::new() }, names.len());
-        for (name, cpus) in names.iter().zip(shares) {
-            let address = spawned.agent(name, &cpus)?;
-            lines.push_str(&format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n\n"));
+        let mut hosts: Vec<_> = (1..=count).map(host).collect();
+        let request = IssueRequest { hosts: hosts.clone(), days: 1, keep_ca: false, now: SystemTime::now() };
+        issue(&spawned.identities(), &request)?;
+        let shares = shares(&if real { free_cpus() } else { Vec::new() }, hosts.len());
+        for (host, cpus) in hosts.iter_mut().zip(shares) {
+            host.address = spawned.agent(&host.name, &cpus)?;
         }
-        std::fs::write(spawned.hosts_file(), lines).map_err(HostsError::System)?;
+        let text = Hosts { identities: ".".into(), hosts }.text();
+        std::fs::write(spawned.hosts_file(), text).map_err(HostsError::System)?;
         Ok(spawned)
     }
 
@@ -70,7 +67,7 @@ impl Spawned {
 
     /// The hosts file of these agents.
     pub(crate) fn hosts_file(&self) -> PathBuf {
-        self.identities().join("hosts.toml")
+        self.identities().join(HOSTS)
     }
 
     /// The folder that `issue` creates.
@@ -79,7 +76,7 @@ impl Spawned {
     }
 
     /// Starts an agent, with CPUs of its own if there are any; returns its address.
-    fn agent(&mut self, name: &str, cpus: &str) -> Result<String, HostsError> {
+    fn agent(&mut self, name: &str, cpus: &str) -> Result<SocketAddr, HostsError> {
         let program = std::env::current_exe().map_err(HostsError::System)?;
         let mut command = Command::new(program);
         command.arg("agent");
@@ -101,8 +98,8 @@ impl Spawned {
         if let Some(out) = out {
             BufReader::new(out).read_line(&mut line).map_err(HostsError::System)?;
         }
-        let address = line.trim().rsplit(' ').next().filter(|address| address.contains(':'));
-        address.map(str::to_owned).ok_or_else(|| HostsError::Host {
+        let address = line.trim().rsplit(' ').next().and_then(|address| address.parse().ok());
+        address.ok_or_else(|| HostsError::Host {
             host: name.to_owned(),
             why: "the agent did not start; its log is above".to_owned(),
         })

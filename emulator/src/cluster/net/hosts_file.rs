@@ -101,7 +101,7 @@ impl Hosts {
     }
 
     /// The hosts in the format of the file.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for (i, host) in self.hosts.iter().enumerate() {
             let gap = if i == 0 { "" } else { "\n" };

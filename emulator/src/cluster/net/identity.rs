@@ -151,7 +151,7 @@ const FILES: [&str; 3] = [CA_CERT, CA_KEY, HOSTS];
 pub(super) const CA_CERT: &str = "ca.pem";
 pub(super) const CA_KEY: &str = "ca-key.pem";
 /// The hosts file.
-pub(super) const HOSTS: &str = "hosts.toml";
+pub(crate) const HOSTS: &str = "hosts.toml";
 
 /// Host names are lower-case DNS names, are used as folder names, and differ from the controller's.
 pub(super) fn check_name(name: &str, role: Role) -> Result<(), String> {
