@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::policy::Policy;
+use super::policy::{Caches, Policy};
 use crate::base::{ActorId, Parameters, Span};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -16,7 +16,7 @@ pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
     /// [`Policy::PLANS`].
     fn plans(&self) -> bool;
     /// [`Policy::caches`].
-    fn caches(&self) -> bool;
+    fn caches(&self) -> Caches;
     /// [`Policy::NODE_USAGE`].
     fn node_usage(&self) -> Option<NodeUsage>;
     /// [`Policy::check`], after the ranges of the parameters.
@@ -41,8 +41,6 @@ pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
     fn oracle(&self) -> Option<&'static str>;
     /// [`Policy::cached_nodes`].
     fn cached_nodes(&self, layout: &Layout) -> u32;
-    /// [`Policy::snapshots`].
-    fn snapshots(&self) -> bool;
     /// [`Policy::machine`].
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine>;
 }
@@ -56,7 +54,7 @@ impl<P: Policy> DynPolicy for P {
         P::PLANS
     }
 
-    fn caches(&self) -> bool {
+    fn caches(&self) -> Caches {
         Policy::caches(self)
     }
 
@@ -107,10 +105,6 @@ impl<P: Policy> DynPolicy for P {
 
     fn cached_nodes(&self, layout: &Layout) -> u32 {
         Policy::cached_nodes(self, layout)
-    }
-
-    fn snapshots(&self) -> bool {
-        Policy::snapshots(self)
     }
 
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {

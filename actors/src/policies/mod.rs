@@ -45,6 +45,6 @@ pub mod yaq_d;
 pub mod yarn_fifo;
 
 pub use erased::DynPolicy;
-pub use policy::{BuildContext, Policy, is_watched};
+pub use policy::{BuildContext, Caches, Policy, is_watched};
 pub use registry::{Card, Registry, vocabulary};
 pub use spec::PolicySpec;

@@ -32,6 +32,23 @@ pub const fn is_watched(index: u32, among: u32) -> bool {
     index.is_multiple_of(among.div_ceil(WATCHED))
 }
 
+/// What the actors of a policy keep of others, which decides what staleness is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Caches {
+    /// Nothing.
+    #[default]
+    None,
+    /// Schedulers add up updates of the load of each node, as Murmuration's. There is no age of information.
+    Updates,
+    /// Schedulers keep the last snapshot that each node sent, as Yaq-d's. Nodes note each copy that
+    /// [reaches](crate::machine::Note::Reached) them, because a snapshot contains no copy that is on its way. There are
+    /// no errors.
+    Snapshots,
+    /// Snapshots of one state of the whole cluster, as Eagle's bitmap and Peacock's load. There are no errors, and no
+    /// decisions are measured.
+    Cluster,
+}
+
 /// A scheduling system: a parsed configuration that is the factory of its machines.
 pub trait Policy: Parameters {
     /// The text of `volary policies`: a title with the source, then a description.
@@ -65,9 +82,9 @@ pub trait Policy: Parameters {
     /// Whether its schedulers plan at the ends of cycles: the CPU time of their timers is measured.
     const PLANS: bool = false;
 
-    /// Whether its schedulers or nodes keep what others know, so that notes of watched ones give its staleness.
-    fn caches(&self) -> bool {
-        false
+    /// What its schedulers or nodes keep of others; notes of watched ones give the staleness.
+    fn caches(&self) -> Caches {
+        Caches::None
     }
 
     /// What its nodes, where they are shared, tell its schedulers about copies. If anything, they evict copies when
@@ -132,12 +149,6 @@ pub trait Policy: Parameters {
     /// Number of nodes that the caches of schedulers cover, the first ones.
     fn cached_nodes(&self, layout: &Layout) -> u32 {
         layout.nodes()
-    }
-
-    /// Whether the caches of schedulers consist of snapshots that nodes send. Its nodes note each copy that
-    /// [reaches](crate::machine::Note::Reached) them, because a snapshot contains no copy that is on its way.
-    fn snapshots(&self) -> bool {
-        false
     }
 
     /// A scheduler.

@@ -1,6 +1,6 @@
 //! Yaq-d: schedulers that see nodes as of their last heartbeats.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Caches, Policy};
 use super::shared::{check_bypass, check_period, partition, plain};
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
@@ -16,13 +16,13 @@ parameters! {
     /// Parameters of Yaq-d.
     struct YaqD {
         /// Period at which a node reports its wait. 8 s are recommended; the Murmuration paper divides that by the
-        /// speed-up of its arrivals and has 8 ms (section 6.2). An idle node that has said so sends none, as long as no
-        /// datagram can be lost; the age of information grows meanwhile.
+        /// speed-up of its arrivals and has 8 ms (section 6.2). Idle nodes report too.
         heartbeat: Span = Span::from_secs(8),
         /// All nodes report at the same instants, as in the simulators; otherwise evenly spread.
         together: bool = false,
         /// Heartbeats that report only the passing of time are not sent, as long as no datagram can be lost; schedulers
-        /// account for them all the same. For periods too short to send all heartbeats; needs nodes of one core.
+        /// account for them all the same. For periods too short to send all heartbeats; needs nodes of one core. The
+        /// age of information is that of the heartbeats sent, and grows while nothing happens at a node.
         silent: bool = false,
         /// The wait that a scheduler expects at a node grows by a random number of whole seconds, at most one heartbeat
         /// period, drawn for each job and node. Equal waits go to the node with the lowest number. Both are rules of
@@ -54,8 +54,8 @@ impl Policy for YaqD {
         r#"{ heartbeat = "2s", together = true, jitter = true, remembers = false, nodes = 0.5 }"#,
     ];
 
-    fn caches(&self) -> bool {
-        true
+    fn caches(&self) -> Caches {
+        Caches::Snapshots
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
@@ -71,10 +71,6 @@ impl Policy for YaqD {
 
     fn cached_nodes(&self, layout: &Layout) -> u32 {
         partition(self.nodes, layout)
-    }
-
-    fn snapshots(&self) -> bool {
-        true
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -94,11 +90,11 @@ struct HeartbeatNode {
 }
 
 impl HeartbeatNode {
-    /// An idle node continues where its last heartbeat may have been lost.
+    /// A silent node sends every heartbeat where its last one may have been lost.
     fn new(config: &YaqD, manager: NodeManager, context: BuildContext<'_>) -> Self {
         let beats = Heartbeats::new(config.heartbeat, context.index, context.layout.nodes())
             .together(config.together)
-            .always(context.lossy)
+            .always(context.lossy || !config.silent)
             .silent(config.silent);
         Self { manager, beats, observed: context.observed }
     }
@@ -405,17 +401,17 @@ mod tests {
         assert_eq!(scheduler.step(Input::Undelivered { to: a, msg: row }), []);
     }
 
-    /// Two tasks estimated at 1 s: 1 s and a half after half a second, then silence from an idle node.
+    /// Two tasks estimated at 1 s: 1 s and a half after half a second. An idle node reports as often, also before its
+    /// first task.
     #[test]
-    fn a_node_tells_all_schedulers_while_it_has_something_to_tell() {
+    fn a_node_reports_to_all_schedulers_in_every_period() {
         let layout = Layout::new(2, 0, [1, 1]);
         let config = YaqD { heartbeat: Span::from_millis(500), ..YaqD::default() };
         let mut node = config.bench(&layout, layout.node(0), 2);
-        assert_eq!(node.step(Input::Start { epoch: 0 }), [], "all is as schedulers believe");
-        let rows = [0, 1].map(|i| Launch::Row(Row::single(JOB.task(i).copy(0))));
-        let armed = node.deliver(layout.scheduler(0), rows[0]);
         let beats = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(500) };
-        assert!(armed.contains(&beats));
+        assert_eq!(node.step(Input::Start { epoch: 0 }), [beats.clone()]);
+        let rows = [0, 1].map(|i| Launch::Row(Row::single(JOB.task(i).copy(0))));
+        node.deliver(layout.scheduler(0), rows[0]);
         node.receive(layout.scheduler(0), rows[1]);
         node.now = Time::ZERO + Span::from_millis(500);
         let told = node.step(Input::Fire(Timer::Tick(0)));
@@ -425,7 +421,10 @@ mod tests {
         assert_eq!((sends(&told), told.last()), (all.to_vec(), Some(&beats)));
         node.ended(JOB.task(0).copy(0));
         node.ended(JOB.task(1).copy(0));
-        assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "it says that it is idle, once");
+        for _ in 0..2 {
+            let told = node.step(Input::Fire(Timer::Tick(0)));
+            assert_eq!((sends(&told).len(), told.last()), (2, Some(&beats)));
+        }
     }
 
     /// The view of staleness learns when a heartbeat begins to contain a copy, in observed runs only.

@@ -78,6 +78,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let experiment = options.experiment.prepare()?;
+    if let Some(unknown) = style.unknown_classes(&experiment.classes.iter().map(String::as_str).collect()) {
+        anyhow::bail!(unknown);
+    }
     let out = match &options.out {
         Some(out) if options.resume == Some(Resume::There) && !out.join(storage::MANIFEST).exists() => {
             anyhow::bail!(nothing_to_resume(out))

@@ -1,5 +1,6 @@
 //! The resolved experiment: all defaults are filled in, and every file it needs was found.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -41,6 +42,9 @@ pub struct Experiment {
     pub sweep: Vec<(String, Vec<Value>)>,
     pub claims: Vec<Claim>,
     pub run: RunSection,
+    /// Labels of the classes of jobs, where there are several.
+    #[serde(skip)]
+    pub classes: BTreeSet<String>,
     /// Warnings for the user before the run.
     pub warnings: Vec<String>,
     /// `--set` texts that make it another experiment than that of the file; those that choose values of a sweep do not.

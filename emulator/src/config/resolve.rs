@@ -241,6 +241,7 @@ impl Planner<'_> {
             checks::duration(document, world, built.chains(), file.seed)?;
             self.lasts = warnings::run_length(&built, world.cluster.capacity(file.seed));
             self.warn(warnings::of_observations(file.run.record.staleness, self.lasts));
+            self.warn(file.run.until.and_then(|until| warnings::of_limit(until, &built)));
             self.mean_task_s = warnings::mean_task(world, &built);
             let classes = built.classes();
             self.last_classes = classes.len();
@@ -352,6 +353,7 @@ impl Planner<'_> {
             precision: file.precision,
             points: self.points,
             sweep,
+            classes: self.classes,
             claims,
             run: file.run,
             warnings: self.warnings,

@@ -74,6 +74,18 @@ pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
     RunLength { least: arrived, most: arrived + longest + work }
 }
 
+/// Warns about a limit of the run before most jobs arrive.
+pub(super) fn of_limit(until: Span, jobs: &Workload) -> Option<String> {
+    let all = jobs.jobs();
+    let arrived =
+        (0..all).filter(|&job| jobs.job(JobId(job)).arrival.since(Time::ZERO) <= until).count() as u32;
+    (2 * arrived < all).then(|| {
+        format!(
+            "run.until is {until}, and {arrived} of {all} jobs arrive by then: results are of these alone"
+        )
+    })
+}
+
 /// Warns about a period after which caches are first observed that is longer than the run.
 pub(super) fn of_observations(every: Span, run: RunLength) -> Option<String> {
     (every > run.most && every != Record::default().staleness).then(|| {
@@ -156,6 +168,19 @@ random = {}
                 &["network.loss={gilbert-elliott={p=0.1,r=0}}"],
                 Some("network.loss loses everything"),
             ),
+            ("random = {}", &["run.until=1ms"], Some("run.until is 1ms, and ")),
+            ("random = {}", &["run.until=20s"], None),
+            (
+                "random = {}",
+                &["workload.synthetic.slo={share=1,slack=[0,1]}"],
+                Some("workload.synthetic.slo.slack is"),
+            ),
+            ("random = {}", &["workload.synthetic.slo={share=1,slack=0.1}"], None),
+            (
+                "random = {}",
+                &["workload.synthetic.deadline_slack=0"],
+                Some("workload.synthetic.deadline_slack is not above 0"),
+            ),
             ("late = {}", &[], Some(late)),
             ("late = { scale = 0.01 }", &[], None),
             ("hadoop2 = {}", &[], None),
@@ -195,6 +220,18 @@ random = {}
                 Some("`sparrow` keeps no caches, so its results have no `staleness.version_age.p50`"),
             ),
             ("murmuration = {}", "murmuration.staleness.version_age.p50 < 1", None),
+            (
+                "murmuration = {}",
+                "murmuration.staleness.age_of_information_s.p50 < 1",
+                Some("`murmuration` sends updates and no snapshots, so its results have no `staleness.age"),
+            ),
+            ("yaq-d = {}", "yaq-d.staleness.age_of_information_s.p50 < 1", None),
+            (
+                "yaq-d = {}",
+                "yaq-d.staleness.bias_s < 1",
+                Some("`yaq-d` sends snapshots, which have no error"),
+            ),
+            ("eagle = {}", "eagle.staleness.regret_s.p50 < 1", Some("`eagle` keeps one state")),
             (
                 "peacock = { form = \"threshold\" }",
                 "peacock.staleness.conflicts < 1",

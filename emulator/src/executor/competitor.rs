@@ -58,7 +58,7 @@ impl Competitor {
         let now = self.shared.now();
         self.close_stretches(now);
         let last = Stretch { until: now, ..self.timeline.current };
-        self.log.close(last, self.shared.counters(now), false);
+        self.log.close_last(last, self.shared.counters(now));
         Competed { log: self.log, cpu_time: thread_cpu_time() }
     }
 
@@ -324,6 +324,16 @@ impl ReadingLog {
         }
     }
 
+    /// Ends the last stretch, which was cut short. Rounds of a chunk that ended late count for the last reading if no
+    /// copy was there afterwards, so that the readings add up to all rounds done.
+    fn close_last(&mut self, stretch: Stretch, end: CoreCounters) {
+        self.close(stretch, end, false);
+        let late = self.since_start(end).rounds;
+        if let Some((_, _, counted)) = self.rows.last_mut() {
+            counted.rounds += late;
+        }
+    }
+
     /// The counters since the start of the current stretch.
     const fn since_start(&self, now: CoreCounters) -> CoreCounters {
         CoreCounters {
@@ -456,6 +466,16 @@ mod tests {
         log.close(slot(10, 20, 1.0), counters(10, 10), true);
         let [reading] = log.readings(Instant::now(), Calibration::new(1.0))[..] else { panic!() };
         assert_eq!((reading.busy.as_nanos(), reading.done.as_nanos()), (10, 10));
+    }
+
+    #[test]
+    fn rounds_counted_after_the_last_copy_belong_to_its_slot() {
+        let mut log = ReadingLog::default();
+        // The only chunk ended after the edge, and the copy was halted before it.
+        log.close(slot(0, 10, 1.0), counters(10, 0), true);
+        log.close_last(slot(10, 15, 1.0), counters(10, 4));
+        let [reading] = log.readings(Instant::now(), Calibration::new(1.0))[..] else { panic!() };
+        assert_eq!((reading.busy.as_nanos(), reading.done.as_nanos()), (10, 4));
     }
 
     #[test]

@@ -203,6 +203,7 @@ pub(super) const COLUMNS: [SummaryColumn; 39] = [
     SummaryColumn::response("mean", "mean response time", |s| s.response_s.mean).ranked(4),
     SummaryColumn::new("unfinished", "jobs that failed or were open at the end", |s| not_finished(s) as f64, Quantity::Count)
         .if_any()
+        .by_class()
         .of_group(ColumnGroup::Response)
         .ranked(0),
     SummaryColumn::service(

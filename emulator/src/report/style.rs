@@ -1,5 +1,7 @@
 //! The style of text for people: its colours and its width.
 
+use std::collections::BTreeSet;
+
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
 use super::columns::PickedColumn;
@@ -22,6 +24,19 @@ pub struct TableStyle {
     pub width: Option<usize>,
     /// The columns that were asked for; empty for those that are worth it and fit.
     pub columns: Vec<PickedColumn>,
+}
+
+impl TableStyle {
+    /// Says which classes of jobs columns were asked for that are not among these; `None` if all are.
+    pub fn unknown_classes(&self, known: &BTreeSet<&str>) -> Option<String> {
+        let asked = self.columns.iter().filter_map(|picked| picked.class.as_deref());
+        let unknown: BTreeSet<&str> = asked.filter(|class| !known.contains(class)).collect();
+        let joined = |classes: &BTreeSet<&str>| classes.iter().copied().collect::<Vec<_>>().join(", ");
+        let there =
+            if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", joined(known)) };
+        (!unknown.is_empty())
+            .then(|| format!("--columns: the run has no class {}; {there}", joined(&unknown)))
+    }
 }
 
 /// Breaks a line between words so that it fits `width` columns; further lines begin with `hang` spaces. A word that is

@@ -1,6 +1,5 @@
 //! The table at the end of a run.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::iter;
 
@@ -41,23 +40,16 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
     if !others.is_empty() {
         out.push_str(&wide::text(study, others, how));
     }
-    let said = legend.text(study).into_iter().chain(unknown_classes(study, how)).chain(unfinished(study));
+    let said = legend
+        .text(study)
+        .into_iter()
+        .chain(how.unknown_classes(&study.cells.iter().flat_map(CellGroup::classes).collect()))
+        .chain(unfinished(study));
     for said in said {
         let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
     }
     out.push_str(&claims::text(&study.claims, &claims::changed(&study.changed()), how));
     out
-}
-
-/// The classes that columns were asked for and no run has.
-fn unknown_classes(study: &Study, how: &TableStyle) -> Option<String> {
-    let known: BTreeSet<&str> = study.cells.iter().flat_map(CellGroup::classes).collect();
-    let asked = how.columns.iter().filter_map(|picked| picked.class.as_deref());
-    let unknown: BTreeSet<&str> = asked.filter(|class| !known.contains(class)).collect();
-    let joined = |classes: BTreeSet<&str>| classes.into_iter().collect::<Vec<_>>().join(", ");
-    let classes =
-        if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", joined(known)) };
-    (!unknown.is_empty()).then(|| format!("--columns: the run has no class {}; {classes}", joined(unknown)))
 }
 
 /// A line for each run that failed, and for those that are missing.
@@ -319,6 +311,7 @@ mod tests {
             let Summary { response_s, wait_s, slowdown, longest_s, unqueued, .. } = run.summary;
             let class = |longest| ClassResults {
                 jobs: 50,
+                unfinished: 0,
                 response_s,
                 wait_s,
                 slowdown,
@@ -353,7 +346,8 @@ mod tests {
     fn classes_are_in_the_order_of_the_experiment() {
         let mut run = measured("fast", &[], 1, 1.0, 100);
         let Summary { response_s, wait_s, slowdown, longest_s, unqueued, .. } = run.summary;
-        let class = ClassResults { jobs: 50, response_s, wait_s, slowdown, longest_s, unqueued };
+        let class =
+            ClassResults { jobs: 50, unfinished: 0, response_s, wait_s, slowdown, longest_s, unqueued };
         run.summary.classes = ["a", "be", "other", "slo", "z"].map(|label| (label.to_owned(), class)).into();
         let mut manifest = manifest(&[]);
         let mix = json!({ "mix": { "class": [{ "name": "z" }, { "name": "a" }] } });

@@ -5,7 +5,7 @@ use super::scheduler::Hybrid;
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Caches, Policy};
 use crate::policies::shared::{check_bypass, check_probes, partition};
 use crate::roles::NodeManager;
 use crate::roles::client::CentralJobs;
@@ -45,6 +45,9 @@ parameters! {
     }
 }
 
+/// Nodes outside the big partition up to which a plan remarks on their number.
+const SCARCE: u32 = 2;
+
 impl Policy for Eagle {
     const ABOUT: &'static str = "Eagle (Delgado, Didona, Dinu and Zwaenepoel, SoCC 2016)\n\
         Long jobs go to the first scheduler that is up, which sends each task to the node of the big partition \
@@ -61,13 +64,27 @@ impl Policy for Eagle {
 
     const CENTRAL_JOBS: CentralJobs = CentralJobs::Long;
 
-    fn caches(&self) -> bool {
-        true
+    fn caches(&self) -> Caches {
+        Caches::Cluster
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_probes(self.big_partition, self.probe_timeout)?;
         check_bypass(self.bypass)
+    }
+
+    fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String> {
+        let (nodes, small) = (layout.nodes(), layout.nodes() - partition(self.big_partition, layout));
+        let is_scarce = classes > 1 && small <= SCARCE;
+        is_scarce.then(|| {
+            let are = if small == 1 { "is" } else { "are" };
+            format!(
+                "{small} of {nodes} nodes {are} outside big_partition, and short tasks that meet long ones everywhere else \
+                 wait there; set it to the share of the work that long jobs have"
+            )
+        })
+        .into_iter()
+        .collect()
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -106,6 +123,16 @@ mod tests {
 
     const SHORT: JobId = JobId(0);
     const LONG: JobId = JobId(1);
+
+    #[test]
+    fn a_small_partition_of_a_node_or_two_is_remarked_on() {
+        let remarks = |nodes, big_partition, classes| {
+            Eagle { big_partition, ..Eagle::default() }.remarks(&layout(nodes), classes)
+        };
+        assert!(remarks(50, 0.98, 2)[0].starts_with("1 of 50 nodes is outside big_partition"));
+        assert_eq!(remarks(50, 0.98, 1), [""; 0], "all jobs are short");
+        assert_eq!(remarks(50, 0.9, 2), [""; 0]);
+    }
 
     fn layout(nodes: usize) -> Layout {
         Layout::new(1, 0, vec![1; nodes])

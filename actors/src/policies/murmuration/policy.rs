@@ -6,7 +6,7 @@ use super::scheduler::MurmurationScheduler;
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Caches, Policy};
 use crate::policies::shared::check_period;
 
 /// Upper bound of `fan_out`.
@@ -33,8 +33,8 @@ impl Policy for Murmuration {
         r#"{ spread = "epidemic", fan_out = #, repair = "5s" }"#,
     ];
 
-    fn caches(&self) -> bool {
-        true
+    fn caches(&self) -> Caches {
+        Caches::Updates
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

@@ -5,7 +5,7 @@ use super::node::PeacockNode;
 use super::scheduler::PeacockScheduler;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Caches, Policy};
 use crate::policies::shared::check_period;
 
 impl Policy for Peacock {
@@ -18,8 +18,11 @@ impl Policy for Peacock {
 
     const VARIANTS: &'static [&'static str] = &[r#"{ interval = "500ms" }"#, r#"{ form = "threshold" }"#];
 
-    fn caches(&self) -> bool {
-        self.form == PeacockForm::Elastic
+    fn caches(&self) -> Caches {
+        match self.form {
+            PeacockForm::Elastic => Caches::Cluster,
+            PeacockForm::Threshold => Caches::None,
+        }
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {

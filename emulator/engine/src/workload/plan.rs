@@ -10,7 +10,7 @@ use super::drawn::{Addresses, Drawn, Means, Shapes};
 use super::error::WorkloadError;
 use super::generate::{LikeJob, Published};
 use super::jobs::{Past, Workload};
-use super::slo::{Arrived, Goals, SLACK, Slo, due};
+use super::slo::{Arrived, Goals, SLACK, Slo, due, no_slack};
 use super::tasks::{check_tasks, task_count};
 use super::trace::{Trace, TraceSource};
 use super::usage::{LargestNode, Uses};
@@ -461,6 +461,9 @@ impl Plan {
             return goals;
         }
         let Some(slack) = &self.deadline_slack else { return Goals::new(Vec::new()) };
+        if slack.mean() == 0.0 {
+            self.warnings.push(no_slack(&format!("{}.deadline_slack", self.section)));
+        }
         let deadline = |(chain, &arrival): (u32, &Time)| {
             let slack = slack.sample(&mut shape.at(u64::from(first + chain)).at(SLACK).draw());
             due(arrival, run(chain), slack)

@@ -1,6 +1,6 @@
 //! Numbers in checks that the policies of an experiment never have.
 
-use volary_actors::policies::PolicySpec;
+use volary_actors::policies::{Caches, PolicySpec};
 use volary_engine::scenario::Point;
 
 use super::check::{Check, Claim};
@@ -20,14 +20,41 @@ pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point]) -> Vec<S
 fn lacks(metric: &Metric, points: &[Point]) -> Option<String> {
     let path: Vec<&str> = metric.path.iter().map(String::as_str).collect();
     let (has, why): (fn(&PolicySpec) -> bool, _) = match path[..] {
-        ["staleness", ..] => (|policy| policy.caches(), "keeps no caches"),
+        ["staleness", number, ..] => return lacks_staleness(metric, number, points),
         ["planning" | "prediction", ..] | ["engine", "planning_cpu_s"] => {
             (|policy| policy.plans(), "does not plan")
         }
         _ => return None,
     };
+    never(metric, points, has).then(|| says(metric, why))
+}
+
+/// Why no run has this number of the staleness of caches.
+fn lacks_staleness(metric: &Metric, number: &str, points: &[Point]) -> Option<String> {
+    if never(metric, points, |policy| policy.caches() != Caches::None) {
+        return Some(says(metric, "keeps no caches"));
+    }
+    let (has, why): (fn(Caches) -> bool, _) = match number {
+        "age_of_information_s" | "peak_age_of_information_s" => {
+            (|caches| caches != Caches::Updates, "sends updates and no snapshots")
+        }
+        "error_s" | "bias_s" | "decision_error_s" => {
+            (|caches| caches == Caches::Updates, "sends snapshots, which have no error by this measure")
+        }
+        "in_flight" | "decisions_out_of_sync" | "conflicts" | "regret_s" => {
+            (|caches| caches != Caches::Cluster, "keeps one state of the whole cluster, not of single nodes")
+        }
+        _ => return None,
+    };
+    never(metric, points, |policy| has(policy.caches())).then(|| says(metric, why))
+}
+
+/// Whether the policy is among the points, and none of them has the number.
+fn never(metric: &Metric, points: &[Point], has: impl Fn(&PolicySpec) -> bool) -> bool {
     let mut of_label = points.iter().filter(|point| point.label == metric.label).peekable();
-    of_label.peek()?;
-    let is_missing = of_label.all(|point| !has(&point.policy));
-    is_missing.then(|| format!("`{}` {why}, so its results have no `{}`", metric.label, path.join(".")))
+    of_label.peek().is_some() && of_label.all(|point| !has(&point.policy))
+}
+
+fn says(metric: &Metric, why: &str) -> String {
+    format!("`{}` {why}, so its results have no `{}`", metric.label, metric.path.join("."))
 }
