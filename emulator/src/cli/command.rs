@@ -134,8 +134,13 @@ fn error_text(error: &anyhow::Error) -> String {
     text
 }
 
-/// The exit status: 3 if a run was broken off, 2 for invalid usage or input.
+/// The exit status: 3 if a run was broken off or a disk is full, 2 for invalid usage or input.
 fn exit_status(error: &anyhow::Error) -> u8 {
+    let is_full =
+        |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_full)) {
+        return 3;
+    }
     let broken = match error.downcast_ref() {
         Some(validate::Error::Broken { .. }) => true,
         Some(validate::Error::Run(error)) => is_broken(error),
@@ -155,8 +160,8 @@ fn is_broken(error: &RunError) -> bool {
         RunError::Inputs(error) => matches!(error, input_log::Error::Io { .. }),
         RunError::Hosts(error) => !error.is_input(),
         RunError::Folder(storage::Error::Io { source, .. }) => {
-            // Which folder it is, is a choice of the caller; that there is no space at the moment is not.
-            matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::StaleNetworkFileHandle)
+            // Which folder it is, is a choice of the caller; that a server is gone is not.
+            source.kind() == io::ErrorKind::StaleNetworkFileHandle
         }
         RunError::Folder(_) | RunError::Unsupported(_) | RunError::Bundle(_) => false,
     }

@@ -31,7 +31,7 @@ pub(super) struct Options {
     hosts: Option<PathBuf>,
     /// The cores of these nodes: numbers such as `3` or `10-19`, or targets as in faults, such as `region:virginia`.
     /// The cores of --node, --rack, --core and --host are united; without any of these, all cores are affected.
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", value_delimiter = ',', value_parser = node)]
     node: Vec<String>,
     /// The cores of the nodes of these racks: numbers, or names of the topology.
     #[arg(long, value_name = "RACK")]
@@ -56,6 +56,25 @@ pub(super) struct Options {
     #[arg(long)]
     json: bool,
 }
+
+/// A number, a range, or a target as in faults.
+fn node(text: &str) -> Result<String, String> {
+    let range = |part: &str| part.trim().parse::<u32>().ok();
+    match text.split_once('-') {
+        _ if text.contains(':') || range(text).is_some() => Ok(text.to_owned()),
+        Some((first, last)) => match (range(first), range(last)) {
+            (Some(first), Some(last)) if first > last => {
+                Err(format!("{first}-{last} runs backwards; write {last}-{first}"))
+            }
+            (Some(_), Some(_)) => Ok(text.to_owned()),
+            _ => Err(NODE.to_owned()),
+        },
+        None => Err(NODE.to_owned()),
+    }
+}
+
+const NODE: &str =
+    "write a number such as 3, a range such as 10-19, or a target as in faults, such as region:virginia";
 
 /// Limit on the cores whose slots are printed.
 const CORES: usize = 64;

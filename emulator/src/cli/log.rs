@@ -1,8 +1,8 @@
 //! The log of the command line and of agents.
 
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::Context;
@@ -15,7 +15,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::agent;
-use super::output::colours;
+use super::output::{colours, print_note};
 use crate::cluster::agent::RunLog;
 use crate::sanitize::TerminalWriter;
 use crate::watch::NOTICE;
@@ -27,7 +27,7 @@ const LOG_WRITE_ERRORS: bool = false;
 pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, run_log: &RunLog) -> anyhow::Result<()> {
     // An agent that serves one run shares the terminal of the process that started it.
     let level = levels(verbose + u8::from(agent.is_some_and(|agent| !agent.once)));
-    let file = agent.and_then(|agent| agent.log.as_deref()).map(open).transpose()?;
+    let file = agent.and_then(|agent| agent.log.as_deref()).map(LogFile::open).transpose()?;
     let terminal = file.is_none().then(|| {
         let terminal = fmt::layer()
             .with_target(false)
@@ -46,13 +46,34 @@ pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, run_log: &RunLo
     Ok(())
 }
 
-/// Opens the log file of an agent.
-fn open(path: &Path) -> anyhow::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .with_context(|| format!("cannot write the log {}", path.display()))
+/// The log file of an agent. The first line that cannot be written is reported on stderr.
+struct LogFile {
+    file: File,
+    path: PathBuf,
+    failed: bool,
+}
+
+impl LogFile {
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        let file = file.with_context(|| format!("cannot write the log {}", path.display()))?;
+        Ok(Self { file, path: path.to_owned(), failed: false })
+    }
+}
+
+impl Write for LogFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).inspect_err(|error| {
+            if !std::mem::replace(&mut self.failed, true) {
+                let path = self.path.display();
+                let _ = print_note(&format!("warning: cannot write the log {path}: {error}; lines are lost"));
+            }
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// A layer of lines with timestamps and without colours.
@@ -79,6 +100,16 @@ fn levels(verbose: u8) -> Targets {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_cannot_be_written_are_reported_once() {
+        let mut log = LogFile::open(Path::new("/dev/full")).unwrap();
+        assert!(!log.failed);
+        for _ in 0..2 {
+            assert_eq!(log.write(b"line\n").unwrap_err().kind(), io::ErrorKind::StorageFull);
+            assert!(log.failed);
+        }
+    }
 
     #[test]
     fn a_log_has_more_of_ours_than_of_what_we_stand_on() {

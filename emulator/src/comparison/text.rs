@@ -166,3 +166,88 @@ const fn mark(within: Option<bool>) -> &'static str {
         None => "  ",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::validation::DrawsCompared;
+
+    fn row(metric: &str, value: f64) -> MetricDivergence {
+        MetricDivergence {
+            metric: metric.to_owned(),
+            reference: Some(2.0),
+            value: Some(value),
+            relative: Some(value / 2.0 - 1.0),
+            spread: None,
+            found: None,
+            within: Some(true),
+            within_found: None,
+            cause: None,
+        }
+    }
+
+    fn against(runtime: &str, metrics: Vec<MetricDivergence>, degraded: &[&str]) -> Against {
+        Against {
+            runtime: runtime.to_owned(),
+            runs: 1,
+            books: Vec::new(),
+            draws: DrawsCompared { jobs: 9, different: 0 },
+            placement: None,
+            degraded: degraded.iter().map(|&why| why.to_owned()).collect(),
+            metrics,
+            policy: BTreeMap::new(),
+        }
+    }
+
+    fn validation(against: Vec<Against>) -> Validation {
+        let point =
+            ValidatedPoint { policy: "sparrow".to_owned(), cell: Vec::new().into_iter().collect(), against };
+        Validation {
+            experiment: "e".to_owned(),
+            seed: 1,
+            reference: "virtual".to_owned(),
+            skipped: Vec::new(),
+            points: vec![point],
+        }
+    }
+
+    /// The entries of the row of a metric.
+    fn entries(text: &str, metric: &str) -> Vec<String> {
+        let line = text
+            .lines()
+            .find(|line| line.split(['│', '┆']).nth(1).is_some_and(|first| first.trim() == metric));
+        let line = line.unwrap_or_else(|| panic!("no row of {metric}: {text}"));
+        let entries = line.split(['│', '┆']).skip(2).map(|entry| entry.trim().to_owned());
+        entries.filter(|entry| !entry.is_empty()).collect()
+    }
+
+    /// Each runtime has its own rows, in another order and not all of them.
+    #[test]
+    fn rows_are_matched_by_metric() {
+        let (p50, p99) = ("response_s.p50", "response_s.p99");
+        let local = against("local", vec![row(p50, 2.0), row(p99, 3.0)], &[]);
+        let hosts = against("hosts", vec![row(p99, 4.0)], &[]);
+        let text = validation(vec![local, hosts]).text();
+        assert_eq!(entries(&text, p50).len(), 5, "{text}");
+        assert_eq!(entries(&text, p50)[3..], [missing(), missing()], "hosts has none: {text}");
+        assert!(
+            entries(&text, p99)[1].starts_with("3.0") && entries(&text, p99)[3].starts_with("4.0"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_validation_of_degraded_runs_alone_judges_nothing() {
+        let run = |degraded: &[&str]| against("local", vec![row("response_s.p50", 9.0)], degraded);
+        for (runs, void) in [
+            (vec![run(&["late"]), run(&["late"])], true),
+            (vec![run(&["late"]), run(&[])], false),
+            (vec![run(&[])], false),
+            (Vec::new(), false),
+        ] {
+            let validation = validation(runs);
+            assert_eq!(validation.is_void(), void);
+            assert_eq!(validation.text().contains("nothing was judged"), void);
+        }
+    }
+}

@@ -43,6 +43,12 @@ impl Validation {
     pub fn holds(&self) -> bool {
         self.points.iter().flat_map(|point| &point.against).all(Against::holds)
     }
+
+    /// Whether there are comparisons and all are of degraded runs, so that nothing was judged.
+    pub fn is_void(&self) -> bool {
+        let mut all = self.points.iter().flat_map(|point| &point.against).peekable();
+        all.peek().is_some() && all.all(|against| !against.degraded.is_empty())
+    }
 }
 
 /// The comparison of a runtime with the reference.

@@ -93,9 +93,9 @@ async fn unauthenticated_clients_are_refused() {
     let theirs = other.folder("h3");
     let old = rig.net.expired("old");
     for (client, words) in [
-        (RawClient::new(&ours, None), "showed no certificate"),
-        (RawClient::new(&ours, Some(&theirs)), "not of the other's run"),
-        (RawClient::new(&ours, Some(&old)), "a certificate expired"),
+        (RawClient::new(&ours, None), "no cert.pem of this identity was shown"),
+        (RawClient::new(&ours, Some(&theirs)), "cert.pem of this identity is of another authority"),
+        (RawClient::new(&ours, Some(&old)), "cert.pem of this identity expired by the other's clock"),
     ] {
         let end = client.refused(rig.address()).await;
         assert!(end.to_string().contains(words), "{end}");
@@ -104,7 +104,7 @@ async fn unauthenticated_clients_are_refused() {
     // A client that trusts another authority refuses the server.
     let stranger = other.connector("controller");
     let error = within(stranger.connect("h1", rig.address())).await.unwrap_err().to_string();
-    assert!(error.contains("not of the other's run"), "{error}");
+    assert!(error.contains("cert.pem of the other side's identity is of another authority"), "{error}");
     // A client that expects another host at the address.
     let misled = rig.net.connector("controller");
     let error = within(misled.connect("h2", rig.address())).await.unwrap_err().to_string();

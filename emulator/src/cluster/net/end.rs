@@ -64,9 +64,11 @@ impl From<ConnectionError> for End {
             },
             ConnectionError::ConnectionClosed(ref close) => match close.error_code {
                 TransportErrorCode::CONNECTION_REFUSED => Self::Full,
-                code => Self::Broken(explain(code, &error)),
+                code => Self::Broken(explain(code, &error, OWN)),
             },
-            ConnectionError::TransportError(ref failure) => Self::Broken(explain(failure.code, &error)),
+            ConnectionError::TransportError(ref failure) => {
+                Self::Broken(explain(failure.code, &error, THEIRS))
+            }
             ConnectionError::VersionMismatch | ConnectionError::CidsExhausted => {
                 Self::Broken(error.to_string())
             }
@@ -74,18 +76,24 @@ impl From<ConnectionError> for End {
     }
 }
 
-/// The remedy for a failed handshake. QUIC carries TLS alerts as 0x100 + alert (RFC 9001, section 4.8). The peer may
-/// have written a part of the error's text.
-fn explain(code: TransportErrorCode, error: &ConnectionError) -> String {
+/// Whose certificate a handshake failed on: the other side rejected ours, or this side rejected theirs.
+const OWN: &str = "cert.pem of this identity";
+const THEIRS: &str = "cert.pem of the other side's identity";
+
+/// The remedy for a handshake that failed on the certificate of `whose`. QUIC carries TLS alerts as 0x100 + alert (RFC
+/// 9001, section 4.8). The peer may have written a part of the error's text.
+fn explain(code: TransportErrorCode, error: &ConnectionError, whose: &str) -> String {
     let hint = match u64::from(code).checked_sub(0x100) {
-        Some(45) => "a certificate expired: issue new identities with `volary certs`",
+        Some(45) => {
+            &format!("{whose} expired by the other's clock: issue new identities with `volary certs`")
+        }
         Some(42) if error.to_string().contains("not valid for name") => {
             "another host is at this address: check the hosts file and the agent's --identity"
         }
         Some(42 | 46 | 48 | 51) => {
-            "one side's certificate is not of the other's run: copy identities of one `volary certs`"
+            &format!("{whose} is of another authority: give both sides identities of one `volary certs`")
         }
-        Some(116) => "one side showed no certificate",
+        Some(116) => &format!("no {whose} was shown"),
         Some(120) => "the other side is not volary, or another version",
         Some(_) => "the handshake failed",
         None => return sanitize::line(&error.to_string()).into_owned(),

@@ -21,7 +21,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::hosts_file::{Host, Hosts};
 use super::identity::{
-    CA_CERT, CA_KEY, CONTROLLER, FileError, HOSTS, Role, Subject, bad, check_name, io_error,
+    CA_CERT, CA_KEY, CONTROLLER, FileError, HOSTS, Role, Subject, bad, check_name, io_error, written,
 };
 
 /// The identities to make.
@@ -124,6 +124,10 @@ fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
     let key_path = folder.join(CA_KEY);
     let key = fs::read_to_string(&key_path).map_err(io_error(&key_path))?;
     let key = KeyPair::from_pem(&key).map_err(|error| bad(&key_path, error))?;
+    if limit <= request.now {
+        let why = format!("the authority expired on {} UTC: make a new folder", written(limit));
+        return Err(bad(&ca_path, why));
+    }
     let until = request.until().min(limit);
     let issuer = Issuer::new(authority(&name, request.now, limit), key);
     let mut folders = Vec::new();
@@ -317,6 +321,12 @@ mod tests {
         assert_eq!(names, ["h1", "h2"]);
         let error = issue(&folder, &request(&["h3", "h1"])).unwrap_err().to_string();
         assert!(error.contains("name only new hosts"), "{error}");
+        let late = IssueRequest { now: now() + 31 * DAY, ..request(&["h3"]) };
+        let error = issue(&folder, &late).unwrap_err().to_string();
+        assert!(
+            error.contains("ca.pem: the authority expired on 2024-11-03 00:00 UTC: make a new"),
+            "{error}"
+        );
         assert!(!folder.join("h3").exists());
     }
 
