@@ -104,7 +104,8 @@ fn with_injector<T>(
         let (path, known) = (options.hosts.display(), known.join(", "));
         return Err(InjectError::Refused(Refusal::Invalid, format!("--host {odd}: {path} has {known}")));
     }
-    let identity = Identity::load(&file.controller(), SystemTime::now()).map_err(HostsError::from)?;
+    let identity =
+        Identity::load_controller(&file.controller(), SystemTime::now()).map_err(HostsError::from)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {
         let transport = Transport::connector(&identity, file.local(), &socket_options(INJECTOR_LEASE));

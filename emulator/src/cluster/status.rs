@@ -75,7 +75,7 @@ fn described(cell: &CellStatus) -> String {
 /// The hosts file or the controller's identity cannot be used. Errors of a host are in its [`HostStatus`].
 pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
     let file = Hosts::load(hosts)?;
-    let identity = Identity::load(&file.controller(), SystemTime::now())?;
+    let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {
         let transport = Transport::connector(&identity, file.local(), &socket_options(ANSWER_TIMEOUT))?;

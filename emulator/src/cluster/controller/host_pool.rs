@@ -401,7 +401,7 @@ fn first_busy(hosts: &[Host], answers: &[Answer]) -> Result<Option<(String, Stri
 
 /// A transport with the identity of a hosts file's controller. It opens connections and accepts none.
 fn connector(file: &Hosts) -> Result<Transport, HostsError> {
-    let identity = Identity::load(&file.controller(), SystemTime::now())?;
+    let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;
     // Of two peers the shorter limit of silence counts, and this one leaves it to the host's lease.
     let timing =
         Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };

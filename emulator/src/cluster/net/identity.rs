@@ -106,12 +106,30 @@ impl Identity {
 
     /// The same for an agent, which may not be the controller.
     pub fn load_host(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
+        Self::load_for(Role::Host, folder, now)
+    }
+
+    /// The same for the controller, which may not be a host.
+    pub fn load_controller(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
+        Self::load_for(Role::Controller, folder, now)
+    }
+
+    fn load_for(role: Role, folder: &Path, now: SystemTime) -> Result<Self, FileError> {
         let identity = Self::load(folder, now)?;
-        match identity.subject.role {
-            Role::Host => Ok(identity),
-            Role::Controller => {
+        match (role, identity.subject.role) {
+            (Role::Host, Role::Controller) => {
                 Err(bad(folder, "the controller's identity: an agent takes the folder of its own host"))
             }
+            (Role::Controller, Role::Host) => {
+                let whose = &identity.subject.name;
+                Err(bad(
+                    folder,
+                    format!(
+                        "the identity of host {whose}: copy the folder `{CONTROLLER}` that `volary certs` made"
+                    ),
+                ))
+            }
+            _ => Ok(identity),
         }
     }
 }

@@ -276,6 +276,8 @@ mod tests {
         assert_eq!(Identity::load(&hosts.controller(), now()).unwrap().subject.role, Role::Controller);
         let error = Identity::load_host(&hosts.controller(), now()).unwrap_err().to_string();
         assert!(error.contains("an agent takes the folder of its own host"), "{error}");
+        let error = Identity::load_controller(&folder.join("h1"), now()).unwrap_err().to_string();
+        assert!(error.contains("h1: the identity of host h1: copy the folder `controller`"), "{error}");
     }
 
     #[test]
