@@ -19,8 +19,9 @@ use super::inputs::{InputLog, digest};
 use crate::common::try_parse;
 use crate::sharding::lockstep;
 
-/// Events after which a run counts as endless, in slices of 16,384; drawn runs have at most a tenth of that.
-const MOST_SLICES: u32 = 2048;
+/// Events after which a run counts as endless, in slices of 16,384. Drawn runs have at most a third of that: the most
+/// events are those of reports every millisecond while decisions take seconds.
+const MOST_SLICES: u32 = 8192;
 
 /// What a run is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
