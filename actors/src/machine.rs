@@ -285,7 +285,7 @@ pub enum Note {
         at: Time,
     },
     /// A copy reached its node, in an observed run of a policy whose schedulers keep
-    /// [snapshots](crate::policies::Policy::snapshots) of nodes.
+    /// [snapshots](crate::policies::Caches::Snapshots) of nodes.
     Reached {
         /// The copy.
         copy: CopyId,

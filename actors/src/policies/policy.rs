@@ -46,7 +46,23 @@ pub enum Caches {
     Snapshots,
     /// Snapshots of one state of the whole cluster, as Eagle's bitmap and Peacock's load. There are no errors, and no
     /// decisions are measured.
-    Cluster,
+    SharedState,
+}
+
+impl Caches {
+    /// Whether runs of such a policy have this number in the section `staleness` of their results.
+    pub fn measures(self, number: &str) -> bool {
+        match number {
+            "age_of_information_s" | "peak_age_of_information_s" => {
+                matches!(self, Self::Snapshots | Self::SharedState)
+            }
+            "error_s" | "bias_s" | "decision_error_s" => self == Self::Updates,
+            "in_flight" | "decisions_out_of_sync" | "conflicts" | "regret_s" => {
+                matches!(self, Self::Updates | Self::Snapshots)
+            }
+            _ => self != Self::None,
+        }
+    }
 }
 
 /// A scheduling system: a parsed configuration that is the factory of its machines.

@@ -90,11 +90,13 @@ struct HeartbeatNode {
 }
 
 impl HeartbeatNode {
-    /// A silent node sends every heartbeat where its last one may have been lost.
+    /// A silent node sends every heartbeat where its last one may have been lost. Schedulers place nothing on nodes
+    /// beyond `nodes` unless no other is up, and need no heartbeats of them.
     fn new(config: &YaqD, manager: NodeManager, context: BuildContext<'_>) -> Self {
+        let is_used = context.index < partition(config.nodes, context.layout);
         let beats = Heartbeats::new(config.heartbeat, context.index, context.layout.nodes())
             .together(config.together)
-            .always(context.lossy || !config.silent)
+            .always(is_used && (context.lossy || !config.silent))
             .silent(config.silent);
         Self { manager, beats, observed: context.observed }
     }
@@ -424,6 +426,16 @@ mod tests {
         for _ in 0..2 {
             let told = node.step(Input::Fire(Timer::Tick(0)));
             assert_eq!((sends(&told).len(), told.last()), (2, Some(&beats)));
+        }
+    }
+
+    #[test]
+    fn an_idle_node_that_no_scheduler_uses_reports_nothing() {
+        let layout = Layout::new(1, 0, [1, 1]);
+        let config = YaqD { nodes: 0.5, ..YaqD::default() };
+        for (node, effects) in [(0, 1), (1, 0)] {
+            let mut node = config.bench(&layout, layout.node(node), 1);
+            assert_eq!(node.step(Input::Start { epoch: 0 }).len(), effects);
         }
     }
 

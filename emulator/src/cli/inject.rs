@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use volary_actors::base::{Span, Time};
 use volary_engine::cores::{CoreSet, CoreTable, Injection, Profile};
+use volary_netem::Target;
 
 use super::output::{print, show};
 use crate::cluster::error::InjectError;
@@ -31,11 +32,11 @@ pub(super) struct Options {
     hosts: Option<PathBuf>,
     /// The cores of these nodes: numbers such as `3` or `10-19`, or targets as in faults, such as `region:virginia`.
     /// The cores of --node, --rack, --core and --host are united; without any of these, all cores are affected.
-    #[arg(long, value_name = "NODE", value_delimiter = ',', value_parser = node)]
-    node: Vec<String>,
+    #[arg(long, value_name = "NODE", value_delimiter = ',', value_parser = |text: &str| target("node", text))]
+    node: Vec<Target>,
     /// The cores of the nodes of these racks: numbers, or names of the topology.
-    #[arg(long, value_name = "RACK")]
-    rack: Vec<String>,
+    #[arg(long, value_name = "RACK", value_delimiter = ',', value_parser = |text: &str| target("rack", text))]
+    rack: Vec<Target>,
     /// These cores, numbered across all nodes, such as `0-5,8`.
     #[arg(long, value_name = "CORES")]
     core: Vec<CoreSet>,
@@ -57,24 +58,10 @@ pub(super) struct Options {
     json: bool,
 }
 
-/// A number, a range, or a target as in faults.
-fn node(text: &str) -> Result<String, String> {
-    let range = |part: &str| part.trim().parse::<u32>().ok();
-    match text.split_once('-') {
-        _ if text.contains(':') || range(text).is_some() => Ok(text.to_owned()),
-        Some((first, last)) => match (range(first), range(last)) {
-            (Some(first), Some(last)) if first > last => {
-                Err(format!("{first}-{last} runs backwards; write {last}-{first}"))
-            }
-            (Some(_), Some(_)) => Ok(text.to_owned()),
-            _ => Err(NODE.to_owned()),
-        },
-        None => Err(NODE.to_owned()),
-    }
+/// A target as in faults, or a member of this kind.
+fn target(kind: &str, text: &str) -> Result<Target, String> {
+    if text.contains(':') { text.parse() } else { format!("{kind}:{text}").parse() }
 }
-
-const NODE: &str =
-    "write a number such as 3, a range such as 10-19, or a target as in faults, such as region:virginia";
 
 /// Limit on the cores whose slots are printed.
 const CORES: usize = 64;
@@ -130,15 +117,10 @@ fn dry_run_alone(options: &Options, profile: Profile) -> anyhow::Result<ExitCode
 
 impl Options {
     fn request(&self, hosts: PathBuf, profile: Profile) -> InjectOptions {
-        let named = |kind: &str, text: &String| match text.contains(':') {
-            true => text.clone(),
-            false => format!("{kind}:{text}"),
-        };
-        let nodes = self.node.iter().map(|node| named("node", node));
-        let racks = self.rack.iter().map(|rack| named("rack", rack));
+        let targets = self.node.iter().chain(&self.rack).map(Target::to_string).collect();
         let request = InjectRequest {
             seed: self.seed,
-            targets: nodes.chain(racks).collect(),
+            targets,
             cores: self.cores(),
             hosts: self.host.clone(),
             lasting: self.lasting,

@@ -95,7 +95,10 @@ impl Validation {
             );
         }
         if degraded > 0 && degraded == all().count() {
-            let _ = writeln!(out, "nothing was judged, because all {degraded} are degraded: lower run.speed");
+            let _ = writeln!(
+                out,
+                "no quantile was judged, because all {degraded} are degraded or were injected into; the reasons are above"
+            );
         } else if degraded > 0 {
             let _ = writeln!(out, "{degraded} of {} are degraded and not held against it", all().count());
         }
@@ -247,7 +250,7 @@ mod tests {
         ] {
             let validation = validation(runs);
             assert_eq!(validation.is_void(), void);
-            assert_eq!(validation.text().contains("nothing was judged"), void);
+            assert_eq!(validation.text().contains("no quantile was judged"), void);
         }
     }
 }

@@ -76,14 +76,11 @@ pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
 
 /// Warns about a limit of the run before most jobs arrive.
 pub(super) fn of_limit(until: Span, jobs: &Workload) -> Option<String> {
-    let all = jobs.jobs();
-    let arrived =
-        (0..all).filter(|&job| jobs.job(JobId(job)).arrival.since(Time::ZERO) <= until).count() as u32;
-    (2 * arrived < all).then(|| {
-        format!(
-            "run.until is {until}, and {arrived} of {all} jobs arrive by then: results are of these alone"
-        )
-    })
+    let all = jobs.chains();
+    let first = |chain| jobs.job(JobId(jobs.jobs_of(chain).start)).arrival.since(Time::ZERO);
+    let arrived = (0..all).filter(|&chain| first(chain) <= until).count() as u32;
+    (2 * arrived < all)
+        .then(|| format!("run.until, {until}, ends the run before most jobs arrive: {arrived} of {all} do"))
 }
 
 /// Warns about a period after which caches are first observed that is longer than the run.
@@ -168,18 +165,22 @@ random = {}
                 &["network.loss={gilbert-elliott={p=0.1,r=0}}"],
                 Some("network.loss loses everything"),
             ),
-            ("random = {}", &["run.until=1ms"], Some("run.until is 1ms, and ")),
+            (
+                "random = {}",
+                &["run.until=1ms"],
+                Some("run.until, 1ms, ends the run before most jobs arrive: "),
+            ),
             ("random = {}", &["run.until=20s"], None),
             (
                 "random = {}",
                 &["workload.synthetic.slo={share=1,slack=[0,1]}"],
-                Some("workload.synthetic.slo.slack is"),
+                Some("workload.synthetic.slo.slack leaves "),
             ),
             ("random = {}", &["workload.synthetic.slo={share=1,slack=0.1}"], None),
             (
                 "random = {}",
                 &["workload.synthetic.deadline_slack=0"],
-                Some("workload.synthetic.deadline_slack is not above 0"),
+                Some("workload.synthetic.deadline_slack leaves 3 of 3 jobs no time"),
             ),
             ("late = {}", &[], Some(late)),
             ("late = { scale = 0.01 }", &[], None),
@@ -232,6 +233,11 @@ random = {}
                 Some("`yaq-d` sends snapshots, which have no error"),
             ),
             ("eagle = {}", "eagle.staleness.regret_s.p50 < 1", Some("`eagle` keeps one state")),
+            (
+                "peacock = {}\n[sweep]\n\"policy.peacock.form\" = [\"elastic\", \"threshold\"]",
+                "peacock.staleness.conflicts < 1",
+                Some("`peacock` keeps one state"),
+            ),
             (
                 "peacock = { form = \"threshold\" }",
                 "peacock.staleness.conflicts < 1",

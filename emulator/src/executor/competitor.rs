@@ -325,7 +325,7 @@ impl ReadingLog {
     }
 
     /// Ends the last stretch, which was cut short. Rounds of a chunk that ended late count for the last reading if no
-    /// copy was there afterwards, so that the readings add up to all rounds done.
+    /// copy was there afterwards.
     fn close_last(&mut self, stretch: Stretch, end: CoreCounters) {
         self.close(stretch, end, false);
         let late = self.since_start(end).rounds;

@@ -311,7 +311,7 @@ mod tests {
             let Summary { response_s, wait_s, slowdown, longest_s, unqueued, .. } = run.summary;
             let class = |longest| ClassResults {
                 jobs: 50,
-                unfinished: 0,
+                not_finished: Some(3),
                 response_s,
                 wait_s,
                 slowdown,
@@ -347,7 +347,7 @@ mod tests {
         let mut run = measured("fast", &[], 1, 1.0, 100);
         let Summary { response_s, wait_s, slowdown, longest_s, unqueued, .. } = run.summary;
         let class =
-            ClassResults { jobs: 50, unfinished: 0, response_s, wait_s, slowdown, longest_s, unqueued };
+            ClassResults { jobs: 50, not_finished: None, response_s, wait_s, slowdown, longest_s, unqueued };
         run.summary.classes = ["a", "be", "other", "slo", "z"].map(|label| (label.to_owned(), class)).into();
         let mut manifest = manifest(&[]);
         let mix = json!({ "mix": { "class": [{ "name": "z" }, { "name": "a" }] } });

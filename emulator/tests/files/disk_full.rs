@@ -81,11 +81,10 @@ fn a_full_log_does_not_end_an_agent() {
     let folder = folder();
     let here = folder.path();
     expect(here, "certs ids --host h1=127.0.0.1:1", 0);
-    let full = Stdio::from(File::create(FULL).unwrap());
     let mut agent = command(here)
         .args(["agent", "--listen", "127.0.0.1:0", "--identity", "ids/h1", "--log", FULL])
         .stdout(Stdio::piped())
-        .stderr(full)
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
@@ -98,7 +97,8 @@ fn a_full_log_does_not_end_an_agent() {
     // One after the other: the first leaves it as it was.
     let runs = ["first", "second"].map(|out| volary(here, &format!("{args} {out}")));
     agent.kill().unwrap();
-    agent.wait().unwrap();
+    let said = text(&agent.wait_with_output().unwrap().stderr);
+    assert_eq!(said.matches("cannot write the log /dev/full: No space left").count(), 1, "{said}");
     for run in runs {
         assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     }

@@ -222,8 +222,8 @@ inject p.toml --hosts ids/hosts.toml | 3 | the hosts run nothing | volary run
 /// The same during a run.
 const RUNNING: &str = r#"
 inject p.toml --hosts ids/hosts.toml --node 24 | 2 | `node:24` | there are 24 nodes, 0 to 23
-inject p.toml --hosts ids/hosts.toml --node x | 2 | 'x' for '--node <NODE>': write a number such as 3
-inject p.toml --hosts ids/hosts.toml --node 5-2 | 2 | 5-2 runs backwards; write 2-5
+inject p.toml --hosts ids/hosts.toml --node x | 2 | `node:x`
+inject p.toml --hosts ids/hosts.toml --node 1,5-2 | 2 | '5-2' for '--node <NODE>' | runs backwards | 2-5
 inject p.toml --hosts ids/hosts.toml --node scheduler:0 | 2 | `scheduler:0` names no node
 inject p.toml --hosts ids/hosts.toml --rack 7 | 2 | `rack:7`
 inject p.toml --hosts ids/hosts.toml --core 24 | 2 | --core 24 | the cluster has 24 cores, 0 to 23

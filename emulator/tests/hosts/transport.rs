@@ -93,9 +93,12 @@ async fn unauthenticated_clients_are_refused() {
     let theirs = other.folder("h3");
     let old = rig.net.expired("old");
     for (client, words) in [
-        (RawClient::new(&ours, None), "no cert.pem of this identity was shown"),
-        (RawClient::new(&ours, Some(&theirs)), "cert.pem of this identity is of another authority"),
-        (RawClient::new(&ours, Some(&old)), "cert.pem of this identity expired by the other's clock"),
+        (RawClient::new(&ours, None), "this side showed no certificate"),
+        (RawClient::new(&ours, Some(&theirs)), "cert.pem of this side's identity is of another authority"),
+        (
+            RawClient::new(&ours, Some(&old)),
+            "cert.pem of this side's identity is not valid now by the other side's clock",
+        ),
     ] {
         let end = client.refused(rig.address()).await;
         assert!(end.to_string().contains(words), "{end}");

@@ -45,8 +45,9 @@ parameters! {
     }
 }
 
-/// Nodes outside the big partition up to which a plan remarks on their number.
+/// A plan remarks on up to this many nodes outside the big partition, if they are fewer than one in [`SPARSE`].
 const SCARCE: u32 = 2;
+const SPARSE: u32 = 10;
 
 impl Policy for Eagle {
     const ABOUT: &'static str = "Eagle (Delgado, Didona, Dinu and Zwaenepoel, SoCC 2016)\n\
@@ -65,7 +66,7 @@ impl Policy for Eagle {
     const CENTRAL_JOBS: CentralJobs = CentralJobs::Long;
 
     fn caches(&self) -> Caches {
-        Caches::Cluster
+        Caches::SharedState
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
@@ -75,16 +76,16 @@ impl Policy for Eagle {
 
     fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String> {
         let (nodes, small) = (layout.nodes(), layout.nodes() - partition(self.big_partition, layout));
-        let is_scarce = classes > 1 && small <= SCARCE;
-        is_scarce.then(|| {
-            let are = if small == 1 { "is" } else { "are" };
-            format!(
-                "{small} of {nodes} nodes {are} outside big_partition, and short tasks that meet long ones everywhere else \
-                 wait there; set it to the share of the work that long jobs have"
-            )
-        })
-        .into_iter()
-        .collect()
+        let remark = match small {
+            _ if classes < 2 => return Vec::new(),
+            0 => format!("all {nodes} nodes take long tasks, so that short ones can meet them everywhere"),
+            1..=SCARCE if nodes > SPARSE * small => format!(
+                "short tasks that meet long ones on all other nodes wait for {small} of {nodes}, those outside \
+                 big_partition"
+            ),
+            _ => return Vec::new(),
+        };
+        vec![format!("{remark}; lower big_partition, or use more nodes")]
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -129,9 +130,14 @@ mod tests {
         let remarks = |nodes, big_partition, classes| {
             Eagle { big_partition, ..Eagle::default() }.remarks(&layout(nodes), classes)
         };
-        assert!(remarks(50, 0.98, 2)[0].starts_with("1 of 50 nodes is outside big_partition"));
+        assert!(
+            remarks(50, 0.98, 2)[0]
+                .starts_with("short tasks that meet long ones on all other nodes wait for 1 of 50")
+        );
+        assert!(remarks(40, 0.98, 2)[0].starts_with("all 40 nodes take long tasks"));
         assert_eq!(remarks(50, 0.98, 1), [""; 0], "all jobs are short");
         assert_eq!(remarks(50, 0.9, 2), [""; 0]);
+        assert_eq!(remarks(10, 0.83, 2), [""; 0], "a tenth");
     }
 
     fn layout(nodes: usize) -> Layout {

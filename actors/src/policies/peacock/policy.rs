@@ -20,7 +20,7 @@ impl Policy for Peacock {
 
     fn caches(&self) -> Caches {
         match self.form {
-            PeacockForm::Elastic => Caches::Cluster,
+            PeacockForm::Elastic => Caches::SharedState,
             PeacockForm::Threshold => Caches::None,
         }
     }

@@ -94,7 +94,7 @@ impl Difference {
 
 /// Compares every number that the summary takes from the recorder.
 pub(super) fn compare(books: &Books, recorded: &Summary) -> Vec<Difference> {
-    let ClassResults { jobs: _, unfinished: _, response_s, wait_s, slowdown, longest_s, unqueued } =
+    let ClassResults { jobs: _, not_finished: _, response_s, wait_s, slowdown, longest_s, unqueued } =
         books.times;
     let mut replayed = json!({
         "jobs": books.jobs, "tasks": books.tasks, "copies": books.copies, "response_s": response_s,

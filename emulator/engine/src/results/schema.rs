@@ -185,13 +185,11 @@ impl Summary {
         self.fidelity.as_ref().is_some_and(Certificate::is_degraded)
     }
 
-    /// The summary with the jobs of one class in place of all jobs; `None` if there is no such class.
+    /// The summary with the times of one class in place of those of all jobs; `None` if there is no such class.
     pub fn of_class(&self, label: &str) -> Option<Self> {
-        let ClassResults { jobs, unfinished, response_s, wait_s, slowdown, longest_s, unqueued } =
+        let ClassResults { jobs: _, not_finished: _, response_s, wait_s, slowdown, longest_s, unqueued } =
             *self.classes.get(label)?;
-        let finished = jobs.saturating_sub(unfinished);
-        let jobs = JobCounts { submitted: jobs, finished, failed: 0, unfinished };
-        Some(Self { jobs, response_s, wait_s, slowdown, longest_s, unqueued, ..self.clone() })
+        Some(Self { response_s, wait_s, slowdown, longest_s, unqueued, ..self.clone() })
     }
 }
 
@@ -200,9 +198,9 @@ impl Summary {
 pub struct ClassResults {
     /// Jobs that arrived.
     pub jobs: u64,
-    /// Jobs that failed or were open when the run ended.
-    #[serde(default)]
-    pub unfinished: u64,
+    /// Jobs that failed or were open when the run ended; absent in results of commits that did not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_finished: Option<u64>,
     /// Response times of finished jobs.
     pub response_s: Distribution,
     /// Wait of tasks.

@@ -10,7 +10,7 @@ use super::drawn::{Addresses, Drawn, Means, Shapes};
 use super::error::WorkloadError;
 use super::generate::{LikeJob, Published};
 use super::jobs::{Past, Workload};
-use super::slo::{Arrived, Goals, SLACK, Slo, due, no_slack};
+use super::slo::{Arrived, Goals, SLACK, Slo, due};
 use super::tasks::{check_tasks, task_count};
 use super::trace::{Trace, TraceSource};
 use super::usage::{LargestNode, Uses};
@@ -454,21 +454,32 @@ impl Plan {
     /// Draws deadlines and preferences of the jobs that arrive, the first of which is drawn under the number `first`.
     fn goals(&mut self, drawn: &Drawn, first: u32, arrivals: &[Time], shape: Address) -> Goals {
         let run = |chain| drawn.run(first + chain);
-        if let Some(slo) = &self.slo {
+        let (goals, key) = if let Some(slo) = &self.slo {
             let work = |chain| drawn.total_work(first + chain);
             let goals = slo.draw(&Arrived { arrivals, first, shape, run: &run, work: &work });
             self.warnings.extend(slo.remarks(self.section, &goals));
-            return goals;
-        }
-        let Some(slack) = &self.deadline_slack else { return Goals::new(Vec::new()) };
-        if slack.mean() == 0.0 {
-            self.warnings.push(no_slack(&format!("{}.deadline_slack", self.section)));
-        }
-        let deadline = |(chain, &arrival): (u32, &Time)| {
-            let slack = slack.sample(&mut shape.at(u64::from(first + chain)).at(SLACK).draw());
-            due(arrival, run(chain), slack)
+            (goals, "slo.slack")
+        } else {
+            let Some(slack) = &self.deadline_slack else { return Goals::new(Vec::new()) };
+            let deadline = |(chain, &arrival): (u32, &Time)| {
+                let slack = slack.sample(&mut shape.at(u64::from(first + chain)).at(SLACK).draw());
+                due(arrival, run(chain), slack)
+            };
+            (Goals::new((0..).zip(arrivals).map(deadline).collect()), "deadline_slack")
         };
-        Goals::new((0..).zip(arrivals).map(deadline).collect())
+        let jobs = (0..).zip(arrivals).filter_map(|(chain, &arrival)| {
+            goals.deadline(chain).map(|deadline| (deadline, arrival + run(chain)))
+        });
+        let tight = jobs.clone().filter(|(deadline, earliest)| deadline <= earliest).count();
+        let jobs = jobs.count();
+        if tight > 0 {
+            self.warnings.push(format!(
+                "{}.{key} leaves {tight} of {jobs} jobs no time but their run time until the deadline: on cores of the \
+                 reference speed they miss it unless they start as soon as they arrive",
+                self.section
+            ));
+        }
+        goals
     }
 
     /// What tasks use of shared nodes; `None` if nodes are not shared.

@@ -78,28 +78,12 @@ impl Slack {
     pub(super) fn is_unread(&self) -> bool {
         matches!(self, Self::Law(law) if law.is_unread())
     }
-
-    /// Whether samples can be zero or less; a law has such ones only if all are zero.
-    fn is_tight(&self) -> bool {
-        match self {
-            Self::Set(values) => values.iter().any(|slack| *slack <= 0.0),
-            Self::Law(law) => law.mean() == 0.0,
-        }
-    }
 }
 
 /// The deadline of a job that arrives at `arrival` and has this run time.
 pub(super) fn due(arrival: Time, run: Span, slack: f64) -> Time {
     // The last instant stands for no deadline.
     (arrival + run.scale(1.0 + slack)).min(Time(Time::MAX.0 - 1))
-}
-
-/// The warning about a slack that is zero or less for some jobs.
-pub(super) fn no_slack(key: &str) -> String {
-    format!(
-        "{key} is not above 0 for some jobs: to meet their deadlines they would have to start as soon as they arrive, \
-         on cores above the reference speed if it is below 0, so policies miss them"
-    )
 }
 
 /// A number below `bound`, evenly.
@@ -200,14 +184,13 @@ impl Slo {
 
     /// Remarks for the user about the section and what was drawn from it.
     pub(super) fn remarks(&self, section: &str, goals: &Goals) -> Vec<String> {
-        let tight = self.slack.is_tight().then(|| no_slack(&format!("{section}.slo.slack")));
         let none = goals.deadlines.iter().all(|deadline| *deadline == Time::MAX).then(|| {
             format!(
                 "no job has drawn a deadline, so all are best-effort: raise {section}.slo.share, or the \
                  number of jobs"
             )
         });
-        tight.into_iter().chain(none).collect()
+        none.into_iter().collect()
     }
 }
 
@@ -517,7 +500,7 @@ mod tests {
     #[test]
     fn what_is_odd_is_said() {
         let early = build(50, "", "share = true\nslack = -0.5");
-        assert!(early.warnings()[0].contains("slo.slack is not above 0 for some jobs"));
+        assert!(early.warnings()[0].contains("slo.slack leaves 50 of 50 jobs no time"));
         assert!(jobs(&early).all(|job| (slack(&early, job).unwrap() + 0.5).abs() < 1e-6));
         let none = build(50, "", "share = 0\nslack = 1");
         assert!(none.warnings()[0].starts_with("no job has drawn a deadline"), "{:?}", none.warnings());

@@ -75,11 +75,20 @@ fn the_same_seed_gives_the_same_order_and_another_seed_another() {
 fn policies_have_the_numbers_of_what_they_do() {
     for card in PolicySpec::cards() {
         let text = poisson(8, 60, 2, 0.8, &format!("{} = {{}}", card.name));
-        let set = ["cluster.schedulers=2", "workload.synthetic.cutoff=\"1s\""];
+        let set = ["cluster.schedulers=2", "workload.synthetic.cutoff=\"1s\"", "network.one_way=\"50ms\""];
         let experiment = parse(&with(&text, &set));
         let policy = &experiment.points[0].policy;
         let summary = run_all(&with(&text, &set)).remove(0).summary;
         assert_eq!(summary.staleness.is_some(), policy.caches() != Caches::None, "{}", card.name);
+        let staleness = serde_json::to_value(&summary.staleness).unwrap();
+        for (number, value) in staleness.as_object().into_iter().flatten() {
+            let found = value.as_f64().or_else(|| value.get("mean")?.as_f64());
+            let measured = policy.caches().measures(number);
+            // Ages are means over what happened, and in a short run no shared state may have reached anybody.
+            let is_sure = policy.caches() != Caches::SharedState && number != "age_out_of_sync_s";
+            assert!(measured || found.is_none(), "{}: {number}", card.name);
+            assert!(found.is_some() || !measured || !is_sure, "{}: {number}", card.name);
+        }
         assert_eq!(summary.planning.is_some(), policy.plans(), "{}", card.name);
         assert!(policy.plans() || summary.prediction.is_none(), "{}", card.name);
     }

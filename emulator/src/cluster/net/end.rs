@@ -64,10 +64,10 @@ impl From<ConnectionError> for End {
             },
             ConnectionError::ConnectionClosed(ref close) => match close.error_code {
                 TransportErrorCode::CONNECTION_REFUSED => Self::Full,
-                code => Self::Broken(explain(code, &error, OWN)),
+                code => Self::Broken(explain(code, &error, Rejected::Own)),
             },
             ConnectionError::TransportError(ref failure) => {
-                Self::Broken(explain(failure.code, &error, THEIRS))
+                Self::Broken(explain(failure.code, &error, Rejected::Theirs))
             }
             ConnectionError::VersionMismatch | ConnectionError::CidsExhausted => {
                 Self::Broken(error.to_string())
@@ -76,24 +76,42 @@ impl From<ConnectionError> for End {
     }
 }
 
-/// Whose certificate a handshake failed on: the other side rejected ours, or this side rejected theirs.
-const OWN: &str = "cert.pem of this identity";
-const THEIRS: &str = "cert.pem of the other side's identity";
+/// Who rejected the certificate of whom: the other side ours, or this side theirs.
+#[derive(Clone, Copy)]
+enum Rejected {
+    Own,
+    Theirs,
+}
 
-/// The remedy for a handshake that failed on the certificate of `whose`. QUIC carries TLS alerts as 0x100 + alert (RFC
-/// 9001, section 4.8). The peer may have written a part of the error's text.
-fn explain(code: TransportErrorCode, error: &ConnectionError, whose: &str) -> String {
-    let hint = match u64::from(code).checked_sub(0x100) {
-        Some(45) => {
-            &format!("{whose} expired by the other's clock: issue new identities with `volary certs`")
+impl Rejected {
+    /// The certificate, and the clock by which it was judged.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Own => ("cert.pem of this side's identity", "the other side's clock"),
+            Self::Theirs => ("cert.pem of the other side's identity", "this machine's clock"),
         }
+    }
+}
+
+/// The remedy for a failed handshake. QUIC carries TLS alerts as 0x100 + alert (RFC 9001, section 4.8). The peer may
+/// have written a part of the error's text.
+fn explain(code: TransportErrorCode, error: &ConnectionError, rejected: Rejected) -> String {
+    let (certificate, clock) = rejected.names();
+    let hint = match u64::from(code).checked_sub(0x100) {
+        Some(45) => &format!(
+            "{certificate} is not valid now by {clock}: set that clock, or issue new identities with `volary certs`"
+        ),
         Some(42) if error.to_string().contains("not valid for name") => {
             "another host is at this address: check the hosts file and the agent's --identity"
         }
-        Some(42 | 46 | 48 | 51) => {
-            &format!("{whose} is of another authority: give both sides identities of one `volary certs`")
-        }
-        Some(116) => &format!("no {whose} was shown"),
+        Some(48 | 51) => &format!(
+            "{certificate} is of another authority: give both sides identities of one `volary certs`"
+        ),
+        Some(42 | 46) => &format!("{certificate} was rejected"),
+        Some(116) => match rejected {
+            Rejected::Own => "this side showed no certificate",
+            Rejected::Theirs => "the other side showed no certificate",
+        },
         Some(120) => "the other side is not volary, or another version",
         Some(_) => "the handshake failed",
         None => return sanitize::line(&error.to_string()).into_owned(),

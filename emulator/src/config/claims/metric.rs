@@ -147,7 +147,7 @@ fn template(classes: &BTreeSet<String>) -> Value {
     fidelity.cores = Some(RealWork::default());
     let messages =
         Messages { by_kind: kinds().map(|(kind, _)| (kind.to_owned(), 0)).collect(), ..Messages::default() };
-    let of_class = ClassResults { unqueued: Some(0.0), ..ClassResults::default() };
+    let of_class = ClassResults { unqueued: Some(0.0), not_finished: Some(0), ..ClassResults::default() };
     let engine = Engine { planning_cpu_s: Some(0.0), ..Engine::default() };
     let summary = Summary {
         messages,

@@ -31,22 +31,18 @@ fn lacks(metric: &Metric, points: &[Point]) -> Option<String> {
 
 /// Why no run has this number of the staleness of caches.
 fn lacks_staleness(metric: &Metric, number: &str, points: &[Point]) -> Option<String> {
-    if never(metric, points, |policy| policy.caches() != Caches::None) {
-        return Some(says(metric, "keeps no caches"));
-    }
-    let (has, why): (fn(Caches) -> bool, _) = match number {
-        "age_of_information_s" | "peak_age_of_information_s" => {
-            (|caches| caches != Caches::Updates, "sends updates and no snapshots")
+    let why = if never(metric, points, |policy| policy.caches() != Caches::None) {
+        "keeps no caches"
+    } else {
+        match number {
+            "age_of_information_s" | "peak_age_of_information_s" => "sends updates and no snapshots",
+            "error_s" | "bias_s" | "decision_error_s" => {
+                "sends snapshots, which have no error by this measure"
+            }
+            _ => "keeps one state of the whole cluster, not of single nodes",
         }
-        "error_s" | "bias_s" | "decision_error_s" => {
-            (|caches| caches == Caches::Updates, "sends snapshots, which have no error by this measure")
-        }
-        "in_flight" | "decisions_out_of_sync" | "conflicts" | "regret_s" => {
-            (|caches| caches != Caches::Cluster, "keeps one state of the whole cluster, not of single nodes")
-        }
-        _ => return None,
     };
-    never(metric, points, |policy| has(policy.caches())).then(|| says(metric, why))
+    never(metric, points, |policy| policy.caches().measures(number)).then(|| says(metric, why))
 }
 
 /// Whether the policy is among the points, and none of them has the number.

@@ -219,7 +219,7 @@ fn times<'a>(
     let finished = rows.clone().filter(|row| !row.response.is_nan());
     ClassResults {
         jobs: rows.clone().count() as u64,
-        unfinished: rows.filter(|row| row.response.is_nan()).count() as u64,
+        not_finished: Some(rows.filter(|row| row.response.is_nan()).count() as u64),
         response_s: Distribution::of(finished.clone().map(|row| row.response)),
         wait_s: brief_of_histograms(waits),
         slowdown: Brief::of(finished.clone().filter_map(JobRow::slowdown)),
