@@ -141,17 +141,27 @@ impl Quantity {
     /// A mean and the half-width of its interval, both in the unit of the larger and with the digits of the half-width,
     /// which has two: `1.240 ± 0.031 s`. Without a half-width, or with one of zero, the mean alone.
     pub fn interval(self, mean: f64, half_width: Option<f64>) -> String {
-        let Some(half) = half_width.filter(|half| half.is_finite() && *half > 0.0 && mean.is_finite()) else {
+        let Some((mean_text, half, unit)) = self.interval_parts(mean, half_width) else {
             return self.text(mean);
         };
+        let space = if unit.is_empty() { "" } else { "\u{202f}" };
+        format!("{mean_text} ± {half}{space}{unit}")
+    }
+
+    /// The parts of [`interval`](Self::interval): the mean, the half-width, and their unit. `None` without a half-width.
+    pub fn interval_parts(
+        self,
+        mean: f64,
+        half_width: Option<f64>,
+    ) -> Option<(String, String, &'static str)> {
+        let half = half_width.filter(|half| half.is_finite() && *half > 0.0 && mean.is_finite())?;
         let (factor, unit) = match self {
             Self::Time => unit_of_time(mean.abs().max(half)),
             Self::Share => (100.0, "%"),
             Self::Plain | Self::Count => (1.0, ""),
         };
-        let space = if unit.is_empty() { "" } else { "\u{202f}" };
         let (mean, half) = to_error(mean * factor, half * factor);
-        format!("{mean} ± {half}{space}{unit}")
+        Some((mean, half, unit))
     }
 }
 
@@ -249,6 +259,7 @@ mod tests {
             (Quantity::Plain, 5.65, Some(0.00410), "5.6500 ± 0.0041"),
             (Quantity::Plain, 2.0, Some(0.0996), "2.00 ± 0.10"),
             (Quantity::Plain, 123_456.0, Some(1_234.0), "123\u{202f}456 ± 1234"),
+            (Quantity::Count, 120_000.0, Some(49_687.0), "120\u{202f}000 ± 49\u{202f}687"),
             (Quantity::Plain, 2.0, Some(1e-9), "2.00 ± 1.00e-9"),
             (Quantity::Count, 3.0, None, "3"),
         ] {

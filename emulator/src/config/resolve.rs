@@ -342,7 +342,7 @@ impl Planner<'_> {
         checks::runs(document, self.points.len(), file.repeat)?;
         let names = Names { labels: &self.labels, classes: &self.classes, axes: known };
         let claims = claims(document, &file, names)?;
-        self.warn(unmeasured(&claims, &self.points));
+        self.warn(unmeasured(&claims, &self.points, file.run.record.staleness));
         Ok(Experiment {
             name: name(path),
             file: path.to_owned(),

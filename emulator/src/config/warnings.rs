@@ -258,6 +258,16 @@ random = {}
     }
 
     #[test]
+    fn claims_on_caches_that_are_not_observed_are_warned_about() {
+        let claim = "[[claim]]\nsays = \"it shows\"\ncheck = [\"yaq-d.staleness.regret_s.p50 < 1\"]\n";
+        let text = TEXT.replace("random", "yaq-d").replace("real = {}", "record.staleness = \"0s\"") + claim;
+        let found = Experiment::plan("t.toml", &text, &Overrides::default()).unwrap().warnings;
+        let said =
+            "the claim `it shows` cannot be tested: run.record.staleness = \"0s\" leaves caches unobserved";
+        assert!(found.iter().any(|warning| warning == said), "{found:?}");
+    }
+
+    #[test]
     fn a_period_of_observation_beyond_the_run_is_warned_about() {
         for (every, warns) in [("500s", true), ("5s", false), ("0s", false)] {
             let text = TEXT.replace("run = {", &format!("run = {{ record = {{ staleness = \"{every}\" }},"));

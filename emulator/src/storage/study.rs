@@ -163,6 +163,11 @@ impl PolicyRuns {
         Interval::new(&self.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
     }
 
+    /// Mean of a number over the runs that have it; NaN if none has it.
+    pub fn mean(&self, metric: impl Fn(&Summary) -> f64) -> f64 {
+        self.interval(metric).map_or(f64::NAN, |interval| interval.mean)
+    }
+
     /// The numbers of two policies under their common seeds, where both have one.
     pub fn pairs(&self, other: &Self, metric: impl Fn(&Summary) -> f64) -> Vec<(f64, f64)> {
         let of_seed = |seed| other.runs.iter().find(|run| run.summary.seed == seed);

@@ -14,7 +14,7 @@ use super::identity::{Identity, provider};
 /// Limits and timeouts of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Handshakes that may wait to be accepted; more are refused.
+    /// Handshakes at a time, the hellos included; more are refused.
     pub max_incoming: usize,
     /// For the TLS handshake, and again for the hellos.
     pub handshake_timeout: Duration,

@@ -35,8 +35,8 @@ pub enum End {
     /// The peer closed it with another code; its text, without control characters.
     #[error("the peer closed: {0}")]
     Peer(String),
-    /// The peer has more than [`Options::max_incoming`](super::Options::max_incoming) handshakes waiting.
-    #[error("too many connect to it at once")]
+    /// The peer has [`Options::max_incoming`](super::Options::max_incoming) handshakes already, or is ending.
+    #[error("it accepts no connection now: it is ending, or too many connect at once")]
     Full,
     /// Nothing arrived for the idle timeout.
     #[error("the peer fell silent")]

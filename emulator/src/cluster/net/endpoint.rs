@@ -12,7 +12,7 @@ use std::time::Duration;
 use quinn::{Incoming, TokioRuntime, VarInt};
 use rustls::pki_types::CertificateDer;
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -92,8 +92,12 @@ impl Transport {
         let server = config::server(identity, options).map_err(|e| unusable(identity, e))?;
         let mut transport = Self::open(identity, address, options, Some(server))?;
         let (accepted, peers) = mpsc::channel(16);
-        let task =
-            tokio::spawn(accept(transport.quic.clone(), Arc::clone(&transport.hello_exchange), accepted));
+        let task = tokio::spawn(accept(
+            transport.quic.clone(),
+            Arc::clone(&transport.hello_exchange),
+            options.max_incoming,
+            accepted,
+        ));
         transport.accept_task = Some(task.abort_handle());
         Ok((transport, Accepted(peers)))
     }
@@ -165,13 +169,26 @@ impl Accepted {
     }
 }
 
-/// Starts a task for each incoming handshake.
-async fn accept(quic: quinn::Endpoint, hello_exchange: Arc<HelloExchange>, accepted: mpsc::Sender<Peer>) {
+/// Starts a task for each incoming handshake, of which there are at most `most` at a time. A peer that has not shown a
+/// certificate holds one for no longer than the handshake's timeout.
+async fn accept(
+    quic: quinn::Endpoint,
+    hello_exchange: Arc<HelloExchange>,
+    most: usize,
+    accepted: mpsc::Sender<Peer>,
+) {
+    let permits = Arc::new(Semaphore::new(most));
     while let Some(incoming) = quic.accept().await {
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
+            incoming.refuse();
+            continue;
+        };
         let (hello_exchange, accepted) = (Arc::clone(&hello_exchange), accepted.clone());
         tokio::spawn(async move {
             let address = incoming.remote_address();
-            match hello_exchange.accept(incoming).await {
+            let peer = hello_exchange.accept(incoming).await;
+            drop(permit);
+            match peer {
                 // The receiver is gone once the transport is no longer used.
                 Ok(peer) => drop(accepted.send(peer).await),
                 Err(error) => tracing::debug!("refused {address}: {error}"),
@@ -190,9 +207,8 @@ impl HelloExchange {
         let hellos = async {
             let (send, receive) = connection.quic.accept_bi().await.map_err(End::from)?;
             let (theirs, mut streams) = Hello::receive(send, receive).await?;
-            // Sent before the check, so that either side can report what does not fit.
-            self.hello.send(&mut streams.send).await?;
             theirs.check(&self.hello, &subject)?;
+            self.hello.send(&mut streams.send).await?;
             Ok(streams)
         };
         let streams = timeout(self.timeout, hellos)

@@ -36,7 +36,7 @@ pub(super) enum HelloError {
 const HELLO_FRAME: usize = 1024;
 
 /// The version of this volary with a digest of its vocabulary, written like the build of a semantic version. Two builds
-/// of one version connect only if their message kinds are equal, and the policies that they add to ours. The digest
+/// of one version connect only if their message kinds and their added policies are equal. The digest
 /// does not cover the fields of a message: a change there needs a new version.
 pub fn engine() -> String {
     format!("{}+{}", env!("CARGO_PKG_VERSION"), digest(&vocabulary()))
@@ -65,8 +65,8 @@ impl Hello {
         }
         if self.engine != ours.engine {
             return Err(HelloError::Refused(format!(
-                "{} runs volary {} and this is volary {}: install the same version on all hosts, of one build",
-                self.name, self.engine, ours.engine
+                "{} runs volary {} and {} runs volary {}: install the same version on all hosts, of one build",
+                self.name, self.engine, ours.name, ours.engine
             )));
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Numbers in checks that the policies of an experiment never have.
 
+use volary_actors::base::Span;
 use volary_actors::policies::{Caches, PolicySpec};
 use volary_engine::scenario::Point;
 
@@ -7,19 +8,22 @@ use super::check::{Check, Claim};
 use super::form::Metric;
 
 /// Warnings about claims on numbers that no run has, because policies of that kind do not produce them.
-pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point]) -> Vec<String> {
+pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], observed: Span) -> Vec<String> {
     let of_claim = |claim: &Claim| {
         let metrics = claim.checks.iter().flat_map(Check::metrics);
-        let why = metrics.filter_map(|metric| lacks(metric, points)).next()?;
+        let why = metrics.filter_map(|metric| lacks(metric, points, observed)).next()?;
         Some(format!("the claim `{}` cannot be tested: {why}", claim.says))
     };
     claims.iter().filter_map(of_claim).collect()
 }
 
-/// Why no run has the number. A policy that is left out of the run may have it.
-fn lacks(metric: &Metric, points: &[Point]) -> Option<String> {
+/// Why no run has the number. A policy that is left out of the run may have it. Caches are observed every `observed`.
+fn lacks(metric: &Metric, points: &[Point], observed: Span) -> Option<String> {
     let path: Vec<&str> = metric.path.iter().map(String::as_str).collect();
     let (has, why): (fn(&PolicySpec) -> bool, _) = match path[..] {
+        ["staleness", ..] if observed == Span::ZERO => {
+            return Some("run.record.staleness = \"0s\" leaves caches unobserved".to_owned());
+        }
         ["staleness", number, ..] => return lacks_staleness(metric, number, points),
         ["planning" | "prediction", ..] | ["engine", "planning_cpu_s"] => {
             (|policy| policy.plans(), "does not plan")

@@ -87,18 +87,16 @@ fn bands(group: &CellGroup) -> Markup {
     }
 }
 
-/// Mean over the replications of a policy.
-fn mean(runs: &PolicyRuns, metric: impl Fn(&Summary) -> f64) -> f64 {
-    runs.runs.iter().map(|run| metric(&run.summary)).sum::<f64>() / runs.runs.len().max(1) as f64
-}
-
 /// Useful, unfinished, wasted and idle core time.
 fn core_time(group: &CellGroup, view: &View<'_>) -> Picture {
     let bar = |runs: &PolicyRuns| {
-        let busy = mean(runs, |summary| summary.utilization);
-        let of_busy = |share: Metric| Some(busy * mean(runs, share)).filter(|size| size.is_finite());
-        let wasted = of_busy(wasted_share).unwrap_or(0.0);
-        let open = of_busy(in_progress_share).unwrap_or(0.0);
+        let busy = runs.mean(|summary| summary.utilization);
+        // The share of a run without busy time is not a number, and its part none.
+        let part_of = |summary: &Summary, share: Metric| {
+            Some(summary.utilization * share(summary)).filter(|size| size.is_finite()).unwrap_or(0.0)
+        };
+        let wasted = runs.mean(|summary| part_of(summary, wasted_share));
+        let open = runs.mean(|summary| part_of(summary, in_progress_share));
         let part = |class, size: f64, what: &str| {
             let title = format!("{}: {what} {}", runs.policy, number::percent(size));
             BarPart { class, hue: None, size, title }
@@ -112,7 +110,7 @@ fn core_time(group: &CellGroup, view: &View<'_>) -> Picture {
         bar(runs, view, parts, number::percent(busy))
     };
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
-    let title = if group.policies.iter().any(|runs| mean(runs, in_progress_share) > 0.0) {
+    let title = if group.policies.iter().any(|runs| runs.mean(in_progress_share) > 0.0) {
         "Core time: useful, in progress (pale), wasted (paler), idle (grey)"
     } else {
         "Core time: useful, wasted (pale), idle (grey)"
@@ -136,7 +134,7 @@ fn has_deadlines(group: &CellGroup) -> bool {
 /// Shares of missed deadlines; without the policies none of whose deadlines was due.
 fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
     let bar = |runs: &PolicyRuns| {
-        let missed = Some(mean(runs, miss_rate)).filter(|missed| missed.is_finite())?;
+        let missed = Some(runs.mean(miss_rate)).filter(|missed| missed.is_finite())?;
         let title = format!("{}: {} missed", runs.policy, number::percent(missed));
         let part = BarPart { class: "fill", hue: None, size: missed, title };
         Some(bar(runs, view, vec![part], number::percent(missed)))
@@ -157,7 +155,7 @@ fn done(group: &CellGroup, view: &View<'_>) -> Picture {
         ("best-effort", |deadlines| deadlines.goodput_h.be),
     ];
     let bar = |runs: &PolicyRuns| {
-        let of = |number| mean(runs, |summary| of_deadlines(summary, number));
+        let of = |number| runs.mean(|summary| of_deadlines(summary, number));
         let part = |(i, (what, number)): (usize, Part)| {
             let hours = of(number);
             let title = format!("{}: {} node-hours {what}", runs.policy, number::short(hours));
@@ -192,7 +190,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
         let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind)));
         // The rest comes last, in the colour behind those of the kinds.
         let sizes = sizes.enumerate().chain([(KINDS, ("other", other))]);
-        bar(runs, view, sizes.map(part).collect(), number::short(mean(runs, messages_per_task)))
+        bar(runs, view, sizes.map(part).collect(), number::short(runs.mean(messages_per_task)))
     };
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
     let other = (!rest.is_empty()).then_some("other");
@@ -202,7 +200,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
 }
 
 fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
-    mean(runs, |summary| {
+    runs.mean(|summary| {
         let sent = summary.messages.by_kind.get(kind).copied().unwrap_or(0);
         sent as f64 / summary.tasks.submitted.max(1) as f64
     })

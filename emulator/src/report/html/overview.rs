@@ -1,7 +1,8 @@
 //! The parts above the cells: warnings, verdicts, and the sweep at a glance.
 
 use maud::{Markup, html};
-use volary_engine::results::{ClaimResult, Summary, Tally, Verdict, cell_name};
+use serde_json::Value;
+use volary_engine::results::{Cell, ClaimResult, Summary, Tally, Verdict, cell_name};
 
 use super::view::{anchor, prose};
 use crate::chart::svg::Picture;
@@ -33,12 +34,16 @@ pub(super) fn warnings(study: &Study) -> Markup {
             html! { "Missing: " (study.missing) " of " (of) "; run again with " code { "--resume" } "." },
         );
     }
-    lines.extend(study.failures.iter().map(|failure| {
+    lines.extend(study.failures.iter().take(NAMED).map(|failure| {
         html! {
-            "Failed: " (failure.policy) " " (cell_name(&failure.cell)) " seed " (failure.seed)
+            "Failed: " (name_of(&failure.policy, &failure.cell, failure.seed))
             details { summary { "log" } pre { (failure.log) } }
         }
     }));
+    let unnamed = study.failures.len().saturating_sub(NAMED);
+    if unnamed > 0 {
+        lines.push(html! { (plural(unnamed as u64, "more run")) " failed; " code { "cells/*.failed.json" } " have their logs." });
+    }
     let summaries = || study.records().map(|record| &record.summary);
     let open = summaries().map(not_finished).filter(|jobs| *jobs > 0);
     let (runs, jobs) = open.fold((0, 0), |(runs, sum), jobs| (runs + 1, sum + jobs));
@@ -81,9 +86,13 @@ fn named(runs: &[String]) -> String {
 
 /// A run in words.
 fn name(summary: &Summary) -> String {
-    let cell = cell_name(&summary.cell);
+    name_of(&summary.policy, &summary.cell, summary.seed)
+}
+
+fn name_of(policy: &str, cell: &Cell, seed: u64) -> String {
+    let cell = cell_name(cell);
     let comma = if cell.is_empty() { "" } else { ", " };
-    format!("{}{comma}{cell}, seed {}", summary.policy, summary.seed)
+    format!("{policy}{comma}{cell}, seed {seed}")
 }
 
 /// The verdict box.
@@ -150,7 +159,7 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
     if study.cells.len() < 2 {
         return Markup::default();
     }
-    let charts = curves(study, policies);
+    let (charts, left_out) = curves(study, policies);
     html! {
         section id="sweep" {
             h2 { "The sweep at a glance" }
@@ -167,6 +176,9 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
                 (all_cells(study, policies))
             }
             @if !charts.is_empty() { div.grid { @for chart in charts { div.card { (chart.in_page()) } } } }
+            @if left_out > 0 {
+                p.hint { (plural(left_out as u64, "more chart")) " of this kind: " code { "volary plot RUN --what sweep" } "." }
+            }
         }
     }
 }
@@ -185,18 +197,21 @@ fn numbers() -> Vec<PickedColumn> {
     ["p50", "p99"].into_iter().filter_map(|name| name.parse().ok()).collect()
 }
 
-/// Charts over each key that was swept with several values: over three or more of them, unless they are names.
-fn curves(study: &Study, policies: &[&str]) -> Vec<Picture> {
-    let mut charts = Vec::new();
-    for (key, values) in study.swept() {
+/// Charts over each key with three values or more, or with two if it is the only swept key and not a flag; and the
+/// number of those beyond the limit, of which each key and number has an equal share.
+fn curves(study: &Study, policies: &[&str]) -> (Vec<Picture>, usize) {
+    let is_drawn = |(_, values): &(&str, Vec<&Value>)| {
         let flags = values.iter().all(|value| value.is_boolean());
-        if values.len() < 3 && (flags || study.swept().len() > 1) {
-            continue;
-        }
-        for number in numbers() {
-            charts.extend(Sweep { key, number: &number, size: (520.0, 300.0) }.by_policy(study, policies));
-        }
+        values.len() >= 3 || !flags && study.swept().len() == 1
+    };
+    let keys: Vec<&str> = study.swept().into_iter().filter(is_drawn).map(|(key, _)| key).collect();
+    let numbers = numbers();
+    let most = (SWEEP_CHARTS / (keys.len() * numbers.len()).max(1)).max(1);
+    let (mut charts, mut left_out) = (Vec::new(), 0);
+    for (key, number) in keys.into_iter().flat_map(|key| numbers.iter().map(move |number| (key, number))) {
+        let all = Sweep { key, number, size: (520.0, 300.0) }.by_policy(study, policies);
+        left_out += all.len().saturating_sub(most);
+        charts.extend(all.into_iter().take(most));
     }
-    charts.truncate(SWEEP_CHARTS);
-    charts
+    (charts, left_out)
 }

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use volary_engine::results::{Placements, Planning, PredictionErrors, Spread, Staleness, Summary};
 
-use super::table::{policy_row, table};
+use super::table::{class_row, policy_row, table};
 use super::view::View;
 use crate::number;
 use crate::report::figures::over_time;
@@ -13,11 +13,11 @@ use crate::storage::study::{CellGroup, PolicyRuns};
 
 /// The sections of a cell; empty if no policy has such a metric.
 pub(super) fn sections(group: &CellGroup, view: &View<'_>) -> Markup {
-    html! { (placements(group, view)) (planning(group)) (staleness(group, view)) }
+    html! { (placements(group, view)) (planning(group, view.policies)) (staleness(group, view)) }
 }
 
 /// Plans and estimates; empty if no policy decides in cycles.
-fn planning(group: &CellGroup) -> Markup {
+fn planning(group: &CellGroup, policies: &[&str]) -> Markup {
     let runs: Vec<&CellRecord> = group.policies.iter().flat_map(|runs| &runs.runs).collect();
     let plans: Vec<_> = runs.iter().filter_map(|run| Some((run, run.summary.planning?))).collect();
     let errors: Vec<_> = runs.iter().filter_map(|run| Some((run, run.summary.prediction?))).collect();
@@ -31,8 +31,8 @@ fn planning(group: &CellGroup) -> Markup {
                      launches of jobs, in whole or in part, launches that were no longer possible when the decision was made, jobs preempted; \
                      emulated time of all decisions, and the CPU time that they took here."
                 }
-                (table("Plans", &PLAN_HEADINGS, &[], &html! { @for (run, plan) in plans { (plan_row(run, &plan)) } }))
-                @if !errors.is_empty() { (error_table(&errors)) }
+                (table("Plans", &PLAN_HEADINGS, &[], &html! { @for (run, plan) in plans { (run_row(policies, run, &plan_cells(run, &plan))) } }))
+                @if !errors.is_empty() { (error_table(&errors, policies)) }
             }
         }
     }
@@ -55,35 +55,36 @@ const PLAN_HEADINGS: [&str; 14] = [
     "CPU time",
 ];
 
-fn plan_row(run: &CellRecord, plan: &Planning) -> Markup {
+/// The row of one run of a policy.
+fn run_row(policies: &[&str], run: &CellRecord, cells: &Markup) -> Markup {
+    class_row(policies, &run.summary.policy, Some(&format!("seed {}", run.summary.seed)), cells)
+}
+
+fn plan_cells(run: &CellRecord, plan: &Planning) -> Markup {
     html! {
-        tr {
-            td { (run.summary.policy) ", seed " (run.summary.seed) }
-            td { (number::count(plan.cycles)) }
-            td { (number::count(plan.solved)) }
-            @for mean in [plan.options, plan.columns, plan.pivots] { td { (number::short(mean)) } }
-            @for gap in [plan.gap.mean, plan.gap.p99, plan.gap.max] { td { (number::percent(gap)) } }
-            td { (number::count(plan.launched)) }
-            td { (number::count(plan.revoked)) }
-            td { (number::count(plan.preempted)) }
-            td { (number::seconds(plan.emulated_s)) }
-            td { (run.summary.engine.planning_cpu_s.map_or_else(|| "–".into(), number::seconds)) }
-        }
+        td { (number::count(plan.cycles)) }
+        td { (number::count(plan.solved)) }
+        @for mean in [plan.options, plan.columns, plan.pivots] { td { (number::short(mean)) } }
+        @for gap in [plan.gap.mean, plan.gap.p99, plan.gap.max] { td { (number::percent(gap)) } }
+        td { (number::count(plan.launched)) }
+        td { (number::count(plan.revoked)) }
+        td { (number::count(plan.preempted)) }
+        td { (number::seconds(plan.emulated_s)) }
+        td { (run.summary.engine.planning_cpu_s.map_or_else(|| "–".into(), number::seconds)) }
     }
 }
 
-fn error_table(errors: &[(&&CellRecord, PredictionErrors)]) -> Markup {
+fn error_table(errors: &[(&&CellRecord, PredictionErrors)], policies: &[&str]) -> Markup {
     let headings = ["run", "estimates", "within 2×", "below half", "above twice", "mean error"];
     let rows = html! {
         @for (run, errors) in errors {
-            tr {
-                td { (run.summary.policy) ", seed " (run.summary.seed) }
+            (run_row(policies, run, &html! {
                 td { (number::count(errors.jobs)) }
                 td { (number::percent(errors.within_2x)) }
                 td { (number::percent(errors.under)) }
                 td { (number::percent(errors.over)) }
                 td { (number::percent(errors.error)) }
-            }
+            }))
         }
     };
     html! {
@@ -116,7 +117,7 @@ fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
     let policies: Vec<&PolicyRuns> = group.policies.iter().filter(noted).collect();
     let mean = |runs: &PolicyRuns, number: &dyn Fn(&Placements) -> f64| {
         let of = |summary: &Summary| summary.placements.as_ref().map_or(f64::NAN, number);
-        runs.interval(of).map_or(f64::NAN, |interval| interval.mean)
+        runs.mean(of)
     };
     let headings: Vec<String> = policies
         .iter()

@@ -36,8 +36,8 @@ pub(super) fn policy_row(policies: &[&str], policy: &str, cells: &Markup) -> Mar
     class_row(policies, policy, None, cells)
 }
 
-/// The row of a class of a policy's jobs, below that of all its jobs.
-fn class_row(policies: &[&str], policy: &str, class: Option<&str>, cells: &Markup) -> Markup {
+/// The row of a class of a policy's jobs, below that of all its jobs, or of one of its runs.
+pub(super) fn class_row(policies: &[&str], policy: &str, class: Option<&str>, cells: &Markup) -> Markup {
     let i = colour(policies, policy);
     html! {
         tr class={ "p" (i) } {
@@ -140,9 +140,10 @@ fn columns_table(name: &str, shown: &[&SummaryColumn], group: &CellGroup, polici
 
 /// A mean with its unit, and its half-width below it: side by side they would take twice the room.
 fn of_interval(interval: &Interval, quantity: Quantity) -> Markup {
-    let text = quantity.interval(interval.mean, interval.half_width);
-    let Some((mean, half)) = text.split_once(" ± ") else { return html! { (text) } };
-    let (half, unit) = half.split_once('\u{202f}').unwrap_or((half, ""));
+    let Interval { mean, half_width, .. } = *interval;
+    let Some((mean, half, unit)) = quantity.interval_parts(mean, half_width) else {
+        return html! { (quantity.text(mean)) };
+    };
     html! {
         (mean) @if !unit.is_empty() { "\u{202f}" (unit) }
         " " small { "± " (half) }

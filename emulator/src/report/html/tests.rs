@@ -282,6 +282,24 @@ fn core_time_in_progress_is_drawn_where_there_is_some() {
     assert_balanced(&page);
 }
 
+/// A half-width with a thousands separator, and replications of which one lacks a number.
+#[test]
+fn replications_that_differ_are_averaged() {
+    let mut study = study(&[0.5], 2, 100);
+    let runs = study.cells[0].policies.iter_mut().flat_map(|policy| policy.runs.iter_mut().enumerate());
+    for (i, run) in runs.map(|(i, run)| (i, &mut run.summary)) {
+        run.jobs.unfinished = [100_000, 140_000][i];
+        run.utilization = [0.2, 0.8][i];
+        (run.copies.busy_s, run.copies.wasted_work_s, run.copies.in_progress_s) = (10.0, [5.0, 0.0][i], 0.0);
+        let miss_rate = [0.25, f64::NAN][i];
+        run.deadlines = Some(Deadlines { miss_rate, ..Deadlines::default() });
+    }
+    let page = html(&study);
+    assert!(page.contains("120\u{202f}000 <small>± 254\u{202f}124</small>"), "{page}");
+    assert!(page.contains("sparrow: 25.0\u{202f}% missed"));
+    assert!(page.contains("sparrow: useful 45.0\u{202f}%") && page.contains("sparrow: wasted 5.00\u{202f}%"));
+}
+
 #[test]
 fn deadlines_have_bars_where_there_are_some() {
     let mut study = study(&[0.5], 1, 100);
