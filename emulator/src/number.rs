@@ -148,7 +148,8 @@ impl Quantity {
         format!("{mean_text} ± {half}{space}{unit}")
     }
 
-    /// The parts of [`interval`](Self::interval): the mean, the half-width, and their unit. `None` without a half-width.
+    /// The parts of [`interval`](Self::interval): the mean, the half-width, and their unit; `None` without a
+    /// half-width.
     pub fn interval_parts(
         self,
         mean: f64,

@@ -411,7 +411,7 @@ mod tests {
         let config = YaqD { heartbeat: Span::from_millis(500), ..YaqD::default() };
         let mut node = config.bench(&layout, layout.node(0), 2);
         let beats = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(500) };
-        assert_eq!(node.step(Input::Start { epoch: 0 }), [beats.clone()]);
+        assert_eq!(node.step(Input::Start { epoch: 0 }), [beats]);
         let rows = [0, 1].map(|i| Launch::Row(Row::single(JOB.task(i).copy(0))));
         node.deliver(layout.scheduler(0), rows[0]);
         node.receive(layout.scheduler(0), rows[1]);

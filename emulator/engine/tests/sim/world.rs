@@ -80,7 +80,7 @@ fn policies_have_the_numbers_of_what_they_do() {
         let policy = &experiment.points[0].policy;
         let summary = run_all(&with(&text, &set)).remove(0).summary;
         assert_eq!(summary.staleness.is_some(), policy.caches() != Caches::None, "{}", card.name);
-        let staleness = serde_json::to_value(&summary.staleness).unwrap();
+        let staleness = serde_json::to_value(summary.staleness).unwrap();
         for (number, value) in staleness.as_object().into_iter().flatten() {
             let found = value.as_f64().or_else(|| value.get("mean")?.as_f64());
             let measured = policy.caches().measures(number);
