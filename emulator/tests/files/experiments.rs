@@ -74,7 +74,7 @@ fn pigeon_and_kairos_keep_their_worked_examples() {
 #[test]
 fn stragglers_are_backed_up() {
     let experiment = small("stragglers/speculation.toml", &["workload.synthetic.jobs=200"]);
-    assert_claims(&experiment, &["long and severe bursts", "LATE has", "clones for all"]);
+    assert_claims(&experiment, &["long and severe bursts: policies", "LATE has", "clones for all"]);
 }
 
 /// One cell in which the latin square wins and one in which it loses.

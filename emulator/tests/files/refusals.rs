@@ -241,7 +241,7 @@ fn odd_goals_are_remarked_upon() {
     let folder = folder();
     let jobs = "jobs=60,interarrival=\"200ms\",";
     for (keys, words) in [
-        ("tasks=2,slo={share=true,slack=[-0.1,1]}", "their deadlines are over before they can end"),
+        ("tasks=2,slo={share=true,slack=[-0.1,1]}", "no time but their run time until the deadline"),
         ("tasks=2,slo={share=0,slack=1}", "no job has drawn a deadline, so all are best-effort"),
         (
             "tasks={uniform={low=1,high=12}},gang=true,filter=true",
