@@ -51,7 +51,7 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
     // Each host holds eight of the nodes, of one core each.
     let summary = summary(&cluster);
     let [injected] = &summary["injections"].as_array().unwrap()[..] else { panic!("{summary}") };
-    assert_eq!(injected["targets"], serde_json::json!(["node:0-11", "cores 20"]));
+    assert_eq!(injected["targets"], serde_json::json!(["nodes:0-11", "cores 20"]));
     assert_eq!((&injected["seed"], &injected["profile"]["bernoulli"]["slowdown"]), (&5.into(), &4.0.into()));
     let hosts = injected["hosts"].as_array().unwrap();
     for (n, (host, cores)) in [("h1", "0-7"), ("h2", "8-11"), ("h3", "20")].iter().enumerate() {
