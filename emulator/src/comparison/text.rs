@@ -94,7 +94,7 @@ impl Validation {
                 judged.len()
             );
         }
-        if degraded > 0 && degraded == all().count() {
+        if self.is_void() {
             let _ = writeln!(
                 out,
                 "no quantile was judged, because all {degraded} are degraded or were injected into; the reasons are above"

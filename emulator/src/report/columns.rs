@@ -201,7 +201,7 @@ pub(super) const COLUMNS: [SummaryColumn; 39] = [
     SummaryColumn::response("p99.9", "99.9th percentile of response time", |s| s.response_s.p999),
     SummaryColumn::response("max", "longest response time", |s| s.response_s.max),
     SummaryColumn::response("mean", "mean response time", |s| s.response_s.mean).ranked(4),
-    SummaryColumn::new("unfinished", "jobs that failed or were open at the end", |s| not_finished(s) as f64, Quantity::Count)
+    SummaryColumn::new("unfinished", "jobs that failed or were open at the end", |s| if s.jobs.submitted > 0 { not_finished(s) as f64 } else { f64::NAN }, Quantity::Count)
         .if_any()
         .by_class()
         .of_group(ColumnGroup::Response)

@@ -334,6 +334,29 @@ mod tests {
     }
 
     #[test]
+    fn unfinished_jobs_are_those_of_the_class() {
+        let mut study = study(1);
+        for (i, run) in
+            study.cells[0].policies.iter_mut().map(|policy| &mut policy.runs[0].summary).enumerate()
+        {
+            let class = |not_finished| ClassResults { jobs: 50, not_finished, ..ClassResults::default() };
+            run.jobs.unfinished = 9;
+            // The second is of a commit that did not count them.
+            run.classes = [("batch".to_owned(), class([Some(3), None][i]))].into();
+        }
+        let columns = ["unfinished", "batch.unfinished"].map(|name| name.parse().unwrap()).to_vec();
+        let text = text(&study, &TableStyle { columns, ..TableStyle::default() });
+        let entries = |policy| -> Vec<String> {
+            line(&text, policy).split(['│', '┆']).skip(2).map(|entry| entry.trim().to_owned()).collect()
+        };
+        assert_eq!(
+            (&entries("slow")[..2], &entries("fast")[..2]),
+            (&["9", "3"].map(String::from)[..], &["9", "–"].map(String::from)[..]),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn what_left_jobs_unfinished_is_not_the_best() {
         let mut study = study(1);
         study.cells[0].policies[1].runs[0].summary.jobs.unfinished = 9;

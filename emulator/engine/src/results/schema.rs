@@ -185,11 +185,18 @@ impl Summary {
         self.fidelity.as_ref().is_some_and(Certificate::is_degraded)
     }
 
-    /// The summary with the times of one class in place of those of all jobs; `None` if there is no such class.
+    /// The summary with the jobs of one class in place of all jobs, no job at all if it was not counted how many ended;
+    /// `None` if there is no such class.
     pub fn of_class(&self, label: &str) -> Option<Self> {
-        let ClassResults { jobs: _, not_finished: _, response_s, wait_s, slowdown, longest_s, unqueued } =
+        let ClassResults { jobs, not_finished, response_s, wait_s, slowdown, longest_s, unqueued } =
             *self.classes.get(label)?;
-        Some(Self { response_s, wait_s, slowdown, longest_s, unqueued, ..self.clone() })
+        let jobs = not_finished.map_or_else(JobCounts::default, |unfinished| JobCounts {
+            submitted: jobs,
+            finished: jobs.saturating_sub(unfinished),
+            failed: 0,
+            unfinished,
+        });
+        Some(Self { jobs, response_s, wait_s, slowdown, longest_s, unqueued, ..self.clone() })
     }
 }
 

@@ -457,7 +457,7 @@ impl Plan {
         let (goals, key) = if let Some(slo) = &self.slo {
             let work = |chain| drawn.total_work(first + chain);
             let goals = slo.draw(&Arrived { arrivals, first, shape, run: &run, work: &work });
-            self.warnings.extend(slo.remarks(self.section, &goals));
+            self.warnings.extend(slo.remark(self.section, &goals));
             (goals, "slo.slack")
         } else {
             let Some(slack) = &self.deadline_slack else { return Goals::new(Vec::new()) };

@@ -182,15 +182,14 @@ impl Slo {
         chosen
     }
 
-    /// Remarks for the user about the section and what was drawn from it.
-    pub(super) fn remarks(&self, section: &str, goals: &Goals) -> Vec<String> {
-        let none = goals.deadlines.iter().all(|deadline| *deadline == Time::MAX).then(|| {
+    /// A remark for the user if no job has drawn a deadline.
+    pub(super) fn remark(&self, section: &str, goals: &Goals) -> Option<String> {
+        goals.deadlines.iter().all(|deadline| *deadline == Time::MAX).then(|| {
             format!(
                 "no job has drawn a deadline, so all are best-effort: raise {section}.slo.share, or the \
                  number of jobs"
             )
-        });
-        none.into_iter().collect()
+        })
     }
 }
 

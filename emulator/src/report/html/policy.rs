@@ -260,7 +260,7 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
 /// The mean over replications of a number about caches.
 fn of_caches(runs: &PolicyRuns, number: impl Fn(&Staleness) -> f64) -> f64 {
     let of = |summary: &Summary| summary.staleness.as_ref().map_or(f64::NAN, &number);
-    runs.interval(of).map_or(f64::NAN, |interval| interval.mean)
+    runs.mean(of)
 }
 
 /// A row a policy, a column a measure: means.

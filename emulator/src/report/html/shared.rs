@@ -51,7 +51,7 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
     let policies: Vec<&PolicyRuns> = group.policies.iter().filter(on_shared).collect();
     let mean = |runs: &PolicyRuns, measure: &SharedMeasure| {
         let of = |summary: &Summary| summary.shared.as_ref().map_or(f64::NAN, measure.2);
-        runs.interval(of).map_or(f64::NAN, |interval| interval.mean)
+        runs.mean(of)
     };
     let explained: Vec<_> = MEASURES.iter().map(|measure| (measure.0, measure.1)).collect();
     let rows = html! {
