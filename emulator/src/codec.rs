@@ -153,7 +153,8 @@ impl<'a> Batch<'a> {
         self.parcels.len().div_ceil(USUAL_PARCEL)
     }
 
-    /// Appends the parcels to `into`, on error none of them. A parcel for which `check` is false is an error.
+    /// Appends the parcels to `into`, on error none of them. A batch without a parcel is an error, and so is a parcel
+    /// for which `check` is false.
     pub fn read(self, check: impl Fn(&Parcel) -> bool, into: &mut Vec<Parcel>) -> Result<(), CodecError> {
         let before = into.len();
         let read = self.append(check, into);
@@ -164,6 +165,9 @@ impl<'a> Batch<'a> {
     }
 
     fn append(self, check: impl Fn(&Parcel) -> bool, into: &mut Vec<Parcel>) -> Result<(), CodecError> {
+        if self.parcels.is_empty() {
+            return Err(CodecError::Truncated);
+        }
         let mut rest = self.parcels;
         while !rest.is_empty() {
             let (parcel, used): (Encoded<Message>, _) = decode_from_slice(rest, PARCEL).map_err(broken)?;

@@ -145,6 +145,11 @@ pub trait Policy: Parameters {
         None
     }
 
+    /// How often each node sends a snapshot of its load, however little happens; `None` if it does not.
+    fn heartbeat(&self) -> Option<Span> {
+        None
+    }
+
     /// How long a copy runs before this policy queries its progress; `None` if it never does.
     fn patience(&self) -> Option<Span> {
         self.reports().map(|reports| reports.every)

@@ -58,6 +58,10 @@ impl Policy for YaqD {
         Caches::Snapshots
     }
 
+    fn heartbeat(&self) -> Option<Span> {
+        Some(self.heartbeat)
+    }
+
     fn check(&self, layout: &Layout) -> Result<(), String> {
         if self.silent && layout.workers() != layout.nodes() {
             return Err("silent: needs nodes of one core; set cluster.cores = 1, or silent = false".into());

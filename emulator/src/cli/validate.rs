@@ -39,6 +39,9 @@ pub(super) struct Options {
     /// Folder of the run directories and of `validation.json`; `runs/validate-<experiment>` if absent.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Keep the runs in the folder given by --out, and run only what is missing.
+    #[arg(long, requires = "out")]
+    resume: bool,
     /// Threads of a run; one per processor if absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -78,6 +81,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         // Agents on this machine show the effects of the network and of several processes, but not of several
         // machines.
         fleet: options.fleet.fleet().unwrap_or_else(|| Fleet::Spawn(agents(&experiment))),
+        resume: options.resume,
         threads: options.threads.map(usize::from),
         argv: argv(),
     };

@@ -25,6 +25,8 @@ pub struct ValidateOptions {
     pub out: PathBuf,
     /// The hosts of the runtime `hosts`.
     pub fleet: Fleet,
+    /// Whether runs that are in the folder are kept, and only what is missing is run.
+    pub resume: bool,
     /// Threads of a run, as in `volary run`.
     pub threads: Option<usize>,
     /// The command line, for the manifests.
@@ -109,6 +111,7 @@ fn run_options(variant: RunVariant, repetition: u32, options: &ValidateOptions) 
     RunOptions {
         out: options.out.join(format!("{variant}-{repetition}").replace(' ', "-")),
         fleet: (variant.runtime == RuntimeKind::Hosts).then(|| options.fleet.clone()),
+        resume: options.resume,
         threads: options.threads,
         argv: options.argv.clone(),
         ..RunOptions::default()

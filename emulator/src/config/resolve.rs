@@ -149,6 +149,7 @@ impl Planner<'_> {
                 continue;
             }
             self.warn(warnings::of_policy(entry, &resolved, self.last_classes, self.mean_task_s));
+            self.warn(warnings::of_heartbeat(entry, self.lasts));
             let mut point = Point {
                 cell: cell.clone(),
                 policy: entry.spec.clone(),
@@ -245,6 +246,7 @@ impl Planner<'_> {
             self.mean_task_s = warnings::mean_task(world, &built);
             let classes = built.classes();
             self.last_classes = classes.len();
+            self.warn(warnings::of_classes(&built));
             self.classes.extend(classes.iter().filter(|_| classes.len() > 1).map(|label| label.to_string()));
             self.warn(built.warnings().to_vec());
         }

@@ -74,6 +74,23 @@ pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
     RunLength { least: arrived, most: arrived + longest + work }
 }
 
+/// Warns about heartbeats that nodes would send after the end of the run.
+pub(super) fn of_heartbeat(entry: &PolicyEntry, run: RunLength) -> Option<String> {
+    let every = entry.spec.heartbeat().filter(|every| *every > run.most)?;
+    let [every, most] = [every, run.most].map(|span| number::seconds(span.as_secs_f64()));
+    Some(format!(
+        "policy `{}`: a node sends a heartbeat every {every}, and the run is over by {most}: schedulers never hear of \
+         some nodes, and the age of information does not count these; shorten `heartbeat`",
+        entry.label()
+    ))
+}
+
+/// Warns about classes of jobs without a job.
+pub(super) fn of_classes(jobs: &Workload) -> Option<String> {
+    let empty = jobs.empty_classes();
+    (!empty.is_empty()).then(|| format!("no job is of class {}: it has no results", empty.join(", ")))
+}
+
 /// Warns about a limit of the run before most jobs arrive.
 pub(super) fn of_limit(until: Span, jobs: &Workload) -> Option<String> {
     let all = jobs.chains();

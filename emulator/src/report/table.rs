@@ -94,6 +94,8 @@ struct Legend {
     starred: bool,
     /// Columns that did not fit.
     left_out: Vec<String>,
+    /// Headings of columns without a number.
+    empty: Vec<String>,
 }
 
 impl Legend {
@@ -117,6 +119,9 @@ impl Legend {
                 "too wide for this terminal: {} (see --columns help)",
                 self.left_out.join(", ")
             ));
+        }
+        if !self.empty.is_empty() {
+            says.push(format!("no run measured {}", self.empty.join(", ")));
         }
         (!says.is_empty()).then(|| says.join("; "))
     }
@@ -217,6 +222,10 @@ impl Legend {
         for column in columns {
             let shown = column.picked.column();
             self.starred |= column.starred;
+            if column.entries.iter().all(|entry| *entry == missing()) && !self.empty.contains(&column.heading)
+            {
+                self.empty.push(column.heading.clone());
+            }
             if shown.is_response_time() && !self.times.contains(&shown.heading) {
                 self.times.push(shown.heading);
             }
@@ -506,6 +515,7 @@ mod tests {
         assert!(line(&shown, "fast").contains("-250") && line(&shown, "slow").contains('–'), "{shown}");
         let said = shown.replace("\n  ", " ");
         assert!(said.contains("--columns: the run has no class short; it has none"), "{shown}");
+        assert!(said.contains("no run measured SLO node-h"), "{shown}");
     }
 
     #[test]

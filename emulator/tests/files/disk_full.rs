@@ -75,6 +75,16 @@ fn results_that_cannot_be_printed_are_kept() {
     assert!(run.stdout(Stdio::null()).stderr(full()).status().unwrap().success());
 }
 
+#[test]
+fn a_figure_on_a_full_disk_is_an_error_of_the_disk() {
+    let folder = folder();
+    let here = folder.path();
+    expect(here, "run e.toml --quiet --out r", 0);
+    symlink(FULL, here.join("figure.svg")).unwrap();
+    let (_, said) = expect(here, "plot r --what cdf --out figure.svg", 3);
+    assert!(said.contains("cannot write figure.svg") && said.contains("No space left on device"), "{said}");
+}
+
 /// An agent whose log is full serves as before.
 #[test]
 fn a_full_log_does_not_end_an_agent() {

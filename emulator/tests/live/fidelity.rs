@@ -214,6 +214,13 @@ fn validate_compares_runtimes_and_checks() {
     for run in ["v/virtual-1", "v/local-3"] {
         assert!(at.join(run).join("report.html").exists(), "{run}");
     }
+    std::fs::remove_dir_all(at.join("v/local-2")).unwrap();
+    let resumed = volary(at, &format!("{validate} virtual,local --repeat 3 --json --out v --resume"));
+    let resumed: Validation = serde_json::from_str(&binary::text(&resumed.stdout)).unwrap();
+    let books = |validation: &Validation| (validation.points.len(), validation.points[0].against[0].runs);
+    assert_eq!(books(&resumed), books(&validation));
+    let (_, err) = expect(at, &format!("{validate} virtual,local --repeat 3 --out v"), 2);
+    assert!(err.contains("already holds a run") && err.contains("--resume"), "{err}");
     let (_, err) = expect(at, &format!("{validate} virtual,virtual --out w"), 2);
     assert!(err.contains("nothing to compare"), "{err}");
 }

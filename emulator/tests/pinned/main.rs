@@ -35,6 +35,7 @@ const JOBS: &[(&str, u32)] = &[
     ("3sigma/fig4-7", 3100),
     ("3sigma/fig4-8", 3100),
     ("3sigma/fig4-9", 3100),
+    ("3sigma/history", 3100),
     ("3sigma/late", 3100),
     ("3sigma/sensitivity", 3100),
     ("distsched/fig5-10", 3100),

@@ -174,6 +174,19 @@ impl Workload {
         &self.classes
     }
 
+    /// Classes of a mix or a cutoff that no job is of. Shares of jobs with deadlines may be none or all.
+    pub fn empty_classes(&self) -> Vec<&str> {
+        if self.by_goal {
+            return Vec::new();
+        }
+        let mut used = vec![false; self.classes.len()];
+        for chain in 0..self.chains() {
+            used[self.class_index(JobId(self.jobs_of(chain).start))] = true;
+        }
+        let empty = self.classes.iter().zip(used).filter(|(_, used)| !used);
+        empty.map(|(label, _)| &**label).collect()
+    }
+
     /// Number of tasks of a job.
     pub fn tasks(&self, job: JobId) -> u32 {
         self.drawn.shapes.tasks(self.of(job))

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::{Incoming, TokioRuntime, VarInt};
+use quinn::{Connecting, Incoming, TokioRuntime, VarInt};
 use rustls::pki_types::CertificateDer;
 use thiserror::Error;
 use tokio::sync::{Semaphore, mpsc};
@@ -113,7 +113,8 @@ impl Transport {
         options: &Options,
         server: Option<quinn::ServerConfig>,
     ) -> Result<Self, BindError> {
-        let refused = |error: io::Error| BindError(format!("cannot listen on {address}: {error}"));
+        let what = if server.is_some() { "listen on" } else { "open a socket on" };
+        let refused = |error: io::Error| BindError(format!("cannot {what} {address}: {error}"));
         let client = config::client(identity, options).map_err(|e| unusable(identity, e))?;
         let (socket, buffers) = socket(address, options.socket_buffer).map_err(refused)?;
         let endpoint = quinn::EndpointConfig::default();
@@ -127,14 +128,18 @@ impl Transport {
 
     /// Connects to the host of that name; fails if another one is at that address.
     pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
-        let limit = self.hello_exchange.timeout;
-        let connected = timeout(limit, self.hello_exchange.connect(&self.quic, name, address)).await;
-        let connected = connected.map_or_else(
-            |_| Err(format!("no answer within {limit:?}: does `volary agent` run there? If the host is lost, leave it \
-                         out of the hosts file")),
-            |connected| connected.map_err(|error| error.to_string()),
-        );
-        connected.map_err(|why| ConnectError { name: name.to_owned(), address, why })
+        self.hello_exchange.connect(&self.quic, name, address).await.map_err(|error| {
+            let why = if error == HelloError::End(End::Silent) {
+                format!(
+                    "no answer within {:?}: does `volary agent` run there? If the host is lost, leave it out of the \
+                     hosts file",
+                    self.hello_exchange.timeout
+                )
+            } else {
+                error.to_string()
+            };
+            ConnectError { name: name.to_owned(), address, why }
+        })
     }
 
     /// Sizes of the socket's buffers.
@@ -200,9 +205,7 @@ async fn accept(
 impl HelloExchange {
     /// Accepts a connection: handshake, then the peer's hello and ours.
     async fn accept(&self, incoming: Incoming) -> Result<Peer, HelloError> {
-        let connecting = incoming.accept().map_err(End::from)?;
-        let quic = timeout(self.timeout, connecting).await.map_err(|_| End::Silent)?.map_err(End::from)?;
-        let connection = Connection { quic };
+        let connection = self.handshake(incoming.accept().map_err(End::from)?).await?;
         let subject = subject(&connection)?;
         let hellos = async {
             let (send, receive) = connection.quic.accept_bi().await.map_err(End::from)?;
@@ -211,9 +214,7 @@ impl HelloExchange {
             self.hello.send(&mut streams.send).await?;
             Ok(streams)
         };
-        let streams = timeout(self.timeout, hellos)
-            .await
-            .unwrap_or_else(|_| Err(HelloError::Refused(format!("no hello within {:?}", self.timeout))));
+        let streams = self.in_time(hellos).await;
         peer(connection, subject, streams)
     }
 
@@ -225,8 +226,7 @@ impl HelloExchange {
         address: SocketAddr,
     ) -> Result<Peer, HelloError> {
         let broken = |error: quinn::ConnectError| End::Broken(error.to_string());
-        let quic = quic.connect(address, name).map_err(broken)?.await.map_err(End::from)?;
-        let connection = Connection { quic };
+        let connection = self.handshake(quic.connect(address, name).map_err(broken)?).await?;
         let subject = subject(&connection)?;
         let hellos = async {
             let (mut send, receive) = connection.quic.open_bi().await.map_err(End::from)?;
@@ -235,8 +235,22 @@ impl HelloExchange {
             theirs.check(&self.hello, &subject)?;
             Ok(streams)
         };
-        let streams = hellos.await;
+        let streams = self.in_time(hellos).await;
         peer(connection, subject, streams)
+    }
+
+    async fn handshake(&self, connecting: Connecting) -> Result<Connection, End> {
+        let quic = timeout(self.timeout, connecting).await.map_err(|_| End::Silent)??;
+        Ok(Connection { quic })
+    }
+
+    async fn in_time(
+        &self,
+        hellos: impl Future<Output = Result<Streams, HelloError>>,
+    ) -> Result<Streams, HelloError> {
+        timeout(self.timeout, hellos)
+            .await
+            .unwrap_or_else(|_| Err(HelloError::Refused(format!("no hello within {:?}", self.timeout))))
     }
 }
 

@@ -54,8 +54,8 @@ impl Hosts {
     /// Reads a hosts file.
     pub fn load(path: &Path) -> Result<Self, FileError> {
         let text = fs::read_to_string(path)
-            .map_err(|error| FileError(format!("cannot read {}: {error}", path.display())))?;
-        let bad = |why: String| FileError(format!("{}: {}", path.display(), why.trim_end()));
+            .map_err(|error| FileError::new(format!("cannot read {}: {error}", path.display())))?;
+        let bad = |why: String| FileError::new(format!("{}: {}", path.display(), why.trim_end()));
         let mut hosts: Self = toml::from_str(&text).map_err(|error| bad(error.to_string()))?;
         hosts.check().map_err(bad)?;
         hosts.identities = path.with_file_name("").join(&hosts.identities);

@@ -57,8 +57,17 @@ pub struct Subject {
 
 /// Why an identity or a hosts file cannot be used or made, with the path and the remedy.
 #[derive(Debug, Error)]
-#[error("{0}")]
-pub struct FileError(pub(super) String);
+#[error("{text}")]
+pub struct FileError {
+    text: String,
+    source: Option<io::Error>,
+}
+
+impl FileError {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), source: None }
+    }
+}
 
 impl Identity {
     /// Loads the identity in `folder` and verifies it as peers will at time `now`.
@@ -223,7 +232,7 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
         if error.kind() == io::ErrorKind::NotFound {
             let remedy =
                 "make identities with `volary certs DIR --host NAME=ADDR` and copy DIR/NAME to its host";
-            FileError(format!("no {}: {remedy}", path.display()))
+            FileError::new(format!("no {}: {remedy}", path.display()))
         } else {
             bad(path, error)
         }
@@ -231,11 +240,14 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
 }
 
 pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FileError {
-    move |error| bad(path, error)
+    move |error| {
+        let FileError { text, .. } = bad(path, &error);
+        FileError { text, source: Some(error) }
+    }
 }
 
 pub(super) fn bad(path: &Path, why: impl fmt::Display) -> FileError {
-    FileError(format!("{}: {why}", path.display()))
+    FileError::new(format!("{}: {why}", path.display()))
 }
 
 /// Formats a time to the minute, UTC.

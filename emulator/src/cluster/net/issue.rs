@@ -60,13 +60,13 @@ pub fn issue(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError>
 impl IssueRequest {
     fn check(&self) -> Result<(), FileError> {
         if self.hosts.is_empty() {
-            return Err(FileError("no host: name each as --host NAME=ADDRESS:PORT".to_owned()));
+            return Err(FileError::new("no host: name each as --host NAME=ADDRESS:PORT"));
         }
         if !(1..=3650).contains(&self.days) {
-            return Err(FileError("--days must be 1 to 3650".to_owned()));
+            return Err(FileError::new("--days must be 1 to 3650"));
         }
         for host in &self.hosts {
-            check_name(&host.name, Role::Host).map_err(FileError)?;
+            check_name(&host.name, Role::Host).map_err(FileError::new)?;
         }
         Ok(())
     }
@@ -84,7 +84,7 @@ fn create(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
         return Err(exists(folder, remedy));
     }
     let hosts = Hosts { identities: ".".into(), hosts: request.hosts.clone() };
-    hosts.check().map_err(FileError)?;
+    hosts.check().map_err(FileError::new)?;
     let until = request.until();
     let key = KeyPair::generate_for(&PKCS_ED25519).map_err(|error| bad(folder, error))?;
     let params = authority(&authority_name(&key), request.now, until);
@@ -117,7 +117,7 @@ fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
     }
     let added = Hosts { identities: ".".into(), hosts: request.hosts.clone() }.text();
     hosts.hosts.extend(request.hosts.iter().cloned());
-    hosts.check().map_err(FileError)?;
+    hosts.check().map_err(FileError::new)?;
     let ca_path = folder.join(CA_CERT);
     let ca = fs::read_to_string(&ca_path).map_err(io_error(&ca_path))?;
     let (name, limit) = authority_of(&ca).map_err(|why| bad(&ca_path, why))?;
@@ -140,7 +140,7 @@ fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
 }
 
 fn exists(path: &Path, remedy: &str) -> FileError {
-    FileError(format!("{} exists and is not overwritten: {remedy}", path.display()))
+    FileError::new(format!("{} exists and is not overwritten: {remedy}", path.display()))
 }
 
 /// A name unique to this authority: a certificate of another one then fails as unknown issuer, not as bad signature.

@@ -27,7 +27,7 @@ use crate::guard::guard;
 /// An event of one of an owner's links; all of them share one bounded channel.
 #[derive(Debug)]
 pub struct Arrival {
-    /// The number the owner gave the link.
+    /// The number that the owner gave the link.
     pub link: usize,
     pub event: LinkEvent,
 }
@@ -61,7 +61,7 @@ pub struct LinkStats {
     pub datagram_sent: u64,
     /// Datagram parcels dropped before sending, because the network did not take them fast enough.
     pub datagram_dropped: u64,
-    /// Parcels received in both ways.
+    /// Parcels received, on the stream and as datagrams, without duplicates.
     pub received: u64,
     /// Datagram parcels of the peer that have not arrived, although later ones have.
     pub datagram_missing: u64,
@@ -90,9 +90,9 @@ struct LinkState {
 
 #[derive(Debug, Default)]
 struct SendQueue {
-    /// Frames not yet taken by the writer.
+    /// Frames that the writer has not taken.
     pending: Vec<u8>,
-    /// Bytes that the writer has taken and not yet written.
+    /// Bytes that the writer has taken and not written.
     writing: usize,
     batches: u64,
     /// Number of the next datagram parcel.
@@ -104,7 +104,8 @@ struct SendQueue {
 impl Link {
     /// Starts sending and receiving parcels over `connection`, at most once for each connection and side.
     ///
-    /// Events go to `inbox` with the number `link`; while that is full nothing is read, which holds up the peer. A
+    /// Events go to `inbox` with the number `link`. While that is full nothing is read: flow control then holds up the
+    /// peer's stream, and its datagrams are lost once [`Options::datagrams`](super::Options::datagrams) bytes wait. A
     /// parcel that `check` rejects ends the connection. `queue` bounds the send queue in bytes, to within one call of
     /// [`send`](Self::send).
     pub fn start(
@@ -127,10 +128,10 @@ impl Link {
         Self { state, tasks }
     }
 
-    /// Queues parcels for sending, all or none, without waiting.
+    /// Queues parcels for sending, without waiting.
     ///
-    /// Parcels of [`Class::Stream`] are not lost while the link lasts. Those of [`Class::Datagram`] may be; dropping
-    /// them here is counted and is no error.
+    /// Of [`Class::Stream`] all parcels are queued or, on an error, none; they are not lost while the link lasts. Of
+    /// [`Class::Datagram`] those are dropped that the network does not take at once: that is counted and is no error.
     pub fn send(&self, parcels: &[Parcel], class: Class) -> Result<(), SendError> {
         let mut queue = guard(&self.state.queue);
         if let Some(end) = &queue.end {

@@ -74,14 +74,14 @@ fn class_of<'a>(record: &'a CellRecord, label: &str) -> Option<(&'a Sketch, u64)
 
 /// The meaning of the pale bands of the distributions.
 fn bands(group: &CellGroup) -> Markup {
-    let fewest = group.policies.iter().map(|runs| runs.runs.len()).min().unwrap_or(0);
+    let (single, repeated): (Vec<_>, Vec<_>) = group.policies.iter().partition(|runs| runs.runs.len() < 2);
+    let of_single = if repeated.is_empty() { "Bands: " } else { " Of policies with one replication: " };
     html! {
         p.hint {
-            @if fewest > 1 {
-                "Bands: 95 % over replications, quantile by quantile."
-            } @else {
-                "Bands: 95 % if the jobs of a run were independent. Jobs that meet in queues are not, so these bands \
-                 are too narrow; " code { "--repeat 5" } " gives bands over replications, which are independent."
+            @if !repeated.is_empty() { "Bands: 95 % over replications, quantile by quantile." }
+            @if !single.is_empty() {
+                (of_single) "95 % if the jobs of a run were independent. Jobs that meet in queues are not, so these \
+                 bands are too narrow; " code { "--repeat 5" } " gives bands over replications, which are independent."
             }
         }
     }
@@ -188,7 +188,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
         };
         let other = rest.iter().map(|kind| per_task(runs, kind)).sum();
         let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind)));
-        // The rest comes last, in the colour behind those of the kinds.
+        // The rest comes last, in the colour after those of the kinds.
         let sizes = sizes.enumerate().chain([(KINDS, ("other", other))]);
         bar(runs, view, sizes.map(part).collect(), number::short(runs.mean(messages_per_task)))
     };

@@ -26,10 +26,11 @@ fn planning(group: &CellGroup, policies: &[&str]) -> Markup {
             details.more {
                 summary { "Plans" }
                 p.hint {
-                    "Cycles up to the last decision, and problems solved in them; options, columns of the linear \
-                     program and pivots of a problem, on average; distances from a proven bound, relative to it; \
-                     launches of jobs, in whole or in part, launches that were no longer possible when the decision was made, jobs preempted; \
-                     emulated time of all decisions, and the CPU time that they took here."
+                    "Cycles up to the last decision, and problems solved in them. Options, columns of the linear \
+                     program and pivots: means over problems. Gap: distance from a proven bound, relative to it. \
+                     Launched: jobs, in whole or in part; revoked: launches that were no longer possible when the \
+                     decision took effect. Emulated time of all decisions, and the CPU time that they took on this \
+                     machine."
                 }
                 (table("Plans", &PLAN_HEADINGS, &[], &html! { @for (run, plan) in plans { (run_row(policies, run, &plan_cells(run, &plan))) } }))
                 @if !errors.is_empty() { (error_table(&errors, policies)) }
@@ -119,20 +120,13 @@ fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
         let of = |summary: &Summary| summary.placements.as_ref().map_or(f64::NAN, number);
         runs.mean(of)
     };
-    let headings: Vec<String> = policies
-        .iter()
-        .flat_map(|runs| ["mean", "p99"].map(|part| format!("{}, {part}", runs.policy)))
-        .collect();
-    let headings: Vec<&str> =
-        std::iter::once("since the arrival").chain(headings.iter().map(String::as_str)).collect();
     let rows = html! {
         @for (what, spread) in &PLACEMENTS {
-            tr {
-                th scope="row" { (what) }
-                @for runs in &policies {
+            @for runs in &policies {
+                (class_row(view.policies, &runs.policy, Some(what), &html! {
                     td { (number::seconds(mean(runs, &|p| spread(p).mean))) }
                     td { (number::seconds(mean(runs, &|p| spread(p).p99))) }
-                }
+                }))
             }
         }
     };
@@ -144,7 +138,7 @@ fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
                     "Since the job's arrival, over jobs all of whose tasks ended: until its tasks were bound to a node \
                      for the last time, until they began to run, and until they ended. Means over replications."
                 }
-                (table("Placements", &headings, &[], &rows))
+                (table("Placements", &["since the arrival", "mean", "p99"], &[], &rows))
                 @for runs in &policies {
                     p class={ "p" (view.colour(&runs.policy)) } {
                         (runs.policy) ": " (number::count(mean(runs, &|p| p.count as f64).round() as u64)) " placements, at most "
@@ -188,7 +182,7 @@ const CACHES: [CacheMeasure; 9] = [
     ),
     (
         "error",
-        "size of what the cache says less the truth, the work of what was placed at the node and has not ended",
+        "absolute difference between what the cache says and the truth, the work placed at the node that has not ended",
         |s| &s.error_s,
         number::seconds,
     ),

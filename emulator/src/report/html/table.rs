@@ -83,7 +83,7 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
     }
 }
 
-/// What being the best of a column takes.
+/// The rest of the sentence that explains the best of a column.
 fn told(group: &CellGroup) -> &'static str {
     if group.policies.iter().any(|runs| runs.runs.len() > 1) {
         ", where the seeds can tell it from the others; behind ± is the 95 % half-width over replications"
@@ -108,10 +108,14 @@ pub(super) fn meanings(study: &Study) -> Markup {
 }
 
 fn columns_table(name: &str, shown: &[&SummaryColumn], group: &CellGroup, policies: &[&str]) -> Markup {
-    let row = |runs: &PolicyRuns, class: Option<&str>| {
-        let entries = shown.iter().map(|column| {
-            let best = column.best(group, class).contains(&runs.policy.as_str());
-            (runs.interval(column.of(class)), best, column.quantity)
+    // All jobs of a policy, then each class of them; with the best policies of each column.
+    let classes: Vec<_> = std::iter::once(None)
+        .chain(group.classes().into_iter().map(Some))
+        .map(|class| (class, shown.iter().map(|column| column.best(group, class)).collect::<Vec<_>>()))
+        .collect();
+    let row = |runs: &PolicyRuns, class: Option<&str>, best: &[Vec<&str>]| {
+        let entries = shown.iter().zip(best).map(|(column, best)| {
+            (runs.interval(column.of(class)), best.contains(&runs.policy.as_str()), column.quantity)
         });
         class_row(
             policies,
@@ -128,17 +132,15 @@ fn columns_table(name: &str, shown: &[&SummaryColumn], group: &CellGroup, polici
         )
     };
     let explained: Vec<_> = shown.iter().map(|column| (column.heading, column.meaning)).collect();
-    let classes = group.classes();
     let rows = html! {
         @for runs in &group.policies {
-            (row(runs, None))
-            @for class in &classes { (row(runs, Some(class))) }
+            @for (class, best) in &classes { (row(runs, *class, best)) }
         }
     };
     table(name, &["policy"], &explained, &rows)
 }
 
-/// A mean with its unit, and its half-width below it: side by side they would take twice the room.
+/// A mean with its unit, and the half-width below it, which takes half the room of one beside it.
 fn of_interval(interval: &Interval, quantity: Quantity) -> Markup {
     let Interval { mean, half_width, .. } = *interval;
     let Some((mean, half, unit)) = quantity.interval_parts(mean, half_width) else {
@@ -175,7 +177,7 @@ pub(super) fn interference(group: &CellGroup, policies: &[&str]) -> Markup {
         @if group.policies.iter().any(|runs| met(&runs)) {
             h3 { "Interference that the cores met" }
             (table("Interference", &["policy"], &explained, &rows))
-            p.hint { "Runs of other lengths meet other slots of the same profile." }
+            p.hint { "Longer runs meet more slots of the same profile, so policies can differ here." }
         }
     }
 }

@@ -187,7 +187,9 @@ fn all_text_is_escaped() {
     measured.summary.placements = Some(Placements::default());
     measured.summary.engine.order_hash = evil.into();
     let record = CellRecord::new("x", &measured);
-    let mut manifest = manifest(&["x", "y"]);
+    let other = format!("{evil}, other");
+    let other = CellRecord::new("z", &self::measured(evil, &[(evil, json!(other))], 1, 1.0, 50));
+    let mut manifest = manifest(&["x", "y", "z"]);
     manifest.title = evil.into();
     manifest.source = Some(evil.into());
     manifest.experiment = evil.into();
@@ -213,7 +215,7 @@ fn all_text_is_escaped() {
         Failure { id: "y".into(), policy: evil.into(), cell, seed: 1, log: evil.into(), summary: None };
     let measured = [(evil.to_owned(), json!(evil))].into();
     let claim = ClaimResult { says: evil.into(), origin: Origin::Ours, verdict: Verdict::Fails, measured };
-    let page = html(&Study::assemble(manifest, Vec::new(), vec![record], vec![claim], vec![failure]));
+    let page = html(&Study::assemble(manifest, Vec::new(), vec![record, other], vec![claim], vec![failure]));
     assert_eq!(page.matches("<script>").count(), 1, "the page's own");
     assert!(page.matches("&lt;script&gt;").count() > 15 && !page.contains('\u{1b}'));
     assert_balanced(&page);
@@ -261,7 +263,7 @@ fn placements_are_shown_where_there_are_some() {
     let page = html(&study);
     assert_eq!(page.matches("When tasks got their nodes").count(), 1);
     assert!(page.contains("1\u{202f}000 placements, at most 77 in a second; the last after 9.00\u{202f}s"));
-    assert!(page.contains("last task scheduled</th>") && page.contains("<td>3.25\u{202f}s</td>"));
+    assert!(page.contains(", last task scheduled</small></th>") && page.contains("<td>3.25\u{202f}s</td>"));
     assert_balanced(&page);
 }
 
