@@ -2,7 +2,7 @@
 """Fits classes of jobs to the Google excerpt, for the mix of e2e.toml.
 
     fit-classes.py google2011_first19h.tr.xz google2011_first19h_features.csv.xz > ../mixes/google.toml
-    fit-classes.py google2011_first19h.tr.xz google2011_first19h_features.csv.xz 0.1 > ../mixes/google-repeated.toml
+    fit-classes.py google2011_first19h.tr.xz google2011_first19h_features.csv.xz 0.1 all > ../mixes/google-repeated.toml
 
 The first file has a job a line: arrival, number of tasks, mean, and the duration of each task, in s; the second has its
 user, name and logical name in the same order. As in Park's thesis (section 4.4.1) jobs with more than 256 tasks are left
@@ -12,7 +12,8 @@ left out as well: what remains needs 1.26 node-hours a job, as many as the thesi
 A class has the share of its jobs; a log-normal law of run times; numbers of tasks in 50 parts of equal probability, each
 with its mean; and names. A name of the mix is a logical name of the trace, which is the feature that predicts best
 there. Names recur as often as in the trace, as many jobs to a name, and jobs of a name vary as in it. With a third
-argument every job has a name that recurs, and jobs of a name vary by that part of what they vary by in the trace.
+argument jobs of a name vary by that part of what they vary by in the trace, and with "all" every job has a name that
+recurs.
 """
 
 import collections
@@ -62,7 +63,7 @@ def in_parts(values):
     return [max(1, round(statistics.fmean(values[a:b]))) for a, b in zip(edge, edge[1:])]
 
 
-def main(trace, features, repeated=None):
+def main(trace, features, variation="1", recurring="as in the trace"):
     kept = jobs(trace, features)
     by_name = collections.defaultdict(list)
     for run, _, name, _ in kept:
@@ -74,25 +75,26 @@ def main(trace, features, repeated=None):
     hours = sum(run * tasks for run, tasks, *_ in kept) / 3600 / len(kept)
     print("# Classes of jobs like those of the Google excerpt of 2011: printed by fit-classes.py from")
     print(f"# {len(kept)} jobs of at most {NODES} tasks and an hour, which need {hours:.3f} node-hours on average.")
-    if repeated:
-        print(f"# Every job recurs, and jobs of a name vary by {repeated} of what they vary by in the excerpt.")
+    if (variation, recurring) != ("1", "as in the trace"):
+        who = "All jobs recur" if recurring == "all" else "Jobs recur as in the excerpt"
+        print(f"# {who}, and those of a name vary by {variation} of what they vary by there.")
     for at in sorted(classes):
         some = classes[at]
         logs = [math.log(run) for run, *_ in some]
-        recurring = [(name, user) for _, _, name, user in some if len(by_name[name]) > 1]
-        names = len({name for name, _ in recurring})
+        known = [(name, user) for _, _, name, user in some if len(by_name[name]) > 1]
+        names = len({name for name, _ in known})
         # Of those, with as many jobs of the mix to a name as there are jobs of the trace.
         ours = max(1, round(names * JOBS / len(kept)))
-        users = min(ours, len({user for _, user in recurring}))
+        users = min(ours, len({user for _, user in known}))
         # Weighted by jobs: a job meets the variation of its own name.
-        spreads = [statistics.pstdev(by_name[name]) / statistics.fmean(by_name[name]) for name, _ in recurring]
+        spreads = [statistics.pstdev(by_name[name]) / statistics.fmean(by_name[name]) for name, _ in known]
         median, sigma = math.exp(statistics.fmean(logs)), statistics.pstdev(logs)
         law = f'{{ lognormal = {{ median = "{median:.1f}s", sigma = {sigma:.3f} }} }}'
         tasks = f"{{ empirical = {{ values = {in_parts([tasks for _, tasks, *_ in some])} }} }}"
         print(f'\n[[class]]\nname = "about-{median:.0f}s"\nweight = {len(some) / len(kept):.4f}')
-        recurrence = 1.0 if repeated else len(recurring) / len(some)
+        recurrence = 1.0 if recurring == "all" else len(known) / len(some)
         print(f"names = {ours}\nusers = {users}\nrecurrence = {recurrence:.3f}")
-        print(f"spread = {statistics.fmean(spreads) * float(repeated or 1):.3f}")
+        print(f"spread = {statistics.fmean(spreads) * float(variation):.3f}")
         print(f"stages = [{{ tasks = {tasks}, demand = {law} }}]")
 
 

@@ -33,8 +33,6 @@ pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
     fn beside(&self, extra: u32, layout: &Layout) -> Option<u32>;
     /// [`Policy::needs_long`].
     fn needs_long(&self) -> Option<&'static str>;
-    /// [`Policy::heartbeat`].
-    fn heartbeat(&self) -> Option<Span>;
     /// [`Policy::patience`].
     fn patience(&self) -> Option<Span>;
     /// [`Policy::time_slice`].
@@ -91,10 +89,6 @@ impl<P: Policy> DynPolicy for P {
 
     fn needs_long(&self) -> Option<&'static str> {
         Policy::needs_long(self)
-    }
-
-    fn heartbeat(&self) -> Option<Span> {
-        Policy::heartbeat(self)
     }
 
     fn patience(&self) -> Option<Span> {

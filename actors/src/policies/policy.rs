@@ -43,7 +43,10 @@ pub enum Caches {
     /// Schedulers keep the last snapshot that each node sent, as Yaq-d's. Nodes note each copy that
     /// [reaches](crate::machine::Note::Reached) them, because a snapshot contains no copy that is on its way. There are
     /// no errors.
-    Snapshots,
+    Snapshots {
+        /// The period in which a node sends one.
+        every: Span,
+    },
     /// Snapshots of one state of the whole cluster, as Eagle's bitmap and Peacock's load. There are no errors, and no
     /// decisions are measured.
     SharedState,
@@ -54,11 +57,11 @@ impl Caches {
     pub fn measures(self, number: &str) -> bool {
         match number {
             "age_of_information_s" | "peak_age_of_information_s" => {
-                matches!(self, Self::Snapshots | Self::SharedState)
+                matches!(self, Self::Snapshots { .. } | Self::SharedState)
             }
             "error_s" | "bias_s" | "decision_error_s" => self == Self::Updates,
             "in_flight" | "decisions_out_of_sync" | "conflicts" | "regret_s" => {
-                matches!(self, Self::Updates | Self::Snapshots)
+                matches!(self, Self::Updates | Self::Snapshots { .. })
             }
             _ => self != Self::None,
         }
@@ -142,11 +145,6 @@ pub trait Policy: Parameters {
 
     /// How nodes report the progress of running copies; `None` if they do not.
     fn reports(&self) -> Option<ReportOptions> {
-        None
-    }
-
-    /// How often each node sends a snapshot of its load, however little happens; `None` if it does not.
-    fn heartbeat(&self) -> Option<Span> {
         None
     }
 

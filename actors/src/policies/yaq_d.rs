@@ -55,11 +55,7 @@ impl Policy for YaqD {
     ];
 
     fn caches(&self) -> Caches {
-        Caches::Snapshots
-    }
-
-    fn heartbeat(&self) -> Option<Span> {
-        Some(self.heartbeat)
+        Caches::Snapshots { every: self.heartbeat }
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {

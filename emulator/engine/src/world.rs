@@ -151,7 +151,7 @@ impl World {
     /// Creates a recorder for this world.
     pub fn recorder(&self, recording: Recording) -> Recorder<'_> {
         let cached_nodes = Some(self.point.policy.cached_nodes(self.layout()));
-        let snapshots = self.point.policy.caches() == Caches::Snapshots;
+        let snapshots = matches!(self.point.policy.caches(), Caches::Snapshots { .. });
         let recording = Recording { cached_nodes, snapshots, ..recording };
         Recorder::new(self.layout(), &self.workload, &self.faults, recording, self.seed)
     }

@@ -62,20 +62,14 @@ pub(super) struct RunArgs {
 impl RunArgs {
     pub(super) fn load(&self) -> Result<Experiment, ConfigError> {
         let overrides = Overrides { repeat: self.repeat, runtime: self.runtime, ..self.of.overrides() };
-        let experiment = Experiment::load(&self.of.experiment, &overrides)?;
-        for warning in &experiment.warnings {
-            tracing::warn!("{warning}");
-        }
-        Ok(experiment)
+        Experiment::load(&self.of.experiment, &overrides)
     }
 
     /// Loads an experiment to run, and prints the warnings that the report will contain.
     pub(super) fn prepare(&self) -> Result<Experiment, ConfigError> {
         let mut experiment = self.load()?;
-        if let Some(warning) = describe::overload(&experiment) {
-            tracing::warn!("{warning}");
-            experiment.warnings.push(warning);
-        }
+        experiment.warnings.extend(describe::overload(&experiment));
+        experiment.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         Ok(experiment)
     }
 }

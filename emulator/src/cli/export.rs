@@ -10,7 +10,7 @@ use crate::storage;
 use crate::storage::export::{ExportFormat, ExportTable, export};
 
 /// Write flat tables of run directories, merged if they are shards of one experiment, for other programs: runs, with a
-/// column for each figure, jobs, tasks, and what else was sampled.
+/// column for each figure, jobs and tasks, and what else --table names.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// Run directories, or folders of them.

@@ -23,6 +23,9 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let experiment = options.experiment.load()?;
+    if options.json {
+        experiment.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    }
     let (json, text) = (describe::json, describe::text);
     show(options.json, || json(&experiment, options.shard), || text(&experiment, options.shard))
 }

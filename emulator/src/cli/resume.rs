@@ -8,7 +8,8 @@ use crate::shell::command_line;
 /// A folder that was merged from others has no such command line.
 pub(super) fn command(argv: &[String], out: &Path) -> String {
     let out = out.display().to_string();
-    if argv.iter().skip(1).find(|word| !word.starts_with('-')).is_none_or(|command| command != "run") {
+    let command = argv.iter().skip(1).find(|word| !word.starts_with('-'));
+    if command.is_none_or(|command| !["run", "validate"].contains(&command.as_str())) {
         return format!(
             "the `volary run` of the experiment with --resume --out {}",
             command_line([out.as_str()])
@@ -37,6 +38,7 @@ mod tests {
             ("volary -v run e.toml", "volary -v run e.toml --resume --out r"),
             ("volary run e.toml --out other --json", "volary run e.toml --json --resume --out r"),
             ("volary run --out=r e.toml --resume=auto", "volary run e.toml --resume --out r"),
+            ("volary validate e.toml --speed 9", "volary validate e.toml --speed 9 --resume --out r"),
             ("volary run --resume -- --out", "volary run --resume --out r -- --out"),
             ("volary report run b --out r", "the `volary run` of the experiment with --resume --out r"),
         ] {

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::args::{ExperimentArgs, FleetArgs, argv, runtime as kind};
 use super::output::{print, print_json, watch, write_file};
+use super::resume;
 use crate::cluster::Fleet;
 pub(super) use crate::comparison::Error;
 use crate::comparison::{RunVariant, ValidateOptions, validate};
@@ -73,6 +74,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let overload = describe::overload(&experiment);
     experiment.warnings.iter().chain(&overload).for_each(|warning| tracing::warn!("{warning}"));
     let out = options.out.clone();
+    if let Some(absent) = out.as_ref().filter(|out| options.resume && !out.exists()) {
+        anyhow::bail!(
+            "--resume: there is no {}; to begin a validation there, leave out --resume",
+            absent.display()
+        );
+    }
     let plan = ValidateOptions {
         variants: RunVariant::all(&experiment, &options.runtimes),
         repeat: options.repeat,
@@ -86,7 +93,11 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         argv: argv(),
     };
     let watch = watch(options.quiet)?;
-    let validation = validate(&|variant| options.load(variant), &plan, &watch)?;
+    let validation = validate(&|variant| options.load(variant), &plan, &watch).inspect_err(|error| {
+        if matches!(error, Error::Broken { .. }) {
+            tracing::error!("this runs what is missing: {}", resume::command(&plan.argv, &plan.out));
+        }
+    })?;
     let kept = plan.out.join(KEPT);
     write_file(&kept, (serde_json::to_string(&validation)? + "\n").as_bytes())?;
     if options.json {

@@ -198,10 +198,10 @@ fn known(
     seed: u64,
     traces: &Traces,
 ) -> Result<Option<f64>, ConfigError> {
-    if let Some(load) = load(world, seed, traces) {
+    if let Some(load) = load(world, seed, traces).filter(|load| load.offered > 0.0) {
         // Arrivals at another rate would meet other interference, unless it has a long run.
         let is_fixed = load.basis == CapacityBasis::LongRun;
-        return Ok(Some(load.offered).filter(|offered| is_fixed && *offered > 0.0));
+        return Ok(Some(load.offered).filter(|_| is_fixed));
     }
     // The reason may be that there are no such jobs.
     let built = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces);

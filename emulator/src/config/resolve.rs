@@ -149,7 +149,7 @@ impl Planner<'_> {
                 continue;
             }
             self.warn(warnings::of_policy(entry, &resolved, self.last_classes, self.mean_task_s));
-            self.warn(warnings::of_heartbeat(entry, self.lasts));
+            self.warn(warnings::of_snapshots(entry, self.lasts, file.run.until));
             let mut point = Point {
                 cell: cell.clone(),
                 policy: entry.spec.clone(),

@@ -2,10 +2,12 @@
 
 use volary_actors::base::{JobId, Span, Time};
 use volary_actors::catalog::Catalog;
+use volary_actors::policies::Caches;
 use volary_engine::cores::RunLength;
 use volary_engine::scenario::{PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
 
+use super::error::listed;
 use super::file::{Record, RunSection};
 use crate::number;
 
@@ -35,7 +37,7 @@ fn of_patience(entry: &PolicyEntry, mean: f64) -> Option<String> {
         let (name, patience, mean) = (entry.label(), number::seconds(patience), number::seconds(mean));
         format!(
             "policy `{name}` learns of a copy after {patience}, and tasks take {mean} on average: it helps those only \
-             that take over {LONG} times as long; lower its `scale`"
+             that take over {LONG} times as long; shorten its times, or lower its `scale`"
         )
     })
 }
@@ -74,21 +76,29 @@ pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
     RunLength { least: arrived, most: arrived + longest + work }
 }
 
-/// Warns about heartbeats that nodes would send after the end of the run.
-pub(super) fn of_heartbeat(entry: &PolicyEntry, run: RunLength) -> Option<String> {
-    let every = entry.spec.heartbeat().filter(|every| *every > run.most)?;
-    let [every, most] = [every, run.most].map(|span| number::seconds(span.as_secs_f64()));
-    Some(format!(
-        "policy `{}`: a node sends a heartbeat every {every}, and the run is over by {most}: schedulers never hear of \
-         some nodes, and the age of information does not count these; shorten `heartbeat`",
-        entry.label()
-    ))
+/// Warns about a period of snapshots in which all jobs arrive, or after which `until` ends the run.
+pub(super) fn of_snapshots(entry: &PolicyEntry, run: RunLength, until: Option<Span>) -> Option<String> {
+    let Caches::Snapshots { every } = entry.spec.caches() else { return None };
+    let last = until.map_or(run.least, |until| run.least.min(until));
+    (every > last).then(|| {
+        let [every, last] = [every, last].map(|span| number::seconds(span.as_secs_f64()));
+        format!(
+            "policy `{}`: a node sends a heartbeat every {every}, and all jobs arrive within {last}: schedulers decide \
+             without having heard of some nodes, which the age of information does not count; shorten `heartbeat`",
+            entry.label()
+        )
+    })
 }
 
 /// Warns about classes of jobs without a job.
 pub(super) fn of_classes(jobs: &Workload) -> Option<String> {
     let empty = jobs.empty_classes();
-    (!empty.is_empty()).then(|| format!("no job is of class {}: it has no results", empty.join(", ")))
+    (!empty.is_empty()).then(|| {
+        format!(
+            "no job is of class {}: there are no results of it; see the cutoff, or the weights of classes",
+            listed(empty)
+        )
+    })
 }
 
 /// Warns about a limit of the run before most jobs arrive.
@@ -309,6 +319,49 @@ random = {}
             let found = Experiment::load(&file, &Overrides::default()).unwrap().warnings;
             let said = "policy `late` learns of a copy after 60.0\u{202f}s, and tasks take 3.00\u{202f}s";
             assert_eq!(found.iter().any(|warning| warning.starts_with(said)), warns, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn heartbeats_after_the_arrivals_are_warned_about() {
+        for (heartbeat, until, warns) in
+            [("200s", "", true), ("2s", "", false), ("15s", "", false), ("15s", "until = \"12s\", ", true)]
+        {
+            let policy = format!("yaq-d = {{ heartbeat = \"{heartbeat}\" }}");
+            let text = TEXT.replace("random = {}", &policy).replace("run = {", &format!("run = {{ {until}"));
+            let found = Experiment::plan("t.toml", &text, &Overrides::default()).unwrap().warnings;
+            let said = "policy `yaq-d`: a node sends a heartbeat every ";
+            assert_eq!(found.iter().any(|warning| warning.starts_with(said)), warns, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn classes_without_jobs_are_warned_about() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.toml");
+        let synthetic = TEXT.lines().find(|line| line.starts_with("workload")).unwrap();
+        std::fs::write(dir.path().join("a.tr"), "0 2 3 2 4\n1 1 20 20\n").unwrap();
+        for (cutoff, said) in [
+            ("10s", None),
+            (
+                "100s",
+                Some(
+                    "no job is of class `long`: there are no results of it; see the cutoff, or the weights of classes",
+                ),
+            ),
+            (
+                "1s",
+                Some(
+                    "no job is of class `short`: there are no results of it; see the cutoff, or the weights of classes",
+                ),
+            ),
+        ] {
+            let trace = format!("workload.trace = {{ file = \"a.tr\", cutoff = \"{cutoff}\" }}");
+            let text = TEXT.replace(synthetic, &trace).replace("service.demand = \"1s\"\n", "");
+            std::fs::write(&file, text).unwrap();
+            let found = Experiment::load(&file, &Overrides::default()).unwrap().warnings;
+            let about = found.iter().find(|warning| warning.starts_with("no job is of class"));
+            assert_eq!(about.map(String::as_str), said, "{found:?}");
         }
     }
 

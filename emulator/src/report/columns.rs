@@ -193,7 +193,7 @@ impl SummaryColumn {
 }
 
 /// All columns, in the order in which they are shown.
-pub(super) const COLUMNS: [SummaryColumn; 39] = [
+pub(super) const COLUMNS: [SummaryColumn; 40] = [
     SummaryColumn::response("p50", "median response time", |s| s.response_s.p50).ranked(2),
     SummaryColumn::response("p90", "90th percentile of response time", |s| s.response_s.p90),
     SummaryColumn::response("p95", "95th percentile of response time", |s| s.response_s.p95),
@@ -350,6 +350,12 @@ pub(super) const COLUMNS: [SummaryColumn; 39] = [
         "mean age of information: time since the newest snapshot that a scheduler has was made",
         |s| of_staleness(s, |found| found.age_of_information_s.mean),
         Quantity::Time,
+    ),
+    SummaryColumn::staleness(
+        "version age",
+        "mean number of updates about a node that a scheduler lacks",
+        |s| of_staleness(s, |found| found.version_age.mean),
+        Quantity::Plain,
     ),
     SummaryColumn::staleness(
         "out of sync",

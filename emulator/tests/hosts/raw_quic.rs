@@ -1,4 +1,4 @@
-//! QUIC clients without volary: unauthenticated ones, and peers that send arbitrary bytes.
+//! QUIC peers without volary: unauthenticated clients, peers that send arbitrary bytes, and a host that is silent.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -26,6 +26,22 @@ pub fn hello_of(engine: &str, name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     codec::encode(&(engine, Role::Host, name), 1000, &mut bytes).unwrap();
     bytes
+}
+
+/// A server with the identity in `folder` that completes handshakes and sends nothing.
+pub fn silent_host(folder: &Path) -> quinn::Endpoint {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let certificate = CertificateDer::from_pem_file(folder.join("cert.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(folder.join("key.pem")).unwrap();
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    tls.alpn_protocols = vec![b"volary/1".to_vec()];
+    let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
+    quinn::Endpoint::server(quinn::ServerConfig::with_crypto(Arc::new(crypto)), anywhere()).unwrap()
 }
 
 /// A QUIC client that is not volary.

@@ -11,7 +11,7 @@ use volary_actors::base::{ActorId, Class};
 use volary_engine::parcel::Parcel;
 
 use crate::net::{Net, Rig, anywhere, batch, frame, parcel, within};
-use crate::raw_quic::{RawClient, RawPeer, hello, hello_of};
+use crate::raw_quic::{RawClient, RawPeer, hello, hello_of, silent_host};
 
 const VERSION: u8 = codec::PROTOCOL as u8;
 
@@ -82,6 +82,21 @@ async fn no_answer_names_the_remedy() {
     let controller = Transport::connector(&net.identity("controller"), anywhere(), &options).unwrap();
     let error = within(controller.connect("h1", "127.0.0.1:9".parse().unwrap())).await.unwrap_err();
     assert!(error.to_string().contains("does `volary agent` run there?"), "{error}");
+}
+
+/// The timeout of the handshake is not that of the hello.
+#[tokio::test]
+async fn a_host_without_a_hello_is_given_up() {
+    let net = Net::new();
+    let options = Options { handshake_timeout: Duration::from_secs(2), ..Options::default() };
+    let controller = Transport::connector(&net.identity("controller"), anywhere(), &options).unwrap();
+    let host = silent_host(&net.folder("h1"));
+    let address = host.local_addr().unwrap();
+    let accepting = tokio::spawn(async move { host.accept().await.unwrap().await.unwrap().closed().await });
+    let error = within(controller.connect("h1", address)).await.unwrap_err().to_string();
+    assert!(error.contains("no hello within 2s"), "{error}");
+    let end = End::from(within(accepting).await.unwrap());
+    assert!(end.to_string().contains("no hello within 2s"), "{end}");
 }
 
 /// A client without a valid certificate of this authority is refused in the handshake, with the reason.

@@ -215,10 +215,18 @@ fn validate_compares_runtimes_and_checks() {
         assert!(at.join(run).join("report.html").exists(), "{run}");
     }
     std::fs::remove_dir_all(at.join("v/local-2")).unwrap();
+    let kept = || {
+        ["v/virtual-1", "v/local-1", "v/local-3"]
+            .map(|run| std::fs::read(at.join(run).join("summary.jsonl")).unwrap())
+    };
+    let before = kept();
     let resumed = volary(at, &format!("{validate} virtual,local --repeat 3 --json --out v --resume"));
     let resumed: Validation = serde_json::from_str(&binary::text(&resumed.stdout)).unwrap();
     let books = |validation: &Validation| (validation.points.len(), validation.points[0].against[0].runs);
     assert_eq!(books(&resumed), books(&validation));
+    assert!(kept() == before, "runs that are there, with their CPU times, are kept");
+    let (_, err) = expect(at, &format!("{validate} virtual,local --out absent --resume"), 2);
+    assert!(err.contains("there is no absent"), "{err}");
     let (_, err) = expect(at, &format!("{validate} virtual,local --repeat 3 --out v"), 2);
     assert!(err.contains("already holds a run") && err.contains("--resume"), "{err}");
     let (_, err) = expect(at, &format!("{validate} virtual,virtual --out w"), 2);

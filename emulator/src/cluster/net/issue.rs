@@ -228,6 +228,8 @@ fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), FileError> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
     use crate::cluster::net::identity::Identity;
 
@@ -235,6 +237,15 @@ mod tests {
 
     fn now() -> SystemTime {
         SystemTime::UNIX_EPOCH + 20_000 * DAY
+    }
+
+    /// By its source the command line tells a full disk from wrong input.
+    #[test]
+    fn an_error_of_the_disk_is_the_source() {
+        let error = io_error(Path::new("ids/key.pem"))(io::ErrorKind::StorageFull.into());
+        assert!(error.to_string().starts_with("ids/key.pem: "), "{error}");
+        let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());
+        assert_eq!(source.map(io::Error::kind), Some(io::ErrorKind::StorageFull));
     }
 
     fn request(names: &[&str]) -> IssueRequest {

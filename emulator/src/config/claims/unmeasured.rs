@@ -11,8 +11,9 @@ use super::form::Metric;
 pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], observed: Span) -> Vec<String> {
     let of_claim = |claim: &Claim| {
         let metrics = claim.checks.iter().flat_map(Check::metrics);
-        let why = metrics.filter_map(|metric| lacks(metric, points, observed)).next()?;
-        Some(format!("the claim `{}` cannot be tested: {why}", claim.says))
+        let mut why: Vec<String> = metrics.filter_map(|metric| lacks(metric, points, observed)).collect();
+        why.dedup();
+        (!why.is_empty()).then(|| format!("the claim `{}` cannot be tested: {}", claim.says, why.join("; ")))
     };
     claims.iter().filter_map(of_claim).collect()
 }
