@@ -101,7 +101,7 @@ impl HostPool {
             }
             match Self::claim(file, opening.clone(), watch).await {
                 // Another controller was faster, or has claimed some of them at the same time.
-                Err(HostsError::Busy { .. }) if Instant::now() < until => pause(watch).await?,
+                Err(HostsError::Busy { .. }) if Instant::now() < until => pause(until, watch).await?,
                 other => return other.map_err(|error| error.after(patience)),
             }
         }
@@ -372,17 +372,18 @@ async fn wait_until_free(
             tracing::warn!("{reason}");
             said = reason;
         }
-        pause(watch).await?;
+        pause(until, watch).await?;
     }
     transport.close("all hosts are free").await;
     Ok(())
 }
 
-/// Waits before busy hosts are asked again. Controllers that claimed hosts at the same time differ in how long.
-async fn pause(watch: &Watch) -> Result<(), HostsError> {
+/// Waits before busy hosts are asked again, no longer than `until`. Controllers that claimed hosts at the same time
+/// differ in how long.
+async fn pause(until: Instant, watch: &Watch) -> Result<(), HostsError> {
     let own = Duration::from_millis(u64::from(std::process::id() % 1_000));
     tokio::select! {
-        () = sleep(BUSY_RETRY + own) => Ok(()),
+        () = sleep((BUSY_RETRY + own).min(until.saturating_duration_since(Instant::now()))) => Ok(()),
         () = stopped(watch) => Err(HostsError::Interrupted),
     }
 }
