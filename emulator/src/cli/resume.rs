@@ -1,11 +1,11 @@
-//! The command that takes up a run.
+//! The command that takes up a run or a validation.
 
 use std::path::Path;
 
 use crate::shell::command_line;
 
-/// The command line `argv` of a run, changed to run what is missing in its run directory `out`, and ready for a shell.
-/// A folder that was merged from others has no such command line.
+/// The command line `argv` of a run or a validation for a shell, changed to run what is missing in its folder `out`. A
+/// folder that was merged from others has no such command line.
 pub(super) fn command(argv: &[String], out: &Path) -> String {
     let out = out.display().to_string();
     let command = argv.iter().skip(1).find(|word| !word.starts_with('-'));

@@ -343,25 +343,16 @@ random = {}
         std::fs::write(dir.path().join("a.tr"), "0 2 3 2 4\n1 1 20 20\n").unwrap();
         for (cutoff, said) in [
             ("10s", None),
-            (
-                "100s",
-                Some(
-                    "no job is of class `long`: there are no results of it; see the cutoff, or the weights of classes",
-                ),
-            ),
-            (
-                "1s",
-                Some(
-                    "no job is of class `short`: there are no results of it; see the cutoff, or the weights of classes",
-                ),
-            ),
+            ("100s", Some("no job is of class `long`: there are no results of it")),
+            ("1s", Some("no job is of class `short`: there are no results of it")),
         ] {
             let trace = format!("workload.trace = {{ file = \"a.tr\", cutoff = \"{cutoff}\" }}");
             let text = TEXT.replace(synthetic, &trace).replace("service.demand = \"1s\"\n", "");
             std::fs::write(&file, text).unwrap();
             let found = Experiment::load(&file, &Overrides::default()).unwrap().warnings;
             let about = found.iter().find(|warning| warning.starts_with("no job is of class"));
-            assert_eq!(about.map(String::as_str), said, "{found:?}");
+            assert_eq!(about.is_some(), said.is_some(), "{found:?}");
+            assert!(about.zip(said).is_none_or(|(about, said)| about.starts_with(said)), "{found:?}");
         }
     }
 

@@ -240,10 +240,7 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
 }
 
 pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FileError {
-    move |error| {
-        let FileError { text, .. } = bad(path, &error);
-        FileError { text, source: Some(error) }
-    }
+    move |error| FileError { text: format!("{}: {error}", path.display()), source: Some(error) }
 }
 
 pub(super) fn bad(path: &Path, why: impl fmt::Display) -> FileError {

@@ -239,7 +239,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + 20_000 * DAY
     }
 
-    /// By its source the command line tells a full disk from wrong input.
+    /// The exit status depends on the source of an error: 3 for a full disk, 2 for wrong input.
     #[test]
     fn an_error_of_the_disk_is_the_source() {
         let error = io_error(Path::new("ids/key.pem"))(io::ErrorKind::StorageFull.into());
