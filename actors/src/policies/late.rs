@@ -16,8 +16,8 @@ parameters! {
         running: Span = Span::from_secs(60),
         /// SpeculativeCap: share of the cluster's cores that may run backups.
         cap: f64 = 0.1 => 0.0..=1.0,
-        /// SlowNodeThreshold: the quantile of nodes, by the work they have done and do, below which they get no
-        /// backups.
+        /// SlowNodeThreshold: the quantile of nodes, by the work they have done since the run began and do, below
+        /// which they get no backups.
         slow_node: f64 = 0.25 => 0.0..=1.0,
         /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up.
         slow_task: f64 = 0.25 => 0.0..=1.0,

@@ -42,6 +42,7 @@ const JOBS: &[(&str, u32)] = &[
     ("distsched/fig5-5", 3100),
     ("distsched/fig5-7", 3100),
     ("distsched/fig5-9", 3100),
+    ("distsched/max", 3100),
     ("faults/schedulers", 600),
     ("google/eagle", 500),
     ("hosts/first", 0),
