@@ -1,11 +1,13 @@
 //! The text of claims and their verdicts.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde_json::Value;
 use volary_engine::results::{ClaimResult, Tally, Verdict, in_words};
 
 use super::style::{Style, TableStyle, wrapped};
+use crate::config::claims::NOT_RUN;
 use crate::number::{Quantity, count};
 
 /// The claims of each origin under their tally, with what `--set` has changed in the experiment that they are about.
@@ -67,6 +69,10 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     if claim.verdict == Verdict::NotTested && claim.measured.iter().next().is_none() {
         finding_line("no cell of this run is one that it speaks of");
     }
+    if let Some(reasons) = absences(claim) {
+        finding_line(&format!("{NOT_MEASURED}: {reasons}"));
+        return;
+    }
     let is_shown = |value: &Value| claim.verdict != Verdict::Holds || value["within_noise"] == true;
     let found = claim.measured.iter().filter(|(_, value)| is_shown(value));
     let found: Vec<(&str, String)> = found.map(|(what, value)| (what, finding(value))).collect();
@@ -82,6 +88,19 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     if more > 0 {
         finding_line(&format!("and {more} more, which claims.jsonl has"));
     }
+}
+
+/// Which policies were not run, if that is the only reason why no check of a claim was measured.
+fn absences(claim: &ClaimResult) -> Option<String> {
+    let reasons =
+        claim.measured.iter().map(|(_, value)| value["why"].as_array().filter(|why| !why.is_empty()));
+    let reasons: Vec<&str> =
+        reasons.collect::<Option<Vec<_>>>()?.into_iter().flatten().filter_map(Value::as_str).collect();
+    if reasons.is_empty() || !reasons.iter().all(|why| why.ends_with(NOT_RUN)) {
+        return None;
+    }
+    let unique: BTreeSet<&str> = reasons.into_iter().collect();
+    Some(Vec::from_iter(unique).join(", "))
 }
 
 /// The check of a finding, which names the check and the cell.
@@ -180,9 +199,22 @@ mod tests {
 
     #[test]
     fn cells_that_lack_the_same_are_counted() {
-        let gap = |cell| (format!("a < b [x={cell}]"), json!({"holds": null, "why": ["`a` was not run"]}));
+        let gap =
+            |cell| (format!("a < b [x={cell}]"), json!({"holds": null, "why": ["`a` left jobs unfinished"]}));
         let text = text(&[claim(Verdict::NotTested, (1..=2_000).map(gap))], "", &TableStyle::default());
-        assert!(text.ends_with("a < b in 2\u{202f}000 cells: not measured: `a` was not run\n"), "{text}");
+        assert!(
+            text.ends_with("a < b in 2\u{202f}000 cells: not measured: `a` left jobs unfinished\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn policies_that_were_not_run_are_named_once() {
+        let gap = |check: &str, why| (check.to_owned(), json!({"holds": null, "why": why}));
+        let absent = |label| json!([format!("`{label}` {NOT_RUN}")]);
+        let gaps = [gap("a < b", absent("b")), gap("a < c", absent("c")), gap("c < d", absent("c"))];
+        let text = text(&[claim(Verdict::NotTested, gaps)], "", &TableStyle::default());
+        assert!(text.ends_with("  not measured: `b` was not run, `c` was not run\n"), "{text}");
     }
 
     #[test]

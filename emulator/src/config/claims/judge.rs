@@ -23,6 +23,9 @@ pub fn judge(
     claims.iter().map(|claim| table.judge(claim)).collect()
 }
 
+/// What a finding says of a policy that has no results in a cell.
+pub const NOT_RUN: &str = "was not run";
+
 /// Numbers that only finished jobs have. A policy that never finishes its slow jobs must not win because of that.
 const CENSORED: [&str; 7] =
     ["response_s", "slowdown", "wait_s", "longest_s", "makespan_s", "drain_s", "unqueued"];
@@ -219,7 +222,7 @@ impl<'a> Table<'a> {
     fn lacks(&self, metric: &Metric, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<String> {
         let Metric { label, path, .. } = metric;
         let Some(lines) = self.lines(metric, cell) else {
-            return Some(format!("`{label}` was not run"));
+            return Some(format!("`{label}` {NOT_RUN}"));
         };
         let name = path.join(".");
         lines.iter().filter(|(seed, _)| seeds.contains(seed)).find_map(|(_, line)| {

@@ -23,7 +23,7 @@ mod parse;
 mod unmeasured;
 
 pub use check::{Check, Claim, GRAMMAR, is_comparable};
-pub use judge::judge;
+pub use judge::{NOT_RUN, judge};
 pub use metric::{Axes, BY_KIND, Names};
 pub use parse::{ParseError, is_label};
 pub(super) use unmeasured::unmeasured;
