@@ -344,7 +344,7 @@ impl Planner<'_> {
         checks::runs(document, self.points.len(), file.repeat)?;
         let names = Names { labels: &self.labels, classes: &self.classes, axes: known };
         let claims = claims(document, &file, names)?;
-        self.warn(unmeasured(&claims, &self.points, file.run.record.staleness));
+        self.warn(unmeasured(&claims, &self.points, &file.run.record));
         Ok(Experiment {
             name: name(path),
             file: path.to_owned(),

@@ -55,6 +55,11 @@ const REPORT: Span = Span::from_secs(15);
 const SHORTEST_REPORT: Span = Span::from_millis(1);
 
 impl Room {
+    /// Whether nodes are shared.
+    pub const fn is_shared(&self) -> bool {
+        self.sharing.is_some()
+    }
+
     /// Adds the capacities to a layout, which actors read.
     pub(super) fn tell(&self, layout: Layout) -> Layout {
         let nodes = self.nodes.iter().flat_map(|&(nodes, has)| repeat_n(has.amount(), nodes as usize));

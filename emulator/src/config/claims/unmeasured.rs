@@ -2,28 +2,42 @@
 
 use volary_actors::base::Span;
 use volary_actors::policies::{Caches, PolicySpec};
-use volary_engine::scenario::Point;
+use volary_engine::scenario::{Point, Resolved, Room};
+use volary_engine::workload::WorkloadSpec;
 
 use super::check::{Check, Claim};
 use super::form::Metric;
+use crate::config::file::Record;
 
 /// Warnings about claims on numbers that no run has, because policies of that kind do not produce them.
-pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], observed: Span) -> Vec<String> {
+pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], record: &Record) -> Vec<String> {
     let of_claim = |claim: &Claim| {
         let metrics = claim.checks.iter().flat_map(Check::metrics);
-        let mut why: Vec<String> = metrics.filter_map(|metric| lacks(metric, points, observed)).collect();
+        let mut why: Vec<String> = metrics.filter_map(|metric| lacks(metric, points, record)).collect();
         why.dedup();
         (!why.is_empty()).then(|| format!("the claim `{}` cannot be tested: {}", claim.says, why.join("; ")))
     };
     claims.iter().filter_map(of_claim).collect()
 }
 
-/// Why no run has the number. A policy that is left out of the run may have it. Caches are observed every `observed`.
-fn lacks(metric: &Metric, points: &[Point], observed: Span) -> Option<String> {
+/// Why no run has the number. A policy that is left out of the run may have it.
+fn lacks(metric: &Metric, points: &[Point], record: &Record) -> Option<String> {
     let path: Vec<&str> = metric.path.iter().map(String::as_str).collect();
     let (has, why): (fn(&PolicySpec) -> bool, _) = match path[..] {
-        ["staleness", ..] if observed == Span::ZERO => {
+        ["staleness", ..] if record.staleness == Span::ZERO => {
             return Some("run.record.staleness = \"0s\" leaves caches unobserved".to_owned());
+        }
+        ["unqueued"] if record.unqueued.is_none() => {
+            return Some("`unqueued` is measured if run.record.unqueued is set".to_owned());
+        }
+        ["deadlines", ..] => {
+            let why = "no job has a deadline: set `slo` or `deadline_slack` of the workload".to_owned();
+            return points.iter().all(|point| has_no_deadlines(&point.resolved)).then_some(why);
+        }
+        ["shared", ..] => {
+            let is_shared = |point: &Point| point.resolved.cluster.room.as_ref().is_some_and(Room::is_shared);
+            return (!points.iter().any(is_shared))
+                .then(|| "nodes are not shared: set cluster.shared".to_owned());
         }
         ["staleness", number, ..] => return lacks_staleness(metric, number, points),
         ["planning" | "prediction", ..] | ["engine", "planning_cpu_s"] => {
@@ -32,6 +46,16 @@ fn lacks(metric: &Metric, points: &[Point], observed: Span) -> Option<String> {
         _ => return None,
     };
     never(metric, points, has).then(|| says(metric, why))
+}
+
+/// Whether no job has a deadline. Those of a trace may have.
+fn has_no_deadlines(resolved: &Resolved) -> bool {
+    let without = match &resolved.workload {
+        WorkloadSpec::Synthetic(_) | WorkloadSpec::Mix(_) => true,
+        WorkloadSpec::YahooLike(spec) | WorkloadSpec::ClouderaLike(spec) => spec.deadline_slack.is_none(),
+        WorkloadSpec::Trace(_) => false,
+    };
+    without && resolved.workload.slo().is_none()
 }
 
 /// Why no run has this number of the staleness of caches.
