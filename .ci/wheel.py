@@ -33,6 +33,7 @@ assert list(run.claims["verdict"]) == ["holds"] * 3
 assert len(run.staleness) == 0 and "age_of_information_s" in run.staleness.columns
 
 # Figures are the program's.
+assert "sparrow" in run.plot("cdf", policy="sparrow").svg
 figure = run.plot("cdf", policy=["sparrow", "random"], width="double")
 assert figure._repr_svg_() == figure.svg and "sparrow" in figure.svg and "latin-square" not in figure.svg
 for suffix, begins in ((".svg", b"<svg"), (".pdf", b"%PDF"), (".png", b"\x89PNG")):

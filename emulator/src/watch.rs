@@ -262,8 +262,11 @@ struct Pace {
 }
 
 impl Pace {
-    /// Takes a sample, if the last one is old enough.
+    /// Takes a sample, if the last one is old enough. Where time has gone back another run has begun.
     fn observe(&mut self, elapsed: Duration, jobs: u64) {
+        if elapsed < self.last.0 {
+            *self = Self::default();
+        }
         let since = elapsed.saturating_sub(self.last.0);
         if since < SAMPLE {
             return;
@@ -406,6 +409,9 @@ mod tests {
             pace.observe(Duration::from_secs(second), jobs + 1_000_000);
         }
         assert_eq!(pace.text(90_000), "  100/s  15 min left");
+        // The next run, in which jobs finish slower.
+        (1..=5).for_each(|second| pace.observe(Duration::from_secs(second), second));
+        assert_eq!(pace.text(60), "  1.00/s  60 s left");
     }
 
     #[test]

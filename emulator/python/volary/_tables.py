@@ -74,12 +74,12 @@ class Run:
 
         `what` is cdf, ccdf, percentiles, sweep, heat, staleness or timeline; `number` and `over` are the column and the
         swept key of sweep and heat; `at` is a dictionary of swept keys and the values to show; `policy` is a list of the
-        labels to show; `width` is single or double.
+        labels to show, or one of them; `width` is single or double.
         """
         one = {"what": what, "number": number, "over": over, "width": width}
         args = [f"--{option}={value}" for option, value in one.items() if value is not None]
         args += [f"--at={key}={_value(value)}" for key, value in (at or {}).items()]
-        args += [f"--policy={label}" for label in policy]
+        args += [f"--policy={label}" for label in ([policy] if isinstance(policy, str) else policy)]
         return Figure(self.folder, args)
 
     def _table(self, name):
@@ -111,9 +111,11 @@ class Figure:
 
 def _lines(path):
     with open(path, encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+        # A run that was killed may have left a part of a line.
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _value(value):
-    """A swept value as experiment files have it."""
+    """A swept value as experiment files have it; numbers of a frame are NumPy's."""
+    value = value.item() if hasattr(value, "item") else value
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -1,5 +1,6 @@
 //! The `volary report` command.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -66,6 +67,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     // Locked while it is read, so that a run that ends at the same time does not change it.
     let held = own.map(|own| LockedDir::take(own));
     let mut study = storage::merge(&runs)?;
+    if matches!(held, Some(Ok(_))) {
+        study.manifest.state = study.manifest.state.without_its_process();
+    }
     let gaps = storage::gaps(&study)?;
     if options.complete && !gaps.is_empty() {
         gaps.iter().for_each(|gap| tracing::error!("{gap}"));
@@ -110,16 +114,24 @@ fn write(
             );
             return Ok(None);
         }
+        // Those who may only read can see the results.
+        Some(Err(Error::Io { source, .. })) if own.is_some() && is_read_only(source.kind()) => {
+            tracing::warn!("the folder cannot be written, so no report was; name another folder with --out");
+            return Ok(None);
+        }
         Some(folder) => folder?,
     };
     if let Some(own) = own {
-        study.manifest.state = study.manifest.state.without_its_process();
         if study.missing > 0 {
             tracing::warn!("this runs what is missing: {}", resume::command(&study.manifest.argv, own));
         }
     }
     folder.write(study, report::render)?;
     Ok(Some(format!("report: {}", folder.root().join(storage::REPORT).display())))
+}
+
+const fn is_read_only(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
 /// The run directories that were named. The one that is to be written is no source of itself.

@@ -133,6 +133,14 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
         }
         return Err(error.label("expected a list of values").help("write a list such as [1, 2, 4]"));
     };
+    // Cells are told apart by their values, and their runs by the cell.
+    let equal =
+        |(at, value): &(usize, &Node<'_>)| values.iter().take(*at).any(|other| plain(other) == plain(value));
+    if let Some((_, twice)) = values.iter().enumerate().find(equal) {
+        return Err(document
+            .error(&twice.span(), format!("a value of the sweep of `{key}` occurs twice"))
+            .help("leave it out; `repeat` runs several seeds"));
+    }
     for segment in &mut path {
         *segment = Spanned::new(at.clone(), segment.get_ref().clone());
     }

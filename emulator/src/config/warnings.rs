@@ -270,7 +270,11 @@ random = {}
                 "peacock.staleness.conflicts < 1",
                 Some("`peacock` keeps no"),
             ),
-            ("random = {}", "random.unqueued > 0.5", Some("`unqueued` is measured if run.record.unqueued is set")),
+            (
+                "random = {}",
+                "random.unqueued > 0.5",
+                Some("`unqueued` is measured if run.record.unqueued is set"),
+            ),
             ("random = {}", "random.deadlines.miss_rate < 0.1", Some("no job has a deadline")),
             ("random = {}", "random.shared.evictions == 0", Some("nodes are not shared")),
             ("random = {}", "random.planning.solved > 0", Some("`random` does not plan")),

@@ -136,6 +136,11 @@ impl Pool<'_> {
             }
         });
         match measured {
+            // Without its log the run must be made again: it does not count as finished.
+            Ok(_) if self.log.is_some_and(Sink::is_broken) => {
+                self.watch.stop.store(true, Ordering::Relaxed);
+                Ok(())
+            }
             Ok(measured) => {
                 finished(&measured.summary);
                 let record = self.folder.store(&run.id, &measured)?;

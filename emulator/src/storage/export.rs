@@ -172,12 +172,12 @@ fn write_csv(to: File, make: impl FnOnce(File) -> ParquetResult<()>) -> ParquetR
 
 /// A field as it is in CSV; null is empty.
 fn text(field: &Field) -> String {
-    if let Field::Str(text) = field {
-        text.clone()
-    } else if *field == Field::Null {
-        String::new()
-    } else {
-        field.to_string()
+    match field {
+        Field::Str(text) => text.clone(),
+        Field::Null => String::new(),
+        // As in JSON, and so as in the table of runs.
+        Field::Double(number) if number.is_finite() => Value::from(*number).to_string(),
+        _ => field.to_string(),
     }
 }
 

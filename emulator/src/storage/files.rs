@@ -114,7 +114,8 @@ pub(super) fn replace<T, E>(
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
-    // A run that was killed leaves such a file; a link to another file must not be followed. A device holds no data.
+    // A run that was killed leaves such a file; a link to another file must not be followed. A link to a device is left,
+    // so that /dev/full can stand for a full disk.
     if !fs::metadata(&partial).is_ok_and(|known| known.file_type().is_char_device()) {
         remove(&partial)?;
     }
@@ -125,6 +126,13 @@ pub(super) fn replace<T, E>(
     };
     moved.map_err(io("create", path))?;
     filled.map(drop).map_err(failed)
+}
+
+/// Renames a damaged file, so that another one can take its place.
+pub(super) fn set_aside(path: &Path) -> Result<(), Error> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".damaged");
+    fs::rename(path, aside).map_err(io("rename", path))
 }
 
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
@@ -163,7 +171,12 @@ pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Err
     let mut text = json_line(&path, manifest)?;
     let running = manifest.state == RunState::Running;
     text.insert_str(text.len() - 1, &" ".repeat(if running { ROOM } else { 0 }));
-    match write(&path, text.as_bytes()) {
+    let fill = |mut file: File| {
+        file.write_all(text.as_bytes())?;
+        // After a run all its files are on the disk: a reader needs this one first.
+        if running { Ok(()) } else { file.sync_all() }
+    };
+    match replace(&path, fill, io("write", &path)) {
         Err(error) if !running => write_over(&path, text.as_bytes()).map_err(|_| error),
         written => written,
     }

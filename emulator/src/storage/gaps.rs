@@ -17,7 +17,11 @@ pub fn gaps(study: &Study) -> Result<Vec<String>, Error> {
     let there: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
     let mut says: Vec<String> = study.manifest.share.iter().map(Shares::says).collect();
     for folder in &study.folders {
-        let manifest = load_manifest(folder)?;
+        let mut manifest = load_manifest(folder)?;
+        if study.folders.len() == 1 {
+            // Whether its process is at work was found out before the folder was locked.
+            manifest.state = study.manifest.state;
+        }
         let missing: Vec<&String> = manifest.runs.iter().filter(|id| !there.contains(id.as_str())).collect();
         if missing.is_empty() {
             continue;

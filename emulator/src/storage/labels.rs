@@ -36,6 +36,8 @@ pub(super) struct Labels {
 enum Kind {
     Flag,
     Integer,
+    /// From 0; it may need all 64 bits.
+    Seed,
     Number,
     /// Strings as they are; laws, tables and mixed values as JSON.
     Text,
@@ -55,6 +57,7 @@ impl Kind {
     const fn with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Flag, Self::Flag) => Self::Flag,
+            (Self::Seed, Self::Seed) => Self::Seed,
             (Self::Integer, Self::Integer) => Self::Integer,
             (Self::Integer | Self::Number, Self::Integer | Self::Number) => Self::Number,
             _ => Self::Text,
@@ -78,6 +81,10 @@ impl Kind {
                 let numbers: Vec<_> = values.map(|value| value.as_i64().unwrap_or_default()).collect();
                 write_values::<Int64Type>(group, &numbers, defined)
             }
+            Self::Seed => {
+                let seeds = values.map(|value| value.as_u64().unwrap_or_default().cast_signed());
+                write_values::<Int64Type>(group, &seeds.collect::<Vec<_>>(), defined)
+            }
             Self::Number => {
                 let numbers: Vec<_> = values.map(|value| value.as_f64().unwrap_or(f64::NAN)).collect();
                 write_values::<DoubleType>(group, &numbers, defined)
@@ -89,10 +96,11 @@ impl Kind {
         }
     }
 
-    const fn stored(self) -> (Physical, Option<LogicalType>) {
+    fn stored(self) -> (Physical, Option<LogicalType>) {
         match self {
             Self::Flag => (Physical::BOOLEAN, None),
             Self::Integer => (Physical::INT64, None),
+            Self::Seed => (Physical::INT64, Some(LogicalType::integer(64, false))),
             Self::Number => (Physical::DOUBLE, None),
             Self::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         }
@@ -132,8 +140,7 @@ impl Labels {
     /// The columns in the schema of a file.
     pub(super) fn fields(&self) -> Result<Vec<TypePtr>> {
         let text = (Physical::BYTE_ARRAY, Some(LogicalType::String));
-        let unsigned = (Physical::INT64, Some(LogicalType::integer(64, false)));
-        let run = RUN.iter().zip([text.clone(), text, unsigned]);
+        let run = RUN.iter().zip([text.clone(), text, Kind::Seed.stored()]);
         let run = run.map(|((name, _), kind)| field(name, Repetition::REQUIRED, kind));
         let swept = self.swept.iter().map(|(key, kind)| field(key, Repetition::OPTIONAL, kind.stored()));
         run.chain(swept).collect()
@@ -170,10 +177,11 @@ pub(super) fn write_flat<W: Write + Send>(
     rows: &[BTreeMap<String, Value>],
 ) -> Result<()> {
     let values = |name: &String| rows.iter().map(|row| row.get(name)).collect::<Vec<_>>();
-    let kinds: Vec<Kind> = names
-        .iter()
-        .map(|name| values(name).into_iter().flatten().map(Kind::of).reduce(Kind::with).unwrap_or(Kind::Text))
-        .collect();
+    let kind = |name: &String| match name.as_str() {
+        "seed" => Kind::Seed,
+        _ => values(name).into_iter().flatten().map(Kind::of).reduce(Kind::with).unwrap_or(Kind::Text),
+    };
+    let kinds: Vec<Kind> = names.iter().map(kind).collect();
     let fields =
         names.iter().zip(&kinds).map(|(name, kind)| field(name, Repetition::OPTIONAL, kind.stored()));
     let schema = Type::group_type_builder(table).with_fields(fields.collect::<Result<_>>()?).build()?;

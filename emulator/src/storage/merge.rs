@@ -56,6 +56,7 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
         claims = combine(claims, load_claims(folder)?);
         absorb(&mut manifest, other);
     }
+    manifest.share.take_if(|shares| shares.left_out() == 0);
     failures.retain(|failure| !union.ids.contains(&failure.id));
     failures.sort_by(|a, b| a.id.cmp(&b.id));
     failures.dedup_by(|a, b| a.id == b.id);
@@ -96,8 +97,7 @@ fn absorb(manifest: &mut Manifest, other: Manifest) {
     manifest.unite(&other);
     manifest.expect(other.runs);
     // A folder without shares has all the runs.
-    let shares = manifest.share.take().zip(other.share).map(|(all, more)| all.unite(more));
-    manifest.share = shares.filter(|shares| shares.left_out() > 0);
+    manifest.share = manifest.share.take().zip(other.share).map(|(all, more)| all.unite(more));
     manifest.state = manifest.state.max(other.state);
     manifest.started = std::mem::take(&mut manifest.started).min(other.started);
     manifest.ended = manifest.ended.take().max(other.ended);

@@ -10,8 +10,8 @@ use serde::de::Error as _;
 
 use super::cell::CellRecord;
 use super::error::{Error, io as failed};
-use super::files::{cell_files, checked_line, parse, read, remove, replace, write};
-use super::paths::{CELLS, RECORDS, part_path, record_id, record_path, table_path};
+use super::files::{cell_files, checked_line, parse, read, remove, replace, set_aside, write};
+use super::paths::{CELLS, RECORDS, failure_path, part_path, record_id, record_path, table_path};
 use super::study::Study;
 use super::tables::TableKind;
 use crate::parallel;
@@ -111,6 +111,8 @@ pub(super) fn pack(root: &Path, study: &Study) -> Result<(), Error> {
     let _ = File::open(root).and_then(|folder| folder.sync_all());
     for record in study.records() {
         remove(&record_path(root, &record.id))?;
+        // A failure that was copied here, of a run that has finished since.
+        remove(&failure_path(root, &record.id))?;
         TableKind::ALL.iter().try_for_each(|kind| remove(&part_path(root, &record.id, *kind)))?;
     }
     // It stays if it has failures, or runs that are none of the study's.
@@ -135,8 +137,7 @@ pub(super) fn salvage(root: &Path) -> Result<(), Error> {
     if !matches!(unpacked, Err(Error::DamagedRecords { .. })) {
         unpacked?;
     }
-    let path = root.join(RECORDS);
-    fs::rename(&path, root.join(format!("{RECORDS}.damaged"))).map_err(failed("rename", &path))
+    set_aside(&root.join(RECORDS))
 }
 
 /// Leaves out finished runs, of which something else is missing: all others are in `cells/` then.

@@ -10,7 +10,7 @@ use volary_engine::results::{Cell, ClaimResult, Injected, Measured, Summary};
 
 use super::error::{Error, io as failed, rows};
 use super::files::{
-    append, check_own, json_line, lock, read, remove, replace, write, write_json, write_manifest,
+    append, check_own, json_line, lock, read, remove, replace, set_aside, write, write_json, write_manifest,
 };
 use super::hosts::{self, HostRecord};
 use super::labels::Labels;
@@ -406,17 +406,22 @@ fn unpack_rows(root: &Path, kind: TableKind, others: &[CellRecord]) -> Result<()
 /// again.
 fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
     let mut found = undamaged_records(root, ids)?;
-    for kind in [TableKind::Jobs, TableKind::Tasks] {
+    for kind in TableKind::ALL.iter().copied() {
         let ids = found.iter().map(|record| record.id.as_str());
         let (index, is_damaged) = RowIndex::of_readable(root, kind, ids)?;
         // Of a damaged table, the rows of all runs without a part are missing.
-        let is_whole =
-            |record: &CellRecord| index.has(&record.id) || (!is_damaged && kind.may_lack(record).is_ok());
+        let lacks_none = |record: &CellRecord| {
+            if is_damaged { !kind.may_have(record) } else { kind.may_lack(record).is_ok() }
+        };
+        let is_whole = |record: &CellRecord| index.has(&record.id) || lacks_none(record);
         let (whole, lacking): (Vec<_>, Vec<_>) = found.into_iter().partition(is_whole);
         if !lacking.is_empty() {
             let (lost, table) = (plural(lacking.len() as u64, "run"), table_path(root, kind));
             tracing::warn!("{} lacks the rows of {lost}: run again", table.display());
             forget(root, &lacking)?;
+        }
+        if is_damaged {
+            set_aside(&table_path(root, kind))?;
         }
         found = whole;
     }

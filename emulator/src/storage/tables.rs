@@ -352,12 +352,25 @@ impl TableKind {
         }
     }
 
+    /// Whether a run can have such rows.
+    pub(super) fn may_have(self, run: &CellRecord) -> bool {
+        match self {
+            Self::Jobs | Self::Tasks => true,
+            Self::Staleness | Self::Cores => self.may_lack(run).is_err(),
+            Self::Decisions => run.summary.staleness.is_some(),
+        }
+    }
+
     /// Refuses a run without such rows that must have some.
     pub(super) fn may_lack(self, run: &CellRecord) -> Result<()> {
         let must = match self {
             Self::Jobs => run.summary.jobs.submitted > 0,
             Self::Tasks => run.sampled_one_in == 1 && run.summary.tasks.finished > 0,
-            Self::Staleness | Self::Decisions | Self::Cores => false,
+            Self::Staleness => !run.staleness.is_empty(),
+            Self::Cores => {
+                run.summary.fidelity.as_ref().is_some_and(|certificate| certificate.cores.is_some())
+            }
+            Self::Decisions => false,
         };
         if must {
             return Err(ParquetError::General(format!("there are no rows of run {}", run.id)));

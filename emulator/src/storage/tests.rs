@@ -79,9 +79,14 @@ fn lost_tables_are_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     shard(root, &[("1", "p", 1), ("2", "q", 1)], &[]);
-    for (table, damage) in
-        [("jobs", None), ("jobs", Some("PAR1")), ("jobs", Some("")), ("tasks", Some("PAR1"))]
-    {
+    for (table, damage) in [
+        ("jobs", None),
+        ("jobs", Some("PAR1")),
+        ("jobs", Some("")),
+        ("tasks", Some("PAR1")),
+        ("staleness", None),
+        ("staleness", Some("PAR1")),
+    ] {
         let path = root.join(format!("{table}.parquet"));
         fs::remove_file(&path).unwrap();
         damage.into_iter().for_each(|text| fs::write(&path, text).unwrap());
@@ -352,6 +357,31 @@ fn failures_keep_their_log_until_they_succeed() {
     run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
     let manifest = load_manifest(folder.path()).unwrap();
     assert!(load_failures(folder.path(), &manifest).unwrap().is_empty());
+}
+
+/// A failure that a merge has copied goes when the run has finished elsewhere and is merged again.
+#[test]
+fn a_merge_forgets_failures_of_runs_that_have_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let [part, whole] = ["part", "whole"].map(|name| folder.path().join(name));
+    let run = RunDir::create(&part, manifest(&["a"])).unwrap();
+    let cell = [].into();
+    let failure =
+        Failure { id: "a".into(), policy: "p".into(), cell, seed: 1, log: "it broke".into(), summary: None };
+    run.fail(&failure).unwrap();
+    run.finish(RunState::Failed, &[], render).unwrap();
+    drop(run);
+    let gather = || {
+        let study = merge(&[part.clone()]).unwrap();
+        LockedDir::take(&whole).unwrap().write(&study, render).unwrap();
+        load_failures(&whole, &load_manifest(&whole).unwrap()).unwrap().len()
+    };
+    assert_eq!(gather(), 1);
+    let run = RunDir::open(&part, manifest(&["a"])).unwrap();
+    run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
+    run.finish(RunState::Finished, &[], render).unwrap();
+    drop(run);
+    assert_eq!(gather(), 0);
 }
 
 #[test]

@@ -57,7 +57,8 @@ impl Sink {
     /// # Errors
     /// When the file is not a log of this version, or cannot be written.
     pub fn append(path: &Path, experiment: &impl Serialize) -> Result<Self, Error> {
-        if !path.exists() {
+        // A shorter file has lost its start to a full disk.
+        if path.metadata().is_ok_and(|file| file.len() < prefix().len() as u64) || !path.exists() {
             return Self::create(path, experiment);
         }
         let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed("open"))?;
@@ -93,6 +94,11 @@ impl Sink {
         let header =
             Header { cell: cell.to_owned(), attempt, policy: policy.to_owned(), seed, shard: 0, shards: 1 };
         CellLog { header, frames: self.frames.clone(), next: Arc::clone(&self.next) }
+    }
+
+    /// Whether writing has failed. What is logged from then on is lost, and `close` returns the error.
+    pub fn is_broken(&self) -> bool {
+        self.thread.is_finished()
     }
 
     /// Waits until everything is written; every [`Section`] must have been dropped.
