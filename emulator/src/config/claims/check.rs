@@ -8,6 +8,7 @@ use volary_engine::results::Origin;
 use super::form::{Form, Metric};
 use super::metric::{Names, unknown_key};
 use super::parse::{self, ParseError};
+use super::unit::refuse_mixed;
 
 /// The grammar of checks, with examples.
 pub const GRAMMAR: &str = include_str!("grammar.txt");
@@ -45,7 +46,7 @@ impl Check {
     /// Checks names against those of the experiment.
     ///
     /// # Errors
-    /// When a label, a metric or a key of a cell is unknown.
+    /// When a label, a metric or a key of a cell is unknown, or units are mixed.
     pub fn resolve(&self, names: Names<'_>) -> Result<(), ParseError> {
         if let Form::Trend { key, .. } = &self.form
             && !names.axes.contains_key(key)
@@ -54,7 +55,8 @@ impl Check {
             return Err(unknown_key(key, at..at + key.len(), names.axes));
         }
         let distributions = matches!(self.form, Form::Below { .. });
-        self.metrics().into_iter().try_for_each(|metric| metric.resolve(names, distributions))
+        self.metrics().into_iter().try_for_each(|metric| metric.resolve(names, distributions))?;
+        refuse_mixed(&self.form, &self.text)
     }
 
     /// The check as written.

@@ -32,6 +32,8 @@ pub(super) enum Op {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Side {
     Number(f64),
+    /// Seconds, written with a unit.
+    Duration(f64),
     Metric(Metric),
     /// Two operands of `+`, `-`, `*` or `/`.
     Binary(Box<Self>, &'static str, Box<Self>),
@@ -55,7 +57,7 @@ impl Metric {
     /// Its unit, by its name: `s` for seconds, `share` for shares of one.
     pub(super) fn unit(&self) -> Option<&'static str> {
         let is_share = self.path.last().is_some_and(|name| SHARES.contains(&name.as_str()));
-        let is_time = self.path.iter().any(|name| name.ends_with("_s"));
+        let is_time = self.path.iter().any(|name| name.ends_with("_s") && !name.ends_with("_per_s"));
         if is_time { Some("s") } else { is_share.then_some("share") }
     }
 }
@@ -64,7 +66,7 @@ impl Side {
     /// The unit of its value; numbers as written have none of their own.
     pub(super) fn unit(&self) -> Option<&'static str> {
         match self {
-            Self::Number(_) => None,
+            Self::Number(_) | Self::Duration(_) => None,
             Self::Metric(metric) => metric.unit(),
             Self::Binary(left, op, right) => match (*op, left.unit(), right.unit()) {
                 ("*", Some(_), Some(_)) | ("/", _, Some(_)) => None,
@@ -75,7 +77,7 @@ impl Side {
 
     pub(super) fn collect<'a>(&'a self, found: &mut Vec<&'a Metric>) {
         match self {
-            Self::Number(_) => {}
+            Self::Number(_) | Self::Duration(_) => {}
             Self::Metric(metric) => found.push(metric),
             Self::Binary(left, _, right) => {
                 left.collect(found);
@@ -90,13 +92,13 @@ impl Side {
         match (left.as_ref(), *op, right.as_ref()) {
             (Self::Number(_), "*", Self::Metric(metric)) => Some(metric),
             (Self::Metric(metric), "*" | "/", Self::Number(_)) => Some(metric),
-            (Self::Number(_) | Self::Metric(_) | Self::Binary(..), ..) => None,
+            (Self::Number(_) | Self::Duration(_) | Self::Metric(_) | Self::Binary(..), ..) => None,
         }
     }
 
     pub(super) fn value(&self, of: &impl Fn(&Metric) -> Option<f64>) -> Option<f64> {
         let value = match self {
-            Self::Number(number) => *number,
+            Self::Number(number) | Self::Duration(number) => *number,
             Self::Metric(metric) => of(metric)?,
             Self::Binary(left, op, right) => {
                 let (left, right) = (left.value(of)?, right.value(of)?);

@@ -20,6 +20,7 @@ mod form;
 mod judge;
 mod metric;
 mod parse;
+mod unit;
 mod unmeasured;
 
 pub use check::{Check, Claim, GRAMMAR, is_comparable};

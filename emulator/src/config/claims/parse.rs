@@ -29,7 +29,9 @@ pub(super) fn check(text: &str) -> Result<Form, ParseError> {
     let form = if let Some(sign) = parser.sign(&["<=", ">=", "==", "<", ">"]) {
         Form::Compare { left, op: Op::Sign(sign), right: parser.side()? }
     } else if parser.word("within") {
-        let percent = parser.number()?.ok_or_else(|| parser.error("a percentage is missing"))?;
+        let Some(Side::Number(percent)) = parser.number()? else {
+            return Err(parser.error("a percentage is missing"));
+        };
         if parser.sign(&["%"]).is_none() || !parser.word("of") {
             return Err(parser
                 .error("`within` needs a percentage and `of`")
@@ -146,14 +148,14 @@ impl<'a> Parser<'a> {
             return Ok(side);
         }
         if let Some(number) = self.number()? {
-            return Ok(Side::Number(number));
+            return Ok(number);
         }
         self.metric().map(Side::Metric)
     }
 
     /// A number with or without a unit of time; `None` if there is no digit, or the label of a policy that begins with
     /// one.
-    fn number(&mut self) -> Result<Option<f64>, ParseError> {
+    fn number(&mut self) -> Result<Option<Side>, ParseError> {
         self.skip();
         let rest = self.rest();
         if !rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
@@ -171,7 +173,8 @@ impl<'a> Parser<'a> {
         let end = (0..bytes.len()).take_while(part).count();
         let word = &rest[..end];
         let value = word.replace('_', "").parse::<f64>().ok().filter(|value| value.is_finite());
-        let value = value.or_else(|| word.parse::<Span>().ok().map(Span::as_secs_f64));
+        let duration = || word.parse::<Span>().ok().map(|span| Side::Duration(span.as_secs_f64()));
+        let value = value.map(Side::Number).or_else(duration);
         let at = self.at..self.at + end;
         self.at += end;
         let message = || format!("`{word}` is neither a number nor a duration");
@@ -280,6 +283,7 @@ mod tests {
             Side::Metric(m) => Side::Metric(Metric { span: 0..0, ..m }),
             Side::Binary(l, op, r) => Side::Binary(Box::new(plain(*l)), op, Box::new(plain(*r))),
             Side::Number(x) => Side::Number(x),
+            Side::Duration(x) => Side::Duration(x),
         }
     }
 
@@ -292,7 +296,7 @@ mod tests {
         };
         assert_eq!((plain(left), op), (metric("latin-square", &["response_s", "p50"]), Op::Sign("<=")));
         let bracket =
-            Side::Binary(Box::new(metric("b", &["wait_s", "mean"])), "-", Box::new(Side::Number(0.25)));
+            Side::Binary(Box::new(metric("b", &["wait_s", "mean"])), "-", Box::new(Side::Duration(0.25)));
         let product = Side::Binary(Box::new(Side::Number(0.8)), "*", Box::new(bracket));
         let half = Side::Binary(Box::new(product), "/", Box::new(Side::Number(2.0)));
         let whole = Side::Binary(Box::new(half), "+", Box::new(Side::Number(1.0)));
@@ -305,7 +309,7 @@ mod tests {
             panic!()
         };
         assert_eq!(plain(left), metric("3sigma-b", &["x", "y"]));
-        let product = Side::Binary(Box::new(Side::Number(0.25)), "*", Box::new(Side::Number(0.5)));
+        let product = Side::Binary(Box::new(Side::Number(0.25)), "*", Box::new(Side::Duration(0.5)));
         assert_eq!(plain(right), product);
         assert!(["3sigma", "a", "2nd-try", "inf"].iter().all(|word| is_label(word)));
         assert!(["", "3", "1e5", "3s", "5ms", "1_000", "-a", "_a", "a.b"].iter().all(|word| !is_label(word)));

@@ -1,0 +1,136 @@
+//! The units of the numbers in a check.
+
+use super::form::{Form, Metric, Side};
+use super::parse::ParseError;
+
+/// The unit of a side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Unit {
+    /// A number as written, which takes the unit of what it is compared with.
+    Any,
+    Seconds,
+    /// Work of nodes or cores, hours.
+    Hours,
+    /// Counts and shares.
+    Plain,
+    /// Products and quotients that are none of these.
+    Other,
+}
+
+impl Unit {
+    fn of(metric: &Metric) -> Self {
+        match metric.unit() {
+            Some("s") => Self::Seconds,
+            _ if metric.path.iter().any(|name| name.ends_with("_h")) => Self::Hours,
+            _ => Self::Plain,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Any | Self::Other => "a number",
+            Self::Seconds => "a time",
+            Self::Hours => "hours of work",
+            Self::Plain => "a count or a share",
+        }
+    }
+
+    /// The unit of a sum; `None` if these have no sum.
+    const fn plus(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Any, unit) | (unit, Self::Any) => Some(unit),
+            (Self::Other, _) | (_, Self::Other) => Some(Self::Other),
+            (Self::Seconds, Self::Seconds) => Some(Self::Seconds),
+            (Self::Hours, Self::Hours) => Some(Self::Hours),
+            (Self::Plain, Self::Plain) => Some(Self::Plain),
+            (Self::Seconds | Self::Hours | Self::Plain, _) => None,
+        }
+    }
+
+    const fn times(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Any | Self::Plain, unit) | (unit, Self::Any | Self::Plain) => unit,
+            _ => Self::Other,
+        }
+    }
+
+    const fn over(self, other: Self) -> Self {
+        match (self, other) {
+            (unit, Self::Any | Self::Plain) => unit,
+            (Self::Seconds, Self::Seconds) | (Self::Hours, Self::Hours) => Self::Plain,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Refuses a comparison or a sum of different units.
+///
+/// # Errors
+/// With the two units; the place is the whole check.
+pub(super) fn refuse_mixed(form: &Form, text: &str) -> Result<(), ParseError> {
+    let mixed = |(left, right): (Unit, Unit)| {
+        let message = format!("{} and {} are not comparable", left.name(), right.name());
+        ParseError::new(
+            0..text.len(),
+            message,
+            "compare numbers of one unit; numbers without one are seconds beside a time",
+        )
+    };
+    match form {
+        Form::Compare { left, right, .. } => join(left, right).map(drop),
+        Form::Trend { side, .. } => unit(side).map(drop),
+        Form::Below { left, right } => match (Unit::of(left), Unit::of(right)) {
+            (a, b) if a == b => Ok(()),
+            units => Err(units),
+        },
+    }
+    .map_err(mixed)
+}
+
+/// The common unit of two sides, or their units.
+fn join(left: &Side, right: &Side) -> Result<Unit, (Unit, Unit)> {
+    let (left, right) = (unit(left)?, unit(right)?);
+    left.plus(right).ok_or((left, right))
+}
+
+/// The unit of a side, or the units of two parts that have no sum.
+fn unit(side: &Side) -> Result<Unit, (Unit, Unit)> {
+    match side {
+        Side::Number(_) => Ok(Unit::Any),
+        Side::Duration(_) => Ok(Unit::Seconds),
+        Side::Metric(metric) => Ok(Unit::of(metric)),
+        Side::Binary(left, "*", right) => Ok(unit(left)?.times(unit(right)?)),
+        Side::Binary(left, "/", right) => Ok(unit(left)?.over(unit(right)?)),
+        Side::Binary(left, _, right) => join(left, right),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    #[test]
+    fn units_do_not_mix() {
+        for (check, why) in [
+            ("a.response_s.p99 < 500", None),
+            ("a.response_s.p99 < 2 * b.longest_s.p50 + 1s", None),
+            ("a.response_s.p99 / b.response_s.p99 < a.utilization", None),
+            ("a.makespan_s * a.utilization < 40s", None),
+            ("a.copies.started - 30_000 > 2 * b.tasks.finished", None),
+            ("a.response_s.p50 * b.response_s.p50 < 3", None),
+            ("a.throughput_per_s > 3 * a.utilization", None),
+            ("a.utilization < b.response_s.p99", Some("a count or a share and a time are not")),
+            ("a.utilization > 1s", Some("a count or a share and a time are not")),
+            ("a.response_s.p50 / b.response_s.p50 > 40ms", Some("a count or a share and a time")),
+            ("a.deadlines.goodput_h.be > a.response_s.p50", Some("hours of work and a time")),
+            ("a.response_s.p50 + a.jobs.finished rises with k.l", Some("a time and a count or a share")),
+            ("a.response_s below b.slowdown", Some("a time and a count or a share")),
+        ] {
+            let found = refuse_mixed(&parse::check(check).unwrap(), check).err();
+            let found = found.map(|error| error.message);
+            assert_eq!(found.is_some(), why.is_some(), "{check}: {found:?}");
+            assert!(why.is_none_or(|why| found.unwrap().starts_with(why)), "{check}");
+        }
+    }
+}
