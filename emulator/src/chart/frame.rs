@@ -2,13 +2,13 @@
 
 use super::scale::{Scale, TickUnit};
 use super::svg::{Anchor, Mark, Picture, Point, line, text};
-use super::text::{fitted, width};
+use super::text::{BOLD, fitted, width};
 use super::theme::Hue;
 
 /// Height of a row of the legend.
 const LEGEND_ROW: f64 = 18.0;
 /// Space between two labels of an axis.
-const APART: f64 = 10.0;
+pub(super) const APART: f64 = 10.0;
 
 /// A chart's frame: the edges of its drawing area in px.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ pub(super) fn framed(
     (left, legend): (f64, &[LegendEntry<'_>]),
 ) -> Picture {
     let (mut x, mut y) = (left, height);
-    let mut marks = vec![text("head", (head, 16.0), Anchor::Start, &fitted(title, (wide - head) / 1.08))];
+    let mut marks = vec![text("head", (head, 16.0), Anchor::Start, &fitted(title, (wide - head) / BOLD))];
     marks.extend(content);
     for entry in legend {
         let is_line = entry.mark == "curve";

@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 
 use super::svg::{Anchor, Mark, Picture, line, text};
-use super::text::{fitted, width};
+use super::text::{BOLD, fitted, width};
 use super::theme::{self, Hue};
 
 /// A shaded table.
@@ -44,6 +44,13 @@ pub struct Shade {
     pub series: Option<usize>,
     /// Element id that the text links to; empty for none.
     pub link: String,
+}
+
+impl Shade {
+    /// The text with the small one.
+    fn whole(&self) -> String {
+        if self.small.is_empty() { self.text.clone() } else { format!("{} {}", self.text, self.small) }
+    }
 }
 
 impl Heat {
@@ -124,7 +131,11 @@ impl Heat {
         let keys = self.key_widths(wide);
         let left: f64 = keys.iter().sum();
         let each = (wide - left) / columns.len().max(1) as f64;
-        let mut marks = vec![text("head", (INDENT, 14.0), Anchor::Start, &fitted(title, wide / 1.08))];
+        let mut marks =
+            vec![text("head", (INDENT, 14.0), Anchor::Start, &fitted(title, (wide - INDENT) / BOLD))];
+        // Small texts are shown where all of them fit.
+        let shades = || self.rows.iter().flat_map(|row| &row.cells).flatten();
+        let with_small = shades().all(|shade| width(&shade.whole()) * 1.06 + PAD <= each);
         let mut y = ROW;
         let mut x = left;
         for (heading, columns) in &self.groups {
@@ -156,9 +167,10 @@ impl Heat {
                 x += size;
             }
             let cells = row.cells.iter().enumerate();
-            marks.extend(
-                cells.flat_map(|(at, shade)| drawn(shade.as_ref(), (left + each * at as f64, y), each)),
-            );
+            let drawn = |(at, shade): (usize, &Option<Shade>)| {
+                drawn(shade.as_ref(), (left + each * at as f64, y), (each, with_small))
+            };
+            marks.extend(cells.flat_map(drawn));
             y += ROW;
         }
         Picture { size: (wide, y + 2.0), label: title.to_owned(), marks }
@@ -178,14 +190,11 @@ impl Heat {
 }
 
 /// A shaded cell of a picture.
-fn drawn(shade: Option<&Shade>, (x, y): (f64, f64), wide: f64) -> Vec<Mark> {
+fn drawn(shade: Option<&Shade>, (x, y): (f64, f64), (wide, with_small): (f64, bool)) -> Vec<Mark> {
     let at = (x + wide / 2.0, y + 15.0);
     let Some(shade) = shade else { return vec![text("name", at, Anchor::Middle, "–")] };
     let (class, hue) = shade.series.map_or(("shade", None), |series| ("fill", Some(Hue::Policy(series))));
-    let said =
-        if shade.small.is_empty() { shade.text.clone() } else { format!("{} {}", shade.text, shade.small) };
-    // The factor is left out before the value is cut.
-    let said = if width(&said) * 1.06 + PAD > wide { &shade.text } else { &said };
+    let said = if with_small { shade.whole() } else { shade.text.clone() };
     vec![
         Mark::Rect {
             class,
@@ -195,7 +204,7 @@ fn drawn(shade: Option<&Shade>, (x, y): (f64, f64), wide: f64) -> Vec<Mark> {
             opacity: Some(0.48 * shade.depth.clamp(0.0, 1.0)),
             title: shade.title.clone(),
         },
-        text("name", at, Anchor::Middle, &fitted(said, wide - PAD)),
+        text("name", at, Anchor::Middle, &fitted(&said, wide - PAD)),
     ]
 }
 

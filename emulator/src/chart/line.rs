@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::iter;
 
-use super::frame::{Frame, LegendEntry, framed};
+use super::frame::{APART, Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit, bounds};
 use super::svg::{Anchor, Mark, Picture, Point, line, text, upright};
 use super::text::{fitted, width};
@@ -182,7 +182,7 @@ impl Plot {
         marks.extend(match self.x.names.is_empty() {
             true => frame.x_axis(x, self.x.unit, if self.x.spread == AxisScale::Log { 48.0 } else { 62.0 }),
             false => {
-                let most = ((right - left) / self.x.names.len() as f64 - 8.0).max(24.0);
+                let most = ((right - left) / self.x.names.len() as f64 - APART).max(24.0);
                 let names = abridged(&self.x.names, most).into_iter().enumerate();
                 frame.x_labels(x, names.map(|(at, name)| (at as f64, name)))
             }
@@ -252,17 +252,18 @@ fn arrow_head((x, y): Point, size: f64) -> [Mark; 2] {
     [-size, size].map(|side| line("whisker", (x + side, y + size), (x, y)))
 }
 
-/// Names that fit `most` px each: whole, a law by its mean if no other name ends in that, or cut in the middle.
+/// Names that fit `most` px each: whole, by their last word if it is a number and all that they differ by, such as the
+/// means of one law, or cut in the middle.
 fn abridged(names: &[String], most: f64) -> Vec<String> {
-    let last: Vec<&str> = names.iter().map(|name| name.rsplit(' ').next().unwrap_or(name)).collect();
-    let is_mean = |word: &str| {
-        word.starts_with(|c: char| c.is_ascii_digit())
-            && last.iter().filter(|other| **other == word).count() == 1
-    };
-    let shown = names.iter().zip(&last).map(|(name, word)| {
-        if width(name) > most && is_mean(word) { (*word).to_owned() } else { fitted(name, most) }
-    });
-    shown.collect()
+    let parts: Option<Vec<_>> = names.iter().map(|name| name.rsplit_once(' ')).collect();
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    let numbers = parts.filter(|parts| parts.iter().all(|part| part.0 == parts[0].0 && is_number(part.1)));
+    match numbers {
+        Some(parts) if names.iter().any(|name| width(name) > most) => {
+            parts.into_iter().map(|(_, word)| word.to_owned()).collect()
+        }
+        _ => names.iter().map(|name| fitted(name, most)).collect(),
+    }
 }
 
 /// Two strokes across an axis where it is broken, of half the length `(dx, dy)` and `apart` from each other.
@@ -375,6 +376,9 @@ mod tests {
         assert_eq!(abridged(&names, 60.0), ["5.556ms", "11ms"]);
         let alike = ["exponential 5ms", "constant 5ms"].map(str::to_owned);
         assert!(abridged(&alike, 60.0).iter().all(|name| name.contains('…')));
+        let mixed = ["exponential 50ms", "gamma mean 50ms shape 2", "50ms"].map(str::to_owned);
+        assert_eq!(abridged(&mixed, 60.0)[2], "50ms");
+        assert!(abridged(&mixed, 60.0)[..2].iter().all(|name| name.contains('…')));
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl OutlineBuilder for Pen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::text::{SIZE, width};
+    use crate::chart::text::{BOLD, SIZE, width};
 
     #[test]
     fn outlines_are_as_wide_as_texts_are_taken_to_be() {
@@ -76,7 +76,7 @@ mod tests {
             assert!((outline(text, SIZE, false).1 - width(text)).abs() < 0.05, "{text}");
         }
         assert!(
-            outline(&ascii, SIZE, true).1 < 1.08 * width(&ascii),
+            outline(&ascii, SIZE, true).1 < BOLD * width(&ascii),
             "titles are fitted with that much room"
         );
         let (line, _) = outline("l", 10.0, false);

@@ -31,6 +31,9 @@ pub(super) fn width(text: &str) -> f64 {
     text.chars().map(advance).sum::<f64>() * SIZE / 1_000.0
 }
 
+/// How much wider bold text is at most, for text of words.
+pub(super) const BOLD: f64 = 1.12;
+
 /// The text cut in the middle, so that it is at most `most` px wide.
 pub(super) fn fitted(text: &str, most: f64) -> String {
     let mut size = text.chars().count();

@@ -78,6 +78,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     }
     if runs.len() > 1 {
         judge_again(&mut study);
+    }
+    // The table of a single folder says it otherwise.
+    if runs.len() > 1 || options.quiet {
         gaps.iter().for_each(|gap| tracing::warn!("{gap}"));
     }
     if options.out.is_some() {

@@ -54,11 +54,12 @@ pub fn compare(a: &Study, b: &Study) -> StudyComparison {
     };
     let mut unmatched = missing(&left, &right, "the first");
     unmatched.extend(missing(&right, &left, "the second"));
-    let name = |study: &Study| match &study.manifest {
-        Manifest { experiment, runtime, state: RunState::Finished, .. } => {
-            format!("{experiment} ({runtime})")
-        }
-        Manifest { experiment, runtime, state, .. } => format!("{experiment} ({runtime}, {state})"),
+    let name = |study: &Study| {
+        let Manifest { experiment, runtime, state, .. } = &study.manifest;
+        let state = if *state == RunState::Finished { String::new() } else { format!(", {state}") };
+        let folder =
+            study.folders.first().map_or_else(String::new, |folder| format!(": {}", folder.display()));
+        format!("{experiment} ({runtime}{state}){folder}")
     };
     let mut experiments = spec_diff::differences(&a.manifest, &b.manifest, ["first", "second"]);
     // What the experiments are called says less than what they do.

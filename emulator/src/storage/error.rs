@@ -30,6 +30,9 @@ pub enum Error {
     /// The folder holds no run, but a file that a run would overwrite.
     #[error("{} holds no run but a file `{file}`, which a run would write over; choose another folder with --out", path.display())]
     Foreign { path: PathBuf, file: String },
+    /// The folder holds run directories, which would no longer be found through it.
+    #[error("{} holds run directories, such as `{run}`, which a run there would hide; choose another folder with --out", path.display())]
+    Collection { path: PathBuf, run: String },
     /// The folder holds no run.
     #[error("{} is not a run directory: it has no {MANIFEST}; name the folder given to --out", path.display())]
     NotARun { path: PathBuf },
@@ -43,7 +46,7 @@ pub enum Error {
     #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
     Schema { path: PathBuf, found: u32 },
     /// Rows could not be written or merged.
-    #[error("cannot write {}: {source}; check the folder's permissions and space; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]
+    #[error("cannot make {}: {source}; check the folder's permissions and space; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]
     Rows { path: PathBuf, source: ::parquet::errors::ParquetError },
     /// Rows could not be read.
     #[error("cannot read rows for {}: {source}; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]

@@ -66,6 +66,19 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
+/// Refuses a folder of run directories.
+pub(super) fn check_no_collection(root: &Path) -> Result<(), Error> {
+    let inside = fs::read_dir(root).into_iter().flatten().flatten();
+    let mut runs = inside.filter(|entry| entry.path().join(MANIFEST).exists());
+    match runs.next() {
+        Some(run) if !root.join(MANIFEST).exists() => {
+            let run = run.file_name().to_string_lossy().into_owned();
+            Err(Error::Collection { path: root.to_owned(), run })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a folder without a run whose files a run would overwrite. Other files are accepted.
 pub(super) fn check_own(root: &Path) -> Result<(), Error> {
     if root.join(MANIFEST).exists() {

@@ -10,7 +10,8 @@ use volary_engine::results::{Cell, ClaimResult, Injected, Measured, Summary};
 
 use super::error::{Error, io as failed, rows};
 use super::files::{
-    append, check_own, json_line, lock, read, remove, replace, set_aside, write, write_json, write_manifest,
+    append, check_no_collection, check_own, json_line, lock, read, remove, replace, set_aside, write,
+    write_json, write_manifest,
 };
 use super::hosts::{self, HostRecord};
 use super::labels::Labels;
@@ -49,9 +50,10 @@ impl RunDir {
     /// Takes ownership of a folder without a run, and creates it if needed.
     ///
     /// # Errors
-    /// [`Error::Occupied`], [`Error::Foreign`], [`Error::Locked`], or the folder cannot be written.
+    /// [`Error::Occupied`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], or the folder cannot be written.
     pub fn create(root: &Path, manifest: Manifest) -> Result<Self, Error> {
         check_own(root)?;
+        check_no_collection(root)?;
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old: Manifest = read(&root.join(MANIFEST))?;
@@ -67,10 +69,11 @@ impl RunDir {
     /// Finished cells are kept independent of the manifest: their ids are hashes of what they depend on.
     ///
     /// # Errors
-    /// [`Error::Another`], [`Error::Foreign`], [`Error::Locked`], [`Error::Schema`], or the folder cannot be read or
-    /// written.
+    /// [`Error::Another`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], [`Error::Schema`], or the folder
+    /// cannot be read or written.
     pub fn open(root: &Path, mut manifest: Manifest) -> Result<Self, Error> {
         check_own(root)?;
+        check_no_collection(root)?;
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old = load_manifest(root)?;

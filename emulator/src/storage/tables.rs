@@ -111,7 +111,7 @@ tables! {
         "longest_s": Double = longest, "work of its longest task on a healthy core, s; of a job with stages the sum of that of each";
         "alone_s": OptionalDouble = alone, "response time alone in the cluster, s; null if the workload does not state it";
         "tasks": Int64 = tasks, "number of tasks, of all its stages";
-        "class": Label = class, "label of its class";
+        "class": Label = class, "label of its class; `short` if the workload has no classes";
     }
 
     /// A stretch of a copy of a task on a core; of a sample of the jobs, one in `sampled_one_in` of summary.jsonl.

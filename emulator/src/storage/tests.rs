@@ -473,6 +473,18 @@ fn what_is_no_runs_is_not_written_over() {
     assert_eq!(names(folder.path()), ["jobs.parquet"], "and nothing is added");
 }
 
+/// A run in a folder of runs would hide them.
+#[test]
+fn a_folder_of_runs_takes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    shard(&folder.path().join("part"), &[("1", "p", 1)], &[]);
+    let refused =
+        |made: Result<RunDir, Error>| matches!(made, Err(Error::Collection { run, .. }) if run == "part");
+    assert!(refused(RunDir::create(folder.path(), manifest(&["a"]))));
+    assert!(refused(RunDir::open(folder.path(), manifest(&["a"]))));
+    assert_eq!(names(folder.path()), ["part"], "and nothing is added");
+}
+
 #[test]
 fn shards_merge_into_one_study() {
     let folder = tempfile::tempdir().unwrap();

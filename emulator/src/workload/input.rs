@@ -29,8 +29,16 @@ pub fn decompress(mut input: impl Read + 'static) -> io::Result<Box<dyn BufRead>
         [0x1f, 0x8b, ..] => Box::new(Decoder(MultiGzDecoder::new(whole))),
         _ => Box::new(whole),
     };
-    Ok(Box::new(BufReader::with_capacity(1 << 16, decoder)))
+    let mut text = BufReader::with_capacity(1 << 16, decoder);
+    // Spreadsheets write a byte order mark.
+    if text.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
+        text.consume(BYTE_ORDER_MARK.len());
+    }
+    Ok(Box::new(text))
 }
+
+/// U+FEFF in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A decoder that reports damage as `InvalidData`.
 struct Decoder<R>(R);

@@ -76,9 +76,7 @@ pub enum FigureError {
     #[error("--what {what}: {why}")]
     Lacks { what: &'static str, why: String },
     /// There are more panels than a figure has room for.
-    #[error(
-        "--what {what}: {panels} panels are more than fit a figure ({MOST_PANELS}); choose cells with {remedy}"
-    )]
+    #[error("--what {what}: {panels} panels are more than fit a figure ({MOST_PANELS}); choose {remedy}")]
     Crowded { what: &'static str, panels: usize, remedy: String },
 }
 
@@ -166,11 +164,18 @@ impl Request<'_> {
             return Ok(panels);
         }
         let keys: Vec<String> = self.study.swept().keys().map(|key| format!("--at {key}=VALUE")).collect();
-        let remedy = if keys.is_empty() { "--policy LABEL".to_owned() } else { keys.join(" ") };
+        let remedy = if keys.is_empty() {
+            "policies with --policy LABEL".to_owned()
+        } else {
+            format!("cells with {}", keys.join(" "))
+        };
         Err(FigureError::Crowded { what: self.what, panels, remedy })
     }
 
     fn responses(&self, kind: FigureKind) -> Result<Vec<Picture>, FigureError> {
+        if self.study.records().all(|record| record.summary.jobs.finished == 0) {
+            return Err(self.lacks("no job has finished"));
+        }
         let size = self.size(self.room(self.study.cells.len())?);
         let panel = |group: &CellGroup| {
             let title = panel_title(group);
@@ -233,9 +238,9 @@ impl Request<'_> {
             return Err(self.lacks(why));
         }
         if !heat.fits(wide) {
-            let why = "the numbers of so many policies do not fit the width; take --width double, or choose policies \
-                       with --policy";
-            return Err(self.lacks(why.to_owned()));
+            let wider = if self.options.inches > WIDE { "" } else { "take --width double, or " };
+            let why = "the numbers of so many policies do not fit the width";
+            return Err(self.lacks(format!("{why}; {wider}choose policies with --policy")));
         }
         Ok(heat.picture(&self.study.manifest.title, wide))
     }

@@ -51,8 +51,8 @@ pub fn write<'a, W: Write>(
     if cut {
         let cap_mb = cap / 1_000_000;
         tracing::warn!(
-            "the file of timelines is cut at {cap_mb} MB: later runs have a part of theirs or none; name fewer cells, \
-             shorten run.record.timeline, or leave it out with 0s"
+            "the file of timelines is not whole: its {cap_mb} MB are shared out among the runs, and the record of a run \
+             has a limit; name fewer cells, shorten run.record.timeline, or leave it out with 0s"
         );
     }
     Ok(cut)
