@@ -98,7 +98,7 @@ impl Watch {
         self.bar.set_message(running.text());
     }
 
-    /// A sampler of the run with this id, if somebody may look at it.
+    /// A sampler of the run with this id, if there is a page of the run.
     pub(crate) fn sampler<'a>(&'a self, run: &str, world: &'a World) -> Option<Sampler<'a>> {
         self.dashboard.as_deref().map(|dashboard| Sampler::new(dashboard, run, world))
     }

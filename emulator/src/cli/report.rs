@@ -124,10 +124,10 @@ fn write(
         }
         Some(folder) => folder?,
     };
-    if let Some(own) = own {
-        if study.missing > 0 {
-            tracing::warn!("this runs what is missing: {}", resume::command(&study.manifest.argv, own));
-        }
+    if let Some(own) = own
+        && study.missing > 0
+    {
+        tracing::warn!("this runs what is missing: {}", resume::command(&study.manifest.argv, own));
     }
     folder.write(study, report::render)?;
     Ok(Some(format!("report: {}", folder.root().join(storage::REPORT).display())))

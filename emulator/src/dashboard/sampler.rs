@@ -1,8 +1,8 @@
 //! Samples of a run while it goes on: the one source of the live page, in virtual time, in one process and on hosts.
 //!
 //! A sample reads what the recorder has; the order of events does not depend on it. Counts are sampled all the time,
-//! details only while somebody looks. The interval between two samples grows with what a sample takes, so that samples
-//! take at most half a per cent of the time of a run nobody looks at, and at most a fortieth otherwise.
+//! details only while there are viewers. The interval between two samples grows with what a sample takes, so that
+//! samples take at most half a per cent of the time of a run without viewers, and at most a fortieth otherwise.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! The server of the live page: a socket of this machine, HTTP by hyper, on a thread of its own.
 //!
-//! While nobody looks the thread sleeps. Sections are rendered once a second for all viewers together.
+//! While there is no viewer the thread sleeps. Sections are rendered once a second for all viewers together.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
@@ -74,7 +74,7 @@ impl LiveError {
 #[derive(Debug)]
 pub struct Server {
     url: String,
-    /// The last words to viewers.
+    /// Sends the last event to viewers.
     stop: Option<oneshot::Sender<String>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -166,7 +166,7 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut stopped: oneshot::Rec
     let _ = timeout(LAST, async { while connections.join_next().await.is_some() {} }).await;
 }
 
-/// Renders once a second while somebody looks.
+/// Renders once a second while there are viewers.
 async fn render(site: Arc<Site>) {
     loop {
         if guard(&site.streams).is_empty() {

@@ -1,6 +1,6 @@
 //! The state of an experiment while it runs, as its runs report it and viewers read it.
 //!
-//! Runs report little while nobody looks. What costs more is reported for a few seconds after
+//! Runs report little while there is no viewer. What costs more is reported for a few seconds after
 //! [`Dashboard::request_details`].
 
 use std::collections::BTreeMap;
@@ -165,13 +165,13 @@ impl Dashboard {
         injections.map(|(injection, says)| disturbances::injection(injection, says)).collect()
     }
 
-    /// Somebody looks: runs report their details for a few seconds.
+    /// Asks runs to report details for a few seconds.
     pub fn request_details(&self) {
         let until = self.origin.elapsed() + REQUEST;
         self.requested_until.store(until.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Whether somebody looks.
+    /// Whether runs are to report details.
     pub(super) fn details_requested(&self) -> bool {
         (self.origin.elapsed().as_millis() as u64) < self.requested_until.load(Ordering::Relaxed)
     }

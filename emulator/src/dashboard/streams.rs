@@ -85,7 +85,7 @@ impl ViewerStreams {
         Some(Reply::Events(events))
     }
 
-    /// Whether nobody looks.
+    /// Whether there is no viewer.
     pub(super) fn is_empty(&mut self) -> bool {
         self.prune();
         self.viewers.is_empty()

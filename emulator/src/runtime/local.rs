@@ -81,7 +81,7 @@ struct LocalRun {
     homes: Vec<u16>,
     speed: f64,
     recording: Recording,
-    /// Whether somebody may look at the run.
+    /// Whether there is a page of the run.
     sampled: bool,
     /// `[run.real]` and the CPU of each core, if copies burn cores.
     real: Option<(RealSection, Vec<CpuId>)>,
@@ -112,7 +112,7 @@ struct LocalIo {
     run: Arc<LocalRun>,
     wakes: Vec<Addr<WakeActor>>,
     aggregator: Sender<Report>,
-    /// `None` if nobody looks at the run.
+    /// `None` if there is no page of the run.
     sampler: Option<ShardSampler>,
 }
 

@@ -172,12 +172,15 @@ fn write_csv(to: File, make: impl FnOnce(File) -> ParquetResult<()>) -> ParquetR
 
 /// A field as it is in CSV; null is empty.
 fn text(field: &Field) -> String {
-    match field {
-        Field::Str(text) => text.clone(),
-        Field::Null => String::new(),
+    if let Field::Str(text) = field {
+        text.clone()
+    } else if let Field::Double(number) = field {
         // As in JSON, and so as in the table of runs.
-        Field::Double(number) if number.is_finite() => Value::from(*number).to_string(),
-        _ => field.to_string(),
+        if number.is_finite() { Value::from(*number).to_string() } else { number.to_string() }
+    } else if *field == Field::Null {
+        String::new()
+    } else {
+        field.to_string()
     }
 }
 

@@ -127,8 +127,8 @@ pub(super) fn replace<T, E>(
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
-    // A run that was killed leaves such a file; a link to another file must not be followed. A link to a device is left,
-    // so that /dev/full can stand for a full disk.
+    // A run that was killed leaves such a file; a link to another file must not be followed. A link to a device is
+    // left, so that /dev/full can stand for a full disk.
     if !fs::metadata(&partial).is_ok_and(|known| known.file_type().is_char_device()) {
         remove(&partial)?;
     }

@@ -152,7 +152,7 @@ impl RunDir {
     /// Stores a finished cell and removes the log of an earlier failure; returns the record.
     ///
     /// # Errors
-    /// The folder cannot be written; the cell then counts as missing.
+    /// The folder cannot be written. The cell counts as missing, unless only its line in the summary is.
     pub fn store(&self, id: &str, measured: &Measured) -> Result<CellRecord, Error> {
         for kind in TableKind::ALL {
             let path = part_path(&self.root, id, *kind);

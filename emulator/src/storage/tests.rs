@@ -372,7 +372,7 @@ fn a_merge_forgets_failures_of_runs_that_have_finished() {
     run.finish(RunState::Failed, &[], render).unwrap();
     drop(run);
     let gather = || {
-        let study = merge(&[part.clone()]).unwrap();
+        let study = merge(std::slice::from_ref(&part)).unwrap();
         LockedDir::take(&whole).unwrap().write(&study, render).unwrap();
         load_failures(&whole, &load_manifest(&whole).unwrap()).unwrap().len()
     };

@@ -84,12 +84,14 @@ plot e.toml | 2 | not a run directory
 run e.toml --columns p50,regrett | 2 | --columns: no column is named `regrett`; did you mean `regret`?
 run e.toml --columns p50,short.p99 | 2 | --columns: the run has no class short; it has none
 report r --columns | 2 | --columns
+plot lost --what percentiles --out f.svg | 2 | --what percentiles: no job has finished
 ";
 
 #[test]
 fn figures_without_data_are_refused() {
     let folder = folder();
     expect(folder.path(), "run e.toml --quiet --out r", 0);
+    expect(folder.path(), "run e.toml --set network.loss=1 --quiet --out lost", 3);
     refuses_all(folder.path(), REFUSED);
     assert!(!folder.path().join("f.jpg").exists());
 }
