@@ -50,7 +50,8 @@ impl RunDir {
     /// Takes ownership of a folder without a run, and creates it if needed.
     ///
     /// # Errors
-    /// [`Error::Occupied`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], or the folder cannot be written.
+    /// [`Error::Occupied`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], or the folder cannot be
+    /// written.
     pub fn create(root: &Path, manifest: Manifest) -> Result<Self, Error> {
         check_own(root)?;
         check_no_collection(root)?;
