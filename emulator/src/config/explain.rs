@@ -94,7 +94,17 @@ pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigEr
         words.iter().all(|word| message.contains(word)) && expected.contains(in_expected)
     };
     let remedy = REMEDIES.iter().find(fits).map_or(EXPLAINED, |(_, _, remedy)| remedy);
-    document.error(&span, what).label(expected).help(remedy)
+    document.error(&span, what).label(plain_type(&expected)).help(remedy)
+}
+
+/// What was expected, without names of Rust's types.
+fn plain_type(expected: &str) -> String {
+    let words = expected.split(' ').map(|word| match word {
+        "f64" | "f32" => "a number",
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" => "a whole number",
+        word => word,
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The position and message of an error; of one within a parameter of a policy, those of the parameter.

@@ -58,7 +58,10 @@ pub(super) fn check(text: &str) -> Result<Form, ParseError> {
     };
     parser.skip();
     if parser.at < text.len() {
-        return Err(parser.error("the check should end here"));
+        let error = parser.error("the check should end here");
+        let word = parser.rest().split_whitespace().next().unwrap_or_default();
+        let is_unit = format!("1{word}").parse::<Span>().is_ok();
+        return Err(if is_unit { error.help("write a unit behind its number, as in 250ms") } else { error });
     }
     Ok(form)
 }
@@ -356,6 +359,7 @@ mod tests {
             let error = check(text).unwrap_err();
             assert!(error.at.start == at && error.message.contains(words), "{text}: {error:?}");
         }
+        assert!(check("a.x < 2 s").unwrap_err().help.contains("behind its number"));
         assert!(check(&"(".repeat(100_000)).unwrap_err().message.contains("too many"));
         let sum = |operands: usize| check(&format!("a.x < 1{}", " + 1".repeat(operands - 2)));
         assert!(sum(MOST_OPERANDS).is_ok());
