@@ -34,7 +34,7 @@ impl Frame {
     /// Grid lines at the ticks of the axis below, at least `apart` px from each other, with their labels.
     pub(super) fn x_axis(&self, scale: &Scale, unit: TickUnit, apart: f64) -> Vec<Mark> {
         let ticks = scale.ticks(unit, ((self.right - self.left) / apart) as usize);
-        self.x_labels(scale, ticks.into_iter().map(|value| (value, unit.tick(value))))
+        self.x_labels(scale, ticks.into_iter().map(|value| (value, scale.tick(unit, value))))
     }
 
     /// Grid lines at values, with labels. A label that would touch the one before it, or the edge, is moved or left

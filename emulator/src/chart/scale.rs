@@ -153,6 +153,17 @@ impl Scale {
         self.zero.map(|_| 0.0).into_iter().chain(ticks).collect()
     }
 
+    /// A tick's label: on a linear axis of times in the unit of its end.
+    pub fn tick(&self, unit: TickUnit, value: f64) -> String {
+        let base = unit.base(self.values.1);
+        match base as u32 {
+            _ if self.spread == AxisScale::Log || unit != TickUnit::Seconds => unit.tick(value),
+            60 => format!("{}\u{202f}min", TickUnit::Number.tick(value / base)),
+            3_600 => format!("{}\u{202f}h", TickUnit::Number.tick(value / base)),
+            _ => unit.tick(value),
+        }
+    }
+
     /// Minor grid lines of a logarithmic axis that spans few decades.
     pub fn minor_ticks(&self) -> Vec<f64> {
         let (low, high) = self.values;
@@ -227,11 +238,16 @@ mod tests {
     #[test]
     fn times_are_round_in_the_unit_shown() {
         let labels = |spread, range| -> Vec<String> {
-            let ticks = Scale::new(spread, range, (0.0, 100.0)).ticks(TickUnit::Seconds, 4);
-            ticks.into_iter().map(|tick| TickUnit::Seconds.tick(tick).replace('\u{202f}', " ")).collect()
+            let scale = Scale::new(spread, range, (0.0, 100.0));
+            let ticks = scale.ticks(TickUnit::Seconds, 4);
+            ticks
+                .into_iter()
+                .map(|tick| scale.tick(TickUnit::Seconds, tick).replace('\u{202f}', " "))
+                .collect()
         };
-        assert_eq!(labels(AxisScale::Linear, (0.0, 4_000.0)), ["0 s", "20 min", "40 min", "60 min"]);
-        assert_eq!(labels(AxisScale::Linear, (0.0, 14_400.0)), ["0 s", "60 min", "2 h", "3 h", "4 h"]);
+        assert_eq!(labels(AxisScale::Linear, (0.0, 4_000.0)), ["0 min", "20 min", "40 min", "60 min"]);
+        assert_eq!(labels(AxisScale::Linear, (0.0, 14_400.0)), ["0 h", "1 h", "2 h", "3 h", "4 h"]);
+        assert_eq!(labels(AxisScale::Linear, (0.0, 700.0)), ["0 min", "5 min", "10 min"]);
         assert_eq!(labels(AxisScale::Log, (90.0, 12_000.0)), ["100 s", "1 000 s", "10 000 s"]);
     }
 
