@@ -4,12 +4,13 @@
 //! or at the line of the sweep. `policy.LABEL.PARAMETER` addresses the `[[policy]]` with that label; in other lists of
 //! tables the name or the number of an element, from zero, stands in its place: `workload.mix.class.NAME.weight`.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, ValueDeserializer};
-use volary_engine::results::{Cell, same};
+use volary_engine::results::{Cell, in_words, same};
 
 use super::document::{Document, Key, Node, Texts, entries, put, table_mut, what};
 use super::error::{ConfigError, Text, did_you_mean, listed, nearest};
@@ -134,9 +135,8 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
         return Err(error.label("expected a list of values").help("write a list such as [1, 2, 4]"));
     };
     // Cells are told apart by their values, and their runs by the cell.
-    let equal =
-        |(at, value): &(usize, &Node<'_>)| values.iter().take(*at).any(|other| plain(other) == plain(value));
-    if let Some((_, twice)) = values.iter().enumerate().find(equal) {
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = values.iter().find(|value| !seen.insert(meaning(value))) {
         return Err(document
             .error(&twice.span(), format!("a value of the sweep of `{key}` occurs twice"))
             .help("leave it out; `repeat` runs several seeds"));
@@ -145,6 +145,15 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
         *segment = Spanned::new(at.clone(), segment.get_ref().clone());
     }
     Ok(SweepAxis { key: key.to_string(), path, values: values.iter().cloned().collect() })
+}
+
+/// A text that equal values share, such as 1 and 1.0, or "200ms" and "0.2s".
+fn meaning(value: &Node<'_>) -> String {
+    match plain(value) {
+        Some(serde_json::Value::Number(number)) => number.as_f64().unwrap_or(f64::NAN).to_string(),
+        Some(value) => in_words(&value),
+        None => String::new(),
+    }
 }
 
 /// The document and the values of cell number `index`, with its own texts; the last axis varies fastest.

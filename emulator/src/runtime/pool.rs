@@ -137,7 +137,7 @@ impl Pool<'_> {
         });
         match measured {
             // Without its log the run must be made again: it does not count as finished.
-            Ok(_) if self.log.is_some_and(Sink::is_broken) => {
+            Ok(_) if self.log.is_some_and(|log| !log.is_whole()) => {
                 self.watch.stop.store(true, Ordering::Relaxed);
                 Ok(())
             }

@@ -66,16 +66,22 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Refuses a folder of run directories.
-pub(super) fn check_no_collection(root: &Path) -> Result<(), Error> {
-    let inside = fs::read_dir(root).into_iter().flatten().flatten();
-    let mut runs = inside.filter(|entry| entry.path().join(MANIFEST).exists());
-    match runs.next() {
-        Some(run) if !root.join(MANIFEST).exists() => {
-            let run = run.file_name().to_string_lossy().into_owned();
+/// Refuses a folder without a run of its own that holds run directories, but for those that are `kept` in it.
+pub(super) fn check_no_collection(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
+    if root.join(MANIFEST).exists() {
+        return Ok(());
+    }
+    let kept: Vec<PathBuf> = kept.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+    let inside = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_hidden = |path: &PathBuf| {
+        path.join(MANIFEST).exists() && !path.canonicalize().is_ok_and(|path| kept.contains(&path))
+    };
+    match inside.filter(is_hidden).next() {
+        Some(run) => {
+            let run = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
             Err(Error::Collection { path: root.to_owned(), run })
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 

@@ -171,12 +171,11 @@ impl RowIndex {
     }
 }
 
-/// The parts of a table in a folder, by the ids of the runs. One without a byte was lost with the machine's power.
+/// The parts of a table in a folder, by the ids of the runs.
 fn parts(folder: &Path, kind: TableKind) -> std::result::Result<Vec<(String, PathBuf)>, Error> {
     let (cells, suffix) = (folder.join(CELLS), part_suffix(kind));
     let id_and_path = |name: String| Some((name.strip_suffix(&suffix)?.to_owned(), cells.join(&name)));
-    let is_there = |(_, path): &(String, PathBuf)| path.metadata().is_ok_and(|file| file.len() > 0);
-    Ok(cell_files(folder)?.into_iter().filter_map(id_and_path).filter(is_there).collect())
+    Ok(cell_files(folder)?.into_iter().filter_map(id_and_path).collect())
 }
 
 /// Whether a table exists and has rows.

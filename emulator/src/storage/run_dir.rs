@@ -54,7 +54,7 @@ impl RunDir {
     /// written.
     pub fn create(root: &Path, manifest: Manifest) -> Result<Self, Error> {
         check_own(root)?;
-        check_no_collection(root)?;
+        check_no_collection(root, &[])?;
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old: Manifest = read(&root.join(MANIFEST))?;
@@ -74,7 +74,7 @@ impl RunDir {
     /// cannot be read or written.
     pub fn open(root: &Path, mut manifest: Manifest) -> Result<Self, Error> {
         check_own(root)?;
-        check_no_collection(root)?;
+        check_no_collection(root, &[])?;
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old = load_manifest(root)?;
@@ -313,6 +313,7 @@ impl LockedDir {
     /// Refuses a folder with files that are none of the study's.
     fn check_free(&self, study: &Study) -> Result<(), Error> {
         check_own(&self.root)?;
+        check_no_collection(&self.root, &study.folders)?;
         if !self.root.join(MANIFEST).exists() {
             return Ok(());
         }
@@ -406,7 +407,7 @@ fn unpack_rows(root: &Path, kind: TableKind, others: &[CellRecord]) -> Result<()
     Ok(())
 }
 
-/// The records of those of the runs `ids` that have finished. Runs whose record or rows are damaged are left to be run
+/// The records, without timelines, of those of the runs `ids` that have finished. Runs whose record or rows are damaged are left to be run
 /// again.
 fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
     let mut found = undamaged_records(root, ids)?;
@@ -417,7 +418,12 @@ fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
         let lacks_none = |record: &CellRecord| {
             if is_damaged { !kind.may_have(record) } else { kind.may_lack(record).is_ok() }
         };
-        let is_whole = |record: &CellRecord| index.has(&record.id) || lacks_none(record);
+        // A part without a byte was lost with the machine's power.
+        let is_lost = |record: &CellRecord| {
+            part_path(root, &record.id, kind).metadata().is_ok_and(|part| part.len() == 0)
+        };
+        let is_whole =
+            |record: &CellRecord| !is_lost(record) && (index.has(&record.id) || lacks_none(record));
         let (whole, lacking): (Vec<_>, Vec<_>) = found.into_iter().partition(is_whole);
         if !lacking.is_empty() {
             let (lost, table) = (plural(lacking.len() as u64, "run"), table_path(root, kind));
@@ -437,7 +443,7 @@ fn undamaged_records(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Err
     let (mut found, mut is_damaged) = (Vec::new(), false);
     for record in records(root, ids) {
         match record {
-            Ok(record) => found.push(record),
+            Ok(record) => found.push(record.without_timeline()),
             Err(error @ (Error::Damaged { .. } | Error::DamagedRecords { .. })) => {
                 is_damaged |= matches!(error, Error::DamagedRecords { .. });
                 tracing::warn!("{error}");

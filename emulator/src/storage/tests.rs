@@ -110,6 +110,22 @@ fn lost_tables_are_made_again() {
     assert!(error.contains(RECORDS) && error.contains("--resume") && jobs(root) == 20, "{error}");
 }
 
+/// After a loss of power a file may be there without its content.
+#[test]
+fn runs_with_empty_parts_are_made_again() {
+    for kind in ["jobs", "decisions"] {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::create(folder.path(), manifest(&["1", "2"])).unwrap();
+        for id in ["1", "2"] {
+            run.store(id, &measured("p", &[], 1, 1.0, 10)).unwrap();
+        }
+        drop(run);
+        fs::write(folder.path().join(format!("cells/1.{kind}.parquet")), "").unwrap();
+        let run = RunDir::open(folder.path(), manifest(&["1", "2"])).unwrap();
+        assert!(!run.has("1") && run.has("2"), "{kind}");
+    }
+}
+
 /// A run that is killed while the final files are written has not finished.
 #[test]
 fn the_end_is_noted_after_the_final_files() {

@@ -21,7 +21,7 @@ impl Unit {
     fn of(metric: &Metric) -> Self {
         match metric.unit() {
             Some("s") => Self::Seconds,
-            _ if metric.path.iter().any(|name| name.ends_with("_h")) => Self::Hours,
+            _ if metric.names().any(|name| name.ends_with("_h")) => Self::Hours,
             _ => Self::Plain,
         }
     }
@@ -49,13 +49,15 @@ impl Unit {
 
     const fn times(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Any | Self::Plain, unit) | (unit, Self::Any | Self::Plain) => unit,
+            (Self::Any, unit) | (unit, Self::Any) => unit,
+            (Self::Plain, unit) | (unit, Self::Plain) => unit,
             _ => Self::Other,
         }
     }
 
     const fn over(self, other: Self) -> Self {
         match (self, other) {
+            (Self::Any, Self::Plain) => Self::Plain,
             (unit, Self::Any | Self::Plain) => unit,
             (Self::Seconds, Self::Seconds) | (Self::Hours, Self::Hours) => Self::Plain,
             _ => Self::Other,
@@ -121,6 +123,10 @@ mod tests {
             ("a.response_s.p50 * b.response_s.p50 < 3", None),
             ("a.throughput_per_s > 3 * a.utilization", None),
             ("a.utilization < b.response_s.p99", Some("a count or a share and a time are not")),
+            ("a.utilization * 2 < b.response_s.p99", Some("a count or a share and a time")),
+            ("0.5 / a.utilization < 1s", Some("a count or a share and a time")),
+            ("a.classes.big_s.jobs > a.classes.big.jobs", None),
+            ("a.classes.big_s.response_s.p50 > a.jobs.finished", Some("a time and a count")),
             ("a.utilization > 1s", Some("a count or a share and a time are not")),
             ("a.response_s.p50 / b.response_s.p50 > 40ms", Some("a count or a share and a time")),
             ("a.deadlines.goodput_h.be > a.response_s.p50", Some("hours of work and a time")),

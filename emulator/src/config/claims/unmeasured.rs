@@ -27,7 +27,7 @@ fn lacks(metric: &Metric, points: &[Point], record: &Record) -> Option<String> {
         ["staleness", ..] if record.staleness == Span::ZERO => {
             return Some("run.record.staleness = \"0s\" leaves caches unobserved".to_owned());
         }
-        ["unqueued"] if record.unqueued.is_none() => {
+        ["unqueued"] | ["classes", _, "unqueued"] if record.unqueued.is_none() => {
             return Some("`unqueued` is measured if run.record.unqueued is set".to_owned());
         }
         ["deadlines", ..] => {

@@ -3,8 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
@@ -18,6 +18,7 @@ use super::check::{Digester, checksum, vocabulary};
 use super::format::{EXPERIMENT, Error, FORMAT, Header, MAGIC, NUMBER, failed};
 use super::read::InputLog;
 use crate::codec;
+use crate::guard::guard;
 
 /// Bytes after which a frame is sent.
 const FULL: usize = 1 << 16;
@@ -32,12 +33,17 @@ const LARGEST: usize = FULL + (1 << 12);
 /// A section, and a payload to append to it.
 type Frame = (u32, Vec<u8>);
 
+/// The section of a frame that is not written: it asks whether all before it was.
+const FLUSH: u32 = u32::MAX;
+
 /// A log opened for writing.
 #[derive(Debug)]
 pub struct Sink {
     frames: Sender<Frame>,
     /// The number of the next section or attempt.
     next: Arc<AtomicU32>,
+    /// An answer for each [`FLUSH`]. One thread at a time asks.
+    flushed: Mutex<Receiver<()>>,
     thread: JoinHandle<io::Result<()>>,
 }
 
@@ -79,13 +85,14 @@ impl Sink {
             return Err(Error::Large { mib: payload.len() >> 20 });
         }
         let (frames, receive) = bounded(WAITING);
+        let (answer, flushed) = bounded(1);
         let thread = std::thread::Builder::new()
             .name("inputs".into())
-            .spawn(move || write(file, &receive))
+            .spawn(move || write(file, &receive, &answer))
             .map_err(failed("write"))?;
         // If this fails, `close` returns the error.
         let _ = frames.send((EXPERIMENT, payload));
-        Ok(Self { frames, next: Arc::new(AtomicU32::new(next)), thread })
+        Ok(Self { frames, next: Arc::new(AtomicU32::new(next)), flushed: Mutex::new(flushed), thread })
     }
 
     /// The start of the sections of all shards for one attempt at a cell.
@@ -96,9 +103,11 @@ impl Sink {
         CellLog { header, frames: self.frames.clone(), next: Arc::clone(&self.next) }
     }
 
-    /// Whether writing has failed. What is logged from then on is lost, and `close` returns the error.
-    pub fn is_broken(&self) -> bool {
-        self.thread.is_finished()
+    /// Waits until what was logged is in the file; whether it is. If not, what is logged from then on is lost too, and
+    /// `close` returns the error.
+    pub fn is_whole(&self) -> bool {
+        let flushed = guard(&self.flushed);
+        self.frames.send((FLUSH, Vec::new())).is_ok() && flushed.recv().is_ok()
     }
 
     /// Waits until everything is written; every [`Section`] must have been dropped.
@@ -113,9 +122,15 @@ impl Sink {
 }
 
 /// Appends frames until all senders are dropped.
-fn write(file: File, frames: &Receiver<Frame>) -> io::Result<()> {
+fn write(file: File, frames: &Receiver<Frame>, flushed: &Sender<()>) -> io::Result<()> {
     let mut file = BufWriter::new(file);
     for (section, payload) in frames {
+        if section == FLUSH {
+            file.flush()?;
+            // The one that asked may have gone.
+            let _ = flushed.send(());
+            continue;
+        }
         frame(section, &payload, &mut file)?;
         // While no frames wait, the file is kept up to date.
         if frames.is_empty() {
@@ -315,5 +330,25 @@ impl Observer for Section {
 
     fn ended(&mut self, now: Time) {
         self.put(now, LogEvent::End);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_noticed_at_the_end_of_a_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::create(folder.path().join("log")).unwrap();
+        let whole = Sink::start(file, 1, &"experiment").unwrap();
+        drop(whole.unit("cell", "policy", 1).section(0, 1));
+        assert!(whole.is_whole() && whole.is_whole());
+        whole.close().unwrap();
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let broken = Sink::start(full, 1, &"experiment").unwrap();
+        drop(broken.unit("cell", "policy", 1).section(0, 1));
+        assert!(!broken.is_whole() && !broken.is_whole());
+        assert!(broken.close().is_err());
     }
 }
