@@ -10,7 +10,8 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, ValueDeserializer};
-use volary_engine::results::{Cell, in_words, same};
+use volary_actors::base::Span;
+use volary_engine::results::{Cell, same};
 
 use super::document::{Document, Key, Node, Texts, entries, put, table_mut, what};
 use super::error::{ConfigError, Text, did_you_mean, listed, nearest};
@@ -149,11 +150,10 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
 
 /// A text that equal values share, such as 1 and 1.0, or "200ms" and "0.2s".
 fn meaning(value: &Node<'_>) -> String {
-    match plain(value) {
-        Some(serde_json::Value::Number(number)) => number.as_f64().unwrap_or(f64::NAN).to_string(),
-        Some(value) => in_words(&value),
-        None => String::new(),
-    }
+    let value = plain(value).unwrap_or_default();
+    let time = value.as_str().and_then(|text| text.parse::<Span>().ok());
+    let number = value.as_f64().map(|number| number.to_string());
+    time.map(|time| format!("{time:?}")).or(number).unwrap_or_else(|| value.to_string())
 }
 
 /// The document and the values of cell number `index`, with its own texts; the last axis varies fastest.

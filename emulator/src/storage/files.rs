@@ -72,11 +72,11 @@ pub(super) fn check_no_collection(root: &Path, kept: &[PathBuf]) -> Result<(), E
         return Ok(());
     }
     let kept: Vec<PathBuf> = kept.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
-    let inside = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut inside = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_hidden = |path: &PathBuf| {
         path.join(MANIFEST).exists() && !path.canonicalize().is_ok_and(|path| kept.contains(&path))
     };
-    match inside.filter(is_hidden).next() {
+    match inside.find(is_hidden) {
         Some(run) => {
             let run = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
             Err(Error::Collection { path: root.to_owned(), run })
