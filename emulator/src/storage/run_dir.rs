@@ -70,8 +70,8 @@ impl RunDir {
     /// Finished cells are kept independent of the manifest: their ids are hashes of what they depend on.
     ///
     /// # Errors
-    /// [`Error::Another`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], [`Error::Schema`], or the folder
-    /// cannot be read or written.
+    /// [`Error::Another`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], [`Error::Schema`], or the
+    /// folder cannot be read or written.
     pub fn open(root: &Path, mut manifest: Manifest) -> Result<Self, Error> {
         check_own(root)?;
         check_no_collection(root, &[])?;
