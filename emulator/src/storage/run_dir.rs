@@ -407,8 +407,8 @@ fn unpack_rows(root: &Path, kind: TableKind, others: &[CellRecord]) -> Result<()
     Ok(())
 }
 
-/// The records, without timelines, of those of the runs `ids` that have finished. Runs whose record or rows are damaged are left to be run
-/// again.
+/// The records, without timelines, of those of the runs `ids` that have finished. Runs whose record or rows are damaged
+/// are left to be run again.
 fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
     let mut found = undamaged_records(root, ids)?;
     for kind in TableKind::ALL.iter().copied() {
