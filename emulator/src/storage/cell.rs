@@ -94,12 +94,12 @@ impl CellRecord {
         self.cut.then(|| rows.into_iter().chain(bursts).reduce(f64::min)).flatten()
     }
 
-    /// The line in `summary.jsonl`.
     /// The record without what takes most of its memory and only charts need.
     pub(super) fn without_timeline(self) -> Self {
         Self { timeline: Vec::new(), bursts: Vec::new(), activity: Activity::default(), ..self }
     }
 
+    /// The line in `summary.jsonl`.
     pub fn line(&self) -> RunLine<'_> {
         let Self { id, sampled_one_in, load, summary, .. } = self;
         RunLine { run: id, sampled_one_in: *sampled_one_in, load: *load, summary }

@@ -11,6 +11,7 @@ use flate2::Crc;
 use serde::Serialize;
 use serde::de::{self, DeserializeOwned};
 
+use super::collection::run_dirs;
 use super::error::{Error, damaged, io};
 use super::input_log;
 use super::manifest::{Manifest, RunState};
@@ -66,29 +67,16 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Refuses a folder without a run of its own that holds run directories, but for those that are `kept` in it.
-pub(super) fn check_no_collection(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
+/// Refuses a folder without a run whose files a run would overwrite, or that holds run directories other than `kept`,
+/// which it would hide. Other files are accepted.
+pub(super) fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
     if root.join(MANIFEST).exists() {
         return Ok(());
     }
-    let kept: Vec<PathBuf> = kept.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
-    let mut inside = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_hidden = |path: &PathBuf| {
-        path.join(MANIFEST).exists() && !path.canonicalize().is_ok_and(|path| kept.contains(&path))
-    };
-    match inside.find(is_hidden) {
-        Some(run) => {
-            let run = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Err(Error::Collection { path: root.to_owned(), run })
-        }
-        None => Ok(()),
-    }
-}
-
-/// Refuses a folder without a run whose files a run would overwrite. Other files are accepted.
-pub(super) fn check_own(root: &Path) -> Result<(), Error> {
-    if root.join(MANIFEST).exists() {
-        return Ok(());
+    let is_hidden = |run: &&PathBuf| *run != root && !kept.iter().any(|kept| is_same(kept, run));
+    if let Some(run) = run_dirs(root, None).unwrap_or_default().iter().find(is_hidden) {
+        let run = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Err(Error::Collection { path: root.to_owned(), run });
     }
     let rows = TableKind::ALL.iter().map(|kind| format!("{}.parquet", kind.name()));
     let others = [SUMMARY, CLAIMS, RECORDS, REPORT, TIMELINE, input_log::FILE].map(str::to_owned);
@@ -96,6 +84,11 @@ pub(super) fn check_own(root: &Path) -> Result<(), Error> {
         Some(file) => Err(Error::Foreign { path: root.to_owned(), file }),
         None => Ok(()),
     }
+}
+
+/// Whether two paths lead to the same existing file or folder.
+pub(super) fn is_same(a: &Path, b: &Path) -> bool {
+    a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
 }
 
 /// The names of the files in `cells/`; none if there is no such folder.

@@ -57,7 +57,6 @@ impl Kind {
     const fn with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Flag, Self::Flag) => Self::Flag,
-            (Self::Seed, Self::Seed) => Self::Seed,
             (Self::Integer, Self::Integer) => Self::Integer,
             (Self::Integer | Self::Number, Self::Integer | Self::Number) => Self::Number,
             _ => Self::Text,

@@ -10,8 +10,8 @@ use volary_engine::results::{Cell, ClaimResult, Injected, Measured, Summary};
 
 use super::error::{Error, io as failed, rows};
 use super::files::{
-    append, check_no_collection, check_own, json_line, lock, read, remove, replace, set_aside, write,
-    write_json, write_manifest,
+    append, check_own, is_same, json_line, lock, read, remove, replace, set_aside, write, write_json,
+    write_manifest,
 };
 use super::hosts::{self, HostRecord};
 use super::labels::Labels;
@@ -53,8 +53,7 @@ impl RunDir {
     /// [`Error::Occupied`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], or the folder cannot be
     /// written.
     pub fn create(root: &Path, manifest: Manifest) -> Result<Self, Error> {
-        check_own(root)?;
-        check_no_collection(root, &[])?;
+        check_own(root, &[])?;
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old: Manifest = read(&root.join(MANIFEST))?;
@@ -73,8 +72,7 @@ impl RunDir {
     /// [`Error::Another`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], [`Error::Schema`], or the
     /// folder cannot be read or written.
     pub fn open(root: &Path, mut manifest: Manifest) -> Result<Self, Error> {
-        check_own(root)?;
-        check_no_collection(root, &[])?;
+        check_own(root, &[])?;
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old = load_manifest(root)?;
@@ -312,8 +310,7 @@ impl LockedDir {
 
     /// Refuses a folder with files that are none of the study's.
     fn check_free(&self, study: &Study) -> Result<(), Error> {
-        check_own(&self.root)?;
-        check_no_collection(&self.root, &study.folders)?;
+        check_own(&self.root, &study.folders)?;
         if !self.root.join(MANIFEST).exists() {
             return Ok(());
         }
@@ -343,11 +340,6 @@ impl LockedDir {
         }
         Ok(())
     }
-}
-
-/// Whether two paths lead to the same existing file or folder.
-fn is_same(a: &Path, b: &Path) -> bool {
-    a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
 }
 
 /// Writes the files that are made from cells, whose rows are taken from the folders that the study was loaded from, and

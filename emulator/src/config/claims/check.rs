@@ -8,7 +8,7 @@ use volary_engine::results::Origin;
 use super::form::{Form, Metric};
 use super::metric::{Names, unknown_key};
 use super::parse::{self, ParseError};
-use super::unit::refuse_mixed;
+use super::unit::{refuse_mixed, unit_of};
 
 /// The grammar of checks, with examples.
 pub const GRAMMAR: &str = include_str!("grammar.txt");
@@ -66,11 +66,7 @@ impl Check {
 
     /// Unit of the compared numbers: `s` for seconds, `share` for shares of one; `None` for plain numbers.
     pub(super) fn unit(&self) -> Option<&'static str> {
-        match &self.form {
-            Form::Compare { left, right, .. } => left.unit().or_else(|| right.unit()),
-            Form::Trend { side, .. } => side.unit(),
-            Form::Below { left, .. } => left.unit(),
-        }
+        unit_of(&self.form)
     }
 
     pub(super) fn metrics(&self) -> Vec<&Metric> {

@@ -50,42 +50,7 @@ pub(super) struct Metric {
     pub(super) span: Range<usize>,
 }
 
-/// Numbers of the results that are shares of one.
-const SHARES: [&str; 6] = ["utilization", "goodput", "unqueued", "miss_rate", "degraded", "work_lost"];
-
-impl Metric {
-    /// The parts of its path that results name, without the labels of classes and kinds of messages.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        let labels = match self.path.first().map(String::as_str) {
-            Some("classes") => 1..2,
-            Some("messages") => 2..self.path.len(),
-            _ => 0..0,
-        };
-        let names = self.path.iter().enumerate();
-        names.filter(move |(at, _)| !labels.contains(at)).map(|(_, name)| name.as_str())
-    }
-
-    /// Its unit, by its name: `s` for seconds, `share` for shares of one.
-    pub(super) fn unit(&self) -> Option<&'static str> {
-        let is_share = self.path.last().is_some_and(|name| SHARES.contains(&name.as_str()));
-        let is_time = self.names().any(|name| name.ends_with("_s") && !name.ends_with("_per_s"));
-        if is_time { Some("s") } else { is_share.then_some("share") }
-    }
-}
-
 impl Side {
-    /// The unit of its value; numbers as written have none of their own.
-    pub(super) fn unit(&self) -> Option<&'static str> {
-        match self {
-            Self::Number(_) | Self::Duration(_) => None,
-            Self::Metric(metric) => metric.unit(),
-            Self::Binary(left, op, right) => match (*op, left.unit(), right.unit()) {
-                ("*", Some(_), Some(_)) | ("/", _, Some(_)) => None,
-                (_, left, right) => left.or(right),
-            },
-        }
-    }
-
     pub(super) fn collect<'a>(&'a self, found: &mut Vec<&'a Metric>) {
         match self {
             Self::Number(_) | Self::Duration(_) => {}

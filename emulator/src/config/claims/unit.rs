@@ -11,18 +11,38 @@ enum Unit {
     Seconds,
     /// Work of nodes or cores, hours.
     Hours,
-    /// Counts and shares.
+    /// Shares of one, which compare with counts and ratios.
+    Share,
+    /// Counts and ratios.
     Plain,
     /// Products and quotients that are none of these.
     Other,
 }
 
+/// Numbers of the results that are shares of one.
+const SHARES: [&str; 6] = ["utilization", "goodput", "unqueued", "miss_rate", "degraded", "work_lost"];
+
 impl Unit {
+    /// The unit of a number of the results, by the names on its path.
     fn of(metric: &Metric) -> Self {
-        match metric.unit() {
-            Some("s") => Self::Seconds,
-            _ if metric.names().any(|name| name.ends_with("_h")) => Self::Hours,
-            _ => Self::Plain,
+        // Labels of classes and kinds of messages are no such names.
+        let labels = match metric.path.first().map(String::as_str) {
+            Some("classes") => 1..2,
+            Some("messages") => 2..metric.path.len(),
+            _ => 0..0,
+        };
+        let named = |ends: fn(&str) -> bool| {
+            let mut names = metric.path.iter().enumerate();
+            names.any(|(at, name)| !labels.contains(&at) && ends(name))
+        };
+        if named(|name| name.ends_with("_s") && !name.ends_with("_per_s")) {
+            Self::Seconds
+        } else if named(|name| name.ends_with("_h")) {
+            Self::Hours
+        } else if metric.path.last().is_some_and(|name| SHARES.contains(&name.as_str())) {
+            Self::Share
+        } else {
+            Self::Plain
         }
     }
 
@@ -31,25 +51,24 @@ impl Unit {
             Self::Any | Self::Other => "a number",
             Self::Seconds => "a time",
             Self::Hours => "hours of work",
-            Self::Plain => "a count or a share",
+            Self::Share | Self::Plain => "a count or a share",
         }
     }
 
     /// The unit of a sum; `None` if these have no sum.
-    const fn plus(self, other: Self) -> Option<Self> {
+    fn plus(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Any, unit) | (unit, Self::Any) => Some(unit),
             (Self::Other, _) | (_, Self::Other) => Some(Self::Other),
-            (Self::Seconds, Self::Seconds) => Some(Self::Seconds),
-            (Self::Hours, Self::Hours) => Some(Self::Hours),
-            (Self::Plain, Self::Plain) => Some(Self::Plain),
-            (Self::Seconds | Self::Hours | Self::Plain, _) => None,
+            (Self::Share, Self::Plain) | (Self::Plain, Self::Share) => Some(Self::Share),
+            _ => (self == other).then_some(self),
         }
     }
 
     const fn times(self, other: Self) -> Self {
         match (self, other) {
             (Self::Any, unit) | (unit, Self::Any) => unit,
+            (Self::Share, unit) | (unit, Self::Share) => unit,
             (Self::Plain, unit) | (unit, Self::Plain) => unit,
             _ => Self::Other,
         }
@@ -57,11 +76,22 @@ impl Unit {
 
     const fn over(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Any, Self::Plain) => Self::Plain,
-            (unit, Self::Any | Self::Plain) => unit,
-            (Self::Seconds, Self::Seconds) | (Self::Hours, Self::Hours) => Self::Plain,
+            (Self::Any, Self::Share | Self::Plain)
+            | (Self::Share, Self::Share)
+            | (Self::Seconds, Self::Seconds)
+            | (Self::Hours, Self::Hours) => Self::Plain,
+            (unit, Self::Any | Self::Share | Self::Plain) => unit,
             _ => Self::Other,
         }
+    }
+}
+
+/// The unit of the compared numbers, as results name it: `s` for seconds, `share` for shares of one.
+pub(super) fn unit_of(form: &Form) -> Option<&'static str> {
+    match common(form).ok()? {
+        Unit::Seconds => Some("s"),
+        Unit::Share => Some("share"),
+        Unit::Any | Unit::Hours | Unit::Plain | Unit::Other => None,
     }
 }
 
@@ -78,20 +108,19 @@ pub(super) fn refuse_mixed(form: &Form, text: &str) -> Result<(), ParseError> {
             "compare numbers of one unit; numbers without one are seconds beside a time",
         )
     };
-    match form {
-        Form::Compare { left, right, .. } => join(left, right).map(drop),
-        Form::Trend { side, .. } => unit(side).map(drop),
-        Form::Below { left, right } => match (Unit::of(left), Unit::of(right)) {
-            (a, b) if a == b => Ok(()),
-            units => Err(units),
-        },
-    }
-    .map_err(mixed)
+    common(form).map(drop).map_err(mixed)
 }
 
-/// The common unit of two sides, or their units.
-fn join(left: &Side, right: &Side) -> Result<Unit, (Unit, Unit)> {
-    let (left, right) = (unit(left)?, unit(right)?);
+/// The unit of what is compared, or two units that are not comparable.
+fn common(form: &Form) -> Result<Unit, (Unit, Unit)> {
+    match form {
+        Form::Compare { left, right, .. } => join(unit(left)?, unit(right)?),
+        Form::Trend { side, .. } => unit(side),
+        Form::Below { left, right } => join(Unit::of(left), Unit::of(right)),
+    }
+}
+
+fn join(left: Unit, right: Unit) -> Result<Unit, (Unit, Unit)> {
     left.plus(right).ok_or((left, right))
 }
 
@@ -103,7 +132,7 @@ fn unit(side: &Side) -> Result<Unit, (Unit, Unit)> {
         Side::Metric(metric) => Ok(Unit::of(metric)),
         Side::Binary(left, "*", right) => Ok(unit(left)?.times(unit(right)?)),
         Side::Binary(left, "/", right) => Ok(unit(left)?.over(unit(right)?)),
-        Side::Binary(left, _, right) => join(left, right),
+        Side::Binary(left, _, right) => join(unit(left)?, unit(right)?),
     }
 }
 
