@@ -19,9 +19,9 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use volary::config::{Experiment, Overrides};
 use volary::cost::{peak_rss_bytes, process_cpu_s};
 use volary::fidelity::gauge::{LatenessHistograms, SpanHistogram};
-use volary::live::clock::{Clock, MonotonicClock};
-use volary::live::event_loop::{Inbox, LiveObserver, ShardIo, run_shard};
-use volary::live::mailbox::Mailbox;
+use volary::real_time::clock::{Clock, MonotonicClock};
+use volary::real_time::event_loop::{Inbox, RealTimeObserver, ShardIo, run_shard};
+use volary::real_time::mailbox::Mailbox;
 use volary::runtime::local;
 use volary::watch::Watch;
 use volary_actors::base::{Class, JobId, Rng, Span, Time};
@@ -279,7 +279,7 @@ async fn inhabit(
 ) {
     let inbox = Rc::new(Inbox::default());
     let _ = words.send(Word::Ready(me, WakeActor(Rc::clone(&inbox)).start()));
-    let mut shard = Shard::new(game.parts(me as u16), LiveObserver::default());
+    let mut shard = Shard::new(game.parts(me as u16), RealTimeObserver::default());
     let nodes = game.layout.nodes();
     for node in (0..nodes).map(|n| game.layout.node(n)).filter(|n| game.homes[n.index()] == me as u16) {
         shard.install(node, Box::new(Thrower { nodes }));

@@ -6,14 +6,14 @@
 //! | [`workload`] | traces of jobs on disk: their location, description, conversion |
 //! | [`files`] | the files of an experiment, from the disk or bundled |
 //! | [`codec`], [`cluster`] | messages between machines, as bytes; over QUIC |
-//! | [`live`] | the event loop, clocks and mailboxes of real time |
+//! | [`real_time`] | the event loop, clocks and mailboxes of real time |
 //! | [`awake`] | processors kept from sleeping during a run in real time |
 //! | [`executor`] | copies on real cores, and real interference |
 //! | [`watch`], [`cost`] | stop flag and progress of a run; its CPU time and memory |
 //! | [`dashboard`] | the live page |
 //! | [`runtime`] | the clocks of runs, and parallel execution of cells |
 //! | [`fidelity`] | how far a real run departed from what was asked |
-//! | [`stats`], [`number`], `sanitize`, `parallel` | replications; numbers formatted for people; text of others made harmless; work on all processors |
+//! | [`stats`], [`number`], `sanitize`, `parallel`, `atomic_file` | replications; numbers formatted for people; text of others made harmless; work on all processors; files replaced as a whole |
 //! | [`chart`], [`report`] | charts and reports |
 //! | [`comparison`] | two studies, or one experiment in several runtimes, compared |
 //! | [`storage`] | the run directory and its files |
@@ -22,6 +22,7 @@
 #![deny(unsafe_code)]
 #![allow(missing_docs, reason = "public for the binary, tests and benches only")]
 
+mod atomic_file;
 pub mod awake;
 pub mod chart;
 pub mod cli;
@@ -35,9 +36,9 @@ pub mod executor;
 pub mod fidelity;
 pub mod files;
 mod guard;
-pub mod live;
 pub mod number;
 mod parallel;
+pub mod real_time;
 pub mod report;
 pub mod runtime;
 mod sanitize;

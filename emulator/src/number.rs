@@ -38,7 +38,7 @@ pub fn short(value: f64) -> String {
     }
     let magnitude = value.abs().log10().floor();
     if !(-4.0..6.0).contains(&magnitude) {
-        return format!("{value:.2e}");
+        return signed(&format!("{value:.2e}"));
     }
     let decimals = (2.0 - magnitude).max(0.0) as usize;
     let text = format!("{value:.decimals$}");
@@ -49,12 +49,17 @@ pub fn short(value: f64) -> String {
     } else {
         text
     };
-    if value.abs() >= 1e4 { count_signed(&text) } else { text }
+    if value.abs() >= 1e4 { count_signed(&text) } else { signed(&text) }
+}
+
+/// A number in digits with a minus sign in place of a hyphen.
+fn signed(text: &str) -> String {
+    text.strip_prefix('-').map_or_else(|| text.to_owned(), |digits| format!("−{digits}"))
 }
 
 fn count_signed(text: &str) -> String {
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("−", digits));
-    digits.parse().map_or_else(|_| text.to_owned(), |value| format!("{sign}{}", count(value)))
+    digits.parse().map_or_else(|_| signed(text), |value| format!("{sign}{}", count(value)))
 }
 
 /// Seconds without decimals, in the unit that suits: for estimates and for real time.
@@ -183,7 +188,7 @@ fn to_error(value: f64, error: f64) -> (String, String) {
         let text = format!("{number:.digits$}");
         let text =
             if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text };
-        if digits == 0 && number.abs() >= 1e4 { count_signed(&text) } else { text }
+        if digits == 0 && number.abs() >= 1e4 { count_signed(&text) } else { signed(&text) }
     };
     (text(value), text(error))
 }
@@ -231,7 +236,8 @@ mod tests {
             (99.96, "100"),
             (123.4, "123"),
             (0.012_34, "0.0123"),
-            (-12.34, "-12.3"),
+            (-12.34, "−12.3"),
+            (-2e-7, "−2.00e-7"),
             (12_345.6, "12\u{202f}346"),
             (1e9, "1.00e9"),
             (2e-7, "2.00e-7"),

@@ -17,8 +17,8 @@ use volary_engine::world::{EngineError, World};
 
 use crate::dashboard::{Counted, Dashboard, Sampler};
 use crate::guard::guard;
-use crate::live::sample::ShardSample;
 use crate::number::{count, elided, rough, seconds, short};
+use crate::real_time::sample::ShardSample;
 
 /// The target of log lines at level `INFO` that are shown by default, unlike others of that level.
 pub const NOTICE: &str = "volary::notice";

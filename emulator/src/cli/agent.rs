@@ -18,7 +18,7 @@ use crate::cluster::agent::RunLog;
 use crate::cluster::agent::{Agent, Settings};
 use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::executor::{CpuId, free_cpus};
-use crate::live::clock::MonotonicClock;
+use crate::real_time::clock::MonotonicClock;
 
 /// Wait for a controller, and run a share of its runs on this machine.
 ///

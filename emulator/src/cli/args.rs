@@ -9,7 +9,7 @@ use volary_actors::base::Span;
 use super::output::{style, width};
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Overrides, Repeat, RuntimeKind, describe};
-use crate::report::columns;
+use crate::report::columns::{self, PickedColumn};
 use crate::report::selection::Selection;
 use crate::report::style::TableStyle;
 
@@ -91,8 +91,12 @@ impl TableArgs {
         if self.columns.iter().any(|name| name == columns::ASKED) {
             return Ok(None);
         }
-        let parse = |name: &String| name.parse().map_err(|why| anyhow::anyhow!("--columns: {why}"));
-        let columns = self.columns.iter().map(parse).collect::<Result<_, _>>()?;
+        let mut columns: Vec<PickedColumn> = Vec::new();
+        for name in &self.columns {
+            let column = name.parse().map_err(|why| anyhow::anyhow!("--columns: {why}"))?;
+            anyhow::ensure!(!columns.contains(&column), "--columns: `{name}` is named twice; leave one out");
+            columns.push(column);
+        }
         Ok(Some(TableStyle { style: style(), width: width(), columns }))
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Context;
 
+use crate::atomic_file;
 use crate::cluster::remove_identities;
 use crate::dashboard::{Dashboard, Server, SnapshotSource};
 use crate::report::style::{Style, folded};
@@ -139,14 +140,13 @@ pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes a file beside `path`, and renames it to that.
+/// Replaces a file, with the permissions that it had.
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.partial", std::process::id()));
-    let mut file = File::create_new(&partial)?;
-    let permitted = permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions));
-    let renamed = permitted.and_then(|()| file.write_all(bytes)).and_then(|()| fs::rename(&partial, path));
-    renamed.inspect_err(|_| drop(fs::remove_file(&partial)))
+    let fill = |mut file: File| {
+        permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
+        file.write_all(bytes)
+    };
+    atomic_file::replace(path, fill).flatten()
 }
 
 #[cfg(test)]
@@ -160,7 +160,7 @@ mod tests {
         write_file(&file, b"old").unwrap();
         write_file(&file, b"older").unwrap();
         // The name of the partial file is taken.
-        let partial = folder.path().join(format!("a.svg.{}.partial", std::process::id()));
+        let partial = folder.path().join("a.svg.partial");
         fs::create_dir(&partial).unwrap();
         let error = write_file(&file, b"new").unwrap_err().to_string();
         assert!(error.starts_with("cannot write") && error.contains("a.svg"), "{error}");

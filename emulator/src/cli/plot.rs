@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::args::SelectionArgs;
-use super::output::{print, write_file};
+use super::output::{print, print_folded, write_file};
 use crate::chart::export::{ExportError, pdf, png};
 use crate::chart::svg::{Letters, Picture};
 use crate::config::error::{did_you_mean, listed};
@@ -95,7 +95,7 @@ impl Format {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.number.as_deref() == Some(columns::ASKED) {
-        print(&columns::help())?;
+        print_folded(&columns::help())?;
         return Ok(ExitCode::SUCCESS);
     }
     let number = options.number.as_deref().map(str::parse).transpose();

@@ -8,7 +8,7 @@ use clap::Args;
 use volary_engine::results::{Cell, Summary};
 
 use super::args::{TableArgs, argv};
-use super::output::{print, print_exact};
+use super::output::{print, print_exact, print_folded};
 use super::resume;
 use crate::config::claims::{self, Claim};
 use crate::report::{self, columns, markdown, table};
@@ -46,7 +46,7 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let Some(style) = options.table.style()? else {
-        print(&columns::help())?;
+        print_folded(&columns::help())?;
         return Ok(ExitCode::SUCCESS);
     };
     if options.markdown {
@@ -92,7 +92,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.json {
         print_exact(&json_lines(&study))?;
     } else if !options.quiet {
-        print(&table::warnings(&study))?;
+        print_folded(&table::warnings(&study))?;
         print(&table::text(&study, &style))?;
         if let Some(note) = note {
             print(&note)?;

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use volary_engine::results::{Verdict, cell_id};
 
 use super::args::{FleetArgs, RunArgs, TableArgs, argv};
-use super::output::{port, print, print_exact, serve, watch_for};
+use super::output::{port, print, print_exact, print_folded, serve, watch_for};
 use super::resume;
 use crate::cluster::Fleet;
 use crate::config::SweepSlice;
@@ -74,7 +74,7 @@ enum Resume {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let Some(style) = options.table.style()? else {
-        print(&columns::help())?;
+        print_folded(&columns::help())?;
         return Ok(ExitCode::SUCCESS);
     };
     let experiment = options.experiment.prepare()?;
@@ -205,12 +205,11 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
         }
         RunState::Failed => {
             for failure in &outcome.failures {
-                let why = failure.log.lines().next().unwrap_or("no log");
                 let kept = storage::failure_path(&run.out, &failure.id);
                 let kept = failure.summary.as_ref().map_or_else(String::new, |_| {
                     format!("; what was measured until then is in {}", kept.display())
                 });
-                tracing::error!("{} with seed {} failed: {why}{kept}", failure.policy, failure.seed);
+                tracing::error!("{} failed: {}{kept}", failure.name(), failure.reason());
             }
             let hosts = matches!(run.fleet, Some(Fleet::Hosts { .. }));
             let first = if hosts {
@@ -234,10 +233,9 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
         let notes = outcome.study.records().find(same).map_or(&[][..], |run| &run.notes);
         let notes: String = notes.iter().map(|note| format!("\n  {note}")).collect();
         tracing::error!(
-            "{} left jobs unfinished, the first is {} with seed {}: {} of {} jobs{notes}",
+            "{} left jobs unfinished, the first is {}: {} of {} jobs{notes}",
             number::plural(stuck.count() as u64, "run"),
-            first.policy,
-            first.seed,
+            first.name(),
             first.jobs.unfinished + first.jobs.failed,
             first.jobs.submitted
         );

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::args::{ExperimentArgs, FleetArgs, argv, runtime as kind};
-use super::output::{print, print_json, watch, write_file};
+use super::output::{print_folded, print_json, watch, write_file};
 use super::resume;
 use crate::cluster::Fleet;
 pub(super) use crate::comparison::Error;
@@ -103,8 +103,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.json {
         print_json(&validation)?;
     } else {
-        print(&validation.text())?;
-        print(&format!("results: {}, this in {}", plan.out.display(), kept.display()))?;
+        print_folded(&validation.text())?;
+        print_folded(&format!("results: {}, this in {}", plan.out.display(), kept.display()))?;
     }
     let failed = options.check && (validation.is_void() || !validation.holds());
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })

@@ -19,7 +19,7 @@
 //! |---|---|--:|---|
 //! | bytes to one host | `LINK_QUEUE`, agent/io.rs | 8 MiB | stream parcels stay with the shard, which waits from half of it; datagrams are dropped and counted |
 //! | batches from all hosts | `ARRIVAL_QUEUE`, agent/cell.rs | 64 | the links do not read, and flow control stops the senders |
-//! | inbox of the shard | `INBOX_CAPACITY`, live/event_loop.rs | 2¹⁸ parcels | no batch is taken from the queue before it |
+//! | inbox of the shard | `INBOX_CAPACITY`, real_time/event_loop.rs | 2¹⁸ parcels | no batch is taken from the queue before it |
 //! | events of the shard | `--events` | 16 million | the cell ends with an error |
 //! | messages to the controller | `SEND_QUEUE`, agent/io.rs | 64 | observations stay with the shard, which waits |
 //! | frames of input logs | `INPUT_QUEUE`, agent/io.rs | 64 | the shard waits |

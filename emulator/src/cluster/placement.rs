@@ -5,7 +5,7 @@ use volary_engine::cores::CoreSet;
 use volary_engine::world::World;
 
 use super::net::Host;
-use crate::live::placement::place;
+use crate::real_time::placement::place;
 use crate::storage::hosts::{HostRecord, HostShard};
 
 /// The host of each endpoint. Controller and agents compute the same result.

@@ -17,7 +17,7 @@ use volary_engine::results::{HostVitals, Worked};
 use super::net::Host;
 use crate::config::Bundle;
 use crate::fidelity::gauge::Reading;
-use crate::live::sample::{LateSoFar, ShardSample};
+use crate::real_time::sample::{LateSoFar, ShardSample};
 
 /// Bytes of a message at most, but for [`ControllerMessage::Load`]. The largest is a [`FinalReport`]: its histograms
 /// take some megabytes at worst, the stretches of real cores two.

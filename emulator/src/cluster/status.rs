@@ -15,8 +15,8 @@ use super::error::HostsError;
 use super::net::{Control, Host, Hosts, Identity, Transport};
 use super::protocol::{AgentStatus, CellStatus, FIRST_FRAME, Opening, STATUS_FRAME};
 use super::timing::socket_options;
-use crate::live::sample::LateSoFar;
 use crate::number::{count, plural, seconds};
+use crate::real_time::sample::LateSoFar;
 
 /// How long an agent may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);

@@ -51,11 +51,12 @@ pub(super) fn point_table(point: &ComparedPoint, width: Option<usize>) -> String
 
 fn row(difference: &MetricDifference) -> Option<Vec<String>> {
     let metric = ComparedMetric::named(&difference.metric)?;
+    let [a, b] = metric.quantity.alike([difference.a, difference.b].map(|side| side.unwrap_or(f64::NAN)));
     let change = difference.difference.map(|mean| metric.quantity.interval(mean, difference.half_width));
     Some(vec![
         difference.metric.clone(),
-        metric.entry(difference.a),
-        metric.entry(difference.b),
+        a,
+        b,
         change.unwrap_or_else(missing),
         difference.relative.map_or_else(missing, number::change),
         if difference.differs == Some(true) { "*" } else { "" }.to_owned(),

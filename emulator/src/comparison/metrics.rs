@@ -1,6 +1,6 @@
 //! The compared metrics, their statistics and their format.
 
-use volary_engine::results::{Cell, Planning, PredictionErrors, Summary, cell_name};
+use volary_engine::results::{Planning, PredictionErrors, Summary};
 
 use crate::number::Quantity;
 use crate::report::columns::{messages_per_task, miss_rate, of_deadlines, of_shared};
@@ -128,11 +128,4 @@ pub fn relative(reference: Option<f64>, value: Option<f64>) -> Option<f64> {
 pub fn spread(values: &[f64]) -> Option<f64> {
     let interval = Interval::new(values).filter(|interval| interval.replications >= ENOUGH)?;
     Some(interval.half_width? * (interval.replications as f64 + 1.0).sqrt())
-}
-
-/// A policy and its cell, as `sparrow, load = 0.8`.
-pub fn point_name(policy: &str, cell: &Cell) -> String {
-    let cell = cell_name(cell);
-    let comma = if cell.is_empty() { "" } else { ", " };
-    format!("{policy}{comma}{cell}")
 }

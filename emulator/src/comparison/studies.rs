@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use volary_engine::results::Summary;
+use volary_engine::results::{Summary, point_name};
 
 use super::compared_point::{ComparedPoint, MetricDifference};
 use super::compared_table::point_table;
-use super::metrics::{ComparedMetric, METRICS, OF_CLASSES, class_metric, mean, point_name, relative};
+use super::metrics::{ComparedMetric, METRICS, OF_CLASSES, class_metric, mean, relative};
 use super::policy::SECTIONS;
 use crate::number::{count, plural};
 use crate::stats::Interval;

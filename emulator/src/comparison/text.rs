@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use comfy_table::Table;
+use volary_engine::results::run_name;
 
 use super::divergence::MetricDivergence;
-use super::metrics::{BAR, ComparedMetric, point_name};
+use super::metrics::{BAR, ComparedMetric};
 use super::validation::{Against, ValidatedPoint, Validation};
 use crate::number;
 use crate::report::style::{missing, text_table};
@@ -16,7 +17,7 @@ impl Validation {
     pub fn text(&self) -> String {
         let mut out = String::new();
         for point in &self.points {
-            let _ = writeln!(out, "{}, seed {}", point_name(&point.policy, &point.cell), self.seed);
+            let _ = writeln!(out, "{}", run_name(&point.policy, &point.cell, self.seed));
             let _ = writeln!(out, "{}", self.table(point));
             point.against.iter().for_each(|against| out.push_str(&against.text()));
             out.push('\n');

@@ -5,8 +5,8 @@ use volary_engine::results::{HostVitals, Late, Summary};
 
 use super::disturbances;
 use super::snapshot::{Counts, RunView, ShardView};
-use crate::live::host_stats::VitalsSample;
-use crate::live::sample::LateSoFar;
+use crate::real_time::host_stats::VitalsSample;
+use crate::real_time::sample::LateSoFar;
 use crate::storage::cell::CellRecord;
 
 /// The view of an ended run. It has neither cores nor a history; the faults are left to the caller.

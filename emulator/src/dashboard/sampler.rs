@@ -17,7 +17,7 @@ use volary_engine::world::World;
 use super::disturbances;
 use super::snapshot::{CoreState, CoresView, Counts, CurveView, HistoryPoint, RunView, ShardView};
 use super::state::Dashboard;
-use crate::live::sample::ShardSample;
+use crate::real_time::sample::ShardSample;
 use crate::storage::cell::{Sketch, looks};
 
 /// Least real time between two samples.

@@ -14,8 +14,8 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
 use crate::chart::theme::{self, COLOURS, Hue};
 use crate::chart::tiles::{Tile, tiles};
-use crate::live::sample::LateSoFar;
 use crate::number::{self, count, percent, rough, seconds};
+use crate::real_time::sample::LateSoFar;
 use crate::report::figures::over_time::caches;
 use crate::sanitize;
 

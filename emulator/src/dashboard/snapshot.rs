@@ -8,8 +8,8 @@ use serde::Serialize;
 use volary_engine::metrics::SoFar;
 use volary_engine::results::Cell;
 
-use crate::live::host_stats::VitalsSample;
-use crate::live::sample::LateSoFar;
+use crate::real_time::host_stats::VitalsSample;
+use crate::real_time::sample::LateSoFar;
 use crate::storage::cell::{Look, Sketch};
 
 /// An experiment at one moment.

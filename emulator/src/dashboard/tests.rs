@@ -5,8 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::dashboard::sampler::Counted;
 use crate::dashboard::snapshot::{CoreState, CoresView, Counts, Disturbance, HistoryPoint};
-use crate::live::host_stats::VitalsSample;
-use crate::live::sample::ShardSample;
+use crate::real_time::host_stats::VitalsSample;
+use crate::real_time::sample::ShardSample;
 use crate::storage::cell::{Look, Sketch};
 
 /// A snapshot of a run that goes on, in which every name is `name`.

@@ -12,7 +12,7 @@ use super::competitor::{Competed, Competitor, CoreReading};
 use super::cpu::{self, BurnError, CpuId, failed, set_idle_priority};
 use super::shared::{ChunkEnd, CoreCounters, CoreShared, DegradedSlot};
 use crate::config::real::Kernel;
-use crate::live::eventfd::EventFd;
+use crate::real_time::eventfd::EventFd;
 
 /// A burner and a competitor per core, pinned to its CPU. Dropping it stops and joins the threads.
 ///

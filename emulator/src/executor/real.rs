@@ -18,8 +18,8 @@ use super::competitor::{CoreReading, SlotReading};
 use super::cpu::CpuId;
 use super::shared::DegradedSlot;
 use crate::config::real::RealSection;
-use crate::live::clock::Clock;
 use crate::number::{self, plural};
+use crate::real_time::clock::Clock;
 
 /// Real time for which burners know their slots in advance; they are updated when half of it has passed.
 const HORIZON: Duration = Duration::from_secs(3);

@@ -28,7 +28,7 @@ pub fn lines(group: &CellGroup) -> Vec<String> {
 }
 
 fn degraded(run: &Summary, certificate: &Certificate, several: bool) -> String {
-    let whose = if several { format!(" of {}, seed {}", run.policy, run.seed) } else { String::new() };
+    let whose = if several { format!(" of {}", run.name()) } else { String::new() };
     format!("fidelity{whose}: DEGRADED: {}", reasons(certificate))
 }
 

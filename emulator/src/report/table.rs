@@ -3,8 +3,6 @@
 use std::fmt::Write;
 use std::iter;
 
-use volary_engine::results::cell_name;
-
 use super::columns::{COLUMNS, PickedColumn, SummaryColumn};
 use super::style::{TableStyle, missing, text_table, wrapped};
 use super::{claims, fidelity, wide};
@@ -56,9 +54,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
 fn unfinished(study: &Study) -> Vec<String> {
     let mut lines = Vec::new();
     for failure in &study.failures {
-        let at = [failure.policy.clone(), cell_name(&failure.cell), format!("seed {}", failure.seed)];
-        let at = at.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
-        lines.push(format!("failed: {at}: {}", failure.log.lines().next().unwrap_or("no log")));
+        lines.push(format!("failed: {}: {}", failure.name(), failure.reason()));
     }
     if let Some(share) = &study.manifest.share {
         lines.push(format!("{} {PARTIAL}", share.says()));
@@ -80,8 +76,8 @@ pub fn warnings(study: &Study) -> String {
 fn injections(group: &CellGroup) -> impl Iterator<Item = String> {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     runs.flat_map(|run| {
-        let whose = format!("INJECTED: {}, seed {}: ", run.policy, run.seed);
-        run.injections.iter().map(move |injected| format!("{whose}{}", injected.says()))
+        let whose = run.name();
+        run.injections.iter().map(move |injected| format!("INJECTED: {whose}: {}", injected.says()))
     })
 }
 
@@ -417,7 +413,7 @@ mod tests {
         assert!(!text(&study, &TableStyle::default()).contains("INJECTED"));
         study.cells[0].policies[0].runs[0].summary.injections = vec![crate::storage::fixture::injected()];
         let text = text(&study, &TableStyle::default());
-        let said = "INJECTED: slow, seed 0: interference was injected from 2.000 s to 4.500 s: \
+        let said = "INJECTED: slow, load = 0.8, seed 0: interference was injected from 2.000 s to 4.500 s: \
                     cores 0-1,3 on h1, 4-5 on h2\n";
         assert!(text.contains(said), "{text}");
     }
@@ -512,7 +508,7 @@ mod tests {
         let shown = text(&study, &TableStyle { width: Some(20), columns, ..TableStyle::default() });
         let heading = line(&shown, "policy").replace(' ', "");
         assert_eq!(heading, "│policy┆p99.9┆bias┆SLOnode-h┆short.p99│");
-        assert!(line(&shown, "fast").contains("-250") && line(&shown, "slow").contains('–'), "{shown}");
+        assert!(line(&shown, "fast").contains("−250") && line(&shown, "slow").contains('–'), "{shown}");
         let said = shown.replace("\n  ", " ");
         assert!(said.contains("--columns: the run has no class short; it has none"), "{shown}");
         assert!(said.contains("no run measured SLO node-h"), "{shown}");

@@ -27,12 +27,12 @@ use crate::cost;
 use crate::executor::{Burners, CpuId, RealExecutor, assign_cpus, free_cpus};
 use crate::fidelity::gauge::{LatenessHistograms, Reading};
 use crate::fidelity::measure::real_time;
-use crate::live::clock::{Clock, MonotonicClock};
-use crate::live::event_loop::{Inbox, LiveObserver, ShardIo, run_shard};
-use crate::live::host_stats::HostStats;
-use crate::live::mailbox::Mailbox;
-use crate::live::placement::place;
-use crate::live::sample::{ShardSample, ShardSampler};
+use crate::real_time::clock::{Clock, MonotonicClock};
+use crate::real_time::event_loop::{Inbox, RealTimeObserver, ShardIo, run_shard};
+use crate::real_time::host_stats::HostStats;
+use crate::real_time::mailbox::Mailbox;
+use crate::real_time::placement::place;
+use crate::real_time::sample::{ShardSample, ShardSampler};
 use crate::storage::input_log;
 use crate::watch::{CellError, Monitor, Watch};
 
@@ -150,7 +150,7 @@ impl ShardIo for LocalIo {
         let _ = self.aggregator.send(Report::Notes { shard: self.me, notes, mark });
     }
 
-    fn look(&mut self, shard: &Shard<'_, LiveObserver>) {
+    fn look(&mut self, shard: &Shard<'_, RealTimeObserver>) {
         if let Some(sample) = self.sampler.as_mut().and_then(|sampler| sampler.sample(shard)) {
             let _ = self.aggregator.send(Report::Sample { shard: self.me, sample: Box::new(sample) });
         }
@@ -318,7 +318,7 @@ async fn run_on_arbiter(
     let placement = Placement::new(&run.homes, me, shards);
     let inputs = run.log.as_ref().map(|log| log.section(me, shards));
     let messages = MessageWindow::new(run.world.layout(), &run.recording);
-    let observer = LiveObserver { inputs, messages, ..LiveObserver::default() };
+    let observer = RealTimeObserver { inputs, messages, ..RealTimeObserver::default() };
     let built =
         run.world.parts(placement, run.recording.observes_caches()).map(|parts| Shard::new(parts, observer));
     let burners = run.burners(&placement).transpose();

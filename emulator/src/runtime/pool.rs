@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use volary_engine::results::{Cell, Summary, cell_name};
+use volary_engine::results::{Cell, Summary, run_name};
 use volary_engine::world::World;
 
 use super::{local, virtual_time};
@@ -164,13 +164,8 @@ impl Pool<'_> {
         if number == 1 {
             self.watch.draw();
         }
-        let at = if cell.is_empty() { String::new() } else { format!(", {}", cell_name(cell)) };
-        tracing::info!(
-            "run {number} of {}: {label}{at}, seed {}, {}",
-            self.runs,
-            run.seed,
-            plural(jobs, "job")
-        );
+        let name = run_name(label, cell, run.seed);
+        tracing::info!("run {number} of {}: {name}, {}", self.runs, plural(jobs, "job"));
         watched
     }
 
@@ -213,9 +208,8 @@ const fn expected(jobs: u64, begun: u64, runs: u64) -> u64 {
 fn finished(summary: &Summary) {
     let (jobs, engine) = (&summary.jobs, &summary.engine);
     tracing::info!(
-        "{} with seed {} finished {} of {} in {} of emulated time: {}, {} of CPU time, order hash {}",
-        summary.policy,
-        summary.seed,
+        "{} finished {} of {} in {} of emulated time: {}, {} of CPU time, order hash {}",
+        summary.name(),
         jobs.finished,
         plural(jobs.submitted, "job"),
         seconds(summary.makespan_s),

@@ -1,8 +1,7 @@
-//! Atomic replacement of files, and the lock on a run directory.
+//! Files of a run directory, and its lock.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -17,6 +16,7 @@ use super::input_log;
 use super::manifest::{Manifest, RunState};
 use super::paths::{CELLS, CLAIMS, MANIFEST, RECORDS, REPORT, SUMMARY, TIMELINE};
 use super::tables::TableKind;
+use crate::atomic_file;
 
 /// Padding in the manifest of an unfinished run, for its final state and time.
 const ROOM: usize = 64;
@@ -117,26 +117,13 @@ pub(super) fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes).or_else(|error| file.set_len(end).and(Err(error)))
 }
 
-/// Writes a file beside `path` and renames it to `path` if `fill` succeeds; `failed` makes the error if it does not.
+/// Replaces a file by what `fill` writes; `failed` makes the error if that fails.
 pub(super) fn replace<T, E>(
     path: &Path,
     fill: impl FnOnce(File) -> Result<T, E>,
     failed: impl FnOnce(E) -> Error,
 ) -> Result<(), Error> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    // A run that was killed leaves such a file; a link to another file must not be followed. A link to a device is
-    // left, so that /dev/full can stand for a full disk.
-    if !fs::metadata(&partial).is_ok_and(|known| known.file_type().is_char_device()) {
-        remove(&partial)?;
-    }
-    let filled = File::create(&partial).map(fill).map_err(io("create", path))?;
-    let moved = match filled {
-        Ok(_) => fs::rename(&partial, path),
-        Err(_) => fs::remove_file(&partial),
-    };
-    moved.map_err(io("create", path))?;
+    let filled = atomic_file::replace(path, fill).map_err(io("create", path))?;
     filled.map(drop).map_err(failed)
 }
 
@@ -219,8 +206,5 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, E
 }
 
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("remove", path)(error)),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    atomic_file::remove(path).map_err(io("remove", path))
 }

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::{fs, iter};
 
@@ -89,7 +90,7 @@ pub fn load_summary<L: DeserializeOwned>(root: &Path) -> Result<Vec<L>, Error> {
 /// summary.
 ///
 /// # Errors
-/// There is no summary, or a line is damaged.
+/// A file cannot be read, or a line is damaged.
 pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
     let path = root.join(CLAIMS);
     if path.exists() {
@@ -97,7 +98,11 @@ pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
         return text.lines().map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect();
     }
     let path = root.join(SUMMARY);
-    let text = fs::read_to_string(&path).map_err(io("read", &path))?;
+    let text = match fs::read_to_string(&path) {
+        // It is made from records, which may be there.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text.map_err(io("read", &path))?,
+    };
     let Some(line) = text.lines().find(|line| line.starts_with(CLAIMS_LINE)) else { return Ok(Vec::new()) };
     let claims: ClaimsLine = serde_json::from_str(line).map_err(damaged(&path))?;
     Ok(claims.claims)

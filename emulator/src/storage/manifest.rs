@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use volary_engine::results::{Cell, Injected, Summary};
+use volary_engine::results::{Cell, Injected, Summary, run_name};
 
 use super::hosts::{self, HostRecord};
 use super::origin::Provenance;
@@ -144,6 +144,18 @@ pub struct Failure {
     /// The measurements up to the failure, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
+}
+
+impl Failure {
+    /// The run in words.
+    pub fn name(&self) -> String {
+        run_name(&self.policy, &self.cell, self.seed)
+    }
+
+    /// The error, in one line.
+    pub fn reason(&self) -> &str {
+        self.log.lines().next().unwrap_or("no log")
+    }
 }
 
 /// The current time, UTC, RFC 3339 to the second.

@@ -128,11 +128,10 @@ impl RunUnion {
         }
         if self.keys.contains(&Self::key(&record.summary)) {
             return Err(Error::Merge(format!(
-                "{} ran `{}` with seed {} under other settings than the folders before it; leave one of them out, or \
+                "{} ran `{}` under other settings than the folders before it; leave one of them out, or \
                  set them side by side with `volary compare`",
                 folder.display(),
-                record.summary.policy,
-                record.summary.seed
+                record.summary.name()
             )));
         }
         self.push(record);

@@ -1,9 +1,11 @@
 //! Records of finished runs: files in `cells/` while a run goes on, and one compressed file once it has ended.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, BufWriter, ErrorKind, Write as _};
 use std::path::Path;
+use std::rc::Rc;
 use std::{iter, mem};
 
 use serde::de::Error as _;
@@ -31,9 +33,24 @@ pub(super) fn records<'a>(
     ids: impl IntoIterator<Item = &'a String>,
 ) -> impl Iterator<Item = Result<CellRecord, Error>> {
     let (loose, rest): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| record_path(root, id).exists());
-    let rest: BTreeSet<String> = rest.into_iter().cloned().collect();
-    let packed = (!rest.is_empty()).then(|| packed(root)).into_iter().flatten();
-    let mut wanted = packed.filter(move |line| line.as_ref().map_or(true, |(id, _)| rest.contains(id)));
+    // Runs whose records have been packed since.
+    let gone = Rc::new(RefCell::new(BTreeSet::new()));
+    let also_gone = Rc::clone(&gone);
+    let loose = loose.into_iter().filter_map(move |id| match read(&record_path(root, id)) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            gone.borrow_mut().insert(id.clone());
+            None
+        }
+        read => Some(read),
+    });
+    let packed = packed_records(root, rest.into_iter().cloned().collect());
+    loose.chain(packed).chain(iter::once_with(move || packed_records(root, also_gone.take())).flatten())
+}
+
+/// The packed records of those of the runs that have one. An error of the file is the last item.
+fn packed_records(root: &Path, ids: BTreeSet<String>) -> impl Iterator<Item = Result<CellRecord, Error>> {
+    let packed = (!ids.is_empty()).then(|| packed(root)).into_iter().flatten();
+    let mut wanted = packed.filter(move |line| line.as_ref().map_or(true, |(id, _)| ids.contains(id)));
     let batches = iter::from_fn(move || {
         let batch: Vec<_> = wanted.by_ref().take(BATCH).collect();
         // Only the last line can be an error.
@@ -43,17 +60,7 @@ pub(super) fn records<'a>(
         let failed = failed.into_iter().filter_map(Result::err).map(Err);
         Some(parsed.into_iter().chain(failed).collect::<Vec<_>>()).filter(|batch| !batch.is_empty())
     });
-    loose.into_iter().map(|id| loose_record(root, id)).chain(batches.flatten())
-}
-
-/// The record of a run from `cells/`, or the packed one if it has been packed in the meantime.
-fn loose_record(root: &Path, id: &str) -> Result<CellRecord, Error> {
-    read(&record_path(root, id)).or_else(|error| {
-        let is_gone = matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound);
-        let mut lines = is_gone.then(|| packed(root)).into_iter().flatten();
-        let packed = lines.find(|line| line.as_ref().map_or(true, |(of, _)| of == id));
-        packed.map_or(Err(error), |line| parse_packed(root, &line?.1))
-    })
+    batches.flatten()
 }
 
 /// The record in a line of the packed ones.
@@ -170,4 +177,28 @@ fn unpack(root: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<(), Error> {
         }
     }
     whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::render;
+    use crate::storage::RunDir;
+    use crate::storage::fixture::{manifest, measured};
+    use crate::storage::manifest::RunState;
+
+    #[test]
+    fn records_are_found_though_they_are_packed_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
+        run.store("a", &measured("first", &[], 1, 1.0, 50)).unwrap();
+        run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
+        let ids = ["a", "b"].map(str::to_owned);
+        let mut reading = records(folder.path(), &ids);
+        let first = reading.next().unwrap().unwrap();
+        run.finish(RunState::Finished, &[], render).unwrap();
+        assert!(!folder.path().join(CELLS).exists());
+        let rest: Vec<String> = reading.map(|record| record.unwrap().id).collect();
+        assert_eq!((first.id.as_str(), rest), ("a", vec!["b".to_owned()]));
+    }
 }

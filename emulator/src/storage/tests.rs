@@ -528,7 +528,7 @@ fn shards_merge_into_one_study() {
     let c = folder.path().join("c");
     shard(&c, &[("other", "p", 1)], &[]);
     let error = merge(&[a.clone(), c]).unwrap_err().to_string();
-    assert!(error.contains("`p` with seed 1 under other settings"), "{error}");
+    assert!(error.contains("`p, seed 1` under other settings"), "{error}");
     let d = folder.path().join("d");
     let mut local = manifest(&[]);
     local.runtime = "local".into();

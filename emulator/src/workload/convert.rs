@@ -10,6 +10,7 @@ use volary_engine::workload::{Trace, WorkloadError};
 use super::features::Stated;
 use super::library::{FEATURES, features_of};
 use super::text::Seconds;
+use crate::atomic_file;
 use crate::files::Files;
 
 /// Compression levels: the defaults of the tools, which favour reasonable speed.
@@ -85,14 +86,8 @@ pub fn write(trace: &Trace, to: &Path, force: bool) -> Result<Option<PathBuf>, W
 
 /// Replaces a file by one with this content.
 fn replace(to: &Path, pack: Pack, content: &Content<'_>) -> Result<(), WorkloadError> {
-    let part = part_name(to);
-    let written = File::create(&part).and_then(|file| pack(content, BufWriter::new(file)));
-    let moved = written.and_then(|()| std::fs::rename(&part, to));
-    moved.map_err(|source| {
-        // Best effort: the original error is reported.
-        let _ = std::fs::remove_file(&part);
-        WorkloadError::Io { file: to.to_owned(), source }
-    })
+    let written = atomic_file::replace(to, |file| pack(content, BufWriter::new(file))).flatten();
+    written.map_err(|source| WorkloadError::Io { file: to.to_owned(), source })
 }
 
 /// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days (off by at most one beyond),
@@ -107,13 +102,6 @@ fn write_lines(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
     }
     Ok(())
-}
-
-/// The name of the file while it is written, so that a partial file is never mistaken for a complete one.
-fn part_name(to: &Path) -> PathBuf {
-    let mut name = to.as_os_str().to_owned();
-    name.push(".part");
-    name.into()
 }
 
 #[cfg(test)]

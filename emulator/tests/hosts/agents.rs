@@ -15,7 +15,7 @@ use volary::cluster::protocol::{
 };
 use volary::codec::LARGEST_FRAME;
 use volary::config::{Experiment, Overrides, id_under};
-use volary::live::clock::MonotonicClock;
+use volary::real_time::clock::MonotonicClock;
 use volary_actors::base::{ActorId, Class, JobId, Span, Time};
 use volary_actors::message::Probe;
 use volary_engine::parcel::Parcel;

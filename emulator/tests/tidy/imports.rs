@@ -54,30 +54,31 @@ volary_engine::shard: cores parcel prefetch queue results workload
 volary_engine::virtual_time: finalize metrics results shard world
 volary_engine::workload:
 volary_engine::world: cores metrics scenario shard workload
+volary::atomic_file:
 volary::awake:
 volary::chart: number sanitize stats storage
-volary::cli: chart cluster comparison config dashboard executor files live number report runtime sanitize shell storage watch workload
-volary::cluster: awake codec config cost dashboard executor fidelity guard live number sanitize storage watch workload
+volary::cli: atomic_file chart cluster comparison config dashboard executor files number real_time report runtime sanitize shell storage watch workload
+volary::cluster: awake codec config cost dashboard executor fidelity guard number real_time sanitize storage watch workload
 volary::codec:
 volary::comparison: cluster config number report runtime stats storage watch
 volary::config: files number sanitize stats workload
 volary::cost:
-volary::dashboard: chart guard live number report sanitize storage
-volary::executor: config guard live number
+volary::dashboard: chart guard number real_time report sanitize storage
+volary::executor: config guard number real_time
 volary::fidelity: number stats
 volary::files: guard
 volary::guard:
-volary::live: cost fidelity guard storage
 volary::number:
 volary::parallel:
+volary::real_time: cost fidelity guard storage
 volary::report: chart config number parallel sanitize shell stats storage workload
-volary::runtime: awake cluster config cost dashboard executor fidelity guard live number report stats storage watch workload
+volary::runtime: awake cluster config cost dashboard executor fidelity guard number real_time report stats storage watch workload
 volary::sanitize:
 volary::shell:
 volary::stats:
-volary::storage: codec files guard number parallel stats
-volary::watch: dashboard guard live number
-volary::workload: files guard number
+volary::storage: atomic_file codec files guard number parallel stats
+volary::watch: dashboard guard number real_time
+volary::workload: atomic_file files guard number
 ";
 
 /// Every path in the code that starts with `crate`, `super`, `self` or a crate of the workspace, absolute.

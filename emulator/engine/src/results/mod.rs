@@ -32,7 +32,7 @@ pub use policy::{
 pub use schema::{
     Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, LoadRow, MOST_BURSTS,
     Measured, MessageRow, Messages, RunLine, SCHEMA, Summary, TaskCounts, cell_id, cell_name, in_words,
-    plain, same,
+    plain, point_name, run_name, same,
 };
 pub use shared::SharedNodes;
 pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};

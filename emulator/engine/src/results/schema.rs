@@ -30,6 +30,18 @@ pub fn cell_name(cell: &Cell) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
+/// A policy and its cell in words, as `sparrow, load = 0.8`.
+pub fn point_name(policy: &str, cell: &Cell) -> String {
+    let cell = cell_name(cell);
+    let comma = if cell.is_empty() { "" } else { ", " };
+    format!("{policy}{comma}{cell}")
+}
+
+/// A run in words, as `sparrow, load = 0.8, seed 3`.
+pub fn run_name(policy: &str, cell: &Cell, seed: u64) -> String {
+    format!("{}, seed {seed}", point_name(policy, cell))
+}
+
 /// Whether two swept values are the same: `0` and `0.0` are.
 pub fn same(a: &serde_json::Value, b: &serde_json::Value) -> bool {
     a == b || a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b)
@@ -180,6 +192,11 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The run in words: see [`run_name`].
+    pub fn name(&self) -> String {
+        run_name(&self.policy, &self.cell, self.seed)
+    }
+
     /// Whether it describes a real-time run that did not do what was asked.
     pub fn is_degraded(&self) -> bool {
         self.fidelity.as_ref().is_some_and(Certificate::is_degraded)

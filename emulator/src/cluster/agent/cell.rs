@@ -30,9 +30,9 @@ use crate::cluster::protocol::{AgentMessage, Assignment, CellStatus, FIRST_FRAME
 use crate::config::{Experiment, RealSection, id_under};
 use crate::cost;
 use crate::executor::{Burners, RealExecutor, assign_cpus};
-use crate::live::clock::{Clock, MonotonicClock};
-use crate::live::event_loop::{LiveObserver, run_shard};
-use crate::live::host_stats::HostStats;
+use crate::real_time::clock::{Clock, MonotonicClock};
+use crate::real_time::event_loop::{RealTimeObserver, run_shard};
+use crate::real_time::host_stats::HostStats;
 use crate::storage::input_log::Section;
 use crate::workload::Traces;
 
@@ -80,7 +80,8 @@ impl AgentCell<'_> {
         let parts = world.parts(placement, recording.observes_caches()).map_err(|error| error.to_string())?;
         let (inputs, carried) = logged.then(Section::carried).unzip();
         let messages = MessageWindow::new(world.layout(), &recording);
-        let mut shard = Shard::new(parts, LiveObserver { inputs, messages, ..LiveObserver::default() });
+        let mut shard =
+            Shard::new(parts, RealTimeObserver { inputs, messages, ..RealTimeObserver::default() });
         shard.expect_injections();
         tracing::info!("{}", described(&world, &task, &homes, bound));
         let burners = self.burners(real, &world, &task, &homes).await?;
@@ -173,7 +174,7 @@ impl AgentCell<'_> {
     async fn finish(
         &self,
         driven: io::Result<()>,
-        mut shard: Shard<'_, LiveObserver>,
+        mut shard: Shard<'_, RealTimeObserver>,
         mut io: QuicIo,
         (stats, awake): (HostStats, Attempt),
         now: Time,

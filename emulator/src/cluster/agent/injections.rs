@@ -7,7 +7,7 @@ use volary_engine::cores::{CoreSet, Injection};
 use volary_engine::shard::Shard;
 
 use crate::cluster::protocol::{AgentMessage, InjectOrder, load_profile};
-use crate::live::event_loop::LiveObserver;
+use crate::real_time::event_loop::RealTimeObserver;
 
 /// An order of the controller that concerns injections.
 pub(super) enum InjectionOrder {
@@ -41,7 +41,7 @@ impl ShardInjections {
         &mut self,
         order: InjectionOrder,
         now: Time,
-        shard: &mut Shard<'_, LiveObserver>,
+        shard: &mut Shard<'_, RealTimeObserver>,
     ) -> Option<AgentMessage> {
         match order {
             InjectionOrder::Begin(order) => Some(self.begin(*order, now, shard)),
@@ -54,7 +54,12 @@ impl ShardInjections {
         }
     }
 
-    fn begin(&mut self, order: InjectOrder, now: Time, shard: &mut Shard<'_, LiveObserver>) -> AgentMessage {
+    fn begin(
+        &mut self,
+        order: InjectOrder,
+        now: Time,
+        shard: &mut Shard<'_, RealTimeObserver>,
+    ) -> AgentMessage {
         let InjectOrder { id, profile, seed, cores, from, until } = order;
         let profile = match load_profile(&profile) {
             Ok(profile) if cores.intersection(&self.held) == cores => profile,

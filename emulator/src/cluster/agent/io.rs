@@ -13,8 +13,8 @@ use super::injections::ShardInjections;
 use crate::cluster::net::Link;
 use crate::cluster::net::link::SendError;
 use crate::cluster::protocol::{AgentMessage, Datagrams};
-use crate::live::event_loop::{LiveObserver, ShardIo};
-use crate::live::sample::ShardSampler;
+use crate::real_time::event_loop::{RealTimeObserver, ShardIo};
+use crate::real_time::sample::ShardSampler;
 use crate::storage::input_log::Carried;
 
 /// Messages to the controller that may wait; a shard with more to report waits.
@@ -109,7 +109,7 @@ impl ShardIo for QuicIo {
 
     /// Keeps the lateness for `volary status`. Sends the sample, unless the queue is half full: the next one supersedes
     /// it.
-    fn look(&mut self, shard: &Shard<'_, LiveObserver>) {
+    fn look(&mut self, shard: &Shard<'_, RealTimeObserver>) {
         let Some(sample) = self.sampler.sample(shard) else { return };
         self.context.set_lateness(sample.deliveries);
         if self.messages.capacity() > SEND_QUEUE / 2 {
@@ -139,7 +139,7 @@ impl ShardIo for QuicIo {
     }
 
     /// Carries out orders while the queue has room for the reports.
-    fn change_profiles(&mut self, now: Time, shard: &mut Shard<'_, LiveObserver>) {
+    fn change_profiles(&mut self, now: Time, shard: &mut Shard<'_, RealTimeObserver>) {
         while self.messages.capacity() > 0
             && let Some(order) = self.injections.expired(now).or_else(|| self.context.next_order())
         {

@@ -16,7 +16,7 @@ use super::log::RunLog;
 use crate::cluster::net::{Connection, Transport, engine};
 use crate::cluster::protocol::{AgentMessage, AgentStatus, InjectReply};
 use crate::executor::CpuId;
-use crate::live::clock::MonotonicClock;
+use crate::real_time::clock::MonotonicClock;
 
 /// How long an agent with `--once` waits for its controller, or for the next question about its state. A controller
 /// that waits for another host asks.

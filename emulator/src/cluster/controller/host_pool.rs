@@ -23,7 +23,7 @@ use crate::cluster::status::{Answer, answers};
 use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
 use crate::config::Bundle;
-use crate::live::clock::MonotonicClock;
+use crate::real_time::clock::MonotonicClock;
 use crate::storage::hosts::HostLoss;
 use crate::watch::Watch;
 

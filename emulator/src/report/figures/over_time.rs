@@ -58,7 +58,7 @@ fn of_caches(
 ) -> Option<Picture> {
     let curve = |&(colour, policy, looks): &CacheLooks<'_>| {
         let points = looks.iter().map(|look| (look.time, value(look)));
-        let points: Vec<Point> = points.filter(|(_, value)| value.is_finite()).collect();
+        let points = averaged(&points.filter(|(_, value)| value.is_finite()).collect::<Vec<_>>());
         let label = policy.to_owned();
         (!points.is_empty()).then(|| Series { label, colour, points, ..Series::default() })
     };
@@ -70,6 +70,20 @@ fn of_caches(
     let y = PlotAxis::new(label, spread, *unit);
     let plot = Plot { title: format!("{title}{at}"), x, y, series, size };
     (!plot.series.is_empty()).then(|| plot.picture())
+}
+
+/// Points of a curve over time. Caches are in sync now and then, so that a curve of all observations would go up and
+/// down between 0 and its mean, and its strokes would cover the curves of other policies.
+const POINTS: usize = 100;
+
+/// Means over windows of as many points, so that there are at most [`POINTS`].
+fn averaged(points: &[Point]) -> Vec<Point> {
+    let windows = points.chunks(points.len().div_ceil(POINTS).max(1));
+    let mean = |window: &[Point]| {
+        let (x, y) = window.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+        (x / window.len() as f64, y / window.len() as f64)
+    };
+    windows.map(mean).collect()
 }
 
 /// The timeline of the first cores of each policy over the same window, from the first replication, with the colour of
@@ -145,6 +159,16 @@ mod tests {
     use crate::storage::Study;
     use crate::storage::cell::TIMELINE_ROWS;
     use crate::storage::fixture::{manifest, measured};
+
+    #[test]
+    fn many_points_are_averaged() {
+        let few = [(0.0, 1.0), (1.0, 3.0)];
+        assert_eq!(averaged(&few), few);
+        assert!(averaged(&[]).is_empty());
+        let many: Vec<Point> = (0..250).map(|i| (f64::from(i), f64::from(i % 2))).collect();
+        let drawn = averaged(&many);
+        assert_eq!((drawn.len(), drawn[0], drawn[83]), (84, (1.0, 1.0 / 3.0), (249.0, 1.0)));
+    }
 
     #[test]
     fn a_timeline_says_where_its_record_was_cut() {

@@ -77,7 +77,7 @@ pub(super) fn section(group: &CellGroup, policies: &[&str]) -> Markup {
                 (certificates("Network and cores", of_network, &certified, policies))
             }
             @for (run, certificate) in degraded() {
-                h3 { (run.policy) ", seed " (run.seed) " is degraded" }
+                h3 { (run.name()) " is degraded" }
                 ul { @for reason in &certificate.reasons { li { (prose(&reason.says)) } } }
                 p.hint { "Remedy: " (prose(&certificate.remedies().join("; "))) }
             }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use volary_engine::results::{Cell, ClaimResult, Summary, Tally, Verdict, cell_name};
+use volary_engine::results::{ClaimResult, Summary, Tally, Verdict};
 
 use super::view::{anchor, prose};
 use crate::chart::svg::Picture;
@@ -36,7 +36,7 @@ pub(super) fn warnings(study: &Study) -> Markup {
     }
     lines.extend(study.failures.iter().take(NAMED).map(|failure| {
         html! {
-            "Failed: " (name_of(&failure.policy, &failure.cell, failure.seed))
+            "Failed: " (failure.name())
             details { summary { "log" } pre { (failure.log) } }
         }
     }));
@@ -53,14 +53,15 @@ pub(super) fn warnings(study: &Study) -> Markup {
             curves that stop short of 100 % show the rest."
         });
     }
-    let degraded: Vec<String> = summaries().filter(|run| run.is_degraded()).map(name).collect();
+    let degraded: Vec<String> = summaries().filter(|run| run.is_degraded()).map(Summary::name).collect();
     if !degraded.is_empty() {
         lines.push(html! {
             (plural(degraded.len() as u64, "run")) " departed from what was asked by more than the limits of a faithful run; their fidelity says by how much: "
             (named(&degraded)) "."
         });
     }
-    let injected: Vec<String> = summaries().filter(|run| !run.injections.is_empty()).map(name).collect();
+    let injected: Vec<String> =
+        summaries().filter(|run| !run.injections.is_empty()).map(Summary::name).collect();
     if !injected.is_empty() {
         lines.push(html! {
             "Interference was injected into " (plural(injected.len() as u64, "run")) "; see the notes: "
@@ -82,17 +83,6 @@ fn named(runs: &[String]) -> String {
     let more = runs.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", runs[..runs.len().min(NAMED)].join("; "))
-}
-
-/// A run in words.
-fn name(summary: &Summary) -> String {
-    name_of(&summary.policy, &summary.cell, summary.seed)
-}
-
-fn name_of(policy: &str, cell: &Cell, seed: u64) -> String {
-    let cell = cell_name(cell);
-    let comma = if cell.is_empty() { "" } else { ", " };
-    format!("{policy}{comma}{cell}, seed {seed}")
 }
 
 /// The verdict box.

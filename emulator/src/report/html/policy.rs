@@ -246,7 +246,7 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
                     div.card { (chart.in_page()) }
                 }
             }
-            p.hint { "Charts: the first replication, mean over the receivers." }
+            p.hint { "Charts: the first replication; means over the receivers and over windows of time." }
         }
     }
 }

@@ -435,7 +435,7 @@ fn policies_with_caches_stand_beside_one_another() {
     assert_eq!(table.matches("<tr class").count(), 2, "a row a policy, not a seed: {table}");
     assert!(
         table.contains(
-            "<td>250\u{202f}ms</td><td>500\u{202f}ms</td><td>-250\u{202f}ms</td><td>12.5\u{202f}%</td>"
+            "<td>250\u{202f}ms</td><td>500\u{202f}ms</td><td>−250\u{202f}ms</td><td>12.5\u{202f}%</td>"
         ),
         "{table}"
     );

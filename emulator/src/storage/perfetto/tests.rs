@@ -33,7 +33,7 @@ fn slices_decode_to_what_was_measured() {
     assert!(!write(&mut bytes, records.iter(), CAP_BYTES).unwrap());
     let (tracks, events) = decode(&bytes);
     let processes: Vec<_> = tracks.iter().filter_map(|track| track.process.as_ref()).collect();
-    assert_eq!(processes[1].process_name.as_deref(), Some("a · seed 1"));
+    assert_eq!(processes[1].process_name.as_deref(), Some("a, seed 1"));
     let slices: usize = records.iter().map(|record| record.timeline.len() + record.bursts.len()).sum();
     let of_type = |kind: Type| events.iter().filter(move |(_, event)| event.r#type == Some(kind as i32));
     assert_eq!(of_type(Type::SliceBegin).count(), slices);

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use volary_engine::results::cell_name;
-
 use super::proto::{COUNT, CounterDescriptor, EXPLICIT, ProcessDescriptor, TrackDescriptor};
 use crate::storage::cell::CellRecord;
 
@@ -55,8 +53,7 @@ impl Tracks {
     /// The tracks that a run needs.
     pub(super) fn new(record: &CellRecord, pid: u32) -> Self {
         let summary = &record.summary;
-        let words = [summary.policy.clone(), cell_name(&summary.cell), format!("seed {}", summary.seed)];
-        let name = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" · ");
+        let name = summary.name();
         let activity = &record.activity;
         let mut actors = activity.actors.clone();
         actors.sort_by_cached_key(|name| rank(name));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use volary_engine::shard::Shard;
 
-use super::event_loop::LiveObserver;
+use super::event_loop::RealTimeObserver;
 use super::host_stats::{VitalsMeter, VitalsSample};
 use crate::fidelity::gauge::SpanHistogram;
 
@@ -58,7 +58,7 @@ impl ShardSampler {
     }
 
     /// The next sample, if one is due.
-    pub fn sample(&mut self, shard: &Shard<'_, LiveObserver>) -> Option<ShardSample> {
+    pub fn sample(&mut self, shard: &Shard<'_, RealTimeObserver>) -> Option<ShardSample> {
         let now = Instant::now();
         if now < self.due {
             return None;

@@ -41,7 +41,7 @@ const LEAD_RETRY: Duration = Duration::from_micros(500);
 
 /// Collects what a shard observes until the next report.
 #[derive(Debug, Default)]
-pub struct LiveObserver {
+pub struct RealTimeObserver {
     /// Observations since the last report, in order of time.
     pub notes: Vec<Observation>,
     /// Lateness of events.
@@ -52,7 +52,7 @@ pub struct LiveObserver {
     pub messages: MessageWindow,
 }
 
-impl LiveObserver {
+impl RealTimeObserver {
     /// Ends the log of inputs at `now`.
     pub fn end(&mut self, now: Time) {
         if let Some(mut section) = self.inputs.take() {
@@ -61,7 +61,7 @@ impl LiveObserver {
     }
 }
 
-impl Observer for LiveObserver {
+impl Observer for RealTimeObserver {
     fn note(&mut self, now: Time, who: ActorId, note: Note) {
         self.notes.push(Observation { at: now, what: Seen::Note(who, note) });
     }
@@ -119,7 +119,7 @@ pub trait ShardIo {
     /// Reports observations, in order of time, and the time before which no more will come.
     fn report(&mut self, notes: Vec<Observation>, mark: Time);
     /// Called after each report, for samples of the shard.
-    fn look(&mut self, _shard: &Shard<'_, LiveObserver>) {}
+    fn look(&mut self, _shard: &Shard<'_, RealTimeObserver>) {}
     /// Publishes this shard's progress; returns that of the slowest other shard.
     fn progress(&mut self, mine: Time) -> Time;
     /// Takes incoming parcels that were not put into the [`Inbox`].
@@ -131,7 +131,7 @@ pub trait ShardIo {
     /// Announces that the shard is awake.
     fn unpark(&mut self) {}
     /// Changes the interference profiles of the shard, if that was ordered.
-    fn change_profiles(&mut self, _now: Time, _shard: &mut Shard<'_, LiveObserver>) {}
+    fn change_profiles(&mut self, _now: Time, _shard: &mut Shard<'_, RealTimeObserver>) {}
     /// Whether there may be parcels to [collect](Self::collect).
     fn has_incoming(&self) -> bool {
         false
@@ -200,7 +200,7 @@ impl Inbox {
 /// # Errors
 /// When the system refuses a timer, or [too many events](ShardIo::check_backlog) are queued.
 pub async fn run_shard<I: ShardIo>(
-    shard: &mut Shard<'_, LiveObserver>,
+    shard: &mut Shard<'_, RealTimeObserver>,
     clock: &Clock,
     inbox: &Inbox,
     io: &mut I,
@@ -280,7 +280,12 @@ enum SliceEnd {
 }
 
 /// Handles events that are due, up to `limit` and at most [`SLICE`].
-fn run_slice(shard: &mut Shard<'_, LiveObserver>, clock: &Clock, limit: Time, congested: bool) -> SliceEnd {
+fn run_slice(
+    shard: &mut Shard<'_, RealTimeObserver>,
+    clock: &Clock,
+    limit: Time,
+    congested: bool,
+) -> SliceEnd {
     let mut now = Time::ZERO;
     for handled in 0..SLICE {
         let Some(due) = shard.next() else { return SliceEnd::Idle(None) };

@@ -55,7 +55,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::live::event_loop::Inbox;
+    use crate::real_time::event_loop::Inbox;
 
     #[tokio::test]
     async fn every_notification_wakes() {
