@@ -94,9 +94,9 @@ impl CellRecord {
         self.cut.then(|| rows.into_iter().chain(bursts).reduce(f64::min)).flatten()
     }
 
-    /// The record without what takes most of its memory and only charts need.
-    pub(super) fn without_timeline(self) -> Self {
-        Self { timeline: Vec::new(), bursts: Vec::new(), activity: Activity::default(), ..self }
+    /// Drops what takes most of the memory and only charts of single runs need.
+    pub(super) fn drop_timeline(&mut self) {
+        (self.timeline, self.bursts, self.activity) = (Vec::new(), Vec::new(), Activity::default());
     }
 
     /// The line in `summary.jsonl`.

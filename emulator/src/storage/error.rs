@@ -65,9 +65,9 @@ fn remedy(path: &Path) -> &'static str {
     }
 }
 
-pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+pub(super) fn io(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
     let path = path.to_owned();
-    move |source| Error::Io { doing, path, source }
+    move |source| Error::Io { doing, path: path.clone(), source }
 }
 
 pub(super) fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> Error {

@@ -1,7 +1,7 @@
 //! Readers of a run directory.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::{fs, iter};
@@ -14,6 +14,7 @@ use super::error::{Error, damaged, io};
 use super::files::{is_owned, read};
 use super::manifest::{Failure, Manifest};
 use super::paths::{CLAIMS, MANIFEST, SUMMARY, failure_path};
+use super::record_list::RecordList;
 use super::records::records;
 use super::rows::RowIndex;
 use super::study::Study;
@@ -51,12 +52,19 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-/// The finished cells of a run directory, in the manifest's order; cells of earlier plans are left out.
+/// The finished cells of a run directory, in the manifest's order; cells of earlier plans are left out. Of many, only
+/// those that are drawn have their timelines.
 ///
 /// # Errors
 /// A cell is damaged.
 pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<CellRecord>, Error> {
-    records_of(root, &manifest.runs)
+    let mut found = RecordList::default();
+    for record in records(root, distinct(&manifest.runs)) {
+        found.push(record?);
+    }
+    let mut found = found.into_records();
+    sort(&mut found, &manifest.runs);
+    Ok(found)
 }
 
 /// The records of those of the runs `ids` that have finished, in this order.
@@ -64,13 +72,23 @@ pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<CellRecord>,
 /// # Errors
 /// A record is damaged.
 pub fn records_of(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
-    let mut seen = BTreeMap::new();
-    ids.iter().enumerate().for_each(|(at, id)| {
-        seen.entry(id).or_insert(at);
-    });
-    let mut found: Vec<CellRecord> = records(root, seen.keys().copied()).collect::<Result<_, _>>()?;
-    found.sort_by_key(|record| seen.get(&record.id).copied());
+    let mut found: Vec<CellRecord> = records(root, distinct(ids)).collect::<Result<_, _>>()?;
+    sort(&mut found, ids);
     Ok(found)
+}
+
+/// Each id once.
+fn distinct(ids: &[String]) -> impl Iterator<Item = &String> {
+    let mut seen = BTreeSet::new();
+    ids.iter().filter(move |id| seen.insert(*id))
+}
+
+/// Puts records into the order of their ids.
+fn sort(records: &mut [CellRecord], ids: &[String]) {
+    // Of an id that is there twice, the first place is inserted last.
+    let places: BTreeMap<&str, usize> =
+        ids.iter().enumerate().rev().map(|(at, id)| (id.as_str(), at)).collect();
+    records.sort_by_key(|record| places.get(record.id.as_str()).copied());
 }
 
 /// The lines of the summary, one a run that has ended, as far as they are asked for; those of claims, which earlier

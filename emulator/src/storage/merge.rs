@@ -7,6 +7,7 @@ use volary_engine::results::{Cell, ClaimResult, Summary, Verdict};
 
 use super::error::Error;
 use super::load::{load_claims, load_failures, load_manifest, load_records};
+use super::record_list::{PointKey, RecordList, point_key};
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::Manifest;
@@ -60,7 +61,7 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     failures.retain(|failure| !union.ids.contains(&failure.id));
     failures.sort_by(|a, b| a.id.cmp(&b.id));
     failures.dedup_by(|a, b| a.id == b.id);
-    let mut records = union.records;
+    let mut records = union.records.into_records();
     sort(&mut manifest, &mut records);
     Ok(Study::assemble(manifest, folders.to_vec(), records, claims, failures))
 }
@@ -103,13 +104,13 @@ fn absorb(manifest: &mut Manifest, other: Manifest) {
     manifest.ended = manifest.ended.take().max(other.ended);
 }
 
-/// Policy, cell and seed of a run.
-type RunKey = (String, String, u64);
+/// Policy and cell, and seed, of a run.
+type RunKey = (PointKey, u64);
 
 /// The runs of several folders, each once.
 #[derive(Default)]
 struct RunUnion {
-    records: Vec<CellRecord>,
+    records: RecordList,
     ids: BTreeSet<String>,
     keys: BTreeSet<RunKey>,
 }
@@ -138,8 +139,8 @@ impl RunUnion {
         Ok(())
     }
 
-    fn key(Summary { policy, cell, seed, .. }: &Summary) -> RunKey {
-        (policy.clone(), as_text(cell), *seed)
+    fn key(summary: &Summary) -> RunKey {
+        (point_key(summary), summary.seed)
     }
 }
 

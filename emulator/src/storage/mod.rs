@@ -30,7 +30,7 @@
 //! | `run_dir` | [`RunDir`], which a run fills, and [`LockedDir`], in which a report is written again |
 //! | [`activity`] | the messages and the load on the timeline of a cell |
 //! | [`cell`] | one finished cell as it is stored: its summary, and data for its charts |
-//! | `records` | the records of finished cells, in `cells/` or packed |
+//! | `records`, `record_list` | the records of finished cells, in `cells/` or packed; in memory |
 //! | `rendered` | the report in the folder |
 //! | `paths`, `files` | file names; files that appear whole, the folder's lock |
 //! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
@@ -68,6 +68,7 @@ pub mod origin;
 mod paths;
 pub mod perfetto;
 pub mod planned;
+mod record_list;
 mod records;
 mod rendered;
 mod rows;

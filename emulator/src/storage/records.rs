@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, BufWriter, ErrorKind, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::{iter, mem};
 
@@ -100,15 +100,7 @@ fn packed(root: &Path) -> impl Iterator<Item = Result<(String, String), Error>> 
 /// tables. Other runs are left, and those that were packed must have been [unpacked](others).
 pub(super) fn pack(root: &Path, study: &Study) -> Result<(), Error> {
     let path = root.join(RECORDS);
-    let fill = |file: File| {
-        let mut to = zstd::Encoder::new(BufWriter::new(file), LEVEL)?;
-        to.include_checksum(true)?;
-        for record in study.records() {
-            to.write_all(checked_line(&path, record).map_err(io::Error::other)?.as_bytes())?;
-        }
-        to.finish()?.flush()
-    };
-    replace(&path, fill, failed("write", &path))?;
+    replace(&path, |file| write_packed(BufWriter::new(file), study), |error| error)?;
     // What the removed files had must be on the disk before.
     let tables = TableKind::ALL.iter().map(|kind| table_path(root, *kind)).filter(|path| path.exists());
     for path in tables.chain([path]) {
@@ -125,6 +117,30 @@ pub(super) fn pack(root: &Path, study: &Study) -> Result<(), Error> {
     // It stays if it has failures, or runs that are none of the study's.
     let _ = fs::remove_dir(root.join(CELLS));
     Ok(())
+}
+
+/// Writes the records of a study as they are in its folders: in memory most of them have no timeline.
+fn write_packed(to: impl io::Write, study: &Study) -> Result<(), Error> {
+    let mut left: BTreeSet<&String> = study.records().map(|record| &record.id).collect();
+    let path = study.folders.first().map_or_else(PathBuf::new, |root| root.join(RECORDS));
+    let unwritten = failed("write", &path);
+    let mut to = zstd::Encoder::new(to, LEVEL).map_err(&unwritten)?;
+    to.include_checksum(true).map_err(&unwritten)?;
+    for folder in &study.folders {
+        let ids: Vec<&String> =
+            study.records().map(|record| &record.id).filter(|id| left.contains(id)).collect();
+        for record in records(folder, ids) {
+            let record = record?;
+            to.write_all(checked_line(&path, &record)?.as_bytes()).map_err(&unwritten)?;
+            left.remove(&record.id);
+        }
+    }
+    if let Some(id) = left.first() {
+        return Err(Error::Merge(format!(
+            "the record of run {id} was removed while it was read: run again with --resume"
+        )));
+    }
+    to.finish().and_then(|mut to| to.flush()).map_err(&unwritten)
 }
 
 /// The records of finished runs that a study does not have, those of an earlier plan. Packed ones are written to

@@ -435,7 +435,10 @@ fn undamaged_records(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Err
     let (mut found, mut is_damaged) = (Vec::new(), false);
     for record in records(root, ids) {
         match record {
-            Ok(record) => found.push(record.without_timeline()),
+            Ok(mut record) => {
+                record.drop_timeline();
+                found.push(record);
+            }
             Err(error @ (Error::Damaged { .. } | Error::DamagedRecords { .. })) => {
                 is_damaged |= matches!(error, Error::DamagedRecords { .. });
                 tracing::warn!("{error}");

@@ -18,6 +18,7 @@ mod proto;
 mod tracks;
 mod write;
 
+pub(super) use write::RUNS;
 pub use write::{CAP_BYTES, write};
 
 #[cfg(test)]

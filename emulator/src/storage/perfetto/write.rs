@@ -13,7 +13,7 @@ use crate::storage::cell::CellRecord;
 pub const CAP_BYTES: usize = 50_000_000;
 
 /// Limit on the runs that are shown. The share of more would be a moment of each.
-pub(super) const RUNS: usize = 500;
+pub(in crate::storage) const RUNS: usize = 500;
 
 /// Writes the timelines of `records`, at most `cap` bytes; returns whether something was cut.
 ///
