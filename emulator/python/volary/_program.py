@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sysconfig
 import warnings
@@ -18,8 +19,11 @@ class VolaryError(Exception):
 
 def program():
     """The path of the program: `VOLARY` of the environment, that of this package, or the first on the path."""
+    named = os.environ.get("VOLARY")
+    if named and not os.path.isfile(named):
+        raise FileNotFoundError(f"VOLARY is {named}, where there is no file: correct it, or unset it")
     name = "volary" + (sysconfig.get_config_var("EXE") or "")
-    places = [os.environ.get("VOLARY"), os.path.join(sysconfig.get_path("scripts"), name), shutil.which(name)]
+    places = [named, os.path.join(sysconfig.get_path("scripts"), name), shutil.which(name)]
     for place in filter(None, places):
         if os.path.isfile(place):
             return place
@@ -27,10 +31,25 @@ def program():
 
 
 def call(*args):
-    """Runs the program and waits for it. What it warns of becomes a Python warning."""
+    """Runs the program and waits for it. What it warns of becomes a Python warning.
+
+    Ctrl-C interrupts the run as it does in a shell: what has finished is stored. A second one kills it.
+    """
     command = [program(), *map(os.fspath, args)]
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-    message = done.stderr.strip()
+    # A session of its own: the terminal sends Ctrl-C to Python alone, and the program gets it once.
+    done = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        message = done.communicate()[1].strip()
+    except KeyboardInterrupt:
+        done.send_signal(signal.SIGINT)
+        try:
+            said = done.communicate()[1].strip()
+        except KeyboardInterrupt:
+            done.kill()
+            raise
+        raise KeyboardInterrupt(said) from None
     # 1: a claim fails, which is an answer.
     if done.returncode not in (0, 1):
         raise VolaryError(done.returncode, message)

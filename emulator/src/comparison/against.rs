@@ -28,6 +28,7 @@ pub(super) fn against(
     variant: &VariantRuns,
     as_found: &AsFound<'_>,
 ) -> Result<Option<Against>, Error> {
+    let of_reference = format!("{}, which it is compared with", reference.variant);
     let (reference, runs) =
         (reference.of(&point.policy, &point.cell), variant.of(&point.policy, &point.cell));
     let (Some((rows, base)), false) = (reference.first(), runs.is_empty()) else {
@@ -42,17 +43,28 @@ pub(super) fn against(
         different.push(draws(&jobs, &rows.read(run).map_err(read)?));
         moved.extend(placement(&copies, &rows.read(run).map_err(read)?));
     }
-    let records: Vec<&CellRecord> = runs.iter().map(|(_, record)| *record).collect();
-    let summaries: Vec<&Summary> = records.iter().map(|record| &record.summary).collect();
+    let all: Vec<&CellRecord> = runs.iter().map(|(_, record)| *record).collect();
+    let books = books(&base.summary, &summaries(&all));
+    // Runs that did not do what was asked say nothing about the others.
+    let (bad, good): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|(_, run)| departed(run));
+    let left_out = if good.is_empty() { 0 } else { bad.len() };
+    let compared = if good.is_empty() { bad } else { good };
+    let is_judged = !departed(base) && !compared.iter().any(|(_, run)| departed(run));
+    let records: Vec<&CellRecord> = compared.iter().map(|(_, record)| *record).collect();
+    let summaries = summaries(&records);
     let again: Vec<Summary> =
-        runs.iter().filter_map(|&run| as_found(run).transpose()).collect::<Result<_, _>>()?;
+        compared.iter().filter_map(|&run| as_found(run).transpose()).collect::<Result<_, _>>()?;
+    let of_base = reasons(&[base]).into_iter().map(|why| format!("{of_reference}: {why}"));
     let mut found = Against {
         runtime: variant.variant.to_string(),
         runs: runs.len(),
-        books: books(&base.summary, &summaries),
+        left_out,
+        is_judged,
+        is_certified: all.iter().any(|run| run.summary.fidelity.is_some()),
+        books,
         draws: different.into_iter().max_by_key(|draws| draws.different).unwrap_or_default(),
         placement: moved.into_iter().max_by_key(|placement| placement.moved),
-        degraded: degraded(&records),
+        degraded: reasons(&all).into_iter().chain(of_base).collect(),
         metrics: divergence::all((&base.summary, &again), &summaries),
         policy: divergence::of_policy(&base.summary, &summaries),
     };
@@ -106,8 +118,17 @@ fn placement(a: &[CopyRow], b: &[CopyRow]) -> Option<JobPlacement> {
     (!both.is_empty()).then_some(JobPlacement { jobs: both.len() as u64, moved: moved as u64 })
 }
 
+fn summaries<'a>(records: &[&'a CellRecord]) -> Vec<&'a Summary> {
+    records.iter().map(|record| &record.summary).collect()
+}
+
+/// Whether a run did not do what was asked.
+fn departed(run: &CellRecord) -> bool {
+    run.summary.is_degraded() || !run.summary.injections.is_empty()
+}
+
 /// The reasons of degraded runs, and their injections, without duplicates.
-fn degraded(runs: &[&CellRecord]) -> Vec<String> {
+fn reasons(runs: &[&CellRecord]) -> Vec<String> {
     let certificates = runs.iter().filter_map(|run| run.summary.fidelity.as_ref());
     let says: BTreeSet<_> = certificates.flat_map(|c| &c.reasons).map(|reason| reason.says.clone()).collect();
     let injected = runs.iter().flat_map(|run| &run.summary.injections).map(Injected::says);

@@ -24,6 +24,12 @@ pub struct ComparedPoint {
     /// The same of the second.
     #[serde(default)]
     pub b_injected: bool,
+    /// Number of runs of the first, and of the second.
+    #[serde(default)]
+    pub runs: [usize; 2],
+    /// Jobs of the first that did not finish, and of the second, over all runs.
+    #[serde(default)]
+    pub unfinished: [u64; 2],
     pub metrics: Vec<MetricDifference>,
 }
 
@@ -32,7 +38,13 @@ impl ComparedPoint {
     pub(super) fn is_same(&self) -> bool {
         let is_equal = |metric: &MetricDifference| metric.a == metric.b;
         let is_noted = self.a_degraded || self.b_degraded || self.a_injected || self.b_injected;
-        self.identical && !is_noted && self.metrics.iter().all(is_equal)
+        let is_whole = self.has_all_seeds() && self.unfinished == [0, 0];
+        self.identical && is_whole && !is_noted && self.metrics.iter().all(is_equal)
+    }
+
+    /// Whether both studies ran the same seeds.
+    pub(super) fn has_all_seeds(&self) -> bool {
+        self.runs == [self.paired_seeds; 2]
     }
 }
 
@@ -49,8 +61,12 @@ pub struct MetricDifference {
     pub difference: Option<f64>,
     /// `(b - a) / a`.
     pub relative: Option<f64>,
-    /// Half-width of the 95 % interval of the difference; absent with fewer than two paired seeds.
+    /// Number of paired seeds under which both have a value.
+    #[serde(default)]
+    pub pairs: usize,
+    /// Half-width of the 95 % interval of the difference; absent with fewer than two pairs.
     pub half_width: Option<f64>,
-    /// Whether the interval excludes zero; absent without one.
+    /// Whether the interval excludes zero; absent without one, and for times of finished jobs where jobs are
+    /// unfinished.
     pub differs: Option<bool>,
 }

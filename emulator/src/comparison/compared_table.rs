@@ -97,6 +97,7 @@ mod tests {
             b: Some(1.5),
             difference: Some(0.5),
             relative: Some(0.5),
+            pairs: 5,
             half_width: Some(0.1),
             differs: Some(true),
         };

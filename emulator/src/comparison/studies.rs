@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use volary_engine::results::{Summary, point_name};
+use volary_engine::results::{Summary, canonical, is_censored, point_name};
 
 use super::compared_point::{ComparedPoint, MetricDifference};
 use super::compared_table::point_table;
 use super::metrics::{ComparedMetric, METRICS, OF_CLASSES, class_metric, mean, relative};
 use super::policy::SECTIONS;
 use crate::number::{count, plural};
+use crate::report::columns::not_finished;
 use crate::stats::Interval;
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
@@ -88,7 +89,7 @@ fn unrelated(a: &Manifest, b: &Manifest) -> Vec<String> {
     experiments.into_iter().chain(workloads).collect()
 }
 
-/// Values of the swept keys as text, and the policy.
+/// Values of the swept keys in canonical form, and the policy.
 type PointKey = (BTreeMap<String, String>, String);
 type Points<'a> = BTreeMap<PointKey, &'a [CellRecord]>;
 
@@ -99,7 +100,7 @@ fn key_name((cell, policy): &PointKey) -> String {
 
 fn points(study: &Study) -> Points<'_> {
     let cell = |group: &CellGroup| -> BTreeMap<String, String> {
-        group.cell.iter().map(|(key, value)| (key.clone(), value.to_string())).collect()
+        group.cell.iter().map(|(key, value)| (key.clone(), canonical(value))).collect()
     };
     let runs = study
         .cells
@@ -119,6 +120,13 @@ fn point(policy: &str, a: &[CellRecord], b: &[CellRecord]) -> ComparedPoint {
     };
     let degraded = |runs: &[CellRecord]| runs.iter().any(|run| run.summary.is_degraded());
     let injected = |runs: &[CellRecord]| runs.iter().any(|run| !run.summary.injections.is_empty());
+    let unfinished = |runs: &[CellRecord]| runs.iter().map(|run| not_finished(&run.summary)).sum();
+    let unfinished = [unfinished(a), unfinished(b)];
+    let mut metrics = differences(&pairs, a, b);
+    if unfinished != [0, 0] {
+        let censored = metrics.iter_mut().filter(|row| is_censored(row.metric.split('.')));
+        censored.for_each(|row| row.differs = None);
+    }
     ComparedPoint {
         policy: policy.to_owned(),
         cell: b.first().map(|run| run.summary.cell.clone()).unwrap_or_default(),
@@ -128,7 +136,9 @@ fn point(policy: &str, a: &[CellRecord], b: &[CellRecord]) -> ComparedPoint {
         b_degraded: degraded(b),
         a_injected: injected(a),
         b_injected: injected(b),
-        metrics: differences(&pairs, a, b),
+        runs: [a.len(), b.len()],
+        unfinished,
+        metrics,
     }
 }
 
@@ -179,6 +189,7 @@ fn difference(
     let half_width = paired.and_then(|interval| interval.half_width);
     MetricDifference {
         metric: metric.name.to_owned(),
+        pairs: pairs.len(),
         a: left,
         b: right,
         difference: left.zip(right).map(|(a, b)| b - a),
@@ -209,20 +220,7 @@ impl StudyComparison {
         for point in others.iter().take(TABLES) {
             let name = point_name(&point.policy, &point.cell);
             out.push_str(&format!("\n{name}  ({})\n{}\n", seeds(point), point_table(point, width)));
-            for (said, line) in [
-                (
-                    point.a_degraded,
-                    "DEGRADED: the first did not do what was asked; `volary report` says why\n",
-                ),
-                (
-                    point.b_degraded,
-                    "DEGRADED: the second did not do what was asked; `volary report` says why\n",
-                ),
-                (point.a_injected, "INJECTED: interference was injected into the first\n"),
-                (point.b_injected, "INJECTED: interference was injected into the second\n"),
-            ] {
-                out.push_str(if said { line } else { "" });
-            }
+            out.push_str(&remarks(point));
         }
         if others.len() > TABLES {
             let more = count((others.len() - TABLES) as u64);
@@ -242,18 +240,57 @@ impl StudyComparison {
     }
 }
 
+/// The seeds that are compared. Others of either study are left out, so they are counted.
 fn seeds(point: &ComparedPoint) -> String {
-    match point.paired_seeds {
-        0 => "no seed in common: means only, not paired".to_owned(),
-        _ if point.identical => "equal seeds, identical runs".to_owned(),
-        1 => "one seed in common: no interval".to_owned(),
-        n => format!("{n} seeds in common: paired 95 % intervals"),
+    let [a, b] = point.runs;
+    let common = match point.paired_seeds {
+        0 => return "no seed in common: means only, not paired".to_owned(),
+        _ if point.identical && point.has_all_seeds() => return "equal seeds, identical runs".to_owned(),
+        n if point.has_all_seeds() => plural(n as u64, "seed"),
+        n => format!("{n} of {a} and {b} seeds"),
+    };
+    let compared = match point.paired_seeds {
+        _ if point.identical => "identical runs",
+        1 => "no interval",
+        _ => "paired 95 % intervals",
+    };
+    format!("{common} in common: {compared}")
+}
+
+/// What must be known of a point before its numbers are believed, a line each.
+fn remarks(point: &ComparedPoint) -> String {
+    let mut out = String::new();
+    let sides = ["the first", "the second"];
+    for (side, degraded) in sides.iter().zip([point.a_degraded, point.b_degraded]) {
+        if degraded {
+            out.push_str(&format!("DEGRADED: {side} did not do what was asked; `volary report` says why\n"));
+        }
     }
+    for (side, injected) in sides.iter().zip([point.a_injected, point.b_injected]) {
+        if injected {
+            out.push_str(&format!("INJECTED: interference was injected into {side}\n"));
+        }
+    }
+    for (side, unfinished) in sides.iter().zip(point.unfinished) {
+        if unfinished > 0 {
+            out.push_str(&format!(
+                "UNFINISHED: {} of {side} did not finish: its times are those of the others, which are the fast ones\n",
+                plural(unfinished, "job")
+            ));
+        }
+    }
+    let fewest = point.metrics.iter().map(|row| row.pairs).filter(|pairs| *pairs > 0).min();
+    if let Some(fewest) = fewest.filter(|fewest| *fewest < point.paired_seeds) {
+        out.push_str(&format!(
+            "some metrics have values under fewer of these seeds, {fewest} at least; --json counts them\n"
+        ));
+    }
+    out
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::storage::fixture::manifest;
@@ -290,7 +327,7 @@ mod tests {
         assert_eq!(metric(point, "utilization").differs, Some(false));
         assert_eq!(comparison.unmatched, ["only the second ran b, load = 0.8"]);
         let text = comparison.text(None);
-        assert!(text.contains("+50.0\u{202f}%") && text.contains("3 seeds in common"), "{text}");
+        assert!(text.contains("+50.0\u{202f}%") && text.contains("3 of 4 and 4 seeds in common"), "{text}");
     }
 
     #[test]
@@ -396,6 +433,45 @@ mod tests {
         let text = comparison.text(None);
         assert!(text.contains("INJECTED: interference was injected into the second\n"), "{text}");
         assert!(!text.contains("into the first"), "{text}");
+    }
+
+    /// The jobs that finish are the fast ones.
+    #[test]
+    fn times_of_a_side_with_unfinished_jobs_are_not_judged() {
+        let seeds = [1, 2, 3, 4];
+        let (good, mut bad) = (study(&seeds, 1.0, &["a"]), study(&seeds, 0.5, &["a"]));
+        let p50 = "response_s.p50";
+        assert_eq!(metric(&compare(&good, &bad).points[0], p50).differs, Some(true));
+        bad.cells[0].policies[0].runs[1].summary.jobs.unfinished = 4;
+        let comparison = compare(&good, &bad);
+        let point = &comparison.points[0];
+        assert_eq!((point.unfinished, metric(point, p50).differs), ([0, 4], None));
+        assert_eq!(metric(point, "utilization").differs, Some(false));
+        assert!(comparison.text(None).contains("UNFINISHED: 4 jobs of the second did not finish"));
+        assert!(!compare(&bad, &bad).points[0].is_same());
+    }
+
+    #[test]
+    fn cells_are_matched_by_value() {
+        let with = |load: Value, patience: &str| {
+            let mut study = study(&[1], 1.0, &["a"]);
+            study.cells[0].cell = [("load".into(), load), ("patience".into(), json!(patience))].into();
+            study
+        };
+        let comparison = compare(&with(json!(2), "10ms"), &with(json!(2.0), "10000us"));
+        assert_eq!((comparison.points.len(), comparison.unmatched.len()), (1, 0));
+        assert_eq!(compare(&with(json!(2), "10ms"), &with(json!(2), "11ms")).points.len(), 0);
+    }
+
+    #[test]
+    fn seeds_that_are_left_out_are_counted() {
+        let text = |a: &[u64], b: &[u64], scale| {
+            compare(&study(a, 1.0, &["a"]), &study(b, scale, &["a"])).text(None)
+        };
+        let some = text(&[1, 2, 3], &[3, 4, 5], 1.0);
+        assert!(some.contains("(1 of 3 and 3 seeds in common: identical runs)"), "{some}");
+        assert!(text(&[1, 2], &[2], 2.0).contains("(1 of 2 and 1 seeds in common: no interval)"));
+        assert!(text(&[1, 2], &[1, 2], 2.0).contains("(2 seeds in common: paired 95 % intervals)"));
     }
 
     #[test]

@@ -36,10 +36,15 @@ fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> 
 }
 
 fn compared(runs: &[&dyn Fn(&mut Measured)]) -> Against {
+    compared_with(&|_| (), runs)
+}
+
+/// Compares runs with a reference that is changed.
+fn compared_with(reference: &dyn Fn(&mut Measured), runs: &[&dyn Fn(&mut Measured)]) -> Against {
     let folder = tempfile::tempdir().unwrap();
     let point =
         ValidatedPoint { policy: "a".into(), cell: volary_engine::results::Cell::new(), against: Vec::new() };
-    let reference = ran(folder.path(), RuntimeKind::Virtual, &[&|_| ()]);
+    let reference = ran(folder.path(), RuntimeKind::Virtual, &[reference]);
     // Cores slower by one part in a hundred make responses longer by two.
     let as_found = |(_, run): (&StudyRows, &CellRecord)| {
         let certificate = run.summary.fidelity.as_ref().filter(|certificate| certificate.cores.is_some());
@@ -90,7 +95,7 @@ fn quantiles_beyond_the_bar_count_in_faithful_runs_only() {
         slower(0.06)(run);
         run.summary.fidelity = Some(fixture::degraded());
     }]);
-    assert!(degraded.holds() && degraded.beyond().count() == 3);
+    assert!(degraded.holds() && !degraded.is_judged && degraded.beyond().count() == 3);
     let injected = compared(&[&|run| {
         slower(0.06)(run);
         run.summary.injections = vec![crate::storage::fixture::injected()];
@@ -98,6 +103,28 @@ fn quantiles_beyond_the_bar_count_in_faithful_runs_only() {
     assert!(injected.holds() && injected.degraded[0].starts_with("interference was injected from 2.000 s"));
     let cause = metric(&degraded, "response_s.p99").cause.clone().unwrap();
     assert!(cause.contains("degraded") && cause.contains("busy processor"), "{cause}");
+}
+
+/// A degraded repetition neither excuses the others nor counts among them.
+#[test]
+fn faithful_repetitions_are_judged_without_degraded_ones() {
+    let late = |run: &mut Measured| {
+        slower(0.5)(run);
+        run.summary.fidelity = Some(fixture::degraded());
+    };
+    let good = compared(&[&slower(0.0), &late, &slower(0.0)]);
+    assert!(good.holds() && good.is_judged && good.beyond().next().is_none(), "{good:?}");
+    assert_eq!((good.runs, good.left_out, good.degraded.is_empty()), (3, 1, false));
+    let bad = compared(&[&slower(0.06), &late]);
+    assert!(!bad.holds() && bad.beyond().count() == 3, "{bad:?}");
+}
+
+#[test]
+fn nothing_is_judged_by_a_degraded_reference() {
+    let late = |run: &mut Measured| run.summary.fidelity = Some(fixture::degraded());
+    let found = compared_with(&late, &[&slower(0.06)]);
+    assert!(!found.is_judged && found.holds());
+    assert!(found.degraded[0].starts_with("virtual, which it is compared with: "), "{:?}", found.degraded);
 }
 
 /// If copies take 4 % longer on real cores, medians may differ by 5 % from the reference or from the reference with
@@ -238,7 +265,7 @@ fn tables_show_every_runtime_and_the_verdict() {
     let mut local = compared(&[&slower(0.06)]);
     let mut hosts = local.clone();
     (local.runtime, hosts.runtime) = ("local".into(), "hosts".into());
-    hosts.degraded = vec!["too late".into()];
+    (hosts.degraded, hosts.is_judged) = (vec!["too late".into()], false);
     let cell = volary_engine::results::Cell::new();
     let validation = Validation {
         experiment: "e".into(),
@@ -254,7 +281,7 @@ fn tables_show_every_runtime_and_the_verdict() {
         "local: equal accounts; 400 jobs with equal arrivals and demands",
         "DEGRADED: too late",
         "hosts was left out: no hosts",
-        "0 of 6 quantiles",
+        "0 of 3 quantiles",
         "1 of 2 are degraded",
     ] {
         assert!(text.contains(words), "{words}\n{text}");

@@ -62,18 +62,23 @@ impl Validation {
 
     fn verdict(&self) -> String {
         let all = || self.points.iter().flat_map(|point| &point.against);
-        let degraded = all().filter(|against| !against.degraded.is_empty()).count();
+        let degraded = all().filter(|against| !against.is_judged).count();
         let bar = number::percent(BAR);
         let judged = |of: fn(&MetricDivergence) -> Option<bool>| {
-            let judged = all().flat_map(|against| &against.metrics).filter_map(of);
+            let judged = all().filter(|against| against.is_judged);
+            let judged = judged.flat_map(|against| &against.metrics).filter_map(of);
             judged.fold((0, 0), |(within, all), is| (within + usize::from(is), all + 1))
         };
         let (within, quantiles) = judged(|divergence| divergence.within);
-        let mut out = format!(
-            "{within} of {quantiles} quantiles (p50, p90, p99) are within {bar} of {}, or within what runs differ by \
-             themselves\n",
-            self.reference,
-        );
+        let mut out = String::new();
+        if !self.is_void() {
+            let _ = writeln!(
+                out,
+                "{within} of {quantiles} quantiles (p50, p90, p99) are within {bar} of {}, or within what runs differ \
+                 by themselves",
+                self.reference,
+            );
+        }
         let (within, quantiles) = judged(|divergence| divergence.within_found);
         if quantiles > 0 {
             let _ = writeln!(
@@ -84,7 +89,7 @@ impl Validation {
             );
         }
         let mut sections: BTreeMap<&str, Vec<bool>> = BTreeMap::new();
-        for (section, rows) in all().flat_map(|against| &against.policy) {
+        for (section, rows) in all().filter(|against| against.is_judged).flat_map(|against| &against.policy) {
             sections.entry(section).or_default().extend(rows.iter().filter_map(|row| row.within));
         }
         for (section, judged) in sections.iter().filter(|(_, judged)| !judged.is_empty()) {
@@ -133,17 +138,27 @@ impl Against {
             format!("; {} of {} sampled jobs on other servers", number::count(p.moved), number::count(p.jobs))
         });
         let mut out = format!("{}{runs}: {books}; {draws}{}\n", self.runtime, placement.unwrap_or_default());
-        let standing = match self.degraded.as_slice() {
-            [] => "faithful".to_owned(),
-            reasons => format!("DEGRADED: {}", reasons.join("; ")),
-        };
-        let _ = writeln!(out, "  {standing}");
+        let _ = writeln!(out, "  {}", self.standing());
         for divergence in self.rows() {
             if let (Some(relative), Some(cause)) = (divergence.relative, &divergence.cause) {
                 let _ = writeln!(out, "  {} {}: {cause}", divergence.metric, number::change(relative));
             }
         }
         out
+    }
+
+    /// Whether its runs did what was asked, and why not.
+    fn standing(&self) -> String {
+        let reasons = self.degraded.join("; ");
+        match (self.is_judged, self.left_out) {
+            (false, _) => format!("DEGRADED: {reasons}"),
+            (true, 0) if !self.is_certified => "in virtual time, which needs no certificate".to_owned(),
+            (true, 0) => "faithful".to_owned(),
+            (true, left_out) => {
+                let runs = number::plural(self.runs as u64, "run");
+                format!("faithful, but {left_out} of {runs} are left out: DEGRADED: {reasons}")
+            }
+        }
     }
 }
 
@@ -194,6 +209,9 @@ mod tests {
         Against {
             runtime: runtime.to_owned(),
             runs: 1,
+            left_out: 0,
+            is_judged: degraded.is_empty(),
+            is_certified: true,
             books: Vec::new(),
             draws: DrawsCompared { jobs: 9, different: 0 },
             placement: None,

@@ -38,7 +38,7 @@ pub struct ValidatedPoint {
 }
 
 impl Validation {
-    /// Whether every runtime had the same jobs and equal final counts, and every run that is not degraded stays within
+    /// Whether every runtime had the same jobs and equal final counts, and the runs that are not degraded stay within
     /// the bar.
     pub fn holds(&self) -> bool {
         self.points.iter().flat_map(|point| &point.against).all(Against::holds)
@@ -47,7 +47,7 @@ impl Validation {
     /// Whether there are comparisons and all are of degraded runs, so that nothing was judged.
     pub fn is_void(&self) -> bool {
         let mut all = self.points.iter().flat_map(|point| &point.against).peekable();
-        all.peek().is_some() && all.all(|against| !against.degraded.is_empty())
+        all.peek().is_some() && all.all(|against| !against.is_judged)
     }
 }
 
@@ -56,13 +56,20 @@ impl Validation {
 pub struct Against {
     pub runtime: String,
     pub runs: usize,
+    /// Number of degraded runs that the metrics leave out; 0 if all are degraded.
+    #[serde(default)]
+    pub left_out: usize,
+    /// Whether metrics count: neither the runs that they are of nor the reference are degraded.
+    pub is_judged: bool,
+    /// Whether its runs have certificates of fidelity, which those in virtual time need not have.
+    pub is_certified: bool,
     /// Counts of jobs and tasks that differ, in words.
     pub books: Vec<String>,
     /// Whether its jobs are those of the reference.
     pub draws: DrawsCompared,
     /// Placement of jobs; absent if no executions were sampled.
     pub placement: Option<JobPlacement>,
-    /// Reasons for degraded results, and injections.
+    /// Reasons for degraded results, and injections, of all runs and of the reference.
     pub degraded: Vec<String>,
     pub metrics: Vec<MetricDivergence>,
     /// Metrics that only some policies have, by section of the summary.
@@ -93,7 +100,7 @@ impl Against {
     pub fn holds(&self) -> bool {
         let same = self.books.is_empty() && self.draws.different == 0;
         let off = self.policy.values().flatten().any(|divergence| divergence.within == Some(false));
-        same && (!self.degraded.is_empty() || self.beyond().next().is_none() && !off)
+        same && (!self.is_judged || self.beyond().next().is_none() && !off)
     }
 
     /// Metrics beyond the bar, with cores as asked and as found.

@@ -246,7 +246,7 @@ impl Planner<'_> {
             self.mean_task_s = warnings::mean_task(world, &built);
             let classes = built.classes();
             self.last_classes = classes.len();
-            self.warn(warnings::of_classes(&built));
+            self.warn(warnings::of_classes(&built, file.seed));
             self.classes.extend(classes.iter().filter(|_| classes.len() > 1).map(|label| label.to_string()));
             self.warn(built.warnings().to_vec());
         }

@@ -90,12 +90,12 @@ pub(super) fn of_snapshots(entry: &PolicyEntry, run: RunLength, until: Option<Sp
     })
 }
 
-/// Warns about classes of jobs without a job.
-pub(super) fn of_classes(jobs: &Workload) -> Option<String> {
+/// Warns about classes of jobs without a job under the first seed.
+pub(super) fn of_classes(jobs: &Workload, seed: u64) -> Option<String> {
     let empty = jobs.empty_classes();
     (!empty.is_empty()).then(|| {
         format!(
-            "no job is of class {}: there are no results of it; see the cutoff, or the weights of classes",
+            "no job of seed {seed} is of class {}: there are no results of it; see the cutoff, or the weights of classes",
             listed(empty)
         )
     })
@@ -350,14 +350,14 @@ random = {}
         std::fs::write(dir.path().join("a.tr"), "0 2 3 2 4\n1 1 20 20\n").unwrap();
         for (cutoff, said) in [
             ("10s", None),
-            ("100s", Some("no job is of class `long`: there are no results of it")),
-            ("1s", Some("no job is of class `short`: there are no results of it")),
+            ("100s", Some("no job of seed 1 is of class `long`: there are no results of it")),
+            ("1s", Some("no job of seed 1 is of class `short`: there are no results of it")),
         ] {
             let trace = format!("workload.trace = {{ file = \"a.tr\", cutoff = \"{cutoff}\" }}");
             let text = TEXT.replace(synthetic, &trace).replace("service.demand = \"1s\"\n", "");
             std::fs::write(&file, text).unwrap();
             let found = Experiment::load(&file, &Overrides::default()).unwrap().warnings;
-            let about = found.iter().find(|warning| warning.starts_with("no job is of class"));
+            let about = found.iter().find(|warning| warning.starts_with("no job of seed "));
             assert_eq!(about.is_some(), said.is_some(), "{found:?}");
             assert!(about.zip(said).is_none_or(|(about, said)| about.starts_with(said)), "{found:?}");
         }

@@ -156,7 +156,7 @@ fn probe(late: &SpanHistogram) -> Option<TimerProbe> {
 /// Processor time of the machine since boot, in ticks, from the first line of `/proc/stat`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct CpuTicks {
-    /// User and kernel time, without that of niced processes.
+    /// User and kernel time and that taken by the hypervisor, without that of niced processes.
     busy: u64,
     /// Time taken by the hypervisor.
     steal: u64,

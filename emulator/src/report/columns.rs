@@ -546,6 +546,6 @@ fn repairs_per_task(summary: &Summary) -> f64 {
 }
 
 /// Jobs that failed or were still open at the end.
-pub(super) const fn not_finished(summary: &Summary) -> u64 {
+pub const fn not_finished(summary: &Summary) -> u64 {
     summary.jobs.failed + summary.jobs.unfinished
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use volary_engine::results::plain;
+use volary_engine::results::{canonical, plain, same};
 
 use crate::number::plural;
 use crate::storage::manifest::Manifest;
@@ -72,7 +72,7 @@ fn add_leaves(path: &mut Vec<String>, (old, new): (&Value, &Value), found: &mut 
                 below(path, key.clone(), (&side(a), &side(b)), found);
             }
         }
-        (a, b) if a == b => {}
+        (a, b) if a == b || !(a.is_array() || a.is_object()) && same(a, b) => {}
         (Value::Array(a), Value::Array(b)) => {
             if a.len() != b.len() {
                 let [old, new] = [a, b].map(|list| plural(list.len() as u64, "element"));
@@ -89,7 +89,7 @@ fn add_leaves(path: &mut Vec<String>, (old, new): (&Value, &Value), found: &mut 
 /// The elements of two lists that correspond: points of one policy and cell, then what is left by its place in lists of
 /// equal length.
 fn pairs(path: &[String], a: &[Value], b: &[Value]) -> Vec<(usize, usize)> {
-    let name = |point: &Value| format!("{} {}", point["label"], point["cell"]);
+    let name = |point: &Value| format!("{} {}", point["label"], canonical(&point["cell"]));
     let mut named: BTreeMap<String, usize> = BTreeMap::new();
     if path == ["points"] {
         for (j, point) in b.iter().enumerate() {

@@ -90,8 +90,8 @@ fn replace(to: &Path, pack: Pack, content: &Content<'_>) -> Result<(), WorkloadE
     written.map_err(|source| WorkloadError::Io { file: to.to_owned(), source })
 }
 
-/// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days (off by at most one beyond),
-/// durations to their stored precision; reading the lines again gives the same jobs.
+/// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days, which is a part in 2^53, as
+/// readers take seconds as 64-bit floats: dates since 1970 to 0.2 µs. Durations have their stored precision.
 fn write_lines(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     for (index, job) in trace.jobs().iter().enumerate() {
         write!(out, "{} {} {}", Seconds(job.arrival.0), job.tasks, Seconds(job.mean.0))?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use volary_actors::base::{Feature, JobId};
-use volary_engine::workload::Trace;
+use volary_engine::workload::{GOOGLE, TASKS_UNKNOWN, Trace, ZONE};
 
 use super::text::Seconds;
 
@@ -14,6 +14,16 @@ pub(super) struct Stated {
     cores: bool,
     memory: bool,
     waits: bool,
+    /// Comments about the whole trace.
+    marks: Vec<String>,
+}
+
+/// What later readers of the jobs must know of their source.
+fn marks(trace: &Trace) -> Vec<String> {
+    let unknown = (!trace.counts_tasks()).then(|| TASKS_UNKNOWN.to_owned());
+    let google = trace.is_google().then(|| GOOGLE.to_owned());
+    let zone = trace.zone().map(|zone| format!("{ZONE}{zone}"));
+    [unknown, google, zone].into_iter().flatten().collect()
 }
 
 impl Stated {
@@ -25,12 +35,13 @@ impl Stated {
             cores: (0..jobs as u32).any(|job| trace.cores(JobId(job)).is_some()),
             memory: (0..jobs as u32).any(|job| trace.memory(JobId(job)).is_some()),
             waits: trace.unknown_waits() < jobs,
+            marks: marks(trace),
         }
     }
 
     pub(super) const fn is_empty(&self) -> bool {
         let others = [self.outcomes, self.cores, self.memory, self.waits];
-        self.features.is_empty() && matches!(others, [false, false, false, false])
+        self.features.is_empty() && self.marks.is_empty() && matches!(others, [false, false, false, false])
     }
 
     /// Writes a header and a row a job. What is unknown is blank; words of the source are numbers, which are equal
@@ -39,9 +50,15 @@ impl Stated {
     /// # Errors
     /// Errors of `out`.
     pub(super) fn write(&self, trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", self.header().join(","))?;
+        for mark in &self.marks {
+            writeln!(out, "# {mark}")?;
+        }
+        // A table of the numbers of the jobs, where nothing is stated of each.
+        let numbers_only = self.header().is_empty();
+        writeln!(out, "{}", if numbers_only { "line".to_owned() } else { self.header().join(",") })?;
         for job in (0..trace.jobs().len() as u32).map(JobId) {
-            writeln!(out, "{}", self.row(trace, job).join(","))?;
+            let row = self.row(trace, job).join(",");
+            writeln!(out, "{}", if numbers_only { (job.0 + 1).to_string() } else { row })?;
         }
         Ok(())
     }

@@ -30,9 +30,9 @@ pub use policy::{
     StalenessRow,
 };
 pub use schema::{
-    Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, LoadRow, MOST_BURSTS,
-    Measured, MessageRow, Messages, RunLine, SCHEMA, Summary, TaskCounts, cell_id, cell_name, in_words,
-    plain, point_name, run_name, same,
+    CENSORED, Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, LoadRow,
+    MOST_BURSTS, Measured, MessageRow, Messages, RunLine, SCHEMA, Summary, TaskCounts, canonical, cell_id,
+    cell_name, in_words, is_censored, plain, point_name, run_name, same,
 };
 pub use shared::SharedNodes;
 pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};

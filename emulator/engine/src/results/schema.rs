@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use volary_actors::base::Span;
 
 use crate::fingerprint;
 
@@ -42,9 +43,47 @@ pub fn run_name(policy: &str, cell: &Cell, seed: u64) -> String {
     format!("{}, seed {seed}", point_name(policy, cell))
 }
 
-/// Whether two swept values are the same: `0` and `0.0` are.
+/// Whether two swept values are the same: `0` and `0.0` are, and `10ms` and `10000us`.
 pub fn same(a: &serde_json::Value, b: &serde_json::Value) -> bool {
-    a == b || a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b)
+    a == b || canonical(a) == canonical(b)
+}
+
+/// A value as a text that is equal for values that are the [`same`].
+pub fn canonical(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => {
+            text.parse::<Span>().map_or_else(|_| value.to_string(), |span| span.to_string())
+        }
+        // Beyond 2^53 an f64 does not tell whole numbers apart.
+        Value::Number(number) if number.is_f64() => {
+            let number = number.as_f64().unwrap_or(f64::NAN);
+            if number == number.trunc() && number.abs() < 1e15 {
+                (number as i64).to_string()
+            } else {
+                number.to_string()
+            }
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| format!("{name}:{}", canonical(value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// Sections of a summary that only finished jobs have: where jobs are unfinished, they are those of the fast ones, so
+/// that policies cannot be compared by them.
+pub const CENSORED: [&str; 7] =
+    ["response_s", "slowdown", "wait_s", "longest_s", "makespan_s", "drain_s", "unqueued"];
+
+/// Whether a number, given by the parts of its key, is in a [`CENSORED`] section, of all jobs or of a class.
+pub fn is_censored<'a>(key: impl IntoIterator<Item = &'a str>) -> bool {
+    let mut parts = key.into_iter();
+    let first = parts.next();
+    let section = if first == Some("classes") { parts.nth(1) } else { first };
+    section.is_some_and(|section| CENSORED.contains(&section))
 }
 
 /// A value without the quotes of a string.

@@ -42,7 +42,7 @@ pub use config::{
 pub use error::WorkloadError;
 pub use jobs::Workload;
 pub use plan::Site;
-pub use read::{ColumnNames, Part, Reading};
+pub use read::{ColumnNames, GOOGLE, Part, Reading, TASKS_UNKNOWN, ZONE};
 pub use share::Share;
 pub use slo::{PreferenceDraw, Slack, Slo};
 pub use trace::{Format, NoTraces, Trace, TraceJob, TraceSource};

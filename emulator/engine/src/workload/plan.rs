@@ -207,6 +207,14 @@ impl Plan {
             let has = trace.jobs().len();
             warnings.push(format!("`{}` has only {has} of the {asked} jobs asked for", spec.file.display()));
         }
+        if spec.interarrival.is_none() && trace.early() > 0 {
+            warnings.push(format!(
+                "{} jobs of `{}` were submitted before that trace began, at unknown times: all of them arrive at the start of the \
+                 run; to leave them out, delete their lines, which are the first",
+                trace.early(),
+                spec.file.display()
+            ));
+        }
         let plan = Self::following("workload.trace", spec.like(), Jobs::Traced(trace), service);
         Ok(Self { warnings, ..plan })
     }

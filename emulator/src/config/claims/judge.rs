@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 use volary_actors::message::kinds;
-use volary_engine::results::{Cell, ClaimResult, Findings, Origin, Summary, Verdict, in_words, same};
+use volary_engine::results::{
+    CENSORED, Cell, ClaimResult, Findings, Origin, Summary, Verdict, in_words, is_censored, same,
+};
 
 use super::check::{Check, Claim};
 use super::form::{Form, Metric, Op, Side};
@@ -25,16 +27,6 @@ pub fn judge(
 
 /// What a finding says of a policy that has no results in a cell.
 pub const NOT_RUN: &str = "was not run";
-
-/// Numbers that only finished jobs have. A policy that never finishes its slow jobs must not win because of that.
-const CENSORED: [&str; 7] =
-    ["response_s", "slowdown", "wait_s", "longest_s", "makespan_s", "drain_s", "unqueued"];
-
-/// Whether a number is one of [`CENSORED`], of all jobs or of a class.
-fn is_censored(path: &[String]) -> bool {
-    let first = if path.first().is_some_and(|part| part == "classes") { path.get(2) } else { path.first() };
-    first.is_some_and(|part| CENSORED.contains(&part.as_str()))
-}
 
 /// Results by label, cell and seed.
 struct Table<'a> {
@@ -228,7 +220,9 @@ impl<'a> Table<'a> {
         lines.iter().filter(|(seed, _)| seeds.contains(seed)).find_map(|(_, line)| {
             match at_path(&line.numbers, path) {
                 Some(Value::Number(_)) => None,
-                _ if line.open && is_censored(path) => Some(format!("`{label}` left jobs unfinished")),
+                _ if line.open && is_censored(path.iter().map(String::as_str)) => {
+                    Some(format!("`{label}` left jobs unfinished"))
+                }
                 None => Some(format!("the results of `{label}` have no `{name}`")),
                 Some(_) => Some(format!("`{name}` of `{label}` has no value: nothing was counted")),
             }

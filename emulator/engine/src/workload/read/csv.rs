@@ -23,8 +23,8 @@ pub(super) fn read(
     let mut skipped = Skipped::default();
     let Some(line) = lines.next_row('#')? else { return Ok(skipped) };
     let header = Header::new(line, names)?;
-    require(&header, line)?;
-    let (mut words, mut clock) = (Words::default(), Clock::default());
+    require(&header, line, names.is_some())?;
+    let (mut words, mut clock, mut early) = (Words::default(), Clock::default(), 0);
     while trace.jobs().len() < limit {
         let Some(line) = lines.next_record()? else { break };
         let row = header.row(line)?;
@@ -41,6 +41,7 @@ pub(super) fn read(
                 };
                 let mut details = row.details(&mut words, tasks)?;
                 details.wait = times.wait;
+                early += u64::from(times.is_early);
                 trace.push_rigid(times.submit, times.run, tasks);
                 trace.detail(trace.jobs().len() - 1, &details);
             }
@@ -51,6 +52,11 @@ pub(super) fn read(
     }
     if let Some(Some(zone)) = clock.zone {
         trace.mark_dated(zone);
+    }
+    if early > 0 {
+        trace.note(format!(
+            "{early} jobs start before they are submitted, so that their waits are unknown: are the columns right?"
+        ));
     }
     if counts_tasks(&header) {
         trace.note("the file is job-level: every task of a job takes the job's mean".into());
@@ -65,14 +71,14 @@ fn counts_tasks(header: &Header) -> bool {
     header.has(Meaning::Tasks) || header.has(Meaning::Nodes)
 }
 
-/// Refuses a header without what a job needs.
-fn require(header: &Header, line: TraceLine<'_>) -> Result<(), WorkloadError> {
+/// Refuses a header without what a job needs; `named` says whether the user named the columns.
+fn require(header: &Header, line: TraceLine<'_>, named: bool) -> Result<(), WorkloadError> {
     let has = |meaning| header.has(meaning);
     let lacking = if !has(Meaning::Submit) {
         "`arrival_s`, `submit_ms` or `submit_time`: when jobs were submitted"
     } else if !(has(Meaning::Run) || has(Meaning::Start) && has(Meaning::End)) {
         "`mean_s` or `run_ms`, or `start_time` and `end_time`: how long jobs ran"
-    } else if line.text.contains("arrival_s") && !counts_tasks(header) {
+    } else if !named && header.is_named(Meaning::Submit, "arrival_s") && !counts_tasks(header) {
         "`ntasks`: how many tasks jobs have"
     } else {
         return Ok(());
@@ -89,6 +95,8 @@ struct Times {
     submit: Time,
     wait: Option<Span>,
     run: Span,
+    /// Whether it started before it was submitted.
+    is_early: bool,
 }
 
 /// The times of a row, or why it describes no complete job.
@@ -104,8 +112,9 @@ fn times(
     if header.has(Meaning::Run) {
         let Some(run) = run else { return Ok(Err("without a run time")) };
         let start = start.or_else(|| end.filter(|end| end.0 >= run.0).map(|end| Time(end.0 - run.0)));
-        let wait = wait.or_else(|| start.map(|start| start.since(submit)));
-        return Ok(Ok(Times { submit, wait, run }));
+        let wait = wait.or_else(|| wait_until(start?, submit));
+        let is_early = start.is_some_and(|start| start < submit);
+        return Ok(Ok(Times { submit, wait, run, is_early }));
     }
     let Some(start) = start else { return Ok(Err("without a start")) };
     let Some(end) = end else { return Ok(Err("without an end")) };
@@ -114,7 +123,13 @@ fn times(
             .at
             .wrong("ends before it starts, which is a negative run time; correct the row or delete it"));
     }
-    Ok(Ok(Times { submit, wait: Some(start.since(submit)), run: end.since(start) }))
+    let wait = wait_until(start, submit);
+    Ok(Ok(Times { submit, wait, run: end.since(start), is_early: wait.is_none() }))
+}
+
+/// The wait of a job, which is unknown where it started before it was submitted.
+fn wait_until(start: Time, submit: Time) -> Option<Span> {
+    (start >= submit).then(|| start.since(submit))
 }
 
 /// The number of tasks of a row: its tasks, or else its nodes; one if the file says nothing, `None` if the cell is

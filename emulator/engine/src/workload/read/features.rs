@@ -6,14 +6,34 @@ use super::super::trace::Trace;
 use super::lines::Lines;
 use super::table::{Header, Meaning, Words};
 
+/// The comment that says that the numbers of tasks are unknown, and each job counts as one.
+pub const TASKS_UNKNOWN: &str = "tasks unknown";
+/// The comment that says that the jobs are those of Google's trace of 2011.
+pub const GOOGLE: &str = "google 2011";
+/// The beginning of the comment with the zone of dates, seconds east of Greenwich.
+pub const ZONE: &str = "zone ";
+
+/// Notes what a comment above the header says of the whole trace; returns whether it does.
+fn mark(trace: &mut Trace, said: &str) -> bool {
+    match (said, said.strip_prefix(ZONE).and_then(|zone| zone.parse().ok())) {
+        (_, Some(zone)) => trace.mark_dated(zone),
+        (TASKS_UNKNOWN, None) => trace.without_tasks(),
+        (GOOGLE, None) => trace.mark_google(),
+        _ => return false,
+    }
+    true
+}
+
 /// Adds the rows to the jobs of a trace that is not sorted yet. With `all`, each job must have a row.
 pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, all: bool) -> Result<(), WorkloadError> {
     let jobs = trace.jobs().len();
-    let Some(line) = lines.next_row('#')? else {
+    let mut is_marked = false;
+    let marked = lines.next_row_noting('#', |said| is_marked |= mark(trace, said))?;
+    let Some(line) = marked else {
         return Err(WorkloadError::Trace(format!("{}: is empty; delete it", lines.file().display())));
     };
     let header = Header::new(line, None)?;
-    if header.is_empty() {
+    if header.is_empty() && !is_marked {
         return Err(line.at.wrong(format!(
             "the header names none of the features user, name, lname, queue, application, priority, class; it has {}",
             header.names()

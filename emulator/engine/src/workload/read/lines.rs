@@ -49,7 +49,22 @@ impl<'a> Lines<'a> {
 
     /// The next line that is neither blank nor a comment.
     pub(super) fn next_row(&mut self, comment: char) -> Result<Option<TraceLine<'_>>, WorkloadError> {
-        self.next_that(|text| !text.starts_with(comment))
+        self.next_row_noting(comment, |_| ())
+    }
+
+    /// The next line that is neither blank nor a comment; `note` is given the comments before it.
+    pub(super) fn next_row_noting(
+        &mut self,
+        comment: char,
+        mut note: impl FnMut(&str),
+    ) -> Result<Option<TraceLine<'_>>, WorkloadError> {
+        self.next_that(|text| match text.strip_prefix(comment) {
+            Some(said) => {
+                note(said.trim());
+                false
+            }
+            None => true,
+        })
     }
 
     /// The next line that is not blank, of a format without comments.
@@ -58,7 +73,10 @@ impl<'a> Lines<'a> {
     }
 
     /// The next line that is not blank and of which `wanted` holds.
-    fn next_that(&mut self, wanted: impl Fn(&str) -> bool) -> Result<Option<TraceLine<'_>>, WorkloadError> {
+    fn next_that(
+        &mut self,
+        mut wanted: impl FnMut(&str) -> bool,
+    ) -> Result<Option<TraceLine<'_>>, WorkloadError> {
         loop {
             match self.next()? {
                 None => return Ok(None),

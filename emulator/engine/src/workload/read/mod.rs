@@ -10,6 +10,7 @@ mod table;
 mod time;
 mod tr;
 
+pub use features::{GOOGLE, TASKS_UNKNOWN, ZONE};
 pub use google::Part;
 pub use parse::Reading;
 pub use table::ColumnNames;

@@ -206,6 +206,11 @@ impl Header {
         self.is_google
     }
 
+    /// Whether the column of this meaning has this name.
+    pub(super) fn is_named(&self, meaning: Meaning, name: &str) -> bool {
+        self.columns.iter().any(|column| column.meaning == meaning && column.name == name)
+    }
+
     pub(super) fn has(&self, meaning: Meaning) -> bool {
         self.columns.iter().any(|column| column.meaning == meaning)
     }
