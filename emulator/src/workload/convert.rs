@@ -182,6 +182,29 @@ mod tests {
         }
     }
 
+    /// A description of the jobs that were written says what that of the source says.
+    #[test]
+    fn what_is_unknown_of_the_source_stays_unknown() {
+        let folder = tempfile::tempdir().unwrap();
+        let rewritten = |text: &'static str, to: &str| {
+            let trace = Trace::parse(Path::new("a.csv"), Cursor::new(text), None).unwrap();
+            let to = folder.path().join(to);
+            write(&trace, &to, false).unwrap();
+            (trace, read(&to, None, None).unwrap())
+        };
+        let (plain, again) = rewritten("submit,run\n1,2\n2,3\n", "plain.tr");
+        assert!(!plain.counts_tasks() && !again.counts_tasks());
+        let dated = "submit_time,start_time,end_time\n2016-02-02 06:53:00-07:00,2016-02-02 06:53:01-07:00,\
+            2016-02-02 06:54:00-07:00\n";
+        let (dated, again) = rewritten(dated, "dated.tr.gz");
+        assert_eq!((dated.zone(), again.zone()), (Some(-25_200), Some(-25_200)));
+        let google = "submit_ms,delay_ms,run_ms,end,class\n0,0,1000,F,1\n0,0,1000,F,1\n5000,0,1000,F,2\n";
+        let (google, again) = rewritten(google, "google.tr");
+        assert_eq!((google.early(), again.early(), again.is_google()), (2, 2, true));
+        let (_, all) = rewritten("submit,run,tasks\n1,2,3\n", "all.tr");
+        assert!(all.counts_tasks() && !folder.path().join("all.features.csv").exists());
+    }
+
     #[test]
     fn files_that_exist_are_not_overwritten() {
         let trace =

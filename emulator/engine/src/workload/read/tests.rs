@@ -310,6 +310,23 @@ fn columns_can_be_named() {
 
 /// `run_ID` numbers executions, and is no run time; OpenTrinity's `queue_time` counts where nothing else says when jobs
 /// were submitted.
+/// Only a column that is called `arrival_s` is that of a simulator's trace.
+#[test]
+fn a_heading_that_contains_another_is_no_such_column() {
+    let columns: ColumnNames = "submit=job_arrival_stamp,run=elapsed".parse().unwrap();
+    let trace = with_columns(&columns, "job_arrival_stamp,elapsed\n1,2\n").unwrap();
+    assert_eq!((trace.jobs().len(), trace.counts_tasks()), (1, false));
+    assert!(complaint("a.csv", "arrival_s,mean_s\n1,2\n").contains("`ntasks`"));
+}
+
+#[test]
+fn a_start_before_the_submission_is_no_wait() {
+    let trace = parse("a.csv", "submit,start,end\n10,5,20\n10,12,20\n").unwrap();
+    let waits = [0, 1].map(|job| trace.wait(JobId(job)));
+    assert_eq!(waits, [None, Some(Span::from_secs(2))]);
+    assert!(trace.notes().iter().any(|note| note.starts_with("1 jobs start before")), "{:?}", trace.notes());
+}
+
 #[test]
 fn columns_count_for_what_they_are() {
     let text = "run_ID,user_ID,queue_time,start_time,end_time\n77,#1,5,10,12\n78,u2,6,10,13\n";
