@@ -64,6 +64,9 @@ fn unfinished(study: &Study) -> Vec<String> {
         let runs = plural(study.manifest.runs.len() as u64, "run");
         lines.push(format!("missing: {missing} of {runs}: {state}"));
     }
+    if study.manifest.share.is_none() && study.cells.iter().any(|group| group.partial) {
+        lines.push(PARTIAL.to_owned());
+    }
     lines
 }
 

@@ -1,6 +1,6 @@
 //! The results of one experiment, from one run directory or from those of its shards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -37,7 +37,8 @@ pub struct CellGroup {
     pub policies: Vec<PolicyRuns>,
     /// Labels of the classes of jobs in the order of the experiment, as far as it has one.
     pub order: Vec<String>,
-    /// Whether other shares of the experiment have runs of it: its policies cannot be ranked.
+    /// Whether it lacks runs, which other shares of the experiment have, or which failed or are missing: its policies
+    /// cannot be ranked.
     pub partial: bool,
 }
 
@@ -64,7 +65,7 @@ impl Study {
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for record in records {
             let cell = &record.summary.cell;
-            let key = serde_json::to_string(cell).unwrap_or_default();
+            let key = cell_key(cell);
             let at = *places.entry(key).or_insert_with(|| {
                 let order = order.clone();
                 cells.push(CellGroup { cell: cell.clone(), policies: Vec::new(), order, partial: false });
@@ -80,6 +81,9 @@ impl Study {
             for group in &mut cells {
                 group.partial = whole > group.policies.iter().map(|runs| runs.runs.len() as u64).sum();
             }
+        }
+        if missing > 0 || !failures.is_empty() {
+            mark_partial(&mut cells, &manifest);
         }
         Self { manifest, folders, cells, claims, failures, missing }
     }
@@ -101,12 +105,15 @@ impl Study {
         listed.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    /// Labels of all policies, in order of first appearance.
+    /// Labels of all policies that have runs, in the order of the experiment.
     pub fn policies(&self) -> Vec<&str> {
+        let found = || self.cells.iter().flat_map(|group| &group.policies).map(|runs| runs.policy.as_str());
+        let known: BTreeSet<&str> = found().collect();
+        let planned = self.manifest.points().map(PlannedPoint::label).filter(|label| known.contains(label));
         let mut labels: Vec<&str> = Vec::new();
-        for runs in self.cells.iter().flat_map(|group| &group.policies) {
-            if !labels.contains(&runs.policy.as_str()) {
-                labels.push(&runs.policy);
+        for label in planned.chain(found()) {
+            if !labels.contains(&label) {
+                labels.push(label);
             }
         }
         labels
@@ -129,6 +136,27 @@ impl Study {
         let policies = self.cells.iter().flat_map(|group| &group.policies);
         policies.map(|runs| runs.runs.len()).max().unwrap_or(0)
     }
+}
+
+/// Marks the cells in which a policy has no run, or fewer than another.
+fn mark_partial(cells: &mut [CellGroup], manifest: &Manifest) {
+    let mut planned: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for point in manifest.points() {
+        planned.entry(cell_key(&point.cell())).or_default().push(point.label());
+    }
+    for group in cells {
+        let runs = |label: &str| {
+            group.policies.iter().find(|runs| runs.policy == label).map_or(0, |runs| runs.runs.len())
+        };
+        let most = group.policies.iter().map(|runs| runs.runs.len()).max().unwrap_or(0);
+        let labels = planned.get(&cell_key(&group.cell));
+        let is_short = labels.is_some_and(|labels| labels.iter().any(|label| runs(label) < most));
+        group.partial |= is_short;
+    }
+}
+
+fn cell_key(cell: &Cell) -> String {
+    serde_json::to_string(cell).unwrap_or_default()
 }
 
 /// Number of cells of an experiment.

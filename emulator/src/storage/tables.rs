@@ -356,8 +356,7 @@ impl TableKind {
     pub(super) fn may_have(self, run: &CellRecord) -> bool {
         match self {
             Self::Jobs | Self::Tasks => true,
-            Self::Staleness | Self::Cores => self.may_lack(run).is_err(),
-            Self::Decisions => run.summary.staleness.is_some(),
+            Self::Staleness | Self::Decisions | Self::Cores => self.may_lack(run).is_err(),
         }
     }
 
@@ -370,7 +369,7 @@ impl TableKind {
             Self::Cores => {
                 run.summary.fidelity.as_ref().is_some_and(|certificate| certificate.cores.is_some())
             }
-            Self::Decisions => false,
+            Self::Decisions => run.summary.staleness.as_ref().is_some_and(|s| s.regret_s.mean.is_finite()),
         };
         if must {
             return Err(ParquetError::General(format!("there are no rows of run {}", run.id)));

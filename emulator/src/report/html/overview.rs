@@ -34,6 +34,9 @@ pub(super) fn warnings(study: &Study) -> Markup {
             html! { "Missing: " (study.missing) " of " (of) "; run again with " code { "--resume" } "." },
         );
     }
+    if study.manifest.share.is_none() && study.cells.iter().any(|group| group.partial) {
+        lines.push(html! { (PARTIAL) });
+    }
     lines.extend(study.failures.iter().take(NAMED).map(|failure| {
         html! {
             "Failed: " (failure.name())
