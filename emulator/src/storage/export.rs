@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 use volary_engine::results::plain;
 
+use super::arrow;
 use super::error::{Error, io as failed, rows};
 use super::files::replace;
 use super::labels::{Labels, write_flat};
@@ -27,6 +28,18 @@ pub enum ExportFormat {
     Csv,
     /// Apache Parquet.
     Parquet,
+    /// Apache Arrow's IPC file format, also called Feather 2.
+    Arrow,
+}
+
+impl ExportFormat {
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
+        }
+    }
 }
 
 /// A table that can be exported.
@@ -80,18 +93,17 @@ pub fn export(
     fs::create_dir_all(out).map_err(failed("create", out))?;
     let labels = Labels::of(study);
     let write = |table: &ExportTable| {
-        let suffix = if format == ExportFormat::Csv { "csv" } else { "parquet" };
-        let path = out.join(format!("{}.{suffix}", table.name()));
+        let path = out.join(format!("{}.{}", table.name(), format.suffix()));
         match table {
             ExportTable::Runs => replace(&path, |to| write_runs(study, &labels, format, to), rows(&path))?,
             ExportTable::Stored(kind) => {
                 let ids = study.records().map(|record| record.id.as_str());
                 let index = RowIndex::of(&study.folders, *kind, ids)?;
+                let make = |table| index.write(table, Some(&labels), study.records());
                 let fill = |to| match format {
-                    ExportFormat::Csv => {
-                        write_csv(to, |table| index.write(table, Some(&labels), study.records()))
-                    }
-                    ExportFormat::Parquet => index.write(to, Some(&labels), study.records()),
+                    ExportFormat::Csv => write_csv(to, made(make)?),
+                    ExportFormat::Parquet => make(to),
+                    ExportFormat::Arrow => arrow::write(to, made(make)?),
                 };
                 replace(&path, fill, rows(&path))?;
             }
@@ -106,7 +118,18 @@ fn write_runs(study: &Study, labels: &Labels, format: ExportFormat, to: File) ->
     match format {
         ExportFormat::Csv => Ok(csv(to, &names, &runs)?),
         ExportFormat::Parquet => write_flat(to, ExportTable::Runs.name(), &names, &runs),
+        ExportFormat::Arrow => {
+            arrow::write(to, made(|table| write_flat(table, ExportTable::Runs.name(), &names, &runs))?)
+        }
     }
+}
+
+/// A Parquet table in a file without a name.
+fn made(make: impl FnOnce(File) -> ParquetResult<()>) -> ParquetResult<File> {
+    let mut table = tempfile::tempfile()?;
+    make(table.try_clone()?)?;
+    table.rewind()?;
+    Ok(table)
 }
 
 /// A row for each run: its figures by their dotted keys.
@@ -154,11 +177,8 @@ fn csv(to: File, names: &[String], rows: &Flat) -> io::Result<()> {
     to.flush()
 }
 
-/// The rows of a Parquet table, which is made first: it has the labels.
-fn write_csv(to: File, make: impl FnOnce(File) -> ParquetResult<()>) -> ParquetResult<()> {
-    let mut table = tempfile::tempfile()?;
-    make(table.try_clone()?)?;
-    table.rewind()?;
+/// Writes the rows of a Parquet table.
+fn write_csv(to: File, table: File) -> ParquetResult<()> {
     let reader = SerializedFileReader::new(table)?;
     let columns = reader.metadata().file_metadata().schema_descr().columns().to_vec();
     let mut to = BufWriter::new(to);
@@ -205,6 +225,8 @@ mod tests {
     use crate::storage::fixture::{manifest, measured};
     use crate::storage::manifest::RunState;
     use crate::storage::{RenderedReport, RunDir, load};
+    use arrow_array::{Array, Float64Array, StringArray};
+    use arrow_ipc::reader::FileReader as ArrowReader;
     use serde_json::json;
 
     /// A study of two runs under laws, with a policy whose label needs quotes.
@@ -242,13 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn both_formats_have_the_same_rows() {
+    fn all_formats_have_the_same_rows() {
         let folder = tempfile::tempdir().unwrap();
         let study = study(&folder.path().join("run"));
         let out = folder.path().join("out");
         let tables: Vec<ExportTable> = ExportTable::all().collect();
         let files = export(&study, &tables, ExportFormat::Parquet, &out).unwrap();
         export(&study, &tables, ExportFormat::Csv, &out).unwrap();
+        export(&study, &tables, ExportFormat::Arrow, &out).unwrap();
         assert_eq!(files.len(), 6);
         for file in files {
             let reader = SerializedFileReader::new(File::open(&file).unwrap()).unwrap();
@@ -258,6 +281,29 @@ mod tests {
             let names = reader.metadata().file_metadata().schema_descr().columns().to_vec();
             let names: Vec<&str> = names.iter().map(|column| column.name()).collect();
             assert_eq!(text.lines().next().unwrap(), names.join(","));
+            let arrow =
+                ArrowReader::try_new(File::open(file.with_extension("arrow")).unwrap(), None).unwrap();
+            let fields: Vec<String> =
+                arrow.schema().fields().iter().map(|field| field.name().clone()).collect();
+            assert_eq!(fields, names);
+            let batches: Vec<_> = arrow.map(Result::unwrap).collect();
+            assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), count);
+            let reader = SerializedFileReader::new(File::open(&file).unwrap()).unwrap();
+            let rows = reader.get_row_iter(None).unwrap().map(Result::unwrap);
+            for (at, row) in rows.enumerate() {
+                for (column, (name, field)) in row.get_column_iter().enumerate() {
+                    let values = batches[0].column(column);
+                    assert_eq!(values.is_null(at), *field == Field::Null, "{name} of row {at}");
+                    if let Field::Double(number) = field {
+                        let values = values.as_any().downcast_ref::<Float64Array>().unwrap();
+                        assert_eq!(values.value(at).to_bits(), number.to_bits());
+                    }
+                    if let Field::Str(text) = field {
+                        let values = values.as_any().downcast_ref::<StringArray>().unwrap();
+                        assert_eq!(values.value(at), text);
+                    }
+                }
+            }
         }
     }
 
