@@ -13,7 +13,8 @@ use volary_actors::base::{Feature, Span, Time};
 use super::super::columns::{Details, Outcome};
 use super::super::error::WorkloadError;
 use super::super::trace::{Format, MOST_JOBS, Trace};
-use super::lines::{At, Lines, Skipped, TraceLine, short};
+use super::cells::Cells;
+use super::lines::{Lines, Skipped, short};
 use super::table::{CORES_OF_GOOGLE_MACHINE, GIB_OF_GOOGLE_MACHINE, TOO_LONG, Words};
 
 /// A part of a table: its name and its content.
@@ -117,7 +118,7 @@ impl Trace {
 impl GoogleJobs {
     fn read_jobs(&mut self, lines: &mut Lines<'_>) -> Result<(), WorkloadError> {
         while let Some(line) = lines.next_record()? {
-            let cells = Cells::of::<JOB_COLUMNS>(line)?;
+            let cells = Cells::<JOB_COLUMNS>::of(line)?;
             let (time, event) = (cells.time()?, cells.event(3)?);
             let next = self.states.len() as u32;
             let index = *self.index.entry(cells.id()?).or_insert(next);
@@ -144,7 +145,7 @@ impl GoogleJobs {
 
     fn read_tasks(&mut self, lines: &mut Lines<'_>, skipped: &mut Skipped) -> Result<(), WorkloadError> {
         while let Some(line) = lines.next_record()? {
-            let cells = Cells::of::<TASK_COLUMNS>(line)?;
+            let cells = Cells::<TASK_COLUMNS>::of(line)?;
             let (time, event, id) = (cells.time()?, cells.event(5)?, cells.id()?);
             let task = cells.whole(3, "task index")?;
             let task = u32::try_from(task).ok().filter(|&task| task < MOST_TASKS).ok_or_else(|| {
@@ -249,39 +250,7 @@ fn micros(time: u64) -> Span {
     Span(time.saturating_mul(1_000))
 }
 
-/// The cells of a row.
-struct Cells<'a> {
-    at: At<'a>,
-    texts: [&'a str; TASK_COLUMNS],
-}
-
-impl<'a> Cells<'a> {
-    /// The cells of a row of `COLUMNS` columns.
-    fn of<const COLUMNS: usize>(line: TraceLine<'a>) -> Result<Self, WorkloadError> {
-        let mut texts = [""; TASK_COLUMNS];
-        let mut count = 0;
-        for cell in line.text.split(',') {
-            if let Some(text) = texts.get_mut(count) {
-                *text = cell.trim();
-            }
-            count += 1;
-        }
-        if count == COLUMNS {
-            return Ok(Self { at: line.at, texts });
-        }
-        let why = format!(
-            "has {count} of the {COLUMNS} columns of this table; is the file cut off, or another table?"
-        );
-        Err(line.at.wrong(why))
-    }
-
-    fn whole(&self, column: usize, name: &str) -> Result<u64, WorkloadError> {
-        self.texts[column].parse().map_err(|_| {
-            let text = short(self.texts[column]);
-            self.at.field(column + 1, name, format!("`{text}` is not a whole number of at least zero"))
-        })
-    }
-
+impl<const COLUMNS: usize> Cells<'_, COLUMNS> {
     fn time(&self) -> Result<u64, WorkloadError> {
         self.whole(0, "time")
     }

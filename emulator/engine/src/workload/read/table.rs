@@ -488,9 +488,20 @@ fn closing(quoted: &str) -> Option<usize> {
     }
 }
 
-/// The numbers of words, a series for each feature, from one on in the order in which they appear.
+/// The numbers of words, a series for each feature.
 #[derive(Default)]
-pub(super) struct Words([BTreeMap<Box<str>, u32>; Feature::ALL.len()]);
+pub(super) struct Words([WordNumbers; Feature::ALL.len()]);
+
+impl Words {
+    /// The number of a word; `None` if it is too long to be kept.
+    pub(super) fn number(&mut self, feature: Feature, word: &str) -> Option<u32> {
+        self.0[feature.index()].number(word)
+    }
+}
+
+/// The numbers of words, from one on in the order in which they appear.
+#[derive(Default)]
+pub(super) struct WordNumbers(BTreeMap<Box<str>, u32>);
 
 /// Limit on the length of a word in bytes: each is kept once.
 const MOST_WORD: usize = 1024;
@@ -498,19 +509,23 @@ const MOST_WORD: usize = 1024;
 /// What is wrong with a word that has no number.
 pub(super) const TOO_LONG: &str = "is longer than 1024 bytes; names are kept in memory";
 
-impl Words {
+impl WordNumbers {
     /// The number of a word; `None` if it is too long to be kept.
-    pub(super) fn number(&mut self, feature: Feature, word: &str) -> Option<u32> {
-        let known = &mut self.0[feature.index()];
-        if let Some(&number) = known.get(word) {
+    pub(super) fn number(&mut self, word: &str) -> Option<u32> {
+        if let Some(number) = self.known(word) {
             return Some(number);
         }
         if word.len() > MOST_WORD {
             return None;
         }
-        let number = known.len() as u32 + 1;
-        known.insert(word.into(), number);
+        let number = self.0.len() as u32 + 1;
+        self.0.insert(word.into(), number);
         Some(number)
+    }
+
+    /// The number of a word that appeared.
+    pub(super) fn known(&self, word: &str) -> Option<u32> {
+        self.0.get(word).copied()
     }
 }
 
