@@ -37,7 +37,7 @@ pub(crate) fn trace(data: &[u8]) {
 }
 
 /// A table of jobs; its first byte chooses what the rest is: a file with known headings, one whose columns are named,
-/// features beside a trace, or one of Google's tables.
+/// features beside a trace, or one of Google's or Alibaba's tables.
 pub(crate) fn table(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return };
     let input = |bytes: &[u8]| -> Box<dyn BufRead> { Box::new(Cursor::new(bytes.to_vec())) };
@@ -45,7 +45,8 @@ pub(crate) fn table(data: &[u8]) {
     let named = "user=u,submit=s,start=b,end=e,outcome=o,tasks=n".parse::<ColumnNames>().ok();
     let all = Reading { jobs: Some(1000), ..Reading::default() };
     const JOB: &[u8] = b"0,,1,0,u,0,n,l\n1,,1,1,u,0,n,l\n9,,1,4,u,0,n,l\n";
-    let trace = match kind % 5 {
+    const ROWS: &[u8] = b"M1,2,j,1,Terminated,3,9,100,1\nR2_1,1,j,1,Terminated,9,9,,\n";
+    let trace = match kind % 7 {
         0 => Trace::parse_with(Path::new("t.csv"), input(rest), all),
         1 => Trace::parse_with(Path::new("t.csv"), input(rest), Reading { columns: named.as_ref(), ..all }),
         2 => {
@@ -53,12 +54,14 @@ pub(crate) fn table(data: &[u8]) {
             Trace::parse_with(Path::new("t.tr"), input(b"1 1 1 1\n0 1 1 1\n"), Reading { features, ..all })
         }
         3 => Trace::parse_google(Path::new("g"), [part(rest)].into_iter(), None::<Empty<Part>>, Some(1000)),
-        _ => Trace::parse_google(
+        4 => Trace::parse_google(
             Path::new("g"),
             [part(JOB)].into_iter(),
             Some([part(rest)].into_iter()),
             Some(1000),
         ),
+        5 => Trace::parse_alibaba(Path::new("a"), part(rest), None, Some(10)),
+        _ => Trace::parse_alibaba(Path::new("a"), part(ROWS), Some(part(rest)), Some(10)),
     };
     if let Ok(trace) = trace {
         let jobs = || (0..trace.jobs().len() as u32).map(JobId);

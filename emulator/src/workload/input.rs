@@ -9,6 +9,9 @@ use volary_engine::workload::WorkloadError;
 
 use crate::files::Files;
 
+/// Suffixes of plain and of compressed files.
+pub(super) const PACKED: [&str; 4] = ["", ".xz", ".zst", ".gz"];
+
 /// Opens a file.
 pub(super) fn open(files: &Files, file: &Path) -> Result<Box<dyn BufRead>, WorkloadError> {
     let io = |source| WorkloadError::Io { file: file.to_owned(), source };

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use volary_engine::workload::{ColumnNames, Reading, Trace, TraceSource, WorkloadError};
+use volary_engine::workload::{ColumnNames, Format, Reading, Trace, TraceSource, WorkloadError};
 
-use super::google;
-use super::input::open;
+use super::input::{PACKED, open};
+use super::{alibaba, google};
 use crate::files::Files;
 use crate::guard::guard;
 
@@ -80,9 +80,9 @@ pub fn read(file: &Path, jobs: Option<u32>, columns: Option<&ColumnNames>) -> Re
     load(&Files::of_disk(), file, jobs, columns)
 }
 
-/// Whether a folder is a trace by itself: one with Google's event tables.
+/// Whether a folder is a trace by itself: one with Google's event tables or with Alibaba's batch tables.
 pub fn is_trace_folder(folder: &Path) -> bool {
-    google::is_google(folder)
+    google::is_google(folder) || alibaba::is_alibaba(folder)
 }
 
 fn load(
@@ -91,12 +91,18 @@ fn load(
     jobs: Option<u32>,
     columns: Option<&ColumnNames>,
 ) -> Result<Trace, WorkloadError> {
-    if is_trace_folder(file) {
-        if columns.is_some() {
-            let why = "--columns is for .csv files; the columns of Google's tables are fixed";
-            return Err(WorkloadError::Trace(format!("{}: {why}", file.display())));
-        }
+    let (of_google, of_alibaba) = (google::is_google(file), alibaba::is_alibaba(file));
+    if columns.is_some() && (of_google || of_alibaba || Format::of(file) == Some(Format::AlibabaTables)) {
+        let whose = if of_google { "Google" } else { "Alibaba" };
+        let why =
+            format!("--columns is for .csv files with a header; the columns of {whose}'s tables are fixed");
+        return Err(WorkloadError::Trace(format!("{}: {why}", file.display())));
+    }
+    if of_google {
         return google::read(files, file, jobs);
+    }
+    if of_alibaba {
+        return alibaba::read(files, file, jobs);
     }
     let features = features_of(files, file).into_iter().map(|name| {
         let input = open(files, &name)?;
@@ -105,8 +111,14 @@ fn load(
     let features = features.collect::<Result<_, WorkloadError>>()?;
     let parsed = Trace::parse_with(file, open(files, file)?, Reading { jobs, columns, features });
     parsed.map_err(|error| {
-        let is_alone = matches!(error, WorkloadError::Trace(_)) && columns.is_none() && google::is_part(file);
-        if is_alone { google::alone(file) } else { error }
+        let is_alone = matches!(error, WorkloadError::Trace(_)) && columns.is_none();
+        if is_alone && google::is_part(file) {
+            google::alone(file)
+        } else if is_alone && alibaba::is_instances(file) {
+            alibaba::alone(file)
+        } else {
+            error
+        }
     })
 }
 
@@ -114,8 +126,6 @@ fn load(
 const BESIDE: [&str; 3] = [FEATURES, "_features.csv", "_meta.csv"];
 /// The one that is written.
 pub(super) const FEATURES: &str = ".features.csv";
-/// Suffixes of compressed files, and of plain ones.
-const PACKED: [&str; 4] = ["", ".xz", ".zst", ".gz"];
 
 /// The files beside a `.tr` file that hold features of its jobs.
 pub(super) fn features_of(files: &Files, file: &Path) -> Vec<PathBuf> {

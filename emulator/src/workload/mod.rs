@@ -5,10 +5,11 @@
 //! | `library`, `input` | the search for traces, parsed ones, and their decompression |
 //! | [`mod@describe`] | `volary trace describe` |
 //! | `convert`, `features` | `volary trace convert`: jobs, and the features beside them |
-//! | `google` | folders with Google's trace of 2011 |
+//! | `google`, `alibaba` | folders with Google's trace of 2011, and with Alibaba's of 2018 |
 //! | [`predict`] | `volary trace predict` |
 //! | `text` | tables and numbers of their reports |
 
+mod alibaba;
 mod convert;
 pub mod describe;
 mod features;

@@ -20,6 +20,8 @@ pub enum Format {
     Csv,
     /// The event tables of Google's cluster data of 2011.
     GoogleEvents,
+    /// The batch tables of Alibaba's cluster trace of 2018.
+    AlibabaTables,
 }
 
 /// Finds and parses traces.
@@ -62,7 +64,7 @@ pub(super) const MOST_TASKS: u32 = 1 << 24;
 pub(super) const MOST_JOBS: usize = 1 << 24;
 
 /// Maximum number of durations of a trace, which then take 2 GiB.
-const MOST_DURATIONS: usize = 1 << 29;
+pub(super) const MOST_DURATIONS: usize = 1 << 29;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 

@@ -57,19 +57,26 @@ pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span
     let published = || description.reference.filter(|_| trace.counts_tasks()).and_then(cutoff_of);
     let cutoff = cutoff.or_else(published);
     description.classes = cutoff.map(|cutoff| classes(trace, cutoff, &each));
-    description.comparison =
-        description.reference.map_or_else(Vec::new, |known| against(known, &description));
+    let comparable = description.reference.filter(|&known| is_read_as_published(trace, known));
+    description.comparison = comparable.map_or_else(Vec::new, |known| against(known, &description));
     description
 }
 
-/// The published trace that it is or resembles: Google's by the form of the file, others by their averages. Traces of
-/// rigid parallel jobs are never recognised as one of these, even with similar averages.
+/// The published trace that it is or resembles: Google's and Alibaba's tables by the form of the file, others by their
+/// averages. Traces of rigid parallel jobs are never recognised as one of these, even with similar averages.
 fn recognised(trace: &Trace, description: &Description) -> Option<Reference> {
     match trace.format() {
         _ if trace.is_google() => Some(Reference::Google),
+        Format::AlibabaTables => Some(Reference::Alibaba),
         Format::Swf => None,
         Format::Tr | Format::Csv | Format::GoogleEvents => resembling(description),
     }
+}
+
+/// Whether the facts about a published trace are of jobs and tasks as they are read here. Those about Alibaba's do not
+/// count each instance as a task, which the reader of its tables does.
+fn is_read_as_published(trace: &Trace, known: Reference) -> bool {
+    trace.format() != Format::AlibabaTables || known != Reference::Alibaba
 }
 
 fn task_durations(trace: &Trace) -> Quantiles {

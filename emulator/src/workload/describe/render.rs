@@ -25,6 +25,10 @@ impl fmt::Display for Description {
         }
         match self.reference {
             None => writeln!(f, "\nresembles none of the traces of which facts are published"),
+            Some(known) if self.comparison.is_empty() => {
+                let why = "count tasks in another way, and are not compared";
+                writeln!(f, "\nfacts published about the {known:?} trace {why}")
+            }
             Some(known) => writeln!(f, "\ncompared with the {known:?} trace\n{}", comparison(self)),
         }
     }

@@ -1,5 +1,6 @@
 //! Parsers of traces, streamed line by line, with errors that name file, line and field.
 
+mod alibaba;
 mod cells;
 mod csv;
 mod features;

@@ -7,7 +7,7 @@ use super::super::error::WorkloadError;
 use super::super::trace::{Format, MOST_JOBS, Trace};
 use super::lines::{Lines, Skipped};
 use super::table::ColumnNames;
-use super::{csv, features, swf, tr};
+use super::{alibaba, csv, features, swf, tr};
 
 /// How a trace is to be read.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub struct Reading<'a> {
 
 impl Trace {
     /// Reads the first `jobs` jobs of `input`, all if `None`. The format follows from the `name` of the file: `.tr`,
-    /// `.swf`, `.csv`, before `.xz`, `.zst` or `.gz`.
+    /// `.swf`, `.csv`, before `.xz`, `.zst` or `.gz`; `batch_task.csv` is Alibaba's table.
     ///
     /// # Errors
     /// When the input cannot be read, is damaged (an error of the kind `InvalidData`), malformed or empty.
@@ -68,6 +68,7 @@ impl Trace {
         let skipped = match format {
             Format::Tr => tr::read(&mut lines, &mut trace, limit)?,
             Format::Swf => swf::read(&mut lines, &mut trace, limit)?,
+            Format::AlibabaTables => alibaba::read(&mut lines, None, &mut trace, limit)?,
             Format::Csv | Format::GoogleEvents => csv::read(&mut lines, &mut trace, limit, columns)?,
         };
         for (name, input) in features {
@@ -99,6 +100,9 @@ impl Trace {
     }
 }
 
+/// The name of Alibaba's table of tasks, which has no header.
+const ALIBABA_TASKS: &str = "batch_task.csv";
+
 impl Format {
     /// The format that a file name indicates, with or without a compression suffix.
     pub fn of(file: &Path) -> Option<Self> {
@@ -109,6 +113,7 @@ impl Format {
         match suffix(&name) {
             "tr" => Some(Self::Tr),
             "swf" => Some(Self::Swf),
+            "csv" if name.as_os_str() == ALIBABA_TASKS => Some(Self::AlibabaTables),
             "csv" => Some(Self::Csv),
             _ => None,
         }

@@ -1,0 +1,413 @@
+//! The batch tables of Alibaba's cluster-trace-v2018: `batch_task` and, if there is one, `batch_instance`.
+//!
+//! A job is all rows with one job name, and its tasks are the instances of those rows of `batch_task` that ended. Times
+//! are whole seconds; 0 stands for before and after the trace. Submissions are not in the tables: a job arrives when
+//! the first of its rows starts. The order of rows that wait for others of their job is not kept.
+
+use std::path::Path;
+
+use volary_actors::base::{Span, Time};
+
+use super::super::columns::{Details, Outcome};
+use super::super::error::WorkloadError;
+use super::super::trace::{Format, MOST_DURATIONS, MOST_JOBS, MOST_TASKS, Trace};
+use super::cells::Cells;
+use super::google::Part;
+use super::lines::{At, Lines, Skipped, short};
+use super::table::{TOO_LONG, WordNumbers};
+
+/// Columns of a row of `batch_task`.
+const TASK_COLUMNS: usize = 9;
+/// Columns of a row of `batch_instance`.
+const INSTANCE_COLUMNS: usize = 14;
+/// Limit on the rows of `batch_task` that are kept, which then take about 1 GB; the whole trace has 14 million.
+const MOST_ROWS: usize = 1 << 25;
+/// What to do about a trace that is too large.
+const FEWER: &str = "read its first jobs with --jobs N of `volary trace`, or `jobs` in [workload.trace]";
+
+/// A reason to skip a row, for `batch_task` and for `batch_instance`.
+type Reason = [&'static str; 2];
+const FAILED: Reason = ["of tasks that failed", "of instances that failed"];
+const STOPPED: Reason = ["of tasks that were stopped", "of instances that were stopped"];
+const OPEN: Reason = ["of tasks that had not ended", "of instances that had not ended"];
+const NO_START: Reason = ["of tasks without a start", "of instances without a start"];
+const NO_END: Reason = ["of tasks without an end", "of instances without an end"];
+const BACKWARDS: Reason = ["of tasks that end before they start", "of instances that end before they start"];
+
+/// A job while its rows are read.
+#[derive(Default)]
+struct BatchJob {
+    arrival: Option<Time>,
+    /// Rows of `batch_task` that ended.
+    rows: Vec<BatchTask>,
+    /// Durations of the instances that were read, s.
+    durations: Vec<f32>,
+    /// Its tasks: instances that were read, and those of rows of which none was read.
+    tasks: u32,
+    failed: bool,
+    stopped: bool,
+    open: bool,
+    /// Whether a row waits for others.
+    ordered: bool,
+    /// Whether it is one of the first jobs that were asked for.
+    chosen: bool,
+}
+
+/// A row of `batch_task`.
+struct BatchTask {
+    /// Number of its name, zero without `batch_instance`.
+    name: u32,
+    instances: u32,
+    /// How many of its instances were read.
+    read: u32,
+    /// Duration, s.
+    seconds: f32,
+    /// Cores of an instance; zero if they are not stated.
+    cores: f32,
+}
+
+/// The jobs by the numbers of their names, less one.
+#[derive(Default)]
+struct BatchJobs {
+    names: WordNumbers,
+    /// Names of tasks, if `batch_instance` is to be read.
+    tasks: Option<WordNumbers>,
+    jobs: Vec<BatchJob>,
+    rows: usize,
+}
+
+/// What the jobs of the trace have in common, for notes.
+#[derive(Default)]
+struct Remarks {
+    /// Jobs with rows that wait for others.
+    ordered: u64,
+    /// Rows of which no instance was read.
+    unread: u64,
+    /// Tasks that took no time.
+    instant: u64,
+}
+
+impl Trace {
+    /// Reads the batch tables of Alibaba's trace of 2018, and of them the first `limit` jobs, all if `None`. Without
+    /// `instances` each instance of a task takes the time of the task.
+    ///
+    /// # Errors
+    /// When a table cannot be read, is damaged or malformed, holds too much, or no task has ended.
+    pub fn parse_alibaba(
+        name: &Path,
+        tasks: Part,
+        instances: Option<Part>,
+        limit: Option<u32>,
+    ) -> Result<Self, WorkloadError> {
+        let mut trace = Self::new(name, Format::AlibabaTables);
+        let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+        let (file, input) = tasks?;
+        let mut tasks = Lines::new(&file, input);
+        let skipped = match instances.transpose()? {
+            None => read(&mut tasks, None, &mut trace, limit)?,
+            Some((file, input)) => read(&mut tasks, Some(&mut Lines::new(&file, input)), &mut trace, limit)?,
+        };
+        trace.checked(&skipped, MOST_JOBS)
+    }
+}
+
+/// Reads the first `limit` jobs.
+pub(super) fn read(
+    tasks: &mut Lines<'_>,
+    instances: Option<&mut Lines<'_>>,
+    trace: &mut Trace,
+    limit: usize,
+) -> Result<Skipped, WorkloadError> {
+    let (mut skipped, mut remarks) = (Skipped::default(), Remarks::default());
+    let mut known =
+        BatchJobs { tasks: instances.is_some().then(WordNumbers::default), ..BatchJobs::default() };
+    known.read_tasks(tasks, &mut skipped)?;
+    let without = known.jobs.iter().filter(|job| job.rows.is_empty()).count();
+    let order = known.choose(limit);
+    let with_instances = instances.is_some();
+    if let Some(instances) = instances {
+        known.read_instances(instances, &mut skipped)?;
+    }
+    for job in order {
+        std::mem::take(&mut known.jobs[job as usize]).push(trace, &mut remarks)?;
+    }
+    trace.note(
+        "jobs arrive when their first task starts: the tables do not say when they were submitted".into(),
+    );
+    if !with_instances {
+        let why = "without batch_instance.csv every instance of a task takes the task's time, from the start of the \
+                   first to the end of the last";
+        trace.note(why.into());
+    } else if remarks.unread > 0 {
+        let rows = remarks.unread;
+        trace.note(format!(
+            "tasks without an instance that ended, so that each takes the task's time: {rows}"
+        ));
+    }
+    if remarks.ordered > 0 {
+        let jobs = remarks.ordered;
+        trace.note(format!(
+            "jobs with tasks that wait for others, such as R2_1 for M1: {jobs}; all tasks of a job arrive with it, since \
+             this order is not kept"
+        ));
+    }
+    if remarks.instant > 0 {
+        let instances = remarks.instant;
+        trace.note(format!("instances of 0 s, since the tables have whole seconds: {instances}"));
+    }
+    if without > 0 {
+        trace.note(format!("jobs left out, since none of their tasks ended: {without}"));
+    }
+    Ok(skipped)
+}
+
+impl BatchJobs {
+    fn read_tasks(&mut self, lines: &mut Lines<'_>, skipped: &mut Skipped) -> Result<(), WorkloadError> {
+        while let Some(line) = lines.next_record()? {
+            let cells = Cells::<TASK_COLUMNS>::of(line)?;
+            let (start, end) = (cells.seconds(5, "start_time")?, cells.seconds(6, "end_time")?);
+            let (instances, cores) = (cells.instances()?, cells.cores()?);
+            let index = self.job(&cells)?;
+            let job = &mut self.jobs[index];
+            let unusable = job.happened(cells.texts[4], start, end);
+            if let Some([reason, _]) = unusable {
+                skipped.count(reason);
+                continue;
+            }
+            if instances == 0 {
+                skipped.count("of tasks without instances");
+                continue;
+            }
+            job.add(line.at, instances)?;
+            if self.rows == MOST_ROWS {
+                return Err(line
+                    .at
+                    .wrong(format!("is about one task more than {MOST_ROWS}; split the file")));
+            }
+            self.rows += 1;
+            let name = match &mut self.tasks {
+                None => 0,
+                Some(names) => {
+                    names.number(cells.texts[0]).ok_or_else(|| line.at.field(1, "task_name", TOO_LONG))?
+                }
+            };
+            job.ordered |= waits(cells.texts[0]);
+            let seconds = (end - start) as f32;
+            job.rows.push(BatchTask { name, instances, read: 0, seconds, cores });
+        }
+        Ok(())
+    }
+
+    /// The number of a row's job.
+    fn job(&mut self, cells: &Cells<'_, TASK_COLUMNS>) -> Result<usize, WorkloadError> {
+        let (name, wrong) = (cells.texts[2], |why: &str| cells.at.field(3, "job_name", why));
+        if name.is_empty() {
+            return Err(wrong("is blank"));
+        }
+        let index = self.names.number(name).ok_or_else(|| wrong(TOO_LONG))? as usize - 1;
+        if index == self.jobs.len() {
+            if index >= MOST_JOBS {
+                return Err(cells
+                    .at
+                    .wrong(format!("is about one job more than {MOST_JOBS}; split the file")));
+            }
+            self.jobs.push(BatchJob::default());
+        }
+        Ok(index)
+    }
+
+    /// The first `limit` jobs with rows that ended, in order of arrival.
+    fn choose(&mut self, limit: usize) -> Vec<u32> {
+        let mut order: Vec<u32> =
+            (0..self.jobs.len() as u32).filter(|&job| !self.jobs[job as usize].rows.is_empty()).collect();
+        order.sort_by_key(|&job| self.jobs[job as usize].arrival);
+        order.truncate(limit);
+        for &job in &order {
+            let job = &mut self.jobs[job as usize];
+            job.chosen = true;
+            job.rows.sort_by_key(|row| row.name);
+        }
+        order
+    }
+
+    fn read_instances(&mut self, lines: &mut Lines<'_>, skipped: &mut Skipped) -> Result<(), WorkloadError> {
+        let mut all = 0;
+        while let Some(line) = lines.next_record()? {
+            let cells = Cells::<INSTANCE_COLUMNS>::of(line)?;
+            let Some(job) = self.names.known(cells.texts[2]) else {
+                skipped.count("of instances of jobs that batch_task does not have");
+                continue;
+            };
+            let job = &mut self.jobs[job as usize - 1];
+            if !job.chosen && !job.rows.is_empty() {
+                continue;
+            }
+            let name = self.tasks.as_ref().and_then(|names| names.known(cells.texts[1]));
+            let Some(row) = name.and_then(|name| job.row(name)) else {
+                skipped.count("of instances of tasks that do not end in batch_task");
+                continue;
+            };
+            let (start, end) = (cells.seconds(5, "start_time")?, cells.seconds(6, "end_time")?);
+            if let Some([_, reason]) = unusable(cells.texts[4], start, end) {
+                skipped.count(reason);
+                continue;
+            }
+            if job.rows[row].read == 0 {
+                job.tasks -= job.rows[row].instances;
+            }
+            job.rows[row].read += 1;
+            job.add(line.at, 1)?;
+            job.durations.push((end - start) as f32);
+            all += 1;
+            if all > MOST_DURATIONS {
+                let why = format!("is about one instance more than {MOST_DURATIONS}; {FEWER}");
+                return Err(line.at.wrong(why));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl BatchJob {
+    /// Takes note of a row of `batch_task`, and says why it gives no duration. The start of a row that ends before it
+    /// is no arrival.
+    fn happened(&mut self, status: &str, start: f64, end: f64) -> Option<Reason> {
+        let unusable = unusable(status, start, end);
+        let by_status = unusable_by_status(status);
+        self.failed |= by_status == Some(FAILED);
+        self.stopped |= by_status == Some(STOPPED);
+        self.open |= by_status == Some(OPEN);
+        if start > 0.0 && (end == 0.0 || end >= start) {
+            let start = Time(Span::from_secs_f64(start).0);
+            self.arrival = Some(self.arrival.map_or(start, |first| first.min(start)));
+        }
+        unusable
+    }
+
+    /// Counts tasks of the job.
+    fn add(&mut self, at: At<'_>, tasks: u32) -> Result<(), WorkloadError> {
+        self.tasks += tasks;
+        if self.tasks <= MOST_TASKS {
+            return Ok(());
+        }
+        Err(at.wrong(format!(
+            "brings the instances of its job above {MOST_TASKS}; correct the row or delete it"
+        )))
+    }
+
+    /// The position of the first row with a name, once they are sorted.
+    fn row(&self, name: u32) -> Option<usize> {
+        let at = self.rows.partition_point(|row| row.name < name);
+        self.rows.get(at).is_some_and(|row| row.name == name).then_some(at)
+    }
+
+    const fn outcome(&self) -> Option<Outcome> {
+        match self {
+            Self { failed: true, .. } => Some(Outcome::Failed),
+            Self { stopped: true, .. } => Some(Outcome::Killed),
+            Self { open: true, .. } => None,
+            _ => Some(Outcome::Finished),
+        }
+    }
+
+    /// Cores of all its tasks, if all rows state theirs.
+    fn cores(&self) -> Option<f32> {
+        let stated = self.rows.iter().all(|row| row.cores > 0.0);
+        let of = |row: &BatchTask| row.cores * row.tasks() as f32;
+        stated.then(|| self.rows.iter().map(of).sum())
+    }
+
+    fn push(mut self, trace: &mut Trace, remarks: &mut Remarks) -> Result<(), WorkloadError> {
+        let arrival = self.arrival.unwrap_or(Time::ZERO);
+        let details = Details { outcome: self.outcome(), cores: self.cores(), ..Details::default() };
+        let read = std::mem::take(&mut self.durations);
+        let unread = || self.rows.iter().filter(|row| row.read == 0);
+        let each = || read.iter().copied().chain(unread().map(|row| row.seconds));
+        let first = each().next().unwrap_or(0.0);
+        remarks.ordered += u64::from(self.ordered);
+        remarks.unread += unread().count() as u64;
+        remarks.instant += read.iter().filter(|&&seconds| seconds == 0.0).count() as u64;
+        let instant = unread().filter(|row| row.seconds == 0.0);
+        remarks.instant += instant.map(|row| u64::from(row.instances)).sum::<u64>();
+        if each().all(|seconds| seconds == first) {
+            trace.push_rigid(arrival, Span::from_secs_f64(f64::from(first)), self.tasks);
+        } else {
+            let of = |row: &BatchTask| std::iter::repeat_n(row.seconds, row.instances as usize);
+            let durations: Vec<f32> = read.iter().copied().chain(unread().flat_map(of)).collect();
+            let sum: f64 = durations.iter().map(|&seconds| f64::from(seconds)).sum();
+            let mean = Span::from_secs_f64(sum / durations.len() as f64);
+            trace.push(arrival, mean, &durations).map_err(|_| {
+                let file = trace.file().display();
+                WorkloadError::Trace(format!("{file}: has more than {MOST_DURATIONS} instances; {FEWER}"))
+            })?;
+        }
+        trace.detail(trace.jobs().len() - 1, &details);
+        Ok(())
+    }
+}
+
+impl BatchTask {
+    /// How many tasks of the job it gives.
+    const fn tasks(&self) -> u32 {
+        if self.read > 0 { self.read } else { self.instances }
+    }
+}
+
+/// Why a row gives no duration.
+fn unusable(status: &str, start: f64, end: f64) -> Option<Reason> {
+    unusable_by_status(status).or(match (start, end) {
+        (0.0, _) => Some(NO_START),
+        (_, 0.0) => Some(NO_END),
+        _ if end < start => Some(BACKWARDS),
+        _ => None,
+    })
+}
+
+fn unusable_by_status(status: &str) -> Option<Reason> {
+    match status {
+        "Terminated" => None,
+        "Failed" => Some(FAILED),
+        "Cancelled" | "Interrupted" => Some(STOPPED),
+        _ => Some(OPEN),
+    }
+}
+
+/// Whether a task waits for others by its name, such as `R2_1` or `J3_1_2`; those called `task_…` are independent.
+fn waits(task: &str) -> bool {
+    task.split('_').nth(1).is_some_and(|other| !other.is_empty() && other.bytes().all(|c| c.is_ascii_digit()))
+        && !task.starts_with("task_")
+}
+
+impl<const COLUMNS: usize> Cells<'_, COLUMNS> {
+    /// A time in seconds; zero if the cell is blank.
+    fn seconds(&self, column: usize, name: &str) -> Result<f64, WorkloadError> {
+        match self.texts[column] {
+            "" | "0" => Ok(0.0),
+            text => self.at.seconds(column + 1, name, text),
+        }
+    }
+}
+
+impl Cells<'_, TASK_COLUMNS> {
+    /// Number of instances; zero if the cell is blank.
+    fn instances(&self) -> Result<u32, WorkloadError> {
+        if self.texts[1].is_empty() {
+            return Ok(0);
+        }
+        let count = self.whole(1, "instance_num")?;
+        u32::try_from(count).ok().filter(|&count| count <= MOST_TASKS).ok_or_else(|| {
+            self.at.field(2, "instance_num", format!("{count} is above {MOST_TASKS}, the limit for a job"))
+        })
+    }
+
+    /// Cores of an instance; zero if they are not stated.
+    fn cores(&self) -> Result<f32, WorkloadError> {
+        match self.texts[7] {
+            "" => Ok(0.0),
+            text => match text.parse::<f32>() {
+                Ok(percent) if percent.is_finite() => Ok(percent.max(0.0) / 100.0),
+                _ => Err(self.at.field(8, "plan_cpu", format!("`{}` is not a number", short(text)))),
+            },
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Folders with Alibaba's cluster-trace-v2018: `batch_task.csv` and, if it is there, `batch_instance.csv`, plain or
+//! compressed.
+
+use std::path::{Path, PathBuf};
+
+use volary_engine::workload::{Trace, WorkloadError};
+
+use super::input::{PACKED, open};
+use crate::files::Files;
+
+const TASKS: &str = "batch_task.csv";
+const INSTANCES: &str = "batch_instance.csv";
+
+/// Whether a folder holds such a trace.
+pub(super) fn is_alibaba(folder: &Path) -> bool {
+    names(folder, TASKS).next().is_some()
+}
+
+/// Whether a file is called as the table of instances, which says nothing without that of tasks.
+pub(super) fn is_instances(file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.strip_prefix(INSTANCES).is_some_and(|packed| PACKED.contains(&packed))
+}
+
+/// The error for the table of instances that is read by itself.
+pub(super) fn alone(instances: &Path) -> WorkloadError {
+    WorkloadError::Trace(format!(
+        "{}: Alibaba's table of instances has no header, and is read beside that of tasks; put it and {TASKS} into a \
+         FOLDER: `volary trace describe FOLDER` describes them, `volary trace convert FOLDER X.tr` makes a trace for \
+         experiments of them",
+        instances.display()
+    ))
+}
+
+/// Reads the first `jobs` jobs of such a folder, all if `None`.
+///
+/// # Errors
+/// When a table is there twice or not at all, cannot be read, is damaged or malformed.
+pub(super) fn read(files: &Files, folder: &Path, jobs: Option<u32>) -> Result<Trace, WorkloadError> {
+    let opened = |name: PathBuf| open(files, &name).map(|input| (name, input));
+    let Some(tasks) = find(folder, TASKS)? else {
+        return Err(WorkloadError::Trace(format!("{}: holds no {TASKS}", folder.display())));
+    };
+    let instances = find(folder, INSTANCES)?.map(opened);
+    Trace::parse_alibaba(folder, opened(tasks), instances, jobs)
+}
+
+/// The files of a table: plain, or in one of the packings.
+fn names(folder: &Path, table: &str) -> impl Iterator<Item = PathBuf> {
+    PACKED.iter().map(move |packed| folder.join(format!("{table}{packed}"))).filter(|name| name.is_file())
+}
+
+/// The file of a table, if it is there.
+fn find(folder: &Path, table: &str) -> Result<Option<PathBuf>, WorkloadError> {
+    let mut names = names(folder, table);
+    let first = names.next();
+    if let (Some(first), Some(second)) = (&first, names.next()) {
+        let names = [first, &second].map(|name| name.display().to_string()).join(" and ");
+        return Err(WorkloadError::Trace(format!("{names} are the same table; delete one")));
+    }
+    Ok(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use volary_actors::base::{JobId, Span, Time};
+    use volary_engine::workload::{ColumnNames, Format, Outcome};
+
+    use super::super::{Reference, describe, is_trace_folder};
+    use super::*;
+
+    /// The second job arrives first; its task R2_1 waits for M1.
+    const TWO_JOBS: &str = "task_x,3,j_1,1,Terminated,200,260,100,0.5\n\
+        M1,2,j_2,1,Terminated,100,110,50,0.2\n\
+        R2_1,1,j_2,1,Terminated,110,140,200,0.2\n";
+    /// Of R2_1 no instance is known.
+    const FIVE_INSTANCES: &str = "i1,task_x,j_1,1,Terminated,200,230,m_1,1,1,10,20,0.1,0.1\n\
+        i2,M1,j_2,1,Terminated,100,104,m_1,1,1,,,,\n\
+        i3,task_x,j_1,1,Terminated,210,260,m_1,1,1,10,20,0.1,0.1\n\
+        i4,M1,j_2,1,Failed,100,103,m_2,1,1,10,20,0.1,0.1\n\
+        i4,M1,j_2,1,Terminated,104,110,m_2,1,1,10,20,0.1,0.1\n";
+
+    /// Writes a table, compressed if its name says so.
+    fn table(folder: &Path, name: &str, text: &str) {
+        let bytes = if name.ends_with(".gz") {
+            let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            gz.write_all(text.as_bytes()).unwrap();
+            gz.finish().unwrap()
+        } else if name.ends_with(".zst") {
+            zstd::stream::encode_all(text.as_bytes(), 3).unwrap()
+        } else if name.ends_with(".xz") {
+            let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 6);
+            xz.write_all(text.as_bytes()).unwrap();
+            xz.finish().unwrap()
+        } else {
+            text.as_bytes().to_vec()
+        };
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+
+    fn read_all(folder: &Path) -> Trace {
+        super::super::read(folder, None, None).unwrap()
+    }
+
+    fn complaint(path: &Path) -> String {
+        super::super::read(path, None, None).unwrap_err().to_string()
+    }
+
+    /// The trace of one table of tasks.
+    fn tasks(text: &str) -> Trace {
+        let folder = tempfile::tempdir().unwrap();
+        table(folder.path(), TASKS, text);
+        read_all(folder.path())
+    }
+
+    #[test]
+    fn tasks_become_jobs_in_order_of_arrival() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        assert!(!is_trace_folder(here));
+        table(here, "batch_task.csv.gz", TWO_JOBS);
+        assert!(is_trace_folder(here));
+        let trace = read_all(here);
+        assert_eq!((trace.jobs().len(), trace.tasks(), trace.counts_tasks()), (2, 6, true));
+        let [second, first] = [0, 1].map(JobId);
+        let (job, durations) = (trace.jobs()[0], trace.durations(second));
+        assert_eq!(
+            (job.arrival, job.tasks, durations),
+            (Time(100_000_000_000), 3, Some(&[10.0f32, 10.0, 30.0][..]))
+        );
+        assert!((job.mean.as_secs_f64() - 50.0 / 3.0).abs() < 1e-8);
+        // Every task takes the same time.
+        let (job, durations) = (trace.jobs()[1], trace.durations(first));
+        assert_eq!((job.tasks, job.mean, durations), (3, Span::from_secs(60), None));
+        assert_eq!([second, first].map(|job| trace.cores(job)), [Some(3.0), Some(3.0)]);
+        assert_eq!((trace.outcome(first), trace.wait(first)), (Some(Outcome::Finished), None));
+        let notes = trace.notes().join("; ");
+        for part in ["arrive when their first task starts", "without batch_instance.csv", "R2_1 for M1: 1;"] {
+            assert!(notes.contains(part), "{notes}");
+        }
+        let jobs = super::super::read(here, Some(1), None).unwrap();
+        assert_eq!((jobs.jobs().len(), jobs.tasks()), (1, 3));
+    }
+
+    #[test]
+    fn instances_have_durations_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        table(here, "batch_task.csv.zst", TWO_JOBS);
+        let more = "i9,M1,j_9,1,Terminated,1,2,m_2,1,1,,,,\ni9,M9,j_2,1,Terminated,1,2,m_2,1,1,,,,\n";
+        table(here, "batch_instance.csv.xz", &format!("{FIVE_INSTANCES}{more}"));
+        let trace = read_all(here);
+        let durations = [0, 1].map(|job| trace.durations(JobId(job)).unwrap().to_vec());
+        assert_eq!(durations, [vec![4.0, 6.0, 30.0], vec![30.0, 50.0]]);
+        // Two instances of task_x are known, with a core each.
+        assert_eq!([0, 1].map(|job| trace.cores(JobId(job))), [Some(3.0), Some(2.0)]);
+        let notes = trace.notes().join("; ");
+        for part in [
+            "takes the task's time: 1",
+            "3 rows skipped: 1 of instances of jobs that batch_task does not have, 1 of instances of tasks that do not \
+             end in batch_task, 1 of instances that failed",
+        ] {
+            assert!(notes.contains(part), "{notes}");
+        }
+        assert!(!notes.contains("without batch_instance.csv"), "{notes}");
+        // Instances of other jobs are neither read nor counted.
+        let first = super::super::read(here, Some(1), None).unwrap();
+        assert_eq!(first.durations(JobId(0)), trace.durations(JobId(0)));
+    }
+
+    #[test]
+    fn rows_that_give_no_duration_are_counted_by_reason() {
+        let trace = tasks(
+            "M1,1,a,1,Terminated,5,9,,\nM2,1,a,1,Failed,3,4,100,1\nM3,1,a,1,Terminated,0,4,100,1\n\
+             M4,1,a,1,Terminated,4,0,100,1\nM5,1,a,1,Terminated,9,4,100,1\nM6,,a,1,Terminated,4,6,100,1\n\
+             M7,0,a,1,Terminated,4,6,100,1\nM1,1,b,1,Running,2,0,100,1\nM1,1,c,1,Waiting,,,100,1\n\
+             M1,2,d,1,Terminated,7,7,-1,101\nM2,2,d,1,Cancelled,8,9,,\n\
+             M1,1,e,1,Terminated,8,9,100,1\nM2,1,e,1,Running,9,0,100,1\n",
+        );
+        assert_eq!(trace.jobs().len(), 3);
+        let arrivals: Vec<Time> = trace.jobs().iter().map(|job| job.arrival).collect();
+        assert_eq!(arrivals, [3, 7, 8].map(|at| Time(Span::from_secs(at).0)));
+        assert_eq!(
+            [0, 1, 2].map(|job| trace.outcome(JobId(job))),
+            [Some(Outcome::Failed), Some(Outcome::Killed), None]
+        );
+        assert_eq!([0, 1, 2].map(|job| trace.cores(JobId(job))), [None, None, Some(1.0)]);
+        assert_eq!((trace.jobs()[1].tasks, trace.run(JobId(1))), (2, Span::ZERO));
+        let notes = trace.notes().join("; ");
+        for part in [
+            "10 rows skipped",
+            "1 of tasks that end before they start",
+            "1 of tasks that failed",
+            "3 of tasks that had not ended",
+            "1 of tasks that were stopped",
+            "1 of tasks without a start",
+            "1 of tasks without an end",
+            "2 of tasks without instances",
+            "instances of 0 s, since the tables have whole seconds: 2",
+            "none of their tasks ended: 2",
+        ] {
+            assert!(notes.contains(part), "{part}: {notes}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        table(folder.path(), TASKS, "M1,1,a,1,Running,5,0,,\n");
+        let error = complaint(folder.path());
+        assert!(error.contains("no usable data (1 row skipped: 1 of tasks that had not ended)"), "{error}");
+    }
+
+    #[test]
+    fn malformed_rows_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        for (text, parts) in [
+            ("M1,1,a,1,Terminated,5,9,100\n", &["8 of the 9 columns"][..]),
+            ("M1,x,a,1,Terminated,5,9,100,1\n", &["field 2 (instance_num)", "`x`"]),
+            ("M1,99999999,a,1,Terminated,5,9,100,1\n", &["field 2 (instance_num)", "99999999 is above"]),
+            ("M1,1,,1,Terminated,5,9,100,1\n", &["field 3 (job_name)", "blank"]),
+            ("M1,1,a,1,Terminated,-5,9,100,1\n", &["field 6 (start_time)", "-5 is negative"]),
+            ("M1,1,a,1,Terminated,5,z,100,1\n", &["field 7 (end_time)", "`z`"]),
+            ("M1,1,a,1,Terminated,5,9,much,1\n", &["field 8 (plan_cpu)", "`much`"]),
+        ] {
+            table(here, TASKS, &format!("{TWO_JOBS}{text}"));
+            let error = complaint(here);
+            assert!(error.contains("batch_task.csv:4: "), "{error}");
+            assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
+        }
+        let many = "M1,16777216,a,1,Terminated,5,9,100,1\nM2,1,a,1,Terminated,5,9,100,1\n";
+        table(here, TASKS, many);
+        let error = complaint(here);
+        assert!(error.contains("batch_task.csv:2: ") && error.contains("above 16777216"), "{error}");
+        table(here, TASKS, TWO_JOBS);
+        for (text, part) in [
+            ("i1,M1,j_2,1,Terminated,100,104,m_1,1,1,,,\n", "batch_instance.csv:1: has 13 of the 14 columns"),
+            ("i1,M1,j_2,1,Terminated,x,104,m_1,1,1,,,,\n", "batch_instance.csv:1: field 6 (start_time)"),
+        ] {
+            table(here, INSTANCES, text);
+            let error = complaint(here);
+            assert!(error.contains(part), "{error}");
+        }
+        table(here, "batch_task.csv.gz", TWO_JOBS);
+        assert!(complaint(here).contains("are the same table; delete one"));
+    }
+
+    /// They are more than a trace may have with durations of their own.
+    #[test]
+    fn instances_that_take_the_same_time_are_only_counted() {
+        let equal: String =
+            (0..40).map(|job| format!("M1,16777216,j{job},1,Terminated,5,9,100,1\n")).collect();
+        let trace = tasks(&equal);
+        assert_eq!((trace.jobs().len(), trace.tasks()), (40, 40 << 24));
+    }
+
+    #[test]
+    fn a_table_by_itself_is_read_or_explained() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        table(here, "batch_task.csv.gz", TWO_JOBS);
+        table(here, INSTANCES, FIVE_INSTANCES);
+        let file = here.join("batch_task.csv.gz");
+        let trace = read_all(&file);
+        assert_eq!((trace.format(), trace.jobs().len(), trace.tasks()), (Format::AlibabaTables, 2, 6));
+        let one = super::super::read(&file, Some(1), None).unwrap();
+        assert_eq!(one.jobs(), &trace.jobs()[..1]);
+        let error = complaint(&here.join(INSTANCES));
+        assert!(
+            error.contains("batch_instance.csv: ") && error.contains("put it and batch_task.csv"),
+            "{error}"
+        );
+        let columns: ColumnNames = "submit=start_time".parse().unwrap();
+        for path in [here, &file] {
+            let error = super::super::read(path, None, Some(&columns)).unwrap_err().to_string();
+            assert!(error.contains("--columns") && error.contains("Alibaba's tables are fixed"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_converted_trace_has_the_same_jobs() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        table(here, TASKS, TWO_JOBS);
+        table(here, INSTANCES, FIVE_INSTANCES);
+        let trace = read_all(here);
+        let to = here.join("a.tr.xz");
+        assert_eq!(super::super::write(&trace, &to, false).unwrap(), Some(here.join("a.features.csv.xz")));
+        let again = read_all(&to);
+        for job in [0, 1].map(JobId) {
+            let (new, old) = (again.jobs()[job.index()], trace.jobs()[job.index()]);
+            assert_eq!((new.arrival, new.mean, new.tasks), (old.arrival, old.mean, old.tasks));
+            assert_eq!(again.durations(job), trace.durations(job));
+            assert_eq!((again.outcome(job), again.cores(job)), (trace.outcome(job), trace.cores(job)));
+        }
+    }
+
+    /// Published facts do not count each instance as a task.
+    #[test]
+    fn it_is_recognised_and_not_judged_by_facts_about_another_reading() {
+        let trace = tasks(TWO_JOBS);
+        for reference in [None, Some(Reference::Alibaba)] {
+            let description = describe(&trace, reference, None);
+            assert_eq!((description.reference, description.comparison.len()), (Some(Reference::Alibaba), 0));
+            let text = description.to_string();
+            assert!(text.contains("the Alibaba trace count tasks in another way"), "{text}");
+        }
+        assert!(!describe(&trace, Some(Reference::Yahoo), None).comparison.is_empty());
+    }
+}
