@@ -20,7 +20,7 @@ use crate::workload::{self, Reference, Traces};
 
 /// Describe, compare, predict or convert workload traces: .tr (a job a line: arrival_s num_tasks mean_s dur_1 … dur_n),
 /// .swf (Standard Workload Format) and .csv (a header, a row a job), plain or as .xz, .zst or .gz, and folders with
-/// Google's job_events of 2011.
+/// Google's job_events of 2011 or Alibaba's batch_task.csv of 2018.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(subcommand)]
@@ -96,8 +96,8 @@ enum Command {
         columns: ColumnArgs,
     },
     /// Convert a trace to the .tr format, packed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz): .tr, .swf and
-    /// .csv files, packed or not, and folders with Google's job_events. Features, outcomes, cores and waits go to
-    /// X.features.csv beside X.tr.
+    /// .csv files, packed or not, and folders with Google's job_events or Alibaba's batch_task.csv. Features, outcomes,
+    /// cores and waits go to X.features.csv beside X.tr.
     Convert {
         /// The trace; also looked for in the folders of VOLARY_TRACES.
         file: PathBuf,
@@ -228,7 +228,7 @@ fn read(file: &Path, jobs: Option<u32>, columns: Option<&ColumnNames>) -> anyhow
     anyhow::ensure!(
         !file.is_dir() || workload::is_trace_folder(file),
         "{} is a folder; name a trace in it: .tr, .swf or .csv, plain or as .xz, .zst or .gz; or a folder with Google's \
-         job_events",
+         job_events or Alibaba's batch_task.csv",
         file.display()
     );
     let found = Traces::beside(&Files::of_disk(), Path::new("")).find(file)?;

@@ -272,7 +272,7 @@ following! {
         /// The file: looked for beside the experiment file, then in the folders of `VOLARY_TRACES`. A line a job in
         /// `.tr` (`arrival_s num_tasks mean_s dur_1 … dur_n`) or `.swf` (Standard Workload Format), or a header and a
         /// row a job in `.csv`; plain or packed as `.xz`, `.zst` or `.gz`. `volary trace convert` makes a `.tr` of
-        /// Google's event tables and of `.csv` files with other columns.
+        /// Google's event tables, of Alibaba's batch tables, and of `.csv` files with other columns.
         file: PathBuf,
         /// Generator that replaces a missing file; the run then warns about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
