@@ -23,12 +23,22 @@ pub struct PlotAxis {
     pub zero: bool,
     /// Names of the values 0, 1, 2 … of an axis without numbers; empty for numbers.
     pub names: Vec<String>,
+    /// Values that have ticks; empty for round ones.
+    pub ticks: Vec<f64>,
 }
 
 impl PlotAxis {
     /// An axis that fits the data.
     pub fn new(label: &str, spread: AxisScale, unit: TickUnit) -> Self {
-        Self { label: label.to_owned(), spread, unit, range: None, zero: false, names: Vec::new() }
+        Self {
+            label: label.to_owned(),
+            spread,
+            unit,
+            range: None,
+            zero: false,
+            names: Vec::new(),
+            ticks: Vec::new(),
+        }
     }
 
     /// An axis of names, evenly spaced.
@@ -179,18 +189,25 @@ impl Plot {
             marks.push(line("grid", (left, at), (right, at)));
             marks.push(text("", (left - LABEL_GAP, at + 4.0), Anchor::End, label));
         }
-        marks.extend(match self.x.names.is_empty() {
-            true => frame.x_axis(x, self.x.unit, if self.x.spread == AxisScale::Log { 48.0 } else { 62.0 }),
-            false => {
-                let most = ((right - left) / self.x.names.len() as f64 - APART).max(24.0);
-                let names = abridged(&self.x.names, most).into_iter().enumerate();
-                frame.x_labels(x, names.map(|(at, name)| (at as f64, name)))
-            }
-        });
+        marks.extend(self.x_ticks(frame, x));
         marks.push(line("axis", (left, bottom), (right, bottom)));
         marks.push(text("", (f64::midpoint(left, right), bottom + 35.0), Anchor::Middle, &self.x.title()));
         marks.push(upright((13.0, f64::midpoint(top, bottom)), &self.y.title()));
         marks
+    }
+
+    /// Grid lines and labels of the axis below.
+    fn x_ticks(&self, frame: Frame, x: &Scale) -> Vec<Mark> {
+        let PlotAxis { names, ticks, unit, spread, .. } = &self.x;
+        if !names.is_empty() {
+            let most = ((frame.right - frame.left) / names.len() as f64 - APART).max(24.0);
+            let names = abridged(names, most).into_iter().enumerate();
+            frame.x_labels(x, names.map(|(at, name)| (at as f64, name)))
+        } else if ticks.is_empty() {
+            frame.x_axis(x, *unit, if *spread == AxisScale::Log { 48.0 } else { 62.0 })
+        } else {
+            frame.x_labels(x, ticks.iter().map(|&value| (value, unit.tick(value))))
+        }
     }
 
     fn curve(&self, series: &Series, x: &Scale, y: &Scale) -> Mark {

@@ -10,7 +10,7 @@ use volary_actors::base::{Span, Time};
 use volary_engine::cores::{CoreSet, CoreTable, Injection, Profile};
 use volary_netem::Target;
 
-use super::output::{print, show};
+use super::output::{print_folded, show};
 use crate::cluster::error::InjectError;
 use crate::cluster::inject::{InjectOptions, Injected, dry_run, inject};
 use crate::cluster::protocol::{InjectRequest, InjectionPlan, InjectionShare, Refusal};
@@ -158,7 +158,11 @@ impl Options {
             text.push_str(&format!("\n{host}: cores {cores} from {}", number::seconds(from.as_secs_f64())));
         }
         // A closed stdout does not end the injection.
-        let _ = if self.json { super::output::print_note(&text) } else { print(&text).map_err(Into::into) };
+        let _ = if self.json {
+            super::output::print_note(&text)
+        } else {
+            print_folded(&text).map_err(Into::into)
+        };
     }
 }
 

@@ -103,6 +103,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let out = options.out.clone().unwrap_or_else(|| options.run.join("figure.svg"));
     let format = Format::of(&out)?;
     let study = storage::load(&options.run)?;
+    for gap in storage::gaps(&study)? {
+        tracing::warn!("{gap}");
+    }
     let inches = options.width.inches();
     let wanted = FigureOptions {
         what: options.what,

@@ -3,7 +3,7 @@
 //! If both ran a point with the same seeds, both ran in the same world, and the difference has a paired 95 % interval;
 //! otherwise only means are compared, and the result says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use volary_engine::results::{Summary, canonical, is_censored, point_name};
@@ -48,9 +48,12 @@ pub struct StudyComparison {
 /// Compares the points that both studies ran.
 pub fn compare(a: &Study, b: &Study) -> StudyComparison {
     let (left, right) = (points(a), points(b));
-    let points = right.iter().filter_map(|(key, runs)| Some(point(&key.1, left.get(key)?, runs))).collect();
+    let of_left: BTreeMap<&PointKey, &[CellRecord]> = left.iter().map(|(key, runs)| (key, *runs)).collect();
+    let points =
+        right.iter().filter_map(|(key, runs)| Some(point(&key.1, of_left.get(key)?, runs))).collect();
     let missing = |here: &Points<'_>, there: &Points<'_>, which: &str| {
-        let alone = here.keys().filter(|key| !there.contains_key(*key));
+        let known: BTreeSet<&PointKey> = there.iter().map(|(key, _)| key).collect();
+        let alone = here.iter().map(|(key, _)| key).filter(|key| !known.contains(key));
         alone.map(|key| format!("only {which} ran {}", key_name(key))).collect::<Vec<_>>()
     };
     let mut unmatched = missing(&left, &right, "the first");
@@ -91,7 +94,8 @@ fn unrelated(a: &Manifest, b: &Manifest) -> Vec<String> {
 
 /// Values of the swept keys in canonical form, and the policy.
 type PointKey = (BTreeMap<String, String>, String);
-type Points<'a> = BTreeMap<PointKey, &'a [CellRecord]>;
+/// In the order of the experiment.
+type Points<'a> = Vec<(PointKey, &'a [CellRecord])>;
 
 fn key_name((cell, policy): &PointKey) -> String {
     let words = cell.iter().map(|(key, value)| format!(", {key} = {value}"));

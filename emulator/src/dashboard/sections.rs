@@ -4,6 +4,7 @@
 //! of an experiment goes through `maud`, which escapes it.
 
 use maud::{Markup, html};
+use volary_engine::results::{Cell, point_name, run_name};
 
 use super::grid;
 use super::snapshot::{CellView, CurveView, PageHeader, RunEntry, RunStage, RunView, ShardView, Snapshot};
@@ -67,7 +68,7 @@ fn progress(snapshot: &Snapshot) -> Markup {
     let stage = |stage: RunStage| snapshot.runs.iter().filter(|run| run.stage == stage).count();
     let (ended, failed) = (stage(RunStage::Finished), stage(RunStage::Failed));
     let (all, class) = (snapshot.runs.len(), if failed > 0 { "bad" } else { "good" });
-    let run = snapshot.cell.as_ref().and_then(|cell| cell.run.as_ref());
+    let run = snapshot.cell.as_ref().and_then(|cell| Some((&cell.cell, cell.run.as_ref()?)));
     html! {
         dl.facts {
             div { dt { "state" } dd class=(if snapshot.running { "" } else { class }) { (snapshot.state) } }
@@ -75,7 +76,7 @@ fn progress(snapshot: &Snapshot) -> Markup {
             @if failed > 0 { div { dt { "failed" } dd.bad { (count(failed as u64)) } } }
             @if let Some(real) = snapshot.real_s { div { dt { "real time" } dd { (rough(real)) } } }
             @if let Some(left) = snapshot.real_left_s { div { dt { "left" } dd { "about " (rough(left)) } } }
-            @if let Some(run) = run { (counts(run)) }
+            @if let Some((cell, run)) = run { (counts(cell, run)) }
         }
         progress max="1" value={ (format!("{:.3}", share(&snapshot.runs))) } aria-label="share of all jobs" {}
         @if let Some(why) = &snapshot.outdated { p.bad { "An earlier state is shown: " (why) } }
@@ -93,10 +94,10 @@ fn share(runs: &[RunEntry]) -> f64 {
 }
 
 /// The clock and the counts of the run that is looked at.
-fn counts(run: &RunView) -> Markup {
+fn counts(cell: &Cell, run: &RunView) -> Markup {
     let counts = &run.counts;
     html! {
-        div { dt { "run" } dd { (run.policy) ", seed " (run.seed) } }
+        div { dt { "run" } dd { (run_name(&run.policy, cell, run.seed)) } }
         div { dt { (if run.running { "emulated clock" } else { "emulated time" }) } dd { (seconds(run.at_s)) } }
         div { dt { "jobs" } dd { (count(counts.jobs_finished)) " of " (count(counts.jobs)) } }
         div { dt { "tasks" } dd { (count(counts.tasks_finished)) " of " (count(counts.tasks_submitted)) } }
@@ -115,8 +116,7 @@ fn failures(snapshot: &Snapshot) -> Markup {
             ul {
                 @for run in failed().take(FAILURES) {
                     li.bad {
-                        (run.policy)
-                        @if !run.cell.is_empty() { ", " (volary_engine::results::cell_name(&run.cell)) }
+                        (point_name(&run.policy, &run.cell))
                         @if let Some(seed) = run.seed { ", seed " (seed) }
                         ": " (run.why.as_deref().unwrap_or("no reason was kept"))
                     }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ::parquet::errors::ParquetError;
 use volary_engine::results::SCHEMA;
 
 use super::paths::{CELLS, MANIFEST};
@@ -47,10 +48,13 @@ pub enum Error {
     Schema { path: PathBuf, found: u32 },
     /// Rows could not be written or merged.
     #[error("cannot make {}: {source}; check the folder's permissions and space; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]
-    Rows { path: PathBuf, source: ::parquet::errors::ParquetError },
+    Rows { path: PathBuf, source: ParquetError },
     /// Rows could not be read.
     #[error("cannot read rows for {}: {source}; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]
-    Unreadable { path: PathBuf, source: ::parquet::errors::ParquetError },
+    Unreadable { path: PathBuf, source: ParquetError },
+    /// A run whose record says that it has rows has none.
+    #[error("{} {source}: a table was removed or replaced; put it back, or run again with --resume, which makes it again", path.display())]
+    LostRows { path: PathBuf, source: LostRows },
     /// Several directories do not make one experiment.
     #[error("{0}")]
     Merge(String),
@@ -75,7 +79,35 @@ pub(super) fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> Error {
     move |source| Error::Damaged { path: path.clone(), source }
 }
 
-pub(super) fn rows(path: &Path) -> impl FnOnce(::parquet::errors::ParquetError) -> Error {
+/// A run has no rows in a table, although its record says that it has some.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("has no rows of run {0}")]
+pub struct LostRows(pub(super) String);
+
+impl LostRows {
+    /// As an error of a table.
+    pub(super) fn of(run: &str) -> ParquetError {
+        ParquetError::External(Box::new(Self(run.to_owned())))
+    }
+
+    /// Those of an error, if it is one.
+    fn in_error(error: &ParquetError) -> Option<Self> {
+        if let ParquetError::External(source) = error { source.downcast_ref::<Self>().cloned() } else { None }
+    }
+}
+
+pub(super) fn rows(path: &Path) -> impl FnOnce(ParquetError) -> Error {
     let path = path.to_owned();
-    move |source| Error::Rows { path, source }
+    move |source| match LostRows::in_error(&source) {
+        Some(lost) => Error::LostRows { path, source: lost },
+        None => Error::Rows { path, source },
+    }
+}
+
+pub(super) fn unreadable(path: &Path) -> impl FnOnce(ParquetError) -> Error {
+    let path = path.to_owned();
+    move |source| match LostRows::in_error(&source) {
+        Some(lost) => Error::LostRows { path, source: lost },
+        None => Error::Unreadable { path, source },
+    }
 }

@@ -10,7 +10,7 @@ use ::parquet::errors::ParquetError;
 use serde::de::DeserializeOwned;
 use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA};
 
-use super::error::{Error, damaged, io};
+use super::error::{Error, damaged, io, unreadable};
 use super::files::{is_owned, read};
 use super::manifest::{Failure, Manifest};
 use super::paths::{CLAIMS, MANIFEST, SUMMARY, failure_path};
@@ -113,7 +113,14 @@ pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
     let path = root.join(CLAIMS);
     if path.exists() {
         let text = fs::read_to_string(&path).map_err(io("read", &path))?;
-        return text.lines().map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect();
+        let claims: serde_json::Result<_> = text.lines().map(serde_json::from_str).collect();
+        return Ok(claims.unwrap_or_else(|error| {
+            tracing::warn!(
+                "{} is damaged ({error}): `volary report` judges the claims again",
+                path.display()
+            );
+            Vec::new()
+        }));
     }
     let path = root.join(SUMMARY);
     let text = match fs::read_to_string(&path) {
@@ -153,11 +160,6 @@ pub fn load_rows<R: TableRow>(root: &Path, id: &str) -> Result<Vec<R>, Error> {
         R::KIND.may_lack(&record).map_err(unreadable(root))?;
     }
     index.read(id).map_err(unreadable(root))
-}
-
-fn unreadable(root: &Path) -> impl FnOnce(ParquetError) -> Error {
-    let path = root.to_owned();
-    move |source| Error::Unreadable { path, source }
 }
 
 /// The rows of the runs of a study. A table is searched for the places of all runs when it is first read.

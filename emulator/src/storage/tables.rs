@@ -16,6 +16,7 @@ use ::parquet::schema::types::{Type, TypePtr};
 use volary_engine::results::{CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, StalenessRow};
 
 use super::cell::CellRecord;
+use super::error::LostRows;
 use super::labels::{self, Labels, properties, write_values};
 
 /// A row of a table.
@@ -372,7 +373,7 @@ impl TableKind {
             Self::Decisions => run.summary.staleness.as_ref().is_some_and(|s| s.regret_s.mean.is_finite()),
         };
         if must {
-            return Err(ParquetError::General(format!("there are no rows of run {}", run.id)));
+            return Err(LostRows::of(&run.id));
         }
         Ok(())
     }

@@ -159,7 +159,7 @@ impl Trace {
             order.sort_by_key(|&row| self.jobs[row as usize].arrival);
             self.jobs = order.iter().map(|&row| self.jobs[row as usize]).collect();
             self.columns.reorder(&order);
-            self.note(format!("{late} lines are out of order; jobs were sorted by arrival"));
+            self.note(format!("out of order: {late} lines; jobs were sorted by arrival"));
         }
         self
     }

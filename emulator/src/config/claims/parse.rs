@@ -61,7 +61,13 @@ pub(super) fn check(text: &str) -> Result<Form, ParseError> {
         let error = parser.error("the check should end here");
         let word = parser.rest().split_whitespace().next().unwrap_or_default();
         let is_unit = format!("1{word}").parse::<Span>().is_ok();
-        return Err(if is_unit { error.help("write a unit behind its number, as in 250ms") } else { error });
+        return Err(if is_unit {
+            error.help("write a unit behind its number, as in 250ms")
+        } else if word.starts_with('%') {
+            error.help("write a share as a number from 0 to 1, such as 0.95; percentages stand behind `within` alone")
+        } else {
+            error
+        });
     }
     Ok(form)
 }

@@ -99,6 +99,11 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
         return Err(FigureError::Empty);
     }
     options.selection.keep(&mut study)?;
+    // Figures of other cells have the same panels.
+    let at: Vec<String> =
+        options.selection.at.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    let of_cell = if at.is_empty() { String::new() } else { format!(": {}", at.join(", ")) };
+    let title = format!("{}{of_cell}", study.manifest.title);
     if study.records().next().is_none() {
         return Err(FigureError::Unselected);
     }
@@ -107,7 +112,7 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
     let what = FigureKind::ALL.iter().find(|known| known.1 == kind).map_or("", |known| known.0);
     refuse_unused(options, kind, what)?;
     let number = options.number.clone().unwrap_or_else(PickedColumn::p99);
-    let request = Request { study: &study, policies: &policies, options, number, what };
+    let request = Request { study: &study, policies: &policies, options, title: &title, number, what };
     let panels = match kind {
         FigureKind::Cdf | FigureKind::Ccdf | FigureKind::Percentiles => request.responses(kind)?,
         FigureKind::Sweep => request.sweep()?,
@@ -115,9 +120,8 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
         FigureKind::Staleness => request.staleness()?,
         FigureKind::Timeline => request.timelines()?,
     };
-    let title = &study.manifest.title;
     let columns = if kind == FigureKind::Timeline { 1 } else { request.columns(panels.len()) };
-    Ok(Picture::beside(title, panels, columns))
+    Ok(Picture::beside(&title, panels, columns))
 }
 
 /// Refuses options that a kind of figure does not use.
@@ -138,6 +142,7 @@ struct Request<'a> {
     /// All policies of the study, for their colours.
     policies: &'a [&'a str],
     options: &'a FigureOptions,
+    title: &'a str,
     number: PickedColumn,
     what: &'static str,
 }
@@ -242,7 +247,7 @@ impl Request<'_> {
             let why = "the numbers of so many policies do not fit the width";
             return Err(self.lacks(format!("{why}; {wider}choose policies with --policy")));
         }
-        Ok(heat.picture(&self.study.manifest.title, wide))
+        Ok(heat.picture(self.title, wide))
     }
 
     fn staleness(&self) -> Result<Vec<Picture>, FigureError> {

@@ -54,9 +54,18 @@ impl SweptAxis {
             AxisScale::Log => (least / 1.1, high * 1.1),
             AxisScale::Linear => (low - 0.04 * (high - low), high + 0.04 * (high - low)),
         };
-        PlotAxis { range: Some(range), zero: low == 0.0, ..PlotAxis::new(label, spread, unit) }
+        let mut ticks: Vec<f64> = places.to_vec();
+        ticks.sort_by(f64::total_cmp);
+        ticks.dedup();
+        if ticks.len() > MOST_TICKS {
+            ticks.clear();
+        }
+        PlotAxis { range: Some(range), zero: low == 0.0, ticks, ..PlotAxis::new(label, spread, unit) }
     }
 }
+
+/// Swept values up to which each has a tick; of more, round values have.
+const MOST_TICKS: usize = 12;
 
 /// A length of time such as `10ms`, in s.
 pub(in crate::report) fn length(text: &str) -> Option<f64> {

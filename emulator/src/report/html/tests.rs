@@ -108,10 +108,10 @@ fn names_of_policies_lead_to_their_parameters() {
     let point = json!({"label": "sparrow", "policy": {"sparrow": {"probe_ratio": 2}}});
     study.manifest.spec = json!({"points": vec![point; 30]});
     let page = html(&study);
-    let row = &page[page.find("<tr id=\"policy-2\">").unwrap()..];
+    let row = &page[page.find("<tr id=\"policy-1\">").unwrap()..];
     let row = &row[..row.find("</tr>").unwrap()];
     assert!(row.contains(">sparrow</td>") && row.contains(">probe_ratio = 2</td>"), "{row}");
-    assert!(page.contains("<a href=\"#policy-2\">sparrow</a>"));
+    assert!(page.contains("<a href=\"#policy-1\">sparrow</a>"));
     assert!(page.contains("6 more points are in manifest.json."), "the rest of a long list is left out");
     assert_balanced(&page);
 }

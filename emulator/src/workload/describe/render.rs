@@ -98,7 +98,7 @@ fn spreads(d: &Description, row: &mut impl FnMut(&str, String)) {
         let variable = percent(*highly_variable);
         let fan_out = if d.counts_tasks { format!("of fan-out {fan_out}, ") } else { String::new() };
         let text = format!(
-            "CoV {fan_out}of duration {duration} (medians of {users} users); {variable} of them vary more than \
+            "CoV {fan_out}of duration {duration} (medians over users: {users}); {variable} of them vary more than \
              exponentially"
         );
         row("spread within users", text);

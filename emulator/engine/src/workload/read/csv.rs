@@ -55,7 +55,7 @@ pub(super) fn read(
     }
     if early > 0 {
         trace.note(format!(
-            "{early} jobs start before they are submitted, so that their waits are unknown: are the columns right?"
+            "jobs that start before they are submitted, so that their waits are unknown: {early}; are the columns right?"
         ));
     }
     if counts_tasks(&header) {

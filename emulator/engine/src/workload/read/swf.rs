@@ -1,6 +1,7 @@
 //! Standard Workload Format: 18 columns, comments and header after `;`.
 //!
-//! A job is rigid: its fan-out is the number of processors it used, and each task takes the job's run time. Rows that
+//! A job is rigid: its fan-out is the number of processors it used, or else requested, and each task takes the job's run
+//! time. Rows that
 //! describe no complete execution are skipped and counted: jobs that were cancelled before they ran, jobs whose
 //! submit time, run time or processors are unknown (−1), and the partial executions (status 2 to 4) that the format
 //! lists below the summary line of a checkpointed job. A job that was cancelled while it ran was killed. User, group,
@@ -22,9 +23,17 @@ struct Row {
     wait: f64,
     run: f64,
     processors: i64,
+    requested: i64,
     status: i64,
     /// Unknown features are zero.
     features: [u32; Feature::ALL.len()],
+}
+
+impl Row {
+    /// The processors it used, or else those that it requested.
+    const fn tasks(&self) -> i64 {
+        if self.processors > 0 { self.processors } else { self.requested }
+    }
 }
 
 /// Columns of features, with their names; of two columns of one feature the first that is known counts.
@@ -48,7 +57,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
             2..=4 => Some("partial executions of a job listed above"),
             _ if row.submit < 0.0 => Some("without a submit time"),
             _ if row.run < 0.0 => Some("without a run time"),
-            _ if row.processors < 1 => Some("without a number of processors"),
+            _ if row.tasks() < 1 => Some("without a number of processors"),
             _ => None,
         };
         if let Some(reason) = reason {
@@ -56,8 +65,8 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
             continue;
         }
         let tasks =
-            u32::try_from(row.processors).ok().filter(|&tasks| tasks <= MOST_TASKS).ok_or_else(|| {
-                line.at.field(5, "processors used", format!("{} processors are too many", row.processors))
+            u32::try_from(row.tasks()).ok().filter(|&tasks| tasks <= MOST_TASKS).ok_or_else(|| {
+                line.at.field(5, "processors used", format!("{} processors are too many", row.tasks()))
             })?;
         let arrival = Time(Span::from_secs_f64(row.submit).0);
         trace.push_rigid(arrival, Span::from_secs_f64(row.run), tasks);
@@ -80,7 +89,15 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
 
 fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
     let unknown = [0; Feature::ALL.len()];
-    let mut row = Row { submit: -1.0, wait: -1.0, run: -1.0, processors: -1, status: -1, features: unknown };
+    let mut row = Row {
+        submit: -1.0,
+        wait: -1.0,
+        run: -1.0,
+        processors: -1,
+        requested: -1,
+        status: -1,
+        features: unknown,
+    };
     let mut fields = line.fields();
     while let Some(text) = fields.take() {
         let column = fields.taken();
@@ -89,6 +106,7 @@ fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
             3 => row.wait = time(line, 3, "wait time", text)?,
             4 => row.run = time(line, 4, "run time", text)?,
             5 => row.processors = whole(line, 5, "processors used", text)?,
+            8 => row.requested = whole(line, 8, "processors requested", text)?,
             11 => row.status = whole(line, 11, "status", text)?,
             _ => {}
         }

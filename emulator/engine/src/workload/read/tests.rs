@@ -93,7 +93,7 @@ const SWF: &str = "; Version: 2.2\n\
     2 10 5 100 4 -1 -1 4 -1 -1 1 2 1 -1 -1 -1 -1 -1\n\
     3 20 5 -1 4 -1 -1 4 -1 -1 1 2 1 -1 -1 -1 -1 -1\n\
     4 30 5 50 4 -1 -1 4 -1 -1 5 2 1 -1 -1 -1 -1 -1\n\
-    5 40 5 50 -1 -1 -1 4 -1 -1 1 2 1 -1 -1 -1 -1 -1\n\
+    5 40 5 50 -1 -1 -1 -1 -1 -1 1 2 1 -1 -1 -1 -1 -1\n\
     6 50 5 50 4 -1 -1 4 -1 -1 2 2 1 -1 -1 -1 -1 -1\n\
     7 -1 5 50 4 -1 -1 4 -1 -1 0 2 1 -1 -1 -1 -1 -1\n\
     8 60 5 0 4 -1 -1 4 -1 -1 5 2 1 -1 -1 -1 -1 -1\n";
@@ -124,6 +124,12 @@ fn swf_rows_become_rigid_jobs() {
     ] {
         assert!(note.contains(part), "{note}");
     }
+}
+
+#[test]
+fn swf_jobs_without_used_processors_have_those_requested() {
+    let trace = parse("a.swf", "1 0 -1 10 -1 -1 -1 4 -1 -1 1 1 1 -1 -1 -1 -1 -1\n").unwrap();
+    assert_eq!(trace.jobs()[0].tasks, 4);
 }
 
 #[test]
@@ -324,7 +330,11 @@ fn a_start_before_the_submission_is_no_wait() {
     let trace = parse("a.csv", "submit,start,end\n10,5,20\n10,12,20\n").unwrap();
     let waits = [0, 1].map(|job| trace.wait(JobId(job)));
     assert_eq!(waits, [None, Some(Span::from_secs(2))]);
-    assert!(trace.notes().iter().any(|note| note.starts_with("1 jobs start before")), "{:?}", trace.notes());
+    assert!(
+        trace.notes().iter().any(|note| note.starts_with("jobs that start before") && note.contains(": 1;")),
+        "{:?}",
+        trace.notes()
+    );
 }
 
 #[test]
