@@ -62,9 +62,10 @@ fn batch(schema: &SchemaRef, columns: &mut [ColumnBuilder]) -> Result<RecordBatc
 }
 
 fn from_arrow(error: ArrowError) -> ParquetError {
-    match error {
-        ArrowError::IoError(_, source) => source.into(),
-        other => ParquetError::General(other.to_string()),
+    if let ArrowError::IoError(_, source) = error {
+        source.into()
+    } else {
+        ParquetError::General(error.to_string())
     }
 }
 

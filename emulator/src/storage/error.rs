@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ::parquet::errors::ParquetError;
 use volary_engine::results::SCHEMA;
 
+use super::lost_rows::LostRows;
 use super::paths::{CELLS, MANIFEST};
 use crate::storage::manifest::RunState;
 
@@ -77,23 +78,6 @@ pub(super) fn io(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Erro
 pub(super) fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Damaged { path: path.clone(), source }
-}
-
-/// A run has no rows in a table, although its record says that it has some.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("has no rows of run {0}")]
-pub struct LostRows(pub(super) String);
-
-impl LostRows {
-    /// As an error of a table.
-    pub(super) fn of(run: &str) -> ParquetError {
-        ParquetError::External(Box::new(Self(run.to_owned())))
-    }
-
-    /// Those of an error, if it is one.
-    fn in_error(error: &ParquetError) -> Option<Self> {
-        if let ParquetError::External(source) = error { source.downcast_ref::<Self>().cloned() } else { None }
-    }
 }
 
 pub(super) fn rows(path: &Path) -> impl FnOnce(ParquetError) -> Error {

@@ -46,7 +46,7 @@
 //! | `collection` | the run directories in a folder |
 //! | `default_folder` | the folder that is used where none is named |
 //! | `spec_diff` | differences between the experiments of two manifests |
-//! | `error` | [`Error`] |
+//! | `error`, `lost_rows` | [`Error`] |
 
 pub mod activity;
 mod arrow;
@@ -63,6 +63,7 @@ pub mod hosts;
 pub mod input_log;
 mod labels;
 mod load;
+mod lost_rows;
 pub mod manifest;
 mod merge;
 pub mod origin;

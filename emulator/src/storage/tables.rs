@@ -16,8 +16,8 @@ use ::parquet::schema::types::{Type, TypePtr};
 use volary_engine::results::{CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, StalenessRow};
 
 use super::cell::CellRecord;
-use super::error::LostRows;
 use super::labels::{self, Labels, properties, write_values};
+use super::lost_rows::LostRows;
 
 /// A row of a table.
 pub trait TableRow: Sized {

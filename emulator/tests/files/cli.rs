@@ -128,7 +128,7 @@ fn exports_are_flat() {
     for (command, why) in [
         ("export r --out r", "is a run directory"),
         ("export gone --out t", "is not a run directory"),
-        ("export r --format xls --out t", "[possible values: csv, parquet]"),
+        ("export r --format xls --out t", "[possible values: csv, parquet, arrow]"),
         ("export r", "--out"),
     ] {
         let (_, err) = expect(here, command, 2);

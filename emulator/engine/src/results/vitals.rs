@@ -17,8 +17,8 @@ pub struct HostVitals {
     pub cores: u32,
     /// CPU time of the process over wall time × processors.
     pub cpu_share: f64,
-    /// Busy share of all processors of the machine, with other processes and what the hypervisor took included, and niced
-    /// work excluded, because it yields. Null where the system does not report it.
+    /// Busy share of all processors of the machine, with other processes and what the hypervisor took included, and
+    /// niced work excluded, because it yields. Null where the system does not report it.
     pub machine_share: Option<f64>,
     /// Share of processor time that the hypervisor gave to other machines. Null where the system does not report it.
     pub steal_share: Option<f64>,

@@ -1,11 +1,10 @@
 //! Standard Workload Format: 18 columns, comments and header after `;`.
 //!
-//! A job is rigid: its fan-out is the number of processors it used, or else requested, and each task takes the job's run
-//! time. Rows that
-//! describe no complete execution are skipped and counted: jobs that were cancelled before they ran, jobs whose
-//! submit time, run time or processors are unknown (−1), and the partial executions (status 2 to 4) that the format
-//! lists below the summary line of a checkpointed job. A job that was cancelled while it ran was killed. User, group,
-//! program, queue or partition, and requested time are features; a group is a class.
+//! A job is rigid: its fan-out is the number of processors it used, or else requested, and each task takes the job's
+//! run time. Rows that describe no complete execution are skipped and counted: jobs that were cancelled before they
+//! ran, jobs whose submit time, run time or processors are unknown (−1), and the partial executions (status 2 to 4)
+//! that the format lists below the summary line of a checkpointed job. A job that was cancelled while it ran was
+//! killed. User, group, program, queue or partition, and requested time are features; a group is a class.
 
 use volary_actors::base::{Feature, Span, Time};
 
