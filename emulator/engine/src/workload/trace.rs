@@ -71,8 +71,8 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 /// Marks a job without durations of its own.
 const RIGID: u32 = u32::MAX;
 
-/// A parsed trace. Arrivals and means are exact to the nanosecond up to 13 days, dates since 1970 to 0.2 µs; durations are 32-bit floats of 4 bytes a task, exact
-/// to 6 parts in 10⁸ (0.06 µs at 1 s, 4 ms at one day).
+/// A parsed trace. Arrivals and means are exact to the nanosecond up to 13 days, dates since 1970 to 0.2 µs;
+/// durations are 32-bit floats of 4 bytes a task, exact to 6 parts in 10⁸ (0.06 µs at 1 s, 4 ms at one day).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trace {
     file: PathBuf,
