@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-/// Writes a file under the name of `path` with the suffix `.partial`, and renames it to `path` if `fill` succeeds. If
-/// that fails, a file that was at `path` is kept.
+/// Writes a file beside `path`, and renames it to `path` if `fill` succeeds. If that fails, a file that was at `path` is
+/// kept. The name while it is written is that of `path` with the suffix `.partial`; only one process may write `path`.
 ///
 /// # Errors
 /// When the file cannot be created or renamed; the inner error is that of `fill`.
@@ -14,20 +14,38 @@ pub(crate) fn replace<T, E>(
     path: &Path,
     fill: impl FnOnce(File) -> Result<T, E>,
 ) -> io::Result<Result<T, E>> {
+    replace_as(path, ".partial", fill)
+}
+
+/// The same for a file that several processes may write: each has a name of its own while it writes.
+pub(crate) fn replace_shared<T, E>(
+    path: &Path,
+    fill: impl FnOnce(File) -> Result<T, E>,
+) -> io::Result<Result<T, E>> {
+    replace_as(path, &format!(".{}.partial", std::process::id()), fill)
+}
+
+fn replace_as<T, E>(
+    path: &Path,
+    suffix: &str,
+    fill: impl FnOnce(File) -> Result<T, E>,
+) -> io::Result<Result<T, E>> {
     let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
+    partial.push(suffix);
     let partial = PathBuf::from(partial);
     // A process that was killed leaves such a file; a link to another file must not be followed. A link to a device is
     // left, so that /dev/full can stand for a full disk.
     if !fs::metadata(&partial).is_ok_and(|known| known.file_type().is_char_device()) {
         remove(&partial)?;
     }
-    let filled = fill(File::create(&partial)?);
-    match filled {
-        Ok(_) => fs::rename(&partial, path).inspect_err(|_| drop(fs::remove_file(&partial)))?,
-        Err(_) => fs::remove_file(&partial)?,
+    let done = match fill(File::create(&partial)?) {
+        Ok(value) => fs::rename(&partial, path).map(|()| Ok(value)),
+        Err(error) => Ok(Err(error)),
+    };
+    if !matches!(done, Ok(Ok(_))) {
+        let _ = fs::remove_file(&partial); // the original error is reported
     }
-    Ok(filled)
+    done
 }
 
 /// Removes a file, if there is one.

@@ -126,7 +126,8 @@ impl Quantity {
             Self::Time => seconds(value),
             Self::Share => percent(value),
             Self::Plain => short(value),
-            Self::Count => format!("{value:.0}"),
+            Self::Count if value.is_finite() => format!("{value:.0}"),
+            Self::Count => "–".to_owned(),
         }
     }
 
@@ -245,6 +246,14 @@ mod tests {
         ] {
             assert_eq!(short(value), text);
         }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_a_dash() {
+        for quantity in [Quantity::Time, Quantity::Share, Quantity::Plain, Quantity::Count] {
+            assert_eq!(quantity.text(f64::NAN), "–");
+        }
+        assert_eq!(Quantity::Count.alike([3.0, f64::NAN]), ["3", "–"]);
     }
 
     #[test]

@@ -46,10 +46,13 @@ def call(*args):
         done.send_signal(signal.SIGINT)
         try:
             said = done.communicate()[1].strip()
-        except KeyboardInterrupt:
+        except BaseException:
             done.kill()
             raise
         raise KeyboardInterrupt(said) from None
+    except BaseException:
+        done.kill()
+        raise
     # 1: a claim fails, which is an answer.
     if done.returncode not in (0, 1):
         raise VolaryError(done.returncode, message)

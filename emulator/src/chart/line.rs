@@ -206,7 +206,7 @@ impl Plot {
         } else if ticks.is_empty() {
             frame.x_axis(x, *unit, if *spread == AxisScale::Log { 48.0 } else { 62.0 })
         } else {
-            frame.x_labels(x, ticks.iter().map(|&value| (value, unit.tick(value))))
+            frame.x_labels(x, ticks.iter().map(|&value| (value, x.tick(*unit, value))))
         }
     }
 

@@ -146,7 +146,7 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
         permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
         file.write_all(bytes)
     };
-    atomic_file::replace(path, fill).flatten()
+    atomic_file::replace_shared(path, fill).flatten()
 }
 
 #[cfg(test)]
@@ -160,7 +160,7 @@ mod tests {
         write_file(&file, b"old").unwrap();
         write_file(&file, b"older").unwrap();
         // The name of the partial file is taken.
-        let partial = folder.path().join("a.svg.partial");
+        let partial = folder.path().join(format!("a.svg.{}.partial", std::process::id()));
         fs::create_dir(&partial).unwrap();
         let error = write_file(&file, b"new").unwrap_err().to_string();
         assert!(error.starts_with("cannot write") && error.contains("a.svg"), "{error}");

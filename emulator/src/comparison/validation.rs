@@ -57,7 +57,6 @@ pub struct Against {
     pub runtime: String,
     pub runs: usize,
     /// Number of degraded runs that the metrics leave out; 0 if all are degraded.
-    #[serde(default)]
     pub left_out: usize,
     /// Whether metrics count: neither the runs that they are of nor the reference are degraded.
     pub is_judged: bool,

@@ -34,7 +34,7 @@ impl Choice {
 }
 
 /// The best policy of a cell by `metric`, where smaller is better; `None` if no policy finished its jobs, or
-/// other shares of the experiment have runs of the cell.
+/// the cell lacks runs.
 pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Choice> {
     if group.partial {
         return None;

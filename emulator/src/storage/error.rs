@@ -54,8 +54,8 @@ pub enum Error {
     #[error("cannot read rows for {}: {source}; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]
     Unreadable { path: PathBuf, source: ParquetError },
     /// A run whose record says that it has rows has none.
-    #[error("{} {source}: a table was removed or replaced; put it back, or run again with --resume, which makes it again", path.display())]
-    LostRows { path: PathBuf, source: LostRows },
+    #[error(transparent)]
+    LostRows(LostRows),
     /// Several directories do not make one experiment.
     #[error("{0}")]
     Merge(String),
@@ -82,16 +82,16 @@ pub(super) fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> Error {
 
 pub(super) fn rows(path: &Path) -> impl FnOnce(ParquetError) -> Error {
     let path = path.to_owned();
-    move |source| match LostRows::in_error(&source) {
-        Some(lost) => Error::LostRows { path, source: lost },
+    move |source| match LostRows::of(&source) {
+        Some(lost) => Error::LostRows(lost),
         None => Error::Rows { path, source },
     }
 }
 
 pub(super) fn unreadable(path: &Path) -> impl FnOnce(ParquetError) -> Error {
     let path = path.to_owned();
-    move |source| match LostRows::in_error(&source) {
-        Some(lost) => Error::LostRows { path, source: lost },
+    move |source| match LostRows::of(&source) {
+        Some(lost) => Error::LostRows(lost),
         None => Error::Unreadable { path, source },
     }
 }

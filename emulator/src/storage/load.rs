@@ -14,7 +14,7 @@ use super::error::{Error, damaged, io, unreadable};
 use super::files::{is_owned, read};
 use super::manifest::{Failure, Manifest};
 use super::paths::{CLAIMS, MANIFEST, SUMMARY, failure_path};
-use super::record_list::RecordList;
+use super::record_list::{RecordList, TIMELINES};
 use super::records::records;
 use super::rows::RowIndex;
 use super::study::Study;
@@ -58,9 +58,21 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
 /// # Errors
 /// A cell is damaged.
 pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<CellRecord>, Error> {
+    load_records_with(root, manifest, TIMELINES)
+}
+
+/// The same; in any case the first `timelines` runs of the manifest keep theirs.
+pub(super) fn load_records_with(
+    root: &Path,
+    manifest: &Manifest,
+    timelines: usize,
+) -> Result<Vec<CellRecord>, Error> {
+    let early: BTreeSet<&String> = manifest.runs.iter().take(timelines).collect();
     let mut found = RecordList::default();
     for record in records(root, distinct(&manifest.runs)) {
-        found.push(record?);
+        let record = record?;
+        let is_early = early.contains(&record.id);
+        found.push(record, is_early);
     }
     let mut found = found.into_records();
     sort(&mut found, &manifest.runs);

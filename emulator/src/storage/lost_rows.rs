@@ -4,17 +4,22 @@ use ::parquet::errors::ParquetError;
 
 /// A run has no rows in a table, although its record says that it has some.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("has no rows of run {0}")]
-pub struct LostRows(pub(super) String);
+#[error(
+    "{table}.parquet has no rows of run {run}: it was removed or replaced; put it back, or run again with --resume, which makes it again"
+)]
+pub struct LostRows {
+    pub(super) table: &'static str,
+    pub(super) run: String,
+}
 
 impl LostRows {
     /// As an error of a table.
-    pub(super) fn of(run: &str) -> ParquetError {
-        ParquetError::External(Box::new(Self(run.to_owned())))
+    pub(super) fn in_table(self) -> ParquetError {
+        ParquetError::External(Box::new(self))
     }
 
     /// Those of an error, if it is one.
-    pub(super) fn in_error(error: &ParquetError) -> Option<Self> {
+    pub(super) fn of(error: &ParquetError) -> Option<Self> {
         if let ParquetError::External(source) = error { source.downcast_ref::<Self>().cloned() } else { None }
     }
 }

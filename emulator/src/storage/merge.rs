@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use volary_engine::results::{Cell, ClaimResult, Summary, Verdict};
 
 use super::error::Error;
-use super::load::{load_claims, load_failures, load_manifest, load_records};
-use super::record_list::{PointKey, RecordList, point_key};
+use super::load::{load_claims, load_failures, load_manifest, load_records_with};
+use super::record_list::{PointKey, RecordList, TIMELINES, point_key};
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::Manifest;
@@ -27,7 +27,11 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
         folders.split_first().ok_or_else(|| Error::Merge("no run directory was named".to_owned()))?;
     let mut manifest = load_manifest(first)?;
     let mut union = RunUnion::default();
-    load_records(first, &manifest)?.into_iter().for_each(|record| union.push(record));
+    // Shares take turns, so the first runs of the experiment are the first of each.
+    let early = TIMELINES.div_ceil(folders.len());
+    for (at, record) in load_records_with(first, &manifest, early)?.into_iter().enumerate() {
+        union.push(record, at < early);
+    }
     let mut failures = load_failures(first, &manifest)?;
     let mut claims = load_claims(first)?;
     let mut share = manifest.share.is_some().then(|| (first, manifest.clone()));
@@ -50,8 +54,8 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
                 )));
             }
         }
-        for record in load_records(folder, &other)? {
-            union.add(record, folder)?;
+        for (at, record) in load_records_with(folder, &other, early)?.into_iter().enumerate() {
+            union.add(record, at < early, folder)?;
         }
         failures.extend(load_failures(folder, &other)?);
         claims = combine(claims, load_claims(folder)?);
@@ -116,14 +120,14 @@ struct RunUnion {
 }
 
 impl RunUnion {
-    fn push(&mut self, record: CellRecord) {
+    fn push(&mut self, record: CellRecord, is_early: bool) {
         self.ids.insert(record.id.clone());
         self.keys.insert(Self::key(&record.summary));
-        self.records.push(record);
+        self.records.push(record, is_early);
     }
 
     /// Adds a record, unless it is known.
-    fn add(&mut self, record: CellRecord, folder: &Path) -> Result<(), Error> {
+    fn add(&mut self, record: CellRecord, is_early: bool, folder: &Path) -> Result<(), Error> {
         if self.ids.contains(&record.id) {
             return Ok(());
         }
@@ -135,7 +139,7 @@ impl RunUnion {
                 record.summary.name()
             )));
         }
-        self.push(record);
+        self.push(record, is_early);
         Ok(())
     }
 

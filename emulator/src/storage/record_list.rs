@@ -1,15 +1,16 @@
 //! The records of a study in memory.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use volary_engine::results::Summary;
 
 use super::cell::CellRecord;
 use super::perfetto::RUNS;
 
-/// Number of runs whose timelines are kept in memory, in the order in which they are added; with one more than the file
-/// of timelines shows, so that it knows that it is cut.
-const TIMELINES: usize = RUNS + 1;
+/// Number of the first runs of an experiment that keep their timelines in memory: one more than the file of timelines
+/// shows, so that it knows that it is cut.
+pub(super) const TIMELINES: usize = RUNS + 1;
 
 /// Policy and cell of a run.
 pub(super) type PointKey = (String, String);
@@ -24,26 +25,37 @@ pub(super) fn point_key(Summary { policy, cell, .. }: &Summary) -> PointKey {
 #[derive(Debug, Default)]
 pub(super) struct RecordList {
     records: Vec<CellRecord>,
-    /// Seed and index of the first run of a policy in a cell so far.
-    first: BTreeMap<PointKey, (u64, usize)>,
+    /// The first run of a policy in a cell so far.
+    first: BTreeMap<PointKey, FirstRun>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FirstRun {
+    seed: u64,
+    /// Its index in the list.
+    at: usize,
+    /// Whether it keeps its timeline in any case.
+    is_early: bool,
 }
 
 impl RecordList {
-    pub(super) fn push(&mut self, record: CellRecord) {
-        let (seed, index) = (record.summary.seed, self.records.len());
-        let earlier = self.first.entry(point_key(&record.summary)).or_insert((seed, index));
-        let dropped = match *earlier {
-            (_, of_same) if of_same == index => None,
-            (first, at) if seed < first => {
-                *earlier = (seed, index);
-                Some(at)
+    /// Adds a record; `is_early` says whether it is one of the first few of the experiment.
+    pub(super) fn push(&mut self, mut record: CellRecord, is_early: bool) {
+        let run = FirstRun { seed: record.summary.seed, at: self.records.len(), is_early };
+        match self.first.entry(point_key(&record.summary)) {
+            Entry::Vacant(free) => {
+                free.insert(run);
             }
-            _ => Some(index),
-        };
-        self.records.push(record);
-        if let Some(at) = dropped.filter(|at| *at >= TIMELINES) {
-            self.records[at].drop_timeline();
+            Entry::Occupied(mut known) if run.seed < known.get().seed => {
+                let earlier = known.insert(run);
+                if !earlier.is_early {
+                    self.records[earlier.at].drop_timeline();
+                }
+            }
+            Entry::Occupied(_) if is_early => {}
+            Entry::Occupied(_) => record.drop_timeline(),
         }
+        self.records.push(record);
     }
 
     /// All records, in the order in which they were added.
@@ -61,13 +73,18 @@ mod tests {
     fn drawn_runs_keep_their_timelines() {
         let mut list = RecordList::default();
         let record = |policy, seed| CellRecord::new("r", &measured(policy, &[], seed, 1.0, 2));
-        (0..TIMELINES as u64).for_each(|seed| list.push(record("a", seed)));
-        for (policy, seed) in [("a", TIMELINES as u64), ("b", 7), ("b", 9), ("b", 5)] {
-            list.push(record(policy, seed));
+        for (policy, seed, is_early) in [
+            ("a", 1, true),
+            ("a", 2, true),
+            ("a", 3, false),
+            ("b", 7, false),
+            ("b", 9, false),
+            ("b", 5, false),
+        ] {
+            list.push(record(policy, seed), is_early);
         }
         let has_one: Vec<bool> =
             list.into_records().iter().map(|record| !record.timeline.is_empty()).collect();
-        assert!(has_one[..TIMELINES].iter().all(|has| *has));
-        assert_eq!(has_one[TIMELINES..], [false, false, false, true], "of b the run with the lowest seed");
+        assert_eq!(has_one, [true, true, false, false, false, true], "of b the run with the lowest seed");
     }
 }

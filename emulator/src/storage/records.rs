@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, BufWriter, ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::{iter, mem};
 
@@ -13,7 +13,8 @@ use serde::de::Error as _;
 use super::cell::CellRecord;
 use super::error::{Error, io as failed};
 use super::files::{cell_files, checked_line, parse, read, remove, replace, set_aside, write};
-use super::paths::{CELLS, RECORDS, failure_path, part_path, record_id, record_path, table_path};
+use super::manifest::Manifest;
+use super::paths::{CELLS, MANIFEST, RECORDS, failure_path, part_path, record_id, record_path, table_path};
 use super::study::Study;
 use super::tables::TableKind;
 use crate::parallel;
@@ -100,7 +101,7 @@ fn packed(root: &Path) -> impl Iterator<Item = Result<(String, String), Error>> 
 /// tables. Other runs are left, and those that were packed must have been [unpacked](others).
 pub(super) fn pack(root: &Path, study: &Study) -> Result<(), Error> {
     let path = root.join(RECORDS);
-    replace(&path, |file| write_packed(BufWriter::new(file), study), |error| error)?;
+    replace(&path, |file| write_packed(&path, BufWriter::new(file), study), |error| error)?;
     // What the removed files had must be on the disk before.
     let tables = TableKind::ALL.iter().map(|kind| table_path(root, *kind)).filter(|path| path.exists());
     for path in tables.chain([path]) {
@@ -120,19 +121,19 @@ pub(super) fn pack(root: &Path, study: &Study) -> Result<(), Error> {
 }
 
 /// Writes the records of a study as they are in its folders: in memory most of them have no timeline.
-fn write_packed(to: impl io::Write, study: &Study) -> Result<(), Error> {
+fn write_packed(path: &Path, to: impl io::Write, study: &Study) -> Result<(), Error> {
     let mut left: BTreeSet<&String> = study.records().map(|record| &record.id).collect();
-    let path = study.folders.first().map_or_else(PathBuf::new, |root| root.join(RECORDS));
-    let unwritten = failed("write", &path);
+    let unwritten = failed("write", path);
     let mut to = zstd::Encoder::new(to, LEVEL).map_err(&unwritten)?;
     to.include_checksum(true).map_err(&unwritten)?;
     for folder in &study.folders {
-        let ids: Vec<&String> =
-            study.records().map(|record| &record.id).filter(|id| left.contains(id)).collect();
+        let own = read::<Manifest>(&folder.join(MANIFEST))?.runs;
+        let ids: Vec<&String> = own.iter().filter(|id| left.contains(id)).collect();
         for record in records(folder, ids) {
             let record = record?;
-            to.write_all(checked_line(&path, &record)?.as_bytes()).map_err(&unwritten)?;
-            left.remove(&record.id);
+            if left.remove(&record.id) {
+                to.write_all(checked_line(path, &record)?.as_bytes()).map_err(&unwritten)?;
+            }
         }
     }
     if let Some(id) = left.first() {

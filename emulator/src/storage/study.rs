@@ -138,20 +138,24 @@ impl Study {
     }
 }
 
-/// Marks the cells in which a policy has no run, or fewer than another.
+/// Marks the cells that have fewer runs than their part of the plan, and those in which a policy lacks a seed that
+/// another one has.
 fn mark_partial(cells: &mut [CellGroup], manifest: &Manifest) {
     let mut planned: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for point in manifest.points() {
         planned.entry(cell_key(&point.cell())).or_default().push(point.label());
     }
+    let whole = manifest.runs.len() / planned.len().max(1);
     for group in cells {
-        let runs = |label: &str| {
-            group.policies.iter().find(|runs| runs.policy == label).map_or(0, |runs| runs.runs.len())
+        let runs = || group.policies.iter().flat_map(|runs| &runs.runs);
+        let seeds: BTreeSet<u64> = runs().map(|run| run.summary.seed).collect();
+        let is_whole = |label: &str| {
+            let runs = group.policies.iter().find(|runs| runs.policy == label);
+            runs.is_some_and(|runs| runs.runs.len() == seeds.len())
         };
-        let most = group.policies.iter().map(|runs| runs.runs.len()).max().unwrap_or(0);
         let labels = planned.get(&cell_key(&group.cell));
-        let is_short = labels.is_some_and(|labels| labels.iter().any(|label| runs(label) < most));
-        group.partial |= is_short;
+        let lacks_seeds = labels.is_some_and(|labels| !labels.iter().all(|label| is_whole(label)));
+        group.partial |= lacks_seeds || runs().count() < whole;
     }
 }
 

@@ -373,7 +373,7 @@ impl TableKind {
             Self::Decisions => run.summary.staleness.as_ref().is_some_and(|s| s.regret_s.mean.is_finite()),
         };
         if must {
-            return Err(LostRows::of(&run.id));
+            return Err(LostRows { table: self.name(), run: run.id.clone() }.in_table());
         }
         Ok(())
     }

@@ -86,12 +86,12 @@ pub fn write(trace: &Trace, to: &Path, force: bool) -> Result<Option<PathBuf>, W
 
 /// Replaces a file by one with this content.
 fn replace(to: &Path, pack: Pack, content: &Content<'_>) -> Result<(), WorkloadError> {
-    let written = atomic_file::replace(to, |file| pack(content, BufWriter::new(file))).flatten();
+    let written = atomic_file::replace_shared(to, |file| pack(content, BufWriter::new(file))).flatten();
     written.map_err(|source| WorkloadError::Io { file: to.to_owned(), source })
 }
 
-/// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days, which is a part in 2^53, as
-/// readers take seconds as 64-bit floats: dates since 1970 to 0.2 µs. Durations have their stored precision.
+/// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days and
+/// to 0.2 µs as dates since 1970, since readers take seconds as 64-bit floats. Durations have their stored precision.
 fn write_lines(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     for (index, job) in trace.jobs().iter().enumerate() {
         write!(out, "{} {} {}", Seconds(job.arrival.0), job.tasks, Seconds(job.mean.0))?;

@@ -48,6 +48,9 @@ pub fn same(a: &serde_json::Value, b: &serde_json::Value) -> bool {
     a == b || canonical(a) == canonical(b)
 }
 
+/// Largest number up to which an f64 tells all whole numbers apart.
+const WHOLE: f64 = (1u64 << 53) as f64;
+
 /// A value as a text that is equal for values that are the [`same`].
 pub fn canonical(value: &serde_json::Value) -> String {
     use serde_json::Value;
@@ -55,14 +58,10 @@ pub fn canonical(value: &serde_json::Value) -> String {
         Value::String(text) => {
             text.parse::<Span>().map_or_else(|_| value.to_string(), |span| span.to_string())
         }
-        // Beyond 2^53 an f64 does not tell whole numbers apart.
         Value::Number(number) if number.is_f64() => {
             let number = number.as_f64().unwrap_or(f64::NAN);
-            if number == number.trunc() && number.abs() < 1e15 {
-                (number as i64).to_string()
-            } else {
-                number.to_string()
-            }
+            let is_exact = number == number.trunc() && number.abs() <= WHOLE;
+            if is_exact { (number as i64).to_string() } else { number.to_string() }
         }
         Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
         Value::Object(fields) => {

@@ -209,8 +209,9 @@ impl Plan {
         }
         if spec.interarrival.is_none() && trace.early() > 0 {
             warnings.push(format!(
-                "{} jobs of `{}` were submitted before that trace began, at unknown times: all of them arrive at the start of the \
-                 run; to leave them out, delete their lines, which are the first",
+                "{} jobs of `{}` were submitted before that trace began, at unknown times: all of them arrive at the \
+                 start of the run; to leave them out, delete the first so many lines of the file, and as many rows of \
+                 its features",
                 trace.early(),
                 spec.file.display()
             ));

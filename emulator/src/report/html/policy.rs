@@ -246,7 +246,7 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
                     div.card { (chart.in_page()) }
                 }
             }
-            p.hint { "Charts: the first replication; means over the receivers and over windows of time." }
+            p.hint { "Charts: the first replication; means over the receivers; of more than a hundred observations, means of as many in a row." }
         }
     }
 }

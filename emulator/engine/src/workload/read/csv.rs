@@ -113,7 +113,7 @@ fn times(
         let Some(run) = run else { return Ok(Err("without a run time")) };
         let start = start.or_else(|| end.filter(|end| end.0 >= run.0).map(|end| Time(end.0 - run.0)));
         let wait = wait.or_else(|| wait_until(start?, submit));
-        let is_early = start.is_some_and(|start| start < submit);
+        let is_early = wait.is_none() && start.is_some();
         return Ok(Ok(Times { submit, wait, run, is_early }));
     }
     let Some(start) = start else { return Ok(Err("without a start")) };

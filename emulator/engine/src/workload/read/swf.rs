@@ -65,7 +65,9 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
         }
         let tasks =
             u32::try_from(row.tasks()).ok().filter(|&tasks| tasks <= MOST_TASKS).ok_or_else(|| {
-                line.at.field(5, "processors used", format!("{} processors are too many", row.tasks()))
+                let (column, name) =
+                    if row.processors > 0 { (5, "processors used") } else { (8, "processors requested") };
+                line.at.field(column, name, format!("{} processors are too many", row.tasks()))
             })?;
         let arrival = Time(Span::from_secs_f64(row.submit).0);
         trace.push_rigid(arrival, Span::from_secs_f64(row.run), tasks);

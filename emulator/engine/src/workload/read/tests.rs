@@ -314,8 +314,6 @@ fn columns_can_be_named() {
     assert!(twice.to_string().contains("fields 1 and 3 are both called `at`"), "{twice}");
 }
 
-/// `run_ID` numbers executions, and is no run time; OpenTrinity's `queue_time` counts where nothing else says when jobs
-/// were submitted.
 /// Only a column that is called `arrival_s` is that of a simulator's trace.
 #[test]
 fn a_heading_that_contains_another_is_no_such_column() {
@@ -337,6 +335,8 @@ fn a_start_before_the_submission_is_no_wait() {
     );
 }
 
+/// `run_ID` numbers executions, and is no run time; OpenTrinity's `queue_time` counts where nothing else says when jobs
+/// were submitted.
 #[test]
 fn columns_count_for_what_they_are() {
     let text = "run_ID,user_ID,queue_time,start_time,end_time\n77,#1,5,10,12\n78,u2,6,10,13\n";
