@@ -295,10 +295,32 @@ fn push_line<T: Serialize>(out: &mut String, value: &T) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::storage::fixture::manifest;
     use crate::storage::fixture::measured;
     use volary_engine::results::{Origin, Verdict};
+
+    /// Two policies under two seeds: a cell without all four runs, or with runs under other seeds, ranks no policy.
+    #[test]
+    fn cells_that_lack_runs_are_partial() {
+        let partial = |found: &[(&str, u64)]| {
+            let mut manifest = manifest(&["1", "2", "3", "4"]);
+            let point = |label: &str| json!({"label": label, "cell": {}});
+            manifest.spec = json!({"points": [point("a"), point("b")]});
+            let record = |&(policy, seed): &(&str, u64)| {
+                CellRecord::new(&format!("{policy}{seed}"), &measured(policy, &[], seed, 1.0, 2))
+            };
+            let records = found.iter().map(record).collect();
+            Study::assemble(manifest, Vec::new(), records, Vec::new(), Vec::new()).cells[0].partial
+        };
+        assert!(!partial(&[("a", 1), ("a", 2), ("b", 1), ("b", 2)]));
+        assert!(partial(&[("a", 1), ("a", 2), ("b", 1)]));
+        assert!(partial(&[("a", 1), ("b", 2)]), "they did not meet the same worlds");
+        assert!(partial(&[("a", 1), ("b", 1)]), "the second seed is missing");
+        assert!(partial(&[("a", 1), ("a", 2)]), "a policy is missing");
+    }
 
     #[test]
     fn json_lines_parse_one_by_one() {
