@@ -5,8 +5,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-/// Writes a file beside `path`, and renames it to `path` if `fill` succeeds. If that fails, a file that was at `path` is
-/// kept. The name while it is written is that of `path` with the suffix `.partial`; only one process may write `path`.
+/// Writes a file beside `path`, and renames it to `path` if `fill` succeeds. If that fails, a file that was at `path`
+/// is kept. The name while it is written is that of `path` with the suffix `.partial`; only one process may write
+/// `path`.
 ///
 /// # Errors
 /// When the file cannot be created or renamed; the inner error is that of `fill`.
