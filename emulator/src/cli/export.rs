@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::print;
+use super::output::{print, warn_of_gaps};
 use crate::storage;
 use crate::storage::export::{ExportFormat, ExportTable, export};
 
@@ -38,9 +38,7 @@ fn table(name: &str) -> Result<ExportTable, String> {
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let runs = options.runs.iter().map(|run| storage::run_dirs(run, None)).collect::<Result<Vec<_>, _>>()?;
     let study = storage::merge(&runs.concat())?;
-    for gap in storage::gaps(&study)? {
-        tracing::warn!("{gap}");
-    }
+    warn_of_gaps(&study)?;
     let tables = if options.table.is_empty() { &ExportTable::USUAL[..] } else { &options.table };
     for file in export(&study, tables, options.format, &options.out)? {
         print(&file.display().to_string())?;

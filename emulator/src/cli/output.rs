@@ -15,6 +15,7 @@ use crate::cluster::remove_identities;
 use crate::dashboard::{Dashboard, Server, SnapshotSource};
 use crate::report::style::{Style, folded};
 use crate::sanitize;
+use crate::storage::{self, Study};
 use crate::watch::Watch;
 
 /// A watch that Ctrl-C stops, with a progress bar unless `quiet`. Called once per process.
@@ -103,6 +104,12 @@ pub(super) fn print_note(text: &str) -> anyhow::Result<()> {
 /// Writes a value as indented JSON to stdout.
 pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(print_exact(&serde_json::to_string_pretty(value)?)?)
+}
+
+/// Warns of the runs that a study lacks.
+pub(super) fn warn_of_gaps(study: &Study) -> Result<(), storage::Error> {
+    storage::gaps(study)?.iter().for_each(|gap| tracing::warn!("{gap}"));
+    Ok(())
 }
 
 /// Prints a value as JSON, or the text about it.

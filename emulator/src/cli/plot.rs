@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::args::SelectionArgs;
-use super::output::{print, print_folded, write_file};
+use super::output::{print, print_folded, warn_of_gaps, write_file};
 use crate::chart::export::{ExportError, pdf, png};
 use crate::chart::svg::{Letters, Picture};
 use crate::config::error::{did_you_mean, listed};
@@ -103,9 +103,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let out = options.out.clone().unwrap_or_else(|| options.run.join("figure.svg"));
     let format = Format::of(&out)?;
     let study = storage::load(&options.run)?;
-    for gap in storage::gaps(&study)? {
-        tracing::warn!("{gap}");
-    }
+    warn_of_gaps(&study)?;
     let inches = options.width.inches();
     let wanted = FigureOptions {
         what: options.what,

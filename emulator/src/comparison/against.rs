@@ -46,12 +46,12 @@ pub(super) fn against(
     let all: Vec<&CellRecord> = runs.iter().map(|(_, record)| *record).collect();
     let books = books(&base.summary, &summaries(&all));
     // Runs that did not do what was asked say nothing about the others.
-    let (bad, good): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|(_, run)| departed(run));
+    let (bad, good): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|(_, run)| run.summary.has_departed());
     let left_out = if good.is_empty() { 0 } else { bad.len() };
     let compared = if good.is_empty() { bad } else { good };
-    let is_judged = !departed(base) && !compared.iter().any(|(_, run)| departed(run));
     let records: Vec<&CellRecord> = compared.iter().map(|(_, record)| *record).collect();
     let summaries = summaries(&records);
+    let is_judged = !base.summary.has_departed() && !summaries.iter().any(|run| run.has_departed());
     let again: Vec<Summary> =
         compared.iter().filter_map(|&run| as_found(run).transpose()).collect::<Result<_, _>>()?;
     let of_base = reasons(&[base]).into_iter().map(|why| format!("{of_reference}: {why}"));
@@ -120,11 +120,6 @@ fn placement(a: &[CopyRow], b: &[CopyRow]) -> Option<JobPlacement> {
 
 fn summaries<'a>(records: &[&'a CellRecord]) -> Vec<&'a Summary> {
     records.iter().map(|record| &record.summary).collect()
-}
-
-/// Whether a run did not do what was asked.
-fn departed(run: &CellRecord) -> bool {
-    run.summary.is_degraded() || !run.summary.injections.is_empty()
 }
 
 /// The reasons of degraded runs, and their injections, without duplicates.

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use volary_engine::results::{Cell, ClaimResult, Summary, Verdict};
+use volary_engine::results::{ClaimResult, Summary, Verdict};
 
 use super::error::Error;
 use super::load::{load_claims, load_failures, load_manifest, load_records_with};
 use super::record_list::{PointKey, RecordList, TIMELINES, point_key};
+use super::study::cell_key;
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::Manifest;
@@ -86,10 +87,10 @@ fn check_plan((one, known): (&Path, &Manifest), (folder, other): (&Path, &Manife
 
 /// Puts runs into the order of the experiment, in which shares take turns.
 fn sort(manifest: &mut Manifest, records: &mut [CellRecord]) {
-    let key = |point: PlannedPoint<'_>| (as_text(&point.cell()), point.label().to_owned());
+    let key = |point: PlannedPoint<'_>| (cell_key(&point.cell()), point.label().to_owned());
     let places: BTreeMap<_, _> = manifest.points().map(key).zip(0..).collect();
     let place = |Summary { cell, policy, seed, .. }: &Summary| {
-        (places.get(&(as_text(cell), policy.clone())).copied().unwrap_or(usize::MAX), *seed)
+        (places.get(&(cell_key(cell), policy.clone())).copied().unwrap_or(usize::MAX), *seed)
     };
     records.sort_by_cached_key(|record| place(&record.summary));
     let ids: BTreeMap<&str, usize> =
@@ -146,10 +147,6 @@ impl RunUnion {
     fn key(summary: &Summary) -> RunKey {
         (point_key(summary), summary.seed)
     }
-}
-
-fn as_text(cell: &Cell) -> String {
-    serde_json::to_string(cell).unwrap_or_default()
 }
 
 fn combine(mut claims: Vec<ClaimResult>, others: Vec<ClaimResult>) -> Vec<ClaimResult> {

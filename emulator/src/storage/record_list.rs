@@ -7,6 +7,7 @@ use volary_engine::results::Summary;
 
 use super::cell::CellRecord;
 use super::perfetto::RUNS;
+use super::study::cell_key;
 
 /// Number of the first runs of an experiment that keep their timelines in memory: one more than the file of timelines
 /// shows, so that it knows that it is cut.
@@ -17,7 +18,7 @@ pub(super) type PointKey = (String, String);
 
 /// The policy and the cell of a run, as a key.
 pub(super) fn point_key(Summary { policy, cell, .. }: &Summary) -> PointKey {
-    (policy.clone(), serde_json::to_string(cell).unwrap_or_default())
+    (policy.clone(), cell_key(cell))
 }
 
 /// Records of which those keep their timelines that are drawn: the first in each policy and cell by their seeds, and

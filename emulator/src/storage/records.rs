@@ -21,8 +21,41 @@ use crate::parallel;
 
 /// The level of compression: a tenth of the text remains, and packing takes less time than writing the text.
 const LEVEL: i32 = 3;
-/// Number of packed records that are parsed at once, on all processors.
+/// Number of records that are parsed at once, on all processors.
 const BATCH: usize = 256;
+
+/// The record of a finished run as it is in a folder.
+struct RecordText {
+    run: String,
+    text: String,
+    is_packed: bool,
+}
+
+impl RecordText {
+    fn parse(&self, root: &Path) -> Result<CellRecord, Error> {
+        if !self.is_packed {
+            return parse(&record_path(root, &self.run), &self.text);
+        }
+        parse(&root.join(RECORDS), &self.text).map_err(|error| {
+            if let Error::Damaged { path, source } = error {
+                Error::DamagedRecords { path, source }
+            } else {
+                error
+            }
+        })
+    }
+
+    /// Whether it can be packed as it is: one line, with the key by which packed records are found, which earlier
+    /// versions called `id`.
+    fn is_current(&self) -> bool {
+        self.text.find('\n').is_some_and(|end| end + 1 == self.text.len()) && run_of(&self.text).is_some()
+    }
+}
+
+/// The id in the text of a record.
+fn run_of(text: &str) -> Option<&str> {
+    text.split_once("\"run\":\"").and_then(|(_, rest)| rest.split_once('"')).map(|(run, _)| run)
+}
 
 /// The records of the finished runs among `ids`, in no order: those in `cells/`, then the packed ones that are not
 /// there as well.
@@ -33,50 +66,51 @@ pub(super) fn records<'a>(
     root: &'a Path,
     ids: impl IntoIterator<Item = &'a String>,
 ) -> impl Iterator<Item = Result<CellRecord, Error>> {
-    let (loose, rest): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| record_path(root, id).exists());
-    // Runs whose records have been packed since.
-    let gone = Rc::new(RefCell::new(BTreeSet::new()));
-    let also_gone = Rc::clone(&gone);
-    let loose = loose.into_iter().filter_map(move |id| match read(&record_path(root, id)) {
-        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            gone.borrow_mut().insert(id.clone());
-            None
-        }
-        read => Some(read),
-    });
-    let packed = packed_records(root, rest.into_iter().cloned().collect());
-    loose.chain(packed).chain(iter::once_with(move || packed_records(root, also_gone.take())).flatten())
-}
-
-/// The packed records of those of the runs that have one. An error of the file is the last item.
-fn packed_records(root: &Path, ids: BTreeSet<String>) -> impl Iterator<Item = Result<CellRecord, Error>> {
-    let packed = (!ids.is_empty()).then(|| packed(root)).into_iter().flatten();
-    let mut wanted = packed.filter(move |line| line.as_ref().map_or(true, |(id, _)| ids.contains(id)));
+    let mut texts = texts(root, ids);
     let batches = iter::from_fn(move || {
-        let batch: Vec<_> = wanted.by_ref().take(BATCH).collect();
-        // Only the last line can be an error.
-        let (texts, failed): (Vec<_>, Vec<_>) = batch.into_iter().partition(Result::is_ok);
-        let texts: Vec<String> = texts.into_iter().flatten().map(|(_, text)| text).collect();
-        let parsed = parallel::map(0..texts.len(), |at| parse_packed(root, &texts[at]));
-        let failed = failed.into_iter().filter_map(Result::err).map(Err);
-        Some(parsed.into_iter().chain(failed).collect::<Vec<_>>()).filter(|batch| !batch.is_empty())
+        let batch: Vec<_> = texts.by_ref().take(BATCH).collect();
+        let parsed = parallel::map(0..batch.len(), |at| Some(batch[at].as_ref().ok()?.parse(root)));
+        let items = batch.into_iter().zip(parsed);
+        let items = items.filter_map(|(text, parsed)| text.err().map_or(parsed, |error| Some(Err(error))));
+        Some(items.collect::<Vec<_>>()).filter(|items| !items.is_empty())
     });
     batches.flatten()
 }
 
-/// The record in a line of the packed ones.
-fn parse_packed(root: &Path, text: &str) -> Result<CellRecord, Error> {
-    parse(&root.join(RECORDS), text).map_err(|error| {
-        if let Error::Damaged { path, source } = error {
-            Error::DamagedRecords { path, source }
-        } else {
-            error
+/// The same records, not parsed.
+fn texts<'a>(
+    root: &'a Path,
+    ids: impl IntoIterator<Item = &'a String>,
+) -> impl Iterator<Item = Result<RecordText, Error>> {
+    let (loose, rest): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| record_path(root, id).exists());
+    // Runs whose records have been packed since.
+    let gone = Rc::new(RefCell::new(BTreeSet::new()));
+    let also_gone = Rc::clone(&gone);
+    let loose = loose.into_iter().filter_map(move |run| {
+        let path = record_path(root, run);
+        match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                gone.borrow_mut().insert(run.clone());
+                None
+            }
+            text => {
+                let text = text.map_err(failed("read", &path));
+                Some(text.map(|text| RecordText { run: run.clone(), text, is_packed: false }))
+            }
         }
-    })
+    });
+    let packed = packed_texts(root, rest.into_iter().cloned().collect());
+    loose.chain(packed).chain(iter::once_with(move || packed_texts(root, also_gone.take())).flatten())
 }
 
-/// The packed records of a folder as text, with the ids of their runs. An error is the last item.
-fn packed(root: &Path) -> impl Iterator<Item = Result<(String, String), Error>> {
+/// The packed records of those of the runs that have one. An error of the file is the last item.
+fn packed_texts(root: &Path, ids: BTreeSet<String>) -> impl Iterator<Item = Result<RecordText, Error>> {
+    let packed = (!ids.is_empty()).then(|| packed(root)).into_iter().flatten();
+    packed.filter(move |text| text.as_ref().map_or(true, |text| ids.contains(&text.run)))
+}
+
+/// The packed records of a folder. An error is the last item.
+fn packed(root: &Path) -> impl Iterator<Item = Result<RecordText, Error>> {
     let path = root.join(RECORDS);
     let opened = File::open(&path).and_then(zstd::Decoder::new);
     let (lines, unopened) = match opened {
@@ -90,8 +124,8 @@ fn packed(root: &Path) -> impl Iterator<Item = Result<(String, String), Error>> 
             Some(_) => failed("read", &path)(source),
             None => Error::DamagedRecords { path: path.clone(), source: serde_json::Error::custom(source) },
         })? + "\n";
-        let id = line.split_once("\"run\":\"").and_then(|(_, rest)| rest.split_once('"'));
-        Ok((id.map_or_else(String::new, |(id, _)| id.to_owned()), line))
+        let run = run_of(&line).unwrap_or_default().to_owned();
+        Ok(RecordText { run, text: line, is_packed: true })
     });
     let mut ended = false;
     lines.take_while(move |line| !mem::replace(&mut ended, line.is_err()))
@@ -129,11 +163,14 @@ fn write_packed(path: &Path, to: impl io::Write, study: &Study) -> Result<(), Er
     for folder in &study.folders {
         let own = read::<Manifest>(&folder.join(MANIFEST))?.runs;
         let ids: Vec<&String> = own.iter().filter(|id| left.contains(id)).collect();
-        for record in records(folder, ids) {
+        for record in texts(folder, ids) {
             let record = record?;
-            if left.remove(&record.id) {
-                to.write_all(checked_line(path, &record)?.as_bytes()).map_err(&unwritten)?;
+            if !left.remove(&record.run) {
+                continue;
             }
+            let text =
+                if record.is_current() { record.text } else { checked_line(path, &record.parse(folder)?)? };
+            to.write_all(text.as_bytes()).map_err(&unwritten)?;
         }
     }
     if let Some(id) = left.first() {
@@ -178,15 +215,15 @@ pub(super) fn forget(root: &Path, runs: &[CellRecord]) -> Result<(), Error> {
 fn unpack(root: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<(), Error> {
     let cells = root.join(CELLS);
     let mut whole = Ok(());
-    for line in packed(root) {
-        let unpacked = line.and_then(|(id, text)| {
-            let path = record_path(root, &id);
-            if !is_wanted(&id) || read::<CellRecord>(&path).is_ok() {
+    for record in packed(root) {
+        let unpacked = record.and_then(|record| {
+            let path = record_path(root, &record.run);
+            if !is_wanted(&record.run) || read::<CellRecord>(&path).is_ok() {
                 return Ok(());
             }
-            parse_packed(root, &text)?;
+            record.parse(root)?;
             fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
-            write(&path, text.as_bytes())
+            write(&path, record.text.as_bytes())
         });
         match unpacked {
             Err(error @ Error::DamagedRecords { .. }) => whole = whole.and(Err(error)),
@@ -211,11 +248,10 @@ mod tests {
         run.store("a", &measured("first", &[], 1, 1.0, 50)).unwrap();
         run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
         let ids = ["a", "b"].map(str::to_owned);
-        let mut reading = records(folder.path(), &ids);
-        let first = reading.next().unwrap().unwrap();
+        let reading = records(folder.path(), &ids);
         run.finish(RunState::Finished, &[], render).unwrap();
         assert!(!folder.path().join(CELLS).exists());
-        let rest: Vec<String> = reading.map(|record| record.unwrap().id).collect();
-        assert_eq!((first.id.as_str(), rest), ("a", vec!["b".to_owned()]));
+        let found: Vec<String> = reading.map(|record| record.unwrap().id).collect();
+        assert_eq!(found, ids);
     }
 }

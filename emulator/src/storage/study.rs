@@ -159,7 +159,8 @@ fn mark_partial(cells: &mut [CellGroup], manifest: &Manifest) {
     }
 }
 
-fn cell_key(cell: &Cell) -> String {
+/// The values of a cell as a key.
+pub(super) fn cell_key(cell: &Cell) -> String {
     serde_json::to_string(cell).unwrap_or_default()
 }
 

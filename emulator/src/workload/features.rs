@@ -44,8 +44,8 @@ impl Stated {
         self.features.is_empty() && self.marks.is_empty() && matches!(others, [false, false, false, false])
     }
 
-    /// Writes a header and a row a job. What is unknown is blank; words of the source are numbers, which are equal
-    /// where the words were.
+    /// Writes comments about the trace, a header and a row a job. What is unknown is blank; words of the source are
+    /// numbers, which are equal where the words were.
     ///
     /// # Errors
     /// Errors of `out`.
@@ -53,12 +53,12 @@ impl Stated {
         for mark in &self.marks {
             writeln!(out, "# {mark}")?;
         }
-        // A table of the numbers of the jobs, where nothing is stated of each.
-        let numbers_only = self.header().is_empty();
-        writeln!(out, "{}", if numbers_only { "line".to_owned() } else { self.header().join(",") })?;
+        if self.header().is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "{}", self.header().join(","))?;
         for job in (0..trace.jobs().len() as u32).map(JobId) {
-            let row = self.row(trace, job).join(",");
-            writeln!(out, "{}", if numbers_only { (job.0 + 1).to_string() } else { row })?;
+            writeln!(out, "{}", self.row(trace, job).join(","))?;
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ pub fn same(a: &serde_json::Value, b: &serde_json::Value) -> bool {
     a == b || canonical(a) == canonical(b)
 }
 
-/// Largest number up to which an f64 tells all whole numbers apart.
+/// The largest whole number below which every whole number is an f64.
 const WHOLE: f64 = (1u64 << 53) as f64;
 
 /// A value as a text that is equal for values that are the [`same`].
@@ -238,6 +238,11 @@ impl Summary {
     /// Whether it describes a real-time run that did not do what was asked.
     pub fn is_degraded(&self) -> bool {
         self.fidelity.as_ref().is_some_and(Certificate::is_degraded)
+    }
+
+    /// Whether it describes a run that did not do what was asked, or into which interference was injected.
+    pub fn has_departed(&self) -> bool {
+        self.is_degraded() || !self.injections.is_empty()
     }
 
     /// The summary with the jobs of one class in place of all jobs, no job at all if it was not counted how many ended;

@@ -91,7 +91,7 @@ impl<'a> Table<'a> {
                     by_kind.entry(kind).or_insert(json!(0));
                 }
             }
-            let degraded = summary.is_degraded() || !summary.injections.is_empty();
+            let degraded = summary.has_departed();
             let line = Line { numbers, degraded, open };
             lines.entry((summary.policy.as_str(), cell)).or_default().insert(summary.seed, line);
         }

@@ -1,8 +1,8 @@
 //! The batch tables of Alibaba's cluster-trace-v2018: `batch_task` and, if there is one, `batch_instance`.
 //!
 //! A job is all rows with one job name, and its tasks are the instances of those rows of `batch_task` that ended. Times
-//! are whole seconds; 0 stands for before and after the trace. Submissions are not in the tables: a job arrives when
-//! the first of its rows starts. The order of rows that wait for others of their job is not kept.
+//! are whole seconds; 0 stands for before and after the trace. The tables have no submission times: the arrival of a
+//! job is the start of its first row. The order of rows that wait for others of their job is not kept.
 
 use std::path::Path;
 

@@ -30,10 +30,13 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, all: bool) -> Resul
     let mut is_marked = false;
     let marked = lines.next_row_noting('#', |said| is_marked |= mark(trace, said))?;
     let Some(line) = marked else {
+        if is_marked {
+            return Ok(());
+        }
         return Err(WorkloadError::Trace(format!("{}: is empty; delete it", lines.file().display())));
     };
     let header = Header::new(line, None)?;
-    if header.is_empty() && !is_marked {
+    if header.is_empty() {
         return Err(line.at.wrong(format!(
             "the header names none of the features user, name, lname, queue, application, priority, class; it has {}",
             header.names()
