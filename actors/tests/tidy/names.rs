@@ -132,3 +132,30 @@ fn module_docs_begin_with_a_noun_phrase() {
     }
     assert!(wrong.is_empty(), "{} modules:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// Lines of code that each crate may have at most: neither blank, nor comment, nor test. A budget falls when code is
+/// deleted; it rises only in a commit that says why.
+const BUDGETS: [(&str, usize); 5] = [
+    ("volary_lp", 1_967),
+    ("volary_actors", 18_167),
+    ("volary_netem", 2_918),
+    ("volary_engine", 13_630),
+    ("volary", 30_422),
+];
+/// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
+const SLACK: usize = 200;
+
+#[test]
+fn each_crate_keeps_its_budget_of_lines() {
+    let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+    for source in sources().iter().filter(|source| !source.is_test()) {
+        let code = source.code.lines().filter(|line| !line.trim().is_empty()).count();
+        *lines.entry(source.krate).or_default() += code;
+    }
+    let wrong: Vec<String> = BUDGETS
+        .iter()
+        .filter(|(krate, budget)| !(budget.saturating_sub(SLACK)..=*budget).contains(&lines[krate]))
+        .map(|(krate, budget)| format!("{krate} has {} lines of code, its budget is {budget}", lines[krate]))
+        .collect();
+    assert!(wrong.is_empty(), "delete code, or change the budget and say why:\n{}", wrong.join("\n"));
+}
