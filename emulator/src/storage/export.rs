@@ -12,7 +12,6 @@ use clap::ValueEnum;
 use serde_json::Value;
 use volary_engine::results::plain;
 
-use super::arrow;
 use super::error::{Error, io as failed, rows};
 use super::files::replace;
 use super::labels::{Labels, write_flat};
@@ -28,8 +27,6 @@ pub enum ExportFormat {
     Csv,
     /// Apache Parquet.
     Parquet,
-    /// Apache Arrow's IPC file format, also called Feather 2.
-    Arrow,
 }
 
 impl ExportFormat {
@@ -37,7 +34,6 @@ impl ExportFormat {
         match self {
             Self::Csv => "csv",
             Self::Parquet => "parquet",
-            Self::Arrow => "arrow",
         }
     }
 }
@@ -103,7 +99,6 @@ pub fn export(
                 let fill = |to| match format {
                     ExportFormat::Csv => write_csv(to, made(make)?),
                     ExportFormat::Parquet => make(to),
-                    ExportFormat::Arrow => arrow::write(to, made(make)?),
                 };
                 replace(&path, fill, rows(&path))?;
             }
@@ -118,9 +113,6 @@ fn write_runs(study: &Study, labels: &Labels, format: ExportFormat, to: File) ->
     match format {
         ExportFormat::Csv => Ok(csv(to, &names, &runs)?),
         ExportFormat::Parquet => write_flat(to, ExportTable::Runs.name(), &names, &runs),
-        ExportFormat::Arrow => {
-            arrow::write(to, made(|table| write_flat(table, ExportTable::Runs.name(), &names, &runs))?)
-        }
     }
 }
 
@@ -225,8 +217,6 @@ mod tests {
     use crate::storage::fixture::{manifest, measured};
     use crate::storage::manifest::RunState;
     use crate::storage::{RenderedReport, RunDir, load};
-    use arrow_array::{Array, Float64Array, StringArray};
-    use arrow_ipc::reader::FileReader as ArrowReader;
     use serde_json::json;
 
     /// A study of two runs under laws, with a policy whose label needs quotes.
@@ -264,14 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn all_formats_have_the_same_rows() {
+    fn both_formats_have_the_same_rows() {
         let folder = tempfile::tempdir().unwrap();
         let study = study(&folder.path().join("run"));
         let out = folder.path().join("out");
         let tables: Vec<ExportTable> = ExportTable::all().collect();
         let files = export(&study, &tables, ExportFormat::Parquet, &out).unwrap();
         export(&study, &tables, ExportFormat::Csv, &out).unwrap();
-        export(&study, &tables, ExportFormat::Arrow, &out).unwrap();
         assert_eq!(files.len(), 6);
         for file in files {
             let reader = SerializedFileReader::new(File::open(&file).unwrap()).unwrap();
@@ -281,34 +270,11 @@ mod tests {
             let names = reader.metadata().file_metadata().schema_descr().columns().to_vec();
             let names: Vec<&str> = names.iter().map(|column| column.name()).collect();
             assert_eq!(text.lines().next().unwrap(), names.join(","));
-            let arrow =
-                ArrowReader::try_new(File::open(file.with_extension("arrow")).unwrap(), None).unwrap();
-            let fields: Vec<String> =
-                arrow.schema().fields().iter().map(|field| field.name().clone()).collect();
-            assert_eq!(fields, names);
-            let batches: Vec<_> = arrow.map(Result::unwrap).collect();
-            assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), count);
-            let reader = SerializedFileReader::new(File::open(&file).unwrap()).unwrap();
-            let rows = reader.get_row_iter(None).unwrap().map(Result::unwrap);
-            for (at, row) in rows.enumerate() {
-                for (column, (name, field)) in row.get_column_iter().enumerate() {
-                    let values = batches[0].column(column);
-                    assert_eq!(values.is_null(at), *field == Field::Null, "{name} of row {at}");
-                    if let Field::Double(number) = field {
-                        let values = values.as_any().downcast_ref::<Float64Array>().unwrap();
-                        assert_eq!(values.value(at).to_bits(), number.to_bits());
-                    }
-                    if let Field::Str(text) = field {
-                        let values = values.as_any().downcast_ref::<StringArray>().unwrap();
-                        assert_eq!(values.value(at), text);
-                    }
-                }
-            }
         }
     }
 
     #[test]
-    fn what_cannot_be_exported_is_refused() {
+    fn a_run_directory_as_target_and_a_study_without_runs_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("run");
         let study = study(&root);

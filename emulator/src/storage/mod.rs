@@ -35,7 +35,7 @@
 //! | `paths`, `files` | file names; files that appear whole, the folder's lock |
 //! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
 //! | [`tables`], `labels`, `rows` | the Parquet tables, the columns that say which run a row is of, the rows of runs |
-//! | [`export`], `arrow` | flat tables for other programs; Arrow files |
+//! | [`export`] | flat tables for other programs |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 //! | [`input_log`] | `inputs.log`, which `volary replay` reads |
 //! | [`planned`] | the points of the experiment in a manifest |
@@ -49,7 +49,6 @@
 //! | `error`, `lost_rows` | [`Error`] |
 
 pub mod activity;
-mod arrow;
 pub mod cell;
 mod collection;
 mod default_folder;
