@@ -1,6 +1,6 @@
-//! A solver for plans of jobs over slots of time and sets of nodes: linear relaxation, rounding, and branch and
-//! bound. It is pure: no clock, no randomness from outside, no I/O, and only + − × ÷ on `f64`, so it answers with the
-//! same bits everywhere. It has no dependencies.
+//! A solver for plans of jobs over slots of time and sets of nodes: linear relaxation and rounding. It is pure: no
+//! clock, no randomness from outside, no I/O, and only + − × ÷ on `f64`, so it answers with the same bits everywhere.
+//! It has no dependencies.
 //!
 //! # The problem
 //!
@@ -46,8 +46,7 @@
 //! the duals of an answer prove its bound wherever the solve stopped; that bound does not depend on the method being
 //! right.
 //!
-//! *Rounding* takes options by their shares and prices, and improves the plan by ruin and recreate. *Branch and
-//! bound* repeats both for parts of the problem.
+//! *Rounding* takes options by their shares and prices, and improves the plan by ruin and recreate.
 //!
 //! # Termination
 //!
@@ -96,12 +95,10 @@
 #![forbid(unsafe_code)]
 
 mod basis;
-mod branch;
 mod certificate;
 mod columns;
 mod error;
 mod jobs;
-mod narrow;
 mod plan;
 mod problem;
 mod random;
@@ -110,7 +107,6 @@ mod round;
 mod simplex;
 
 pub use basis::{Basis, Variable};
-pub use branch::{Solved, solve};
 pub use error::Error;
 pub use jobs::{Block, Job, Running, Start};
 pub use plan::{Choice, Plan};

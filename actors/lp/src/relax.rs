@@ -9,10 +9,8 @@ use crate::simplex::{Vertex, maximize};
 /// Limits on what a solve may do. They count steps and never seconds, so equal problems have equal answers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Work {
-    /// Pivots of the simplex method, over all nodes in [`solve`](crate::solve()).
+    /// Pivots of the simplex method.
     pub pivots: u32,
-    /// Nodes of branch and bound.
-    pub nodes: u32,
     /// Attempts of [`round`](crate::round()) to improve its plan.
     pub ruins: u32,
     /// A relative distance between value and bound at which a solve stops; 0 goes on to the optimum.
@@ -22,7 +20,7 @@ pub struct Work {
 impl Default for Work {
     /// Enough for 400 jobs over 48 slots, with a gap of 0.1 %.
     fn default() -> Self {
-        Self { pivots: 20_000, nodes: 1_000, ruins: 500, gap: 0.001 }
+        Self { pivots: 20_000, ruins: 500, gap: 0.001 }
     }
 }
 

@@ -1,9 +1,9 @@
-//! Branch and bound and the relaxation's bound against enumeration of all plans, on random small instances.
+//! The relaxation's bound and the rounded plan against enumeration of all plans, on random small instances.
 
 mod common;
 
 use common::{Random, Shape, random};
-use volary_lp::{Problem, Work, relax, round, solve};
+use volary_lp::{Problem, Work, relax, round};
 
 /// Enumeration of plans, job by job.
 struct Enumeration<'a> {
@@ -93,42 +93,24 @@ struct Place<'a> {
 }
 
 #[test]
-fn branch_and_bound_finds_the_best_plan() {
+fn the_bound_holds_and_rounding_finds_most_best_plans() {
     let mut numbers = Random(1);
-    let mut fractional = 0;
+    let (mut fractional, mut best_plans) = (0, 0);
     for case in 0..2_000 {
         let values = [4, 40, 1_000][case % 3];
         let shape = Shape { jobs: 6, running: 2, slots: 4, sets: 2, starts: 2, tasks: 3, values };
         let problem = random(&mut numbers, &shape);
-        let work = Work { gap: 0.0, nodes: 100_000, pivots: 1_000_000, ruins: 20 };
+        let work = Work { gap: 0.0, pivots: 1_000_000, ruins: 100 };
         let relaxed = relax(&problem, None, work);
-        let solved = solve(&problem, work);
-        let best = Enumeration::run(&problem, (solved.plan.value - 1e-6).max(0.0) - 1e-9);
-        let near = |value: f64| (value - best).abs() <= 1e-8;
-        assert!(near(solved.plan.value), "case {case}: {} is not {best}", solved.plan.value);
-        assert!(near(solved.bound), "case {case}: bound {} of {best}", solved.bound);
+        let plan = round(&problem, &relaxed, work);
+        assert!(plan.excess(&problem) <= 1e-6, "case {case}");
+        // Enumeration begins just below the plan, so that it finds a plan that is at least as good.
+        let best = Enumeration::run(&problem, (plan.value - 1e-6).max(0.0) - 1e-9);
         assert!(relaxed.bound >= best - 1e-9, "case {case}: {} is below {best}", relaxed.bound);
-        assert!(solved.plan.excess(&problem) <= 1e-6, "case {case}");
-        let rounded = round(&problem, &relaxed, work);
-        assert!(rounded.value <= best + 1e-9 && rounded.excess(&problem) <= 1e-6, "case {case}");
+        assert!(plan.value <= best + 1e-9, "case {case}: {} is above {best}", plan.value);
         fractional += u32::from(relaxed.bound > best + 1e-6);
+        best_plans += u32::from(plan.value >= best - 1e-6);
     }
     assert!(fractional > 300, "only {fractional} relaxations are not whole");
-}
-
-#[test]
-fn limits_leave_a_valid_bound() {
-    let mut numbers = Random(2);
-    for case in 0..50 {
-        let shape = Shape { jobs: 6, running: 2, slots: 4, sets: 2, starts: 2, tasks: 3, values: 20 };
-        let problem = random(&mut numbers, &shape);
-        let best =
-            solve(&problem, Work { gap: 0.0, nodes: 100_000, pivots: 1_000_000, ruins: 20 }).plan.value;
-        for nodes in 0..20 {
-            let solved = solve(&problem, Work { gap: 0.0, nodes, pivots: 40 * nodes, ruins: 0 });
-            assert!(solved.bound >= best - 1e-9, "case {case}, {nodes} nodes: {} of {best}", solved.bound);
-            assert!(solved.plan.value <= best + 1e-9, "case {case}, {nodes} nodes");
-            assert!(solved.plan.excess(&problem) <= 1e-6, "case {case}, {nodes} nodes");
-        }
-    }
+    assert!(best_plans > 1_900, "only {best_plans} of 2,000 plans are the best");
 }

@@ -8,7 +8,7 @@ use common::{Instance, Random, Shape, file, random, random_job, read};
 use microlp::{ComparisonOp, OptimizationDirection};
 use volary_lp::{Basis, Block, Job, Problem, Relaxed, Start, Work, relax, round};
 
-const EXACT: Work = Work { pivots: 20_000, nodes: 1, ruins: 100, gap: 0.0 };
+const EXACT: Work = Work { pivots: 20_000, ruins: 100, gap: 0.0 };
 
 /// Sizes of a cluster with some of everything.
 const MIDDLE: Shape = Shape { jobs: 30, running: 6, slots: 8, sets: 4, starts: 8, tasks: 6, values: 40 };

@@ -1,6 +1,6 @@
 //! The example of 3Sigma (Park's thesis, Fig. 4.5): two jobs, one node, slots of 2.5 minutes.
 
-use volary_lp::{Block, Job, Problem, Start, Work, relax, round, solve};
+use volary_lp::{Block, Job, Problem, Start, Work, relax, round};
 
 /// An SLO job with a deadline after 15 minutes, and a best-effort job of utility 0.2 at once and 0 at the window's
 /// end.
@@ -18,15 +18,11 @@ fn problem(slo: &[f64], demand: &[f64]) -> Problem {
     Problem::new(8, vec![1.0; 8], jobs, Vec::new()).expect("the example is valid")
 }
 
-/// Checks the slots of both jobs in the best plan, and its value.
+/// Checks the slots of both jobs in the plan, and its value.
 fn check(problem: &Problem, slots: [u32; 2], value: f64) {
-    let solved = solve(problem, Work { gap: 0.0, ..Work::default() });
-    let rounded = round(problem, &relax(problem, None, Work::default()), Work::default());
-    for plan in [&solved.plan, &rounded] {
-        assert_eq!(plan.choices.iter().map(|choice| choice.slot).collect::<Vec<_>>(), slots);
-        assert!((plan.value - value).abs() < 1e-9, "{plan:?}");
-    }
-    assert!((solved.bound - value).abs() < 1e-9, "{}", solved.bound);
+    let plan = round(problem, &relax(problem, None, Work::default()), Work::default());
+    assert_eq!(plan.choices.iter().map(|choice| choice.slot).collect::<Vec<_>>(), slots);
+    assert!((plan.value - value).abs() < 1e-9, "{plan:?}");
 }
 
 #[test]

@@ -7,12 +7,10 @@ use crate::sources::{CRATES, Source, sources};
 /// Modules, and the modules of the same crate that each imports. One that is not listed or not used fails the test.
 const ARROWS: &str = "
 volary_lp::basis:
-volary_lp::branch: basis narrow plan problem relax round
 volary_lp::certificate: columns
 volary_lp::columns: basis jobs
 volary_lp::error:
 volary_lp::jobs:
-volary_lp::narrow: jobs plan problem
 volary_lp::plan: problem
 volary_lp::problem: columns error jobs
 volary_lp::random:

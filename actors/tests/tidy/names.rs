@@ -136,7 +136,7 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// Lines of code that each crate may have at most: neither blank, nor comment, nor test. A budget falls when code is
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 5] = [
-    ("volary_lp", 1_967),
+    ("volary_lp", 1_658),
     ("volary_actors", 18_167),
     ("volary_netem", 2_918),
     ("volary_engine", 13_630),

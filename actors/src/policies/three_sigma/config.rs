@@ -43,8 +43,6 @@ parameters! {
         price: f64 = 1.0 => 1.0..=1000.0,
         /// Waiting jobs that are planned at most: SLO jobs by deadline, then best-effort jobs by age.
         consider: u32 = 128 => 1..=10000,
-        /// Whether plans are proven to be the best by branch and bound, for small problems.
-        exact: bool = false,
         /// Pivots of a solve at most; the plan is then the best that was found.
         pivots: u32 = 20_000 => 1..=1000000,
         /// Attempts to improve a plan by dropping some of its jobs and planning them again.

@@ -1,6 +1,6 @@
 //! The planner of 3Sigma: each cycle it solves a problem, and launches what starts now.
 
-use volary_lp::{Basis, Plan, Problem, Work, relax, round, solve};
+use volary_lp::{Basis, Plan, Problem, Work, relax, round};
 
 use super::config::ThreeSigma;
 use super::estimate::RunTimeSource;
@@ -45,10 +45,6 @@ impl SigmaPlanner {
     fn solve(&mut self, problem: &Problem) -> PlannedCycle {
         let ThreeSigma { pivots, ruins, .. } = self.config;
         let work = Work { pivots, ruins, ..Work::default() };
-        if self.config.exact {
-            let solved = solve(problem, Work { gap: 0.0, ..work });
-            return PlannedCycle { plan: solved.plan, bound: solved.bound, pivots: solved.pivots };
-        }
         let relaxed = relax(problem, Some(&self.basis), work);
         let plan = round(problem, &relaxed, work);
         self.basis = relaxed.basis;

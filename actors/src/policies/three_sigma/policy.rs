@@ -9,9 +9,6 @@ use crate::policies::policy::{BuildContext, Policy};
 use crate::policies::shared::check_period;
 use crate::roles::planning::PlanningScheduler;
 
-/// Waiting jobs up to which branch and bound ends soon.
-const EXACT: u32 = 40;
-
 impl Policy for ThreeSigma {
     const ABOUT: &'static str = "3Sigma (Park, Tumanov, Jiang, Kozuch and Ganger, EuroSys 2018; Park's thesis, \
         chapter 4)\n\
@@ -31,7 +28,7 @@ impl Policy for ThreeSigma {
         r#"{ cycle = "100ms", slot = "250ms", estimates = "perfect", decide = { base = "50ms", per_option = "1us" } }"#,
         r#"{ cycle = "250ms", slot = "1s", estimates = "normal", shift = 0.3, cov = 0.5, over = "always" }"#,
         r#"{ cycle = "500ms", slot = "500ms", slots = 10, samples = 10, preempt = false, pivots = 20 }"#,
-        r#"{ cycle = "500ms", slot = "1s", slots = 6, consider = 2, exact = true, pivots = 200, price = 3.0 }"#,
+        r#"{ cycle = "500ms", slot = "1s", slots = 6, consider = 2, pivots = 200, price = 3.0 }"#,
     ];
 
     const PLANS: bool = true;
@@ -56,13 +53,6 @@ impl Policy for ThreeSigma {
 
     fn remarks(&self, _: &Layout, _: usize) -> Vec<String> {
         let mut remarks = Vec::new();
-        if self.exact && self.consider > EXACT {
-            remarks.push(format!(
-                "exact plans of up to {} jobs may take long, as the time grows exponentially; set consider = {EXACT} \
-                 or less",
-                self.consider
-            ));
-        }
         let normal = self.estimates == RunTimeEstimates::Normal;
         if self.samples > 0 && (normal || self.estimates == RunTimeEstimates::Perfect) {
             remarks.push("samples has no effect: nothing is taken from the history".to_owned());

@@ -1,6 +1,6 @@
 //! The thesis's example as the policy formulates it, and steps of the scheduler.
 
-use volary_lp::{Problem, Work, solve};
+use volary_lp::{Problem, Work, relax, round};
 
 use super::config::{RunTimeEstimates, ThreeSigma};
 use super::estimate::Forecast;
@@ -73,7 +73,7 @@ fn assert_close(values: &[f64], expected: &[f64]) {
 
 /// The slots at which the jobs start in the best plan, and its value.
 fn starts(problem: &Problem) -> ([Option<u32>; 2], f64) {
-    let plan = solve(problem, Work { gap: 0.0, ..Work::default() }).plan;
+    let plan = round(problem, &relax(problem, None, Work::default()), Work::default());
     let slot = |job| plan.choices.iter().find(|choice| choice.job == job).map(|choice| choice.slot);
     ([slot(0), slot(1)], plan.value)
 }
