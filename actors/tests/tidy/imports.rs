@@ -46,7 +46,7 @@ volary_engine::parcel:
 volary_engine::prefetch:
 volary_engine::queue: prefetch
 volary_engine::replay: metrics parcel results shard virtual_time world
-volary_engine::results: fingerprint
+volary_engine::results: cores fingerprint
 volary_engine::scenario: cores results workload
 volary_engine::shard: cores parcel prefetch queue results workload
 volary_engine::virtual_time: finalize metrics results shard world

@@ -13,7 +13,7 @@ use crate::metrics::{Books, Recording};
 use crate::parcel::Delivered;
 use crate::results::{
     Certificate, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, Measured, MessageRow, Messages,
-    SharedNodes, Summary,
+    ScheduledSpan, SharedNodes, Summary,
 };
 use crate::shard::{Observer, Shard};
 use crate::world::World;
@@ -149,6 +149,7 @@ impl FinishedRun<'_> {
         let drawn = books.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);
         let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
         let (messages, timeline_nodes) = (self.messages(&books), self.timeline_nodes());
+        let scheduled = self.scheduled(now);
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.fault_notes()).collect();
         notes.extend(injections.iter().map(Injected::says).chain(self.trace_notes(now)));
@@ -191,6 +192,7 @@ impl FinishedRun<'_> {
             shared,
             fidelity,
             interference: interference(&cores_met, now),
+            scheduled,
             injections,
             engine: Engine {
                 events: self.counters.events,
@@ -287,6 +289,17 @@ impl FinishedRun<'_> {
             profile.trace_gaps(&self.world.machines().cores, RunLength { least: lasted, most: lasted })
         });
         gaps.into_iter().flatten().map(|gap| gap.to_string())
+    }
+
+    /// The scheduled injections that began before the run ended.
+    fn scheduled(&self, now: Time) -> Vec<ScheduledSpan> {
+        let begun = self.world.scheduled().iter().filter(|injection| injection.from < now);
+        let span = |injection: &Injection| ScheduledSpan {
+            cores: injection.cores.to_string(),
+            from_s: injection.from.as_secs_f64(),
+            until_s: injection.until.min(now).as_secs_f64(),
+        };
+        begun.map(span).collect()
     }
 
     /// The cores that the timeline draws.

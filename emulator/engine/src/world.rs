@@ -7,7 +7,7 @@ use volary_actors::layout::Layout;
 use volary_actors::policies::Caches;
 use volary_netem::{Fabric, Faults, Windows};
 
-use crate::cores::{Cores, Profile};
+use crate::cores::{Cores, Injection, Profile};
 use crate::metrics::{Recorder, Recording};
 use crate::scenario::{Machines, Point};
 use crate::shard::{Parts, Placement, Stopwatch, ThreadClock};
@@ -32,6 +32,8 @@ pub struct World {
     machines: Machines,
     workload: Workload,
     faults: Faults,
+    /// The injections that the experiment schedules.
+    scheduled: Vec<Injection>,
     clock: Option<ThreadClock>,
 }
 
@@ -58,7 +60,10 @@ impl World {
         let faults = &point.resolved.network.fault;
         let faults = Faults::resolve(faults, &machines.groups, machines.layout.endpoints())
             .map_err(|error| EngineError::Refused(error.to_string()))?;
-        Ok(Self { machines, point: point.clone(), seed, workload, faults, clock: None })
+        let scheduled = machines
+            .scheduled(&point.resolved.injections, seed)
+            .map_err(|error| EngineError::Refused(error.to_string()))?;
+        Ok(Self { machines, point: point.clone(), seed, workload, faults, scheduled, clock: None })
     }
 
     /// Measures the CPU time that planning takes.
@@ -67,10 +72,12 @@ impl World {
         self
     }
 
-    /// Replaces the interference, and multiplies the time that cores take for all work by `factor`.
+    /// Replaces the interference, scheduled injections included, and multiplies the time that cores take for all work by `factor`.
     pub fn with_cores(mut self, profile: Profile, factor: f64) -> Self {
         self.machines.cores = self.machines.cores.slower(factor);
-        Arc::make_mut(&mut self.point.resolved).interference = Some(profile);
+        let resolved = Arc::make_mut(&mut self.point.resolved);
+        (resolved.interference, resolved.injections) = (Some(profile), Vec::new());
+        self.scheduled.clear();
         self
     }
 
@@ -111,6 +118,11 @@ impl World {
         })
     }
 
+    /// The injections that the experiment schedules.
+    pub fn scheduled(&self) -> &[Injection] {
+        &self.scheduled
+    }
+
     /// The fault schedule.
     pub const fn faults(&self) -> &Faults {
         &self.faults
@@ -139,8 +151,11 @@ impl World {
         });
         let interference = self.point.resolved.interference.as_ref();
         let pauses = Windows::new(pauses, layout.nodes());
-        let cores = Cores::new(interference, self.machines.cores.clone(), pauses, self.seed)
+        let mut cores = Cores::new(interference, self.machines.cores.clone(), pauses, self.seed)
             .with_preemption(self.point.resolved.service.preemption);
+        for injection in &self.scheduled {
+            cores.inject(injection);
+        }
         if layout.sharing().is_none() {
             return cores;
         }

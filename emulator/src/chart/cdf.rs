@@ -11,7 +11,7 @@ const POINTS: usize = 400;
 /// The distributions of one policy, one per replication.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve<'a> {
-    pub label: &'a str,
+    pub label: String,
     pub colour: usize,
     /// One sketch per replication, with the number of jobs submitted.
     pub runs: Vec<(&'a Sketch, u64)>,
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn one_run_is_drawn_as_it_is() {
         let sketch = Sketch::new((1..=10).map(f64::from).collect());
-        let series = trace(&Curve { label: "a", colour: 0, runs: vec![(&sketch, 20)] }, &BODY);
+        let series = trace(&Curve { label: "a".into(), colour: 0, runs: vec![(&sketch, 20)] }, &BODY);
         assert!(series.steps);
         assert_eq!(series.points[0], (1.0, 0.05));
         assert_eq!(series.points[9], (10.0, 0.5), "half of the jobs never finished");
@@ -136,7 +136,7 @@ mod tests {
     fn replications_are_averaged_by_quantile() {
         let runs = [1.0, 2.0, 3.0]
             .map(|scale| Sketch::new((0..=100).map(|i| scale * (1.0 + f64::from(i))).collect()));
-        let curve = Curve { label: "a", colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
+        let curve = Curve { label: "a".into(), colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
         let series = trace(&curve, &BODY);
         let (value, share) = series.points[50];
         assert!((share - 0.45).abs() < 1e-12 && (value - 2.0 * 46.0).abs() < 1e-9, "{value} {share}");
@@ -148,7 +148,7 @@ mod tests {
     fn tails_end_at_the_edge() {
         let runs =
             [1.0, 2.0].map(|scale| Sketch::new((0..=100).map(|i| scale * (1.0 + f64::from(i))).collect()));
-        let curve = Curve { label: "a", colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
+        let curve = Curve { label: "a".into(), colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
         let svg = tail("t", "x", TickUnit::Seconds, &[curve], (520.0, 310.0)).in_page().into_string();
         let path = svg.split("class=\"curve\" d=\"").nth(1).unwrap().split('"').next().unwrap();
         let down: Vec<f64> = path
@@ -172,7 +172,7 @@ mod tests {
         let points: Vec<(f64, f64)> = sampled(&sketch).collect();
         assert!(points.len() <= POINTS + 1 && points.len() > POINTS / 2, "{}", points.len());
         assert_eq!(points.last(), Some(&(999_999.0, 1.0)));
-        let curve = Curve { label: "a", colour: 0, runs: vec![(&sketch, 1_000_000)] };
+        let curve = Curve { label: "a".into(), colour: 0, runs: vec![(&sketch, 1_000_000)] };
         let svg = distribution("t", "response", TickUnit::Seconds, &[curve], (520.0, 310.0))
             .in_page()
             .into_string();

@@ -22,7 +22,8 @@ use crate::number;
 /// Slot k of the profile is the same as if the experiment named the profile: times count from the start of the run,
 /// and a scripted profile that does not repeat may be over. An injection ends with the cell, or with this command;
 /// within five seconds if the command is killed or disconnected. Of several injections into a core, the latest counts.
-/// The record of the run contains every injection.
+/// The record of the run contains every injection. It is an injection into one run: verdicts and stars do not compare
+/// that run with others unless --all-policies repeats it in them.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// The profile file, as `volary profile show` reads it.
@@ -49,6 +50,10 @@ pub(super) struct Options {
     /// Seed of the slots; the run's own if absent.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Repeat the injection at the same emulated time in every later run of the experiment, so that policies meet the
+    /// same conditions. Runs that are over lack it, and are not compared with those that have it.
+    #[arg(long, conflicts_with = "dry_run")]
+    all_policies: bool,
     /// Inject nothing, and print the slots from the time at which the injection would begin; from 0 if nothing is
     /// running.
     #[arg(long)]
@@ -69,6 +74,8 @@ const CORES: usize = 64;
 const SHOWN: Span = Span::from_secs(10);
 /// Limit on the number of slots per core that are printed.
 const MOST: f64 = 1e5;
+/// Limit on the runs named that lack an injection.
+const NAMED: usize = 8;
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let profile = config::profile(&options.profile)?;
@@ -124,6 +131,7 @@ impl Options {
             cores: self.cores(),
             hosts: self.host.clone(),
             lasting: self.lasting,
+            all_policies: self.all_policies,
             ..InjectRequest::default()
         };
         InjectOptions { hosts, profile, request }
@@ -148,7 +156,7 @@ impl Options {
 
     /// Prints the start of the injection; to stderr with `--json`.
     fn print_start(&self, plan: &InjectionPlan, shares: &[InjectionShare]) {
-        let InjectionPlan { cell, policy, cell_seed, seed, .. } = plan;
+        let InjectionPlan { cell, policy, cell_seed, seed, lacking, .. } = plan;
         let profile = self.profile.display();
         let mut text = format!(
             "{profile} with seed {seed} is injected into cores of {policy} (cell {cell}, seed {cell_seed}); {}",
@@ -156,6 +164,19 @@ impl Options {
         );
         for InjectionShare { host, cores, from, .. } in shares {
             text.push_str(&format!("\n{host}: cores {cores} from {}", number::seconds(from.as_secs_f64())));
+        }
+        if self.all_policies {
+            text.push_str("\nit is repeated at the same emulated time in every later run of the experiment");
+        } else {
+            text.push_str("\nother policies do not get it, and are not compared with this run: --all-policies repeats it");
+        }
+        if self.all_policies && !lacking.is_empty() {
+            let more = lacking.len().saturating_sub(NAMED);
+            let named = lacking[..lacking.len().min(NAMED)].join("; ");
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            text.push_str(&format!(
+                "\nover without it, and not compared with the runs that have it: {named}{more}"
+            ));
         }
         // A closed stdout does not end the injection.
         let _ = if self.json {

@@ -30,6 +30,9 @@ pub const FIRST_FRAME: usize = 64;
 /// Silence of an injector after which its injection is lifted, both at the agent that relays and at the controller.
 pub const INJECTOR_LEASE: std::time::Duration = std::time::Duration::from_secs(3);
 
+/// Why an injection has ended that would have gone on in a longer cell.
+pub const CELL_OVER: &str = "the cell was over";
+
 /// Slots that one second of work may span in an injected profile: the cores evaluate them one by one whenever a copy
 /// begins, on the thread that runs the shard.
 const MAX_SLOTS_PER_SECOND: f64 = 1e7;
@@ -267,6 +270,8 @@ pub struct InjectRequest {
     pub lasting: Option<Span>,
     /// Only answer with the plan.
     pub dry_run: bool,
+    /// Repeat it at the same emulated time in each later cell of the experiment.
+    pub all_policies: bool,
 }
 
 /// Answers to an injector: one [`Planned`](Self::Planned) for a dry run, otherwise [`Begun`](Self::Begun) and then
@@ -304,6 +309,8 @@ pub struct InjectionPlan {
     pub cores: CoreSet,
     pub from: Time,
     pub until: Time,
+    /// Runs of this point of the sweep that were over before, without the injection.
+    pub lacking: Vec<String>,
     /// The cluster's cores, as [`CoreTable::outline`](volary_engine::cores::CoreTable::outline) gives them.
     pub outline: Vec<(u32, u32, u32)>,
 }

@@ -24,6 +24,9 @@ pub struct ComparedPoint {
     /// The same of the second.
     #[serde(default)]
     pub b_injected: bool,
+    /// Whether runs under one seed were injected into unequally, so that no difference is judged.
+    #[serde(default)]
+    pub unequal: bool,
     /// Number of runs of the first, and of the second.
     #[serde(default)]
     pub runs: [usize; 2],

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use volary_engine::results::{Summary, canonical, is_censored, point_name};
+use volary_engine::results::{Summary, canonical, is_censored, point_name, unequal_injections};
 
 use super::compared_point::{ComparedPoint, MetricDifference};
 use super::compared_table::point_table;
@@ -127,6 +127,10 @@ fn point(policy: &str, a: &[CellRecord], b: &[CellRecord]) -> ComparedPoint {
     let unfinished = |runs: &[CellRecord]| runs.iter().map(|run| not_finished(&run.summary)).sum();
     let unfinished = [unfinished(a), unfinished(b)];
     let mut metrics = differences(&pairs, a, b);
+    let unequal = pairs.iter().any(|(a, b)| unequal_injections([*a, *b]).is_some());
+    if unequal {
+        metrics.iter_mut().for_each(|row| row.differs = None);
+    }
     if unfinished != [0, 0] {
         let censored = metrics.iter_mut().filter(|row| is_censored(row.metric.split('.')));
         censored.for_each(|row| row.differs = None);
@@ -140,6 +144,7 @@ fn point(policy: &str, a: &[CellRecord], b: &[CellRecord]) -> ComparedPoint {
         b_degraded: degraded(b),
         a_injected: injected(a),
         b_injected: injected(b),
+        unequal,
         runs: [a.len(), b.len()],
         unfinished,
         metrics,
@@ -274,6 +279,9 @@ fn remarks(point: &ComparedPoint) -> String {
         if injected {
             out.push_str(&format!("INJECTED: interference was injected into {side}\n"));
         }
+    }
+    if point.unequal {
+        out.push_str("UNEQUAL: not the same interference was injected into both: no difference is marked\n");
     }
     for (side, unfinished) in sides.iter().zip(point.unfinished) {
         if unfinished > 0 {
@@ -437,6 +445,21 @@ mod tests {
         let text = comparison.text(None);
         assert!(text.contains("INJECTED: interference was injected into the second\n"), "{text}");
         assert!(!text.contains("into the first"), "{text}");
+    }
+
+    #[test]
+    fn sides_with_unequal_injections_do_not_differ() {
+        let seeds = [1, 2, 3, 4];
+        let (mut one, mut other) = (study(&seeds, 1.0, &["a"]), study(&seeds, 0.5, &["a"]));
+        let differs = |a: &Study, b: &Study| metric(&compare(a, b).points[0], "response_s.p50").differs;
+        assert_eq!(differs(&one, &other), Some(true));
+        let injected = || vec![crate::storage::fixture::injected()];
+        other.cells[0].policies[0].runs[1].summary.injections = injected();
+        assert_eq!(differs(&one, &other), None);
+        let text = compare(&one, &other).text(None);
+        assert!(text.contains("UNEQUAL: not the same interference was injected into both"), "{text}");
+        one.cells[0].policies[0].runs[1].summary.injections = injected();
+        assert_eq!(differs(&one, &other), Some(true), "both have it under the same seed");
     }
 
     /// The jobs that finish are the fast ones.

@@ -170,6 +170,7 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
         "interference",
         profile.map_or_else(|| "none".to_owned(), |profile| interference(&profile.table)),
     ));
+    rows.extend(world.injections.iter().map(|injection| ("injection", line(injection))));
     if swept {
         rows.push(("interference", "(of the first cell)".to_owned()));
     }

@@ -67,14 +67,18 @@ pub(super) fn digest(world: &Resolved, trace: Option<&str>) -> String {
     if let Some(trace) = workload.get_mut("trace").and_then(Value::as_object_mut) {
         trace.remove("file");
     }
-    cell_id(&json!({
+    let mut depends = json!({
         "cluster": world.cluster,
         "workload": workload,
         "trace": trace,
         "service": world.service,
         "network": world.network,
         "interference": table,
-    }))
+    });
+    if !world.injections.is_empty() {
+        depends["injections"] = json!(world.injections);
+    }
+    cell_id(&depends)
 }
 
 /// Hashes of files' contents, each file read once.

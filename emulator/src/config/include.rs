@@ -25,28 +25,70 @@ use crate::files::Files;
 /// When the file cannot be read, is not TOML or names a profile itself.
 pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigError> {
     let named = document.find(&["interference", "profile"]);
-    let Some((span, name)) = named.and_then(|(_, name)| Some((name.span(), name.get_ref().as_str()?))) else {
-        return Ok(());
-    };
-    let name = PathBuf::from(name);
-    let text = read_named(files, document, &span, &name)?;
+    let named = named.and_then(|(_, name)| Some((name.span(), PathBuf::from(name.get_ref().as_str()?))));
+    let Some((span, name)) = named else { return Ok(()) };
+    let profile = read_profile(files, document, &span, &name)?;
+    let Some(section) = document.root.get_mut("interference").and_then(table_mut) else { return Ok(()) };
+    section.remove("profile");
+    for (key, value) in profile {
+        merge(section, key, value);
+    }
+    Ok(())
+}
+
+/// Replaces the `profile` of each `[[interference.injection]]` that names a file by the keys of the file.
+///
+/// # Errors
+/// As [`profile`].
+pub fn injections(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigError> {
+    for i in 0.. {
+        let index = i.to_string();
+        let path = ["interference", "injection", index.as_str()];
+        if document.find(&path).is_none() {
+            break;
+        }
+        let Some((_, named)) = document.find(&[&path[..], &["profile"]].concat()) else { continue };
+        let Some(name) = named.get_ref().as_str().map(PathBuf::from) else { continue };
+        let span = named.span();
+        let profile = read_profile(files, document, &span, &name)?;
+        let section = document.root.get_mut("interference").and_then(table_mut);
+        let injections = section.and_then(|section| section.get_mut("injection")).map(Spanned::get_mut);
+        if let Some(DeValue::Array(injections)) = injections
+            && let Some(named) =
+                injections.get_mut(i).and_then(table_mut).and_then(|one| one.get_mut("profile"))
+        {
+            *named = Spanned::new(span, DeValue::Table(profile));
+        }
+    }
+    Ok(())
+}
+
+/// The keys of a profile file that is named at a position. The path of its trace is made relative to the experiment
+/// file, like other paths of the section.
+fn read_profile<'t>(
+    files: &Files,
+    document: &mut Document<'t>,
+    span: &Range<usize>,
+    name: &Path,
+) -> Result<DeTable<'t>, ConfigError> {
+    let text = read_named(files, document, span, name)?;
     let file = text.name.clone();
-    let profile = document.include(text)?;
-    FileKind::Profile.expect_in(&profile, &file, document, &span)?;
+    let mut profile = document.include(text)?;
+    FileKind::Profile.expect_in(&profile, &file, document, span)?;
     if let Some((again, _)) = profile.get_key_value("profile") {
         return Err(document
             .error(&again.span(), "a profile cannot name another profile")
             .help("write its process here, or name the other profile in the experiment file"));
     }
-    let Some(section) = document.root.get_mut("interference").and_then(table_mut) else { return Ok(()) };
-    section.remove("profile");
-    for (key, mut value) in profile {
-        if key.get_ref() == "trace" {
-            rebase(&mut value, name.parent().unwrap_or_else(|| Path::new("")));
-        }
-        merge(section, key, value);
+    if let Some((again, _)) = profile.get_key_value("injection") {
+        return Err(document
+            .error(&again.span(), "a profile has no injections")
+            .help("write [[interference.injection]] in the experiment file"));
     }
-    Ok(())
+    if let Some(trace) = profile.get_mut("trace") {
+        rebase(trace, name.parent().unwrap_or_else(|| Path::new("")));
+    }
+    Ok(profile)
 }
 
 /// Replaces `workload.mix.classes` by the classes of the file it names.
@@ -132,7 +174,7 @@ fn merge<'t>(section: &mut DeTable<'t>, key: Key<'t>, value: Node<'t>) {
     }
 }
 
-/// Makes the path of a trace relative to the experiment file, like other paths of the section.
+/// Makes the path of a trace relative to the experiment file.
 fn rebase(trace: &mut Node<'_>, folder: &Path) {
     let file = table_mut(trace).and_then(|table| table.get_mut("file")).map(Spanned::get_mut);
     if let Some(DeValue::String(path)) = file {

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use volary_actors::base::Span;
 use volary_actors::layout::Layout;
 use volary_actors::policies::PolicySpec;
-use volary_engine::cores::{RunLength, TraceGap};
+use volary_engine::cores::{InjectionSpec, Interference, RunLength, ScheduledInjection, TraceGap};
 use volary_engine::results::{Cell, cell_name, same};
 use volary_engine::scenario::{Cluster, Machines, Point, PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
@@ -134,6 +134,7 @@ impl Planner<'_> {
     /// Resolves one cell and adds its points.
     fn cell(&mut self, document: &mut Document<'_>, cell: &Cell) -> Result<File, ConfigError> {
         include::profile(&self.files, document)?;
+        include::injections(&self.files, document)?;
         include::classes(&self.files, document)?;
         include::values(&self.files, document)?;
         let mut file: File = document.to()?;
@@ -169,7 +170,7 @@ impl Planner<'_> {
             .for_jobs(&file.workload, &file.cluster)
             .map_err(|error| explain::key(document, &error))?;
         let folder = document.folder(&(0..0));
-        let table = file.interference.clone();
+        let (table, injections) = self.injections(document, file)?;
         let interference = table.map(|table| table.load(&folder, |path| self.files.whole(path))).transpose();
         let interference =
             interference.map_err(|error| explain::interference(document, &["interference"], &error))?;
@@ -180,6 +181,7 @@ impl Planner<'_> {
             service: file.service.clone(),
             network: file.network.clone(),
             interference,
+            injections,
             digest: String::new(),
         };
         load::resolve_loads(document, &mut resolved, file.seed, &self.traces)?;
@@ -197,12 +199,32 @@ impl Planner<'_> {
             check_policy(document, i, entry, &layout, file)?;
         }
         self.check_network(document, file, &resolved)?;
+        checks::injections(document, file, &resolved)?;
         self.warn(warnings::of_world(&resolved));
         self.note_gaps(&resolved, file);
         let resolved = Arc::new(resolved);
         let policies = file.policy.iter().map(|entry| entry.spec.clone()).collect();
         self.checked = Some((Arc::clone(&resolved), policies));
         Ok(resolved)
+    }
+
+    /// The interference of the file without its injections, if there is any, and the injections.
+    fn injections(
+        &self,
+        document: &Document<'_>,
+        file: &File,
+    ) -> Result<(Option<Interference>, Vec<ScheduledInjection>), ConfigError> {
+        let folder = document.folder(&(0..0));
+        let mut table = file.interference.clone().unwrap_or_default();
+        let load = |(i, spec): (usize, InjectionSpec)| {
+            let path = ["interference", "injection", &i.to_string(), "profile"];
+            ScheduledInjection::load(spec, &folder, |path| self.files.whole(path))
+                .map_err(|error| explain::interference(document, &path, &error))
+        };
+        let specs = std::mem::take(&mut table.injection).into_iter().enumerate();
+        let injections: Vec<_> = specs.map(load).collect::<Result<_, _>>()?;
+        let only = !injections.is_empty() && table == Interference::default();
+        Ok((file.interference.is_some().then_some(table).filter(|_| !only), injections))
     }
 
     /// The location of the trace; `None` if a generator may replace it.
@@ -272,6 +294,7 @@ impl Planner<'_> {
         }
         let refused = |error| cluster::refused(&self.files, document, &error);
         world.network.check().map_err(refused)?;
+        checks::degradations(document, world)?;
         // Policies without extras have the same machines: one stands for all.
         let specs = file.policy.iter().filter(|entry| self.wants(entry)).map(|entry| &entry.spec);
         let (plain, other): (Vec<_>, Vec<_>) = specs.partition(|spec| spec.extras().is_empty());

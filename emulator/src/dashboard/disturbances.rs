@@ -44,6 +44,8 @@ fn fault(fault: &FaultSpec) -> Disturbance {
 
 /// The kind of a disturbance that is no fault of the experiment.
 const INJECTION: &str = "injection";
+/// The kind of an injection that the experiment schedules.
+const SCHEDULED: &str = "scheduled injection";
 
 /// Whether it was injected, and is no fault of the experiment.
 pub(super) fn is_injection(disturbance: &Disturbance) -> bool {
@@ -58,6 +60,15 @@ pub(super) fn injection(injection: &Injection, says: &str) -> Disturbance {
         until_s: (injection.until < Time::MAX).then(|| injection.until.as_secs_f64()),
         says: says.to_owned(),
     }
+}
+
+/// The injections that the experiment schedules and that have begun by `now`.
+pub(super) fn scheduled(injections: &[Injection], now: Time) -> impl Iterator<Item = Disturbance> {
+    let begun = injections.iter().filter(move |injection| injection.from <= now);
+    begun.map(|one| Disturbance {
+        kind: SCHEDULED.to_owned(),
+        ..injection(one, &format!("cores {}", one.cores))
+    })
 }
 
 /// What was injected into a run that has ended.

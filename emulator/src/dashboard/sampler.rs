@@ -122,6 +122,7 @@ impl<'a> Sampler<'a> {
     fn view(&mut self, now: Time, recorder: &Recorder<'_>, so_far: SoFar, counted: &Counted) -> RunView {
         let point = self.world.point();
         let mut disturbances = disturbances::faults(&point.resolved.network.fault, now);
+        disturbances.extend(disturbances::scheduled(self.world.scheduled(), now));
         disturbances.extend(self.dashboard.injected());
         disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         RunView {

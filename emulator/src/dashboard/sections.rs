@@ -132,7 +132,7 @@ fn responses(header: &PageHeader, cell: &CellView) -> Markup {
     let curve = |view: &CurveView| (label(view), colour_of(header, view));
     let names: Vec<(String, usize)> = cell.curves.iter().map(curve).collect();
     let curves = cell.curves.iter().zip(&names).map(|(view, (label, colour))| Curve {
-        label,
+        label: label.clone(),
         colour: *colour,
         runs: view.runs.iter().map(|(sketch, jobs)| (sketch, *jobs)).collect(),
     });

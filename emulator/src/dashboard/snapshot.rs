@@ -253,7 +253,7 @@ pub struct ShardView {
 /// A fault of the experiment, or an injection.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Disturbance {
-    /// `crash`, `pause`, `partition`, `degrade` or `injection`.
+    /// `crash`, `pause`, `partition`, `degrade`, `scheduled injection` or `injection`.
     pub kind: String,
     pub at_s: f64,
     /// `None` if it lasts until the end, or until it is lifted.

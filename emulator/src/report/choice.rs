@@ -34,9 +34,9 @@ impl Choice {
 }
 
 /// The best policy of a cell by `metric`, where smaller is better; `None` if no policy finished its jobs, or
-/// the cell lacks runs.
+/// they cannot be [ranked](CellGroup::is_ranked).
 pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Choice> {
-    if group.partial {
+    if !group.is_ranked() {
         return None;
     }
     let runs: Vec<Option<&PolicyRuns>> = policies.iter().map(|policy| finished(group, policy)).collect();

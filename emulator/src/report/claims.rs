@@ -55,8 +55,9 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     };
     let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
     let degraded = if claim.is_degraded() { " (measured on a degraded run)" } else { "" };
+    let injected = if claim.is_injected() { " (measured with injected interference)" } else { "" };
     let generated = if is_of_generator(claim) { STAND_IN } else { "" };
-    let said = format!("{mark}  {}{noise}{degraded}{generated}", claim.says);
+    let said = format!("{mark}  {}{noise}{degraded}{injected}{generated}", claim.says);
     let said = wrapped(&said, how.width, SAYS);
     let coloured = format!("\u{1b}[{colour}m{mark}\u{1b}[0m");
     // The mark is coloured after lines have been broken, since colours have no width.
@@ -116,6 +117,8 @@ fn is_same_gap(a: &(&str, String), b: &(&str, String)) -> bool {
 /// The numbers of a check in words, and whether it holds, or why that is not known.
 pub(super) fn finding(value: &Value) -> String {
     let numbers = numbers(value);
+    let why: Vec<&str> = value["why"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let why = why.join(", ");
     match value.get("holds").and_then(Value::as_bool) {
         Some(holds) => {
             let verdict = if holds { "holds" } else { "fails" };
@@ -123,22 +126,27 @@ pub(super) fn finding(value: &Value) -> String {
             let noise = said("within_noise", ", within noise");
             let generated = said("stand_in", ", on the jobs of a generator");
             let degraded = said("degraded", ", on a degraded run");
-            format!("{verdict}: {numbers}{noise}{generated}{degraded}")
+            let injected = said("injected", ", with injected interference");
+            format!("{verdict}: {numbers}{noise}{generated}{degraded}{injected}")
         }
         None if value["stand_in"] == true => format!(
             "{numbers}, but a generator stands in for the trace that this is said of, which was not found: name the \
              folder that holds it in VOLARY_TRACES"
         ),
+        None if is_measured(value) && !why.is_empty() => format!("{numbers}, not comparable: {why}"),
         None if value.get("along").is_some() => {
             format!("{numbers} is no trend: it takes two measured values of the key or more")
         }
         None => {
-            let why = value["why"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let why = why.collect::<Vec<_>>().join(", ");
             let why = if why.is_empty() { "a side has no number" } else { &why };
             format!("{NOT_MEASURED}: {why}")
         }
     }
+}
+
+/// Whether there are numbers to compare.
+fn is_measured(value: &Value) -> bool {
+    value.get("along").is_some() || value["left"].is_number() && value["right"].is_number()
 }
 
 /// What was compared, with units: `1.24 s against 0.980 s (of 0.490 s)`, or the values along a swept key.
@@ -178,6 +186,18 @@ mod tests {
     {
         let measured = measured.into_iter().collect();
         ClaimResult { says: "s".into(), origin: Origin::Paper, verdict, measured }
+    }
+
+    #[test]
+    fn what_was_injected_is_said_with_the_verdict() {
+        let equal = json!({"left": 1.0, "right": 2.0, "holds": true, "injected": true});
+        let said = text(&[claim(Verdict::Holds, [("a < b".to_owned(), equal)])], "", &TableStyle::default());
+        assert!(said.contains("✓ holds       s (measured with injected interference)"), "{said}");
+        let why = "interference was injected into a and not into b";
+        let unequal = json!({"left": 1.0, "right": 2.0, "holds": null, "injected": true, "why": [why]});
+        let said =
+            text(&[claim(Verdict::NotTested, [("a < b".to_owned(), unequal)])], "", &TableStyle::default());
+        assert!(said.contains(&format!("a < b: 1.00 against 2.00, not comparable: {why}")), "{said}");
     }
 
     #[test]

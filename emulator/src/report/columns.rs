@@ -155,10 +155,10 @@ impl SummaryColumn {
         }
     }
 
-    /// Labels of the policies with the smallest mean of a marked column. Empty if they are all the same, and if seeds
-    /// cannot tell the best from another: the 95 % interval of the paired difference contains zero.
+    /// Labels of the policies with the smallest mean of a marked column. Empty if they are all the same, if they cannot
+    /// be [ranked](CellGroup::is_ranked), and if seeds cannot tell the best from another: the 95 % interval of the paired difference contains zero.
     pub(super) fn best<'a>(&self, group: &'a CellGroup, class: Option<&str>) -> Vec<&'a str> {
-        if !self.marked || group.partial {
+        if !self.marked || !group.is_ranked() {
             return Vec::new();
         }
         let compared = group.policies.iter().filter(|runs| self.is_comparable(runs));
@@ -193,7 +193,7 @@ impl SummaryColumn {
 }
 
 /// All columns, in the order in which they are shown.
-pub(super) const COLUMNS: [SummaryColumn; 40] = [
+pub(super) const COLUMNS: [SummaryColumn; 41] = [
     SummaryColumn::response("p50", "median response time", |s| s.response_s.p50).ranked(2),
     SummaryColumn::response("p90", "90th percentile of response time", |s| s.response_s.p90),
     SummaryColumn::response("p95", "95th percentile of response time", |s| s.response_s.p95),
@@ -281,9 +281,17 @@ pub(super) const COLUMNS: [SummaryColumn; 40] = [
         Quantity::Count,
     )
     .ranked(13),
-    SummaryColumn::new("utilization", "busy share of all core time; on shared nodes, of their pods", |s| s.utilization, Quantity::Share).ranked(15),
-    SummaryColumn::new("goodput", "useful share of all core time", |s| s.goodput, Quantity::Share)
-        .where_any(|s| s.copies.wasted_work_s + s.copies.in_progress_s)
+    SummaryColumn::new(
+        "pods used",
+        "share of the time of the pods of shared nodes in which they held a copy, however much CPU it was given",
+        |s| of_shared(s, |_| 1.0) * s.utilization,
+        Quantity::Share,
+    )
+    .ranked(24),
+    SummaryColumn::new("utilization", "busy share of all core time; not of shared nodes", |s| of_cores(s, s.utilization), Quantity::Share)
+        .ranked(15),
+    SummaryColumn::new("goodput", "useful share of all core time; not of shared nodes", |s| of_cores(s, s.goodput), Quantity::Share)
+        .where_any(|s| of_cores(s, s.copies.wasted_work_s + s.copies.in_progress_s))
         .ranked(16),
     SummaryColumn::new(
         "wasted",
@@ -481,6 +489,11 @@ pub fn help() -> String {
     out
 }
 
+/// A share of core time; NaN where nodes are shared, which have pods instead of cores.
+fn of_cores(summary: &Summary, share: f64) -> f64 {
+    if summary.shared.is_some() { f64::NAN } else { share }
+}
+
 /// A number about shared nodes; NaN where nodes are not shared.
 pub fn of_shared(summary: &Summary, number: fn(&SharedNodes) -> f64) -> f64 {
     summary.shared.as_ref().map_or(f64::NAN, number)
@@ -548,4 +561,28 @@ fn repairs_per_task(summary: &Summary) -> f64 {
 /// Jobs that failed or were still open at the end.
 pub const fn not_finished(summary: &Summary) -> u64 {
     summary.jobs.failed + summary.jobs.unfinished
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number is either shown with its unit, or its column says what it counts or is the ratio of.
+    #[test]
+    fn the_unit_of_every_column_is_stated() {
+        const SAID: [&str; 6] =
+            ["for each task", "node-hours", "jobs that", "copies that", "response time over", "slowdown"];
+        for column in &COLUMNS {
+            let text = column.quantity.text(12.5);
+            let said = match column.quantity {
+                Quantity::Time => text.ends_with(" s"),
+                Quantity::Share => text.ends_with('%') && column.meaning.contains("share"),
+                Quantity::Plain | Quantity::Count => {
+                    SAID.iter().any(|words| column.meaning.contains(words))
+                        || column.meaning.contains("number of")
+                }
+            };
+            assert!(said, "{}: {text}, {}", column.heading, column.meaning);
+        }
+    }
 }

@@ -74,6 +74,9 @@ fn verdict(claim: &ClaimResult) -> String {
     if claim.is_degraded() {
         words.push_str(", on a degraded run");
     }
+    if claim.is_injected() {
+        words.push_str(", with injected interference");
+    }
     words
 }
 

@@ -31,6 +31,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
             .chain(group.constant())
             .chain(fidelity::lines(group))
             .chain(injections(group))
+            .chain(unequal(group))
         {
             let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
         }
@@ -82,6 +83,12 @@ fn injections(group: &CellGroup) -> impl Iterator<Item = String> {
         let whose = run.name();
         run.injections.iter().map(move |injected| format!("INJECTED: {whose}: {}", injected.says()))
     })
+}
+
+/// Why a cell names no best policy although it has all runs.
+fn unequal(group: &CellGroup) -> Option<String> {
+    let why = group.unequal()?;
+    Some(format!("UNEQUAL: {why}: no policy is marked as the best here, and no claim compares these runs"))
 }
 
 /// What is explained once below all tables.
@@ -419,6 +426,30 @@ mod tests {
         let said = "INJECTED: slow, load = 0.8, seed 0: interference was injected from 2.000 s to 4.500 s: \
                     cores 0-1,3 on h1, 4-5 on h2\n";
         assert!(text.contains(said), "{text}");
+    }
+
+    /// A policy that was not disturbed is not the best for that.
+    #[test]
+    fn policies_that_met_other_conditions_have_no_star() {
+        let mut study = study(1);
+        let inject = |study: &mut Study, policy: usize| {
+            study.cells[0].policies[policy].runs[0].summary.injections =
+                vec![crate::storage::fixture::injected()];
+        };
+        inject(&mut study, 0);
+        let unequal = text(&study, &TableStyle::default());
+        assert!(!unequal.contains('*'), "{unequal}");
+        let why = "UNEQUAL: interference was injected into slow, load = 0.8, seed 0 and not into fast, load = 0.8, seed 0";
+        assert!(unequal.contains(why), "{unequal}");
+        let metric = |summary: &Summary| summary.response_s.p50;
+        let choose =
+            |study: &Study| crate::report::choice::choose(&study.cells[0], &study.policies(), metric);
+        assert_eq!(choose(&study), None);
+        assert_eq!(study.cells[0].policies[0].label(), "slow (injected)", "in charts");
+        inject(&mut study, 1);
+        let equal = text(&study, &TableStyle::default());
+        assert!(line(&equal, "fast").contains('*') && !equal.contains("UNEQUAL"), "{equal}");
+        assert!(choose(&study).is_some());
     }
 
     #[test]

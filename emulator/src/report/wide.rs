@@ -38,6 +38,11 @@ pub(super) fn text(study: &Study, others: &[CellGroup], how: &TableStyle) -> Str
     if injected > 0 {
         says.push(format!("INJECTED: interference was injected into {} of them", plural(injected, "run")));
     }
+    let unequal = others.iter().filter_map(CellGroup::unequal).collect::<Vec<_>>();
+    if let Some(first) = unequal.first() {
+        let cells = plural(unequal.len() as u64, "cell");
+        says.push(format!("UNEQUAL: {cells} of them name no best policy; for example, {first}"));
+    }
     for said in says {
         let _ = writeln!(out, "{}", wrapped(&said, how.width, 2));
     }

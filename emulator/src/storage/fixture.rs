@@ -18,6 +18,7 @@ pub(crate) fn injected() -> Injected {
         from_s: 2.0,
         until_s: 4.5,
         ended: "its time was over".into(),
+        cut: false,
         degraded: Some(0.25),
     };
     Injected {
@@ -135,6 +136,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         shared: None,
         fidelity: None,
         interference: None,
+        scheduled: Vec::new(),
         injections: Vec::new(),
         engine: Engine {
             events: 1_000 * submitted,

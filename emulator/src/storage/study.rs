@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::Value;
-use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, Tally, cell_name};
+use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, Tally, cell_name, unequal_injections};
 
 use crate::stats::Interval;
 use crate::storage::cell::CellRecord;
@@ -183,6 +183,12 @@ fn order_of_classes(manifest: &Manifest) -> Vec<String> {
 pub type Metric = fn(&Summary) -> f64;
 
 impl PolicyRuns {
+    /// The policy as charts call it, with a mark where interference was injected into some of its runs.
+    pub fn label(&self) -> String {
+        let injected = self.runs.iter().any(|run| !run.summary.injections.is_empty());
+        format!("{}{}", self.policy, if injected { " (injected)" } else { "" })
+    }
+
     /// Whether there are several seeds, and all gave the same times: nothing that a seed decides was random.
     pub fn seeds_change_nothing(&self) -> bool {
         let times =
@@ -229,6 +235,17 @@ impl CellGroup {
         let mut runs = self.policies.iter().flat_map(|runs| &runs.runs);
         let load = runs.find_map(|run| run.load)?;
         Some(format!("offered load: ρ = {load:.3}"))
+    }
+
+    /// Why its policies did not meet the same conditions: interference was injected into some of its runs, or
+    /// unequally. `None` if they did.
+    pub fn unequal(&self) -> Option<String> {
+        unequal_injections(self.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary))
+    }
+
+    /// Whether its policies can be ranked: it has all runs, and all met the same conditions.
+    pub fn is_ranked(&self) -> bool {
+        !self.partial && self.unequal().is_none()
     }
 
     /// The runs of a policy.

@@ -66,6 +66,7 @@ fn injection_seeds() -> Vec<(&'static str, Vec<u8>)> {
         hosts: vec!["h1".to_owned()],
         lasting: Some(Span::from_secs(2)),
         dry_run: true,
+        all_policies: true,
     };
     let plan = InjectionPlan {
         cell: "sparrow-3".to_owned(),
@@ -75,6 +76,7 @@ fn injection_seeds() -> Vec<(&'static str, Vec<u8>)> {
         cores: cores.clone(),
         from: Time(300_000_000),
         until: Time::MAX,
+        lacking: vec!["random, seed 3".to_owned()],
         outline: vec![(4, 2, 0), (1, 1, 1)],
     };
     let share = InjectionShare {

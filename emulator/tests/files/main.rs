@@ -16,4 +16,5 @@ mod live;
 mod plan;
 mod refusals;
 mod resume;
+mod schedule;
 mod schema;

@@ -82,6 +82,103 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
     assert!(said.contains("kept 1 of 1 run (1 of them injected into), running 0"), "{said}");
 }
 
+/// Two policies, each for some seconds, and a claim about them.
+const TWO: &str = "--set policy=[{random={}},{round-robin={}}] --set cluster={nodes=24,schedulers=1} \
+    --set workload.synthetic={jobs=200,tasks=2,interarrival=\"20ms\"} \
+    --set claim=[{says=\"c\",check=[\"random.response_s.p50<9.9*round-robin.response_s.p50\"]}]";
+
+/// Runs two policies and injects into the first; returns what the injector said and the results by policy.
+fn injected_into_one_of_two(cluster: &Cluster, args: &str) -> (String, [Value; 2], Value) {
+    let run = cluster.run("r", &format!("{LONG} {TWO}"));
+    cluster.reached("r", &[0, 1, 2], 1);
+    let (_, told) = expect(cluster.path(), &format!("inject p.toml --hosts ids/hosts.toml --json {args}"), 0);
+    finish(run, 0);
+    let claims = fs::read_to_string(cluster.path().join("r/claims.jsonl")).unwrap();
+    (told, cluster.summary("r").try_into().unwrap(), lines(&claims).remove(0))
+}
+
+#[test]
+fn a_policy_that_alone_was_injected_into_is_not_compared() {
+    let cluster = cluster();
+    let (told, runs, claim) = injected_into_one_of_two(&cluster, "--host h1 --for 500ms");
+    assert!(told.contains("--all-policies repeats it"), "{told}");
+    assert!(runs[0]["injections"].is_array() && runs[1].get("injections").is_none());
+    assert_eq!(claim["verdict"], "not-tested", "{claim}");
+    let numbers = claim["measured"].as_object().unwrap().values().next().unwrap();
+    assert!(numbers["injected"] == true && numbers["left"].is_number(), "{claim}");
+    let why = "interference was injected into random, seed 5 and not into round-robin, seed 5";
+    assert_eq!(numbers["why"][0], why);
+    let (text, _) = expect(cluster.path(), "report r", 0);
+    assert!(text.contains(&format!("UNEQUAL: {why}")) && !text.contains(" *"), "{text}");
+}
+
+#[test]
+fn an_injection_into_all_policies_is_repeated_in_later_runs() {
+    let cluster = cluster();
+    let (told, runs, claim) = injected_into_one_of_two(&cluster, "--host h1 --for 500ms --all-policies");
+    assert!(told.contains("repeated at the same emulated time in every later run"), "{told}");
+    let [first, second] = [&runs[0], &runs[1]].map(|run| run["injections"][0].clone());
+    for key in ["profile", "seed", "targets"] {
+        assert_eq!(first[key], second[key], "{key}");
+    }
+    for key in ["host", "cores", "from_s", "until_s", "degraded"] {
+        assert_eq!(first["hosts"][0][key], second["hosts"][0][key], "{key}");
+    }
+    assert_eq!(claim["verdict"], "holds", "{claim}");
+    assert_eq!(claim["measured"].as_object().unwrap().values().next().unwrap()["injected"], true);
+    let (text, _) = expect(cluster.path(), "report r", 0);
+    assert!(text.contains(" *") && !text.contains("UNEQUAL"), "{text}");
+    assert!(text.contains("(measured with injected interference)"), "{text}");
+}
+
+/// Runs that are over when the command is given cannot get it any more.
+#[test]
+fn an_injection_into_all_policies_names_the_runs_that_lack_it() {
+    let cluster = cluster();
+    let run = cluster.run("r", &format!("{LONG} {TWO}"));
+    let late = Instant::now() + crate::cluster::PATIENCE;
+    let second =
+        |host: &Value| host["cell"]["policy"] == "round-robin" && host["cell"]["at_s"].as_f64() > Some(0.0);
+    while !cluster.hosts().iter().all(second) {
+        assert!(Instant::now() < late, "the second policy does not begin");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let args = "inject p.toml --hosts ids/hosts.toml --host h1 --for 200ms --all-policies --json";
+    let (_, told) = expect(cluster.path(), args, 0);
+    finish(run, 0);
+    assert!(
+        told.contains("over without it, and not compared with the runs that have it: random, seed 5"),
+        "{told}"
+    );
+    let claims = lines(&fs::read_to_string(cluster.path().join("r/claims.jsonl")).unwrap());
+    assert_eq!(claims[0]["verdict"], "not-tested");
+}
+
+/// A schedule in the experiment is the same on hosts as in virtual time, and no injection from outside.
+#[test]
+fn a_schedule_is_the_same_on_hosts() {
+    let cluster = cluster();
+    let schedule = "--set interference.injection=[{profile=\"p.toml\",who=[\"nodes:0-11\"],at=\"1s\",for=\"1500ms\"}] \
+        --set run.record.timeline=2500ms";
+    finish(cluster.run("r", &format!("{LONG} {TWO} {schedule}")), 0);
+    expect(cluster.path(), &format!("run e.toml --quiet --out v {LONG} {TWO} {schedule}"), 0);
+    let [hosts, virtually] = ["r", "v"].map(|out| cluster.summary(out));
+    let bursts = |out: &str, at: usize| {
+        let id = cluster.manifest(out)["runs"][at].as_str().unwrap().to_owned();
+        let records = storage::records_of(&cluster.path().join(out), &[id]).unwrap();
+        serde_json::to_value(&records[0]).unwrap()["bursts"].clone()
+    };
+    for at in 0..2 {
+        assert_eq!(hosts[at]["scheduled"], virtually[at]["scheduled"]);
+        assert_eq!(hosts[at]["scheduled"][0]["cores"], "0-11");
+        assert!(hosts[at].get("injections").is_none());
+        assert_eq!(bursts("r", at), bursts("v", at));
+        assert_eq!(bursts("r", at).as_array().unwrap().len(), 12, "one burst of each core");
+    }
+    let claims = lines(&fs::read_to_string(cluster.path().join("r/claims.jsonl")).unwrap());
+    assert_eq!(claims[0]["verdict"], "holds");
+}
+
 #[test]
 fn an_injection_appears_on_the_live_page() {
     let cluster = cluster();

@@ -12,6 +12,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use volary_actors::base::{Law, Span};
 
+use super::schedule::InjectionSpec;
+
 /// Why an interference profile cannot be used. Messages name the file, the line or key, and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
@@ -61,6 +63,10 @@ pub struct Interference {
     /// Probability that a unit takes part at all, drawn once per unit; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_probability")]
     pub affected: Option<f64>,
+    /// Other profiles for some cores and a limited time. Only an experiment has some, a profile file has none; with
+    /// some, all other keys may be absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub injection: Vec<InjectionSpec>,
 }
 
 /// Which cores share one interference process: the unit i of x_i(t).
@@ -201,6 +207,11 @@ impl Interference {
         read: impl FnOnce(&Path) -> io::Result<Arc<[u8]>>,
     ) -> Result<(), ProfileError> {
         let keys = |message: &str| Err(ProfileError::Keys(message.into()));
+        if !self.injection.is_empty() {
+            return keys(
+                "a profile has no injections; write [[interference.injection]] in the experiment file",
+            );
+        }
         if self.profile.is_some() {
             return keys(match self.processes() {
                 0 => "a profile cannot name another profile; write its process here",

@@ -11,6 +11,7 @@
 //! | [`table`] | node, rack and speed of every core |
 //! | [`show`] | pictures of a profile, without a run |
 //! | [`injection`] | another profile for some cores and a limited time, during a run |
+//! | [`schedule`] | injections that the experiment schedules |
 //! | `effect` | degraded time and lost work, summed over cores |
 //! | [`set`] | sets of cores |
 //! | `trace` | files of observed bursts, and what they leave out of a run |
@@ -23,6 +24,7 @@ mod effect;
 pub mod injection;
 mod integral;
 mod profile;
+pub mod schedule;
 pub mod set;
 mod shares;
 mod sharing;
@@ -35,6 +37,7 @@ pub use config::{Interference, ProfileError, Scope};
 pub use effect::Effect;
 pub use injection::Injection;
 pub use profile::{Burst, Profile};
+pub use schedule::{InjectionSpec, ScheduledInjection};
 pub use set::CoreSet;
 pub use shares::{Change, Next, SharedUse};
 pub use state::Cores;

@@ -58,9 +58,10 @@ pub struct ClaimResult {
     /// The numbers compared, by the text of the comparison and the cell, in the order of the sweep: `left` and
     /// `right`, or `along` a swept key, and whether it `holds`; with several seeds also the `half_width` of the 95 %
     /// interval of the difference, paired by seed, and whether that is `within_noise`; the `unit` of these (`s` or
-    /// `share`; absent for plain numbers); `degraded` where a run that it looks at did not do what was asked, or was
-    /// injected into; `stand_in` where a generator stood in for a trace that was not found, on which only claims of
-    /// ours are tested; `why` where nothing could be compared, a list of what is missing.
+    /// `share`; absent for plain numbers); `degraded` where a run that it looks at did not do what was asked; `injected`
+    /// where one was injected into; `stand_in` where a generator stood in for a trace that was not found, on which only claims of
+    /// ours are tested; `why` where the comparison is not judged, a list: what is missing, or into which of the runs
+    /// interference was injected and not equally into the others.
     pub measured: Findings,
 }
 
@@ -82,10 +83,18 @@ impl ClaimResult {
         self.measured.values().any(|numbers| numbers["stand_in"] == true)
     }
 
-    /// Whether the verdict rests on a real-time run that did not do what was asked, or was injected into.
+    /// Whether the verdict rests on a real-time run that did not do what was asked.
     pub fn is_degraded(&self) -> bool {
-        self.verdict != Verdict::NotTested
-            && self.measured.values().any(|numbers| numbers["degraded"] == true)
+        self.rests_on("degraded")
+    }
+
+    /// Whether the verdict rests on runs into which interference was injected, equally into all that are compared.
+    pub fn is_injected(&self) -> bool {
+        self.rests_on("injected")
+    }
+
+    fn rests_on(&self, mark: &str) -> bool {
+        self.verdict != Verdict::NotTested && self.measured.values().any(|numbers| numbers[mark] == true)
     }
 }
 

@@ -23,7 +23,7 @@ pub use cores::CoreRow;
 pub use deadlines::{Deadlines, GoodputHours};
 pub use distribution::{Brief, Distribution, Spread, percentile};
 pub use findings::Findings;
-pub use injections::{Applied, Injected};
+pub use injections::{Applied, Injected, ScheduledSpan, unequal_injections};
 pub use interference::InterferenceMet;
 pub use policy::{
     DecisionRow, Placements, PlanGap, Planning, PolicyResults, PredictionErrors, Stage, Staleness,

@@ -16,7 +16,7 @@ use crate::fingerprint;
 use super::distribution::{Brief, Distribution, nan_if_null};
 use super::{
     Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected, InterferenceMet,
-    Placements, Planning, PredictionErrors, SharedNodes, Staleness, StalenessRow,
+    Placements, Planning, PredictionErrors, ScheduledSpan, SharedNodes, Staleness, StalenessRow,
 };
 
 /// Version of this schema; raised whenever a key changes its meaning.
@@ -222,6 +222,10 @@ pub struct Summary {
     /// Interference that the cores met; absent without interference, and if already one core had over a million slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interference: Option<InterferenceMet>,
+    /// The injections that the experiment schedules, as far as they began before the run ended; absent if there are
+    /// none. They are the same under every policy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scheduled: Vec<ScheduledSpan>,
     /// Interference injected during the run; absent if there was none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injections: Vec<Injected>,

@@ -5,6 +5,7 @@ mod error;
 mod point;
 mod policy;
 mod room;
+mod schedule;
 mod section;
 
 pub use cluster::{Cluster, ClusterError, Machines, RACK};

@@ -8,7 +8,7 @@ use volary_actors::policies::PolicySpec;
 use volary_netem::Network;
 
 use super::Cluster;
-use crate::cores::Profile;
+use crate::cores::{Profile, ScheduledInjection};
 use crate::results::Cell;
 use crate::workload::{Service, WorkloadSpec};
 
@@ -43,6 +43,9 @@ pub struct Resolved {
     /// The interference on cores.
     #[serde(serialize_with = "as_table")]
     pub interference: Option<Profile>,
+    /// The injections that the experiment schedules.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub injections: Vec<ScheduledInjection>,
     /// Hash of all fields, with the content of the trace instead of its path.
     pub digest: String,
 }

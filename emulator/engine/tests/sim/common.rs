@@ -79,6 +79,7 @@ pub(crate) fn try_parse(text: &str) -> Result<Experiment, String> {
         service,
         network,
         interference: interference.map_err(|error| error.to_string())?,
+        injections: Vec::new(),
         digest: String::new(),
     });
     resolved.network.check().map_err(|error| error.to_string())?;

@@ -6,7 +6,7 @@ use volary_actors::base::Time;
 use volary_engine::cores::{CoreSet, Injection};
 use volary_engine::shard::Shard;
 
-use crate::cluster::protocol::{AgentMessage, InjectOrder, load_profile};
+use crate::cluster::protocol::{AgentMessage, CELL_OVER, InjectOrder, load_profile};
 use crate::real_time::event_loop::RealTimeObserver;
 
 /// An order of the controller that concerns injections.
@@ -86,7 +86,7 @@ impl ShardInjections {
         let lifted = |(id, active): (u64, Active)| {
             let until = active.until.min(at);
             tracing::info!("interference was injected into cores {} until {until}", active.cores);
-            AgentMessage::Lifted { id, until, why: "the cell was over".to_owned() }
+            AgentMessage::Lifted { id, until, why: CELL_OVER.to_owned() }
         };
         std::mem::take(&mut self.active).into_iter().map(lifted).collect()
     }

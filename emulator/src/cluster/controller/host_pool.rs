@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use volary_actors::base::{Span, Time};
+use volary_engine::results::Cell;
 
 use super::archive::Archive;
 use crate::cluster::error::HostsError;
@@ -55,6 +56,18 @@ pub(super) struct HostPool {
     pub(super) cell: String,
     /// Injections requested while no cell was running.
     pub(super) requests: Vec<(InjectorId, InjectRequest)>,
+    /// Injections that are repeated in each later cell.
+    pub(super) repeated: Vec<RepeatedInjection>,
+    /// The runs that are over: their points of the sweep, and their names.
+    pub(super) over: Vec<(Cell, String)>,
+}
+
+/// An injection into an earlier cell that is repeated in each later one.
+#[derive(Clone, Debug)]
+pub(super) struct RepeatedInjection {
+    pub(super) request: InjectRequest,
+    pub(super) from: Time,
+    pub(super) until: Time,
 }
 
 /// An injector, as the agent of `host` numbers it.
@@ -134,6 +147,8 @@ impl HostPool {
             run: run_number(),
             cell: String::new(),
             requests: Vec::new(),
+            repeated: Vec::new(),
+            over: Vec::new(),
         })
     }
 

@@ -3,19 +3,18 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout_at;
-use volary_actors::base::{ActorId, Endpoint, Time};
-use volary_actors::layout::Role;
+use volary_actors::base::Time;
 use volary_engine::cores::{CoreSet, Injection};
 use volary_engine::finalize::InjectionRecord;
-use volary_engine::results::{Applied, Injected};
+use volary_engine::results::{Applied, Injected, run_name};
 use volary_engine::world::World;
-use volary_netem::{Places, Target};
+use volary_netem::Target;
 
-use super::host_pool::{HostEvent, HostPool, InjectorId, RunClock};
+use super::host_pool::{HostEvent, HostPool, InjectorId, RepeatedInjection, RunClock};
 use crate::cluster::placement::cores_of;
 use crate::cluster::protocol::{
-    AgentMessage, ControllerMessage, INJECTOR_LEASE, InjectOrder, InjectReply, InjectRequest, InjectionPlan,
-    InjectionShare, InjectorMessage, Refusal, load_profile,
+    AgentMessage, CELL_OVER, ControllerMessage, INJECTOR_LEASE, InjectOrder, InjectReply, InjectRequest,
+    InjectionPlan, InjectionShare, InjectorMessage, Refusal, load_profile,
 };
 use crate::cluster::timing::at_least;
 use crate::dashboard::Dashboard;
@@ -26,6 +25,8 @@ const MAX_INJECTIONS: usize = 100;
 /// Targets of an injection at most, and bytes of each: they are resolved while reports of the hosts wait.
 const MAX_TARGETS: usize = 1000;
 const MAX_TARGET_BYTES: usize = 200;
+/// Runs without an injection that are named to its injector at most.
+const MAX_LACKING: usize = 100;
 /// From a request until the injection begins: at least this long, and this many round trips to the furthest host.
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
 /// How long injectors may take at the end of a cell to acknowledge the last reply by disconnecting.
@@ -41,7 +42,9 @@ pub(super) struct Injections<'a> {
 
 struct CellInjection {
     id: u64,
-    injector: InjectorId,
+    request: InjectRequest,
+    /// `None` if the controller repeats an injection into an earlier cell.
+    injector: Option<InjectorId>,
     /// Time of the injector's last message.
     renewed: Instant,
     /// The state of the injection as known to the injector.
@@ -83,6 +86,22 @@ impl CellInjection {
         Injection { cores: share.cores.clone(), from, until, ..self.injection.clone() }
     }
 
+    /// What later cells repeat of it: it lasts as long as it was ordered to, unless its injector ended it before. `None`
+    /// if it is only for this cell, or did not begin on all hosts.
+    fn repetition(&self) -> Option<RepeatedInjection> {
+        if !self.request.all_policies
+            || self.injector.is_none()
+            || self.shares.iter().any(|share| share.from.is_none())
+        {
+            return None;
+        }
+        // The hosts may have been ordered too late to begin on time.
+        let from = self.shares.iter().filter_map(|share| share.from).max()?;
+        let ended = self.shares.iter().filter_map(|share| share.until).max().filter(|_| self.lifted);
+        let until = ended.map_or(self.injection.until, |ended| ended.min(self.injection.until));
+        Some(RepeatedInjection { request: self.request.clone(), from, until })
+    }
+
     fn begun(&self) -> impl Iterator<Item = &Share> {
         self.shares.iter().filter(|share| share.from.is_some())
     }
@@ -118,8 +137,17 @@ impl<'a> Injections<'a> {
         Self { world, held, entries: Vec::new() }
     }
 
-    /// Begins what was requested while no cell was running.
+    /// Repeats the injections into earlier cells that are meant for all, and begins what was requested while no cell
+    /// was running.
     pub(super) async fn begin_waiting(&mut self, pool: &mut HostPool, clock: RunClock) {
+        for RepeatedInjection { request, from, until } in pool.repeated.clone() {
+            match self.plan(pool, &request, from, until) {
+                Ok((injection, plan)) => self.begin(pool, None, &request, injection, plan).await,
+                Err((_, why)) => {
+                    tracing::warn!("an injection into all policies is not repeated in this run: {why}");
+                }
+            }
+        }
         for (injector, request) in std::mem::take(&mut pool.requests) {
             self.request(pool, injector, &request, clock).await;
         }
@@ -150,7 +178,7 @@ impl<'a> Injections<'a> {
 
     /// The injection of an injector.
     fn of(&mut self, injector: InjectorId) -> Option<&mut CellInjection> {
-        self.entries.iter_mut().find(|entry| entry.injector == injector)
+        self.entries.iter_mut().find(|entry| entry.injector == Some(injector))
     }
 
     /// Handles the confirmation that a host has begun an injection, or ended it, or could not begin it.
@@ -173,7 +201,7 @@ impl<'a> Injections<'a> {
         for share in self.entries.iter_mut().filter_map(|entry| entry.share(host)) {
             share.ended.get_or_insert_with(|| "the host was lost".to_owned());
         }
-        for injector in self.injectors(|entry| entry.injector.host == host) {
+        for injector in self.injectors(|entry| entry.injector.is_some_and(|injector| injector.host == host)) {
             self.on_disconnect(pool, injector, "the agent that relayed it was lost").await;
         }
         self.update_all(pool).await;
@@ -189,7 +217,7 @@ impl<'a> Injections<'a> {
     }
 
     fn injectors(&self, which: impl Fn(&CellInjection) -> bool) -> Vec<InjectorId> {
-        self.entries.iter().filter(|entry| which(entry)).map(|entry| entry.injector).collect()
+        self.entries.iter().filter(|entry| which(entry)).filter_map(|entry| entry.injector).collect()
     }
 
     /// Sends the last replies at the end of a cell, and waits until they have arrived: connections may be closed right
@@ -198,11 +226,15 @@ impl<'a> Injections<'a> {
     /// `expected` says of each host whether the experiment's faults have crashed all of it.
     pub(super) async fn finish(&mut self, pool: &mut HostPool, expected: &[bool]) {
         for share in self.entries.iter_mut().flat_map(|entry| &mut entry.shares) {
-            share.ended.get_or_insert_with(|| "the cell was over".to_owned());
+            share.ended.get_or_insert_with(|| CELL_OVER.to_owned());
         }
         self.update_all(pool).await;
+        pool.repeated.extend(self.entries.iter().filter_map(CellInjection::repetition));
+        pool.over.push((self.world.point().cell.clone(), self.name()));
         let late = tokio::time::Instant::now() + DISCONNECT_TIMEOUT;
-        while self.entries.iter().any(|entry| entry.phase != Phase::Disconnected) {
+        let is_connected =
+            |entry: &CellInjection| entry.injector.is_some() && entry.phase != Phase::Disconnected;
+        while self.entries.iter().any(is_connected) {
             match timeout_at(late, pool.next_event()).await {
                 Ok(Some((host, HostEvent::Message(AgentMessage::InjectorGone { injector, why })))) => {
                     self.on_disconnect(pool, InjectorId { host, injector }, &why).await;
@@ -246,6 +278,7 @@ impl<'a> Injections<'a> {
                     from_s: injection.from.as_secs_f64(),
                     until_s: injection.until.as_secs_f64(),
                     ended: format!("{ended}{note}"),
+                    cut: ended == CELL_OVER || share.until.is_none(),
                     degraded: effect.map(|effect| effect.degraded),
                 });
                 disturbed.injections.push(injection);
@@ -273,20 +306,29 @@ impl<'a> Injections<'a> {
         request: &InjectRequest,
         clock: RunClock,
     ) {
-        let reply = match self.plan(pool, request, clock.after(at_least(LEAD, pool.round_trip()))) {
+        let from = clock.after(at_least(LEAD, pool.round_trip()));
+        let until = request.lasting.map_or(Time::MAX, |lasting| from + lasting);
+        let reply = match self.plan(pool, request, from, until) {
             Err((refusal, why)) => InjectReply::Refused(refusal, why),
             Ok((_, plan)) if request.dry_run => InjectReply::Planned(Box::new(plan)),
-            Ok((injection, plan)) => return self.begin(pool, injector, request, injection, plan).await,
+            Ok((injection, plan)) => return self.begin(pool, Some(injector), request, injection, plan).await,
         };
         pool.reply(injector, reply).await;
     }
 
-    /// The injection that a request asks for, if it began at `from`.
+    /// The name of the run.
+    fn name(&self) -> String {
+        let point = self.world.point();
+        run_name(&point.label, &point.cell, self.world.seed())
+    }
+
+    /// The injection that a request asks for, if it began at `from` and ended at `until`.
     fn plan(
         &self,
         pool: &HostPool,
         request: &InjectRequest,
         from: Time,
+        until: Time,
     ) -> Result<(Injection, InjectionPlan), (Refusal, String)> {
         let invalid = |why| (Refusal::Invalid, why);
         let profile = load_profile(&request.profile).map_err(|why| invalid(format!("the profile: {why}")))?;
@@ -294,7 +336,6 @@ impl<'a> Injections<'a> {
         if self.entries.len() >= MAX_INJECTIONS && !request.dry_run {
             return Err((Refusal::Failed, format!("this cell was injected into {MAX_INJECTIONS} times")));
         }
-        let until = request.lasting.map_or(Time::MAX, |lasting| from + lasting);
         let (point, cell_seed) = (self.world.point(), self.world.seed());
         let plan = InjectionPlan {
             cell: pool.cell.clone(),
@@ -304,6 +345,10 @@ impl<'a> Injections<'a> {
             cores: cores.clone(),
             from,
             until,
+            lacking: {
+                let over = pool.over.iter().filter(|(cell, _)| *cell == point.cell);
+                over.map(|(_, name)| name.clone()).take(MAX_LACKING).collect()
+            },
             outline: self.world.machines().cores.outline(),
         };
         Ok((Injection { profile, seed: plan.seed, cores, from, until }, plan))
@@ -336,23 +381,11 @@ impl<'a> Injections<'a> {
                 "more than {MAX_TARGETS} targets, or one of more than {MAX_TARGET_BYTES} bytes: name ranges or racks"
             ));
         }
-        let (groups, layout) = (&self.world.machines().groups, self.world.layout());
         let mut cores = CoreSet::default();
         for text in targets {
             let wrong = |why: String| format!("`{text}` names no node of this cluster: {why}");
             let target: Target = text.parse().map_err(wrong)?;
-            let found = groups.resolve(&target).map_err(wrong)?;
-            let node = |&Endpoint(endpoint): &Endpoint| match layout.role(ActorId(endpoint)) {
-                Role::Node(node) => Some(node),
-                Role::Client(_) | Role::Scheduler(_) | Role::Worker { .. } | Role::Extra(_) => None,
-            };
-            let nodes = found.iter().filter_map(node);
-            let workers = nodes.flat_map(|node| (0..layout.cores(node)).map(move |core| (node, core)));
-            let named: CoreSet =
-                workers.map(|(node, core)| layout.core_index(layout.worker(node, core))).collect();
-            if named.is_empty() {
-                return Err(wrong("it stands for others".to_owned()));
-            }
+            let named = self.world.machines().cores_at(&target)?;
             cores = cores.union(&named);
         }
         Ok(cores)
@@ -362,7 +395,7 @@ impl<'a> Injections<'a> {
     async fn begin(
         &mut self,
         pool: &HostPool,
-        injector: InjectorId,
+        injector: Option<InjectorId>,
         request: &InjectRequest,
         injection: Injection,
         plan: InjectionPlan,
@@ -390,10 +423,11 @@ impl<'a> Injections<'a> {
         }
         if shares.is_empty() {
             let why = "no host of the run holds any of these cores".to_owned();
-            return pool.reply(injector, InjectReply::Refused(Refusal::Failed, why)).await;
+            return answer(pool, injector, InjectReply::Refused(Refusal::Failed, why)).await;
         }
         self.entries.push(CellInjection {
             id,
+            request: request.clone(),
             injector,
             renewed: Instant::now(),
             phase: Phase::Requested,
@@ -407,8 +441,15 @@ impl<'a> Injections<'a> {
 
     /// Orders the hosts to end the injection of an injector.
     async fn lift(&mut self, pool: &HostPool, injector: InjectorId, why: &str) {
-        let entry = self.entries.iter_mut().find(|entry| entry.injector == injector && !entry.lifted);
-        let Some(entry) = entry else { return };
+        let found = self.entries.iter().position(|entry| entry.injector == Some(injector) && !entry.lifted);
+        if let Some(found) = found {
+            self.lift_entry(pool, found, why).await;
+        }
+    }
+
+    /// Orders the hosts to end the injection of entry `i`.
+    async fn lift_entry(&mut self, pool: &HostPool, i: usize, why: &str) {
+        let entry = &mut self.entries[i];
         entry.lifted = true;
         for share in entry.shares.iter().filter(|share| share.ended.is_none()) {
             let lift = ControllerMessage::Lift { id: entry.id, why: why.to_owned() };
@@ -432,18 +473,31 @@ impl<'a> Injections<'a> {
                 let host = &pool.members[*host].name;
                 let why = format!("host {host}: {}", ended.as_deref().unwrap_or_default());
                 entry.phase = Phase::Over;
-                pool.reply(injector, InjectReply::Refused(Refusal::Failed, why.clone())).await;
-                return self.lift(pool, injector, &why).await;
+                answer(pool, injector, InjectReply::Refused(Refusal::Failed, why.clone())).await;
+                return self.lift_entry(pool, i, &why).await;
             }
             if entry.begun().count() < entry.shares.len() {
                 return;
             }
             entry.phase = Phase::Begun;
-            pool.reply(injector, InjectReply::Begun(Box::new(entry.plan.clone()), entry.report(pool))).await;
+            answer(pool, injector, InjectReply::Begun(Box::new(entry.plan.clone()), entry.report(pool)))
+                .await;
         }
         if entry.phase == Phase::Begun && entry.shares.iter().all(|share| share.ended.is_some()) {
             entry.phase = Phase::Over;
-            pool.reply(injector, InjectReply::Over(entry.report(pool))).await;
+            answer(pool, injector, InjectReply::Over(entry.report(pool))).await;
+        }
+    }
+}
+
+/// Answers an injector; nobody waits for an answer about an injection that is repeated.
+async fn answer(pool: &HostPool, to: Option<InjectorId>, reply: InjectReply) {
+    match to {
+        Some(injector) => pool.reply(injector, reply).await,
+        None => {
+            if let InjectReply::Refused(_, why) = reply {
+                tracing::warn!("an injection into all policies is not repeated in this run: {why}");
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use volary_actors::message::kinds;
 use volary_engine::results::{
     CENSORED, Cell, ClaimResult, Findings, Origin, Summary, Verdict, in_words, is_censored, same,
+    unequal_injections,
 };
 
 use super::check::{Check, Claim};
@@ -32,15 +33,14 @@ pub const NOT_RUN: &str = "was not run";
 struct Table<'a> {
     cells: &'a [Cell],
     stand_ins: &'a [Cell],
-    lines: BTreeMap<(&'a str, usize), BTreeMap<u64, Line>>,
+    lines: BTreeMap<(&'a str, usize), BTreeMap<u64, Line<'a>>>,
 }
 
 /// One cell, policy and seed.
-struct Line {
+struct Line<'a> {
+    summary: &'a Summary,
     /// The numbers that checks can compare.
     numbers: Value,
-    /// Whether the run departed from what was asked, or had interference injected.
-    degraded: bool,
     /// Whether it left jobs unfinished.
     open: bool,
 }
@@ -73,7 +73,7 @@ fn within_noise(mean: f64, half_width: f64) -> bool {
 
 impl<'a> Table<'a> {
     fn new(cells: &'a [Cell], stand_ins: &'a [Cell], summaries: &'a [Summary]) -> Self {
-        let mut lines: BTreeMap<_, BTreeMap<u64, Line>> = BTreeMap::new();
+        let mut lines: BTreeMap<_, BTreeMap<u64, Line<'a>>> = BTreeMap::new();
         let places: HashMap<&Cell, usize> = cells.iter().enumerate().map(|(at, cell)| (cell, at)).collect();
         for summary in summaries {
             let Some(&cell) = places.get(&summary.cell) else { continue };
@@ -91,8 +91,7 @@ impl<'a> Table<'a> {
                     by_kind.entry(kind).or_insert(json!(0));
                 }
             }
-            let degraded = summary.has_departed();
-            let line = Line { numbers, degraded, open };
+            let line = Line { summary, numbers, open };
             lines.entry((summary.policy.as_str(), cell)).or_default().insert(summary.seed, line);
         }
         Self { cells, stand_ins, lines }
@@ -172,7 +171,8 @@ impl<'a> Table<'a> {
             left.value(&of).zip(right.value(&of))
         };
         let means = at(&seeds);
-        let holds = means.map(|(l, r)| op.holds(l, r));
+        let unequal = self.unequal(check, &[&cell]);
+        let holds = means.filter(|_| unequal.is_none()).map(|(l, r)| op.holds(l, r));
         let mut numbers = json!({ "left": means.map(|m| m.0), "right": means.map(|m| m.1), "holds": holds });
         for (name, side) in [("left_of", left), ("right_of", right)] {
             if let Some(of) = side.scaled().and_then(|metric| self.mean(metric, &cell, &seeds)) {
@@ -185,7 +185,7 @@ impl<'a> Table<'a> {
             numbers["within_noise"] = json!(within_noise(op.margin(l, r), half_width));
         }
         if holds.is_none() {
-            numbers["why"] = json!(self.why(check, &cell, &seeds));
+            numbers["why"] = json!(unequal.map_or_else(|| self.why(check, &cell, &seeds), |why| vec![why]));
         }
         self.mark(check, &[&cell], &mut numbers);
         (cell, Finding { holds, numbers })
@@ -262,8 +262,13 @@ impl<'a> Table<'a> {
             || points.windows(2).map(|pair| if rises { (&pair[1], &pair[0]) } else { (&pair[0], &pair[1]) });
         let steps = pairs().map(|(a, b)| Some(a.value? - b.value?)).collect::<Option<Vec<f64>>>();
         let steps = steps.filter(|_| points.len() > 1);
+        let unequal = self.unequal(check, &line);
+        let steps = steps.filter(|_| unequal.is_none());
         let holds = steps.as_ref().map(|steps| steps.iter().all(|&step| step >= 0.0));
         let mut numbers = json!({ "along": shown, "holds": holds });
+        if let Some(why) = unequal {
+            numbers["why"] = json!([why]);
+        }
         // Half-widths over the seeds measured for both cells of a step.
         let noise = pairs().map(|(a, b)| {
             let common = a.each.iter().filter_map(|(seed, value)| Some((*value, *b.each.get(seed)?)));
@@ -286,8 +291,11 @@ impl<'a> Table<'a> {
         if let Some(unit) = check.unit() {
             numbers["unit"] = json!(unit);
         }
-        if cells.iter().any(|cell| self.degraded(check, cell, &self.seeds(check, cell))) {
+        if self.runs(check, cells).any(Summary::is_degraded) {
             numbers["degraded"] = json!(true);
+        }
+        if self.runs(check, cells).any(|run| !run.injections.is_empty()) {
+            numbers["injected"] = json!(true);
         }
         if cells.iter().any(|cell| self.uses_stand_in(check, cell)) {
             numbers["stand_in"] = json!(true);
@@ -316,19 +324,28 @@ impl<'a> Table<'a> {
         sets.reduce(|a: BTreeSet<u64>, b| &a & &b).unwrap_or_default()
     }
 
-    /// Whether a run that the check uses departed from what was asked.
-    fn degraded(&self, check: &Check, cell: &Cell, seeds: &BTreeSet<u64>) -> bool {
-        let lines = check.metrics().into_iter().filter_map(|metric| self.lines(metric, cell)).flatten();
-        lines.filter(|(seed, _)| seeds.contains(seed)).any(|(_, line)| line.degraded)
+    /// The runs that the check uses.
+    fn runs<'b>(&'b self, check: &'b Check, cells: &'b [&Cell]) -> impl Iterator<Item = &'a Summary> {
+        cells.iter().flat_map(move |cell| {
+            let seeds = self.seeds(check, cell);
+            let lines =
+                check.metrics().into_iter().filter_map(move |metric| self.lines(metric, cell)).flatten();
+            lines.filter(move |(seed, _)| seeds.contains(seed)).map(|(_, line)| line.summary)
+        })
     }
 
-    fn lines<'b>(&'b self, metric: &'b Metric, cell: &Cell) -> Option<&'b BTreeMap<u64, Line>> {
+    /// Why the runs that the check compares did not meet the same conditions: interference was injected into some.
+    fn unequal(&self, check: &Check, cells: &[&Cell]) -> Option<String> {
+        unequal_injections(self.runs(check, cells))
+    }
+
+    fn lines<'b>(&'b self, metric: &'b Metric, cell: &Cell) -> Option<&'b BTreeMap<u64, Line<'a>>> {
         self.lines.get(&(metric.label.as_str(), metric.place(cell, self.cells)?))
     }
 
     fn mean(&self, metric: &Metric, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<f64> {
         let lines = self.lines(metric, cell)?;
-        let number = |line: &Line| at_path(&line.numbers, &metric.path)?.as_f64();
+        let number = |line: &Line<'_>| at_path(&line.numbers, &metric.path)?.as_f64();
         let values: Vec<f64> = seeds.iter().map(|seed| number(lines.get(seed)?)).collect::<Option<_>>()?;
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }

@@ -20,7 +20,7 @@ pub(in crate::report) fn curves<'a>(
     sketch: impl Fn(&'a CellRecord) -> Option<(&'a Sketch, u64)>,
 ) -> Vec<Curve<'a>> {
     let curve = |runs: &'a PolicyRuns| Curve {
-        label: &runs.policy,
+        label: runs.label(),
         colour: colour(policies, &runs.policy),
         runs: runs.runs.iter().filter_map(&sketch).collect(),
     };
@@ -41,7 +41,7 @@ pub(super) fn percentiles(title: &str, group: &CellGroup, policies: &[&str], siz
         .iter()
         .map(|runs| {
             let colour = colour(policies, &runs.policy);
-            let mut series = Series { label: runs.policy.clone(), colour, dots: true, ..Series::default() };
+            let mut series = Series { label: runs.label(), colour, dots: true, ..Series::default() };
             for (at, column) in columns.iter().enumerate() {
                 if let Some(interval) = runs.interval(column.of(None)) {
                     series.push(at as f64, &interval);

@@ -142,10 +142,11 @@ fn injected(run: &CellRecord) -> Vec<(u32, f64, f64)> {
     let mut drawn: Vec<u32> = run.timeline.iter().map(|slice| slice.0.core).collect();
     drawn.dedup();
     let applied = run.summary.injections.iter().flat_map(|injected| &injected.hosts);
-    let bands = applied.flat_map(|applied| {
-        let cores: CoreSet = applied.cores.parse().unwrap_or_default();
-        let hit = drawn.iter().filter(move |core| cores.contains(**core));
-        hit.map(|core| (*core, applied.from_s, applied.until_s))
+    let applied = applied.map(|applied| (&applied.cores, applied.from_s, applied.until_s));
+    let scheduled = run.summary.scheduled.iter().map(|span| (&span.cores, span.from_s, span.until_s));
+    let bands = applied.chain(scheduled).flat_map(|(cores, from, until)| {
+        let cores: CoreSet = cores.parse().unwrap_or_default();
+        drawn.iter().filter(move |core| cores.contains(**core)).map(move |core| (*core, from, until))
     });
     bands.collect()
 }

@@ -11,7 +11,7 @@ use crate::chart::scale::{AxisScale, TickUnit, bounds};
 use crate::chart::svg::{Picture, Point};
 use crate::number::{self, Quantity};
 use crate::report::columns::PickedColumn;
-use crate::storage::study::{CellGroup, Study};
+use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
 /// The axis of a swept key.
 pub(super) enum SweptAxis {
@@ -101,7 +101,12 @@ impl Sweep<'_> {
     pub(in crate::report) fn by_policy(&self, study: &Study, policies: &[&str]) -> Vec<Picture> {
         let (panels, axis) = (panels(study, self.key), self.axis(study));
         let lines = |(_, cells): &Panel<'_>| {
-            let line = |policy: &&str| self.line(&axis, cells, policy, (policy, colour(policies, policy)));
+            let line = |policy: &&str| {
+                let runs = || cells.iter().filter_map(|group| group.of(policy));
+                let marked = runs().map(PolicyRuns::label).find(|label| label != policy);
+                let label = marked.unwrap_or_else(|| (*policy).to_owned());
+                self.line(&axis, cells, policy, (&label, colour(policies, policy)))
+            };
             policies.iter().map(line).collect::<Vec<_>>()
         };
         let charts: Vec<Vec<Series>> = panels.iter().map(lines).collect();
@@ -208,7 +213,8 @@ const fn unit(number: &PickedColumn) -> TickUnit {
     }
 }
 
-/// Numbers of every cell, shaded by how much larger they are than the least of a policy.
+/// Numbers of every cell, shaded by how much larger they are than the least of a policy; with a dagger instead where
+/// interference was injected into some of its runs only.
 pub(in crate::report) fn heat(
     study: &Study,
     policies: &[&str],
@@ -234,6 +240,14 @@ pub(in crate::report) fn heat(
 fn shades(group: &CellGroup, policies: &[&str], number: &PickedColumn) -> Vec<Option<Shade>> {
     let mean = |policy: &&str| group.of(policy)?.interval(number.of()).map(|interval| interval.mean);
     let means: Vec<Option<f64>> = policies.iter().map(mean).collect();
+    if let Some(why) = group.unequal() {
+        let plain = |(mean, policy): (&Option<f64>, &&str)| {
+            let mut plain = mean.map(|mean| shade(mean, [mean, mean], policy, number))?;
+            plain.title = format!("{}, not comparable: {why}", plain.title);
+            Some(Shade { small: "†".to_owned(), ..plain })
+        };
+        return means.iter().zip(policies).map(plain).collect();
+    }
     let best = means.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     let most = means.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
     let shade =

@@ -53,7 +53,7 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Picture> {
     let submitted = |record: &CellRecord| record.summary.jobs.submitted;
     let response = curves(group, view.policies, responses);
     let slowdown = curves(group, view.policies, |record| Some((&record.slowdown, submitted(record))));
-    let work = "response time over the work of the longest task, or over the time alone that is stated";
+    let work = "response time over that of the longest task alone, or as stated";
     let mut charts = vec![
         distribution("Response time", "response time", TickUnit::Seconds, &response, CHART),
         tail("The slowest jobs", "response time", TickUnit::Seconds, &response, CHART),
@@ -110,16 +110,18 @@ fn core_time(group: &CellGroup, view: &View<'_>) -> Picture {
         bar(runs, view, parts, number::percent(busy))
     };
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
+    let mut runs = group.policies.iter().flat_map(|runs| &runs.runs);
+    let time = if runs.any(|run| run.summary.shared.is_some()) { "Time of pods" } else { "Core time" };
     let title = if group.policies.iter().any(|runs| runs.mean(in_progress_share) > 0.0) {
-        "Core time: useful, in progress (pale), wasted (paler), idle (grey)"
+        format!("{time}: useful, in progress (pale), wasted (paler), idle (grey)")
     } else {
-        "Core time: useful, wasted (pale), idle (grey)"
+        format!("{time}: useful, wasted (pale), idle (grey)")
     };
-    stacked(title, TickUnit::Share, &bars, &[])
+    stacked(&title, TickUnit::Share, &bars, &[])
 }
 
 fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<BarPart>, total: String) -> Bar {
-    Bar { label: runs.policy.clone(), hue: Hue::Policy(view.colour(&runs.policy)), parts, total }
+    Bar { label: runs.label(), hue: Hue::Policy(view.colour(&runs.policy)), parts, total }
 }
 
 /// A part in the colour of a kind.

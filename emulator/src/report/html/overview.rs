@@ -11,7 +11,7 @@ use crate::report::claims::{changed, finding, is_of_generator};
 use crate::report::columns::{PickedColumn, not_finished};
 use crate::report::figures::sweep::{Sweep, heat};
 use crate::report::table::PARTIAL;
-use crate::storage::study::Study;
+use crate::storage::study::{CellGroup, Study};
 
 /// Limit on the charts over swept keys, so that the cells below stay visible.
 const SWEEP_CHARTS: usize = 12;
@@ -71,6 +71,13 @@ pub(super) fn warnings(study: &Study) -> Markup {
             (named(&injected)) "."
         });
     }
+    let unequal: Vec<String> = study.cells.iter().filter_map(CellGroup::unequal).collect();
+    if !unequal.is_empty() {
+        lines.push(html! {
+            "Policies did not meet the same conditions in " (plural(unequal.len() as u64, "cell")) ", which name no best policy, and \
+            whose policies no claim compares: " (named(&unequal)) "."
+        });
+    }
     html! {
         @if !lines.is_empty() {
             div.box.warns role="note" {
@@ -123,9 +130,11 @@ fn claim(claim: &ClaimResult) -> Markup {
                 }
                 @if claim.is_degraded() {
                     " " span.hint {
-                        "measured on a degraded run, which did not do what was asked, or was injected into; see its \
-                         fidelity and its notes"
+                        "measured on a degraded run, which did not do what was asked; see its fidelity"
                     }
+                }
+                @if claim.is_injected() {
+                    " " span.hint { "measured with injected interference, the same in all runs that are compared" }
                 }
             }
             @if !claim.measured.is_empty() {

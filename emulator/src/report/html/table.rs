@@ -73,6 +73,9 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
     html! {
         (columns_table("Results", &brief, group, policies))
         p.hint { "p50, p99 and mean are response times of jobs; bold and green is the best of a column" (told(group)) "." }
+        @if let Some(why) = group.unequal() {
+            p.hint { strong { "No best policy: " } (why) ", so these runs did not meet the same conditions." }
+        }
         details.more.all-columns {
             summary { "All columns" }
             @for (title, columns) in tables {
@@ -177,7 +180,13 @@ pub(super) fn interference(group: &CellGroup, policies: &[&str]) -> Markup {
         @if group.policies.iter().any(|runs| met(&runs)) {
             h3 { "Interference that the cores met" }
             (table("Interference", &["policy"], &explained, &rows))
-            p.hint { "Longer runs meet more slots of the same profile, so policies can differ here." }
+            p.hint {
+                @if let Some(why) = group.unequal() {
+                    "Policies did not meet the same interference: " (why) "."
+                } @else {
+                    "Longer runs meet more slots of the same profile, so policies can differ here."
+                }
+            }
         }
     }
 }
@@ -189,6 +198,12 @@ pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> Markup {
     else {
         return Markup::default();
     };
+    if let Some(why) = group.unequal() {
+        return html! {
+            h3 { "Against " (reference.policy) ", seed by seed" }
+            p.hint { "Not compared, because the runs did not meet the same conditions: " (why) "." }
+        };
+    }
     let columns: Vec<&SummaryColumn> = percentiles_of_response().collect();
     let mut headings = vec!["policy"];
     headings.extend(columns.iter().map(|column| column.heading));

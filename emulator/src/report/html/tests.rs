@@ -459,3 +459,32 @@ fn a_cell_begins_with_few_columns_and_has_all_below() {
     assert_eq!(page.matches("<details class=\"more p").count(), 8);
     assert_eq!(page.matches("<details class=\"more p0\" open").count(), 1);
 }
+
+/// A star, a bold difference or a shade would compare runs that did not meet the same conditions.
+#[test]
+fn a_page_of_unequal_injections_names_no_best_policy() {
+    let mut study = study(&[0.3, 0.5], 1, 50);
+    assert!(html(&study).contains("class=\"best\""));
+    for group in &mut study.cells {
+        group.policies[1].runs[0].summary.injections = vec![crate::storage::fixture::injected()];
+    }
+    let page = html(&study);
+    assert!(!page.contains("class=\"best\""));
+    assert!(
+        page.contains("No best policy")
+            && page.contains("Policies did not meet the same conditions in 4 cells")
+    );
+    assert!(page.contains("Not compared, because the runs did not meet the same conditions"));
+    assert!(page.contains("sparrow (injected)"), "curves are marked");
+    assert!(
+        page.contains("†") && page.contains("not comparable: interference was injected into "),
+        "so are shades"
+    );
+}
+
+/// The axis of the chart of slowdowns says what a slowdown is, in full.
+#[test]
+fn the_label_of_the_slowdown_chart_is_whole() {
+    let page = html(&study(&[0.5], 1, 50));
+    assert!(page.contains("response time over that of the longest task alone, or as stated"));
+}

@@ -83,6 +83,20 @@ check = ["latin-square.response_s.p50 < sparrow.response_s.p50"] => check = [] |
 [workload.synthetic]\njobs = 100\ntasks = 4 => [workload.trace]\nfile = "nowhere.tr"\njobs = 4 | e.toml:9:8 | nowhere.tr | VOLARY_TRACES | fallback
 [service] => [workload.yahoo-like]\n[service] | e.toml:8:2 | workload | exactly one
 [interference] => [interference]\nprofile = "no.toml" | e.toml:21:11 | no.toml | cannot read
+[interference] => [[interference.injection]]\nprofile = "no.toml"\nat = "1s"\n[interference] | e.toml:21:11 | no.toml | cannot read
+[interference] => [[interference.injection]]\nprofile = { bernouli = {} }\nat = "1s"\n[interference] | e.toml:21:13 | unknown key `bernouli` | did you mean `bernoulli`?
+[interference] => [[interference.injection]]\nprofile = { scope = "node" }\nat = "1s"\n[interference] | e.toml:21: | not exactly one process is named
+[interference] => [[interference.injection]]\nprofile = { profile = "a.toml" }\nat = "1s"\n[interference] | e.toml:21: | a profile cannot name another profile
+[interference] => [[interference.injection]]\nprofile = { bernoulli = { slot = "1s", probability = 1, slowdown = 2 }, injection = [] }\nat = "1s"\nfor = "0s"\n[interference] | e.toml:23:7 | it lasts no time | write for example "5s"
+[interference] => [[interference.injection]]\nprofile = { bernoulli = { slot = "1s", probability = 1, slowdown = 2 } }\nat = "1s"\nuntil = "2s"\n[interference] | e.toml:23:1 | unknown key `until`
+[interference] => [[interference.injection]]\nprofile = { bernoulli = { slot = "1s", probability = 1, slowdown = 2 } }\nfor = "1s"\n[interference] | `at`
+[interference] => [[interference.injection]]\nprofile = { bernoulli = { slot = "1s", probability = 1, slowdown = 2 } }\nat = "1s"\ncores = "18-20"\n[interference] | e.toml:23:9 | there is no core 20 | cores are 0 to 19
+[interference] => [[interference.injection]]\nprofile = { bernoulli = { slot = "1s", probability = 1, slowdown = 2 } }\nat = "1s"\ncores = "5-3"\n[interference] | e.toml:23:9 | runs backwards | write 3-5
+[interference] => [[interference.injection]]\nprofile = { bernoulli = { slot = "1s", probability = 1, slowdown = 2 } }\nat = "1s"\nwho = ["nodes:5-50"]\n[interference] | e.toml:23:7 | `nodes:5-50` names no node of this cluster | there are 10
+[interference] => [[interference.injection]]\nprofile = { bernoulli = { slot = "1s", probability = 1, slowdown = 2 } }\nat = "1s"\nwho = ["schedulers"]\n[interference] | e.toml:23:7 | `schedulers` names no node of this cluster
+[interference] => [[interference.injection]]\nprofile = { bernoulli = { slot = "1s", probability = 1, slowdown = 2 } }\nat = "1s"\nfor = "2s"\nwho = ["node:3"]\n[[interference.injection]]\nprofile = { bernoulli = { slot = "1s", probability = 1, slowdown = 3 } }\nat = "2s"\ncores = "7"\n[interference] | e.toml:27:6 | injection 0 is in effect on cores 7 at 2s | let one end before the other begins
+[interference] => [run]\nuntil = "5s"\n[[interference.injection]]\nprofile = { bernoulli = { slot = "1s", probability = 1, slowdown = 2 } }\nat = "5s"\n[interference] | e.toml:24:6 | the run ends at 5s, before this injection begins | raise run.until
+[network]\none_way = "1ms" => [[network.fault]]\ndegrade = { a = ["node:1"], at = "1s", for = "1s", delay_factor = 3 }\n[network] | e.toml:17: | messages have no delay here that could be multiplied | set network.one_way
 [interference] => [[network.fault]]\ncrash = { who = ["nodes:5-50"], at = "1s" }\n[interference] | e.toml:21: | network.fault | nodes:5-50
 [interference] => [[network.fault]]\ncrash = { who = ["node:1", "client:0"], at = "1s" }\n[interference] | e.toml:21: | "client:0" would crash a client | outside the experiment
 [interference] => [[network.fault]]\ncrash = { who = ["all"], at = "1s" }\n[interference] | e.toml:21: | "all" would crash a client

@@ -266,9 +266,39 @@ fn what_was_measured_on_degraded_runs_is_marked() {
     assert!(judged("b.response_s.p50 rises with s.k").is_degraded());
     assert!(!judged("a.response_s.p50 < 9").is_degraded(), "it looks at other runs");
     assert!(!judged("c.response_s.p50 < b.response_s.p50").is_degraded(), "it was not tested");
-    (lines[at].fidelity, lines[at].injections) = (None, vec![crate::storage::fixture::injected()]);
-    let found = judge(&[claim(&json!({}), "a.response_s.p50 < b.response_s.p50")], &cells, &lines).remove(0);
-    assert!(found.is_degraded(), "interference was injected");
+}
+
+/// A claim compares policies only if they met the same interference; what `claims.jsonl` says names the run that did.
+#[test]
+fn runs_with_unequal_injections_are_not_compared() {
+    let (cells, mut lines) = world();
+    let at = lines.iter().position(|line| line.policy == "b" && line.seed == 2).unwrap();
+    lines[at].injections = vec![crate::storage::fixture::injected()];
+    let judged = |check: &str, lines: &[Summary]| judge(&[claim(&json!({}), check)], &cells, lines).remove(0);
+    let found = judged("a.response_s.p50 < b.response_s.p50", &lines);
+    assert_eq!((found.verdict, found.is_injected()), (Verdict::NotTested, false));
+    let numbers = found.measured.values().next().unwrap();
+    assert_eq!((&numbers["holds"], &numbers["injected"]), (&Value::Null, &json!(true)));
+    assert!(numbers["left"].is_number() && numbers["right"].is_number(), "{numbers}");
+    let why = numbers["why"][0].as_str().unwrap();
+    assert!(why.contains("injected into b, ") && why.contains(" and not into a, "), "{why}");
+    let others: Vec<_> = found.measured.values().skip(1).map(|numbers| &numbers["holds"]).collect();
+    assert!(others.iter().all(|holds| **holds == true), "only where it was: {others:?}");
+    let trend = judged("b.response_s.p50 rises with s.k", &lines);
+    assert_eq!(trend.verdict, Verdict::NotTested);
+    assert!(trend.measured.values().any(|numbers| numbers["why"][0].is_string()), "{trend:?}");
+    let alone = judged("b.response_s.p50 < 9000", &lines);
+    assert!(
+        alone.verdict == Verdict::Holds && alone.is_injected() && !alone.is_degraded(),
+        "nothing to compare"
+    );
+    assert!(!judged("a.response_s.p50 < 9", &lines).is_injected(), "it looks at other runs");
+    let (cell, injections) = (lines[at].cell.clone(), lines[at].injections.clone());
+    for line in lines.iter_mut().filter(|line| line.cell == cell && line.seed == 2) {
+        line.injections.clone_from(&injections);
+    }
+    let found = judged("a.response_s.p50 < b.response_s.p50", &lines);
+    assert!(found.verdict == Verdict::Holds && found.is_injected() && !found.is_degraded());
 }
 
 #[test]
