@@ -191,8 +191,15 @@ impl Plot {
         }
         marks.extend(self.x_ticks(frame, x));
         marks.push(line("axis", (left, bottom), (right, bottom)));
-        marks.push(text("", (f64::midpoint(left, right), bottom + 35.0), Anchor::Middle, &self.x.title()));
-        marks.push(upright((13.0, f64::midpoint(top, bottom)), &self.y.title()));
+        let (wide, high) = self.size;
+        let x_title = fitted(&self.x.title(), wide - 2.0);
+        let half = width(&x_title) / 2.0 + 1.0;
+        let middle = f64::midpoint(left, right).min(wide - half).max(half);
+        marks.push(text("", (middle, bottom + 35.0), Anchor::Middle, &x_title));
+        let y_title = fitted(&self.y.title(), high - 2.0);
+        let half = width(&y_title) / 2.0 + 1.0;
+        let middle = f64::midpoint(top, bottom).min(high - half).max(half);
+        marks.push(upright((13.0, middle), &y_title));
         marks
     }
 
@@ -279,8 +286,26 @@ fn abridged(names: &[String], most: f64) -> Vec<String> {
         Some(parts) if names.iter().any(|name| width(name) > most) => {
             parts.into_iter().map(|(_, word)| word.to_owned()).collect()
         }
-        _ => names.iter().map(|name| fitted(name, most)).collect(),
+        _ => {
+            let fitting =
+                |cut: fn(&str, f64) -> String| names.iter().map(move |name| cut(name, most)).collect();
+            let cuts: [Vec<String>; 2] = [fitting(fitted), fitting(end_of)];
+            let is_clear = |cut: &Vec<String>| {
+                names
+                    .iter()
+                    .zip(cut)
+                    .all(|(a, short)| names.iter().zip(cut).all(|(b, other)| a == b || short != other))
+            };
+            // Of names that are alike at either end, those that fit are shown whole.
+            cuts.into_iter().find(is_clear).unwrap_or_else(|| names.to_vec())
+        }
     }
+}
+
+/// The end of a text that is at most `most` px wide, behind an ellipsis where it is cut.
+fn end_of(text: &str, most: f64) -> String {
+    let ends = text.char_indices().skip(1).map(|(at, _)| format!("…{}", &text[at..]));
+    iter::once(text.to_owned()).chain(ends).find(|end| width(end) <= most).unwrap_or_else(|| "…".to_owned())
 }
 
 /// Two strokes across an axis where it is broken, of half the length `(dx, dy)` and `apart` from each other.
@@ -396,6 +421,66 @@ mod tests {
         let mixed = ["exponential 50ms", "gamma mean 50ms shape 2", "50ms"].map(str::to_owned);
         assert_eq!(abridged(&mixed, 60.0)[2], "50ms");
         assert!(abridged(&mixed, 60.0)[..2].iter().all(|name| name.contains('…')));
+    }
+
+    /// Two values of a sweep are two labels, however little room there is.
+    #[test]
+    fn names_that_are_cut_can_be_told_apart() {
+        let laws = ["exponential 5ms", "exponential 50ms", "uniform 1ms 9ms"].map(str::to_owned);
+        let of_one_kind =
+            ["a law of many parameters 1 x 2ms", "a law of many parameters 2 x 2ms"].map(str::to_owned);
+        for names in [&laws[..], &of_one_kind[..]] {
+            for most in [24.0, 40.0, 60.0, 90.0, 300.0] {
+                let cut = abridged(names, most);
+                let unique: std::collections::BTreeSet<&String> = cut.iter().collect();
+                assert_eq!(unique.len(), names.len(), "{cut:?} at {most} px");
+            }
+        }
+    }
+
+    /// The texts of marks that leave a picture of this size.
+    fn outside(marks: &[Mark], size: Point) -> Vec<String> {
+        let leaves = |mark: &Mark| match mark {
+            Mark::Group { marks, .. } => outside(marks, size),
+            Mark::Text { at, anchor, upright, text, .. } => {
+                let (along, most) = if *upright { (at.1, size.1) } else { (at.0, size.0) };
+                let from = match anchor {
+                    Anchor::Start => along,
+                    Anchor::Middle => along - width(text) / 2.0,
+                    Anchor::End => along - width(text),
+                };
+                (from < 0.0 || from + width(text) > most).then(|| text.clone()).into_iter().collect()
+            }
+            Mark::Line { .. }
+            | Mark::Rect { .. }
+            | Mark::Dot { .. }
+            | Mark::Path { .. }
+            | Mark::Moved { .. } => Vec::new(),
+        };
+        marks.iter().flat_map(leaves).collect()
+    }
+
+    #[test]
+    fn no_label_of_a_chart_leaves_the_picture() {
+        let long = "a number with a long name, and what it is divided by, in words that are not short either";
+        for size in [(400.0, 200.0), (520.0, 310.0), (250.0, 160.0)] {
+            for spread in [AxisScale::Linear, AxisScale::Log] {
+                let mut plot = plot(vec![(0.5, 0.001), (10.0, 123_456.0)]);
+                plot.size = size;
+                (plot.title, plot.series[0].label) = (long.repeat(2), long.to_owned());
+                plot.x = PlotAxis::new(long, spread, TickUnit::Seconds);
+                plot.y = PlotAxis::new(long, spread, TickUnit::Seconds);
+                let picture = plot.picture();
+                assert_eq!(
+                    outside(&picture.marks, picture.size),
+                    Vec::<String>::new(),
+                    "{size:?} {spread:?}"
+                );
+                plot.x = PlotAxis::of_names(long, vec![long.to_owned(), format!("{long} 2")]);
+                let picture = plot.picture();
+                assert_eq!(outside(&picture.marks, picture.size), Vec::<String>::new(), "{size:?} names");
+            }
+        }
     }
 
     #[test]

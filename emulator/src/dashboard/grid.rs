@@ -102,7 +102,7 @@ fn tile(runs: &[&RunEntry]) -> Markup {
         (stage(RunStage::Finished), stage(RunStage::Failed), stage(RunStage::Running));
     let class = match (failed, running) {
         (0, 0) if runs.is_empty() => "none",
-        (0, 0) if ended == runs.len() => "good",
+        (0, 0) if ended == runs.len() => "done",
         (0, 0) => "waiting",
         (0, _) => "now",
         _ => "bad",

@@ -87,10 +87,13 @@ fn keep_cells(study: &mut Study, key: &str, value: &str) -> Result<(), Selection
     Ok(())
 }
 
-/// The value that a text names: by its own text or words, or else as the only one that ends in these words, so that the
+/// The value that a text names: by its own text or words, numbers and lengths of time by value, or else as the only one that ends in these words, so that the
 /// parameter of a law is enough.
 fn meant<'a>(values: &'a [Value], text: &str) -> Option<&'a Value> {
     let exact = values.iter().find(|value| plain(value) == text || in_words(value) == text);
+    let words = |text: &str| text.split_whitespace().count();
+    let whole = |value: &&Value| words(&in_words(value)) == words(text) && ends_with(&in_words(value), text);
+    let exact = exact.or_else(|| values.iter().find(whole));
     let mut alike = values.iter().filter(|value| ends_with(&in_words(value), text));
     exact.or_else(|| match (alike.next(), alike.next()) {
         (Some(value), None) => Some(value),
@@ -126,6 +129,10 @@ mod tests {
         }
         assert_eq!(meant(&values, "exponential 62500us"), Some(&values[3]));
         assert!(["", "3", "10s", "1ms", "constant 62.5ms"].iter().all(|text| meant(&values, text).is_none()));
+        let both = ["5ms".into(), law("exponential", "5ms")];
+        for (text, at) in [("5ms", 0), ("5000us", 0), ("exponential 5000us", 1)] {
+            assert_eq!(meant(&both, text), Some(&both[at]), "{text}");
+        }
         let two = [law("exponential", "1s"), law("uniform", "1s")];
         assert_eq!(meant(&two, "1s"), None, "either law has the parameter");
     }

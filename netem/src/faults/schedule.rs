@@ -50,6 +50,7 @@ struct Degrade {
     from: Time,
     until: Time,
     sides: Sides,
+    one_way: bool,
     effect: Degraded,
 }
 
@@ -178,20 +179,16 @@ impl Faults {
 
     /// Whether a partition separates `src` from `dst` at some moment of a transmission.
     pub(crate) fn cut(&self, src: Endpoint, dst: Endpoint, sent: Time, arrives: Time) -> bool {
-        self.cuts.iter().any(|c| {
-            c.from <= arrives && sent < c.until && {
-                let (s, d) = (c.sides[src.index()], c.sides[dst.index()]);
-                (s & A != 0 && d & B != 0) || (!c.one_way && s & B != 0 && d & A != 0)
-            }
-        })
+        self.cuts
+            .iter()
+            .any(|c| c.from <= arrives && sent < c.until && crosses(&c.sides, c.one_way, src, dst))
     }
 
     /// What degradations do to a transmission sent at `t`, if any is active on the link.
     pub(crate) fn degraded(&self, src: Endpoint, dst: Endpoint, t: Time) -> Option<Degraded> {
         let mut sum: Option<Degraded> = None;
         for d in &self.degrades {
-            let (s, e) = (d.sides[src.index()], d.sides[dst.index()]);
-            if d.from <= t && t < d.until && ((s & A != 0 && e & B != 0) || (s & B != 0 && e & A != 0)) {
+            if d.from <= t && t < d.until && crosses(&d.sides, d.one_way, src, dst) {
                 let before = sum.unwrap_or(Degraded { factor: 1.0, loss: 0.0 });
                 sum = Some(Degraded {
                     factor: before.factor * d.effect.factor,
@@ -210,6 +207,12 @@ impl Faults {
 
 const A: u8 = 1;
 const B: u8 = 2;
+
+/// Whether a link leads from one side to the other: from `a` to `b`, or back unless only one way is meant.
+fn crosses(sides: &[u8], one_way: bool, src: Endpoint, dst: Endpoint) -> bool {
+    let (s, d) = (sides[src.index()], sides[dst.index()]);
+    (s & A != 0 && d & B != 0) || (!one_way && s & B != 0 && d & A != 0)
+}
 
 /// An offset from the run's start as an instant.
 const fn start(at: Span) -> Time {
@@ -231,7 +234,7 @@ fn degrade(
     let sides = sides(&spec.a, spec.b.as_deref(), places, endpoints, key)?;
     let from = start(spec.at);
     let effect = Degraded { factor: spec.delay_factor, loss: spec.loss.get() };
-    Ok(sides.map(|sides| Degrade { from, until: from + spec.lasting, sides, effect }))
+    Ok(sides.map(|sides| Degrade { from, until: from + spec.lasting, sides, one_way: spec.one_way, effect }))
 }
 
 /// Marks the side of each endpoint; `None` if one side is absent. No endpoint may be on both sides: the partition would
@@ -354,18 +357,29 @@ mod tests {
         assert!(!faults.cut(scheduler, other, t(12), t(12)), "the others still talk");
     }
 
+    fn slow(delay_factor: f64, loss: f64) -> DegradeSpec {
+        DegradeSpec {
+            a: who("node:0"),
+            b: None,
+            at: s(1),
+            lasting: s(4),
+            delay_factor,
+            loss: Probability::new(loss).unwrap(),
+            one_way: true,
+        }
+    }
+
+    #[test]
+    fn a_degradation_of_one_way_leaves_the_other_alone() {
+        let faults = resolve(&[FaultSpec::Degrade(slow(3.0, 0.0))]).unwrap();
+        let (node, other) = (Endpoint(2), Endpoint(4));
+        assert_eq!(faults.degraded(node, other, t(1)).unwrap().factor, 3.0);
+        assert_eq!(faults.degraded(other, node, t(1)), None);
+    }
+
     #[test]
     fn degradations_add_up() {
-        let degrade = |factor, loss| {
-            FaultSpec::Degrade(DegradeSpec {
-                a: who("node:0"),
-                b: None,
-                at: s(1),
-                lasting: s(4),
-                delay_factor: factor,
-                loss: Probability::new(loss).unwrap(),
-            })
-        };
+        let degrade = |factor, loss| FaultSpec::Degrade(DegradeSpec { one_way: false, ..slow(factor, loss) });
         let faults = resolve(&[degrade(3.0, 0.5), degrade(2.0, 0.5)]).unwrap();
         let both = faults.degraded(Endpoint(4), Endpoint(2), t(1)).unwrap();
         assert_eq!((both.factor, both.loss), (6.0, 0.75));

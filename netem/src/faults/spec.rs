@@ -68,7 +68,7 @@ pub struct PauseSpec {
     pub lasting: Span,
 }
 
-/// Links between `a` and `b`, both ways, slow down or lose more. Messages sent meanwhile are affected.
+/// Links between `a` and `b` slow down or lose more. Messages sent meanwhile are affected.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DegradeSpec {
@@ -88,6 +88,9 @@ pub struct DegradeSpec {
     /// Loss in addition to the link's own. Default: 0.
     #[serde(default)]
     pub loss: Probability,
+    /// Only messages from `a` to `b` are affected; those from `b` to `a` are not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_way: bool,
 }
 
 /// Limit on the factor on delays; larger ones would stall a message for the whole run.

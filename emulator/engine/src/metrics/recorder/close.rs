@@ -112,7 +112,11 @@ impl Recorder<'_> {
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
         let rows = self.job_rows();
         let (drain, throughput) = flow(&rows, end.as_secs_f64());
-        let (notes, utilization) = (self.notes(stall), self.share(self.busy_s, makespan));
+        let (mut notes, utilization) = (self.notes(stall), self.share(self.busy_s, makespan));
+        let instant = rows.iter().filter(|row| row.response.is_finite() && row.slowdown().is_none()).count();
+        if instant > 0 {
+            notes.push(format!("{instant} of the finished jobs have no work, and therefore no slowdown"));
+        }
         let goodput = self.share((self.busy_s - wasted_work_s - in_progress_s).max(0.0), makespan);
         let (labels, bound) = (self.workload.classes(), self.recording.unqueued);
         let classes = labels.iter().zip(&self.waits).filter(|_| labels.len() > 1);
