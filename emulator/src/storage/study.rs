@@ -179,14 +179,21 @@ fn order_of_classes(manifest: &Manifest) -> Vec<String> {
     named.chain(["slo", "be", "short", "long"]).map(str::to_owned).collect()
 }
 
+/// The mark of a policy in charts if interference was injected into some of its runs.
+pub const INJECTED: &str = " (injected)";
+
 /// A number of a summary.
 pub type Metric = fn(&Summary) -> f64;
 
 impl PolicyRuns {
-    /// The policy as charts call it, with a mark where interference was injected into some of its runs.
+    /// Whether interference was injected into some of its runs.
+    pub fn is_injected(&self) -> bool {
+        self.runs.iter().any(|run| !run.summary.injections.is_empty())
+    }
+
+    /// The policy as charts call it.
     pub fn label(&self) -> String {
-        let injected = self.runs.iter().any(|run| !run.summary.injections.is_empty());
-        format!("{}{}", self.policy, if injected { " (injected)" } else { "" })
+        format!("{}{}", self.policy, if self.is_injected() { INJECTED } else { "" })
     }
 
     /// Whether there are several seeds, and all gave the same times: nothing that a seed decides was random.

@@ -11,7 +11,7 @@ use crate::chart::scale::{AxisScale, TickUnit, bounds};
 use crate::chart::svg::{Picture, Point};
 use crate::number::{self, Quantity};
 use crate::report::columns::PickedColumn;
-use crate::storage::study::{CellGroup, PolicyRuns, Study};
+use crate::storage::study::{CellGroup, INJECTED, PolicyRuns, Study};
 
 /// The axis of a swept key.
 pub(super) enum SweptAxis {
@@ -101,12 +101,7 @@ impl Sweep<'_> {
     pub(in crate::report) fn by_policy(&self, study: &Study, policies: &[&str]) -> Vec<Picture> {
         let (panels, axis) = (panels(study, self.key), self.axis(study));
         let lines = |(_, cells): &Panel<'_>| {
-            let line = |policy: &&str| {
-                let runs = || cells.iter().filter_map(|group| group.of(policy));
-                let marked = runs().map(PolicyRuns::label).find(|label| label != policy);
-                let label = marked.unwrap_or_else(|| (*policy).to_owned());
-                self.line(&axis, cells, policy, (&label, colour(policies, policy)))
-            };
+            let line = |policy: &&str| self.line(&axis, cells, policy, (policy, colour(policies, policy)));
             policies.iter().map(line).collect::<Vec<_>>()
         };
         let charts: Vec<Vec<Series>> = panels.iter().map(lines).collect();
@@ -137,7 +132,9 @@ impl Sweep<'_> {
         policy: &str,
         (label, colour): (&str, usize),
     ) -> Series {
-        let mut series = Series { label: label.to_owned(), colour, dots: true, ..Series::default() };
+        let is_injected = |group: &&CellGroup| group.of(policy).is_some_and(PolicyRuns::is_injected);
+        let mark = if cells.iter().any(is_injected) { INJECTED } else { "" };
+        let mut series = Series { label: format!("{label}{mark}"), colour, dots: true, ..Series::default() };
         let point = |group: &&CellGroup| {
             Some((axis.at(group.cell.get(self.key)?)?, group.of(policy)?.interval(self.number.of())?))
         };
