@@ -25,7 +25,9 @@ pub struct Network {
     /// Loss of a transmission: a probability, or `{ gilbert-elliott = { p, r, good_loss, bad_loss } }`. A
     /// datagram is then gone; a stream message is sent again after `rto`.
     pub loss: Loss,
-    /// Probability that a datagram arrives twice; the duplicate has a delay of its own.
+    /// Probability that a datagram is sent twice. The duplicate follows the original on the link, where it takes as
+    /// long to send, and has a delay of its own, so that it can come first where `one_way` is random. A datagram
+    /// that is lost is lost with its duplicate.
     pub duplicate: Probability,
     /// Probability that a datagram is held back by a further `reorder_by`, so that later ones overtake it.
     /// Messages of either class also overtake each other when `one_way` varies.

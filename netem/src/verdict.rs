@@ -19,7 +19,7 @@ pub enum Verdict {
     Twice {
         /// How long the original takes.
         after: Span,
-        /// How long its duplicate takes.
+        /// How long its duplicate takes, with the wait for the original at a link with a rate.
         again: Span,
     },
     /// It never arrives, without notice to the sender: a datagram, or a stream message whose sender crashed before it

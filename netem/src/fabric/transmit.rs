@@ -96,16 +96,18 @@ impl Transmission<'_> {
         self.link.bad = step(ge, self.link.bad, self.trail().within(self.world.loss).unit());
     }
 
-    /// A datagram has one transmission. Its duplicate is made after the loss, so it exists only if the original gets
-    /// through: otherwise duplication would lower the configured loss.
+    /// A datagram has one transmission, or two if the network duplicates it. Both occupy the link, and what is lost is
+    /// decided once for both: otherwise duplication would lower the configured loss.
     pub(super) fn datagram(&mut self) -> Verdict {
-        let flight = match self.transmit(0, self.now) {
+        let original = self.transmit(0, self.now);
+        let duplicate = self.duplicate();
+        let flight = match original {
             Outcome::Arrives(flight) => flight,
             Outcome::Lost(cause) => return self.drop(cause),
             Outcome::Reset { .. } => return self.drop(Cause::Crash),
         };
         let after = self.deliver(&flight, Span::ZERO);
-        let Some(copy) = self.duplicate() else { return Verdict::Deliver { after, retransmissions: 0 } };
+        let Some(copy) = duplicate else { return Verdict::Deliver { after, retransmissions: 0 } };
         self.counts().duplicated += 1;
         Verdict::Twice { after, again: copy.delivered.since(self.now) }
     }
@@ -152,7 +154,6 @@ impl Transmission<'_> {
 
     /// One transmission that begins at `at`.
     fn transmit(&mut self, attempt: u32, at: Time) -> Outcome {
-        let Some(queueing) = self.serialise(at) else { return Outcome::Lost(Cause::Congestion) };
         let model = self.model;
         let (trail, family) = (self.trail(), self.world.delay);
         let address = || trail.within(family);
@@ -160,10 +161,14 @@ impl Transmission<'_> {
             let first = self.link.count == 0;
             model.delay.follow(address, first, self.world.correlation, &mut self.link.score)
         } else {
-            model.delay.sample(|| address().at(u64::from(attempt)))
+            self.beside(|| address().at(u64::from(attempt)))
         };
+        // After the delay, which the next message's follows: a full buffer changes no other message's delay.
+        let Some(queueing) = self.serialise(at) else { return Outcome::Lost(Cause::Congestion) };
         if self.class == Class::Datagram {
-            propagation += self.reorder();
+            let held_back = self.held_back(self.trail().within(self.world.reorder));
+            self.counts().reordered += u64::from(held_back.is_some());
+            propagation += held_back.unwrap_or_default();
         }
         let lost = self.lost(attempt);
         let degraded = self.degrade(attempt, at, &mut propagation);
@@ -209,25 +214,28 @@ impl Transmission<'_> {
         }
     }
 
-    /// The extra delay of a datagram that is reordered.
-    fn reorder(&mut self) -> Span {
-        if self.model.reorder == 0.0 {
-            return Span::ZERO;
-        }
-        let address = self.trail().within(self.world.reorder);
-        if address.unit() >= self.model.reorder {
-            return Span::ZERO;
-        }
-        self.counts().reordered += 1;
-        let address = address.at(0);
-        match &self.model.reorder_by {
-            Some(law) => law.sample(&mut address.draw()),
-            None => self.model.delay.sample(|| address),
-        }
+    /// The propagation delay of a further transmission of this message. It is correlated with that of the first, as the
+    /// delay of the next message is, which does not depend on how often this one was sent.
+    fn beside(&self, address: impl FnOnce() -> Address) -> Span {
+        let mut score = self.link.score;
+        self.model.delay.follow(address, false, self.world.correlation, &mut score)
     }
 
-    /// The duplicate of this datagram, if there is one and no fault stops it.
-    fn duplicate(&self) -> Option<Flight> {
+    /// The extra delay of a datagram, if it is reordered.
+    fn held_back(&self, address: Address) -> Option<Span> {
+        if self.model.reorder == 0.0 || address.unit() >= self.model.reorder {
+            return None;
+        }
+        let address = address.at(0);
+        Some(match &self.model.reorder_by {
+            Some(law) => law.sample(&mut address.draw()),
+            None => self.model.delay.sample(|| address),
+        })
+    }
+
+    /// The duplicate of this datagram, if there is one and neither a full buffer nor a fault stops it. It follows the
+    /// original on the link.
+    fn duplicate(&mut self) -> Option<Flight> {
         if self.model.duplicate == 0.0 {
             return None;
         }
@@ -235,11 +243,13 @@ impl Transmission<'_> {
         if address.unit() >= self.model.duplicate {
             return None;
         }
-        let mut propagation = self.model.delay.sample(|| address.at(0));
+        let queueing = self.serialise(self.now)?;
+        let mut propagation =
+            self.beside(|| address.at(0)) + self.held_back(address.at(1)).unwrap_or_default();
         if let Some(degraded) = self.world.faults.degraded(self.src, self.dst, self.now) {
             propagation = propagation.scale(degraded.factor);
         }
-        match self.land(self.now, Span::ZERO, propagation) {
+        match self.land(self.now, queueing, propagation) {
             Outcome::Arrives(flight) => Some(flight),
             Outcome::Lost(_) | Outcome::Reset { .. } => None,
         }

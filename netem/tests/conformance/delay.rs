@@ -1,7 +1,7 @@
 //! Delay laws, their correlation, duplicates and reordering.
 
 use volary_actors::base::{Address, Law, Purpose, Span, Time};
-use volary_netem::Verdict;
+use volary_netem::{Fabric, Verdict};
 
 use crate::{close, datagram, delay, deliver, fabric, ms, stream};
 
@@ -83,6 +83,44 @@ fn full_correlation_gives_a_link_one_delay() {
     assert!((0..100).all(|_| datagram(&mut links, Time::ZERO) == first));
     let other = links.route(Time::ZERO, crate::B, crate::A, volary_actors::base::Class::Datagram, 100);
     assert_ne!(other, first, "links differ");
+}
+
+/// Duplicates and repetitions are messages of their link.
+#[test]
+fn further_transmissions_of_a_message_are_correlated_with_it() {
+    let law = "one_way = { normal = { mean = '10ms', std = '1ms' } }";
+    let pairs = |settings: &str, send: fn(&mut Fabric) -> Option<(f64, f64)>| {
+        let mut links = fabric(&format!("{law}\n{settings}"));
+        let pairs: Vec<_> = (0..N).filter_map(|_| send(&mut links)).collect();
+        let n = pairs.len() as f64;
+        let (x, y): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        let centred = |v: &[f64]| v.iter().map(|x| x - v.iter().sum::<f64>() / n).collect::<Vec<_>>();
+        let (x, y) = (centred(&x), centred(&y));
+        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        product(&x, &y) / (product(&x, &x) * product(&y, &y)).sqrt()
+    };
+    for asked in [0.0, 0.6, 1.0] {
+        let duplicates = pairs(&format!("duplicate = 1\ncorrelation = {asked}"), |links| {
+            match datagram(links, Time::ZERO) {
+                Verdict::Twice { after, again } => Some((after.as_secs_f64(), again.as_secs_f64())),
+                other => panic!("{other:?}"),
+            }
+        });
+        assert!((duplicates - asked).abs() < 4.5 / (N as f64).sqrt(), "asked {asked}, measured {duplicates}");
+        // The delay of the message after a repeated one, with the delay of the repetition.
+        let repeated = pairs(&format!("loss = 0.5\nrto = '1s'\ncorrelation = {asked}"), |links| {
+            let Verdict::Deliver { after, retransmissions: 1 } = stream(links, Time::ZERO) else {
+                return None;
+            };
+            let Verdict::Deliver { after: next, retransmissions: 0 } = stream(links, Time::ZERO) else {
+                return None;
+            };
+            Some((after.as_secs_f64() - 1.0, next.as_secs_f64()))
+        });
+        // Both follow the first transmission of the first message.
+        let between = asked * asked;
+        assert!((repeated - between).abs() < 0.07, "asked {between}, measured {repeated}");
+    }
 }
 
 #[test]

@@ -37,6 +37,28 @@ fn throughput_is_the_rate() {
 }
 
 #[test]
+fn a_duplicate_waits_in_the_queue_of_its_link() {
+    let mut links = fabric(&format!("{SLOW}duplicate = 1"));
+    let twice = |original, copy| Verdict::Twice { after: ms(original), again: ms(copy) };
+    assert_eq!(datagram(&mut links, at(0)), twice(11, 12));
+    assert_eq!(datagram(&mut links, at(0)), twice(13, 14), "after both copies of the first");
+    assert_eq!(stream(&mut links, at(0)), deliver(ms(15), 0), "streams are not duplicated, and wait as well");
+    let mut links = fabric(&format!("{SLOW}duplicate = 1\nloss = 1"));
+    assert_eq!(datagram(&mut links, at(0)), Verdict::Drop(Cause::Loss));
+    assert_eq!(links.stats().datagram.duplicated, 0, "what is lost is lost with its copy");
+}
+
+#[test]
+fn a_full_buffer_drops_the_duplicate_alone() {
+    let mut links = fabric(&format!("{SLOW}duplicate = 1\nbuffer = '2ms'"));
+    let fates: Vec<_> = (0..3).map(|_| datagram(&mut links, at(0))).collect();
+    let twice = Verdict::Twice { after: ms(11), again: ms(12) };
+    assert_eq!(fates, [twice, deliver(ms(13), 0), Verdict::Drop(Cause::Congestion)]);
+    let books = &links.stats().datagram;
+    assert_eq!((books.delivered, books.duplicated, books.dropped[Cause::Congestion as usize]), (2, 1, 1));
+}
+
+#[test]
 fn a_full_buffer_drops_datagrams() {
     for buffer in ["5ms", "500 B"] {
         let mut links = fabric(&format!("{SLOW}buffer = '{buffer}'"));

@@ -5,6 +5,7 @@ mod delay;
 mod faults;
 mod limits;
 mod losses;
+mod monotone;
 mod properties;
 
 use volary_actors::base::{Class, Endpoint, Span, Time};
