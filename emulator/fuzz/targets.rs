@@ -37,7 +37,7 @@ pub(crate) fn trace(data: &[u8]) {
 }
 
 /// A table of jobs; its first byte chooses what the rest is: a file with known headings, one whose columns are named,
-/// features beside a trace, or one of Google's or Alibaba's tables.
+/// features beside a trace, one of Google's or Alibaba's tables, or one with units of its own.
 pub(crate) fn table(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return };
     let input = |bytes: &[u8]| -> Box<dyn BufRead> { Box::new(Cursor::new(bytes.to_vec())) };
@@ -46,7 +46,8 @@ pub(crate) fn table(data: &[u8]) {
     let all = Reading { jobs: Some(1000), ..Reading::default() };
     const JOB: &[u8] = b"0,,1,0,u,0,n,l\n1,,1,1,u,0,n,l\n9,,1,4,u,0,n,l\n";
     const ROWS: &[u8] = b"M1,2,j,1,Terminated,3,9,100,1\nR2_1,1,j,1,Terminated,9,9,,\n";
-    let trace = match kind % 7 {
+    let units = "submit=s:ms,run=r_ticks,wait=w_min".parse::<ColumnNames>().ok();
+    let trace = match kind % 8 {
         0 => Trace::parse_with(Path::new("t.csv"), input(rest), all),
         1 => Trace::parse_with(Path::new("t.csv"), input(rest), Reading { columns: named.as_ref(), ..all }),
         2 => {
@@ -61,7 +62,8 @@ pub(crate) fn table(data: &[u8]) {
             Some(1000),
         ),
         5 => Trace::parse_alibaba(Path::new("a"), part(rest), None, Some(10)),
-        _ => Trace::parse_alibaba(Path::new("a"), part(ROWS), Some(part(rest)), Some(10)),
+        6 => Trace::parse_alibaba(Path::new("a"), part(ROWS), Some(part(rest)), Some(10)),
+        _ => Trace::parse_with(Path::new("t.csv"), input(rest), Reading { columns: units.as_ref(), ..all }),
     };
     if let Ok(trace) = trace {
         let jobs = || (0..trace.jobs().len() as u32).map(JobId);

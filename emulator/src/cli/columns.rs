@@ -12,8 +12,9 @@ use crate::config::error::listed;
 /// The columns of `.csv` files with names of their own.
 #[derive(Debug, Args)]
 pub(super) struct ColumnArgs {
-    /// Columns of a .csv file, such as user=user_ID,submit=submit_time,run=seconds; numbers of a column whose name ends
-    /// in _ms or _us count in that unit, others in seconds. With several traces write whose columns they are, once for
+    /// Columns of a .csv file, such as user=user_ID,submit=submit_time,run=seconds; times that are numbers count in the
+    /// unit that the name ends in (_s, _ms, _us, _ns, _min, _h, _d) or that is stated (run=took:min), otherwise in
+    /// seconds. With several traces write whose columns they are, once for
     /// each file that needs it: --columns a.csv:user=who,submit=at,run=took
     #[arg(long = "columns", value_name = "[FILE:]LIST")]
     lists: Vec<FileColumns>,

@@ -245,6 +245,37 @@ mod tests {
         assert!(complaint(here).contains("are the same table; delete one"));
     }
 
+    #[test]
+    fn a_row_of_batch_task_that_repeats_another_counts_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        let twice = format!("{TWO_JOBS}{TWO_JOBS}");
+        table(here, TASKS, &twice);
+        let (trace, once) = (read_all(here), tasks(TWO_JOBS));
+        assert_eq!((trace.jobs(), trace.tasks()), (once.jobs(), once.tasks()));
+        assert!(trace.notes().iter().any(|note| note.contains("3 of batch_task that repeat another one")));
+        // A task of the same name with other times is another one.
+        assert_eq!(tasks(&format!("{TWO_JOBS}M1,2,j_2,1,Terminated,100,111,50,0.2\n")).tasks(), 8);
+        // Instances belong to one of the rows.
+        table(here, INSTANCES, FIVE_INSTANCES);
+        assert_eq!(read_all(here).tasks(), 5);
+    }
+
+    #[test]
+    fn columns_in_another_order_are_told_not_merged() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        for (row, part) in [
+            ("j_1,M1,1,3,Terminated,5,9,100,1\n", "field 1 (task_name): `j_1` is the name of a job"),
+            ("M1,j_1,1,3,Terminated,5,9,100,1\n", "field 2 (instance_num): `j_1` is the name of a job"),
+            ("M1,1,a,1,5,9,Terminated,100,1\n", "field 5 (status): `5` is a number"),
+        ] {
+            table(here, TASKS, row);
+            let error = complaint(here);
+            assert!(error.contains("batch_task.csv:1: ") && error.contains(part), "{row}: {error}");
+        }
+    }
+
     /// They are more than a trace may have with durations of their own.
     #[test]
     fn instances_that_take_the_same_time_are_only_counted() {

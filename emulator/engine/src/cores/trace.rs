@@ -1,8 +1,11 @@
 //! Traces of bursts: the forms of their files, and what they leave out of a run.
 //!
 //! A file holds bursts, or samples of the slowdown of each core, which are read as bursts that last until the next
-//! sample of the same core. A header line names the columns; without one they are `unit start_s end_s slowdown`.
+//! sample of the same core. A header line names the columns; without one they are `unit start_s end_s slowdown`. The cells
+//! of a line stand between its commas, or else between its tabs, and may be empty; a line without either has them
+//! between blanks.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
@@ -14,6 +17,7 @@ use volary_actors::base::Span;
 use super::config::{BurstTrace, SHORTEST, Scope, TraceRow};
 use super::profile::{AnyProcess, Bursts};
 use super::{CoreTable, Profile, ProfileError};
+use crate::workload::{cells, other_separator};
 
 /// What a run does not get from a trace of bursts, or gets without asking for it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -229,7 +233,8 @@ fn read_file(
 fn parse(text: &str) -> Result<Vec<Placed<TraceRow>>, Placed<String>> {
     let text = text.trim_start_matches('\u{feff}');
     let lines = text.lines().enumerate().map(|(i, line)| (i + 1, fields(line)));
-    let mut lines = lines.filter(|(_, fields)| !fields.is_empty()).peekable();
+    let is_row = |fields: &Fields<'_>| fields.iter().any(|field| !field.is_empty());
+    let mut lines = lines.filter(|(_, fields)| is_row(fields)).peekable();
     let header = lines.next_if(|(_, fields)| fields.iter().all(|field| field.parse::<f64>().is_err()));
     let columns = match header {
         Some((line, names)) => BurstColumns::of(&names).map_err(|why| (line, why))?,
@@ -237,17 +242,17 @@ fn parse(text: &str) -> Result<Vec<Placed<TraceRow>>, Placed<String>> {
     };
     match columns.times {
         TimeColumns::Burst { start, end } => {
-            let row = |(line, fields): Placed<Vec<&str>>| {
+            let row = |(line, fields): Placed<Fields<'_>>| {
                 let (unit, slowdown) = columns.read(&fields)?;
-                let (start, end) = (time("start_s", fields[start])?, time("end_s", fields[end])?);
+                let (start, end) = (time("start_s", &fields[start])?, time("end_s", &fields[end])?);
                 Ok((line, TraceRow { unit, start, end, slowdown }))
             };
             lines.map(|placed| row((placed.0, placed.1)).map_err(|why| (placed.0, why))).collect()
         }
         TimeColumns::Sample { at } => {
-            let sample = |(line, fields): Placed<Vec<&str>>| {
+            let sample = |(line, fields): Placed<Fields<'_>>| {
                 let (unit, slowdown) = columns.read(&fields)?;
-                Ok(Sample { line, unit, at: time("time", fields[at])?, slowdown })
+                Ok(Sample { line, unit, at: time("time", &fields[at])?, slowdown })
             };
             let samples = lines.map(|placed| sample((placed.0, placed.1)).map_err(|why| (placed.0, why)));
             lasting(samples.collect::<Result<_, _>>()?)
@@ -255,11 +260,21 @@ fn parse(text: &str) -> Result<Vec<Placed<TraceRow>>, Placed<String>> {
     }
 }
 
-/// The fields of a line, separated by blanks or commas; `#` starts a comment.
-fn fields(line: &str) -> Vec<&str> {
+/// The fields of a line.
+type Fields<'a> = Vec<Cow<'a, str>>;
+
+/// The fields of a line: what stands between its commas, or else between its tabs, however empty; or else its words.
+/// `#` starts a comment.
+fn fields(line: &str) -> Fields<'_> {
     let content = line.split('#').next().unwrap_or_default();
-    let fields = content.split(|c: char| c == ',' || c.is_whitespace());
-    fields.map(|field| field.trim_matches('"')).filter(|field| !field.is_empty()).collect()
+    let unquoted = |field: &'_ str| -> String { field.trim().trim_matches('"').to_owned() };
+    if content.contains(',') {
+        cells(content).collect()
+    } else if content.trim().contains('\t') {
+        content.split('\t').map(|field| unquoted(field).into()).collect()
+    } else {
+        content.split_whitespace().map(|field| Cow::Borrowed(field.trim_matches('"'))).collect()
+    }
 }
 
 /// Positions of the columns of a file.
@@ -288,7 +303,7 @@ impl BurstColumns {
         Self { header: false, all: 4, unit: 0, slowdown: 3, times: TimeColumns::Burst { start: 1, end: 2 } };
 
     /// The columns that a header line names; further columns are not read.
-    fn of(names: &[&str]) -> Result<Self, String> {
+    fn of(names: &[Cow<'_, str>]) -> Result<Self, String> {
         let find = |known: &[&str]| {
             let mut found = (0..names.len()).filter(|&i| known.contains(&names[i].to_lowercase().as_str()));
             match (found.next(), found.next()) {
@@ -308,32 +323,48 @@ impl BurstColumns {
         };
         let (Some(unit), Some(slowdown), Some(times)) = (unit, slowdown, times) else {
             let names = names.join("`, `");
+            let separated = separated(&names).unwrap_or_default();
             return Err(format!(
-                "the header names the columns `{names}`; it needs {EXPECTED}, all times in seconds"
+                "the header names the columns `{names}`; it needs {EXPECTED}, all times in seconds{separated}"
             ));
         };
         Ok(Self { header: true, all: names.len(), unit, slowdown, times })
     }
 
     /// Unit and slowdown of a line, after a check that it has all columns.
-    fn read(&self, fields: &[&str]) -> Result<(u32, f64), String> {
+    fn read(&self, fields: &[Cow<'_, str>]) -> Result<(u32, f64), String> {
         if fields.len() != self.all {
             let found = fields.len();
+            let separated = separated(&fields.join(" ")).unwrap_or_default();
             return Err(match self.header {
-                true => format!("expected {} fields as in the header, found {found} fields", self.all),
+                true => {
+                    format!("expected {} fields as in the header, found {found} fields{separated}", self.all)
+                }
                 false => format!(
                     "expected `unit start_s end_s slowdown`, found {found} fields; samples need a header line, such \
-                     as `time,core,slowdown`"
+                     as `time,core,slowdown`{separated}"
                 ),
             });
         }
-        let unit = fields[self.unit];
+        let unit = &*fields[self.unit];
+        if unit.is_empty() {
+            return Err("the cell of the unit is empty; write its number, counted from zero".to_owned());
+        }
         let unit = unit.parse().map_err(|_| format!("unit `{unit}` is not a number counted from zero"))?;
-        Ok((unit, number("slowdown", fields[self.slowdown])?))
+        Ok((unit, number("slowdown", &fields[self.slowdown])?))
     }
 }
 
+/// The remedy for a line whose cells are not separated by what is read.
+fn separated(line: &str) -> Option<String> {
+    let separator = other_separator(line)?;
+    Some(format!("; separate cells by commas, tabs or blanks, not by `{separator}`"))
+}
+
 fn number(name: &str, text: &str) -> Result<f64, String> {
+    if text.is_empty() {
+        return Err(format!("the cell of the {name} is empty; write a number"));
+    }
     let value = text.parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0);
     value.ok_or_else(|| format!("{name} `{text}` is not a number of at least zero"))
 }
@@ -453,6 +484,22 @@ mod tests {
         assert_eq!(samples.table.trace.unwrap().says(), "2 units, 2 bursts, 0s to 3s");
     }
 
+    /// Inventories have cells that are empty, and names with blanks.
+    #[test]
+    fn an_empty_cell_or_a_blank_in_one_moves_no_other_cell() {
+        let burst = [(0, 1.0, 4.0, 2.0)];
+        for text in [
+            "host,core,vms,start_s,end_s,slowdown\nnode 1,0,,1,4,2\n",
+            "host\tcore\tvms\tstart_s\tend_s\tslowdown\nnode 1\t0\t\t1\t4\t2\n",
+            "host, core, vms, start_s, end_s, slowdown\n\"rack 3, node 1\", 0,, 1, 4, 2 # measured\n,,,,,\n",
+            "core,start_s,end_s,slowdown,\n0,1,4,2,\n",
+            "\"core\"\t\"start_s\"\t\"end_s\"\t\"slowdown\"\n0\t1\t4\t2\n",
+            "0 1 4  2\n",
+        ] {
+            assert_eq!(rows(&load(text, BurstTrace::default()).unwrap()), burst, "{text}");
+        }
+    }
+
     #[test]
     fn mistakes_name_the_line_and_the_remedy() {
         for (text, place, words) in [
@@ -466,6 +513,11 @@ mod tests {
             ("time,core,slowdown\n0,0,0\n1,0,1\n", "b.csv:2:", "no slowdown; 1 is a healthy core"),
             ("time,core,slowdown\nx,0,0\n", "b.csv:2:", "time `x`"),
             ("time,core,slowdown\n", "b.csv:", "lists no burst"),
+            ("unit,start_s,end_s,slowdown\n0,1,,2\n", "b.csv:2:", "the cell of the end_s is empty"),
+            ("unit,start_s,end_s,slowdown\n,1,2,2\n", "b.csv:2:", "the cell of the unit is empty"),
+            ("0,1,2\t2\n", "b.csv:1:", "found 3 fields"),
+            ("0;1;2;2\n", "b.csv:1:", "separate cells by commas, tabs or blanks, not by `;`"),
+            ("unit|start_s|end_s|slowdown\n", "b.csv:1:", "not by `|`"),
             ("0 0 1 1\n0 2 3 1\n", "b.csv:", "no row has a slowdown above 1"),
         ] {
             let error = load(text, BurstTrace::default()).unwrap_err();

@@ -43,6 +43,7 @@ pub use error::WorkloadError;
 pub use jobs::Workload;
 pub use plan::Site;
 pub use read::{ColumnNames, GOOGLE, Part, Reading, TASKS_UNKNOWN, ZONE};
+pub(crate) use read::{cells, other_separator};
 pub use share::Share;
 pub use slo::{PreferenceDraw, Slack, Slo};
 pub use trace::{Format, NoTraces, Trace, TraceJob, TraceSource};

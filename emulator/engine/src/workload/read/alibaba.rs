@@ -4,6 +4,8 @@
 //! are whole seconds; 0 stands for before and after the trace. The tables have no submission times: the arrival of a
 //! job is the start of its first row. The order of rows that wait for others of their job is not kept.
 
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use volary_actors::base::{Span, Time};
@@ -20,6 +22,18 @@ use super::table::{TOO_LONG, WordNumbers};
 const TASK_COLUMNS: usize = 9;
 /// Columns of a row of `batch_instance`.
 const INSTANCE_COLUMNS: usize = 14;
+/// The columns of `batch_task`.
+const COLUMN_NAMES: [&str; TASK_COLUMNS] = [
+    "task_name",
+    "instance_num",
+    "job_name",
+    "task_type",
+    "status",
+    "start_time",
+    "end_time",
+    "plan_cpu",
+    "plan_mem",
+];
 /// Limit on the rows of `batch_task` that are kept, which then take about 1 GB; the whole trace has 14 million.
 const MOST_ROWS: usize = 1 << 25;
 /// What to do about a trace that is too large.
@@ -55,6 +69,8 @@ struct BatchJob {
 
 /// A row of `batch_task`.
 struct BatchTask {
+    /// Hash of the text of the row.
+    text: u64,
     /// Number of its name, zero without `batch_instance`.
     name: u32,
     instances: u32,
@@ -122,6 +138,7 @@ pub(super) fn read(
     let mut known =
         BatchJobs { tasks: instances.is_some().then(WordNumbers::default), ..BatchJobs::default() };
     known.read_tasks(tasks, &mut skipped)?;
+    known.jobs.iter_mut().for_each(|job| job.drop_repeated(&mut skipped));
     let without = known.jobs.iter().filter(|job| job.rows.is_empty()).count();
     let order = known.choose(limit);
     let with_instances = instances.is_some();
@@ -165,11 +182,12 @@ impl BatchJobs {
     fn read_tasks(&mut self, lines: &mut Lines<'_>, skipped: &mut Skipped) -> Result<(), WorkloadError> {
         while let Some(line) = lines.next_record()? {
             let cells = Cells::<TASK_COLUMNS>::of(line)?;
+            cells.check_order()?;
             let (start, end) = (cells.seconds(5, "start_time")?, cells.seconds(6, "end_time")?);
             let (instances, cores) = (cells.instances()?, cells.cores()?);
             let index = self.job(&cells)?;
             let job = &mut self.jobs[index];
-            let unusable = job.happened(cells.texts[4], start, end);
+            let unusable = job.happened(&cells.texts[4], start, end);
             if let Some([reason, _]) = unusable {
                 skipped.count(reason);
                 continue;
@@ -188,19 +206,22 @@ impl BatchJobs {
             let name = match &mut self.tasks {
                 None => 0,
                 Some(names) => {
-                    names.number(cells.texts[0]).ok_or_else(|| line.at.field(1, "task_name", TOO_LONG))?
+                    names.number(&cells.texts[0]).ok_or_else(|| line.at.field(1, "task_name", TOO_LONG))?
                 }
             };
-            job.ordered |= waits(cells.texts[0]);
+            job.ordered |= waits(&cells.texts[0]);
             let seconds = (end - start) as f32;
-            job.rows.push(BatchTask { name, instances, read: 0, seconds, cores });
+            let mut hasher = DefaultHasher::new();
+            cells.texts.hash(&mut hasher);
+            let text = hasher.finish();
+            job.rows.push(BatchTask { text, name, instances, read: 0, seconds, cores });
         }
         Ok(())
     }
 
     /// The number of a row's job.
     fn job(&mut self, cells: &Cells<'_, TASK_COLUMNS>) -> Result<usize, WorkloadError> {
-        let (name, wrong) = (cells.texts[2], |why: &str| cells.at.field(3, "job_name", why));
+        let (name, wrong) = (&*cells.texts[2], |why: &str| cells.at.field(3, "job_name", why));
         if name.is_empty() {
             return Err(wrong("is blank"));
         }
@@ -234,7 +255,7 @@ impl BatchJobs {
         let mut all = 0;
         while let Some(line) = lines.next_record()? {
             let cells = Cells::<INSTANCE_COLUMNS>::of(line)?;
-            let Some(job) = self.names.known(cells.texts[2]) else {
+            let Some(job) = self.names.known(&cells.texts[2]) else {
                 skipped.count("of instances of jobs that batch_task does not have");
                 continue;
             };
@@ -242,13 +263,13 @@ impl BatchJobs {
             if !job.chosen && !job.rows.is_empty() {
                 continue;
             }
-            let name = self.tasks.as_ref().and_then(|names| names.known(cells.texts[1]));
+            let name = self.tasks.as_ref().and_then(|names| names.known(&cells.texts[1]));
             let Some(row) = name.and_then(|name| job.row(name)) else {
                 skipped.count("of instances of tasks that do not end in batch_task");
                 continue;
             };
             let (start, end) = (cells.seconds(5, "start_time")?, cells.seconds(6, "end_time")?);
-            if let Some([_, reason]) = unusable(cells.texts[4], start, end) {
+            if let Some([_, reason]) = unusable(&cells.texts[4], start, end) {
                 skipped.count(reason);
                 continue;
             }
@@ -293,6 +314,20 @@ impl BatchJob {
         Err(at.wrong(format!(
             "brings the instances of its job above {MOST_TASKS}; correct the row or delete it"
         )))
+    }
+
+    /// Drops rows that repeat another one cell by cell: they are about the same task.
+    fn drop_repeated(&mut self, skipped: &mut Skipped) {
+        let mut seen = BTreeSet::new();
+        let tasks = &mut self.tasks;
+        self.rows.retain(|row| {
+            let is_new = seen.insert(row.text);
+            if !is_new {
+                *tasks -= row.instances;
+                skipped.count("of batch_task that repeat another one");
+            }
+            is_new
+        });
     }
 
     /// The position of the first row with a name, once they are sorted.
@@ -381,7 +416,7 @@ fn waits(task: &str) -> bool {
 impl<const COLUMNS: usize> Cells<'_, COLUMNS> {
     /// A time in seconds; zero if the cell is blank.
     fn seconds(&self, column: usize, name: &str) -> Result<f64, WorkloadError> {
-        match self.texts[column] {
+        match &*self.texts[column] {
             "" | "0" => Ok(0.0),
             text => self.at.seconds(column + 1, name, text),
         }
@@ -389,6 +424,34 @@ impl<const COLUMNS: usize> Cells<'_, COLUMNS> {
 }
 
 impl Cells<'_, TASK_COLUMNS> {
+    /// Refuses a row that has the name of a job, such as `j_12`, in another column, or a number as status.
+    fn check_order(&self) -> Result<(), WorkloadError> {
+        let is_job = |text: &str| {
+            let number = text.strip_prefix("j_");
+            number
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let other = self.texts.iter().position(|text| is_job(text)).filter(|_| !is_job(&self.texts[2]));
+        if let Some(column) = other {
+            let why = format!(
+                "`{}` is the name of a job, which stands in column 3 of cluster-trace-v2018: {}; put the columns into \
+                 this order",
+                short(&self.texts[column]),
+                COLUMN_NAMES.join(", ")
+            );
+            return Err(self.at.field(column + 1, COLUMN_NAMES[column], why));
+        }
+        if self.texts[4].parse::<f64>().is_ok() {
+            let why = format!(
+                "`{}` is a number, and no status such as Terminated; the columns of cluster-trace-v2018 are {}",
+                short(&self.texts[4]),
+                COLUMN_NAMES.join(", ")
+            );
+            return Err(self.at.field(5, COLUMN_NAMES[4], why));
+        }
+        Ok(())
+    }
+
     /// Number of instances; zero if the cell is blank.
     fn instances(&self) -> Result<u32, WorkloadError> {
         if self.texts[1].is_empty() {
@@ -402,7 +465,7 @@ impl Cells<'_, TASK_COLUMNS> {
 
     /// Cores of an instance; zero if they are not stated.
     fn cores(&self) -> Result<f32, WorkloadError> {
-        match self.texts[7] {
+        match &*self.texts[7] {
             "" => Ok(0.0),
             text => match text.parse::<f32>() {
                 Ok(percent) if percent.is_finite() => Ok(percent.max(0.0) / 100.0),

@@ -10,6 +10,7 @@ use volary_actors::base::{Span, Time};
 
 use super::super::error::WorkloadError;
 use super::super::trace::Trace;
+use super::cells::other_separator;
 use super::lines::{Lines, Skipped, TraceLine};
 use super::table::{ColumnNames, Header, Instant, Meaning, TableRow, Words};
 
@@ -50,6 +51,7 @@ pub(super) fn read(
     if header.is_google() {
         trace.mark_google();
     }
+    header.long_units().into_iter().for_each(|note| trace.note(note));
     if let Some(Some(zone)) = clock.zone {
         trace.mark_dated(zone);
     }
@@ -84,9 +86,16 @@ fn require(header: &Header, line: TraceLine<'_>, named: bool) -> Result<(), Work
         return Ok(());
     };
     Err(line.at.wrong(format!(
-        "the header names no column {lacking}; it has {}. Say which column is which with --columns, such as \
-         submit=COLUMN,run=COLUMN,user=COLUMN",
-        header.names()
+        "the header names no column {lacking}; it has {}. {}",
+        header.names(),
+        match other_separator(line.text) {
+            Some(separator) => format!(
+                "Its cells are separated by `{separator}`: write commas in their place, and points in decimal numbers"
+            ),
+            None => "Say which column is which: `volary trace convert --columns`, with \
+                     submit=COLUMN,run=COLUMN,user=COLUMN, makes a .tr file of it"
+                .to_owned(),
+        }
     )))
 }
 

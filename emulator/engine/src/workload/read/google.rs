@@ -134,7 +134,7 @@ impl GoogleJobs {
                 [(4, Feature::User), (5, Feature::Class), (6, Feature::Name), (7, Feature::LogicalName)];
             for (column, feature) in columns {
                 if !cells.texts[column].is_empty() {
-                    let number = self.words.number(feature, cells.texts[column]);
+                    let number = self.words.number(feature, &cells.texts[column]);
                     job.details.features[feature.index()] =
                         number.ok_or_else(|| line.at.field(column + 1, feature.name(), TOO_LONG))?;
                 }
@@ -162,7 +162,7 @@ impl GoogleJobs {
             let job = &mut self.states[index as usize];
             let priority = Feature::Priority.index();
             if job.details.features[priority] == 0 {
-                let number = self.words.number(Feature::Priority, cells.texts[8]);
+                let number = self.words.number(Feature::Priority, &cells.texts[8]);
                 job.details.features[priority] =
                     number.ok_or_else(|| line.at.field(9, "priority", TOO_LONG))?;
                 job.cpu = cells.share(9, "CPU request")?;
@@ -260,7 +260,7 @@ impl<const COLUMNS: usize> Cells<'_, COLUMNS> {
     }
 
     fn event(&self, column: usize) -> Result<GoogleEvent, WorkloadError> {
-        Ok(match self.texts[column] {
+        Ok(match &*self.texts[column] {
             "0" => GoogleEvent::Submit,
             "1" => GoogleEvent::Schedule,
             "2" => GoogleEvent::End(Outcome::Evicted),
@@ -278,7 +278,7 @@ impl<const COLUMNS: usize> Cells<'_, COLUMNS> {
 
     /// A share of the largest machine, zero if the cell is blank.
     fn share(&self, column: usize, name: &str) -> Result<f32, WorkloadError> {
-        match self.texts[column] {
+        match &*self.texts[column] {
             "" => Ok(0.0),
             text => text.parse::<f32>().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| {
                 self.at.field(column + 1, name, format!("`{}` is not a share from 0 to 1", short(text)))

@@ -10,6 +10,7 @@ use volary_actors::base::Span;
 
 use super::super::error::WorkloadError;
 use super::super::trace::{Format, MOST_TASKS};
+use super::table::{SECONDS, Unit};
 
 /// Maximum length of a line: a job of a few million tasks. Without it a compressed file could expand to one line that
 /// fills the memory.
@@ -43,7 +44,10 @@ impl<'a> Lines<'a> {
         let at = At { file: self.file, line: self.number };
         match std::str::from_utf8(&self.buffer) {
             Ok(text) => Ok(Some(TraceLine { at, text: text.trim() })),
-            Err(_) => Err(at.wrong("is not text; is this a trace?")),
+            Err(_) => Err(at.wrong(
+                "is not text in UTF-8; if this is a trace in another encoding, convert it, for example with `iconv -f \
+                 latin1 -t utf-8`",
+            )),
         }
     }
 
@@ -75,28 +79,36 @@ impl<'a> Lines<'a> {
     /// The next line that is not blank and of which `wanted` holds.
     fn next_that(
         &mut self,
-        mut wanted: impl FnMut(&str) -> bool,
+        wanted: impl FnMut(&str) -> bool,
     ) -> Result<Option<TraceLine<'_>>, WorkloadError> {
-        loop {
-            match self.next()? {
-                None => return Ok(None),
-                Some(line) if line.text.is_empty() || !wanted(line.text) => {}
-                Some(_) => break,
+        if self.find(wanted)? { self.next() } else { Ok(None) }
+    }
+
+    /// Peeks at the next line that is not blank and of which `wanted` holds; returns whether there is one. What is not
+    /// wanted, such as a comment, may be in another encoding.
+    fn find(&mut self, mut wanted: impl FnMut(&str) -> bool) -> Result<bool, WorkloadError> {
+        while std::mem::take(&mut self.peeked) || self.advance()? {
+            let text = String::from_utf8_lossy(&self.buffer);
+            if !text.trim().is_empty() && wanted(text.trim()) {
+                self.peeked = true;
+                return Ok(true);
             }
         }
-        // Returned by the next call: the borrow of the loop cannot leave it.
-        self.peeked = true;
-        self.next()
+        Ok(false)
     }
 
     /// Guesses the format from the first line with content, for a file without a known suffix.
     pub(super) fn guess(&mut self) -> Result<Format, WorkloadError> {
-        let format = match self.next_row('#')? {
-            Some(line) if line.text.starts_with(';') => Format::Swf,
-            Some(line) if line.text.contains(',') => Format::Csv,
-            _ => Format::Tr,
-        };
-        self.peeked = self.number > 0 && !self.buffer.is_empty();
+        let mut format = Format::Tr;
+        self.find(|text| {
+            format = match text {
+                _ if text.starts_with('#') => return false,
+                _ if text.starts_with(';') => Format::Swf,
+                _ if text.contains(',') => Format::Csv,
+                _ => Format::Tr,
+            };
+            true
+        })?;
         Ok(format)
     }
 
@@ -178,27 +190,23 @@ impl At<'_> {
 
     /// A time in seconds, finite and at least zero.
     pub(super) fn seconds(self, field: usize, column: &str, text: &str) -> Result<f64, WorkloadError> {
-        self.time(field, column, text, 1_000_000_000)
+        self.time(field, column, text, SECONDS)
     }
 
-    /// A time in seconds, finite and at least zero, from a number of units of so many nanoseconds.
+    /// A time in seconds, finite and at least zero, from a number of units.
     pub(super) fn time(
         self,
         field: usize,
         column: &str,
         text: &str,
-        unit: u64,
+        unit: &Unit,
     ) -> Result<f64, WorkloadError> {
-        let units = match unit {
-            1_000 => "microseconds",
-            1_000_000 => "milliseconds",
-            _ => "seconds",
-        };
+        let units = unit.plural;
         let wrong = |why: String| Err(self.field(field, column, why));
         let Ok(number) = text.parse::<f64>() else {
             return wrong(format!("`{}` is not a number of {units}", short(text)));
         };
-        let seconds = number * (unit as f64 / 1e9);
+        let seconds = number * (unit.ns as f64 / 1e9);
         if !number.is_finite() {
             wrong(format!("{} is not a finite number of {units}", short(text)))
         } else if number < 0.0 {

@@ -12,6 +12,7 @@ mod table;
 mod time;
 mod tr;
 
+pub(crate) use cells::{cells, other_separator};
 pub use features::{GOOGLE, TASKS_UNKNOWN, ZONE};
 pub use google::Part;
 pub use parse::Reading;

@@ -4,7 +4,8 @@
 //! run time. Rows that describe no complete execution are skipped and counted: jobs that were cancelled before they
 //! ran, jobs whose submit time, run time or processors are unknown (−1), and the partial executions (status 2 to 4)
 //! that the format lists below the summary line of a checkpointed job. A job that was cancelled while it ran was
-//! killed. User, group, program, queue or partition, and requested time are features; a group is a class.
+//! killed. User, group, program, queue or partition, and requested time are features; a group is a class. Submit times
+//! count from `UnixStartTime` of the header; with `TimeZone`, its seconds east of Greenwich, they are dates.
 
 use volary_actors::base::{Feature, Span, Time};
 
@@ -15,6 +16,8 @@ use super::lines::{Lines, Skipped, TraceLine, short};
 use super::table::{TOO_LONG, Words};
 
 const COLUMNS: usize = 18;
+/// The column of waits.
+const WAIT: usize = 3;
 
 /// The columns that are used; what is unknown is −1.
 struct Row {
@@ -48,8 +51,11 @@ const FEATURES: [(usize, &str, Feature); 6] = [
 /// Reads up to `limit` jobs.
 pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Result<Skipped, WorkloadError> {
     let (mut skipped, mut words) = (Skipped::default(), Words::default());
+    let mut clock = HeaderClock::default();
+    let mut start = None;
     while trace.jobs().len() < limit {
-        let Some(line) = lines.next_row(';')? else { break };
+        let Some(line) = lines.next_row_noting(';', |said| clock.note(said))? else { break };
+        let start = *start.get_or_insert_with(|| clock.start());
         let row = row(line, &mut words)?;
         let reason = match row.status {
             5 if row.run <= 0.0 => Some("cancelled before they ran"),
@@ -69,7 +75,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
                     if row.processors > 0 { (5, "processors used") } else { (8, "processors requested") };
                 line.at.field(column, name, format!("{} processors are too many", row.tasks()))
             })?;
-        let arrival = Time(Span::from_secs_f64(row.submit).0);
+        let arrival = Time(Span::from_secs_f64(row.submit).0.saturating_add(start));
         trace.push_rigid(arrival, Span::from_secs_f64(row.run), tasks);
         let details = Details {
             features: row.features,
@@ -85,7 +91,46 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
         };
         trace.detail(trace.jobs().len() - 1, &details);
     }
+    match (clock.unix, clock.zone) {
+        (Some(_), Some(zone)) => trace.mark_dated(zone),
+        (Some(_), None) => trace.note(
+            "UnixStartTime is not used, since the header has no TimeZone: hours count from the first second of the file; \
+             a line `; TimeZone: SECONDS`, east of Greenwich, makes them hours of the day"
+                .into(),
+        ),
+        (None, _) => {}
+    }
     Ok(skipped)
+}
+
+/// What the header says of the clock of submit times.
+#[derive(Default)]
+struct HeaderClock {
+    /// Unix time of second zero.
+    unix: Option<i64>,
+    /// Seconds east of Greenwich.
+    zone: Option<i64>,
+}
+
+impl HeaderClock {
+    /// Takes note of a comment such as `UnixStartTime: 1038088800`.
+    fn note(&mut self, said: &str) {
+        let Some((name, value)) = said.split_once(':') else { return };
+        let number = || value.split_whitespace().next()?.parse::<i64>().ok();
+        match name.trim().to_ascii_lowercase().as_str() {
+            "unixstarttime" => self.unix = self.unix.or_else(number).filter(|&unix| unix > 0),
+            "timezone" => self.zone = self.zone.or_else(number).filter(|zone| zone.abs() <= 14 * 3600),
+            _ => {}
+        }
+    }
+
+    /// Nanoseconds of the local Unix clock at second zero; zero if that is not known.
+    fn start(&self) -> u64 {
+        let local = self.unix.zip(self.zone).and_then(|(unix, zone)| unix.checked_add(zone));
+        local
+            .and_then(|local| u64::try_from(local).ok())
+            .map_or(0, |local| local.saturating_mul(1_000_000_000))
+    }
 }
 
 fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
@@ -104,7 +149,7 @@ fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
         let column = fields.taken();
         match column {
             2 => row.submit = time(line, 2, "submit time", text)?,
-            3 => row.wait = time(line, 3, "wait time", text)?,
+            WAIT => row.wait = time(line, WAIT, "wait time", text)?,
             4 => row.run = time(line, 4, "run time", text)?,
             5 => row.processors = whole(line, 5, "processors used", text)?,
             8 => row.requested = whole(line, 8, "processors requested", text)?,
@@ -127,13 +172,21 @@ fn row(line: TraceLine<'_>, words: &mut Words) -> Result<Row, WorkloadError> {
     Ok(row)
 }
 
-/// A time in seconds; −1 means unknown.
+/// A time in seconds; −1 means unknown. So does any other wait below zero: some logs have jobs that start before their
+/// submission.
 fn time(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) -> Result<f64, WorkloadError> {
-    if text.parse() == Ok(-1.0) { Ok(-1.0) } else { line.at.seconds(field, column, text) }
+    let is_unknown = match text.parse::<f64>() {
+        Ok(number) if field == WAIT => number.is_finite() && number < 0.0,
+        number => number == Ok(-1.0),
+    };
+    if is_unknown { Ok(-1.0) } else { line.at.seconds(field, column, text) }
 }
 
+/// A whole number, which may be written with decimals that are zero.
 fn whole(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) -> Result<i64, WorkloadError> {
-    text.parse().map_err(|_| line.at.field(field, column, format!("`{}` is not a whole number", short(text))))
+    let decimal = || text.parse().ok().filter(|number: &f64| number.fract() == 0.0 && number.abs() < 1e15);
+    let number = text.parse().ok().or_else(|| decimal().map(|number| number as i64));
+    number.ok_or_else(|| line.at.field(field, column, format!("`{}` is not a whole number", short(text))))
 }
 
 /// A number that is −1 if it is unknown; requested times may have a fraction.

@@ -7,6 +7,7 @@ use volary_actors::base::{Feature, Span};
 
 use super::super::columns::{Details, Outcome};
 use super::super::error::WorkloadError;
+use super::cells::cells;
 use super::lines::{At, TraceLine, short};
 use super::time::instant;
 
@@ -65,6 +66,10 @@ const NAMES: [(&str, Meaning); 21] = [
 ];
 
 impl Meaning {
+    const fn is_time(self) -> bool {
+        matches!(self, Self::Submit | Self::Start | Self::End | Self::Run | Self::Wait)
+    }
+
     /// Its name in `--columns`, or the only heading that has it.
     fn name(self) -> &'static str {
         let named = |names: &[(&'static str, Self)]| {
@@ -143,8 +148,114 @@ struct Column {
     /// Its position in a row, from zero.
     index: usize,
     name: String,
-    /// Nanoseconds of one, for a number that is a time.
-    unit: u64,
+    /// The unit of its numbers, if it has times; or what its name ends in, if that is no unit.
+    unit: Result<&'static Unit, String>,
+}
+
+/// A unit of the times of a column.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Unit {
+    /// Nanoseconds of one.
+    pub(super) ns: u64,
+    /// Its name in messages.
+    pub(super) plural: &'static str,
+    /// The last words of the names of columns that have it, in small letters.
+    words: &'static [&'static str],
+}
+
+/// The unit of columns whose names have none.
+pub(super) const SECONDS: &Unit = &UNITS[0];
+
+const UNITS: [Unit; 7] = [
+    Unit { ns: 1_000_000_000, plural: "seconds", words: &["s", "sec", "secs", "second", "seconds"] },
+    Unit {
+        ns: 1_000_000,
+        plural: "milliseconds",
+        words: &["ms", "msec", "msecs", "millis", "millisecond", "milliseconds"],
+    },
+    Unit {
+        ns: 1_000,
+        plural: "microseconds",
+        words: &["us", "µs", "μs", "usec", "usecs", "micros", "microsecond", "microseconds"],
+    },
+    Unit {
+        ns: 1,
+        plural: "nanoseconds",
+        words: &["ns", "nsec", "nsecs", "nanos", "nanosecond", "nanoseconds"],
+    },
+    Unit { ns: 60_000_000_000, plural: "minutes", words: &["min", "mins", "minute", "minutes"] },
+    Unit { ns: 3_600_000_000_000, plural: "hours", words: &["h", "hr", "hrs", "hour", "hours"] },
+    Unit { ns: 86_400_000_000_000, plural: "days", words: &["d", "day", "days"] },
+];
+
+/// Last words of names that say what a time is, and nothing about its unit: seconds.
+const NO_UNIT: [&str; 24] = [
+    "time",
+    "times",
+    "timestamp",
+    "stamp",
+    "date",
+    "at",
+    "on",
+    "submit",
+    "submitted",
+    "submission",
+    "arrival",
+    "start",
+    "started",
+    "end",
+    "ended",
+    "finish",
+    "finished",
+    "run",
+    "runtime",
+    "duration",
+    "elapsed",
+    "wait",
+    "walltime",
+    "limit",
+];
+
+impl Unit {
+    /// The unit that the last word of a column's name states, such as `run_ms`, `run (min)` or `runHours`; seconds if it
+    /// is a name of one word, or ends in one that states no unit.
+    ///
+    /// # Errors
+    /// The last word, if it may be a unit that is not known.
+    fn of(name: &str) -> Result<&'static Self, String> {
+        let mut words: Vec<String> = Vec::new();
+        let mut is_inside = false;
+        let mut was_small = false;
+        for c in name.chars() {
+            // A capital after a small letter begins a word.
+            let begins = !is_inside || was_small && c.is_uppercase();
+            if c.is_alphanumeric() {
+                if begins {
+                    words.push(String::new());
+                }
+                if let Some(word) = words.last_mut() {
+                    word.extend(c.to_lowercase());
+                }
+            }
+            (is_inside, was_small) = (c.is_alphanumeric(), c.is_lowercase());
+        }
+        let Some(last) = words.pop() else { return Ok(SECONDS) };
+        match Self::called(&last) {
+            Some(unit) => Ok(unit),
+            None if words.is_empty() || NO_UNIT.contains(&last.as_str()) => Ok(SECONDS),
+            None => Err(last),
+        }
+    }
+
+    fn called(word: &str) -> Option<&'static Self> {
+        UNITS.iter().find(|unit| unit.words.contains(&word))
+    }
+}
+
+/// A column's name and the unit behind a colon, as `--columns run=took:min` states it.
+fn split_unit(name: &str) -> Option<(&str, &'static Unit)> {
+    let (name, unit) = name.rsplit_once(':')?;
+    Some((name.trim_end(), Unit::called(unit.trim())?))
 }
 
 /// Limit on the columns of a file: a compressed header of commas must not fill the memory.
@@ -172,13 +283,24 @@ impl Header {
         let all = cells.join(", ");
         let column = |meaning, index: usize| {
             let name = cells[index].clone();
-            let unit = unit(&name);
+            let unit = Unit::of(&name);
             Column { meaning, index, name, unit }
         };
         let mut columns: Vec<Column> = Vec::new();
         if let Some(ColumnNames(names)) = names {
             for (meaning, name) in names {
-                columns.push(column(*meaning, named(line, &cells, name)?));
+                let stated = split_unit(name).filter(|_| cells.iter().all(|cell| cell != name));
+                let mut column =
+                    column(*meaning, named(line, &cells, stated.map_or(name, |(name, _)| name))?);
+                if let Some((_, unit)) = stated {
+                    if !meaning.is_time() {
+                        let (name, word) = (short(name), meaning.name());
+                        let why = format!("--columns {word}={name}: only times have a unit; leave it out");
+                        return Err(line.at.wrong(why));
+                    }
+                    column.unit = Ok(unit);
+                }
+                columns.push(column);
             }
         } else {
             // In the table derived from Google's trace `end` is the last event; elsewhere it is a time.
@@ -223,6 +345,18 @@ impl Header {
     /// The names as the file has them.
     pub(super) fn names(&self) -> &str {
         &self.names
+    }
+
+    /// The columns of times that are read in minutes, hours or days, for a remark: `min` may stand for a minimum.
+    pub(super) fn long_units(&self) -> Option<String> {
+        let read = |column: &Column| {
+            let unit =
+                column.unit.as_ref().ok().filter(|unit| column.meaning.is_time() && unit.ns > SECONDS.ns)?;
+            Some(format!("`{}` in {}", short(&column.name), unit.plural))
+        };
+        let read: Vec<_> = self.columns.iter().filter_map(read).collect();
+        (!read.is_empty())
+            .then(|| format!("numbers are read by the names of their columns: {}", read.join(", ")))
     }
 
     /// The columns of features.
@@ -299,18 +433,9 @@ fn two_columns(line: TraceLine<'_>, one: &Column, other: &Column) -> WorkloadErr
     let name = one.meaning.name();
     let [one, other] = [one, other].map(|c| format!("{} (`{}`)", c.index + 1, short(&c.name)));
     line.at.wrong(format!(
-        "fields {one} and {other} both give the `{name}` of a job; say which columns count with --columns, such as \
-         {name}=COLUMN, or rename the other one"
+        "fields {one} and {other} both give the `{name}` of a job; rename the other one, or say which columns \
+         count: `volary trace convert --columns`, with {name}=COLUMN"
     ))
-}
-
-/// Nanoseconds of one of a column's numbers, by the end of its name.
-fn unit(name: &str) -> u64 {
-    match name.rsplit('_').next() {
-        Some("ms") => 1_000_000,
-        Some("us") => 1_000,
-        _ => 1_000_000_000,
-    }
 }
 
 /// At most 300 characters of a list of names.
@@ -340,11 +465,12 @@ pub(super) struct Instant {
 }
 
 impl TableRow<'_> {
-    /// The column of a meaning and its text, unless it is blank.
+    /// The column of a meaning and its text, unless it is blank or −1, which stands for unknown in places of numbers.
     fn cell(&self, meaning: Meaning) -> Option<(&Column, &str)> {
         let at = self.header.columns.iter().position(|column| column.meaning == meaning)?;
         let text: &str = &self.texts[at];
-        (!text.is_empty()).then_some((&self.header.columns[at], text))
+        let is_unknown = text.is_empty() || meaning != Meaning::Outcome && text.parse() == Ok(-1.0);
+        (!is_unknown).then_some((&self.header.columns[at], text))
     }
 
     /// A length of time.
@@ -444,47 +570,24 @@ impl TableRow<'_> {
 
     /// A time in nanoseconds: exact where the file has whole numbers of its unit.
     fn number(&self, column: &Column, text: &str) -> Result<u64, WorkloadError> {
-        if let Some(exact) = text.parse::<u64>().ok().and_then(|whole| whole.checked_mul(column.unit)) {
+        let unit = column.unit.as_ref().map_err(|end| {
+            let (name, meaning) = (short(&column.name), column.meaning.name());
+            let why = format!(
+                "its name ends in `{end}`, which is no unit of time that is known (s, ms, us, ns, min, h, d); state the \
+                 unit of its numbers: `volary trace convert --columns` with {meaning}={name}:UNIT, such as \
+                 {meaning}={name}:s"
+            );
+            self.wrong(column, &why)
+        })?;
+        if let Some(exact) = text.parse::<u64>().ok().and_then(|whole| whole.checked_mul(unit.ns)) {
             return Ok(exact);
         }
-        let seconds = self.at.time(column.index + 1, &column.name, text, column.unit)?;
+        let seconds = self.at.time(column.index + 1, &column.name, text, unit)?;
         Ok(Span::from_secs_f64(seconds).0)
     }
 
     fn wrong(&self, column: &Column, why: &str) -> WorkloadError {
         self.at.field(column.index + 1, &column.name, why)
-    }
-}
-
-/// The cells of a row, trimmed. A cell in quotes may hold commas; two quotes in it are one.
-fn cells(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let text = rest?.trim_start();
-        if let Some(quoted) = text.strip_prefix('"')
-            && let Some(end) = closing(quoted)
-        {
-            rest = quoted[end + 1..].split_once(',').map(|(_, rest)| rest);
-            return Some(quoted[..end].replace("\"\"", "\"").trim().to_owned().into());
-        }
-        let (cell, tail) = match text.split_once(',') {
-            Some((cell, tail)) => (cell, Some(tail)),
-            None => (text, None),
-        };
-        rest = tail;
-        Some(cell.trim().into())
-    })
-}
-
-/// The position of the quote that ends a cell.
-fn closing(quoted: &str) -> Option<usize> {
-    let mut from = 0;
-    loop {
-        let at = from + quoted[from..].find('"')?;
-        if !quoted[at + 1..].starts_with('"') {
-            return Some(at);
-        }
-        from = at + 2;
     }
 }
 
@@ -534,12 +637,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_split_at_commas_outside_of_quotes() {
-        let split = |text| cells(text).map(|cell| cell.into_owned()).collect::<Vec<_>>();
-        assert_eq!(split("a, b ,,c"), ["a", "b", "", "c"]);
-        assert_eq!(split(r#""a, b","say ""x""",c"#), ["a, b", "say \"x\"", "c"]);
-        assert_eq!(split(r#""never closed,b"#), ["\"never closed", "b"]);
-        assert_eq!(split(""), [""]);
+    fn names_of_columns_state_their_unit() {
+        let units = |name: &str| Unit::of(name).map(|unit| unit.plural);
+        for (names, unit) in [
+            (
+                &[
+                    "took",
+                    "elapsed",
+                    "at",
+                    "mean_s",
+                    "submit_time",
+                    "job_arrival_stamp",
+                    "runSeconds",
+                    "",
+                    "_",
+                ][..],
+                "seconds",
+            ),
+            (&["run_ms", "duration (msec)", "runMs", "RUN.MILLIS"], "milliseconds"),
+            (&["run_us", "run_µs", "run_μs"], "microseconds"),
+            (&["run_ns", "ns"], "nanoseconds"),
+            (&["duration_min", "duration-Minutes", "DurationMin", "minutes"], "minutes"),
+            (&["walltime_h", "hrs"], "hours"),
+            (&["age_days"], "days"),
+        ] {
+            for name in names {
+                assert_eq!(units(name), Ok(unit), "{name}");
+            }
+        }
+        for (name, end) in [("run_ticks", "ticks"), ("run_avg", "avg"), ("jobLength", "length")] {
+            assert_eq!(units(name), Err(end.to_owned()), "{name}");
+        }
     }
 
     #[test]

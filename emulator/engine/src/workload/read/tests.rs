@@ -309,7 +309,7 @@ fn columns_can_be_named() {
         assert!(error.contains(part), "{error}");
     }
     let error = with_columns(&"user=who,submit=at_ms".parse().unwrap(), text).unwrap_err().to_string();
-    assert!(error.contains("run_ms") && error.contains("--columns"), "{error}");
+    assert!(error.contains("run_ms") && error.contains("`volary trace convert --columns`"), "{error}");
     let twice = with_columns(&"submit=at,run=took".parse().unwrap(), "at,took,at\n1,2,3\n").unwrap_err();
     assert!(twice.to_string().contains("fields 1 and 3 are both called `at`"), "{twice}");
 }
@@ -436,4 +436,112 @@ fn features_stand_beside_a_tr_file() {
         let error = with_features(text, None).unwrap_err().to_string();
         assert!(error.contains(part) && error.contains("a.features.csv"), "{text:?}: {error}");
     }
+}
+
+#[test]
+fn times_of_a_csv_file_count_in_the_unit_of_their_column() {
+    let run = |columns: &str, header: &str| {
+        let trace = with_columns(&columns.parse().unwrap(), &format!("at_s,{header}\n5,90\n"))?;
+        Ok::<_, WorkloadError>((trace.run(JobId(0)), trace.notes().join("; ")))
+    };
+    for (columns, header, span) in [
+        ("submit=at_s,run=duration_min", "duration_min", Span::from_secs(5400)),
+        ("submit=at_s,run=hours", "hours", Span::from_secs(324_000)),
+        ("submit=at_s,run=run_ns", "run_ns", Span(90)),
+        ("submit=at_s,run=took", "took", Span::from_secs(90)),
+        ("submit=at_s,run=took:min", "took", Span::from_secs(5400)),
+        ("submit=at_s,run=run_ticks:ms", "run_ticks", Span::from_millis(90)),
+        ("submit=at_s,run=run_min:s", "run_min", Span::from_secs(90)),
+        // A column may be called like another one with a unit.
+        ("submit=at_s,run=took:min", "took:min", Span::from_secs(5400)),
+        ("submit=at_s,run=job:elapsed", "job:elapsed", Span::from_secs(90)),
+    ] {
+        let (found, notes) = run(columns, header).unwrap();
+        assert_eq!(found, span, "{columns}, {header}");
+        assert_eq!(notes.contains("read by the names"), span > Span::from_secs(90), "{notes}");
+    }
+    let error = run("submit=at_s,run=run_ticks", "run_ticks").unwrap_err().to_string();
+    for part in
+        ["a.csv:2", "field 2 (run_ticks)", "ends in `ticks`", "run=run_ticks:UNIT", "trace convert --columns"]
+    {
+        assert!(error.contains(part), "{error}");
+    }
+    let error = run("submit=at_s,run=took,user=at_s:min", "took").unwrap_err().to_string();
+    assert!(error.contains("--columns user=at_s:min: only times have a unit"), "{error}");
+    // Dates have no unit, whatever their column is called.
+    let text = "submit,end_utc,start\n2016-02-02 07:00:00Z,2016-02-02 07:01:00Z,2016-02-02 07:00:00Z\n";
+    let trace = with_columns(&"submit=submit,start=start,end=end_utc".parse().unwrap(), text).unwrap();
+    assert_eq!(trace.run(JobId(0)), Span::from_secs(60));
+}
+
+#[test]
+fn cells_that_are_not_separated_by_commas_are_told() {
+    for (separator, text) in
+        [(';', "arrival_s;ntasks;mean_s\n1;2;3\n"), ('|', "arrival_s|ntasks|mean_s\n1|2|3\n")]
+    {
+        let error = complaint("a.csv", text);
+        let words = format!("cells are separated by `{separator}`: write commas in their place");
+        assert!(error.contains("a.csv:1") && error.contains(&words), "{error}");
+    }
+}
+
+/// Archives write −1 for what they do not know, in tables as in SWF.
+#[test]
+fn minus_one_is_unknown() {
+    let trace =
+        parse("a.csv", "submit,start,run,tasks,cores\n5,-1,3,2,-1\n6,7,-1,2,1\n7,8,9,-1,1\n8,9,-1.0,1,1\n")
+            .unwrap();
+    assert_eq!((trace.jobs().len(), trace.wait(JobId(0)), trace.cores(JobId(0))), (1, None, None));
+    let notes = trace.notes().join("; ");
+    assert!(notes.contains("3 rows skipped: 1 with a blank cell, 2 without a run time"), "{notes}");
+    assert!(complaint("a.csv", "submit,run\n5,-2\n").contains("negative"));
+}
+
+#[test]
+fn swf_waits_below_zero_are_unknown_and_counts_may_have_decimals() {
+    let row = |submit: &str, wait: &str, run: &str, used: &str| {
+        format!("1 {submit} {wait} {run} {used} -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n")
+    };
+    let text = row("10", "-7", "3", "2.0")
+        + &row("11", "2", "-1", "2")
+        + &row("-1.0", "2", "3", "2")
+        + &row("12", "4", "5", "3.00");
+    let trace = parse("a.swf", text).unwrap();
+    assert_eq!((trace.jobs().len(), trace.tasks()), (2, 5));
+    assert_eq!([0, 1].map(|job| trace.wait(JobId(job))), [None, Some(Span::from_secs(4))]);
+    let notes = trace.notes().join("; ");
+    assert!(notes.contains("1 without a run time, 1 without a submit time"), "{notes}");
+    assert!(complaint("a.swf", row("10", "1", "3", "2.5")).contains("`2.5` is not a whole number"));
+}
+
+#[test]
+fn swf_headers_date_their_jobs() {
+    let row = "1 3600 2 3 2 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n";
+    // 2002-11-23 22:00:00 in Greenwich.
+    let with = |header: &str| parse("a.swf", format!("; Computer: x\n{header}{row}")).unwrap();
+    let dated = with("; UnixStartTime: 1038088800\n;TimeZone: 3600\n");
+    assert_eq!((dated.zone(), dated.jobs()[0].arrival), (Some(3600), Time(1_038_096_000_000_000_000)));
+    assert_eq!(dated.feature(JobId(0), Feature::Hour), 1, "midnight");
+    for header in ["", "; TimeZone: 3600\n", "; UnixStartTime: soon\n; TimeZone: 3600\n"] {
+        let plain = with(header);
+        assert_eq!((plain.zone(), plain.jobs()[0].arrival), (None, Time(3_600_000_000_000)), "{header}");
+    }
+    let unzoned = with("; UnixStartTime: 1038088800\n; TimeZoneString: Europe/Paris\n");
+    assert_eq!((unzoned.zone(), unzoned.jobs()[0].arrival), (None, Time(3_600_000_000_000)));
+    assert!(
+        unzoned.notes().iter().any(|note| note.contains("UnixStartTime is not used")),
+        "{:?}",
+        unzoned.notes()
+    );
+}
+
+#[test]
+fn comments_may_be_in_another_encoding() {
+    let latin =
+        |comment: &str, rest: &str| [comment.as_bytes(), b" Universit\xe9\n", rest.as_bytes()].concat();
+    assert_eq!(parse("a.swf", latin(";", SWF)).unwrap().jobs(), parse("a.swf", SWF).unwrap().jobs());
+    assert_eq!(parse("log", latin(";", SWF)).unwrap().format(), Format::Swf);
+    assert_eq!(parse("a.tr", latin("#", TR)).unwrap().jobs().len(), 2);
+    let error = complaint("a.csv", latin("arrival_s,ntasks,mean_s,user\n1,2,3,", ""));
+    assert!(error.contains("a.csv:2") && error.contains("iconv"), "{error}");
 }

@@ -4,31 +4,40 @@
 const DAY: i64 = 86_400;
 
 /// A date and time, such as `2016-02-02 06:53:00-07:00`, as the Unix time in nanoseconds and its zone in seconds east
-/// of Greenwich; `T` may separate date and time, `Z` is zone zero.
+/// of Greenwich; `T` may separate date and time, `Z` and `UTC` are zone zero.
 ///
 /// # Errors
 /// What is wrong with it, and the remedy.
 pub(super) fn instant(text: &str) -> Result<(u64, i64), String> {
     const FORM: &str = "write times such as 2016-02-02 06:53:00-07:00";
     let wrong = || format!("is no time; {FORM}");
-    let (date, rest) = text.split_once(['T', ' ']).ok_or_else(wrong)?;
+    let (date, rest) = text.split_once(['T', 't', ' ']).ok_or_else(wrong)?;
     let mut parts = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (Some(Some(year)), Some(Some(month)), Some(Some(day))) = (parts.next(), parts.next(), parts.next())
     else {
         return Err(wrong());
     };
-    if !(1970..2500).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+    if !(1970..2500).contains(&year) || !(1..=12).contains(&month) {
         return Err(format!("is no date from 1970 to 2500; {FORM}"));
     }
-    let at = rest.find(['Z', '+', '-']).ok_or_else(|| {
+    if !(1..=length(year, month)).contains(&day) {
+        return Err(format!("is no date: month {month} of {year} has {} days", length(year, month)));
+    }
+    let at = rest.find(|c: char| c.is_ascii_alphabetic() || c == '+' || c == '-').ok_or_else(|| {
         format!("has no time zone, so hours that a change of clocks repeats are ambiguous; add one: {FORM}")
     })?;
     let (clock, zone) = rest.split_at(at);
     let clock = nanoseconds(clock.trim_end()).ok_or_else(wrong)?;
-    let zone = offset(zone).ok_or_else(|| format!("has a time zone that is none; {FORM}"))?;
+    let zone = offset(zone.trim_end()).ok_or_else(|| format!("has a time zone that is none; {FORM}"))?;
     let seconds = days(year, month, day) * DAY - zone;
     let start = u64::try_from(seconds).map_err(|_| format!("lies before 1970; {FORM}"))?;
     Ok((start * 1_000_000_000 + clock, zone))
+}
+
+/// Days of a month of the Gregorian calendar.
+const fn length(year: i64, month: i64) -> i64 {
+    let (next_year, next) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    days(next_year, next, 1) - days(year, month, 1)
 }
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar.
@@ -53,9 +62,9 @@ fn nanoseconds(clock: &str) -> Option<u64> {
     Some(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + part)
 }
 
-/// Seconds east of Greenwich of `Z`, `-07:00`, `-0700` or `-07`.
+/// Seconds east of Greenwich of `Z`, `UTC`, `-07:00`, `-0700` or `-07`.
 fn offset(zone: &str) -> Option<i64> {
-    if zone == "Z" {
+    if ["Z", "UTC", "GMT"].iter().any(|zero| zone.eq_ignore_ascii_case(zero)) {
         return Some(0);
     }
     let (sign, digits) = zone.split_at_checked(1)?;
@@ -81,6 +90,10 @@ mod tests {
             ("2016-02-29T23:59:60+0000", 1_456_790_400, 0),
             ("2000-03-01 05:30+05:30", 951_868_800, 19_800),
             ("2011-10-24 12:00:00 -06", 1_319_479_200, -21_600),
+            ("2016-02-29 23:59:60z", 1_456_790_400, 0),
+            ("2016-02-29t23:59:60 UTC", 1_456_790_400, 0),
+            ("2016-02-29 23:59:60 gmt", 1_456_790_400, 0),
+            ("2000-02-29 00:00Z", 951_782_400, 0),
         ] {
             assert_eq!(instant(text), Ok((seconds * 1_000_000_000, zone)), "{text}");
         }
@@ -94,15 +107,22 @@ mod tests {
             ("2016-02-02", "is no time"),
             ("2016-13-02 06:53:00Z", "1970 to 2500"),
             ("1969-12-31 06:53:00Z", "1970 to 2500"),
+            ("2016-06-31 06:53:00Z", "month 6 of 2016 has 30 days"),
+            ("2021-02-29 06:53:00Z", "month 2 of 2021 has 28 days"),
+            ("2100-02-29 06:53:00Z", "month 2 of 2100 has 28 days"),
+            ("2016-12-32 06:53:00Z", "month 12 of 2016 has 31 days"),
+            ("2016-01-00 06:53:00Z", "month 1 of 2016 has 31 days"),
+            ("2016-01-01 06:53:00 CET", "zone that is none"),
             ("1970-01-01 00:00:00+01:00", "before 1970"),
             ("2016-02-02 25:53:00Z", "is no time"),
-            ("2016-02-02 06:53:00.xZ", "is no time"),
+            ("2016-02-02 06:53:00.xZ", "zone that is none"),
             ("2016-02-02 06:53:00+7", "zone that is none"),
             ("2016-02-02 06:53:00-é9", "zone that is none"),
             ("soon", "is no time"),
         ] {
             let why = instant(text).unwrap_err();
-            assert!(why.contains(part) && why.contains("2016-02-02 06:53:00-07:00"), "{text}: {why}");
+            let remedy = if part.starts_with("month") { part } else { "2016-02-02 06:53:00-07:00" };
+            assert!(why.contains(part) && why.contains(remedy), "{text}: {why}");
         }
     }
 }
