@@ -102,7 +102,7 @@ fn facts(traces: &[Description], names: &[String]) -> Markup {
                                 td { (seconds(trace.duration_s.p80)) }
                                 td { (percent(trace.under_12min)) }
                                 td { (percent(trace.arrivals.sub_second)) }
-                                td { (format!("{:.3}", trace.arrivals.ks)) }
+                                td { (trace.arrivals.poisson.ks.map_or_else(|| "–".to_owned(), |ks| format!("{ks:.3}"))) }
                                 td { (known(trace.outcomes.as_ref().map(|outcomes| outcomes.successful))) }
                                 td { (known(trace.users.map(|users| users.highly_variable))) }
                             }

@@ -41,7 +41,7 @@ fn yahoo_reads_as_published() {
     let classes = d.classes.unwrap();
     close("long tasks", classes.long_tasks, 0.47, 0.01);
     close("short work", 1.0 - classes.long_work, 0.018, 0.03);
-    assert!(d.arrivals.ks_p < 1e-12);
+    assert!(d.arrivals.poisson.ks_p.is_some_and(|p| p < 1e-12));
     let excerpt = describe("yahoo/YH1_sub.tr.xz");
     assert_eq!((excerpt.jobs, excerpt.reference), (2_910, Some(Reference::Yahoo)));
     assert!(excerpt.notes.is_empty(), "{:?}", excerpt.notes);
@@ -95,7 +95,7 @@ fn google_is_recognised_in_both_excerpts() {
         let d = describe(file);
         assert_eq!((d.jobs, d.tasks, d.reference), (jobs, tasks, Some(Reference::Google)), "{file}");
         close("long jobs", d.classes.unwrap().long_jobs, long, 0.005);
-        assert!(d.arrivals.gap_cv2 > 1.0 && d.arrivals.ks_p < 1e-12, "{file}");
+        assert!(d.arrivals.gap_cv2 > 1.0 && d.arrivals.poisson.ks_p.is_some_and(|p| p < 1e-12), "{file}");
     }
 }
 
@@ -154,7 +154,7 @@ fn google_jobs_are_as_predictable_as_published() {
     let d = super::describe(&trace, None, None);
     within("under 12 min", d.under_12min, 0.817);
     within("gaps under 1 s", d.arrivals.sub_second, 0.513);
-    within("distance", d.arrivals.ks, 0.43);
+    within("distance", d.arrivals.poisson.ks.unwrap(), 0.43);
     within("finished", d.outcomes.unwrap().successful, 0.577);
     assert_eq!((d.reference, d.arrivals.early), (Some(Reference::Google), 1_655), "recognised by its form");
     within("users", d.users.unwrap().highly_variable, 0.61);

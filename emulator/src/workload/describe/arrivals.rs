@@ -2,9 +2,10 @@
 //! 3.4).
 
 use serde::Serialize;
-use volary_actors::base::Span;
+use volary_actors::base::{Span, Time};
 use volary_engine::workload::{Trace, TraceJob};
 
+use super::poisson::Poisson;
 use super::quantiles::{Quantiles, share};
 
 const HOUR_NS: u64 = 3_600_000_000_000;
@@ -25,11 +26,9 @@ pub struct Arrivals {
     pub gap_cv2: f64,
     /// Share of the gaps below one second.
     pub sub_second: f64,
-    /// Largest distance between the distribution of the gaps and the exponential one with the same mean.
-    pub ks: f64,
-    /// Asymptotic probability of a distance at least this large if the gaps were exponential (Kolmogorov's law; the
-    /// mean is fitted, so the test is biased towards accepting).
-    pub ks_p: f64,
+    /// Whether the gaps can be exponential.
+    #[serde(flatten)]
+    pub poisson: Poisson,
     /// Jobs submitted in each hour of the day, over the days of the trace.
     pub jobs_by_hour: Vec<Hour>,
     /// Tasks submitted in each hour of the day, over the days of the trace.
@@ -60,7 +59,7 @@ impl Arrivals {
         let gaps: Vec<f64> =
             jobs.windows(2).map(|pair| (pair[1].arrival - pair[0].arrival).as_secs_f64()).collect();
         let gap_s = Quantiles::of(gaps.iter().copied());
-        let (ks, ks_p) = against_exponential(&gaps, gap_s.mean);
+        let times: Vec<Time> = jobs.iter().map(|job| job.arrival).collect();
         let (jobs_per_hour, tasks_per_hour) = by_hour(jobs);
         let [first, last] = [jobs.first(), jobs.last()].map(|job| Span(job.map_or(0, |job| job.arrival.0)));
         let hour = first.0 / HOUR_NS;
@@ -71,8 +70,7 @@ impl Arrivals {
             gap_cv2: gap_s.cov().powi(2),
             sub_second: share(gaps.iter(), |&&gap| gap < 1.0),
             gap_s,
-            ks,
-            ks_p,
+            poisson: Poisson::of(&times),
             jobs_by_hour: days(&jobs_per_hour, hour),
             tasks_by_hour: days(&tasks_per_hour, hour),
             jobs_per_hour: Quantiles::of(jobs_per_hour),
@@ -122,37 +120,11 @@ fn days(per_hour: &[f64], first: u64) -> Vec<Hour> {
         .collect()
 }
 
-/// Kolmogorov-Smirnov distance to the exponential law with this mean, and its p-value.
-fn against_exponential(gaps: &[f64], mean: f64) -> (f64, f64) {
-    if gaps.is_empty() || mean <= 0.0 {
-        return (0.0, 1.0);
-    }
-    let mut sorted = gaps.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let n = sorted.len() as f64;
-    let distance = sorted.iter().enumerate().fold(0.0f64, |worst, (i, &x)| {
-        let law = -(-x / mean).exp_m1();
-        worst.max(law - i as f64 / n).max((i as f64 + 1.0) / n - law)
-    });
-    (distance, kolmogorov((n.sqrt() + 0.12 + 0.11 / n.sqrt()) * distance))
-}
-
-/// P(K > x) of Kolmogorov's law: an alternating series for large x, its theta transform for small x.
-fn kolmogorov(x: f64) -> f64 {
-    if x < 1.18 {
-        let factor = (2.0 * std::f64::consts::PI).sqrt() / x.max(1e-9);
-        let term = |k: f64| (-(2.0 * k - 1.0).powi(2) * std::f64::consts::PI.powi(2) / (8.0 * x * x)).exp();
-        return (1.0 - factor * (term(1.0) + term(2.0) + term(3.0))).clamp(0.0, 1.0);
-    }
-    let term = |k: f64| (-2.0 * k * k * x * x).exp();
-    (2.0 * (term(1.0) - term(2.0) + term(3.0) - term(4.0))).clamp(0.0, 1.0)
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use volary_actors::base::{Address, Purpose, Time};
+    use volary_actors::base::{Address, Purpose};
 
     use volary_engine::workload::Format;
 
@@ -167,13 +139,6 @@ mod tests {
     }
 
     #[test]
-    fn kolmogorov_has_its_tabulated_points() {
-        for (x, p) in [(1.2238, 0.10), (1.3581, 0.05), (1.6276, 0.01), (0.8276, 0.5), (0.3, 1.0)] {
-            assert!((kolmogorov(x) - p).abs() < 2e-4, "{x}: {} for {p}", kolmogorov(x));
-        }
-    }
-
-    #[test]
     fn poisson_is_told_from_periodic_and_bursty() {
         let unit = |k: u64| Address::new(4, Purpose::Tool).at(k).unit();
         let sum = |gap: &dyn Fn(u64) -> f64| {
@@ -184,12 +149,14 @@ mod tests {
             Arrivals::of(&arriving((0..20_000).scan(0.0, step)))
         };
         let poisson = sum(&|k| -3.0 * (1.0 - unit(k)).ln());
-        assert!(poisson.ks_p > 0.01 && (poisson.gap_cv2 - 1.0).abs() < 0.06, "{poisson:?}");
+        assert!(poisson.poisson.ks_p.unwrap() > 0.01 && (poisson.gap_cv2 - 1.0).abs() < 0.06, "{poisson:?}");
         assert!((poisson.sub_second - 0.2835).abs() < 0.013);
         let periodic = sum(&|k| 7.48 + 0.1 * unit(k));
-        assert!(periodic.ks_p < 1e-12 && periodic.gap_cv2 < 0.01 && periodic.sub_second == 0.0);
+        assert!(
+            periodic.poisson.ks_p.unwrap() < 1e-12 && periodic.gap_cv2 < 0.01 && periodic.sub_second == 0.0
+        );
         let bursty = sum(&|k| if unit(k) < 0.9 { 0.01 } else { 30.0 });
-        assert!(bursty.ks_p < 1e-12 && bursty.gap_cv2 > 5.0);
+        assert!(bursty.poisson.ks_p.unwrap() < 1e-12 && bursty.gap_cv2 > 5.0);
     }
 
     /// Google's trace gives the time zero to jobs that were there when it began.

@@ -10,6 +10,7 @@ mod description;
 mod measure;
 mod outcomes;
 mod periods;
+mod poisson;
 mod published;
 mod quantiles;
 mod render;

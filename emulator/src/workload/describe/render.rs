@@ -152,13 +152,22 @@ fn range(periods: &[Period]) -> String {
 const LEVEL: f64 = 0.01;
 
 fn poisson(arrivals: &Arrivals) -> String {
-    let verdict = if arrivals.ks_p < LEVEL { "rejected" } else { "not rejected" };
-    let p = match arrivals.ks_p {
+    let test = &arrivals.poisson;
+    let (Some(ks), Some(ks_p)) = (test.ks, test.ks_p) else {
+        return format!("not tested: {}", test.not_tested.as_deref().unwrap_or("there are no gaps"));
+    };
+    let verdict = if ks_p < LEVEL { "rejected" } else { "not rejected" };
+    let p = match ks_p {
         tiny if tiny < 2.2e-16 => "< 2.2e-16".to_owned(),
         small if small < 1e-4 => format!("= {small:.1e}"),
         p => format!("= {p:.4}"),
     };
-    format!("{verdict} at the level {LEVEL}: distance {:.3} to exponential gaps, p {p}", arrivals.ks)
+    let unit = test.unit().map_or_else(String::new, |unit| {
+        format!("; times are {unit}, within which each arrival was moved to a random place")
+    });
+    format!(
+        "{verdict} at the level {LEVEL}: distance {ks:.3} to exponential gaps, p {p} (Lilliefors' test{unit})"
+    )
 }
 
 fn distributions(d: &Description, width: Option<usize>) -> String {
