@@ -13,6 +13,15 @@ pub fn count(value: u64) -> String {
     text
 }
 
+/// A load: three decimals, or three significant digits where these are fewer.
+pub fn load(value: f64) -> String {
+    let decimals = if value > 0.0 { 2.0 - value.log10().floor() } else { 0.0 };
+    match decimals {
+        many if many > 9.0 => format!("{value:.2e}"),
+        some => format!("{value:.*}", some.max(3.0) as usize),
+    }
+}
+
 /// "1 run", "2 runs".
 pub fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
@@ -226,6 +235,21 @@ mod tests {
     fn estimates_have_no_decimals() {
         let text = [3.4, 99.0, 120.0, 86_400.0].map(rough);
         assert_eq!(text, ["3 s", "99 s", "2 min", "24 h"]);
+    }
+
+    #[test]
+    fn small_loads_keep_three_digits() {
+        for (load_, text) in [
+            (0.339, "0.339"),
+            (1.0, "1.000"),
+            (12.3456, "12.346"),
+            (0.0505, "0.0505"),
+            (0.000_123_4, "0.000123"),
+            (0.0, "0.000"),
+            (3e-12, "3.00e-12"),
+        ] {
+            assert_eq!(load(load_), text);
+        }
     }
 
     #[test]

@@ -150,7 +150,11 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     };
     let schedulers = plural(u64::from(cluster.schedulers), "scheduler");
     rows.push(("cluster", format!("{} ({cores}), {schedulers}, {rest}", nodes.join(" + "))));
-    rows.push(("workload", line(&world.workload)));
+    // A speedup that follows from `load` has all digits of a quotient.
+    let mut workload = world.workload.clone();
+    let speedup = workload.pace().0;
+    *speedup = format!("{speedup:.5e}").parse().unwrap_or(*speedup);
+    rows.push(("workload", line(&workload)));
     if let WorkloadSpec::Trace(spec) = &world.workload {
         let found = world.trace.as_ref().map_or_else(
             || {
@@ -215,7 +219,7 @@ fn range(loads: &[&(Cell, Option<Load>)]) -> Option<String> {
     let known = || loads.iter().filter_map(|(cell, load)| Some((cell, load.as_ref()?)));
     let least = known().min_by(|a, b| a.1.offered.total_cmp(&b.1.offered))?;
     let most = known().max_by(|a, b| a.1.offered.total_cmp(&b.1.offered))?;
-    let of = |(cell, load): (&Cell, &Load)| format!("{:.3} ({})", load.offered, cell_name(cell));
+    let of = |(cell, load): (&Cell, &Load)| format!("{} ({})", number::load(load.offered), cell_name(cell));
     Some(format!("ρ of all cells: from {} to {}", of(least), of(most)))
 }
 

@@ -50,9 +50,9 @@ pub enum CapacityBasis {
 impl Load {
     /// The load in words: `ρ = 0.830`, with what the capacity is where it is not that of the long run.
     pub fn says(&self) -> String {
-        let offered = self.offered;
+        let offered = number::load(self.offered);
         match self.basis {
-            CapacityBasis::LongRun => format!("ρ = {offered:.3}"),
+            CapacityBasis::LongRun => format!("ρ = {offered}"),
             CapacityBasis::UntilLastArrival => {
                 let cores = self.sampled.map_or_else(
                     || "cores".to_owned(),
@@ -60,11 +60,11 @@ impl Load {
                 );
                 let left = number::percent(self.throughput);
                 format!(
-                    "ρ = {offered:.3} (until the last arrival interference leaves {cores} {left} of their work)"
+                    "ρ = {offered} (until the last arrival interference leaves {cores} {left} of their work)"
                 )
             }
             CapacityBasis::Healthy => {
-                format!("ρ ≥ {offered:.3} (of healthy cores; interference leaves less)")
+                format!("ρ ≥ {offered} (of healthy cores; interference leaves less)")
             }
         }
     }
@@ -147,8 +147,12 @@ fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<Demand> {
         .then(|| Demand { rate: jobs.total_work() / span, last_s })
 }
 
+/// A change of the pace of arrivals, either way, that is more likely to be a mistake in the units of a trace than meant.
+const MOST_CHANGE: f64 = 4.0;
+
 /// Replaces the key `load` of the workload, if it has one, by the `speedup` at which that load is offered under `seed`,
-/// and the load of its SLO jobs by the share of the work that this is.
+/// and the load of its SLO jobs by the share of the work that this is. Returns a warning if the arrivals of a trace
+/// change much.
 ///
 /// # Errors
 /// When a load is not positive, is stated beside another key that decides it, or cannot be computed.
@@ -157,9 +161,10 @@ pub(super) fn resolve_loads(
     world: &mut Resolved,
     seed: u64,
     traces: &Traces,
-) -> Result<(), ConfigError> {
-    scale_arrivals(document, world, seed, traces)?;
-    share_work(document, world, seed, traces)
+) -> Result<Option<String>, ConfigError> {
+    let warning = scale_arrivals(document, world, seed, traces)?;
+    share_work(document, world, seed, traces)?;
+    Ok(warning)
 }
 
 fn scale_arrivals(
@@ -167,10 +172,10 @@ fn scale_arrivals(
     world: &mut Resolved,
     seed: u64,
     traces: &Traces,
-) -> Result<(), ConfigError> {
+) -> Result<Option<String>, ConfigError> {
     let section = world.workload.section();
     let (speedup, asked) = world.workload.pace();
-    let Some(asked) = asked.take() else { return Ok(()) };
+    let Some(asked) = asked.take() else { return Ok(None) };
     let refused = |why: &str| {
         document.error_at(&["workload", section, "load"], format!("workload.{section}.load: {why}"))
     };
@@ -180,15 +185,25 @@ fn scale_arrivals(
     if *speedup != 1.0 {
         return Err(refused("`speedup` states how fast jobs arrive as well").help("keep one of the two"));
     }
-    let offered = known(document, world, seed, traces)?.ok_or_else(|| {
-        refused("the load of these jobs is not known, or depends on when they arrive, as under traces, scripts and windows of interference; so arrivals cannot be scaled to it")
+    let offered = known(document, world, seed, traces)?.map_err(|why| {
+        refused(&format!("{why}; so arrivals cannot be scaled to it"))
             .help("state the gaps by `interarrival`, or scale them by `speedup`")
     })?;
-    *world.workload.pace().0 = asked / offered;
-    Ok(())
+    let pace = asked / offered;
+    *world.workload.pace().0 = pace;
+    let is_far = !(1.0 / MOST_CHANGE..=MOST_CHANGE).contains(&pace);
+    Ok((is_far && matches!(world.workload, WorkloadSpec::Trace(_))).then(|| {
+        let (times, how) = if pace > 1.0 { (pace, "faster") } else { (1.0 / pace, "slower") };
+        format!(
+            "workload.{section}.load = {asked} lets the jobs of the trace arrive {} times {how}, because by itself it offers \
+             ρ = {} to this cluster: are the units of its times right, and the number of cores?",
+            number::short(times),
+            number::load(offered)
+        )
+    }))
 }
 
-/// The offered load, if it is known and positive.
+/// The offered load, if it is known and positive, or why it is not.
 ///
 /// # Errors
 /// When the jobs cannot be drawn.
@@ -197,15 +212,31 @@ fn known(
     world: &Resolved,
     seed: u64,
     traces: &Traces,
-) -> Result<Option<f64>, ConfigError> {
+) -> Result<Result<f64, &'static str>, ConfigError> {
     if let Some(load) = load(world, seed, traces).filter(|load| load.offered > 0.0) {
-        // Arrivals at another rate would meet other interference, unless it has a long run.
-        let is_fixed = load.basis == CapacityBasis::LongRun;
-        return Ok(Some(load.offered).filter(|_| is_fixed));
+        return Ok(match load.basis {
+            CapacityBasis::LongRun => Ok(load.offered),
+            // Arrivals at another rate would meet other interference.
+            CapacityBasis::UntilLastArrival | CapacityBasis::Healthy => Err(
+                "the load of these jobs depends on when they arrive, as under traces, scripts and windows of interference",
+            ),
+        });
     }
-    // The reason may be that there are no such jobs.
     let built = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces);
-    built.map(|_| None).map_err(|error| explain::workload(document, &error))
+    // The reason may be that there are no such jobs.
+    let jobs = built.map_err(|error| explain::workload(document, &error))?;
+    let arrival = |job| jobs.job(JobId(job)).arrival;
+    let last = jobs.jobs().saturating_sub(1);
+    Ok(Err(match jobs.jobs() {
+        0 | 1 => "the load of these jobs is not known: a single job has no rate of arrivals",
+        _ if arrival(0) == arrival(last) => {
+            "the load of these jobs is not known: all of them arrive at one instant, which no speed changes"
+        }
+        _ if jobs.total_work() == 0.0 => "the load of these jobs is zero: they have no work",
+        _ => {
+            "the load of these jobs is not known: a law has no mean, or there are more tasks than are summed"
+        }
+    }))
 }
 
 /// Replaces `slo.load` by the share of the work that it is.
@@ -223,14 +254,16 @@ fn share_work(
         let key = format!("workload.{section}.slo.load");
         document.error_at(&["workload", section, "slo", "load"], format!("{key}: {why}"))
     };
-    let offered = known(document, world, seed, traces)?.ok_or_else(|| {
-        refused("the load of these jobs is not known, or depends on when they arrive, as under traces, scripts and windows of interference; so it has no part".to_owned())
-            .help("write slo.share, the share of the jobs")
+    let offered = known(document, world, seed, traces)?.map_err(|why| {
+        refused(format!("{why}; so it has no part")).help("write slo.share, the share of the jobs")
     })?;
     // A load that was scaled to what SLO jobs offer may differ from it by rounding.
     if asked > offered * (1.0 + 1e-9) {
-        return Err(refused(format!("all jobs together offer {offered:.3}, and SLO jobs are some of them"))
-            .help("lower it, or raise the load of the workload"));
+        return Err(refused(format!(
+            "all jobs together offer {}, and SLO jobs are some of them",
+            number::load(offered)
+        ))
+        .help("lower it, or raise the load of the workload"));
     }
     if let Some(slo) = world.workload.slo_mut() {
         (slo.work, slo.load) = (Share::new((asked / offered).min(1.0)), None);
@@ -292,5 +325,45 @@ random = {}
         let asked = Overrides { set: vec!["workload.synthetic.load=0.8".to_owned()], ..Overrides::default() };
         let error = Experiment::load(&file, &asked).unwrap_err().to_string();
         assert!(error.contains("workload.synthetic.load: the load of these jobs"), "{error}");
+    }
+    fn warnings(trace: &str, load: f64) -> Result<Vec<String>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.toml");
+        std::fs::write(dir.path().join("a.tr"), trace).unwrap();
+        let text = TEXT.replace("workload.synthetic = { jobs = 100, tasks = 1, interarrival = \"1s\" }", "");
+        let text = text.replace("service.demand = \"1s\"", "").replace("[interference]\n", "");
+        std::fs::write(&file, format!("{text}[workload.trace]\nfile = \"a.tr\"\nload = {load}\n")).unwrap();
+        let loaded = Experiment::load(&file, &Overrides::default());
+        loaded.map(|experiment| experiment.warnings).map_err(|error| error.to_string())
+    }
+
+    /// A column of minutes that is read as seconds makes an idle cluster of a busy one.
+    #[test]
+    fn a_load_that_changes_the_pace_of_a_trace_much_is_warned_of() {
+        // A core-second every ten seconds on two cores: ρ = 0.0505.
+        let trace: String = (0..100).map(|k| format!("{} 1 1 1\n", 10 * k)).collect();
+        for (load, words) in [
+            (0.8, Some("workload.trace.load = 0.8 lets the jobs of the trace arrive 15.8 times faster")),
+            (0.01, Some("arrive 5.05 times slower, because by itself it offers ρ = 0.0505 to this cluster")),
+            (0.15, None),
+            (0.02, None),
+        ] {
+            let found = warnings(&trace, load).unwrap();
+            let has =
+                found.iter().any(|warning| warning.contains(words.unwrap_or("lets the jobs of the trace")));
+            assert_eq!(has, words.is_some(), "{load}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_load_that_cannot_be_reached_says_why() {
+        for (trace, why) in [
+            ("5 1 1 1\n5 1 1 1\n", "all of them arrive at one instant"),
+            ("5 1 1 1\n", "a single job has no rate"),
+            ("5 1 0 0\n6 1 0 0\n", "they have no work"),
+        ] {
+            let error = warnings(trace, 0.5).unwrap_err();
+            assert!(error.contains(why), "{trace}: {error}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Resolution of a document to an [`Experiment`]: every cell is read into types, resolved and checked.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::mem::discriminant;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -49,6 +50,16 @@ impl Experiment {
 
     /// As [`Self::load`], from the disk or bundled.
     pub(super) fn load_from(files: Files, path: &Path, overrides: &Overrides) -> Result<Self, ConfigError> {
+        if path.to_str().is_none() {
+            return Err(ConfigError::Read {
+                path: path.to_owned(),
+                why: io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "its path is not UTF-8, and results have to state it",
+                ),
+                help: "rename the file or its folder, or go to the folder and name the file alone".to_owned(),
+            });
+        }
         let texts = Texts::default();
         let mut document = Document::read(&texts, &files, path)?;
         let folder = document.folder(&(0..0));
@@ -184,7 +195,8 @@ impl Planner<'_> {
             injections,
             digest: String::new(),
         };
-        load::resolve_loads(document, &mut resolved, file.seed, &self.traces)?;
+        let warning = load::resolve_loads(document, &mut resolved, file.seed, &self.traces)?;
+        self.warn(warning);
         let content = match &resolved.trace {
             Some(path) => Some(self.contents.of(&self.files, path).map_err(|why| {
                 document.error_at(&["workload", "trace", "file"], format!("{}: {why}", path.display()))
@@ -525,6 +537,18 @@ fn name(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// They cannot stand in the records of a run.
+    #[cfg(unix)]
+    #[test]
+    fn a_path_that_is_not_utf_8_is_refused_before_anything_is_written() {
+        use std::os::unix::ffi::OsStrExt;
+        for path in [&b"r\xe9sum\xe9.toml"[..], b"caf\xe9/a.toml"] {
+            let path = Path::new(std::ffi::OsStr::from_bytes(path));
+            let error = Experiment::load(path, &Overrides::default()).unwrap_err().to_string();
+            assert!(error.contains("its path is not UTF-8") && error.contains("rename the file"), "{error}");
+        }
+    }
 
     #[test]
     fn names_are_relative_to_the_experiments() {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, Tally, cell_name, unequal_injections};
 
+use crate::number;
 use crate::stats::Interval;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Failure, Manifest};
@@ -241,7 +242,7 @@ impl CellGroup {
     pub fn offered(&self) -> Option<String> {
         let mut runs = self.policies.iter().flat_map(|runs| &runs.runs);
         let load = runs.find_map(|run| run.load)?;
-        Some(format!("offered load: ρ = {load:.3}"))
+        Some(format!("offered load: ρ = {}", number::load(load)))
     }
 
     /// Why its policies did not meet the same conditions: interference was injected into some of its runs, or
