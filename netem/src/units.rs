@@ -272,7 +272,7 @@ as_string! {
     Rate, "a rate with its unit, such as \"100 Mbit/s\"", r"^\s*[0-9_.eE+]+\s*([TGMk]?bit/s|[GMk]?B/s)\s*$",
         ["100 Mbit/s", "10 Gbit/s"];
     Buffer, "a length of time or a number of bytes, with its unit",
-        r"^\s*[0-9_.eE+-]+\s*(ns|us|µs|ms|s|min|h|d|[KMG]iB|[kMG]?B)\s*$", ["20ms", "256 kB"];
+        r"^\s*[0-9_.eE+-]+\s*(ns|us|[µμ]s|ms|s|min|h|d|[KMG]iB|[kMG]?B)\s*$", ["20ms", "256 kB"];
     Size, "a number of bytes with its unit, such as \"64 GiB\"",
         r"^\s*[0-9_.eE+-]+\s*([KMG]iB|[kMG]?B)\s*$", ["64 GiB", "512 MiB"];
 }

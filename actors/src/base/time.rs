@@ -157,11 +157,13 @@ impl fmt::Display for Time {
 }
 
 /// Units a span may carry, longest name first so that `"ms"` is not read as `"s"`.
-const UNITS: [(&str, f64); 8] = [
+const UNITS: [(&str, f64); 9] = [
     ("min", 60e9),
     ("ns", 1.0),
     ("us", 1e3),
+    // The micro sign, and the Greek letter that keyboards and editors write for it.
     ("µs", 1e3),
+    ("μs", 1e3),
     ("ms", 1e6),
     ("s", 1e9),
     ("h", 3600e9),
@@ -238,7 +240,7 @@ impl JsonSchema for Span {
         json_schema!({
             "type": "string",
             "description": "a length of time with its unit: ns, us, ms, s, min, h or d",
-            "pattern": r"^\s*[0-9_.eE+-]+\s*(ns|us|µs|ms|s|min|h|d)\s*$",
+            "pattern": r"^\s*[0-9_.eE+-]+\s*(ns|us|[µμ]s|ms|s|min|h|d)\s*$",
             "examples": ["10ms", "1.5s", "2h"]
         })
     }
@@ -266,6 +268,8 @@ mod tests {
             ("2h", 7_200_000_000_000),
             ("5min", 300_000_000_000),
             ("250us", 250_000),
+            ("1\u{b5}s", 1_000),
+            ("1\u{3bc}s", 1_000),
             ("0s", 0),
             ("1_000ns", 1000),
         ] {

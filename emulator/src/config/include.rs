@@ -218,8 +218,10 @@ fn load<'t>(files: &Files, document: &Document<'t>, law: &mut DeTable<'t>) -> Re
     let Some(name) = file.get_ref().as_str().filter(|_| !law.contains_key("values")) else { return Ok(()) };
     let text = read_named(files, document, &span, Path::new(name))?;
     let mut list = String::new();
-    let mut start = 0;
-    for line in text.text.split_inclusive('\n') {
+    // Spreadsheets write a byte order mark.
+    let content = text.text.trim_start_matches('\u{feff}');
+    let mut start = text.text.len() - content.len();
+    for line in content.split_inclusive('\n') {
         let content = line.split('#').next().unwrap_or_default().trim();
         if !content.is_empty() {
             let value = as_toml(content).ok_or_else(|| {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::Path;
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use liblzma::read::XzDecoder;
 use volary_engine::workload::WorkloadError;
 
@@ -29,7 +29,7 @@ pub fn decompress(mut input: impl Read + 'static) -> io::Result<Box<dyn BufRead>
     let decoder: Box<dyn Read> = match magic.as_slice() {
         [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(Decoder(XzDecoder::new_multi_decoder(whole))),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(Decoder(zstd::stream::read::Decoder::new(whole)?)),
-        [0x1f, 0x8b, ..] => Box::new(Decoder(MultiGzDecoder::new(whole))),
+        [0x1f, 0x8b, ..] => Box::new(Decoder(GzMembers::new(BufReader::new(whole)))),
         _ => Box::new(whole),
     };
     let mut text = BufReader::with_capacity(1 << 16, decoder);
@@ -42,6 +42,57 @@ pub fn decompress(mut input: impl Read + 'static) -> io::Result<Box<dyn BufRead>
 
 /// U+FEFF in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The content of all members of a gzip file, which zeros may follow, as tapes and some tools pad files: `gzip` accepts
+/// them too.
+struct GzMembers<R> {
+    /// `None` between members and at the end.
+    member: Option<GzDecoder<R>>,
+    rest: Option<R>,
+}
+
+impl<R: BufRead> GzMembers<R> {
+    fn new(file: R) -> Self {
+        Self { member: Some(GzDecoder::new(file)), rest: None }
+    }
+
+    /// Begins the next member, if there is one.
+    fn next_member(&mut self) -> io::Result<bool> {
+        let Some(mut rest) = self.rest.take() else { return Ok(false) };
+        loop {
+            let bytes = rest.fill_buf()?;
+            if bytes.is_empty() {
+                return Ok(false);
+            }
+            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+            if zeros == 0 {
+                self.member = Some(GzDecoder::new(rest));
+                return Ok(true);
+            }
+            rest.consume(zeros);
+        }
+    }
+}
+
+impl<R: BufRead> Read for GzMembers<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if let Some(member) = &mut self.member {
+                let read = member.read(buffer)?;
+                if read > 0 {
+                    return Ok(read);
+                }
+                self.rest = self.member.take().map(GzDecoder::into_inner);
+            }
+            if !self.next_member()? {
+                return Ok(0);
+            }
+        }
+    }
+}
 
 /// A decoder that reports damage as `InvalidData`.
 struct Decoder<R>(R);

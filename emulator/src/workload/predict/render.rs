@@ -23,7 +23,11 @@ impl fmt::Display for Evaluation {
             "\n{} from {features}, alone and in pairs: {} values with a history",
             self.predictor, self.values
         )?;
-        writeln!(f, "\n{}\n\n{}", table(self), errors(&self.overall))?;
+        write!(f, "\n{}", table(self))?;
+        if self.overall.jobs == 0 {
+            return write!(f, "\n\nno job had an estimate, so there are no errors");
+        }
+        writeln!(f, "\n\n{}", errors(&self.overall))?;
         if let Some(fit) = &self.overall.distribution {
             writeln!(f, "\n{}", calibration(fit))?;
         }
@@ -56,7 +60,10 @@ fn table(evaluation: &Evaluation) -> String {
             row.over,
             row.over_twice,
         ];
-        let cells = [name, row.jobs.to_string()].into_iter().chain(shares.map(percent));
+        let cells = [name, row.jobs.to_string()].into_iter().chain(shares.map(|share| match row.jobs {
+            0 => "–".to_owned(),
+            _ => percent(share),
+        }));
         table.add_row(cells.chain([row.without_estimate.to_string()]));
     }
     to_the_right(&mut table);

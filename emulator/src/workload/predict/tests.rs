@@ -149,3 +149,16 @@ fn generated_jobs_are_as_predictable_as_their_mix_says() {
     let by_user = evaluate(&generated(keys), &question(&[Feature::User])).overall.within_factor_two;
     assert!(of(keys).within_factor_two > 0.95 && by_user < 0.7, "{by_user}");
 }
+
+#[test]
+fn shares_of_no_jobs_are_dashes() {
+    let none = evaluate(&parse("0,0,1000,F,1,1\n"), &question(&[Feature::User]));
+    assert_eq!((none.overall.jobs, none.overall.without_estimate), (0, 1));
+    let text = none.to_string();
+    assert!(text.contains("no job had an estimate") && !text.contains('%') && text.contains('–'), "{text}");
+    // A week without jobs, among others.
+    let later =
+        parse("0,0,1000,F,1,1\n100000,0,1000,F,1,1\n700000000,0,1000,F,1,1\n1400000000,0,1000,F,1,2\n");
+    let weeks = evaluate(&later, &Question { by_week: true, ..question(&[Feature::User]) });
+    assert!(weeks.to_string().contains("100.0 %"), "{weeks}");
+}

@@ -37,7 +37,7 @@ fn files_are_relative_to_the_file_that_names_them() {
         "bernoulli = { slot = \"1s\", probability = 0.5, slowdown = { empirical = { file = \"s.txt\" } } }\n",
     );
     write(&folder, "profiles/s.txt", "# factors\n2\n\n4.0\n");
-    write(&folder, "experiments/a/demand.txt", "1s\n250ms # short\n");
+    write(&folder, "experiments/a/demand.txt", "\u{feff}1s\n250ms # short\n");
     write(&folder, "experiments/a/t.tr", "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 3.0\n");
     let synthetic = "[workload.synthetic]\njobs = 100\ntasks = 4";
     let changes = [
