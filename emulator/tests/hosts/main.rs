@@ -8,6 +8,7 @@ mod cluster;
 #[path = "../common/mod.rs"]
 mod common;
 mod controllers;
+mod flood;
 mod inject;
 mod kills;
 mod net;

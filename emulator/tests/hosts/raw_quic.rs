@@ -1,5 +1,6 @@
 //! QUIC peers without volary: unauthenticated clients, peers that send arbitrary bytes, and a host that is silent.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -77,6 +78,33 @@ impl RawClient {
         let mut endpoint = quinn::Endpoint::client(anywhere()).unwrap();
         endpoint.set_default_client_config(config);
         Self { endpoint }
+    }
+
+    /// The first packets of handshakes, which differ in their connection ids; what answers them is another matter.
+    pub async fn initials(&self, count: usize) -> Vec<Vec<u8>> {
+        let socket = tokio::net::UdpSocket::bind(anywhere()).await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let (mut packets, mut bytes) = (BTreeMap::new(), vec![0; 2048]);
+        while packets.len() < count {
+            let more = packets.len() + 100;
+            // Those that are dropped send a last packet, with an id that is known by then.
+            let _connecting: Vec<_> =
+                (0..100).map(|_| self.endpoint.connect(address, "h1").unwrap()).collect();
+            while packets.len() < more {
+                let length = within(socket.recv(&mut bytes)).await.unwrap();
+                // A long header of type 0. The id follows its length.
+                if bytes[0] & 0xf0 == 0xc0 {
+                    let id = bytes[6..6 + usize::from(bytes[5])].to_vec();
+                    packets.entry(id).or_insert_with(|| bytes[..length].to_vec());
+                }
+            }
+        }
+        packets.into_values().collect()
+    }
+
+    /// Connects and stays silent: with a certificate the handshake ends, and the hello is missing.
+    pub async fn stays_silent(&self, address: SocketAddr) -> quinn::Connection {
+        within(self.endpoint.connect(address, "h1").unwrap()).await.unwrap()
     }
 
     /// Connects and waits until the server closes the connection.

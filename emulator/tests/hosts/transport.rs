@@ -84,6 +84,27 @@ async fn no_answer_names_the_remedy() {
     assert!(error.to_string().contains("does `volary agent` run there?"), "{error}");
 }
 
+/// Handshakes that do not end, from the address of the peers themselves: the oldest give way.
+#[tokio::test]
+async fn peers_come_through_beside_handshakes_that_do_not_end() {
+    let options = Options { max_incoming: 8, max_per_address: 6, max_unproved: 2, ..Options::default() };
+    let options = Options { handshake_timeout: crate::net::PATIENT, ..options };
+    let mut rig = Rig::new(options).await;
+    let folder = rig.net.folder("h3");
+    let client = RawClient::new(&folder, Some(&folder));
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(client.stays_silent(rig.address()).await);
+    }
+    let peer = rig.net.connector("controller");
+    let address = rig.address();
+    let (called, came) =
+        within(async { tokio::join!(peer.connect("h1", address), rig.accepted.next()) }).await;
+    assert_eq!((called.unwrap().who.name, came.unwrap().who.name), ("h1".into(), "controller".into()));
+    assert_eq!(End::from(within(silent[0].closed()).await), End::Dropped);
+    rig.exchange(100).await;
+}
+
 /// The timeout of the handshake is not that of the hello.
 #[tokio::test]
 async fn a_host_without_a_hello_is_given_up() {

@@ -39,6 +39,8 @@ use crate::workload::Traces;
 /// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.
 const SETUP: Duration = Duration::from_secs(20);
 const SETUP_PER_HOST: Duration = Duration::from_millis(250);
+/// How long before that timeout a link is tried for the last time. The attempt names the host that does not answer.
+const LAST_ATTEMPT: Duration = Duration::from_secs(10);
 /// Pings before a cell, and the interval between them.
 const PINGS: u32 = 40;
 const FAST_PING_INTERVAL: Duration = Duration::from_millis(3);
@@ -140,8 +142,7 @@ impl AgentCell<'_> {
             let bound = self.context.clock_known(PINGS).await;
             Ok((connections, bound))
         };
-        let ready =
-            timeout(SETUP + SETUP_PER_HOST * task.members.len() as u32, self.unless_stopped(ready)).await;
+        let ready = timeout(setup_timeout(task), self.unless_stopped(ready)).await;
         let late =
             "links to the other hosts were not established in time: are their ports open to each other?";
         ready.unwrap_or_else(|_| Err(late.to_owned()))
@@ -228,6 +229,7 @@ impl AgentCell<'_> {
     /// Connections to all other hosts: this host opens those to later members, and earlier members open theirs to it.
     async fn connections(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
         let mut making: JoinSet<Result<_, String>> = JoinSet::new();
+        let patience = setup_timeout(task).saturating_sub(LAST_ATTEMPT);
         for (i, member) in task.members.iter().enumerate() {
             let (state, member, run) = (Rc::clone(self.state), member.clone(), task.run);
             match i.cmp(&(task.me as usize)) {
@@ -235,8 +237,9 @@ impl AgentCell<'_> {
                 Ordering::Less => {
                     making.spawn_local(async move { Ok((i, state.link_from(run, &member.name).await)) })
                 }
-                Ordering::Greater => making
-                    .spawn_local(async move { Ok((i, open_link(&state.transport, run, &member).await?)) }),
+                Ordering::Greater => making.spawn_local(async move {
+                    Ok((i, open_link(&state.transport, run, &member, patience).await?))
+                }),
             };
         }
         let mut connections: Vec<_> = task.members.iter().map(|_| None).collect();
@@ -248,9 +251,19 @@ impl AgentCell<'_> {
     }
 }
 
-/// Opens a link to another host for a cell.
-async fn open_link(transport: &Transport, run: u64, member: &Host) -> Result<Connection, String> {
-    let peer = transport.connect(&member.name, member.address).await;
+/// See [`SETUP`].
+fn setup_timeout(task: &Assignment) -> Duration {
+    SETUP + SETUP_PER_HOST * task.members.len() as u32
+}
+
+/// Opens a link to another host for a cell; tries it again for as long as `patience`.
+async fn open_link(
+    transport: &Transport,
+    run: u64,
+    member: &Host,
+    patience: Duration,
+) -> Result<Connection, String> {
+    let peer = transport.connect_within(&member.name, member.address, patience).await;
     let peer = peer.map_err(|error| error.to_string())?;
     let mut control = Control::<LinkPurpose, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
     control.send(&LinkPurpose { run }).await.map_err(|error| error.to_string())?;

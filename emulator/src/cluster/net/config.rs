@@ -14,8 +14,12 @@ use super::identity::{Identity, provider};
 /// Limits and timeouts of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Handshakes at a time, the hellos included; more are refused.
+    /// Handshakes at a time, the hellos included. With more, the oldest of the address that has most gives way.
     pub max_incoming: usize,
+    /// Of these, from one address, or from one /64 of IPv6 addresses.
+    pub max_per_address: usize,
+    /// Handshakes under way from which on peers must prove their addresses.
+    pub max_unproved: usize,
     /// For the TLS handshake, and again for the hellos.
     pub handshake_timeout: Duration,
     /// A connection on which nothing arrives for this long is lost.
@@ -33,7 +37,9 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            max_incoming: 1024,
+            max_incoming: 512,
+            max_per_address: 128,
+            max_unproved: 32,
             handshake_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(10),
             keep_alive: Duration::from_secs(2),
@@ -43,6 +49,13 @@ impl Default for Options {
         }
     }
 }
+
+/// The round trip that the accepting side assumes until it has measured one. A connection that ends before is kept for
+/// three times its timeout of retransmission, [`DRAINING`].
+const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(100);
+/// Nine times that round trip: the timeout is the round trip and four times its deviation, which is half of it at first
+/// (RFC 9002, section 6.2).
+pub(super) const DRAINING: Duration = Duration::from_millis(900);
 
 /// The application protocol (ALPN) of both sides.
 const ALPN: &[u8] = b"volary/1";
@@ -62,7 +75,9 @@ pub(super) fn server(identity: &Identity, options: &Options) -> Result<quinn::Se
     // A resumed session would outlive its certificate.
     tls.send_tls13_tickets = 0;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    config.transport_config(transport(options)?).migration(false).max_incoming(options.max_incoming);
+    let mut transport = transport(options)?;
+    transport.initial_rtt(INITIAL_ROUND_TRIP);
+    config.transport_config(Arc::new(transport)).migration(false).max_incoming(options.max_incoming);
     Ok(config)
 }
 
@@ -75,11 +90,11 @@ pub(super) fn client(identity: &Identity, options: &Options) -> Result<quinn::Cl
     tls.alpn_protocols = vec![ALPN.to_vec()];
     tls.resumption = Resumption::disabled();
     let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-    config.transport_config(transport(options)?);
+    config.transport_config(Arc::new(transport(options)?));
     Ok(config)
 }
 
-fn transport(options: &Options) -> Result<Arc<TransportConfig>, Error> {
+fn transport(options: &Options) -> Result<TransportConfig, Error> {
     let idle = IdleTimeout::try_from(options.idle_timeout)?;
     let both = VarInt::from_u64(3 * u64::from(options.window))?;
     let mut config = TransportConfig::default();
@@ -95,5 +110,5 @@ fn transport(options: &Options) -> Result<Arc<TransportConfig>, Error> {
         .send_window(both.into_inner())
         .datagram_receive_buffer_size(Some(options.datagrams))
         .datagram_send_buffer_size(options.datagrams);
-    Ok(Arc::new(config))
+    Ok(config)
 }

@@ -32,10 +32,13 @@ pub enum End {
     /// The peer closed it with [`Close::Done`].
     #[error("the peer is done")]
     Done,
+    /// The peer closed it without a reason: it ended, or it gave the handshake up for another.
+    #[error("the peer closed: without a reason")]
+    Dropped,
     /// The peer closed it with another code; its text, without control characters.
     #[error("the peer closed: {0}")]
     Peer(String),
-    /// The peer has [`Options::max_incoming`](super::Options::max_incoming) handshakes already, or is ending.
+    /// The peer gave the handshake up for another, or is ending.
     #[error("it accepts no connection now: it is ending, or too many connect at once")]
     Full,
     /// Nothing arrived for the idle timeout.
@@ -58,12 +61,13 @@ impl From<ConnectionError> for End {
             ConnectionError::LocallyClosed => Self::Here,
             ConnectionError::TimedOut | ConnectionError::Reset => Self::Silent,
             ConnectionError::ApplicationClosed(close) => match close.error_code.into_inner() {
-                0 => Self::Peer("without a reason".to_owned()),
+                0 => Self::Dropped,
                 code if code == Close::Done as u64 => Self::Done,
                 _ => Self::Peer(sanitize::line(&String::from_utf8_lossy(&close.reason)).into_owned()),
             },
             ConnectionError::ConnectionClosed(ref close) => match close.error_code {
-                TransportErrorCode::CONNECTION_REFUSED => Self::Full,
+                // The second is what a close without a reason becomes while there are no keys for its text.
+                TransportErrorCode::CONNECTION_REFUSED | TransportErrorCode::APPLICATION_ERROR => Self::Full,
                 code => Self::Broken(explain(code, &error, Rejected::Own)),
             },
             ConnectionError::TransportError(ref failure) => {

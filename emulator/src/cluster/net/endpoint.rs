@@ -7,19 +7,20 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quinn::{Connecting, Incoming, TokioRuntime, VarInt};
 use rustls::pki_types::CertificateDer;
 use thiserror::Error;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::config::{self, Options};
 use super::connection::Connection;
 use super::end::{Close, End};
 use super::framed::Streams;
+use super::handshakes::{Admission, Handshakes};
 use super::hello::{Hello, HelloError};
 use super::identity::{Identity, Role, Subject};
 
@@ -95,7 +96,7 @@ impl Transport {
         let task = tokio::spawn(accept(
             transport.quic.clone(),
             Arc::clone(&transport.hello_exchange),
-            options.max_incoming,
+            Handshakes::new(options),
             accepted,
         ));
         transport.accept_task = Some(task.abort_handle());
@@ -126,9 +127,33 @@ impl Transport {
         Ok(Self { quic, hello_exchange: Arc::new(hello_exchange), buffers, accept_task: None })
     }
 
-    /// Connects to the host of that name; fails if another one is at that address.
+    /// Connects to the host of that name; fails if another one is at that address. A host that has too many handshakes
+    /// is tried again until the handshake's timeout is over.
     pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
-        self.hello_exchange.connect(&self.quic, name, address).await.map_err(|error| {
+        self.connect_within(name, address, self.hello_exchange.timeout).await
+    }
+
+    /// The same, but a host that has too many handshakes or does not answer is tried again for as long as `patience`.
+    /// The last attempt may end later by the handshake's timeout.
+    pub async fn connect_within(
+        &self,
+        name: &str,
+        address: SocketAddr,
+        patience: Duration,
+    ) -> Result<Peer, ConnectError> {
+        let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
+        let attempts = async {
+            loop {
+                match self.hello_exchange.connect(&self.quic, name, address).await {
+                    Err(HelloError::End(End::Full | End::Dropped | End::Silent))
+                        if began.elapsed() + pause < patience => {}
+                    attempt => return attempt,
+                }
+                sleep(pause).await;
+                pause = (2 * pause).min(LONGEST_PAUSE);
+            }
+        };
+        attempts.await.map_err(|error| {
             let why = if error == HelloError::End(End::Silent) {
                 format!(
                     "no answer within {:?}: does `volary agent` run there? If the host is lost, leave it out of the \
@@ -174,29 +199,50 @@ impl Accepted {
     }
 }
 
-/// Starts a task for each incoming handshake, of which there are at most `most` at a time. A peer that has not shown a
-/// certificate holds one for no longer than the handshake's timeout.
+/// Pauses between attempts to connect: each is twice the one before it.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How often the log says that peers must prove their addresses.
+const LOAD_WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Starts a task for each incoming handshake that is admitted. A peer that has not shown a certificate has its place
+/// for no longer than the handshake's timeout.
 async fn accept(
     quic: quinn::Endpoint,
     hello_exchange: Arc<HelloExchange>,
-    most: usize,
+    mut handshakes: Handshakes,
     accepted: mpsc::Sender<Peer>,
 ) {
-    let permits = Arc::new(Semaphore::new(most));
+    let mut warned: Option<Instant> = None;
     while let Some(incoming) = quic.accept().await {
-        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
-            incoming.refuse();
+        let address = incoming.remote_address();
+        let Admission::Place(mut place) = handshakes.admit(address.ip(), incoming.remote_address_validated())
+        else {
+            if warned.is_none_or(|at| at.elapsed() > LOAD_WARNING_INTERVAL) {
+                tracing::warn!("many handshakes do not end: peers must prove their addresses from now on");
+                warned = Some(Instant::now());
+            }
+            // Fails for peers with proved addresses only.
+            let _ = incoming.retry();
             continue;
         };
         let (hello_exchange, accepted) = (Arc::clone(&hello_exchange), accepted.clone());
         tokio::spawn(async move {
-            let address = incoming.remote_address();
-            let peer = hello_exchange.accept(incoming).await;
-            drop(permit);
+            let peer = tokio::select! {
+                peer = hello_exchange.accept(incoming) => peer,
+                _ = &mut place => return tracing::debug!("gave up the handshake of {address} for another"),
+            };
             match peer {
-                // The receiver is gone once the transport is no longer used.
-                Ok(peer) => drop(accepted.send(peer).await),
-                Err(error) => tracing::debug!("refused {address}: {error}"),
+                Ok(peer) => {
+                    drop(place);
+                    // The receiver is gone once the transport is no longer used.
+                    drop(accepted.send(peer).await);
+                }
+                Err(error) => {
+                    tracing::debug!("refused {address}: {error}");
+                    // Its memory is not free yet. Otherwise handshakes that fail at once could take any amount.
+                    let _ = timeout(config::DRAINING, place).await;
+                }
             }
         });
     }
@@ -261,7 +307,7 @@ fn peer(
     streams: Result<Streams, HelloError>,
 ) -> Result<Peer, HelloError> {
     let streams = streams.inspect_err(|error| {
-        if !matches!(error, HelloError::End(End::Peer(_) | End::Silent | End::Here)) {
+        if !matches!(error, HelloError::End(End::Peer(_) | End::Dropped | End::Silent | End::Here)) {
             connection.close(Close::Hello, &error.to_string());
         }
     })?;

@@ -6,6 +6,7 @@
 //! | [`hosts_file`] | the hosts file: names and addresses |
 //! | [`config`] | limits and timeouts; TLS and QUIC parameters |
 //! | [`endpoint`] | the socket: connects to peers and accepts them |
+//! | `handshakes` | the handshakes under way, and who gives way to whom |
 //! | `hello` | the first frames on a connection |
 //! | [`connection`], [`end`] | one connection, and why it ended |
 //! | [`framed`] | frames of a stream; typed frames both ways |
@@ -21,6 +22,7 @@ pub mod connection;
 pub mod end;
 pub mod endpoint;
 pub mod framed;
+mod handshakes;
 mod hello;
 pub mod hosts_file;
 pub mod identity;
