@@ -4,19 +4,28 @@
 use std::io::{BufRead, Cursor};
 use std::iter::Empty;
 use std::path::Path;
+use std::sync::LazyLock;
 
-use volary::cluster::protocol::{InjectReply, InjectorMessage};
+use volary::cluster::net::Host;
+use volary::cluster::protocol::{AgentMessage, InjectReply, InjectorMessage};
+use volary::cluster::report_check::ReportCheck;
 use volary::codec::{self, Batch};
 use volary::config::claims::Check;
 use volary::config::{Bundle, Experiment, Overrides};
+use volary::fidelity::gauge::LatenessHistograms;
+use volary::fidelity::measure::real_time;
 use volary::files::Pack;
 use volary::storage::input_log::{InputLog, frame, prefix};
-use volary::workload::decompress;
+use volary::workload::{Traces, decompress};
 use volary_actors::base::{JobId, Span, Time};
 use volary_engine::cores::config::BurstTrace;
 use volary_engine::cores::{CoreTable, Cores, Interference, RunLength};
+use volary_engine::finalize::{Counters, FinishedRun};
+use volary_engine::metrics::{Aggregator, EndReason, FalseReport, Recording};
 use volary_engine::parcel::Parcel;
+use volary_engine::results::{JobCounts, Summary, Worked};
 use volary_engine::workload::{ColumnNames, Part, Reading, Trace};
+use volary_engine::world::World;
 use volary_netem::{TopologyFile, Windows};
 
 /// An experiment file, as it comes in a bundle: whatever it names, no file of this machine is opened.
@@ -135,6 +144,116 @@ fn bursts(data: &[u8]) {
         let cores = Cores::new(Some(&profile), cores, Windows::default(), 1);
         std::hint::black_box(cores.effect(Time::ZERO + lasts));
     }
+}
+
+/// Small worlds under policies whose notes differ: caches that are sums, snapshots, copies that are suspended.
+pub(crate) fn report_worlds() -> &'static [World] {
+    static WORLDS: LazyLock<Vec<World>> = LazyLock::new(|| {
+        let text = r#"
+            title = "reports"
+            seed = 3
+            [cluster]
+            nodes = 6
+            schedulers = 2
+            [workload.synthetic]
+            jobs = 6
+            tasks = 3
+            interarrival = "200ms"
+            [service]
+            demand = { exponential = { mean = "400ms" } }
+            [network]
+            one_way = "5ms"
+            fault = [{ crash = { who = ["node:1"], at = "600ms", for = "300ms" } }]
+            [run.record]
+            staleness = "100ms"
+            [[policy]]
+            murmuration = {}
+            [[policy]]
+            yaq-d = {}
+            [[policy]]
+            las-sparrow = {}
+        "#;
+        let experiment = Experiment::plan("reports.toml", text, &Overrides::default());
+        let experiment = experiment.unwrap_or_else(|error| panic!("{error}"));
+        let build = |point| World::build(point, experiment.seed, &Traces::new(Vec::new()));
+        experiment.points.iter().map(|point| build(point).unwrap_or_else(|error| panic!("{error}"))).collect()
+    });
+    &WORLDS
+}
+
+/// Takes messages of two hosts as a controller does, and makes results of them, which can be read again. Returns why
+/// each host was given up, and the counts of jobs.
+pub(crate) fn fold_reports(
+    world: &World,
+    messages: impl Iterator<Item = (usize, AgentMessage)>,
+) -> ([Option<String>; 2], JobCounts) {
+    let members = ["h1", "h2"].map(|name| Host::new(name.to_owned(), ([127, 0, 0, 1], 1).into()));
+    let recording = Recording { cache_interval: Span::from_millis(100), ..Recording::default() };
+    let mut check = ReportCheck::new(world, &members, 1.0);
+    let mut aggregator = Aggregator::new(world.recorder(recording), 2, None, world.faults().heals_at());
+    let (mut refused, mut counters) = ([None, None], Counters::default());
+    let (mut gauge, mut hosts, mut cores) = (LatenessHistograms::default(), Vec::new(), None);
+    for (host, message) in messages {
+        if refused[host].is_some() {
+            continue;
+        }
+        if let Err(why) = check.check(host, &message, Time::ZERO + Span::from_secs(3600)) {
+            refused[host] = Some(why);
+            continue;
+        }
+        let merged = match message {
+            AgentMessage::Notes { notes, mark, .. } => aggregator.report(host, notes, mark),
+            AgentMessage::FinalReport(report) => {
+                counters.add(&report.tally);
+                gauge.merge(&report.reading);
+                hosts.push(report.vitals);
+                if let Some(worked) = report.cores {
+                    cores.get_or_insert_with(Worked::default).merge(&worked);
+                }
+                aggregator.end(host)
+            }
+            _ => Ok(()),
+        };
+        if let Err(FalseReport { shard, why }) = merged {
+            refused[shard] = Some(why);
+        }
+    }
+    // The rest of a host that is left; the copies of one that is not are lost.
+    for host in 0..2 {
+        let _ = aggregator.end(host);
+    }
+    aggregator.lose(0..world.layout().workers() / 2);
+    let (books, now) = aggregator.close();
+    let jobs = books.jobs;
+    let real = real_time(world, 1.0, &counters, &gauge, hosts, cores, &books, (EndReason::Broken, now));
+    let run = FinishedRun {
+        experiment: "reports",
+        world,
+        recording,
+        runtime: "hosts",
+        counters: &counters,
+        real: Some(real),
+        injected: None,
+    };
+    let summary = serde_json::to_string(&run.measured(books, now).summary).expect("it can be written");
+    let read = serde_json::from_str::<Summary>(&summary);
+    assert!(read.is_ok(), "{read:?}: {summary}");
+    (refused, jobs)
+}
+
+/// Messages of two hosts in a cell: the world, and then host, length and frame of each.
+pub(crate) fn reports(data: &[u8]) {
+    let Some((&world, mut rest)) = data.split_first() else { return };
+    let mut messages = Vec::new();
+    while let [host, low, high, tail @ ..] = rest {
+        let (frame, tail) = tail.split_at(usize::from(u16::from_le_bytes([*low, *high])).min(tail.len()));
+        if let Ok(message) = codec::decode::<AgentMessage>(frame) {
+            messages.push((usize::from(host % 2), message));
+        }
+        rest = tail;
+    }
+    let worlds = report_worlds();
+    fold_reports(&worlds[usize::from(world) % worlds.len()], messages.into_iter());
 }
 
 /// A log of inputs: as it is, and once more as payloads of frames whose checksums are right, each preceded by

@@ -5,7 +5,7 @@ use volary_engine::results::{Certificate, HostVitals, RealWork, TimerProbe};
 use volary_netem::{LinkClass, Links, Network, Stats};
 
 use super::gauge::LatenessHistograms;
-use super::measure::Evidence;
+use super::measure::{Evidence, JobsMet};
 
 /// Everything that the measurements borrow.
 pub(crate) struct Run {
@@ -18,6 +18,7 @@ pub(crate) struct Run {
     pub(crate) busy_s: f64,
     pub(crate) host: HostVitals,
     pub(crate) cores: Option<RealWork>,
+    pub(crate) jobs: JobsMet,
 }
 
 impl Run {
@@ -43,6 +44,7 @@ impl Run {
                 ..HostVitals::default()
             },
             cores: None,
+            jobs: JobsMet { due: 100, ..JobsMet::default() },
         };
         for k in 0..2000 {
             run.deliver(Span::from_millis(10), Span(30_000 + 20 * k));
@@ -72,6 +74,7 @@ impl Run {
             busy_s: self.busy_s,
             hosts: vec![self.host.clone()],
             cores: self.cores.clone(),
+            jobs: self.jobs,
         };
         evidence.certificate()
     }

@@ -117,6 +117,13 @@ macro_rules! gauge {
             $($field: Buckets,)*
         }
 
+        impl Reading {
+            /// The counts of all histograms.
+            pub fn counts(&self) -> impl Iterator<Item = u64> + '_ {
+                [$(&self.$field,)*].into_iter().flat_map(|buckets| buckets.0.iter().map(|(_, count)| *count))
+            }
+        }
+
         impl LatenessHistograms {
             /// The measurements, for serialization.
             pub fn reading(&self) -> Reading {

@@ -2,6 +2,7 @@
 //!
 //! | what | at most | because |
 //! |---|---|---|
+//! | jobs that did not arrive although their time had come, or stay open in a run that nothing cut off | none | the run is about them |
 //! | deliveries later than a tenth of the median delay | 1 % of them | a delay that is a tenth longer is another delay; one in a hundred stays out of every quantile up to p99 |
 //! | the same where messages take no time: later than a hundredth of the median copy | 1 % | response times are then made of copies |
 //! | mean delay above the configured mean | 5 % | the bar for response times |
@@ -24,6 +25,7 @@ use volary_engine::results::{
     Certificate, Compared, Departure, HostVitals, RealWork, Reason, STILL, Samples, Standing,
 };
 
+use super::measure::JobsMet;
 use crate::number;
 use crate::stats::{t_975, wilson};
 
@@ -73,8 +75,9 @@ enum Remedy {
 }
 
 /// Finds the departures and sets the verdict. `least_loss` is the smallest nonzero configured loss of a link.
-pub(super) fn judge(certificate: &mut Certificate, least_loss: f64) {
+pub(super) fn judge(certificate: &mut Certificate, jobs: &JobsMet, least_loss: f64) {
     let mut judge = Judge { speed: certificate.speed, reasons: Vec::new() };
+    judge.jobs(jobs);
     judge.lateness(certificate);
     judge.delays(certificate);
     judge.core_time(certificate);
@@ -115,6 +118,17 @@ impl Judge {
             }
         };
         self.reasons.push(Reason { what, host: None, measured, threshold, says, remedy, speed });
+    }
+
+    fn jobs(&mut self, jobs: &JobsMet) {
+        let JobsMet { due, missing, open } = *jobs;
+        for (count, what) in [(missing, "never arrived"), (open, "did not end")] {
+            if count > 0 {
+                let says = format!("{} of {} {what}", number::count(count), number::plural(due, "job"));
+                let remedy = Remedy::Words("look for the reason in the logs of the hosts, and run it again");
+                self.add(Departure::MissingJobs, (count as f64 / due.max(1) as f64, 0.0), says, remedy);
+            }
+        }
     }
 
     fn lateness(&mut self, certificate: &Certificate) {
@@ -315,6 +329,8 @@ mod tests {
         assert_eq!(reasons(|run| (0..60).for_each(|_| run.gauge.timers.add(ms(30)))), [LateTimers]);
         assert_eq!(reasons(|run| (0..60).for_each(|_| run.gauge.work.add(ms(30)))), [LateWork]);
         assert_eq!(reasons(|run| (0..2000).for_each(|_| run.gauge.work.add(ms(20)))), [SlowCores]);
+        assert_eq!(reasons(|run| run.jobs.missing = 1), [MissingJobs]);
+        assert_eq!(reasons(|run| run.jobs.open = 1), [MissingJobs]);
         assert_eq!(reasons(|run| run.host.cpu_share = 0.95), [BusyHost]);
         assert_eq!(reasons(|run| run.host.machine_share = Some(0.95)), [BusyHost]);
         assert_eq!(reasons(|run| run.host.steal_share = Some(0.08)), [Steal]);

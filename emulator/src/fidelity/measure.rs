@@ -1,8 +1,9 @@
 //! The construction of a certificate from the measurements of a run.
 
-use volary_actors::base::{Class, Span};
+use volary_actors::base::{Class, JobId, Span, Time};
+use volary_actors::catalog::Catalog;
 use volary_engine::finalize::{Counters, RealTime};
-use volary_engine::metrics::Books;
+use volary_engine::metrics::{Books, EndReason};
 use volary_engine::results::{
     Certificate, ClassFidelity, Compared, DelaySummary, Delays, HostVitals, Late, Lateness, NetworkFidelity,
     Proportion, RealWork, Worked,
@@ -40,6 +41,49 @@ pub struct Evidence<'a> {
     pub hosts: Vec<HostVitals>,
     /// Measurements of real cores, if copies burned any.
     pub cores: Option<RealWork>,
+    /// Jobs that the run should have had.
+    pub jobs: JobsMet,
+}
+
+/// Jobs of a run that should have arrived and ended.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct JobsMet {
+    /// Whose time to arrive had come.
+    pub due: u64,
+    /// Of these, those that did not arrive.
+    pub missing: u64,
+    /// Jobs that arrived and stay open, although no limit of time cut the run off and no node is lost for good.
+    pub open: u64,
+}
+
+impl JobsMet {
+    /// The jobs of a run that ended at `now` for this reason. What arrives shortly before the limit, within a second of
+    /// real time and a tenth of the run, is not missed, nor what a client would submit that faults stop.
+    fn of(world: &World, books: &Books, (over, now): (EndReason, Time), speed: f64) -> Self {
+        let (jobs, faults) = (world.workload(), world.faults());
+        let (layout, all) = (world.layout(), u64::from(jobs.chains()));
+        let is_cut = matches!(over, EndReason::Until | EndReason::Interrupted | EndReason::Broken);
+        let client = |client| layout.endpoint(layout.client(client));
+        let is_stopped = (0..layout.schedulers()).map(client).any(|client| {
+            let crashed = faults.crashes().iter().any(|crash| crash.who == client);
+            crashed || !faults.pauses(client).is_empty()
+        });
+        let slack = Span::from_secs_f64(speed.min(0.1 * now.as_secs_f64()));
+        let has_come = |chain: &u32| {
+            let first = JobId(jobs.jobs_of(*chain).start);
+            jobs.job(first).arrival + slack < now
+        };
+        let due = match is_cut {
+            true => (0..jobs.chains()).filter(has_come).count() as u64,
+            false => all,
+        };
+        let is_lost = faults.crashes().iter().any(|crash| crash.restart.is_none());
+        Self {
+            due,
+            missing: if is_stopped { 0 } else { due.saturating_sub(books.jobs.submitted) },
+            open: if is_cut || is_lost { 0 } else { books.jobs.unfinished },
+        }
+    }
 }
 
 impl Evidence<'_> {
@@ -78,7 +122,7 @@ impl Evidence<'_> {
             cores: self.cores,
             ..Certificate::default()
         };
-        judge(&mut certificate, least_loss);
+        judge(&mut certificate, &self.jobs, least_loss);
         certificate
     }
 
@@ -89,7 +133,8 @@ impl Evidence<'_> {
         let alike = |probability: f64| (probability == 0.0 || self.classes.len() <= 1).then_some(probability);
         let heard = datagram.sent.saturating_sub(datagram.lost[Cause::Congestion as usize]);
         let delivered = datagram.delivered + stream.delivered;
-        let waited = (datagram.queueing_ns + stream.queueing_ns) as f64 * 1e-9 / delivered.max(1) as f64;
+        let waited_ns = datagram.queueing_ns as f64 + stream.queueing_ns as f64;
+        let waited = waited_ns * 1e-9 / delivered.max(1) as f64;
         NetworkFidelity {
             delay: Delays {
                 asked: summary(&gauge.asked),
@@ -142,7 +187,7 @@ impl Evidence<'_> {
     }
 }
 
-/// The measurements of a real run of `world`, with its certificate.
+/// The measurements of a real run of `world`, with its certificate. The run `ended` for a reason, at an emulated time.
 pub fn real_time(
     world: &World,
     speed: f64,
@@ -151,6 +196,7 @@ pub fn real_time(
     hosts: Vec<HostVitals>,
     cores: Option<Worked>,
     books: &Books,
+    ended: (EndReason, Time),
 ) -> RealTime {
     let asleep = hosts.iter().filter_map(|host| {
         let why = host.awake_refused.as_ref()?;
@@ -167,6 +213,7 @@ pub fn real_time(
         busy_s: books.copies.busy_s,
         hosts,
         cores: cores.as_ref().map(|cores| cores.work.clone()),
+        jobs: JobsMet::of(world, books, ended, speed),
     };
     let certificate = evidence.certificate();
     let notes = cores.iter().filter_map(cut).chain(asleep).collect();

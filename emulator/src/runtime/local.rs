@@ -228,7 +228,16 @@ pub fn measure(
         recording: run.recording(),
         runtime: "local",
         counters: &tally,
-        real: Some(real_time(&shared.world, run.speed, &tally, &gauge, vec![stats], cores, &books)),
+        real: Some(real_time(
+            &shared.world,
+            run.speed,
+            &tally,
+            &gauge,
+            vec![stats],
+            cores,
+            &books,
+            (reason, now),
+        )),
         injected: None,
     };
     let mut measured = finished.measured(books, now);
@@ -373,10 +382,12 @@ fn aggregate(
     let (mut reason, mut left) = (None, run.progress.len());
     while left > 0 {
         match reports.recv_timeout(END_CHECK) {
-            Ok(Report::Notes { shard, notes, mark }) => aggregator.report(shard as usize, notes, mark),
+            Ok(Report::Notes { shard, notes, mark }) => {
+                aggregator.report(shard as usize, notes, mark).unwrap_or_else(|report| report.bug());
+            }
             Ok(Report::Sample { shard, sample }) => monitor.sampled(shard as usize, *sample),
             Ok(Report::End { shard, tally, reading, cores }) => {
-                aggregator.end(shard as usize);
+                aggregator.end(shard as usize).unwrap_or_else(|report| report.bug());
                 ended.tally.add(&tally);
                 ended.gauge.merge(&reading);
                 if let Some(cores) = cores {

@@ -11,7 +11,7 @@ use volary_actors::base::{Span, Time};
 use volary_engine::cores::CoreSet;
 
 #[path = "../../fuzz/targets.rs"]
-mod targets;
+pub(crate) mod targets;
 
 /// Reads one input.
 type Target = fn(&[u8]);
@@ -28,7 +28,7 @@ fn corpus(target: &str) -> PathBuf {
 
 #[test]
 fn the_corpus_breaks_nothing() {
-    let all: [(&str, Target); 8] = [
+    let all: [(&str, Target); 9] = [
         ("experiment", targets::experiment),
         ("trace", targets::trace),
         ("table", targets::table),
@@ -37,6 +37,7 @@ fn the_corpus_breaks_nothing() {
         ("interference", targets::interference),
         ("inputs", targets::inputs),
         ("wire", targets::wire),
+        ("reports", targets::reports),
     ];
     for (name, target) in all {
         let inputs = inputs(name);

@@ -15,6 +15,7 @@ mod figures;
 mod live;
 mod plan;
 mod refusals;
+mod reports;
 mod resume;
 mod schedule;
 mod schema;

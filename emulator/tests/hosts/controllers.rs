@@ -15,11 +15,12 @@ use volary::cluster::protocol::{
 use volary::codec::LARGEST_FRAME;
 use volary::config::{Experiment, Overrides};
 use volary::fidelity::gauge::Reading;
-use volary_actors::base::{CopyId, JobId, Span, Time};
+use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::machine::Note;
 use volary_engine::finalize::Counters;
 use volary_engine::parcel::{Observation, Seen};
 use volary_engine::results::HostVitals;
+use volary_engine::world::World;
 
 use crate::cluster;
 use crate::common::binary::lines;
@@ -135,10 +136,14 @@ impl Agent {
     }
 
     async fn end(&mut self) {
+        self.end_with(HostVitals::default()).await;
+    }
+
+    async fn end_with(&mut self, vitals: HostVitals) {
         let account = FinalReport {
             tally: Counters::default(),
             reading: Reading::default(),
-            vitals: HostVitals::default(),
+            vitals,
             datagrams: Vec::new(),
             cores: None,
         };
@@ -247,7 +252,8 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
     let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
     tokio::join!(h1.begun(), h2.begun());
-    // Half of the nodes are on each host. A job has arrived, and each host runs a copy of it.
+    // Half of the nodes are on each host, and the client is on the second. A job has arrived, and each host runs a copy
+    // of it.
     let seen = |at, what| Observation { at: Time(at), what };
     let layout = world.layout();
     let arrived = Seen::Note(layout.client(0), Note::Arrived { job: JobId(0) });
@@ -255,8 +261,8 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
         let copy = CopyId { task: JobId(0).task(task), attempt: 0 };
         Seen::Note(layout.worker(node, 0), Note::Started { copy, resumed: false })
     };
-    h1.report(vec![seen(1, arrived), seen(2, started(0, 0))], Time(10)).await;
-    h2.report(vec![seen(2, started(1, 3))], Time(10)).await;
+    h1.report(vec![seen(2, started(0, 0))], Time(10)).await;
+    h2.report(vec![seen(1, arrived), seen(2, started(1, 3))], Time(10)).await;
     // Both reports have been heard when what follows them is answered.
     tokio::join!(h1.time(), h2.time());
     h2.connection.close(Close::Failed, "the power is off");
@@ -283,6 +289,67 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     assert_eq!(manifest["hosts"][1]["lost"], lost);
     assert_eq!(manifest["hosts"][0]["held"].as_array().unwrap().len(), 2, "a half, then all: {manifest}");
     assert!(manifest["hosts"][0].get("lost").is_none(), "{manifest}");
+}
+
+/// Whatever a host says that cannot be true ends its unit, names it and leaves it out of the next.
+#[tokio::test]
+async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
+    let second = Time::ZERO + Span::from_secs(1);
+    let copy = CopyId { task: JobId(0).task(0), attempt: 0 };
+    type False = fn(&World, CopyId) -> (Option<(ActorId, Note)>, Option<f64>);
+    let cases: [(False, &str); 5] = [
+        // Half of the nodes are on each host.
+        (
+            |world, copy| (Some((world.layout().worker(0, 0), Note::Completed { copy })), None),
+            "which another host holds",
+        ),
+        (
+            |world, copy| (Some((world.layout().worker(3, 0), Note::Completed { copy })), None),
+            "which did not run it",
+        ),
+        (
+            |world, _| (Some((world.layout().worker(3, 0), Note::Finished { job: JobId(0) })), None),
+            "of the wrong kind of actor",
+        ),
+        (
+            |world, _| (Some((world.layout().worker(3, 0), Note::Arrived { job: JobId(9999) })), None),
+            "that does not exist",
+        ),
+        (|_, _| (None, Some(f64::NAN)), "a number in the vitals of its final report is not finite"),
+    ];
+    for (case, words) in cases {
+        let mut fixture = Fixture::new(&["h1", "h2"]);
+        let experiment = Experiment::load(&fixture.net.folder("e.toml"), &Overrides::default()).unwrap();
+        let (note, number) = case(&worlds(&experiment).next().unwrap(), copy);
+        let run = fixture.run();
+        let [(_, first), (_, second_listener)] = &mut fixture.listeners[..] else { panic!("two listeners") };
+        let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second_listener).await);
+        tokio::join!(h1.begun(), h2.begun());
+        if let Some((who, note)) = note {
+            let seen = Observation { at: Time(1), what: Seen::Note(who, note) };
+            h2.report(vec![seen], second).await;
+            h1.report(Vec::new(), second).await;
+        } else {
+            tokio::join!(h1.report_nothing(), h2.report_nothing());
+        }
+        h1.stopped().await;
+        h1.end().await;
+        if let Some(wall_s) = number {
+            h2.stopped().await;
+            h2.end_with(HostVitals { wall_s, ..HostVitals::default() }).await;
+        }
+        h1.begun().await;
+        h1.report_nothing().await;
+        h1.stopped().await;
+        h1.end().await;
+        let said = finish(run, 3).await;
+        assert!(said.contains("host h2 was lost") && said.contains(words), "{words}: {said}");
+        assert!(said.contains("going on without h2, on h1"), "{said}");
+        let summary = lines(&fs::read_to_string(fixture.out().join("summary.jsonl")).unwrap());
+        assert!(summary.len() == 1 && summary[0]["policy"] == "random", "{summary:?}");
+        // Ten jobs were due on the other host, and none of them arrived.
+        assert_eq!(summary[0]["fidelity"]["verdict"], "degraded", "{summary:?}");
+    }
 }
 
 /// One that is lost before a run begins is named in the manifest as well.

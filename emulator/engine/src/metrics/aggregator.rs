@@ -23,6 +23,22 @@ pub enum EndReason {
     Broken,
 }
 
+/// An observation that cannot be true after those before it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FalseReport {
+    /// The shard that reported it.
+    pub shard: usize,
+    /// Why it cannot be true.
+    pub why: String,
+}
+
+impl FalseReport {
+    /// Panics with it: where all shards are of this process, a policy has a bug.
+    pub fn bug(self) -> ! {
+        panic!("shard {}: {}", self.shard, self.why)
+    }
+}
+
 /// The recorder of a run, and observations of its shards that are not folded yet.
 #[derive(Debug)]
 pub struct Aggregator<'a> {
@@ -43,15 +59,26 @@ impl<'a> Aggregator<'a> {
     }
 
     /// Adds a report: observations in order of time, and the time before which no more will come.
-    pub fn report(&mut self, shard: usize, notes: impl IntoIterator<Item = Observation>, mark: Time) {
+    ///
+    /// # Errors
+    /// The first observation that cannot be true after those before it; it is dropped.
+    pub fn report(
+        &mut self,
+        shard: usize,
+        notes: impl IntoIterator<Item = Observation>,
+        mark: Time,
+    ) -> Result<(), FalseReport> {
         self.merge.push(shard, notes, mark);
-        self.fold();
+        self.fold()
     }
 
     /// A shard will not report again.
-    pub fn end(&mut self, shard: usize) {
+    ///
+    /// # Errors
+    /// As [`report`](Self::report).
+    pub fn end(&mut self, shard: usize) -> Result<(), FalseReport> {
         self.merge.end(shard);
-        self.fold();
+        self.fold()
     }
 
     /// Records the copies on these cores as lost, because their host is.
@@ -59,12 +86,17 @@ impl<'a> Aggregator<'a> {
         cores.into_iter().for_each(|core| self.recorder.crashed(self.now, core));
     }
 
-    fn fold(&mut self) {
+    fn fold(&mut self) -> Result<(), FalseReport> {
         while !self.recorder.all_finished()
-            && let Some(Observation { at, what }) = self.merge.pop()
+            && let Some((shard, Observation { at, what })) = self.merge.pop()
         {
             if self.until.is_some_and(|until| at > until) {
-                return;
+                return Ok(());
+            }
+            if let Seen::Note(who, note) = what
+                && let Err(why) = self.recorder.check(who, note)
+            {
+                return Err(FalseReport { shard, why: format!("it reports at {at} what cannot be: {why}") });
             }
             // Clocks of two hosts can differ by more than a message's delay; the recorder needs one order.
             self.now = self.now.max(at);
@@ -75,6 +107,7 @@ impl<'a> Aggregator<'a> {
                 Seen::Delivered(what) => self.recorder.delivered(self.now, what),
             }
         }
+        Ok(())
     }
 
     /// The emulated time up to which every shard has reported.
@@ -182,11 +215,13 @@ impl Merge {
     }
 
     /// The next observation whose place in the order is final.
-    fn pop(&mut self) -> Option<Observation> {
+    fn pop(&mut self) -> Option<(usize, Observation)> {
         let complete = self.complete();
-        let heads = self.streams.iter_mut().filter_map(|stream| Some((stream.waiting.front()?.at, stream)));
-        let (at, stream) = heads.min_by_key(|(at, _)| *at)?;
-        if at < complete || complete == Time::MAX { stream.waiting.pop_front() } else { None }
+        let streams = self.streams.iter_mut().enumerate();
+        let heads = streams.filter_map(|(shard, stream)| Some((stream.waiting.front()?.at, shard, stream)));
+        let (at, shard, stream) = heads.min_by_key(|(at, ..)| *at)?;
+        let is_final = at < complete || complete == Time::MAX;
+        if is_final { Some((shard, stream.waiting.pop_front()?)) } else { None }
     }
 
     fn waiting(&self) -> usize {
@@ -211,11 +246,11 @@ mod tests {
         assert_eq!((merge.waiting(), merge.slowest()), (2, 1));
         assert_eq!(merge.pop(), None, "the other shard may still report something earlier");
         merge.push(1, [seen(2, 1)], Time(4));
-        assert_eq!(merge.pop(), Some(seen(1, 0)));
-        assert_eq!(merge.pop(), Some(seen(2, 1)));
+        assert_eq!(merge.pop(), Some((0, seen(1, 0))));
+        assert_eq!(merge.pop(), Some((1, seen(2, 1))));
         assert_eq!(merge.pop(), None);
         merge.end(1);
-        assert_eq!(merge.pop(), Some(seen(5, 0)));
+        assert_eq!(merge.pop(), Some((0, seen(5, 0))));
         assert_eq!((merge.pop(), merge.waiting()), (None, 0));
     }
 
@@ -234,10 +269,10 @@ mod tests {
                 }
                 count += report.len();
                 merge.push(shard, report, Time(clock[shard]));
-                while let Some(observation) = merge.pop() { out.push(observation.at); }
+                while let Some((_, observation)) = merge.pop() { out.push(observation.at); }
             }
             (0..3).for_each(|shard| merge.end(shard));
-            while let Some(observation) = merge.pop() { out.push(observation.at); }
+            while let Some((_, observation)) = merge.pop() { out.push(observation.at); }
             prop_assert_eq!(out.len(), count);
             prop_assert!(out.is_sorted());
         }

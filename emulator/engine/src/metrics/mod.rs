@@ -22,7 +22,7 @@ mod registry;
 pub mod staleness;
 pub mod timeline;
 
-pub use aggregator::{Aggregator, EndReason};
+pub use aggregator::{Aggregator, EndReason, FalseReport};
 pub use policy_metric::PolicyMetric;
 pub use recorder::{Books, Recorder, SoFar};
 pub use recording::Recording;

@@ -43,7 +43,7 @@ impl<'a> ReplayRecorder<'a> {
             Self::Virtual { recorder, .. } => notes.for_each(|note| recorder.note(at, who, note)),
             Self::Real(aggregator) => {
                 let seen = |note| Observation { at, what: Seen::Note(who, note) };
-                aggregator.report(shard as usize, notes.map(seen), at);
+                aggregator.report(shard as usize, notes.map(seen), at).unwrap_or_else(|report| report.bug());
             }
         }
     }
@@ -52,7 +52,8 @@ impl<'a> ReplayRecorder<'a> {
         match self {
             Self::Virtual { recorder, .. } => recorder.crashed(at, core),
             Self::Real(aggregator) => {
-                aggregator.report(shard as usize, [Observation { at, what: Seen::Crashed(core) }], at);
+                let crashed = Observation { at, what: Seen::Crashed(core) };
+                aggregator.report(shard as usize, [crashed], at).unwrap_or_else(|report| report.bug());
             }
         }
     }
@@ -61,7 +62,7 @@ impl<'a> ReplayRecorder<'a> {
     pub(super) fn end(&mut self, shard: u16, at: Time) {
         match self {
             Self::Virtual { now, .. } => *now = at,
-            Self::Real(aggregator) => aggregator.end(shard as usize),
+            Self::Real(aggregator) => aggregator.end(shard as usize).unwrap_or_else(|report| report.bug()),
         }
     }
 

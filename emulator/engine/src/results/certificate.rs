@@ -105,6 +105,8 @@ pub struct Reason {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Departure {
+    /// Jobs that should have arrived or ended.
+    MissingJobs,
     /// Share of late deliveries.
     LateDeliveries,
     /// Share of late timers.
@@ -134,6 +136,7 @@ pub enum Departure {
 impl fmt::Display for Departure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::MissingJobs => "jobs that did not arrive or end",
             Self::LateDeliveries => "late deliveries",
             Self::LateTimers => "late timers",
             Self::LateWork => "work that ends late",

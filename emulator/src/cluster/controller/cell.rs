@@ -3,12 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::timeout_at;
-use volary_actors::base::{CopyId, JobId, Time};
-use volary_actors::catalog::Catalog;
-use volary_actors::machine::Note;
-use volary_actors::message::KINDS;
-use volary_engine::metrics::{Aggregator, EndReason};
-use volary_engine::parcel::{Delivered, Observation, Seen};
+use volary_actors::base::Time;
+use volary_engine::metrics::{Aggregator, EndReason, FalseReport};
+use volary_engine::parcel::Observation;
 use volary_engine::world::World;
 
 use super::host_pool::{HostEvent, HostPool, InjectorId, PROGRESS_INTERVAL, RunClock};
@@ -16,6 +13,7 @@ use super::injections::{Injections, Share};
 use crate::cluster::HostsError;
 use crate::cluster::placement::{cores_of, dead_from, homes, slowest};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport};
+use crate::cluster::report_check::ReportCheck;
 use crate::cluster::timing::at_least;
 use crate::config::{RunSection, id_under};
 use crate::dashboard::Dashboard;
@@ -50,6 +48,7 @@ pub(super) struct ControllerCell<'a> {
     /// When the experiment's own faults have crashed everything on a host for good, by shard.
     dead_from: Vec<Option<Time>>,
     progress: Vec<Time>,
+    reports_check: ReportCheck<'a>,
     /// Whether the hosts have been ordered to stop.
     stopping: bool,
     monitor: Monitor<'a>,
@@ -96,6 +95,7 @@ impl<'a> ControllerCell<'a> {
             injections: Injections::new(world, &homes, hosts),
             dead_from: dead_from(world, &homes, hosts),
             progress: vec![Time::ZERO; hosts],
+            reports_check: ReportCheck::new(world, &pool.members, run.speed),
             stopping: false,
             clock: RunClock { ticks: pool.ticks, start, speed: run.speed },
             homes,
@@ -186,17 +186,23 @@ impl<'a> ControllerCell<'a> {
 
     async fn on_event(&mut self, host: usize, event: HostEvent) -> Result<(), Lost> {
         let message = match event {
+            HostEvent::Message(_) if self.pool.hosts[host].lost.is_some() => return Ok(()),
             HostEvent::Message(message) => message,
             HostEvent::Gone(why) => return self.on_gone(host, &why).await,
         };
+        if let Err(why) = self.reports_check.check(host, &message, self.clock.after(Duration::ZERO)) {
+            return Err(self.distrust(host, why).await);
+        }
         match message {
             AgentMessage::Notes { notes, mark, progress } => {
-                self.on_report(host, notes, mark)?;
+                self.on_report(host, notes, mark).await?;
                 self.progress[host] = progress;
             }
             AgentMessage::FinalReport(report) => {
-                self.aggregator.end(host);
                 (self.done[host], self.reports[host]) = (true, Some(report));
+                if let Err(FalseReport { shard, why }) = self.aggregator.end(host) {
+                    return Err(self.distrust(shard, why).await);
+                }
             }
             AgentMessage::Refused { run, why } if run == self.pool.run => self.on_refusal(host, &why),
             AgentMessage::Lost { peer, why } if !self.stopping => self.on_broken_link(host, &peer, &why)?,
@@ -238,15 +244,18 @@ impl<'a> ControllerCell<'a> {
         }
     }
 
-    /// Merges observations. Fails if an index is out of bounds, or if too many wait for a silent host.
-    fn on_report(&mut self, host: usize, notes: Vec<Observation>, mark: Time) -> Result<(), Lost> {
-        if !notes.iter().all(|note| is_in_bounds(self.world, note)) {
-            return Err((
-                host,
-                "its report names an actor, job, core or node that does not exist".to_owned(),
-            ));
+    /// Gives up a host that reported what cannot be true: it takes no part in further cells.
+    async fn distrust(&mut self, host: usize, why: String) -> Lost {
+        self.pool.lose(host, &why, false);
+        self.injections.on_lost(self.pool, host).await;
+        (host, why)
+    }
+
+    /// Merges observations. Fails if one cannot be true, or if too many wait for a silent host.
+    async fn on_report(&mut self, host: usize, notes: Vec<Observation>, mark: Time) -> Result<(), Lost> {
+        if let Err(FalseReport { shard, why }) = self.aggregator.report(host, notes, mark) {
+            return Err(self.distrust(shard, why).await);
         }
-        self.aggregator.report(host, notes, mark);
         if self.aggregator.waiting() > MAX_WAITING_OBSERVATIONS {
             let why = format!(
                 "it has reported nothing since {:.3} s of the run, and more than {MAX_WAITING_OBSERVATIONS} \
@@ -294,8 +303,10 @@ impl<'a> ControllerCell<'a> {
         if let Some(lost) = &self.pool.hosts[host].lost {
             tracing::warn!("{}; the run goes on", lost.note(&self.pool.members[host].name));
         }
-        self.aggregator.end(host);
         self.progress[host] = Time::MAX;
+        if let Err(FalseReport { shard, why }) = self.aggregator.end(host) {
+            return Err(self.distrust(shard, why).await);
+        }
         Ok(())
     }
 
@@ -341,40 +352,4 @@ async fn prepare(
         return Err(if interrupted { CellError::Interrupted } else { CellError::Refused(error.to_string()) });
     }
     Ok(())
-}
-
-/// Whether the actors, jobs, cores and nodes of an observation exist: the recorder indexes its tables with them.
-fn is_in_bounds(world: &World, observation: &Observation) -> bool {
-    let (layout, jobs) = (world.layout(), world.workload());
-    let job = |job: JobId| job.0 < jobs.jobs();
-    let copy = |copy: CopyId| job(copy.task.job) && copy.task.index < jobs.job(copy.task.job).tasks;
-    match observation.what {
-        Seen::Crashed(core) => core < layout.workers(),
-        Seen::Delivered(Delivered { from, to, kind, job: about, .. }) => {
-            from.0.max(to.0) < layout.endpoints() && usize::from(kind) < KINDS.len() && about.is_none_or(job)
-        }
-        Seen::Note(who, _) if who.0 >= layout.actors() => false,
-        Seen::Note(_, note) => match note {
-            Note::Arrived { job: id }
-            | Note::Resubmitted { job: id }
-            | Note::Finished { job: id }
-            | Note::Predicted { job: id, .. } => job(id),
-            Note::Started { copy: id, .. }
-            | Note::Completed { copy: id }
-            | Note::Preempted { copy: id }
-            | Note::Evicted { copy: id }
-            | Note::Suspended { copy: id }
-            | Note::Bound { copy: id }
-            | Note::Reached { copy: id } => copy(id),
-            Note::Placed { copy: id, node, .. } => copy(id) && node < layout.nodes(),
-            Note::Learnt { node, origin, .. } => {
-                node < layout.nodes() && origin < layout.schedulers() + layout.nodes()
-            }
-            Note::Numbered { node, .. } | Note::Believes { node, .. } | Note::Snapshot { node, .. } => {
-                node < layout.nodes()
-            }
-            Note::Changed | Note::Refreshed { .. } | Note::Planned { .. } | Note::Enacted { .. } => true,
-            Note::Unexpected { kind } => usize::from(kind) < KINDS.len(),
-        },
-    }
 }

@@ -153,6 +153,77 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Whether a note can be true after those that were recorded, and if not, why. [`note`](Self::note) and
+    /// [`close`](Self::close) panic on some notes that cannot.
+    pub fn check(&self, who: ActorId, note: Note) -> Result<(), String> {
+        let job = |job: JobId| &self.jobs[job.index()];
+        let suspended = |copy| self.suspended.get(&copy).is_some_and(|suspended| suspended.core.is_some());
+        match note {
+            Note::Arrived { job: id } => {
+                let before = self.workload.after(id);
+                if !matches!(job(id), Job::Pending) {
+                    return Err(format!("job {} arrived twice", id.0));
+                }
+                if let Some(before) = before.filter(|before| !matches!(job(*before), Job::Finished(_))) {
+                    return Err(format!("job {} began before job {} had ended", id.0, before.0));
+                }
+            }
+            Note::Finished { job: id } => match job(id) {
+                Job::Open { left: 0, .. } => {}
+                Job::Open { left, .. } => {
+                    return Err(format!("job {} finished with {left} tasks that no copy finished", id.0));
+                }
+                Job::Pending | Job::Finished(_) => {
+                    return Err(format!("job {} finished twice, or before it arrived", id.0));
+                }
+            },
+            Note::Started { copy, resumed } => {
+                let core = self.core(who)?;
+                if self.running[core as usize].is_some() {
+                    return Err(format!("{copy} started on core {core}, which was busy"));
+                }
+                if matches!(job(copy.task.job), Job::Pending) {
+                    return Err(format!("{copy} started before its job arrived"));
+                }
+                if resumed != suspended(copy) || !resumed && self.suspended.contains_key(&copy) {
+                    return Err(format!("{copy} was resumed without being suspended, or started twice"));
+                }
+            }
+            Note::Completed { copy } | Note::Preempted { copy } | Note::Suspended { copy } => {
+                let core = self.core(who)?;
+                if self.running[core as usize].is_none_or(|running| running.copy != copy) {
+                    return Err(format!("{copy} ended on core {core}, which did not run it"));
+                }
+                if matches!(note, Note::Suspended { .. }) && suspended(copy) {
+                    return Err(format!("{copy} was suspended twice"));
+                }
+            }
+            Note::Snapshot { .. } if !self.recording.snapshots => {
+                return Err("a snapshot of a node under a policy without snapshots".to_owned());
+            }
+            Note::Resubmitted { .. }
+            | Note::Evicted { .. }
+            | Note::Placed { .. }
+            | Note::Bound { .. }
+            | Note::Numbered { .. }
+            | Note::Learnt { .. }
+            | Note::Believes { .. }
+            | Note::Snapshot { .. }
+            | Note::Reached { .. }
+            | Note::Changed
+            | Note::Refreshed { .. }
+            | Note::Planned { .. }
+            | Note::Enacted { .. }
+            | Note::Predicted { .. }
+            | Note::Unexpected { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn core(&self, who: ActorId) -> Result<u32, String> {
+        self.layout.core_of(who).ok_or_else(|| format!("actor {} is no worker", who.0))
+    }
+
     /// Records one observation of actor `who`.
     pub fn note(&mut self, now: Time, who: ActorId, note: Note) {
         self.load.observe(now, self.busy);
@@ -257,7 +328,9 @@ impl<'a> Recorder<'a> {
         let stretch = now.since(since).as_secs_f64();
         self.busy -= 1;
         self.busy_s += stretch;
-        let earlier = self.suspended.remove(&copy);
+        // Another copy of this name may be suspended on another core.
+        let resumed = self.suspended.get(&copy).is_some_and(|suspended| suspended.core.is_none());
+        let earlier = if resumed { self.suspended.remove(&copy) } else { None };
         let spent = stretch + earlier.map_or(0.0, |s| s.spent);
         match how {
             CopyEnd::First => {

@@ -121,7 +121,8 @@ impl View {
     /// An update is made. Its author's cache already contains it.
     pub(super) fn made(&mut self, now: Time, origin: u32, node: u32, change: i64) {
         if origin == self.scheduler {
-            self.work[node as usize] += change;
+            let work = &mut self.work[node as usize];
+            *work = work.saturating_add(change);
         } else {
             self.pending[node as usize].push_back(Pending::new(now, origin, change, Reach::Since(now)));
             self.in_flight += 1;
