@@ -114,7 +114,7 @@ impl Judge {
             Remedy::Words(words) => (None, words.to_owned()),
             Remedy::Slower(part) => {
                 let speed = two_digits(self.speed * part.clamp(SLOWEST, LEAST_STEP));
-                (Some(speed), format!("--set run.speed={speed} or less, or more hosts"))
+                (Some(speed), format!("--set run.speed={speed} or less, or hosts on more machines"))
             }
         };
         self.reasons.push(Reason { what, host: None, measured, threshold, says, remedy, speed });
@@ -245,7 +245,7 @@ impl Judge {
             let to: Vec<_> = host.lost_to.iter().map(|path| path.to.as_str()).collect();
             let to = if to.is_empty() { String::new() } else { format!(", to {}", to.join(", ")) };
             let says = format!("the real network lost {count} of its messages, {share}{to}");
-            let remedy = Remedy::Words("a lower speed, more hosts, or larger socket buffers");
+            let remedy = Remedy::Words("a lower speed, hosts on more machines, or larger socket buffers");
             self.add(Departure::LostDatagrams, (lost, most), says, remedy);
         }
     }
@@ -466,7 +466,7 @@ mod tests {
         let speeds = || certificate.reasons.iter().filter_map(|reason| reason.speed);
         let least = speeds().fold(f64::INFINITY, f64::min);
         assert!(speeds().count() > 1 && (0.1..1.0).contains(&least), "{:?}", certificate.reasons);
-        assert_eq!(remedies[0], format!("--set run.speed={least} or less, or more hosts"));
+        assert_eq!(remedies[0], format!("--set run.speed={least} or less, or hosts on more machines"));
         for (value, rounded) in [(0.456, 0.45), (0.1, 0.1), (12.9, 12.0), (345.0, 345.0), (0.0123, 0.012)] {
             assert_eq!(two_digits(value), rounded);
         }

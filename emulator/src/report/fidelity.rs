@@ -120,13 +120,17 @@ mod tests {
         assert!(mixed[2].starts_with("fidelity of the others: faithful ("), "{mixed:?}");
         let slower = |speed: f64| {
             let mut certificate = fixture::degraded();
-            let remedy = format!("--set run.speed={speed} or less, or more hosts");
+            let remedy = format!("--set run.speed={speed} or less, or hosts on more machines");
             certificate.reasons.truncate(1);
             certificate.reasons[0] = Reason { speed: Some(speed), remedy, ..certificate.reasons[0].clone() };
             Some(certificate)
         };
         let both = lines(&group(&[slower(2.0), slower(1.5)]));
-        assert_eq!(both[2..], ["  remedy: --set run.speed=1.5 or less, or more hosts"], "the least speed");
+        assert_eq!(
+            both[2..],
+            ["  remedy: --set run.speed=1.5 or less, or hosts on more machines"],
+            "the least speed"
+        );
         let alone = lines(&group(&[Some(fixture::degraded())]));
         assert!(alone.len() == 2 && alone[0].starts_with("fidelity: DEGRADED: "), "{alone:?}");
     }
