@@ -1,6 +1,8 @@
 //! The `volary policies new` command.
 
+use std::env;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -21,7 +23,8 @@ pub(super) struct Options {
     /// The folder to write; it must not exist. By default the name, here.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The root of a clone of volary, to build against its crates instead of the published ones.
+    /// The root of a clone of volary, against whose crates the crate is built. If absent, the clone that holds this
+    /// folder or the program.
     #[arg(long, value_name = "CLONE")]
     source: Option<PathBuf>,
 }
@@ -64,11 +67,10 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let name = options.name.as_str();
     let parameters = type_name(name)?;
     let folder = options.out.clone().unwrap_or_else(|| name.into());
-    if folder.exists() {
-        return Err(anyhow!("{} exists\n  = help: name another folder with --out", folder.display()));
-    }
-    let volary = dependency(options.source.as_deref(), "emulator")?;
-    let actors = dependency(options.source.as_deref(), "actors")?;
+    let clone = options.source.clone().or_else(clone).ok_or_else(|| anyhow!(NO_CLONE))?;
+    let volary = dependency(&clone, "emulator")?;
+    let actors = dependency(&clone, "actors")?;
+    make(&folder)?;
     let write = |(path, text): (&str, &str)| {
         let file = folder.join(path);
         let place = file.parent().unwrap_or(&folder);
@@ -85,9 +87,41 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the manifest says of one of volary's crates: the version of this program, or its folder in a clone.
-fn dependency(clone: Option<&Path>, folder: &str) -> anyhow::Result<String> {
-    let Some(clone) = clone else { return Ok(format!("{:?}", env!("CARGO_PKG_VERSION"))) };
+/// Why a crate cannot be built without a clone.
+const NO_CLONE: &str = "the crate is built against a clone of volary, since its crates are not published, and neither this folder \
+     nor the program is in one\n  = help: name the root of a clone with --source";
+
+/// The clone that holds the current folder, or the running program.
+fn clone() -> Option<PathBuf> {
+    let places = [env::current_dir(), env::current_exe()].into_iter().flatten();
+    let above = |place: PathBuf| place.ancestors().find(|root| is_clone(root)).map(Path::to_owned);
+    { places }.find_map(above)
+}
+
+fn is_clone(root: &Path) -> bool {
+    let has = |folder: &str, name: &str| {
+        let manifest = fs::read_to_string(root.join(folder).join("Cargo.toml"));
+        manifest.is_ok_and(|text| text.contains(&format!("name = \"{name}\"\n")))
+    };
+    has("emulator", "volary") && has("actors", "volary-actors")
+}
+
+/// Makes the folder of the crate, which must be new.
+fn make(folder: &Path) -> anyhow::Result<()> {
+    let failed = || format!("cannot make the folder {}", folder.display());
+    if let Some(above) = folder.parent() {
+        fs::create_dir_all(above).with_context(failed)?;
+    }
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            Err(anyhow!("{} exists\n  = help: name another folder with --out", folder.display()))
+        }
+        made => made.with_context(failed),
+    }
+}
+
+/// What the manifest says of one of volary's crates: its folder in a clone.
+fn dependency(clone: &Path, folder: &str) -> anyhow::Result<String> {
     let found = clone.join(folder).canonicalize().ok().filter(|place| place.join("Cargo.toml").is_file());
     let place = found.ok_or_else(|| {
         let path = clone.display();

@@ -4,50 +4,63 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::binary::{expect, text};
+use crate::binary::{expect, expect_of, text};
 
-fn written(folder: &Path) -> PathBuf {
-    let (out, _) = expect(folder, "policies new my-own", 0);
-    assert!(out.contains("wrote my-own"), "{out}");
-    folder.join("my-own")
+/// The root of this clone.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
 #[test]
 fn a_crate_is_written_under_its_name() {
     let folder = tempfile::tempdir().unwrap();
-    let krate = written(folder.path());
+    let new = format!("policies new my-own --source {}", root().display());
+    let (out, _) = expect(folder.path(), &new, 0);
+    assert!(out.contains("wrote my-own"), "{out}");
+    let krate = folder.path().join("my-own");
     let read = |name: &str| fs::read_to_string(krate.join(name)).unwrap();
     assert!(read("Cargo.toml").contains("name = \"my-own\""));
     assert!(read("src/main.rs").contains(".with::<MyOwn>(\"my-own\")"));
     assert!(read("src/messages.rs").contains("\"my-own.ask\""));
     assert!(read("experiment.toml").contains("[[policy]]\nmy-own = {}"));
-    assert!(read("Cargo.toml").contains(concat!("volary = \"", env!("CARGO_PKG_VERSION"), "\"")));
-    let again = expect(folder.path(), "policies new my-own", 2).1;
+    let again = expect(folder.path(), &new, 2).1;
     assert!(again.contains("my-own exists") && again.contains("--out"), "{again}");
 }
 
-/// A clone of volary takes the place of the published crates.
+/// Nothing of volary is published, so every crate that is written names a clone: that of `--source`, that around the
+/// current folder, or that around the program.
 #[test]
-fn a_crate_can_build_against_a_clone() {
+fn a_crate_builds_against_a_clone_that_is_named_or_found() {
     let folder = tempfile::tempdir().unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
-    expect(folder.path(), &format!("policies new my-own --source {}", root.display()), 0);
-    let manifest = fs::read_to_string(folder.path().join("my-own/Cargo.toml")).unwrap();
-    assert!(
-        manifest.contains(&format!("volary-actors = {{ path = {:?} }}", root.join("actors"))),
-        "{manifest}"
-    );
+    let root = root();
+    let new = |here: &Path, program: &Path, args: &str, status| {
+        let out = folder.path().join(args.split(' ').next().unwrap());
+        let mut command = Command::new(program);
+        command.current_dir(here).args(["policies", "new"]).args(args.split(' ')).arg("--out").arg(&out);
+        let said = expect_of(&mut command, status).1;
+        let manifest = fs::read_to_string(out.join("Cargo.toml")).unwrap_or_default();
+        let path = format!("volary-actors = {{ path = {:?} }}", root.join("actors"));
+        assert_eq!(manifest.contains(&path), status == 0, "{args}: {manifest}{said}");
+        said
+    };
+    let built = Path::new(env!("CARGO_BIN_EXE_volary"));
+    new(folder.path(), built, &format!("named --source {}", root.display()), 0);
+    new(&root.join("emulator/src"), built, "around", 0);
+    // As `cargo install` puts it.
+    let installed = folder.path().join("volary");
+    fs::copy(built, &installed).unwrap();
+    let said = new(folder.path(), &installed, "nowhere", 2);
+    assert!(said.contains("not published") && said.contains("--source"), "{said}");
     let wrong = expect(folder.path(), "policies new other --source .", 2).1;
     assert!(wrong.contains("--source .: no clone of volary"), "{wrong}");
 }
 
-/// Builds the crate against this tree instead of the published crates, and runs its tests and its experiment. It builds
+/// Builds the crate, and runs its tests and its experiment. It builds
 /// volary from nothing: several minutes.
 #[test]
 #[ignore = "builds a crate from nothing; .ci/run nightly runs it"]
 fn the_crate_builds_and_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+    let (folder, root) = (tempfile::tempdir().unwrap(), root());
     expect(folder.path(), &format!("policies new my-own --source {}", root.display()), 0);
     let krate = folder.path().join("my-own");
     fs::copy(root.join("Cargo.lock"), krate.join("Cargo.lock")).unwrap();
