@@ -1,9 +1,10 @@
 //! The page: contents, header, cells, footer.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
-use super::bodies::{Bodies, BodyPlace};
+use super::bodies::{Bodies, BodyPlace, base64};
 use super::view::{View, anchor, cell_title, short_title};
 use super::{cell, choice, overview, parameters, table};
 use crate::chart::{theme, timeline};
@@ -49,6 +50,7 @@ fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
         html lang="en" class=[(study.cells.len() > LISTED).then_some("wide")] {
             head {
                 meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy());
                 meta name="viewport" content="width=device-width,initial-scale=1";
                 title { (title(study)) }
                 style { (PreEscaped(theme::css())) (PreEscaped(include_str!("style.css"))) (PreEscaped(hiding)) }
@@ -73,11 +75,24 @@ fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
                     script type="application/json" id="packed" { (PreEscaped(packed)) }
                 }
                 // But for compressed cells, the page is readable without it.
-                script { (PreEscaped(include_str!("script.js"))) }
+                script { (PreEscaped(SCRIPT)) }
             }
         }
     };
     clean(page)
+}
+
+/// The script of every page.
+const SCRIPT: &str = include_str!("script.js");
+
+/// What a page may load and do: its own script, the files with cells that this loads, and its styles, which are also
+/// attributes. Names in results that a browser took for a script would not run.
+fn policy() -> String {
+    let sum = base64(digest(&SHA256, SCRIPT.as_bytes()).as_ref());
+    format!(
+        "default-src 'none'; script-src 'sha256-{sum}' 'strict-dynamic'; style-src 'unsafe-inline'; base-uri 'none'; \
+         form-action 'none'"
+    )
 }
 
 /// Whether the page has all cells as they are.

@@ -24,6 +24,27 @@ fn html(study: &Study) -> String {
     report.page
 }
 
+/// The page allows its own script by its checksum, and nothing from elsewhere.
+#[test]
+fn only_the_script_of_the_page_runs() {
+    let page = html(&study(&[0.5], 1, 40));
+    let script = page.split("<script>").nth(1).unwrap().split("</script>").next().unwrap();
+    let sum = super::bodies::base64(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()).as_ref());
+    let policy = page
+        .split("http-equiv=\"Content-Security-Policy\" content=\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("http"), "{policy}");
+    assert!(policy.contains(&format!("script-src 'sha256-{sum}' 'strict-dynamic';")), "{policy}");
+    let at = |part: &str| page.find(part).unwrap();
+    assert!(at("Content-Security-Policy") < at("<style>"), "it holds for what comes after it");
+    assert_eq!(page.matches("<script>").count(), 1);
+    assert!(!page.contains(" onclick=") && !page.contains("javascript:"));
+}
+
 fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     let policies = [("latin-square", 1.0), ("sparrow", 1.4), ("murmuration", 1.2), ("random", 2.5)];
     let mut records = Vec::new();
