@@ -18,7 +18,7 @@ use volary_netem::{Fabric, Faults};
 use super::claims::{Axes, Check, Claim, Names, is_label, unmeasured};
 use super::document::{Document, Texts};
 use super::error::{ConfigError, did_you_mean, listed};
-use super::experiment::{Experiment, Overrides};
+use super::experiment::{Experiment, FIRST_REPLICATIONS, Overrides};
 use super::file::{ClaimSection, File, RuntimeKind};
 use super::identity::{Contents, digest, id_under};
 use super::kind::FileKind;
@@ -87,11 +87,15 @@ impl Experiment {
             mean_task_s: f64::INFINITY,
             gaps: Vec::new(),
             warnings: Vec::new(),
+            warned: BTreeSet::new(),
         };
         let mut first = None;
+        // A cell needs no lists of all cells.
+        let mut common = document.clone();
+        common.root.remove("sweep");
         for index in 0..count {
             let texts = Texts::default();
-            let (mut document, cell) = sweep::cell(&document, &texts, &axes, index)?;
+            let (mut document, cell) = sweep::cell(&common, &texts, &axes, index)?;
             // An error in the first cell probably affects all cells.
             let noted = |error: ConfigError| match index {
                 0 => error,
@@ -139,6 +143,8 @@ struct Planner<'a> {
     /// The first gap of each kind that traces of interference leave, and the number of worlds that have one.
     gaps: Vec<(TraceGap, usize)>,
     warnings: Vec<String>,
+    /// The same, to find one.
+    warned: BTreeSet<String>,
 }
 
 impl Planner<'_> {
@@ -273,6 +279,11 @@ impl Planner<'_> {
             let site = world.cluster.site();
             let built = Workload::build(&world.workload, &world.service, file.seed, site, &self.traces)
                 .map_err(|error| explain::workload(document, &error))?;
+            let seeds = (1..file.repeat.times().unwrap_or(FIRST_REPLICATIONS))
+                .map(|replication| file.seed.wrapping_add(u64::from(replication)));
+            Workload::check_gangs(&world.workload, &world.service, seeds, site, &self.traces).map_err(
+                |(seed, error)| explain::workload(document, &error).note(format!("with seed {seed}")),
+            )?;
             checks::duration(document, world, built.chains(), file.seed)?;
             self.lasts = warnings::run_length(&built, world.cluster.capacity(file.seed));
             self.warn(warnings::of_observations(file.run.record.staleness, self.lasts));
@@ -283,6 +294,7 @@ impl Planner<'_> {
             self.warn(warnings::of_classes(&built, file.seed));
             self.classes.extend(classes.iter().filter(|_| classes.len() > 1).map(|label| label.to_string()));
             self.warn(built.warnings().to_vec());
+            self.warn(warnings::of_timeline(file.run.record.timeline, &built));
         }
         Ok(())
     }
@@ -347,7 +359,7 @@ impl Planner<'_> {
     /// Adds warnings that are not in the list yet.
     fn warn(&mut self, warnings: impl IntoIterator<Item = String>) {
         for warning in warnings {
-            if !self.warnings.contains(&warning) {
+            if self.warned.insert(warning.clone()) {
                 self.warnings.push(warning);
             }
         }
@@ -410,7 +422,7 @@ fn check_labels(document: &Document<'_>, entries: &[PolicyEntry]) -> Result<Vec<
             .help(explain::NO_POLICY)
             .help(explain::known_policies()));
     }
-    let mut labels: Vec<String> = Vec::new();
+    let (mut labels, mut seen) = (Vec::new(), BTreeSet::new());
     for (i, entry) in entries.iter().enumerate() {
         let (label, index) = (entry.label(), i.to_string());
         let key = if entry.label.is_some() { "label" } else { entry.name.as_str() };
@@ -419,7 +431,7 @@ fn check_labels(document: &Document<'_>, entries: &[PolicyEntry]) -> Result<Vec<
             return Err(error(format!("`{label}` is not a label"))
                 .help("write letters, digits, `-` and `_`, but no number: claims refer to it"));
         }
-        if labels.iter().any(|other| other == label) {
+        if !seen.insert(label) {
             return Err(error(format!("two policies are called `{label}`"))
                 .help(format!("give one of them a label, such as label = \"{label}-2\"")));
         }

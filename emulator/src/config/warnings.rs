@@ -110,6 +110,18 @@ pub(super) fn of_limit(until: Span, jobs: &Workload) -> Option<String> {
         .then(|| format!("run.until, {until}, ends the run before most jobs arrive: {arrived} of {all} do"))
 }
 
+/// Warns about a timeline that ends before anything happens.
+pub(super) fn of_timeline(shown: Span, jobs: &Workload) -> Option<String> {
+    let first = (0..jobs.jobs()).map(|job| jobs.job(JobId(job)).arrival).min()?.since(Time::ZERO);
+    (shown > Span::ZERO && first >= shown).then(|| {
+        let [first, shown] = [first, shown].map(|span| number::seconds(span.as_secs_f64()));
+        format!(
+            "the first job arrives after {first}, and timelines show the first {shown} of a run: they are empty; lengthen \
+             run.record.timeline"
+        )
+    })
+}
+
 /// Warns about a period after which caches are first observed that is longer than the run.
 pub(super) fn of_observations(every: Span, run: RunLength) -> Option<String> {
     (every > run.most && every != Record::default().staleness).then(|| {
@@ -208,6 +220,11 @@ random = {}
                 "random = {}",
                 &["workload.synthetic.deadline_slack=0"],
                 Some("workload.synthetic.deadline_slack leaves 3 of 3 jobs no time"),
+            ),
+            (
+                "random = {}",
+                &["workload.synthetic.interarrival=11s"],
+                Some("the first job arrives after 11.0\u{202f}s, and timelines show the first 10.0\u{202f}s"),
             ),
             ("late = {}", &[], Some(late)),
             ("late = { scale = 0.01 }", &[], None),

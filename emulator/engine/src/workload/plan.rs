@@ -78,6 +78,34 @@ impl Workload {
         }
         Plan::new(spec, service, traces)?.draw(seed, site)
     }
+
+    /// Checks that the gangs of further seeds fit the cluster; [`build`](Self::build) checks those of its own. Only
+    /// numbers of tasks are drawn.
+    ///
+    /// # Errors
+    /// The first seed with one that does not.
+    pub fn check_gangs(
+        spec: &WorkloadSpec,
+        service: &Service,
+        seeds: impl Iterator<Item = u64>,
+        site: Site,
+        traces: &dyn TraceSource,
+    ) -> Result<(), (u64, WorkloadError)> {
+        for seed in seeds {
+            let checked = Plan::new(spec, service, traces).and_then(|mut plan| {
+                // A trace has the same jobs under each seed.
+                if !plan.gang || matches!(plan.jobs, Jobs::Traced(_)) {
+                    return Ok(false);
+                }
+                let (mut shapes, _) = plan.shapes(Address::new(seed, Purpose::Shape), seed)?;
+                plan.fitting(&mut shapes, site).map(|_| true)
+            });
+            if !checked.map_err(|error| (seed, error))? {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Maximum number of jobs of a generated workload: each costs memory, and a larger number is a mistake.
