@@ -14,8 +14,10 @@ use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Message};
 
-/// Pause before a client retries schedulers that could not be reached.
+/// Pause before a client looks again for a scheduler that it can reach. It doubles with each that was in vain.
 const RETRY: Span = Span::from_secs(1);
+/// Doublings at most, to 64 s. The client is told when a scheduler comes back, and does not wait for the end of a pause.
+const MOST_DOUBLINGS: u32 = 6;
 
 /// An open job.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -26,6 +28,8 @@ struct Submission {
     round: u32,
     /// Number of earlier submissions.
     tries: u32,
+    /// Pauses in a row after which no scheduler could be reached.
+    pauses: u32,
 }
 
 /// The jobs that go to the first scheduler that is up instead of to the client's own.
@@ -83,7 +87,7 @@ impl Client {
 
     /// Sends a job to a scheduler. `last` has its numbers, and no scheduler.
     fn submit(&mut self, job: JobId, last: Submission, avoid: Option<ActorId>, fx: &mut Effects<'_>) {
-        let Submission { round, tries, .. } = last;
+        let Submission { round, tries, mut pauses, .. } = last;
         let to = self.choose(job, avoid, fx);
         match to {
             Some(to) if tries == 0 => fx.send(to, Job::Submit { job, round }),
@@ -91,9 +95,12 @@ impl Client {
                 fx.recover(to, Job::Submit { job, round });
                 fx.note(Note::Resubmitted { job });
             }
-            None => fx.arm(Timer::Recheck { job, attempt: tries }, RETRY),
+            None => {
+                fx.arm(Timer::Recheck { job, attempt: tries }, Span(RETRY.0 << pauses.min(MOST_DOUBLINGS)));
+                pauses += 1;
+            }
         }
-        self.open.open(job, Submission { to, ..last });
+        self.open.open(job, Submission { to, pauses, ..last });
     }
 
     /// The client's own scheduler, or a random one that is up; the first that is up, if the job is for a central one;
@@ -122,9 +129,10 @@ impl Client {
     fn resubmit(&mut self, lost: Option<ActorId>, fx: &mut Effects<'_>) {
         let again: Vec<_> =
             self.open.iter_mut().filter(|(_, s)| s.to == lost).map(|(job, s)| (job, *s)).collect();
-        for (job, Submission { to, round, tries }) in again {
+        for (job, Submission { to, round, tries, .. }) in again {
             let sent = u32::from(to.is_some());
-            self.submit(job, Submission { to: None, round: round + sent, tries: tries + sent }, None, fx);
+            let next = Submission { round: round + sent, tries: tries + sent, ..Submission::default() };
+            self.submit(job, next, None, fx);
         }
     }
 
@@ -166,7 +174,8 @@ impl Machine for Client {
                 let sent = |s: &&mut Submission| s.to == Some(to) && s.round == round;
                 if let Some(&mut Submission { tries, .. }) = self.open.get_mut(job).filter(sent) {
                     // No scheduler has received this round, so it is used again.
-                    self.submit(job, Submission { to: None, round, tries: tries + 1 }, Some(to), fx);
+                    let next = Submission { round, tries: tries + 1, ..Submission::default() };
+                    self.submit(job, next, Some(to), fx);
                 }
             }
             Input::Down { actor } if Self::is_scheduler(actor, fx.layout()) => {
@@ -311,6 +320,26 @@ mod tests {
         assert_eq!(client.step(fire), [visit(100)], "the rest of the second");
         assert_eq!(client.step(fire), [visit(100), Effect::Note(Note::Finished { job: JobId(1) })]);
         assert_eq!(client.step(fire), [Effect::Note(Note::Finished { job: JOB })]);
+    }
+
+    /// The only scheduler is down for 100 h.
+    #[test]
+    fn a_client_looks_for_a_scheduler_ever_more_rarely_and_hears_of_its_return() {
+        let mut client = bench(1);
+        let scheduler = client.layout.scheduler(0);
+        client.step(Input::Fire(Timer::Arrival(JOB)));
+        let mut armed = client.step(Input::Down { actor: scheduler });
+        let (mut waited, mut pauses) = (Span::ZERO, Vec::new());
+        while waited < Span::from_secs(100 * 3600) {
+            let [Effect::Arm { timer, after }] = armed[..] else { panic!("{armed:?}") };
+            waited = waited + after;
+            pauses.push(after.0 / 1_000_000_000);
+            armed = client.step(Input::Fire(timer));
+        }
+        assert_eq!(pauses[..8], [1, 2, 4, 8, 16, 32, 64, 64]);
+        assert!(pauses.len() < 6000, "{} pauses", pauses.len());
+        let up = client.step(Input::Up { actor: scheduler });
+        assert_eq!(sends(&up), [(scheduler, submit(1))], "at once");
     }
 
     #[test]
