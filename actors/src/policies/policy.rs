@@ -15,7 +15,8 @@ pub struct BuildContext<'a> {
     pub index: u32,
     /// All actors of the run.
     pub layout: &'a Layout,
-    /// Whether the experiment's network can lose datagrams: repairs that cost messages are armed only then.
+    /// Whether the experiment's network, or the real one between hosts, can lose datagrams: repairs that cost messages
+    /// are armed only then.
     pub lossy: bool,
     /// Whether the staleness of caches is recorded. It changes nothing but the notes.
     pub observed: bool,

@@ -35,6 +35,8 @@ pub struct World {
     /// The injections that the experiment schedules.
     scheduled: Vec<Injection>,
     clock: Option<ThreadClock>,
+    /// Number of hosts that hold the actors.
+    hosts: u16,
 }
 
 impl World {
@@ -63,7 +65,7 @@ impl World {
         let scheduled = machines
             .scheduled(&point.resolved.injections, seed)
             .map_err(|error| EngineError::Refused(error.to_string()))?;
-        Ok(Self { machines, point: point.clone(), seed, workload, faults, scheduled, clock: None })
+        Ok(Self { machines, point: point.clone(), seed, workload, faults, scheduled, clock: None, hosts: 1 })
     }
 
     /// Measures the CPU time that planning takes.
@@ -72,7 +74,15 @@ impl World {
         self
     }
 
-    /// Replaces the interference, scheduled injections included, and multiplies the time that cores take for all work by `factor`.
+    /// Sets on how many hosts the actors are. Between hosts the real network can lose datagrams, whatever the emulated
+    /// one does: actors on several hosts are always prepared for loss.
+    pub fn on_hosts(mut self, hosts: u16) -> Self {
+        self.hosts = hosts;
+        self
+    }
+
+    /// Replaces the interference, scheduled injections included, and multiplies the time that cores take for all work
+    /// by `factor`.
     pub fn with_cores(mut self, profile: Profile, factor: f64) -> Self {
         self.machines.cores = self.machines.cores.slower(factor);
         let resolved = Arc::make_mut(&mut self.point.resolved);
@@ -106,7 +116,7 @@ impl World {
             workload: &self.workload,
             policy: &self.point.policy,
             seed: self.seed,
-            lossy: fabric.loses_datagrams(),
+            lossy: self.hosts > 1 || resolved.network.prepared || fabric.loses_datagrams(),
             pauses,
             peer_timeout: resolved.network.peer_timeout,
             fabric,

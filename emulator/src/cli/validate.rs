@@ -64,6 +64,10 @@ impl Options {
     fn load(&self, variant: RunVariant) -> Result<Experiment, ConfigError> {
         let mut overrides = Overrides { runtime: Some(variant.runtime), ..self.experiment.overrides() };
         overrides.set.extend(variant.set().map(str::to_owned));
+        // Actors on hosts are, and the runs are to differ by their runtime alone.
+        if self.runtimes.contains(&RuntimeKind::Hosts) {
+            overrides.set.push("network.prepared=true".to_owned());
+        }
         overrides.set.extend(self.speed.map(|speed| format!("run.speed={speed}")));
         Experiment::load(&self.experiment.experiment, &overrides)
     }

@@ -148,6 +148,8 @@ impl<R: Read + Seek> Source<R> {
         let refused = |why: String| Error::Cell { cell: cell.to_owned(), why };
         let world = World::build(&experiment.points[point], seed, &experiment.traces())
             .map_err(|error| refused(error.to_string()))?;
+        let on_hosts = experiment.run.runtime == RuntimeKind::Hosts;
+        let world = world.on_hosts(if on_hosts { header.shards } else { 1 });
         let recorded = self.recorded.iter().find(|(id, _)| id == cell).map(|(_, summary)| summary);
         let (run, log) = (experiment.run.clone(), &mut self.log);
         // If a bug stopped the recorded run, it stops the replay as well.

@@ -27,7 +27,7 @@ pub struct Parts<'a> {
     pub fabric: Fabric,
     /// The emulated cores.
     pub cores: Cores,
-    /// Whether the network can lose datagrams.
+    /// Whether the emulated network, or the real one between hosts, can lose datagrams.
     pub lossy: bool,
     /// Whether faults pause any endpoint.
     pub pauses: bool,

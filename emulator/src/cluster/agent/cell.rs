@@ -294,7 +294,7 @@ fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> Str
 
 /// Builds the world, and checks that it is the controller's.
 async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignment) -> Result<World, String> {
-    let (point, seed) = (task.point as usize, task.seed);
+    let (point, seed, hosts) = (task.point as usize, task.seed, task.members.len() as u16);
     if point >= experiment.points.len() || task.me as usize >= task.members.len() {
         return Err("the assignment names a point or a host that does not exist".to_owned());
     }
@@ -307,7 +307,7 @@ async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignme
     }
     let build = move || {
         let world = World::build(&experiment.points[point], seed, traces.as_ref())?;
-        Ok::<_, EngineError>(world.with_clock(cost::thread_cpu_ns))
+        Ok::<_, EngineError>(world.with_clock(cost::thread_cpu_ns).on_hosts(hosts))
     };
     let built = spawn_blocking(build).await;
     built.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
