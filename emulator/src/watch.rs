@@ -293,10 +293,11 @@ impl Pace {
     }
 }
 
-/// Real time without any observation after which a warning is logged.
-const QUIET_WARNING: Duration = Duration::from_secs(60);
+/// Real time without any observation after which a run ends if nothing is pending, and a warning is logged otherwise.
+/// What is on its way between two hosts arrives earlier, or their link ends.
+const QUIET: Duration = Duration::from_secs(60);
 
-/// The progress bar and the samples of a run in real time, and its warning when nothing happens.
+/// The progress bar and the samples of a run in real time, and what is done when nothing happens.
 #[derive(Debug)]
 pub struct Monitor<'a> {
     /// Finished jobs that the progress bar shows.
@@ -304,6 +305,8 @@ pub struct Monitor<'a> {
     /// Number of observations when they were last counted, and the real time at which it last grew.
     folded: (u64, Instant),
     warned: bool,
+    /// When an event was pending last.
+    pending: Instant,
     sampler: Option<Sampler<'a>>,
     /// The latest sample of each shard, with its name.
     samples: Vec<(String, Option<ShardSample>)>,
@@ -316,6 +319,7 @@ impl<'a> Monitor<'a> {
             shown_jobs: 0,
             folded: (0, Instant::now()),
             warned: false,
+            pending: Instant::now(),
             sampler: watch.sampler(run, world),
             samples: shards.map(|name| (name, None)).collect(),
         }
@@ -323,6 +327,9 @@ impl<'a> Monitor<'a> {
 
     /// Keeps the latest sample of a shard.
     pub fn sampled(&mut self, shard: usize, sample: ShardSample) {
+        if sample.pending > 0 {
+            self.pending = Instant::now();
+        }
         if let Some((_, latest)) = self.samples.get_mut(shard) {
             *latest = Some(sample);
         }
@@ -342,21 +349,35 @@ impl<'a> Monitor<'a> {
             self.folded = (aggregator.folded(), Instant::now());
         }
         let reason = aggregator.end_reason(watch.stopped());
-        let quiet = reason.is_none() && aggregator.is_quiet() && self.folded.1.elapsed() > QUIET_WARNING;
+        let quiet = reason.is_none() && aggregator.is_quiet() && self.folded.1.elapsed() > QUIET;
+        if quiet && self.is_idle() {
+            return Some(EndReason::Stalled);
+        }
         if quiet && !self.warned {
             self.warned = true;
-            tracing::warn!("nothing has happened for {} s; Ctrl-C ends the run", QUIET_WARNING.as_secs());
+            tracing::warn!(
+                "nothing has happened for {} s; Ctrl-C ends the run, and keeps what was measured",
+                QUIET.as_secs()
+            );
         }
         reason
+    }
+
+    /// Whether no shard has had an event pending for long, so that nothing will happen any more.
+    fn is_idle(&self) -> bool {
+        let is_empty = |(_, sample): &(String, Option<ShardSample>)| {
+            sample.as_ref().is_some_and(|sample| sample.pending == 0)
+        };
+        self.pending.elapsed() > QUIET && self.samples.iter().all(is_empty)
     }
 }
 
 /// Why a run of one point has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CellError {
-    /// It was stopped.
+    /// It was stopped; this was measured by then, if it had begun.
     #[error("interrupted")]
-    Interrupted,
+    Interrupted(Option<Box<Measured>>),
     /// The experiment cannot be run with this seed or on this machine.
     #[error("{0}")]
     Refused(String),
@@ -372,7 +393,7 @@ pub enum CellError {
 impl From<EngineError> for CellError {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::Interrupted => Self::Interrupted,
+            EngineError::Interrupted(measured) => Self::Interrupted(Some(measured)),
             EngineError::Refused(why) => Self::Refused(why),
         }
     }
@@ -387,9 +408,38 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use volary_actors::base::Span;
+    use volary_actors::base::{JobId, Span};
+    use volary_actors::machine::Note;
+    use volary_engine::metrics::Recording;
+    use volary_engine::parcel::{Observation, Seen};
 
     use super::*;
+    use crate::config::{Experiment, Overrides};
+    use crate::workload::Traces;
+
+    /// A job waits, and no shard has anything to do: in virtual time such a run ends at once.
+    #[test]
+    fn a_quiet_run_ends_if_nothing_is_pending() {
+        let text = "title = \"t\"\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 1\ntasks = 1\n\
+                    interarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {}\n";
+        let experiment = Experiment::plan("quiet.toml", text, &Overrides::default()).unwrap();
+        let world = World::build(&experiment.points[0], 1, &Traces::new(Vec::new())).unwrap();
+        let mut aggregator = Aggregator::new(world.recorder(Recording::default()), 1, None, Time::ZERO);
+        let arrived = Seen::Note(world.layout().client(0), Note::Arrived { job: JobId(0) });
+        aggregator.report(0, [Observation { at: Time(1), what: arrived }], Time(2));
+        let watch = Watch::default();
+        let mut monitor = Monitor::new(&watch, "r", &world, ["s".to_owned()].into_iter());
+        assert_eq!(monitor.end_reason(&aggregator, &watch), None);
+        let long_ago = Instant::now().checked_sub(QUIET + Duration::from_secs(1)).unwrap();
+        monitor.sampled(0, ShardSample { pending: 1, ..ShardSample::default() });
+        (monitor.folded.1, monitor.pending) = (long_ago, long_ago);
+        assert_eq!(monitor.end_reason(&aggregator, &watch), None, "a timer is armed");
+        monitor.sampled(0, ShardSample::default());
+        assert_eq!(monitor.end_reason(&aggregator, &watch), Some(EndReason::Stalled));
+        monitor.sampled(0, ShardSample { pending: 1, ..ShardSample::default() });
+        monitor.sampled(0, ShardSample::default());
+        assert_eq!(monitor.end_reason(&aggregator, &watch), None, "something was pending a moment ago");
+    }
 
     #[test]
     fn what_is_left_follows_from_the_median_rate() {

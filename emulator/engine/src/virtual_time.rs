@@ -51,8 +51,8 @@ impl Progress for () {
 /// caller measures them.
 ///
 /// # Errors
-/// [`EngineError::Interrupted`] when `progress` stops the run; [`EngineError::Refused`] for errors that only appear
-/// under this seed.
+/// [`EngineError::Interrupted`] when `progress` stops the run, with what was measured by then;
+/// [`EngineError::Refused`] for errors that only appear under this seed.
 ///
 /// # Panics
 /// On a bug in a policy: a job that finishes twice, totals that do not add up.
@@ -82,11 +82,14 @@ pub fn measure_with(
     let observed = config.recording.observes_caches();
     let parts = Parts { shared: true, ..world.parts(Placement::ALONE, observed)? };
     let mut shard = Shard::new(parts, (world.recorder(config.recording), observer));
-    let cut = drive(&mut shard, config.until, progress)?;
-    let (now, counters) = (cut.unwrap_or_else(|| shard.now()), Counters::of(&shard));
+    let end = drive(&mut shard, config.until, progress)?;
+    let now = if let DriveEnd::Until(at) = end { at } else { shard.now() };
+    let counters = Counters::of(&shard);
     let (recorder, mut observer) = shard.observer;
-    observer.ended(now);
-    let books = if cut.is_some() { recorder.cut(now) } else { recorder.close(now) };
+    if end != DriveEnd::Interrupted {
+        observer.ended(now);
+    }
+    let books = if let DriveEnd::Until(_) = end { recorder.cut(now) } else { recorder.close(now) };
     let run = FinishedRun {
         experiment: name,
         world,
@@ -96,15 +99,30 @@ pub fn measure_with(
         real: None,
         injected: None,
     };
-    Ok(run.measured(books, now))
+    let measured = run.measured(books, now);
+    if end == DriveEnd::Interrupted {
+        return Err(EngineError::Interrupted(Box::new(measured)));
+    }
+    Ok(measured)
 }
 
-/// Steps until every job has ended, nothing more can happen, or `until` has passed. Returns the time in the last case.
+/// Why the loop of a run has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DriveEnd {
+    /// Every job has ended, or nothing more can happen.
+    Over,
+    /// This time limit has passed.
+    Until(Time),
+    /// The caller has stopped it.
+    Interrupted,
+}
+
+/// Steps until every job has ended, nothing more can happen, `until` has passed, or `progress` stops the run.
 fn drive<O: Observer>(
     shard: &mut Shard<'_, (Recorder<'_>, O)>,
     until: Option<Span>,
     progress: &dyn Progress,
-) -> Result<Option<Time>, EngineError> {
+) -> Result<DriveEnd, EngineError> {
     let end = until.map(|span| Time::ZERO + span);
     let (mut reported, mut idle, mut progressed) = (0, 0, Time::ZERO);
     shard.start();
@@ -114,7 +132,7 @@ fn drive<O: Observer>(
             let cut = end.is_some_and(|end| shard.next().is_none_or(|due| due > end));
             if shard.observer.0.all_finished() || cut || !shard.advance() {
                 progress.finished(shard.observer.0.finished_jobs() - reported, shard.now());
-                return Ok(end.filter(|_| cut));
+                return Ok(end.filter(|_| cut).map_or(DriveEnd::Over, DriveEnd::Until));
             }
         }
         let finished = shard.observer.0.finished_jobs();
@@ -122,7 +140,7 @@ fn drive<O: Observer>(
         reported = finished;
         progress.look(shard.now(), &shard.observer.0, shard.traffic());
         if progress.is_stopped() {
-            return Err(EngineError::Interrupted);
+            return Ok(DriveEnd::Interrupted);
         }
         idle = if shard.observer.0.last_progress() == progressed { idle + SLICE } else { 0 };
         progressed = shard.observer.0.last_progress();
@@ -130,7 +148,7 @@ fn drive<O: Observer>(
             return Err(EngineError::Refused(flood(shard, idle)));
         }
         if shard.observer.0.is_stalled(shard.now(), shard.fabric().faults().heals_at()) {
-            return Ok(None);
+            return Ok(DriveEnd::Over);
         }
     }
 }

@@ -9,16 +9,17 @@ use volary_netem::{Fabric, Faults, Windows};
 
 use crate::cores::{Cores, Injection, Profile};
 use crate::metrics::{Recorder, Recording};
+use crate::results::Measured;
 use crate::scenario::{Machines, Point};
 use crate::shard::{Parts, Placement, Stopwatch, ThreadClock};
 use crate::workload::{TraceSource, Workload};
 
 /// Why a scenario has no result.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The run was interrupted.
+    /// The run was interrupted; this was measured by then.
     #[error("interrupted")]
-    Interrupted,
+    Interrupted(Box<Measured>),
     /// The scenario cannot be run with this seed, or not to its end.
     #[error("{0}")]
     Refused(String),

@@ -194,9 +194,15 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
     let broken = match outcome.state {
         RunState::Finished => false,
         RunState::Running | RunState::Interrupted => {
-            let (out, nothing) = (run.out.display(), outcome.summaries.is_empty());
+            let (out, kept) =
+                (run.out.display(), outcome.study.failures.iter().filter(|run| run.interrupted));
+            let nothing = outcome.summaries.is_empty() && kept.clone().next().is_none();
             let there =
                 if nothing { "nothing was measured yet" } else { &format!("what was measured is in {out}") };
+            for failure in kept {
+                let file = storage::failure_path(&run.out, &failure.id);
+                tracing::error!("{} was {}; that is in {}", failure.name(), failure.reason(), file.display());
+            }
             tracing::error!(
                 "interrupted; {there}; this runs the rest: {}",
                 resume::command(&run.argv, &run.out)

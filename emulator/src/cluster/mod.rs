@@ -24,7 +24,7 @@
 //! | messages to the controller | `SEND_QUEUE`, agent/io.rs | 64 | observations stay with the shard, which waits |
 //! | frames of input logs | `INPUT_QUEUE`, agent/io.rs | 64 | the shard waits |
 //! | events of all hosts at the controller | `EVENT_QUEUE`, controller/host_pool.rs | 256 | the connections are not read, and flow control stops the agents |
-//! | messages to one agent | `SEND_QUEUE`, controller/host_pool.rs | 64 | progress and pongs are dropped; for other messages the controller waits |
+//! | messages to one agent | `SEND_QUEUE`, controller/host_pool.rs | 64 | progress and pongs are dropped from half of it; for other messages the controller waits |
 
 #![allow(missing_docs, reason = "fields whose names say what they hold")]
 

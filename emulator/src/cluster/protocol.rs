@@ -224,6 +224,8 @@ pub struct Datagrams {
     pub dropped: u64,
     /// Sent by the other and not received, although later ones were.
     pub missing: u64,
+    /// Received from the other.
+    pub received: u64,
 }
 
 /// One host's part of an injection, as the controller orders it.

@@ -19,6 +19,8 @@ pub struct ShardSample {
     pub by_kind: Vec<u64>,
     /// Datagrams lost and stream messages returned.
     pub dropped: u64,
+    /// Events that are pending: deliveries, timers and ends of copies.
+    pub pending: u64,
     /// Lateness of messages when their actors process them.
     pub deliveries: LateSoFar,
     /// Lateness of timers.
@@ -68,6 +70,7 @@ impl ShardSampler {
         Some(ShardSample {
             by_kind: traffic.by_kind.to_vec(),
             dropped: traffic.dropped,
+            pending: shard.pending() as u64,
             deliveries: LateSoFar::of(&gauge.deliveries),
             timers: LateSoFar::of(&gauge.timers),
             vitals: self.meter.as_mut().map(VitalsMeter::sample),

@@ -55,7 +55,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
 fn unfinished(study: &Study) -> Vec<String> {
     let mut lines = Vec::new();
     for failure in &study.failures {
-        lines.push(format!("failed: {}: {}", failure.name(), failure.reason()));
+        lines.push(format!("{}: {}: {}", failure.fate(), failure.name(), failure.reason()));
     }
     if let Some(share) = &study.manifest.share {
         lines.push(format!("{} {PARTIAL}", share.says()));
@@ -465,6 +465,7 @@ mod tests {
             seed: 7,
             log,
             summary: None,
+            interrupted: false,
         });
         let claim = |says: &str, verdict| ClaimResult {
             says: says.into(),

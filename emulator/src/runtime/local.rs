@@ -81,8 +81,6 @@ struct LocalRun {
     homes: Vec<u16>,
     speed: f64,
     recording: Recording,
-    /// Whether there is a page of the run.
-    sampled: bool,
     /// `[run.real]` and the CPU of each core, if copies burn cores.
     real: Option<(RealSection, Vec<CpuId>)>,
     stop: AtomicBool,
@@ -112,8 +110,7 @@ struct LocalIo {
     run: Arc<LocalRun>,
     wakes: Vec<Addr<WakeActor>>,
     aggregator: Sender<Report>,
-    /// `None` if there is no page of the run.
-    sampler: Option<ShardSampler>,
+    sampler: ShardSampler,
 }
 
 impl LocalIo {
@@ -151,7 +148,7 @@ impl ShardIo for LocalIo {
     }
 
     fn look(&mut self, shard: &Shard<'_, RealTimeObserver>) {
-        if let Some(sample) = self.sampler.as_mut().and_then(|sampler| sampler.sample(shard)) {
+        if let Some(sample) = self.sampler.sample(shard) {
             let _ = self.aggregator.send(Report::Sample { shard: self.me, sample: Box::new(sample) });
         }
     }
@@ -171,7 +168,7 @@ impl ShardIo for LocalIo {
 /// Runs one point under one seed in real time on `threads` shards. `id` is that of the run.
 ///
 /// # Errors
-/// [`CellError::Interrupted`] when stopped; [`CellError::Refused`] for errors that appear only under this seed, and
+/// [`CellError::Interrupted`] when stopped, with what was measured; [`CellError::Refused`] for errors that appear only under this seed, and
 /// for what the system refuses.
 ///
 /// # Panics
@@ -196,7 +193,6 @@ pub fn measure(
         homes: place(world.machines(), &vec![1.0; shards as usize]),
         speed: run.speed,
         recording: run.recording(),
-        sampled: watch.dashboard.is_some(),
         real,
         stop: AtomicBool::new(false),
         log,
@@ -218,9 +214,6 @@ pub fn measure(
     shared.stop.store(true, Ordering::Relaxed);
     drop(arbiters);
     let EndedRun { reason, tally, gauge, cores } = result?;
-    if reason == EndReason::Interrupted {
-        return Err(CellError::Interrupted);
-    }
     let (books, now) = aggregator.close();
     let finished = FinishedRun {
         experiment: name,
@@ -245,6 +238,9 @@ pub fn measure(
     engine.cpu_s = cost::process_cpu_s() - cpu;
     engine.wall_s = clock.elapsed().as_secs_f64();
     engine.peak_rss_bytes = cost::peak_rss_bytes();
+    if reason == EndReason::Interrupted {
+        return Err(CellError::Interrupted(Some(Box::new(measured))));
+    }
     Ok(measured)
 }
 
@@ -347,7 +343,7 @@ async fn run_on_arbiter(
         let executor = RealExecutor::new(*real, NAME, burners, &cores, Rc::clone(&clock), table);
         shard.set_executor(Box::new(executor));
     }
-    let sampler = run.sampled.then(|| ShardSampler::new(me == 0));
+    let sampler = ShardSampler::new(me == 0);
     let mut io = LocalIo { me, run: Arc::clone(&run), wakes, aggregator: aggregator.clone(), sampler };
     let report = match run_shard(&mut shard, &clock, &inbox, &mut io).await {
         Ok(()) => {

@@ -147,7 +147,9 @@ impl Pool<'_> {
                 self.show(|dashboard| dashboard.finished(&record));
                 Ok(())
             }
-            Err(CellError::Interrupted) => Ok(()),
+            Err(CellError::Interrupted(measured)) => {
+                measured.map_or(Ok(()), |measured| self.interrupt(run, measured.summary))
+            }
             Err(CellError::Refused(why)) => self.fail(run, why, None),
             Err(CellError::Broken { why, measured }) => self.fail(run, why, Some(measured.summary)),
         }
@@ -183,19 +185,39 @@ impl Pool<'_> {
     }
 
     fn fail(&self, run: &Run, log: String, summary: Option<Summary>) -> Result<(), storage::Error> {
-        let point = &self.experiment.points[run.point];
         self.show(|dashboard| dashboard.failed(&run.id, &log));
-        let failure = Failure {
+        let failure = self.failure(run, log, summary, false);
+        self.folder.fail(&failure)?;
+        guard(&self.failures).push(failure);
+        Ok(())
+    }
+
+    /// Stores what was measured of a run that was interrupted, if anything was. It has not failed, and is missing.
+    fn interrupt(&self, run: &Run, summary: Summary) -> Result<(), storage::Error> {
+        let jobs = summary.jobs;
+        if jobs.submitted == 0 {
+            return Ok(());
+        }
+        let log = format!(
+            "interrupted after {} of emulated time, with {} of {} finished that had arrived",
+            seconds(summary.makespan_s),
+            jobs.finished,
+            plural(jobs.submitted, "job")
+        );
+        self.folder.fail(&self.failure(run, log, Some(summary), true))
+    }
+
+    fn failure(&self, run: &Run, log: String, summary: Option<Summary>, interrupted: bool) -> Failure {
+        let point = &self.experiment.points[run.point];
+        Failure {
             id: run.id.clone(),
             policy: point.label.clone(),
             cell: point.cell.clone(),
             seed: run.seed,
             log,
             summary,
-        };
-        self.folder.fail(&failure)?;
-        guard(&self.failures).push(failure);
-        Ok(())
+            interrupted,
+        }
     }
 }
 
@@ -299,6 +321,45 @@ mod tests {
         assert_eq!(state(&stopped, false), RunState::Interrupted, "a run is left");
         assert_eq!(state(&Watch::default(), true), RunState::Finished);
         assert_eq!(state(&stopped, true), RunState::Finished, "nothing was left to run");
+    }
+
+    /// Stopped after the first job, in virtual time and in real time; another call runs it to its end.
+    #[test]
+    fn an_interrupted_run_keeps_what_was_measured_until_it_is_run_again() {
+        for (runtime, jobs, set) in [("virtual", 200_000, "run.speed=1"), ("local", 40, "run.speed=20")] {
+            let text = format!(
+                "title = \"t\"\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = {jobs}\ntasks = 1\n\
+                 interarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {{}}\n\
+                 [run]\nruntime = \"{runtime}\"\n"
+            );
+            let overrides = Overrides { set: vec![set.to_owned()], ..Overrides::default() };
+            let experiment = Experiment::plan("kept.toml", &text, &overrides).unwrap();
+            let (folder, watch) = (tempfile::tempdir().unwrap(), Watch::default());
+            let options =
+                |resume| RunOptions { out: folder.path().join("r"), resume, ..RunOptions::default() };
+            let outcome = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while watch.bar.position() == 0 {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    watch.stop.store(true, Ordering::Relaxed);
+                });
+                crate::runtime::run(&experiment, &options(false), &watch).unwrap()
+            });
+            assert_eq!((outcome.state, outcome.failures.len()), (RunState::Interrupted, 0), "{runtime}");
+            let [kept] = &outcome.study.failures[..] else {
+                panic!("{runtime}: {:?}", outcome.study.failures)
+            };
+            let jobs_then = kept.summary.as_ref().unwrap().jobs;
+            assert!(
+                kept.interrupted && jobs_then.finished > 0 && jobs_then.finished < jobs,
+                "{runtime}: {kept:?}"
+            );
+            assert!(kept.reason().starts_with("interrupted after "), "{}", kept.reason());
+            let again = crate::runtime::run(&experiment, &options(true), &Watch::default()).unwrap();
+            assert_eq!((again.state, again.study.failures.len()), (RunState::Finished, 0), "{runtime}");
+            assert_eq!(again.summaries[0].jobs.finished, jobs, "{runtime}");
+        }
     }
 
     #[test]

@@ -14,7 +14,8 @@ use crate::watch::CellError;
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///
 /// # Errors
-/// [`CellError::Interrupted`] when stopped; [`CellError::Refused`] for errors that appear only under this seed.
+/// [`CellError::Interrupted`] when stopped, with what was measured; [`CellError::Refused`] for errors that appear only
+/// under this seed.
 ///
 /// # Panics
 /// On a bug in a policy: a job that finishes twice, counters that do not add up.
@@ -45,10 +46,15 @@ pub fn measure_observed(
 /// Adds what a run has cost to its results.
 fn with_cost(run: impl FnOnce() -> Result<Measured, EngineError>) -> Result<Measured, CellError> {
     let (clock, cpu) = (Instant::now(), cost::thread_cpu_s());
-    let mut measured = run()?;
-    let engine = &mut measured.summary.engine;
-    engine.cpu_s = cost::thread_cpu_s() - cpu;
-    engine.wall_s = clock.elapsed().as_secs_f64();
-    engine.peak_rss_bytes = cost::peak_rss_bytes();
-    Ok(measured)
+    let mut run = run();
+    if let Ok(measured) = run.as_mut().or_else(|error| match error {
+        EngineError::Interrupted(measured) => Ok(&mut **measured),
+        EngineError::Refused(_) => Err(()),
+    }) {
+        let engine = &mut measured.summary.engine;
+        engine.cpu_s = cost::thread_cpu_s() - cpu;
+        engine.wall_s = clock.elapsed().as_secs_f64();
+        engine.peak_rss_bytes = cost::peak_rss_bytes();
+    }
+    Ok(run?)
 }

@@ -26,7 +26,11 @@ pub fn gaps(study: &Study) -> Result<Vec<String>, Error> {
         if missing.is_empty() {
             continue;
         }
-        let failed: Vec<_> = study.failures.iter().filter(|failure| missing.contains(&&failure.id)).collect();
+        let failed: Vec<_> = study
+            .failures
+            .iter()
+            .filter(|failure| !failure.interrupted && missing.contains(&&failure.id))
+            .collect();
         let first = failed.first().and_then(|failure| failure.log.lines().next());
         let why = first.map_or_else(String::new, |why| format!(", {} failed: {why}", failed.len()));
         let all = plural(manifest.runs.len() as u64, "run");
@@ -70,6 +74,7 @@ mod tests {
                 seed: 4,
                 log: "no room\nmore".into(),
                 summary: None,
+                interrupted: false,
             })
             .unwrap();
         second.finish(RunState::Failed, &[], |_| RenderedReport::default()).unwrap();

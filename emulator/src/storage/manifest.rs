@@ -129,7 +129,7 @@ impl Manifest {
     }
 }
 
-/// A cell that could not finish.
+/// A cell that could not finish, or was interrupted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Failure {
     /// Id of the run: hash of what it depends on.
@@ -144,12 +144,20 @@ pub struct Failure {
     /// The measurements up to the failure, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
+    /// Whether the user stopped it; absent otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
 }
 
 impl Failure {
     /// The run in words.
     pub fn name(&self) -> String {
         run_name(&self.policy, &self.cell, self.seed)
+    }
+
+    /// What became of it, in one word.
+    pub const fn fate(&self) -> &'static str {
+        if self.interrupted { "interrupted" } else { "failed" }
     }
 
     /// The error, in one line.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 use volary_engine::results::{
-    Certificate, ClaimResult, CoreRow, JobRow, Origin, RealWork, SCHEMA, Summary, Verdict, cell_id,
+    Cell, Certificate, ClaimResult, CoreRow, JobRow, Origin, RealWork, SCHEMA, Summary, Verdict, cell_id,
 };
 
 use super::cell::CellRecord;
@@ -357,13 +357,24 @@ fn a_reader_keeps_nobody_out() {
     });
 }
 
+fn failure(cell: Cell) -> Failure {
+    Failure {
+        id: "a".into(),
+        policy: "p".into(),
+        cell,
+        seed: 1,
+        log: "it broke".into(),
+        summary: None,
+        interrupted: false,
+    }
+}
+
 #[test]
 fn failures_keep_their_log_until_they_succeed() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
     let cell = [("load".to_owned(), json!(0.5))].into();
-    let failure =
-        Failure { id: "a".into(), policy: "p".into(), cell, seed: 1, log: "it broke".into(), summary: None };
+    let failure = failure(cell);
     run.fail(&failure).unwrap();
     assert!(!run.has("a"), "a failed cell is run again");
     let study = run.finish(RunState::Failed, &[], render).unwrap();
@@ -382,8 +393,7 @@ fn a_merge_forgets_failures_of_runs_that_have_finished() {
     let [part, whole] = ["part", "whole"].map(|name| folder.path().join(name));
     let run = RunDir::create(&part, manifest(&["a"])).unwrap();
     let cell = [].into();
-    let failure =
-        Failure { id: "a".into(), policy: "p".into(), cell, seed: 1, log: "it broke".into(), summary: None };
+    let failure = failure(cell);
     run.fail(&failure).unwrap();
     run.finish(RunState::Failed, &[], render).unwrap();
     drop(run);

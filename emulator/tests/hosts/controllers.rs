@@ -10,7 +10,8 @@ use serde_json::Value;
 use volary::cluster::net::endpoint::Accepted;
 use volary::cluster::net::{Close, Connection, Control, Options, Transport};
 use volary::cluster::protocol::{
-    AgentMessage, ControllerMessage, FIRST_FRAME, FinalReport, INJECTOR_LEASE, InjectReply, Opening,
+    AgentMessage, ControllerMessage, Datagrams, FIRST_FRAME, FinalReport, INJECTOR_LEASE, InjectReply,
+    Opening,
 };
 use volary::codec::LARGEST_FRAME;
 use volary::config::{Experiment, Overrides};
@@ -63,6 +64,20 @@ impl Fixture {
 
     fn manifest(&self) -> Value {
         cluster::manifest(&self.out())
+    }
+
+    /// What was kept of the first unit, which did not finish.
+    fn kept(&self) -> Value {
+        let id = self.manifest()["runs"][0].as_str().unwrap().to_owned();
+        serde_json::from_slice(&fs::read(self.out().join(format!("cells/{id}.failed.json"))).unwrap())
+            .unwrap()
+    }
+
+    /// The arrival of a job at the only client.
+    fn arrival(&self, job: u32) -> Observation {
+        let experiment = Experiment::load(&self.net.folder("e.toml"), &Overrides::default()).unwrap();
+        let client = worlds(&experiment).next().unwrap().layout().client(0);
+        Observation { at: Time(1), what: Seen::Note(client, Note::Arrived { job: JobId(job) }) }
     }
 }
 
@@ -136,15 +151,15 @@ impl Agent {
     }
 
     async fn end(&mut self) {
-        self.end_with(HostVitals::default()).await;
+        self.end_with(HostVitals::default(), Vec::new()).await;
     }
 
-    async fn end_with(&mut self, vitals: HostVitals) {
+    async fn end_with(&mut self, vitals: HostVitals, datagrams: Vec<Datagrams>) {
         let account = FinalReport {
             tally: Counters::default(),
             reading: Reading::default(),
             vitals,
-            datagrams: Vec::new(),
+            datagrams,
             cores: None,
         };
         self.send(AgentMessage::FinalReport(Box::new(account))).await;
@@ -336,7 +351,7 @@ async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
         h1.end().await;
         if let Some(wall_s) = number {
             h2.stopped().await;
-            h2.end_with(HostVitals { wall_s, ..HostVitals::default() }).await;
+            h2.end_with(HostVitals { wall_s, ..HostVitals::default() }, Vec::new()).await;
         }
         h1.begun().await;
         h1.report_nothing().await;
@@ -350,6 +365,91 @@ async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
         // Ten jobs were due on the other host, and none of them arrived.
         assert_eq!(summary[0]["fidelity"]["verdict"], "degraded", "{summary:?}");
     }
+}
+
+/// It stays connected, and its machine answers. The sweep goes on without it.
+#[tokio::test]
+async fn a_host_that_reports_nothing_is_given_up_by_name() {
+    let mut fixture = Fixture::new(&["h1", "h2"]);
+    let run = fixture.run();
+    let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
+    let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
+    tokio::join!(h1.begun(), h2.begun());
+    h1.report(vec![fixture.arrival(0)], Time(10)).await;
+    h2.report(Vec::new(), Time(10)).await;
+    for _ in 0..40 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        h1.report(Vec::new(), Time(10)).await;
+    }
+    h1.stopped().await;
+    h1.end().await;
+    h1.begun().await;
+    h1.report_nothing().await;
+    h1.stopped().await;
+    h1.end().await;
+    let said = finish(run, 3).await;
+    let words = "host h2 was lost in mid-run: it is connected and has reported nothing for 20 s";
+    assert!(said.contains(words) && said.contains("going on without h2, on h1"), "{said}");
+    assert_eq!(fixture.kept()["summary"]["jobs"]["submitted"], 1);
+    drop(h2);
+}
+
+/// The user does not wait as long for the last report of a host as where a run has ended by itself.
+#[tokio::test]
+async fn an_interrupted_run_keeps_what_was_measured_though_a_host_does_not_stop() {
+    let mut fixture = Fixture::new(&["h1"]);
+    let run = fixture.run();
+    let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
+    host.begun().await;
+    host.report(vec![fixture.arrival(0), fixture.arrival(1)], Time(10)).await;
+    host.time().await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let asked = Instant::now();
+    cluster::interrupt(&run);
+    let said = finish(run, 3).await;
+    assert!(asked.elapsed() < Duration::from_secs(12), "it took {:?}", asked.elapsed());
+    assert!(said.contains("was interrupted after") && said.contains("what was measured is in r;"), "{said}");
+    assert!(!said.contains("nothing was measured"), "{said}");
+    let kept = fixture.kept();
+    assert_eq!((&kept["interrupted"], &kept["summary"]["jobs"]["submitted"]), (&true.into(), &2.into()));
+    assert_eq!(fixture.manifest()["state"], "interrupted");
+}
+
+/// All jobs have arrived and nothing is pending, so nothing will happen any more.
+#[tokio::test]
+#[ignore = "nightly: a minute in which nothing happens"]
+async fn a_run_that_stands_still_after_losses_is_broken_with_what_was_measured() {
+    let mut fixture = Fixture::new(&["h1", "h2"]);
+    let run = fixture.run();
+    let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
+    let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
+    tokio::join!(h1.begun(), h2.begun());
+    h1.report((0..50).map(|job| fixture.arrival(job)).collect(), Time(10)).await;
+    for second in 0..65 {
+        for host in [&mut h1, &mut h2] {
+            host.send(AgentMessage::Sample(Box::default())).await;
+            host.report(Vec::new(), Time(20 + second)).await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    // Of nine datagrams of h1, h2 has received all but the last, which leaves no gap.
+    let [sent, received] =
+        [(9, 0), (0, 8)].map(|(sent, received)| Datagrams { sent, received, ..Datagrams::default() });
+    for (host, of) in
+        [(&mut h1, vec![Datagrams::default(), sent]), (&mut h2, vec![received, Datagrams::default()])]
+    {
+        host.stopped().await;
+        host.end_with(HostVitals::default(), of).await;
+    }
+    tokio::join!(h1.begun(), h2.begun());
+    tokio::join!(h1.report_nothing(), h2.report_nothing());
+    for host in [&mut h1, &mut h2] {
+        host.stopped().await;
+        host.end().await;
+    }
+    let said = finish(run, 3).await;
+    assert!(said.contains("the network between the hosts had lost 1 datagram"), "{said}");
+    assert_eq!(fixture.kept()["summary"]["jobs"]["submitted"], 50);
 }
 
 /// One that is lost before a run begins is named in the manifest as well.

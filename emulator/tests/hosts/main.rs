@@ -11,7 +11,31 @@ mod controllers;
 mod flood;
 mod inject;
 mod kills;
+mod lossy;
 mod net;
 mod raw_quic;
 mod runs;
 mod transport;
+
+/// The experiments that the engine's swarm draws.
+#[path = "../../engine/tests/sim/swarm"]
+mod drawn {
+    mod draw;
+    mod faults;
+    mod parameters;
+    pub(crate) mod seeds;
+    mod survivors;
+
+    pub(crate) use draw::experiment;
+    use volary::config::{Experiment, Overrides};
+
+    /// The folder of the topologies that are drawn.
+    const TOPOLOGIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/engine/tests/sim/swarm/topologies");
+
+    /// Whether an experiment can be run, and somebody survives it.
+    fn valid(text: &str) -> Result<(), String> {
+        let planned = Experiment::plan("drawn.toml", text, &Overrides::default());
+        let experiment = planned.map_err(|error| error.to_string())?;
+        survivors::survivors(&experiment.points[0], experiment.seed).map(drop)
+    }
+}

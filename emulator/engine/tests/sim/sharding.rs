@@ -1,14 +1,15 @@
 //! Several shards under one clock against one shard: the order of events depends on nothing else.
 
-use volary_actors::base::{ActorId, Time};
+use volary_actors::base::{ActorId, Class, Rng, Time};
 use volary_actors::machine::Note;
+use volary_actors::policies::PolicySpec;
 use volary_engine::metrics::{Recorder, Recording};
 use volary_engine::parcel::{Observation, Seen};
 use volary_engine::results::JobRow;
 use volary_engine::shard::{Observer, Placement, Shard};
 use volary_engine::world::World;
 
-use crate::common::{FAULTY, run, with, world};
+use crate::common::{FAULTY, poisson, run, with, world};
 
 /// The observations of one shard in order, for a recorder that all shards share.
 #[derive(Default)]
@@ -32,7 +33,26 @@ crash = { who = ["master:0", "master:4"], at = "1300ms" }
 "#;
 
 /// Steps the shard whose next event is due first, and hands parcels over at once.
-pub(crate) fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (Vec<JobRow>, u64) {
+pub(crate) fn lockstep(world: &World, shards: u16, books: Recorder<'_>) -> (Vec<JobRow>, u64) {
+    step_together(world, shards, books, |_| false)
+}
+
+/// Events after which a run on lossy hosts counts as endless.
+const MOST_EVENTS: u64 = 1 << 27;
+
+/// The same on two hosts, between which the real network loses this share of datagrams, in hundredths.
+pub(crate) fn lossy_lockstep(world: &World, percent: u32) -> Vec<JobRow> {
+    let mut dice = Rng::new(world.seed(), 0, 7);
+    let lost = |class| class == Class::Datagram && dice.below(100) < percent;
+    step_together(world, 2, world.recorder(Recording::default()), lost).0
+}
+
+fn step_together(
+    world: &World,
+    shards: u16,
+    mut books: Recorder<'_>,
+    mut is_lost: impl FnMut(Class) -> bool,
+) -> (Vec<JobRow>, u64) {
     let layout = world.layout();
     // Clients live with their schedulers, everybody else anywhere.
     let homes: Vec<u16> = (0..layout.endpoints())
@@ -43,10 +63,12 @@ pub(crate) fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (
         .collect();
     all.iter_mut().for_each(Shard::start);
     let mut crossed = 0;
-    loop {
+    for _ in 0..MOST_EVENTS {
         for from in 0..all.len() {
             let mut parcels = Vec::new();
-            all[from].outbox().flush(|to, _, some| parcels.extend(some.drain(..).map(|p| (to, p))));
+            all[from].outbox().flush(|to, class, some| {
+                parcels.extend(some.drain(..).filter(|_| !is_lost(class)).map(|p| (to, p)));
+            });
             crossed += parcels.len() as u64;
             for (to, parcel) in parcels {
                 all[to as usize].receive(Time::ZERO, &parcel);
@@ -91,4 +113,29 @@ fn several_shards_do_what_one_does() {
             assert_eq!(crossed > 0, shards > 1, "{policy} on {shards} shards: {crossed} parcels crossed");
         }
     }
+}
+
+/// The emulated network loses nothing, so that only the number of hosts says that something can be lost.
+#[test]
+fn every_policy_on_several_hosts_outlives_the_datagrams_that_the_real_network_loses() {
+    for card in PolicySpec::cards() {
+        let text = poisson(8, 60, 3, 0.8, &format!("{} = {{}}", card.name));
+        let schedulers = format!("cluster.schedulers={}", if card.one_scheduler { 1 } else { 2 });
+        let set = [&*schedulers, "workload.synthetic.cutoff=\"1s\"", "network.one_way=\"10ms\""];
+        let rows = lossy_lockstep(&world(&with(&text, &set)).on_hosts(2), 25);
+        let open: Vec<_> = rows.iter().filter(|row| row.response.is_nan()).map(|row| row.job).collect();
+        assert_eq!((rows.len(), open), (60, Vec::new()), "{}", card.name);
+    }
+    let unprepared = world(&poisson(8, 60, 3, 0.8, "sparrow = {}"));
+    let rows = lossy_lockstep(&unprepared, 25);
+    assert!(rows.iter().any(|row| row.response.is_nan()), "losses do no harm");
+}
+
+/// In one process nothing changes; on several hosts, and where the experiment says so, actors are prepared for loss.
+#[test]
+fn actors_are_prepared_for_loss_on_more_than_one_host() {
+    let text = poisson(8, 60, 3, 0.8, "sparrow = {}");
+    let lossy = |world: World| world.parts(Placement::ALONE, false).unwrap().lossy;
+    assert_eq!([0, 1, 2, 9].map(|hosts| lossy(world(&text).on_hosts(hosts))), [false, false, true, true]);
+    assert!(!lossy(world(&text)) && lossy(world(&with(&text, &["network.prepared=true"]))));
 }

@@ -1,6 +1,6 @@
 //! The execution of one cell on the hosts: reports merged, hosts lost, and the end.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::timeout_at;
 use volary_actors::base::Time;
@@ -10,6 +10,7 @@ use volary_engine::world::World;
 
 use super::host_pool::{HostEvent, HostPool, InjectorId, PROGRESS_INTERVAL, RunClock};
 use super::injections::{Injections, Share};
+use super::silence::{REPORT_LIMIT, Silence};
 use crate::cluster::HostsError;
 use crate::cluster::placement::{cores_of, dead_from, homes, slowest};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport};
@@ -26,6 +27,8 @@ use crate::watch::{CellError, Watch};
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
 /// The same for the final report of a host: it can be several megabytes on a path that was idle.
 const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
+/// The same where the user waits for the end of an interrupted cell.
+const INTERRUPTED: (Duration, u32) = (Duration::from_millis(1500), 20);
 /// Observations that may wait until every host has reported as much; they take some hundred megabytes.
 const MAX_WAITING_OBSERVATIONS: usize = 16_000_000;
 
@@ -49,6 +52,7 @@ pub(super) struct ControllerCell<'a> {
     dead_from: Vec<Option<Time>>,
     progress: Vec<Time>,
     reports_check: ReportCheck<'a>,
+    silence: Silence,
     /// Whether the hosts have been ordered to stop.
     stopping: bool,
     monitor: Monitor<'a>,
@@ -96,6 +100,7 @@ impl<'a> ControllerCell<'a> {
             dead_from: dead_from(world, &homes, hosts),
             progress: vec![Time::ZERO; hosts],
             reports_check: ReportCheck::new(world, &pool.members, run.speed),
+            silence: Silence::new(hosts, Instant::now()),
             stopping: false,
             clock: RunClock { ticks: pool.ticks, start, speed: run.speed },
             homes,
@@ -106,7 +111,8 @@ impl<'a> ControllerCell<'a> {
         cell.over = cell.until_over(watch).await;
         cell.stopping = true;
         cell.pool.broadcast(&ControllerMessage::Stop).await;
-        cell.collect_reports().await;
+        let limit = if cell.over == EndReason::Interrupted { INTERRUPTED } else { CLOSING };
+        cell.collect_reports(at_least(limit, cell.pool.round_trip())).await;
         cell.pool.archive.end();
         let expected: Vec<_> = (0..cell.pool.hosts.len()).map(|host| cell.is_dead(host)).collect();
         cell.injections.finish(cell.pool, &expected).await;
@@ -135,6 +141,10 @@ impl<'a> ControllerCell<'a> {
                         host.send_if_idle(ControllerMessage::Progress { slowest, finished });
                     }
                     self.injections.expire(self.pool).await;
+                    if let Err(lost) = self.give_up_silent().await {
+                        self.break_off(lost);
+                        return EndReason::Broken;
+                    }
                     if let Some(over) = self.monitor.end_reason(&self.aggregator, watch) {
                         return over;
                     }
@@ -145,9 +155,8 @@ impl<'a> ControllerCell<'a> {
                 self.broken = Some("no host is left".to_owned());
                 return EndReason::Broken;
             };
-            if let Err((host, why)) = self.on_event(host, event).await {
-                let name = &self.pool.members[host].name;
-                self.broken = Some(format!("host {name} was lost in mid-run: {why}"));
+            if let Err(lost) = self.on_event(host, event).await {
+                self.break_off(lost);
             }
             if self.broken.is_some() {
                 return EndReason::Broken;
@@ -155,9 +164,24 @@ impl<'a> ControllerCell<'a> {
         }
     }
 
-    /// Waits for the last message of every host that is not lost.
-    async fn collect_reports(&mut self) {
-        let late = tokio::time::Instant::now() + at_least(CLOSING, self.pool.round_trip());
+    /// Records why the cell cannot go on.
+    fn break_off(&mut self, (host, why): Lost) {
+        let name = &self.pool.members[host].name;
+        self.broken = Some(format!("host {name} was lost in mid-run: {why}"));
+    }
+
+    /// Gives a host up that is connected and has not reported for too long.
+    async fn give_up_silent(&mut self) -> Result<(), Lost> {
+        let received = self.pool.hosts.iter().map(|host| host.lost.is_none().then(|| host.received()));
+        let Some(host) = self.silence.look(Instant::now(), received) else { return Ok(()) };
+        self.silence.reported(host);
+        let why = format!("it is connected and has reported nothing for {} s", REPORT_LIMIT.as_secs());
+        self.on_gone(host, &why).await
+    }
+
+    /// Waits for the last message of every host that is not lost, for no longer than `limit`.
+    async fn collect_reports(&mut self, limit: Duration) {
+        let late = tokio::time::Instant::now() + limit;
         while let Some(slowest) = self.next_missing() {
             // The deadline holds for a host that keeps sending other messages as well.
             let event = match tokio::time::Instant::now() < late {
@@ -166,6 +190,11 @@ impl<'a> ControllerCell<'a> {
             };
             let handled = match event {
                 Some((host, event)) => self.on_event(host, event).await,
+                // No cell follows, and the user waits: the host notices that the controller is gone.
+                None if self.over == EndReason::Interrupted => {
+                    let name = &self.pool.members[slowest].name;
+                    return tracing::warn!("host {name} has not stopped in time: its counts are missing");
+                }
                 None => self.on_gone(slowest, "sent no final report in time").await,
             };
             if let Err((host, why)) = handled {
@@ -195,6 +224,7 @@ impl<'a> ControllerCell<'a> {
         }
         match message {
             AgentMessage::Notes { notes, mark, progress } => {
+                self.silence.reported(host);
                 self.on_report(host, notes, mark).await?;
                 self.progress[host] = progress;
             }
@@ -349,7 +379,11 @@ async fn prepare(
     if let Err(error) = pool.wait_all(this, "prepare a run", ready, watch).await {
         pool.broadcast(&ControllerMessage::Stop).await;
         let interrupted = matches!(error, HostsError::Interrupted);
-        return Err(if interrupted { CellError::Interrupted } else { CellError::Refused(error.to_string()) });
+        return Err(if interrupted {
+            CellError::Interrupted(None)
+        } else {
+            CellError::Refused(error.to_string())
+        });
     }
     Ok(())
 }

@@ -22,6 +22,7 @@ use crate::config::{Experiment, RealSection, RunSection};
 use crate::cost;
 use crate::fidelity::gauge::LatenessHistograms;
 use crate::fidelity::measure::real_time;
+use crate::number::plural;
 use crate::storage::hosts::HostRecord;
 use crate::storage::input_log;
 use crate::watch::CellError;
@@ -120,7 +121,8 @@ impl Controller {
     ///
     /// # Errors
     /// [`CellError::Interrupted`] if `watch` is stopped; [`CellError::Refused`] if the cell cannot begin;
-    /// [`CellError::Broken`] if a host was lost during the cell, with what had been measured.
+    /// [`CellError::Broken`] if a host was lost during the cell, or if it stood still after datagrams had been lost. The
+    /// first and the last have what had been measured.
     ///
     /// # Panics
     /// On a bug in a policy: a job that finishes twice, counts that do not add up.
@@ -141,10 +143,13 @@ impl Controller {
         let (books, now) = aggregator.close();
         let disturbed = injections.record(pool, now);
         self.injected.clone_from(&disturbed.results);
-        // An interrupted run keeps its input log, and its replay needs the injections.
-        if over == EndReason::Interrupted {
-            return Err(CellError::Interrupted);
-        }
+        let lost = losses::unaccounted(&reports);
+        let broken = broken.or_else(|| {
+            (over == EndReason::Stalled && lost > 0).then(|| {
+                let lost = plural(lost, "datagram");
+                format!("nothing happened any more, and the network between the hosts had lost {lost}")
+            })
+        });
         let hosts = losses::vitals(&pool.members, &reports);
         let (mut tally, mut gauge) = (Counters::default(), LatenessHistograms::default());
         let mut work = None;
@@ -176,6 +181,7 @@ impl Controller {
         let lost = self.pool.lost_in(&self.pool.cell);
         measured.notes.extend(lost.map(|(host, lost)| lost.note(&self.members()[host].name)));
         match broken {
+            _ if over == EndReason::Interrupted => Err(CellError::Interrupted(Some(Box::new(measured)))),
             Some(why) => Err(CellError::Broken { why, measured: Box::new(measured) }),
             None => Ok(measured),
         }

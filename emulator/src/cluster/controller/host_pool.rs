@@ -494,13 +494,26 @@ impl HostConnection {
         let _ = self.messages.send(message).await;
     }
 
-    /// Queues a message that a later one supersedes, unless the queue is full.
+    /// Queues a message that a later one supersedes, unless the queue is half full.
     pub(super) fn send_if_idle(&self, message: ControllerMessage) {
-        let _ = self.messages.try_send(message);
+        offer(&self.messages, message);
+    }
+
+    /// Number of UDP datagrams received from the host.
+    pub(super) fn received(&self) -> u64 {
+        self.connection.received()
     }
 
     pub(super) fn round_trip(&self) -> Duration {
         self.connection.round_trip()
+    }
+}
+
+/// Queues a message that may be left out. Half of the queue is left to orders: a host that does not read is told to stop
+/// without a wait.
+fn offer(queue: &mpsc::Sender<ControllerMessage>, message: ControllerMessage) {
+    if queue.capacity() > SEND_QUEUE / 2 {
+        let _ = queue.try_send(message);
     }
 }
 
@@ -530,7 +543,7 @@ async fn receive_all(
         let event = match incoming.receive().await {
             Ok(AgentMessage::Ping { sent }) => {
                 // A pong that waits in a full queue would be too late to be of use.
-                let _ = pongs.try_send(ControllerMessage::Pong { sent, here: ticks.now() });
+                offer(&pongs, ControllerMessage::Pong { sent, here: ticks.now() });
                 continue;
             }
             Ok(AgentMessage::Log(text)) => {

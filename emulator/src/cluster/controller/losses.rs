@@ -1,7 +1,8 @@
 //! The real datagrams that were lost, by sender and path.
 //!
 //! The sender counts what it sent, the receiver the gaps in the sequence numbers; a loss is known from both. Datagrams
-//! lost at the very end of a run leave no gap and are not counted.
+//! lost at the very end of a run leave no gap and are not counted, unless the run stood still: then nothing is on its way,
+//! and all that was not received is lost.
 
 use volary_engine::results::{HostVitals, PathLoss};
 
@@ -15,6 +16,7 @@ impl Datagrams {
             sent: link.datagram_sent + link.datagram_dropped,
             dropped: link.datagram_dropped,
             missing: link.datagram_missing,
+            received: link.datagram_received,
         }
     }
 }
@@ -45,6 +47,16 @@ pub(crate) fn vitals(members: &[Host], reports: &[Option<Box<FinalReport>>]) -> 
     reports.iter().enumerate().filter_map(of).collect()
 }
 
+/// Datagrams that were sent and not received, those on their way included.
+pub(crate) fn unaccounted(reports: &[Option<Box<FinalReport>>]) -> u64 {
+    let between = |from: usize, to: usize| {
+        let one = |of: usize, with: usize| reports[of].as_ref()?.datagrams.get(with).copied();
+        Some(one(from, to)?.sent.saturating_sub(one(to, from)?.received))
+    };
+    let pairs = (0..reports.len()).flat_map(|from| (0..reports.len()).map(move |to| (from, to)));
+    pairs.filter_map(|(from, to)| between(from, to)).fold(0, u64::saturating_add)
+}
+
 fn sum(paths: &[PathLoss], count: impl Fn(&PathLoss) -> u64) -> u64 {
     paths.iter().fold(0, |sum, path| count(path).saturating_add(sum))
 }
@@ -56,7 +68,8 @@ mod tests {
     use volary_engine::finalize::Counters;
 
     fn report(name: &str, datagrams: &[(u64, u64, u64)]) -> Option<Box<FinalReport>> {
-        let of = |&(sent, dropped, missing): &(u64, u64, u64)| Datagrams { sent, dropped, missing };
+        let of =
+            |&(sent, dropped, missing): &(u64, u64, u64)| Datagrams { sent, dropped, missing, received: 0 };
         Some(Box::new(FinalReport {
             tally: Counters::default(),
             reading: LatenessHistograms::default().reading(),
@@ -73,6 +86,18 @@ mod tests {
         let reports = [report("h2", &[(0, 0, 0), (7, 1, 0)]), report("h2", &[(0, 0, u64::MAX), (0, 0, 0)])];
         let [h1, _] = &vitals(&members, &reports)[..] else { panic!("two reports") };
         assert_eq!((h1.name.as_str(), h1.datagrams_sent, h1.datagrams_lost), ("h1", 7, 7));
+    }
+
+    #[test]
+    fn what_is_lost_last_leaves_no_gap_and_is_unaccounted_for() {
+        let counts =
+            |sent, received| vec![Datagrams::default(), Datagrams { sent, received, ..Datagrams::default() }];
+        let mut reports = [report("h1", &[]), report("h2", &[])];
+        reports[0].as_mut().unwrap().datagrams = counts(7, 5);
+        reports[1].as_mut().unwrap().datagrams = counts(5, 6).into_iter().rev().collect();
+        assert_eq!(unaccounted(&reports), 1);
+        reports[1] = None;
+        assert_eq!(unaccounted(&reports), 0, "what a lost host received is not known");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | `cell` | the execution of one cell: reports merged, losses, end |
 //! | `injections` | the injections into a running cell |
 //! | `losses` | datagram losses per sender and path |
+//! | `silence` | how long a connected host has reported nothing |
 //! | `archive` | logs and inputs of the hosts, on disk |
 //! | `spawn` | agents started on this machine for one run |
 
@@ -16,6 +17,7 @@ mod handle;
 mod host_pool;
 mod injections;
 mod losses;
+mod silence;
 mod spawn;
 
 pub use handle::{Controller, Fleet};

@@ -18,6 +18,11 @@ impl Connection {
         self.quic.rtt()
     }
 
+    /// Number of UDP datagrams received, which grows as long as the peer is there.
+    pub fn received(&self) -> u64 {
+        self.quic.stats().udp_rx.datagrams
+    }
+
     /// Closes the connection; the peer receives `reason`.
     pub fn close(&self, code: Close, reason: &str) {
         self.quic.close(VarInt::from_u32(code as u32), reason.as_bytes());

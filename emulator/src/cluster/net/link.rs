@@ -63,6 +63,8 @@ pub struct LinkStats {
     pub datagram_dropped: u64,
     /// Parcels received, on the stream and as datagrams, without duplicates.
     pub received: u64,
+    /// Of these, as datagrams.
+    pub datagram_received: u64,
     /// Datagram parcels of the peer that have not arrived, although later ones have.
     pub datagram_missing: u64,
     /// Duplicate datagrams, which were not delivered.
@@ -349,6 +351,7 @@ impl Deliver {
             {
                 let mut stats = guard(&self.state.stats);
                 stats.datagram_missing = sequence.missing();
+                stats.datagram_received = sequence.received;
                 stats.datagrams_repeated += u64::from(!new);
             }
             if new {

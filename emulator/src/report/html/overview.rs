@@ -39,7 +39,7 @@ pub(super) fn warnings(study: &Study) -> Markup {
     }
     lines.extend(study.failures.iter().take(NAMED).map(|failure| {
         html! {
-            "Failed: " (failure.name())
+            (failure.name()) " " (failure.fate()) ":"
             details { summary { "log" } pre { (failure.log) } }
         }
     }));

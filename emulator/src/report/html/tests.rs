@@ -232,8 +232,15 @@ fn all_text_is_escaped() {
         lost: Vec::new(),
     }]);
     let cell = [(evil.to_owned(), json!(evil))].into();
-    let failure =
-        Failure { id: "y".into(), policy: evil.into(), cell, seed: 1, log: evil.into(), summary: None };
+    let failure = Failure {
+        id: "y".into(),
+        policy: evil.into(),
+        cell,
+        seed: 1,
+        log: evil.into(),
+        summary: None,
+        interrupted: false,
+    };
     let measured = [(evil.to_owned(), json!(evil))].into();
     let claim = ClaimResult { says: evil.into(), origin: Origin::Ours, verdict: Verdict::Fails, measured };
     let page = html(&Study::assemble(manifest, Vec::new(), vec![record, other], vec![claim], vec![failure]));

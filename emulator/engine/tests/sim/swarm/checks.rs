@@ -10,14 +10,14 @@ use volary_actors::catalog::Catalog;
 use volary_engine::metrics::Recording;
 use volary_engine::replay::{Logged, replay};
 use volary_engine::results::{CopyEnd, CopyRow, JobRow, Measured};
-use volary_engine::shard::{Observer, Placement};
+use volary_engine::shard::Observer;
 use volary_engine::virtual_time::{Progress, RunConfig, measure_with};
-use volary_engine::workload::NoTraces;
 use volary_engine::world::{EngineError, World};
 
 use super::inputs::{InputLog, digest};
+use super::survivors::survivors;
 use crate::common::try_parse;
-use crate::sharding::lockstep;
+use crate::sharding::{lockstep, lossy_lockstep};
 
 /// Events after which a run counts as endless, in slices of 16,384. Drawn runs have at most a third of that: the most
 /// events are those of reports every millisecond while decisions take seconds.
@@ -33,6 +33,8 @@ pub(crate) enum Again {
     TwoShards,
     /// A replay of its inputs.
     Replay,
+    /// A run on two hosts, whose network loses datagrams as well.
+    Hosts,
 }
 
 /// Why an experiment does not pass.
@@ -47,33 +49,16 @@ pub(crate) enum Flaw {
 /// Runs the only policy of an experiment and checks its results.
 pub(crate) fn check(text: &str, again: Again) -> Result<(), Flaw> {
     let world = valid(text).map_err(Flaw::Invalid)?;
+    let world = if again == Again::Hosts { world.on_hosts(2) } else { world };
     catch_unwind(AssertUnwindSafe(|| examine(&world, again)))
         .map_err(|why| Flaw::Broken(panic_message(&*why)))
 }
 
 /// The world of an experiment that can be run and that somebody survives.
 pub(crate) fn valid(text: &str) -> Result<World, String> {
-    let mut experiment = try_parse(text)?;
-    if experiment.points.len() != 1 {
-        return Err("there must be one policy".to_owned());
-    }
-    let point = experiment.points.remove(0);
-    point.policy.check(&point.resolved.cluster.layout())?;
-    let world = World::build(&point, experiment.seed, &NoTraces).map_err(|error| error.to_string())?;
-    let layout = world.layout();
-    if point.policy.time_slice().is_some_and(|(_, slice)| slice <= point.resolved.service.preemption) {
-        return Err("preemption uses up the time slice".to_owned());
-    }
-    let crashes = world.faults().crashes();
-    let survives = |who| !crashes.iter().any(|crash| crash.who.0 == who && crash.restart.is_none());
-    if !(0..layout.schedulers()).any(|index| survives(layout.scheduler(index).0)) {
-        return Err("no scheduler comes back".to_owned());
-    }
-    if !(0..layout.nodes()).any(|index| survives(layout.node(index).0)) {
-        return Err("no node comes back".to_owned());
-    }
-    world.parts(Placement::ALONE, true).map_err(|error| error.to_string())?;
-    Ok(world)
+    let experiment = try_parse(text)?;
+    let [point] = &experiment.points[..] else { return Err("there must be one policy".to_owned()) };
+    survivors(point, experiment.seed)
 }
 
 /// Whether shards keep the order of one: they exchange messages between instants, so every message must take time; what
@@ -113,7 +98,7 @@ fn config() -> RunConfig {
 fn run(world: &World, observer: impl Observer) -> Measured {
     let slices = SliceCount(Cell::new(0));
     measure_with("swarm", world, &config(), observer, &slices).unwrap_or_else(|error| match error {
-        EngineError::Interrupted => panic!("no end after {MOST_SLICES} slices of events"),
+        EngineError::Interrupted(_) => panic!("no end after {MOST_SLICES} slices of events"),
         EngineError::Refused(why) => panic!("{why}"),
     })
 }
@@ -122,7 +107,7 @@ fn examine(world: &World, again: Again) {
     let mut inputs = InputLog::default();
     let measured = match again {
         Again::Replay => run(world, &mut inputs),
-        Again::Nothing | Again::SameSeed | Again::TwoShards => run(world, ()),
+        Again::Nothing | Again::SameSeed | Again::TwoShards | Again::Hosts => run(world, ()),
     };
     totals(&measured);
     executions(world, &measured);
@@ -145,6 +130,12 @@ fn examine(world: &World, again: Again) {
                 (None, measured.jobs.len()),
                 "two shards give other jobs than one"
             );
+        }
+        Again::Hosts => {
+            let rows = lossy_lockstep(world, 10);
+            assert_eq!(rows.len(), measured.jobs.len(), "a row for every job");
+            let open = rows.iter().filter(|row| row.response.is_nan()).count();
+            assert_eq!(open, 0, "jobs that never end on hosts");
         }
         Again::Replay => {
             let recorded = Some(&measured.summary);

@@ -7,9 +7,9 @@ use volary_actors::layout::Layout;
 use volary_actors::policies::{Card, PolicySpec};
 use volary_engine::scenario::PolicyEntry;
 
-use super::checks::valid;
 use super::faults::faults;
 use super::parameters::parameters;
+use super::{TOPOLOGIES, valid};
 
 /// Emulated seconds in which jobs arrive, unless there are too few or too many of them.
 const HORIZON: f64 = 120.0;
@@ -109,8 +109,7 @@ impl Site {
         };
         let rack: Groups = &["rack:0"];
         if let Some(&(name, kind, nodes_at, places)) = topologies.get(dice.below(10) as usize) {
-            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim/swarm/topologies");
-            let text = format!("topology = \"{folder}/{name}.toml\"\n");
+            let text = format!("topology = \"{TOPOLOGIES}/{name}.toml\"\n");
             let (cores, extras) = (kinds(kind), ("", 0));
             return Self { schedulers, cores, extras, text, topology: true, nodes_at, places };
         }

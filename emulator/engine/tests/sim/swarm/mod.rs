@@ -12,17 +12,22 @@ mod draw;
 mod faults;
 mod inputs;
 mod parameters;
+mod seeds;
 mod shrink;
+mod survivors;
 
 use std::cell::Cell;
 use std::env::var;
 use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 
-use checks::{Again, Flaw, check};
+use checks::{Again, Flaw, check, valid};
 use draw::experiment;
+use seeds::{first, number};
 use shrink::smallest;
 
+/// The folder of the topologies that are drawn.
+const TOPOLOGIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim/swarm/topologies");
 /// Seeds that are tried, in two tests that run at once.
 const SEEDS: u64 = 300;
 
@@ -31,6 +36,7 @@ const fn again(seed: u64) -> Again {
     match seed % 8 {
         0 | 3 => Again::Replay,
         1 | 6 => Again::TwoShards,
+        2 | 5 => Again::Hosts,
         7 => Again::SameSeed,
         _ => Again::Nothing,
     }
@@ -45,18 +51,8 @@ fn broken(text: &str, again: Again) -> Option<String> {
     }
 }
 
-/// The first seed: from the hash of the commit, or always the same one.
-fn first() -> u64 {
-    let commit = var("VOLARY_SWARM_COMMIT").ok().filter(|commit| !commit.is_empty());
-    commit.map_or(0, |commit| {
-        let digits = commit.get(..8).and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        digits.expect("VOLARY_SWARM_COMMIT is the hash of a commit")
-    })
-}
-
 /// Tries every other seed from the first or second on: `VOLARY_SWARM_SEEDS` in all, or the single `VOLARY_SWARM_SEED`.
 fn check_half(half: u64) {
-    let number = |name: &str| var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let (first, count) = number("VOLARY_SWARM_SEED")
         .map_or_else(|| (first(), number("VOLARY_SWARM_SEEDS").unwrap_or(SEEDS)), |seed| (seed, 1));
     let seeds = (first + half..first + count).step_by(2);
