@@ -32,10 +32,12 @@ impl Policy for Mantri {
     const ABOUT: &'static str = "Mantri (Ananthanarayanan et al., OSDI 2010)\n\
         A queue of tasks, by default a central one. With c copies of a task running, one more is sent if what \
         is left of it exceeds (c + 1) / c times a new run with probability δ, that is if less core time is \
-        expected in all; new runs take what finished tasks of the job took. Only free cores for which nothing \
-        waits get copies; while tasks wait for a core, which only a central queue knows, a copy that takes \
+        expected in all; new runs take what finished tasks of the job took. A task of which a further copy waits \
+        or has run for less than Δ gets no other one, and of copies that have run for longer all but the two \
+        fastest are stopped, so that three run at most (section 5.1). Only free cores for which no task of the \
+        job waits get copies; while tasks wait for a core, which only a central queue knows, a copy that takes \
         clearly longer than a new run is stopped and begun anew elsewhere. The first result counts, other \
-        copies are stopped. Copies that turn out not to pay are not.";
+        copies are stopped.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ report = "200ms" }"#,
@@ -61,6 +63,9 @@ impl Policy for Mantri {
         speculate(self.clone(), self.binding, context.layout, true, context.lossy)
     }
 }
+
+/// Copies of a task that go on when they can be compared.
+const FASTEST: usize = 2;
 
 impl Mantri {
     fn every(&self) -> Span {
@@ -89,11 +94,41 @@ impl Mantri {
         lower as f64 / took.len() as f64
     }
 
-    /// The action for a task with the latest copy `attempt`.
-    fn wish(&self, attempt: &Attempt, left: f64, fresh: f64, view: &JobView<'_>) -> Option<Action> {
+    /// Whether a copy has not run for Δ yet.
+    fn is_recent(&self, attempt: &Attempt, view: &JobView<'_>) -> bool {
+        attempt.waits || view.now.since(attempt.since) < self.every()
+    }
+
+    /// Whether one more copy of a task may be sent, whatever it saves: none of several copies is recent, and a single
+    /// one runs.
+    fn may_add(&self, task: u32, view: &JobView<'_>) -> bool {
+        let several = view.attempts.copies(task) > 1;
+        view.attempts.of(task).all(|copy| !copy.waits && !(several && self.is_recent(copy, view)))
+    }
+
+    /// The copies of a task beyond the fastest ones that have run for long enough to be compared.
+    fn slower(&self, task: u32, fresh: f64, view: &JobView<'_>) -> impl Iterator<Item = Action> {
+        let known = view.attempts.of(task).filter(|copy| !self.is_recent(copy, view));
+        let mut known: Vec<_> = known.map(|copy| (self.left(copy, fresh, view), copy.number)).collect();
+        known.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        known.into_iter().skip(FASTEST).map(move |(_, number)| Action::Stop(task, number))
+    }
+
+    /// The action for a task with the latest copy `attempt`; `placed` says whether every open task has a node.
+    fn wish(
+        &self,
+        attempt: &Attempt,
+        left: f64,
+        fresh: f64,
+        placed: bool,
+        view: &JobView<'_>,
+    ) -> Option<Action> {
         let copies = view.attempts.copies(attempt.task);
         if view.cluster.free > 0 {
-            let pays = Self::gain(copies, left, view.took) > self.delta;
+            let running = copies.min(FASTEST as u32);
+            let pays = placed
+                && self.may_add(attempt.task, view)
+                && Self::gain(running, left, view.took) > self.delta;
             return pays.then_some(Action::Backup(attempt.task));
         }
         let before = view.restarted.iter().filter(|&&task| task == attempt.task).count();
@@ -106,16 +141,22 @@ impl Mantri {
 impl Rule for Mantri {
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let Some(fresh) = mean(view.took) else { return };
-        let mut slow: Vec<(f64, &Attempt)> = Vec::new();
+        let (mut slow, mut placed) = (Vec::<(f64, &Attempt)>::new(), 0);
         for attempt in view.attempts.all() {
             // Each task once: at the latest of its copies.
             if view.attempts.of(attempt.task).next() == Some(attempt) {
                 let lefts = view.attempts.of(attempt.task).map(|copy| self.left(copy, fresh, view));
                 slow.push((lefts.fold(f64::INFINITY, f64::min), attempt));
+                placed += u32::from(view.attempts.of(attempt.task).any(|copy| copy.node.is_some()));
             }
         }
+        let placed = view.finished + placed == view.tasks;
         slow.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.task.cmp(&b.1.task)));
-        actions.extend(slow.iter().filter_map(|&(left, attempt)| self.wish(attempt, left, fresh, view)));
+        for &(_, attempt) in &slow {
+            actions.extend(self.slower(attempt.task, fresh, view));
+        }
+        let wish = |&(left, attempt): &(f64, &Attempt)| self.wish(attempt, left, fresh, placed, view);
+        actions.extend(slow.iter().filter_map(wish));
     }
 
     fn pause(&self, _: bool) -> Option<Span> {
@@ -130,9 +171,13 @@ mod tests {
 
     const NOBODY: [u32; 0] = [];
 
-    /// Finished in 10, 20, 30 and 40 s: mean 25.
+    /// Finished in 10, 20, 30 and 40 s: mean 25. `open` tasks have not, the first of them is number 4.
+    fn with(open: u32) -> Table {
+        Table::new(4 + open).finished(1, 10).finished(1, 20).finished(1, 30).finished(1, 40).at(100)
+    }
+
     fn table() -> Table {
-        Table::new(8).finished(1, 10).finished(1, 20).finished(1, 30).finished(1, 40).at(100)
+        with(1)
     }
 
     #[test]
@@ -161,13 +206,39 @@ mod tests {
 
     #[test]
     fn what_takes_longest_comes_first_and_what_is_silent_takes_for_ever() {
-        let table = table().running(4, 50, 0.5).running(5, 40, 0.5).silent(6, 80, 0.0, 80);
+        let table = with(3).running(4, 50, 0.5).running(5, 40, 0.5).silent(6, 80, 0.0, 80);
         assert_eq!(table.look(&mut Mantri::default()), [6, 5, 4]);
         assert_eq!(
             Table::new(4).at(100).running(0, 0, 0.01).look(&mut Mantri::default()),
             NOBODY,
             "nothing to judge by"
         );
+    }
+
+    /// Section 5.1 of the paper: "there are never more than three running copies of a task".
+    #[test]
+    fn all_but_the_two_fastest_copies_are_stopped() {
+        // 100, 60 and 50 s are left, and the latest copy has not run for Δ.
+        let three = table().running(4, 50, 1.0 / 3.0).backup(4, 70, 1.0 / 3.0).backup(4, 75, 1.0 / 3.0);
+        let four = three.clone().backup(4, 91, 0.0);
+        assert_eq!(four.actions(&mut Mantri::default()), [Action::Stop(4, 0)]);
+        // The two that are left need 50 s, more than one and a half times 10, 20 and 30 s.
+        assert_eq!(three.actions(&mut Mantri::default()), [Action::Stop(4, 0), Action::Backup(4)]);
+        let two = table().running(4, 50, 1.0 / 3.0).backup(4, 91, 0.0);
+        assert_eq!(two.actions(&mut Mantri::default()), [], "one was sent less than Δ ago");
+    }
+
+    #[test]
+    fn while_a_copy_waits_no_other_one_is_sent() {
+        assert_eq!(table().running(4, 50, 0.5).waiting(4).look(&mut Mantri::default()), NOBODY);
+        assert_eq!(table().waiting(4).look(&mut Mantri::default()), NOBODY);
+    }
+
+    /// Another task of the job has no node: it comes first.
+    #[test]
+    fn while_a_task_has_no_node_no_copy_is_sent() {
+        let slow = |open| with(open).running(4, 50, 0.5).look(&mut Mantri::default());
+        assert_eq!((slow(1), slow(2)), (vec![4], vec![]));
     }
 
     /// Without free cores: more than the mean and Δ, 35 s, must be left, and three times are enough.

@@ -2,7 +2,7 @@
 
 use super::job_table::{JobTable, OpenJob};
 use super::membership::Membership;
-use super::{RETRY_AFTER, resend};
+use super::{RETRY_AFTER, back_off, resend};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
@@ -49,19 +49,17 @@ struct EarlyJob {
     evictions: Vec<u8>,
 }
 
-/// How long an evicted task waits at most: as long as Kubernetes lets a container wait that ends again and again.
-const LONGEST_WAIT: Span = Span::from_secs(300);
-
 impl EarlyJob {
     /// How long a task waits after one more eviction: each time twice as long. Otherwise tasks that find no memory
-    /// anywhere would be launched without end.
+    /// anywhere would be launched without end. The longest wait is that of Kubernetes for a container that ends again
+    /// and again.
     fn wait_after_eviction(&mut self, index: u32) -> Span {
         if self.evictions.is_empty() {
             self.evictions.resize(self.nodes.len(), 0);
         }
         let times = &mut self.evictions[index as usize];
         *times = times.saturating_add(1);
-        RETRY_AFTER.scale(f64::from(1u32 << (*times - 1).min(16))).min(LONGEST_WAIT)
+        back_off(RETRY_AFTER, u32::from(*times) - 1)
     }
 }
 

@@ -6,13 +6,13 @@ use super::options::{ProbeOptions, SamplingForm};
 use super::places::portion;
 use super::samples::Samples;
 use super::state_sharing::StateSharing;
-use crate::base::{ActorId, JobId, Span, TaskId, Time};
+use crate::base::{ActorId, JobId, TaskId, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Probe, Row, Share};
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::membership::Membership;
-use crate::roles::resend::resend;
+use crate::roles::resend::{back_off, resend};
 
 struct LateJob {
     open: OpenJob,
@@ -98,7 +98,7 @@ impl LateBinding {
 
     fn recheck(&self, placed: &mut LateJob, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
         if self.lossy {
-            let wait = Span(self.options.probe_timeout.0.saturating_mul(1 << attempt.min(16)));
+            let wait = back_off(self.options.probe_timeout, attempt);
             placed.next_look = Some(fx.now() + wait);
             fx.arm(Timer::Recheck { job, attempt }, wait);
         }
@@ -266,7 +266,8 @@ impl LateBinding {
                     self.probe(&mut placed, job.task(id as u32), missing, true, fx);
                 }
             }
-            if repaired && placed.next_look.is_none() {
+            // The new places can be lost as well: they are not looked at after the pause that old ones have reached.
+            if repaired {
                 self.recheck(&mut placed, job, 0, fx);
             }
             self.jobs.open(job, placed);

@@ -9,7 +9,7 @@ use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Probe, Row, TaskRange};
 use crate::roles::job_table::{Completion, JobTable, OpenJob};
 use crate::roles::membership::Membership;
-use crate::roles::resend::resend;
+use crate::roles::resend::{back_off, resend};
 
 /// Which copies are dropped when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,7 +174,7 @@ impl Replication {
             if current && self.repeat(job, fx) {
                 let patience = self.jobs.get_mut(job).map_or(self.design.patience, |placed| {
                     placed.repeats += 1;
-                    Span(self.design.patience.0.saturating_mul(1 << placed.repeats.min(16)))
+                    back_off(self.design.patience, placed.repeats)
                 });
                 fx.arm(Timer::Recheck { job, attempt }, patience);
             }

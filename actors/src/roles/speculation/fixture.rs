@@ -49,6 +49,13 @@ impl Table {
         self.add(task, since, score, reported_at, true)
     }
 
+    /// A further attempt that no node has claimed.
+    pub(crate) fn waiting(mut self, task: u32) -> Self {
+        let number = self.attempts.copies(task);
+        self.attempts.add(Attempt::new(task, number, None, self.now, true));
+        self
+    }
+
     /// An attempt whose last report is older.
     pub(crate) fn silent(self, task: u32, since: u64, score: f64, reported_at: u64) -> Self {
         self.add(task, since, score, at(reported_at), false)
@@ -92,6 +99,7 @@ impl Table {
         let task = |action| match action {
             Action::Backup(task) => task,
             Action::Restart(task, _) => panic!("task {task} is to begin anew"),
+            Action::Stop(task, number) => panic!("attempt {number} of task {task} is to stop"),
         };
         self.actions(rule).into_iter().map(task).collect()
     }

@@ -15,22 +15,29 @@ use crate::roles::job_table::JobTable;
 use crate::roles::late_binding::ProbeOptions;
 use crate::roles::late_binding::places::{Places, portion};
 use crate::roles::membership::Membership;
+use crate::roles::resend::back_off;
 
 /// Copies for which places are reserved together.
 #[derive(Default)]
 struct CopyGroup {
     copies: VecDeque<WantedCopy>,
     places: Places,
+    /// Repetitions since places were last requested on further nodes.
+    repeated: u32,
+    /// When its requests are repeated next. A timer that goes off earlier belongs to an earlier request.
+    due: Time,
 }
 
 impl CopyGroup {
-    /// Requests `count` places on the nodes of a sample, and again those that they have.
+    /// Requests `count` places on the nodes of a sample, and again those that they have. Where requests can be lost,
+    /// they are repeated after the timeout.
     fn request(
         &mut self,
         sample: &[ActorId],
         count: usize,
         at: (JobId, u32),
         repair: bool,
+        timeout: Option<Span>,
         fx: &mut Effects<'_>,
     ) {
         let (fresh, (job, group)) = (self.places.is_empty(), at);
@@ -43,6 +50,17 @@ impl CopyGroup {
             }
             fx.send_as(repair, node, Probe::Reserve { job, group, count, repair });
         }
+        if let Some(timeout) = timeout.filter(|_| !sample.is_empty()) {
+            self.repeated = 0;
+            self.arm(job, timeout, fx);
+        }
+    }
+
+    /// Arms the next repetition.
+    fn arm(&mut self, job: JobId, timeout: Span, fx: &mut Effects<'_>) {
+        let wait = back_off(timeout, self.repeated);
+        self.due = fx.now() + wait;
+        fx.arm(Timer::Tick(job.0), wait);
     }
 }
 
@@ -51,32 +69,13 @@ struct ReservedJob {
     groups: BTreeMap<u32, CopyGroup>,
     /// The number of the next group.
     next: u32,
-    /// The timer that repeats requests; `None` while it is not armed.
-    repetition: Option<Repetition>,
-}
-
-/// The next repetition of a job's requests.
-#[derive(Clone, Copy)]
-struct Repetition {
-    /// Repetitions since the first one was armed.
-    past: u32,
-    /// When it is due. A timer that goes off earlier belongs to an earlier submission of the job.
-    due: Time,
-}
-
-impl ReservedJob {
-    /// Arms the repetition that follows on `past` others, each after twice as long as the one before.
-    fn arm(&mut self, job: JobId, past: u32, timeout: Span, fx: &mut Effects<'_>) {
-        let wait = Span(timeout.0.saturating_mul(1 << past.min(16)));
-        self.repetition = Some(Repetition { past, due: fx.now() + wait });
-        fx.arm(Timer::Tick(job.0), wait);
-    }
 }
 
 /// Reservations on random nodes.
 pub struct Reservations {
     options: ProbeOptions,
-    lossy: bool,
+    /// After how long requests are repeated first; `None` where they cannot be lost.
+    timeout: Option<Span>,
     slots: u32,
     members: Membership,
     jobs: JobTable<ReservedJob>,
@@ -89,8 +88,8 @@ impl Reservations {
     /// On the nodes of a layout; requests are repeated only where datagrams can be lost.
     pub fn new(layout: &Layout, lossy: bool) -> Self {
         let (options, jobs) = (ProbeOptions::default(), JobTable::default());
-        let members = Membership::new(layout);
-        Self { options, lossy, slots: share(layout), members, jobs, waiting: 0, sample: Vec::new() }
+        let (members, timeout) = (Membership::new(layout), lossy.then_some(options.probe_timeout));
+        Self { options, timeout, slots: share(layout), members, jobs, waiting: 0, sample: Vec::new() }
     }
 
     /// Adds a group of copies, with places on the nodes of the sample.
@@ -98,13 +97,10 @@ impl Reservations {
         let places = places(&self.options, copies.len());
         let Some(reserved) = self.jobs.get_mut(job) else { return };
         self.waiting += copies.len() as u32;
-        let mut group = CopyGroup { copies, places: Places::default() };
-        group.request(&self.sample, places, (job, reserved.next), repair, fx);
+        let mut group = CopyGroup { copies, ..CopyGroup::default() };
+        group.request(&self.sample, places, (job, reserved.next), repair, self.timeout, fx);
         reserved.groups.insert(reserved.next, group);
         reserved.next += 1;
-        if self.lossy && reserved.repetition.is_none() {
-            reserved.arm(job, 0, self.options.probe_timeout, fx);
-        }
     }
 
     /// Draws nodes for that many copies.
@@ -115,7 +111,7 @@ impl Reservations {
 
     /// Requests places for groups that have fewer than copies.
     fn top_up(&mut self, only: Option<JobId>, fx: &mut Effects<'_>) {
-        let Self { options, members, jobs, sample, .. } = self;
+        let Self { options, members, jobs, sample, timeout, .. } = self;
         for (job, reserved) in jobs.iter_mut().filter(|(job, _)| only.is_none_or(|only| only == *job)) {
             for (&id, group) in &mut reserved.groups {
                 let (held, copies) = (group.places.count(), group.copies.len());
@@ -123,7 +119,7 @@ impl Reservations {
                     let places = places(options, copies) - held;
                     sample.clear();
                     members.sample(fx.rng(), places, sample);
-                    group.request(sample, places, (job, id), true, fx);
+                    group.request(sample, places, (job, id), true, *timeout, fx);
                 }
             }
         }
@@ -137,7 +133,7 @@ fn places(options: &ProbeOptions, copies: usize) -> usize {
 
 impl NodeBinding for Reservations {
     fn open(&mut self, job: JobId, tasks: u32, attempt: u32, fx: &mut Effects<'_>) {
-        self.jobs.open(job, ReservedJob { groups: BTreeMap::new(), next: 0, repetition: None });
+        self.jobs.open(job, ReservedJob { groups: BTreeMap::new(), next: 0 });
         self.draw(tasks as usize, fx);
         let first = |task| WantedCopy { copy: job.task(task).copy(attempt), reason: LaunchReason::First };
         self.add(job, (0..tasks).map(first).collect(), false, fx);
@@ -223,19 +219,19 @@ impl NodeBinding for Reservations {
 
     /// A node that has a reservation ignores its repetition.
     fn repeat(&mut self, job: JobId, fx: &mut Effects<'_>) {
-        let Some(reserved) = self.jobs.get_mut(job) else { return };
-        let Some(Repetition { past, .. }) = reserved.repetition.take_if(|next| next.due <= fx.now()) else {
-            return;
-        };
-        for (&group, held) in &reserved.groups {
+        let (Some(reserved), Some(timeout)) = (self.jobs.get_mut(job), self.timeout) else { return };
+        let (now, mut any) = (fx.now(), false);
+        for (&group, held) in reserved.groups.iter_mut().filter(|(_, held)| held.due <= now) {
+            any = true;
             for (node, count) in held.places.iter() {
                 fx.recover(node, Probe::Reserve { job, group, count, repair: true });
             }
+            held.repeated += 1;
+            held.arm(job, timeout, fx);
         }
-        if !reserved.groups.is_empty() {
-            reserved.arm(job, past + 1, self.options.probe_timeout, fx);
+        if any {
+            self.top_up(Some(job), fx);
         }
-        self.top_up(Some(job), fx);
     }
 
     fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
@@ -263,24 +259,32 @@ mod tests {
     use crate::harness::Harness;
     use crate::machine::{Effect, Input};
     use crate::message::{Job, Launch};
-    use crate::roles::speculation::rule::NoBackups;
+    use crate::roles::speculation::rule::{Action, JobView, NoBackups, Rule};
     use crate::roles::speculation::{CopyBinding, speculate};
+
+    /// The waits that were armed.
+    fn armed(effects: &[Effect]) -> Vec<Span> {
+        let after = |effect: &Effect| match *effect {
+            Effect::Arm { timer: Timer::Tick(0), after } => Some(after),
+            _ => None,
+        };
+        effects.iter().filter_map(after).collect()
+    }
+
+    /// A scheduler of jobs of one task on four nodes, where datagrams can be lost.
+    fn bench(rule: impl Rule + 'static) -> Harness {
+        let layout = Layout::new(1, 0, [1; 4]);
+        let machine = speculate(rule, CopyBinding::Sparrow, &layout, true, true);
+        Harness::new(layout.clone(), layout.scheduler(0), 1, machine)
+    }
 
     /// A job ends and is submitted again while the timer of its first submission is armed: requests are repeated by
     /// the timer of the second alone.
     #[test]
     fn a_job_that_is_submitted_again_is_repeated_by_one_timer() {
-        let layout = Layout::new(1, 0, [1; 4]);
-        let machine = speculate(NoBackups, CopyBinding::Sparrow, &layout, true, true);
-        let mut bench = Harness::new(layout.clone(), layout.scheduler(0), 1, machine);
+        let mut bench = bench(NoBackups);
+        let layout = bench.layout.clone();
         let (job, client, node) = (JobId(0), layout.client(0), layout.node(0));
-        let armed = |effects: &[Effect]| {
-            let after = |effect: &Effect| match *effect {
-                Effect::Arm { timer: Timer::Tick(0), after } => Some(after),
-                _ => None,
-            };
-            effects.iter().filter_map(after).collect::<Vec<_>>()
-        };
         let [timeout] = armed(&bench.submit(0))[..] else { panic!("one timer") };
         bench.now += timeout.scale(0.5);
         bench.receive(node, Launch::Completed { copy: job.task(0).copy(0) });
@@ -290,5 +294,38 @@ mod tests {
         bench.now += timeout.scale(0.5);
         let repeated = bench.step(Input::Fire(Timer::Tick(0)));
         assert_eq!(armed(&repeated), [timeout.scale(2.0)]);
+    }
+
+    /// One more copy of the only task at each look, every 1000 s.
+    struct Later;
+
+    impl Rule for Later {
+        fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
+            actions.extend(view.attempts.alone().map(|attempt| Action::Backup(attempt.task)));
+        }
+
+        fn pause(&self, _: bool) -> Option<Span> {
+            Some(Span::from_secs(1000))
+        }
+    }
+
+    /// The request of a copy that is wanted late is repeated as soon as that of the first copy of the job, and none
+    /// waits longer than five minutes.
+    #[test]
+    fn the_request_of_a_late_copy_is_repeated_as_soon_as_that_of_an_early_one() {
+        let mut bench = bench(Later);
+        let job = JobId(0);
+        let [timeout] = armed(&bench.submit(0))[..] else { panic!("one timer") };
+        let mut waits = vec![timeout];
+        while bench.now < Time::ZERO + Span::from_secs(2000) {
+            bench.now += *waits.last().unwrap();
+            waits.extend(armed(&bench.step(Input::Fire(Timer::Tick(0)))));
+        }
+        assert_eq!(waits[..9], [1, 2, 4, 8, 16, 32, 64, 128, 256].map(Span::from_secs));
+        assert!(waits[9..].iter().all(|&wait| wait == Span::from_secs(300)), "{waits:?}");
+        let node = bench.layout.node(0);
+        bench.receive(node, Probe::Claim { job, group: 0, repair: false });
+        let late = bench.step(Input::Fire(Timer::Recheck { job, attempt: 1 }));
+        assert_eq!(armed(&late), [timeout]);
     }
 }

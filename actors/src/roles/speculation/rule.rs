@@ -60,6 +60,8 @@ pub enum Action {
     /// Stop this attempt of a task and queue a new one in second place, so that the core it leaves goes to another
     /// task.
     Restart(u32, u32),
+    /// Stop this attempt of a task, which has others that are faster.
+    Stop(u32, u32),
 }
 
 /// A decision rule. One that never looks needs no more than [`look`](Self::look).

@@ -183,6 +183,10 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
             match action {
                 Action::Backup(task) => sent |= self.back_up(job.task(task), fx),
                 Action::Restart(task, number) => self.restart(job.task(task), number, fx),
+                Action::Stop(task, number) => {
+                    self.stop(job.task(task), |a| a.number == number, fx);
+                    self.dispatch(fx);
+                }
             }
         }
         self.actions = actions;
