@@ -157,7 +157,9 @@ impl<'a> ReportCheck<'a> {
 
     fn final_report(&self, host: usize, report: &FinalReport) -> Result<(), String> {
         let FinalReport { tally, reading, vitals, datagrams, cores } = report;
-        let paths = |&Datagrams { sent, dropped, missing }: &Datagrams| in_range(&[sent, dropped, missing]);
+        let paths = |&Datagrams { sent, dropped, received, missing }: &Datagrams| {
+            in_range(&[sent, dropped, received, missing])
+        };
         let whole = [
             ("counters", counted(tally)),
             ("lateness", in_range(&reading.counts().collect::<Vec<_>>())),
@@ -305,7 +307,7 @@ fn vital(vitals: &HostVitals) -> bool {
 }
 
 fn sampled(sample: &ShardSample) -> bool {
-    let ShardSample { by_kind, dropped, deliveries, timers, vitals } = sample;
+    let ShardSample { by_kind, dropped, pending, deliveries, timers, vitals } = sample;
     let late = |&LateSoFar { p50_s, p99_s, max_s }: &LateSoFar| positive(&[p50_s, p99_s, max_s]);
     let vital = |vitals: &VitalsSample| {
         let VitalsSample { cpu_share, machine_share, steal_share, peak_rss_bytes: _ } = vitals;
@@ -314,7 +316,7 @@ fn sampled(sample: &ShardSample) -> bool {
     };
     by_kind.len() <= KINDS.len()
         && in_range(by_kind)
-        && in_range(&[*dropped])
+        && in_range(&[*dropped, *pending])
         && late(deliveries)
         && late(timers)
         && vitals.as_ref().is_none_or(vital)

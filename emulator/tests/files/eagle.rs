@@ -27,7 +27,8 @@ fn synthetic() -> String {
     let (mut random, mut trace, mut arrival) = (Uniform(1), String::new(), 0.0);
     for job in 0..2000 {
         arrival += random.exponential(0.24);
-        let mean = if job % 10 == 9 { 1.0 + random.exponential(20.0) } else { random.exponential(0.5).min(0.99) };
+        let mean =
+            if job % 10 == 9 { 1.0 + random.exponential(20.0) } else { random.exponential(0.5).min(0.99) };
         let tasks = 1 + random.exponential(10.0) as u32;
         let runs: Vec<f64> = (0..tasks).map(|_| mean * (0.5 + random.next())).collect();
         write!(trace, "{arrival:.3} {tasks} {:.3}", runs.iter().sum::<f64>() / f64::from(tasks)).unwrap();
@@ -53,9 +54,13 @@ fn agrees(folder: &Path, trace: &str, traces: &str, simulator: [f64; 3]) {
     for (percentile, expected, within) in
         [("p50", simulator[0], 0.03), ("p90", simulator[1], 0.06), ("p99", simulator[2], 0.06)]
     {
-        let of = |run: &serde_json::Value| run["classes"]["short"]["response_s"][percentile].as_f64().unwrap();
+        let of =
+            |run: &serde_json::Value| run["classes"]["short"]["response_s"][percentile].as_f64().unwrap();
         let mean = runs.iter().map(of).sum::<f64>() / runs.len() as f64;
-        assert!((mean / expected - 1.0).abs() <= within, "{percentile}: {mean}, the simulator has {expected}");
+        assert!(
+            (mean / expected - 1.0).abs() <= within,
+            "{percentile}: {mean}, the simulator has {expected}"
+        );
     }
 }
 
@@ -70,6 +75,7 @@ fn eagle_responds_as_in_its_authors_simulator() {
 #[test]
 #[ignore = "reads a published trace, which may not be redistributed: set VOLARY_TRACES"]
 fn eagle_responds_as_in_its_authors_simulator_on_a_published_trace() {
-    let traces = std::env::var("VOLARY_TRACES").expect("set VOLARY_TRACES to the folder of the published traces");
+    let traces =
+        std::env::var("VOLARY_TRACES").expect("set VOLARY_TRACES to the folder of the published traces");
     agrees(folder().path(), "pigeon_ec2/NGO_trace50.tr.xz", &traces, [0.343, 0.866, 1.83]);
 }

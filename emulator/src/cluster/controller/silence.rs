@@ -56,7 +56,7 @@ mod tests {
     fn only_a_host_whose_machine_answers_is_given_up_for_its_silence() {
         let begin = Instant::now();
         let (looks, mut silence) = (REPORT_LIMIT.as_secs() as u32 + 1, Silence::new(4, begin));
-        let mut look = |silence: &mut Silence, i: u32| {
+        let look = |silence: &mut Silence, i: u32| {
             silence.reported(0);
             let packets = u64::from(i);
             // The second has stopped, the third was lost.
