@@ -426,7 +426,7 @@ mod tests {
         let world = World::build(&experiment.points[0], 1, &Traces::new(Vec::new())).unwrap();
         let mut aggregator = Aggregator::new(world.recorder(Recording::default()), 1, None, Time::ZERO);
         let arrived = Seen::Note(world.layout().client(0), Note::Arrived { job: JobId(0) });
-        aggregator.report(0, [Observation { at: Time(1), what: arrived }], Time(2));
+        aggregator.report(0, [Observation { at: Time(1), what: arrived }], Time(2)).unwrap();
         let watch = Watch::default();
         let mut monitor = Monitor::new(&watch, "r", &world, ["s".to_owned()].into_iter());
         assert_eq!(monitor.end_reason(&aggregator, &watch), None);

@@ -37,6 +37,7 @@ pub mod target;
 pub mod topology;
 pub mod units;
 pub mod verdict;
+pub mod worst;
 
 pub use config::{GilbertElliott, Loss, Network};
 pub use error::Error;
@@ -47,3 +48,4 @@ pub use target::{Groups, Places, Target};
 pub use topology::{Topology, TopologyFile};
 pub use units::{Buffer, Probability, Rate, Size};
 pub use verdict::{Cause, ClassStats, Stats, Verdict};
+pub use worst::Worst;

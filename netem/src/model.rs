@@ -5,7 +5,7 @@ use volary_actors::base::{Address, Law, Span};
 use crate::config::{Loss, Network};
 use crate::error::Error;
 use crate::links::{LinkClass, Links};
-use crate::quantile::{Quantiles, normal_score};
+use crate::quantile::{Quantiles, normal_score, quantile};
 use crate::units::{Probability, Rate};
 
 /// Links of one class.
@@ -48,6 +48,9 @@ pub(crate) struct Delay {
     /// For correlated delays, which have at most one law.
     quantiles: Option<Quantiles>,
 }
+
+/// A normal score that one sample in a thousand million exceeds.
+const FAR: f64 = 6.0;
 
 impl Delay {
     fn new(laws: &[Law<Span>]) -> Self {
@@ -98,6 +101,12 @@ impl Delay {
         };
         *score = next as f32;
         self.constant + Span::from_secs_f64(quantiles.at(next))
+    }
+
+    /// The longest delay, s; of a law with a tail a quantile that one sample in a thousand million exceeds.
+    fn longest(&self) -> f64 {
+        let longest = |law: &Law<Span>| law.bounds().1.unwrap_or_else(|| quantile(law, FAR));
+        self.constant.as_secs_f64() + self.laws.iter().map(longest).sum::<f64>()
     }
 
     /// Mean in seconds.
@@ -219,6 +228,17 @@ impl Model {
             limit,
             rto,
         })
+    }
+
+    /// How long a message is under way at most, with delays multiplied by a factor and `bytes` to carry before it.
+    pub(crate) fn longest(&self, bytes: u64, factor: f64) -> Span {
+        let held = match &self.reorder_by {
+            _ if self.reorder == 0.0 => 0.0,
+            Some(law) => law.bounds().1.unwrap_or_else(|| quantile(law, FAR)),
+            None => self.delay.longest(),
+        };
+        let wait = self.limit.map_or(Span::ZERO, |l| l.longest_wait.min(l.rate.transmission(bytes)));
+        Span::from_secs_f64(self.delay.longest() * factor + held) + wait
     }
 
     /// Whether links of this class have state other than the number of messages.

@@ -65,7 +65,7 @@ pub(crate) fn normal_score(u: f64) -> f64 {
 }
 
 /// The value of a law at a score, in seconds. Tails above use 1 − Φ(z) = Φ(−z), which loses no digits.
-fn quantile(law: &Law<Span>, z: f64) -> f64 {
+pub(crate) fn quantile(law: &Law<Span>, z: f64) -> f64 {
     let above = below(-z);
     let gamma =
         |shape: f64, mean: f64| Gamma::new(shape, shape / mean).map_or(mean, |law| law.inverse_cdf(below(z)));

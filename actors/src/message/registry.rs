@@ -149,10 +149,7 @@ impl Message {
     /// Bytes on the wire, headers included, for links with a rate: a QUIC packet of its own (IPv4, UDP, short header
     /// and tag 53, frame header 4) with a payload of `size_of::<Message>()`. The payload is counted as if every
     /// message had the size of the largest, so all kinds take the same time on a link.
-    #[inline]
-    pub const fn wire_bytes(&self) -> u32 {
-        57 + size_of::<Self>() as u32
-    }
+    pub const WIRE_BYTES: u32 = 57 + size_of::<Self>() as u32;
 }
 
 /// Number of kinds of this crate's messages.

@@ -35,6 +35,10 @@ pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
     fn needs_long(&self) -> Option<&'static str>;
     /// [`Policy::patience`].
     fn patience(&self) -> Option<Span>;
+    /// [`Policy::longest_wait`].
+    fn longest_wait(&self) -> Span;
+    /// [`Policy::reservations`].
+    fn reservations(&self, tasks: u32) -> u64;
     /// [`Policy::time_slice`].
     fn time_slice(&self) -> Option<(&'static str, Span)>;
     /// [`Policy::oracle`].
@@ -93,6 +97,14 @@ impl<P: Policy> DynPolicy for P {
 
     fn patience(&self) -> Option<Span> {
         Policy::patience(self)
+    }
+
+    fn longest_wait(&self) -> Span {
+        Policy::longest_wait(self)
+    }
+
+    fn reservations(&self, tasks: u32) -> u64 {
+        Policy::reservations(self, tasks)
     }
 
     fn time_slice(&self) -> Option<(&'static str, Span)> {

@@ -54,22 +54,32 @@ impl Policy for Hawk {
         check_probes(self.big_partition, self.probe_timeout)
     }
 
+    fn reservations(&self, tasks: u32) -> u64 {
+        self.probes().reserved_for(tasks)
+    }
+
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let Self { probe_ratio, min_probes, replacement, cancellation, probe_timeout, .. } = *self;
-        let probes = ProbeOptions {
-            probe_ratio,
-            min_probes,
-            replacement,
-            cancellation,
-            probe_timeout,
-            ..ProbeOptions::default()
-        };
+        let probes = self.probes();
         Box::new(Hybrid::new(probes, partition(self.big_partition, context.layout), None, context))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let big = partition(self.big_partition, context.layout);
         Box::new(StealingNode::new(context, big, self.steal_attempts))
+    }
+}
+
+impl Hawk {
+    fn probes(&self) -> ProbeOptions {
+        let Self { probe_ratio, min_probes, replacement, cancellation, probe_timeout, .. } = *self;
+        ProbeOptions {
+            probe_ratio,
+            min_probes,
+            replacement,
+            cancellation,
+            probe_timeout,
+            ..ProbeOptions::default()
+        }
     }
 }
 

@@ -43,7 +43,7 @@ parameters! {
 impl Policy for LasSparrow {
     const ABOUT: &'static str = "LAS under Sparrow (ours; Kairos, SoCC 2018, sections 7.2 and 8, without its centre)\n\
         Schedulers place reservations on random nodes as Sparrow does. A node asks for a task while it has fewer than \
-        N + Q copies, runs a newcomer at once, and suspends what has attained most service, as Kairos does. Nobody \
+        N + Q copies, one at a time beyond its N cores, runs a newcomer at once, and suspends what has attained most service, as Kairos does. Nobody \
         knows run times or the state of other nodes.";
 
     const VARIANTS: &'static [&'static str] = &[
@@ -60,14 +60,12 @@ impl Policy for LasSparrow {
         Some(("quantum", self.quantum))
     }
 
+    fn reservations(&self, tasks: u32) -> u64 {
+        self.probes().reserved_for(tasks)
+    }
+
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let options = ProbeOptions {
-            probe_ratio: self.probe_ratio,
-            min_probes: self.min_probes,
-            probe_timeout: self.probe_timeout,
-            ..ProbeOptions::default()
-        };
-        Box::new(LateBinding::new(options, None, context.layout, context.lossy))
+        Box::new(LateBinding::new(self.probes(), None, context.layout, context.lossy))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -81,6 +79,7 @@ impl Policy for LasSparrow {
         let cores = context.layout.cores(context.index);
         Box::new(ClaimingLas {
             las: Las::new(options, cores),
+            cores,
             most: cores.saturating_add(self.queue),
             places: VecDeque::new(),
             claims: Vec::new(),
@@ -88,9 +87,21 @@ impl Policy for LasSparrow {
     }
 }
 
+impl LasSparrow {
+    fn probes(&self) -> ProbeOptions {
+        ProbeOptions {
+            probe_ratio: self.probe_ratio,
+            min_probes: self.min_probes,
+            probe_timeout: self.probe_timeout,
+            ..ProbeOptions::default()
+        }
+    }
+}
+
 /// A node that asks the schedulers of its reservations for tasks while it has room, oldest reservation first.
 struct ClaimingLas {
     las: Las,
+    cores: u32,
     /// Copies that it holds at most, those asked for included.
     most: u32,
     places: VecDeque<Reservation>,
@@ -99,8 +110,15 @@ struct ClaimingLas {
 }
 
 impl ClaimingLas {
+    /// Whether it asks for one more task. Beyond its cores it asks for one at a time: of nodes that are asked for places
+    /// at once, each would else take as many tasks of a job as it may hold before the others get one.
+    fn has_room(&self) -> bool {
+        let (held, asked) = (self.las.tasks(), self.claims.len() as u32);
+        held + asked < self.cores || (asked == 0 && held < self.most)
+    }
+
     fn claim(&mut self, fx: &mut Effects<'_>) {
-        while self.las.tasks() + (self.claims.len() as u32) < self.most
+        while self.has_room()
             && let Some(place) = self.places.front_mut()
         {
             place.count -= 1;
@@ -197,8 +215,8 @@ mod tests {
     use super::*;
     use crate::message::Row;
 
-    /// One core and Q = 1: two of three reservations lead to claims; the second task preempts the first; a place is
-    /// free again when one ends.
+    /// One core and Q = 1: two of three reservations lead to claims, the second when the first is answered; the second
+    /// task preempts the first; a place is free again when one ends.
     #[test]
     fn a_node_asks_for_as_many_tasks_as_it_may_hold() {
         let layout = Layout::new(1, 0, [1]);
@@ -211,9 +229,9 @@ mod tests {
         let order = |order: Core| (worker, Message::from(order));
         assert_eq!(node.receive(scheduler, reserve(1)), [claim(1)]);
         assert_eq!(node.receive(scheduler, reserve(1)), [], "a repeated reservation is known");
-        assert_eq!(node.receive(scheduler, reserve(2)), [claim(2)]);
-        assert_eq!(node.receive(scheduler, reserve(3)), [], "two are asked for");
-        assert_eq!(node.receive(scheduler, grant(1)), [order(Core::run(copy(1)))]);
+        assert_eq!(node.receive(scheduler, reserve(2)), [], "one is asked for");
+        assert_eq!(node.receive(scheduler, reserve(3)), []);
+        assert_eq!(node.receive(scheduler, grant(1)), [order(Core::run(copy(1))), claim(2)]);
         assert_eq!(node.receive(scheduler, grant(2)), [order(Core::Suspend { copy: copy(1) })]);
         let left = Span::from_secs(3);
         let sent = node.receive(worker, Core::Suspended { copy: copy(1), left });

@@ -70,6 +70,10 @@ impl Policy for LatinSquare {
         }
     }
 
+    fn reservations(&self, tasks: u32) -> u64 {
+        if self.binding == Binding::Late { u64::from(tasks) * u64::from(self.choices) } else { 0 }
+    }
+
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let drops = if self.preemption { Drops::PerTask } else { Drops::Never };
         let columns = self.columns.unwrap_or(self.order);

@@ -1,5 +1,8 @@
 //! The trait `Policy`, a factory of machines, and the context they are built in.
 
+use serde::Serialize;
+use serde_json::Value;
+
 use crate::base::{ActorId, Parameters, Span};
 use crate::harness::Harness;
 use crate::layout::{Layout, Role};
@@ -67,6 +70,22 @@ impl Caches {
             _ => self != Self::None,
         }
     }
+}
+
+/// The sum of all lengths of time among parameters, multiplied by the number `scale` beside them, if it is above one.
+fn lengths(parameters: &impl Serialize) -> Span {
+    fn sum(value: &Value) -> Span {
+        match value {
+            Value::String(text) => text.parse().unwrap_or(Span::ZERO),
+            Value::Array(all) => all.iter().map(sum).fold(Span::ZERO, |sum, length| sum + length),
+            Value::Object(all) => {
+                let scale = all.get("scale").and_then(Value::as_f64).unwrap_or(1.0);
+                all.values().map(sum).fold(Span::ZERO, |sum, length| sum + length).scale(scale.max(1.0))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => Span::ZERO,
+        }
+    }
+    serde_json::to_value(parameters).map_or(Span::ZERO, |value| sum(&value))
 }
 
 /// A scheduling system: a parsed configuration that is the factory of its machines.
@@ -152,6 +171,17 @@ pub trait Policy: Parameters {
     /// How long a copy runs before this policy queries its progress; `None` if it never does.
     fn patience(&self) -> Option<Span> {
         self.reports().map(|reports| reports.every)
+    }
+
+    /// How long its actors wait at most of their own accord: the sum of its periods, timeouts and other lengths of time.
+    fn longest_wait(&self) -> Span {
+        lengths(self)
+    }
+
+    /// Reservations of a job of that many tasks: nodes may claim one after the other in vain when all tasks have
+    /// started.
+    fn reservations(&self, _tasks: u32) -> u64 {
+        0
     }
 
     /// How long a copy runs before this policy preempts it, with the parameter that says so; `None` if it preempts none

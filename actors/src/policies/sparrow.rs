@@ -32,6 +32,10 @@ impl Policy for Sparrow {
         check_period("probe_timeout", self.probe_timeout)
     }
 
+    fn reservations(&self, tasks: u32) -> u64 {
+        self.reserved_for(tasks)
+    }
+
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(LateBinding::new(self.clone(), None, context.layout, context.lossy))
     }

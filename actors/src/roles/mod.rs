@@ -51,5 +51,5 @@ pub mod yarn;
 
 pub use client::Client;
 pub use node::NodeManager;
-pub use resend::{RETRY_AFTER, back_off, resend};
+pub use resend::{LONGEST_WAIT, RETRY_AFTER, back_off, resend};
 pub use worker::Worker;

@@ -8,7 +8,7 @@ use crate::message::{Launch, Message, Probe, Row};
 pub const RETRY_AFTER: Span = Span::from_secs(1);
 
 /// How long something that may have been lost is waited for at most before it is requested again.
-const LONGEST_WAIT: Span = Span::from_secs(300);
+pub const LONGEST_WAIT: Span = Span::from_secs(300);
 
 /// The wait after `past` others, the first of which was `first`: each is twice as long as the one before, up to five
 /// minutes or the first one.

@@ -101,6 +101,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         unqueued: None,
         cached_nodes: None,
         snapshots: false,
+        quiet: Span::MAX,
     };
     let faults = Faults::default();
     let mut shard = Shard::new(parts, Recorder::new(&layout, workload, &faults, limits, 1));

@@ -10,6 +10,7 @@
 //! | [`shard`] | the event loop: machines, queue, network, cores |
 //! | [`parcel`] | messages and observations that leave a shard |
 //! | [`world`] | a scenario under a seed: what shards are built from |
+//! | [`quiet`] | how long nothing may run until a run is given up |
 //! | [`virtual_time`] | runs in virtual time |
 //! | [`metrics`] | observations folded into results |
 //! | [`results`] | the results schema |
@@ -26,6 +27,7 @@ pub mod metrics;
 pub mod parcel;
 mod prefetch;
 pub mod queue;
+pub mod quiet;
 pub mod replay;
 pub mod results;
 pub mod scenario;

@@ -83,13 +83,15 @@ pub fn measure_with(
     let parts = Parts { shared: true, ..world.parts(Placement::ALONE, observed)? };
     let mut shard = Shard::new(parts, (world.recorder(config.recording), observer));
     let end = drive(&mut shard, config.until, progress)?;
-    let now = if let DriveEnd::Until(at) = end { at } else { shard.now() };
     let counters = Counters::of(&shard);
     let (recorder, mut observer) = shard.observer;
-    if end != DriveEnd::Interrupted {
+    let (DriveEnd::Over(now) | DriveEnd::GivenUp(now) | DriveEnd::Until(now) | DriveEnd::Interrupted(now)) =
+        end;
+    let is_interrupted = matches!(end, DriveEnd::Interrupted(_));
+    if !is_interrupted {
         observer.ended(now);
     }
-    let books = if let DriveEnd::Until(_) = end { recorder.cut(now) } else { recorder.close(now) };
+    let books = if matches!(end, DriveEnd::Until(_)) { recorder.cut(now) } else { recorder.close(now) };
     let run = FinishedRun {
         experiment: name,
         world,
@@ -100,21 +102,22 @@ pub fn measure_with(
         injected: None,
     };
     let measured = run.measured(books, now);
-    if end == DriveEnd::Interrupted {
+    if is_interrupted {
         return Err(EngineError::Interrupted(Box::new(measured)));
     }
     Ok(measured)
 }
 
-/// Why the loop of a run has ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// How and when the loop of a run has ended.
 enum DriveEnd {
-    /// Every job has ended, or nothing more can happen.
-    Over,
-    /// This time limit has passed.
+    /// Every job has ended, or no event is left.
+    Over(Time),
+    /// It is stuck.
+    GivenUp(Time),
+    /// The time limit has passed.
     Until(Time),
     /// The caller has stopped it.
-    Interrupted,
+    Interrupted(Time),
 }
 
 /// Steps until every job has ended, nothing more can happen, `until` has passed, or `progress` stops the run.
@@ -125,14 +128,24 @@ fn drive<O: Observer>(
 ) -> Result<DriveEnd, EngineError> {
     let end = until.map(|span| Time::ZERO + span);
     let (mut reported, mut idle, mut progressed) = (0, 0, Time::ZERO);
+    // An event after this time may be beyond the end of the run.
+    let mut look = Time::ZERO;
     shard.start();
     loop {
         for _ in 0..SLICE {
-            // Peeking at the next event has a small cost, so it is done only where a run has an end.
-            let cut = end.is_some_and(|end| shard.next().is_none_or(|due| due > end));
-            if shard.observer.0.all_finished() || cut || !shard.advance() {
+            let due = shard.next().unwrap_or(Time::MAX);
+            let cut = end.filter(|&end| due > end);
+            let quiet = due > look && due < Time::MAX && shard.observer.0.is_quiet_for_good(due);
+            if due > look {
+                look = shard.observer.0.quiet_until();
+            }
+            if shard.observer.0.all_finished() || cut.is_some() || quiet || !shard.advance() {
                 progress.finished(shard.observer.0.finished_jobs() - reported, shard.now());
-                return Ok(end.filter(|_| cut).map_or(DriveEnd::Over, DriveEnd::Until));
+                return Ok(match cut {
+                    Some(end) => DriveEnd::Until(end),
+                    None if quiet => DriveEnd::GivenUp(due),
+                    None => DriveEnd::Over(shard.now()),
+                });
             }
         }
         let finished = shard.observer.0.finished_jobs();
@@ -140,15 +153,15 @@ fn drive<O: Observer>(
         reported = finished;
         progress.look(shard.now(), &shard.observer.0, shard.traffic());
         if progress.is_stopped() {
-            return Ok(DriveEnd::Interrupted);
+            return Ok(DriveEnd::Interrupted(shard.now()));
         }
         idle = if shard.observer.0.last_progress() == progressed { idle + SLICE } else { 0 };
         progressed = shard.observer.0.last_progress();
         if shard.pending() > MOST_PENDING || idle > MOST_IDLE {
             return Err(EngineError::Refused(flood(shard, idle)));
         }
-        if shard.observer.0.is_stalled(shard.now(), shard.fabric().faults().heals_at()) {
-            return Ok(DriveEnd::Over);
+        if shard.observer.0.is_stalled(shard.now()) {
+            return Ok(DriveEnd::GivenUp(shard.now()));
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use volary_actors::base::Endpoint;
+use volary_actors::base::{Endpoint, Span};
 use volary_actors::layout::Layout;
 use volary_actors::policies::Caches;
-use volary_netem::{Fabric, Faults, Windows};
+use volary_netem::{Fabric, Faults, Windows, Worst};
 
 use crate::cores::{Cores, Injection, Profile};
 use crate::metrics::{Recorder, Recording};
+use crate::quiet;
 use crate::results::Measured;
 use crate::scenario::{Machines, Point};
 use crate::shard::{Parts, Placement, Stopwatch, ThreadClock};
@@ -134,6 +135,15 @@ impl World {
         &self.scheduled
     }
 
+    /// How long no copy may run until a run is given up, once all jobs have arrived and all faults have healed.
+    pub fn longest_quiet(&self) -> Span {
+        let network = &self.point.resolved.network;
+        // A network that does not fit this cluster is refused before anything runs.
+        Worst::of(network, &self.machines.links, &self.faults).map_or(quiet::SHORTEST, |worst| {
+            quiet::longest(&self.point, &worst, &self.workload, self.layout().workers())
+        })
+    }
+
     /// The fault schedule.
     pub const fn faults(&self) -> &Faults {
         &self.faults
@@ -178,7 +188,8 @@ impl World {
     pub fn recorder(&self, recording: Recording) -> Recorder<'_> {
         let cached_nodes = Some(self.point.policy.cached_nodes(self.layout()));
         let snapshots = matches!(self.point.policy.caches(), Caches::Snapshots { .. });
-        let recording = Recording { cached_nodes, snapshots, ..recording };
+        let quiet = self.longest_quiet();
+        let recording = Recording { cached_nodes, snapshots, quiet, ..recording };
         Recorder::new(self.layout(), &self.workload, &self.faults, recording, self.seed)
     }
 

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use volary_engine::cores::Interference;
+use volary_engine::quiet::{SHORTEST, longest_quiet};
 use volary_engine::results::{Cell, cell_name, in_words};
-use volary_engine::scenario::Resolved;
-use volary_engine::workload::WorkloadSpec;
+use volary_engine::scenario::{Point, Resolved};
+use volary_engine::workload::{Workload, WorkloadSpec};
 
 use super::experiment::{Experiment, SweepSlice};
 use super::load::{CapacityBasis, Load};
@@ -33,6 +34,12 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
             line(&real) + if burnt { "" } else { "; calculated or timed here, not burnt" },
         ));
     }
+    // Points of one cell differ in the policy only.
+    let jobs = experiment.points.first().and_then(|point| {
+        let (world, traces) = (&point.resolved, experiment.traces());
+        let site = world.cluster.site();
+        Workload::build(&world.workload, &world.service, experiment.seed, site, &traces).ok()
+    });
     let points = policies.into_iter().zip(&experiment.points);
     for (label, point) in points.filter(|(label, _)| held.policies.contains(label)) {
         let mut policy = line(&point.policy);
@@ -44,6 +51,7 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
             policy += &format!(" ({})", plural(u64::from(extras), point.policy.extras()));
         }
         rows.push(("policies", policy));
+        rows.extend(jobs.as_ref().and_then(|jobs| patience(point, jobs)).map(|words| ("policies", words)));
     }
     for (key, values) in &experiment.sweep {
         let values: Vec<String> = values.iter().map(in_words).collect();
@@ -64,6 +72,12 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
         let _ = writeln!(out, "{:13} {warning}", "warning");
     }
     out
+}
+
+/// When a run is given up, where this policy and network can be quiet for more than a day and go on.
+fn patience(point: &Point, jobs: &Workload) -> Option<String> {
+    let quiet = longest_quiet(point, jobs).filter(|&quiet| quiet > SHORTEST)?;
+    Some(format!("  given up when no copy has run for {}", number::seconds(quiet.as_secs_f64())))
 }
 
 /// What is run of an experiment, which is less than all of it in a share.

@@ -82,6 +82,7 @@ pub fn request(targets: &[&str], dry_run: bool) -> InjectorMessage {
         hosts: Vec::new(),
         lasting: None,
         dry_run,
+        all_policies: false,
     }))
 }
 

@@ -6,6 +6,7 @@ mod schedule;
 mod spec;
 mod windows;
 
+pub(crate) use schedule::Degraded;
 pub use schedule::{Crash, Faults};
 pub use spec::{CrashSpec, DegradeSpec, FaultSpec, PartitionSpec, PauseSpec};
 pub use windows::Windows;

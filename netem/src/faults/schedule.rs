@@ -199,6 +199,14 @@ impl Faults {
         sum
     }
 
+    /// All degradations at once: no link is ever worse.
+    pub(crate) fn worst(&self) -> Degraded {
+        self.degrades.iter().fold(Degraded { factor: 1.0, loss: 0.0 }, |worst, d| Degraded {
+            factor: worst.factor * d.effect.factor.max(1.0),
+            loss: 1.0 - (1.0 - worst.loss) * (1.0 - d.effect.loss),
+        })
+    }
+
     /// Whether some degradation draws random numbers, so that messages must be counted.
     pub(crate) fn draws(&self) -> bool {
         self.degrades.iter().any(|d| d.effect.loss > 0.0)

@@ -112,16 +112,12 @@ impl Policy for Eagle {
         vec![format!("{remark}; lower big_partition, or use more nodes")]
     }
 
+    fn reservations(&self, tasks: u32) -> u64 {
+        self.probes().reserved_for(tasks)
+    }
+
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let Self { probe_ratio, min_probes, replacement, cancellation, probe_timeout, .. } = *self;
-        let probes = ProbeOptions {
-            probe_ratio,
-            min_probes,
-            replacement,
-            cancellation,
-            probe_timeout,
-            ..ProbeOptions::default()
-        };
+        let probes = self.probes();
         let big = partition(self.big_partition, context.layout);
         Box::new(Hybrid::new(
             probes,
@@ -148,6 +144,18 @@ impl Eagle {
     /// Whether nodes rank by what is left of jobs.
     fn ranks_left(&self) -> bool {
         self.srpt && self.rank == EagleRank::JobLeftOracle
+    }
+
+    fn probes(&self) -> ProbeOptions {
+        let Self { probe_ratio, min_probes, replacement, cancellation, probe_timeout, .. } = *self;
+        ProbeOptions {
+            probe_ratio,
+            min_probes,
+            replacement,
+            cancellation,
+            probe_timeout,
+            ..ProbeOptions::default()
+        }
     }
 }
 
@@ -315,7 +323,9 @@ mod tests {
     #[test]
     fn a_claim_in_vain_uses_up_nothing_of_what_others_let_past() {
         let (mut node, scheduler) = busy_node(&[(0, 3), (4, 2), (5, 2)]);
-        [6, 5, 4].map(|job| node.receive(scheduler, probe(JobId(job), false)));
+        for job in [6, 5, 4] {
+            node.receive(scheduler, probe(JobId(job), false));
+        }
         assert_eq!(node.ended(SHORT.task(0).copy(0))[1..], [(scheduler, claim(4))]);
         let nothing = Probe::Nothing { job: JobId(4), group: 0 };
         assert_eq!(
@@ -355,7 +365,9 @@ mod tests {
     fn probes_rank_by_what_is_left_of_their_jobs_when_a_core_is_free() {
         for (begin, next) in [(0, 4), (1, 4), (2, 6)] {
             let (mut node, scheduler) = busy_node(&[(0, 3)]);
-            [6, 4].map(|job| node.receive(scheduler, probe(JobId(job), false)));
+            for job in [6, 4] {
+                node.receive(scheduler, probe(JobId(job), false));
+            }
             if let Some(oracle) = &mut node.oracle {
                 (0..begin).for_each(|_| oracle.begin(JobId(6)));
             }

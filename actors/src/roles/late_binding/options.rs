@@ -36,3 +36,10 @@ parameters! {
         PerTask,
     }
 }
+
+impl ProbeOptions {
+    /// Reservations of a job of that many tasks.
+    pub fn reserved_for(&self, tasks: u32) -> u64 {
+        ((f64::from(tasks) * self.probe_ratio).ceil() as u64).max(self.min_probes.into())
+    }
+}

@@ -161,18 +161,24 @@ impl<'a> Aggregator<'a> {
             Some(EndReason::Until)
         } else {
             // `Time::MAX`: every shard has ended.
-            let stalled = complete == Time::MAX || self.recorder.is_stalled(complete, self.heals_at);
+            let stalled = complete == Time::MAX || self.recorder.is_stalled(complete);
             stalled.then_some(EndReason::Stalled)
         }
     }
 
-    /// Closes the recorder at the time of the last observation or at the time limit; returns that time as well.
+    /// Closes the recorder at the time of the last observation, at the time limit, or when the run was given up; returns
+    /// that time as well.
     pub fn close(self) -> (Books, Time) {
         match self.until {
             Some(until) if !self.recorder.all_finished() && self.merge.complete() > until => {
                 (self.recorder.cut(until), until)
             }
-            Some(_) | None => (self.recorder.close(self.now), self.now),
+            Some(_) | None => {
+                let complete = self.merge.complete();
+                let stuck = complete < Time::MAX && self.recorder.is_stalled(complete);
+                let now = if stuck { complete } else { self.now };
+                (self.recorder.close(now), now)
+            }
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use volary_actors::base::Span;
 
+use crate::quiet::SHORTEST;
+
 /// What is recorded beyond the summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recording {
@@ -25,6 +27,8 @@ pub struct Recording {
     pub cached_nodes: Option<u32>,
     /// Whether entries of caches are snapshots of nodes.
     pub snapshots: bool,
+    /// How long no copy may run until the run is given up, once all jobs have arrived and all faults have healed.
+    pub quiet: Span,
 }
 
 impl Recording {
@@ -47,6 +51,7 @@ impl Default for Recording {
             unqueued: None,
             cached_nodes: None,
             snapshots: false,
+            quiet: SHORTEST,
         }
     }
 }

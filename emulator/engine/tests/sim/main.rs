@@ -16,6 +16,7 @@ mod regressions;
 mod sharding;
 mod shared;
 mod slo;
+mod speculation;
 mod swarm;
 mod three_sigma;
 mod timeline;

@@ -44,6 +44,56 @@ fn all_finished(measured: &Measured) -> bool {
     measured.summary.jobs.finished == measured.summary.jobs.submitted
 }
 
+/// Whether something comes of it is seen once in 50 hours; the queues are looked at every second.
+#[test]
+fn a_run_goes_on_through_waits_that_its_policy_asks_for() {
+    for policy in ["yarn-fifo = { heartbeat = \"50h\" }", "big-c = { heartbeat = \"50h\", monitor = \"1s\" }"]
+    {
+        let measured = at_once(1, 1, 1, 1, "", policy);
+        assert!(all_finished(&measured), "{policy}: {:?}", measured.notes);
+        assert!(measured.summary.makespan_s > 49.0 * 3600.0, "{policy}");
+    }
+}
+
+/// Two nodes claim 20,000 reservations in vain, each of which takes a minute.
+#[test]
+fn a_run_goes_on_while_reservations_are_claimed_in_vain() {
+    let measured =
+        run("seed = 1\n[cluster]\nnodes = 2\ncores = 2\n[workload.synthetic]\njobs = 3\ntasks = 20\n\
+         interarrival = \"10s\"\n[service]\ndemand = \"200s\"\n\
+         [network]\none_way = { exponential = { mean = \"28s\" } }\npeer_timeout = \"3003s\"\n\
+         [[policy]]\nhawk = { probe_ratio = 1000.0 }\n");
+    assert!(all_finished(&measured), "{:?}", measured.notes);
+}
+
+/// The only node is gone for good while a scheduler looks at its queues: the run is given up, and says so. How many
+/// events it has until then does not matter.
+#[test]
+fn a_run_that_cannot_go_on_is_given_up_at_the_same_time_whatever_happens_meanwhile() {
+    let ends = |monitor: &str| {
+        let gone = "[[network.fault]]\ncrash = { who = [\"node:0\"], at = \"100ms\" }";
+        let policy = format!("big-c = {{ monitor = \"{monitor}\" }}");
+        let measured = at_once(1, 1, 1, 1, gone, &policy);
+        assert_eq!(measured.summary.jobs.unfinished, 1);
+        assert!(measured.notes[0].contains("was given up, because no copy ran for 86400s"), "{measured:?}");
+        (measured.summary.makespan_s, measured.summary.engine.events)
+    };
+    let [(often, more), (seldom, fewer)] = ["1s", "20min"].map(ends);
+    assert!(often == seldom && more > 100 * fewer, "{often} s, {seldom} s, {more} events, {fewer}");
+}
+
+/// The reservations of copies that are wanted late are repeated as soon as those of early ones.
+#[test]
+fn lost_reservations_of_late_copies_are_repeated_soon() {
+    let measured = run("seed = 1\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 1\ntasks = 300\n\
+         interarrival = \"1s\"\n[service]\ndemand = \"100s\"\n\
+         [network]\none_way = { exponential = { mean = \"43s\" } }\nloss = 0.3\npeer_timeout = \"4000s\"\n\
+         [[policy]]\nmantri = { report = \"84s\", binding = \"sparrow\" }\n");
+    assert!(all_finished(&measured), "{:?}", measured.notes);
+    let hours = measured.summary.makespan_s / 3600.0;
+    assert!(hours < 48.0, "{hours} h, of which the work takes 4");
+}
+
 /// Orders of the dead scheduler that overtake its crash would begin a forgotten copy a second time.
 #[test]
 fn a_gang_scheduler_restarts_under_jitter() {

@@ -26,6 +26,7 @@ const WHOLE: Recording = Recording {
     unqueued: None,
     cached_nodes: None,
     snapshots: false,
+    quiet: Span::from_secs(24 * 3600),
 };
 
 /// Without losses every message that was sent is delivered once, after the delay of its link.

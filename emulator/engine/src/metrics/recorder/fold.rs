@@ -21,9 +21,6 @@ use crate::results::{CopyCounts, CopyEnd, CopyRow, JobCounts, TaskCounts};
 use crate::shard::Observer;
 use crate::workload::Workload;
 
-/// Emulated time without progress after which open jobs count as unfinished: longer than any repair.
-const STALLED: Span = Span::from_secs(24 * 3600);
-
 /// Copies per open task that were preempted or evicted since any task has finished, above which open jobs count as
 /// unfinished: their tasks are launched and stopped again and again.
 const STOPPED_IN_VAIN: u64 = 1000;
@@ -99,6 +96,8 @@ pub struct Recorder<'a> {
     /// What only some policies note.
     pub metrics: PolicyMetrics<'a>,
     pub(super) progress: Time,
+    /// When the last fault has healed.
+    heals_at: Time,
 }
 
 impl<'a> Recorder<'a> {
@@ -150,6 +149,7 @@ impl<'a> Recorder<'a> {
             }),
             metrics: policy_metrics(layout, workload, faults, recording, seed),
             progress: Time::ZERO,
+            heals_at: faults.heals_at(),
         }
     }
 
@@ -474,11 +474,23 @@ impl<'a> Recorder<'a> {
         self.progress
     }
 
-    /// Whether the run is stuck at `now`: every fault has healed (at `heals_at`), and either nothing runs and the time
-    /// for any repair has passed, or the same tasks are launched and stopped again and again.
-    pub fn is_stalled(&self, now: Time, heals_at: Time) -> bool {
+    /// Whether the run is stuck at `now`: every fault has healed, and either nothing runs and the time for any repair
+    /// has passed, or the same tasks are launched and stopped again and again.
+    pub fn is_stalled(&self, now: Time) -> bool {
         let arrived = self.counts.submitted == u64::from(self.workload.chains());
-        arrived && now > heals_at && self.stall(now).is_some()
+        arrived && now > self.heals_at && self.stall(now).is_some()
+    }
+
+    /// Whether nothing has run at `now` for so long that nothing more will.
+    pub fn is_quiet_for_good(&self, now: Time) -> bool {
+        self.busy == 0
+            && now > self.quiet_until()
+            && self.counts.submitted == u64::from(self.workload.chains())
+    }
+
+    /// The time until which nothing needs to run.
+    pub fn quiet_until(&self) -> Time {
+        self.progress.max(self.heals_at) + self.recording.quiet
     }
 
     /// Limit on the copies that are stopped in vain.
@@ -490,8 +502,9 @@ impl<'a> Recorder<'a> {
     pub(super) fn stall(&self, now: Time) -> Option<String> {
         // A copy that has run all the time will end.
         let spared = || self.running.iter().flatten().any(|copy| copy.since < self.half_in_vain);
-        if self.busy == 0 && now.since(self.progress) > STALLED {
-            Some(format!("no copy ran for {STALLED}"))
+        if self.busy == 0 && now > self.quiet_until() {
+            let quiet = self.recording.quiet;
+            Some(format!("no copy ran for {quiet}; makespan and utilization end with the last change"))
         } else if self.stopped_in_vain > self.most_in_vain() && !spared() {
             let stopped = self.stopped_in_vain;
             Some(format!(

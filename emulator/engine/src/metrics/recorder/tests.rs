@@ -1,10 +1,10 @@
 //! Tests of recorders that are closed before every job has ended.
 
-use volary_actors::base::{JobId, Span, Time};
+use volary_actors::base::{Endpoint, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::Layout;
 use volary_actors::machine::Note;
-use volary_netem::Faults;
+use volary_netem::{FaultSpec, Faults, Groups};
 
 use super::*;
 use crate::metrics::Recording;
@@ -22,6 +22,7 @@ const LIMITS: Recording = Recording {
     unqueued: None,
     cached_nodes: None,
     snapshots: false,
+    quiet: Span::from_secs(1000),
 };
 
 /// Two jobs of one task.
@@ -166,13 +167,13 @@ fn tasks_that_are_only_stopped_stall_a_run() {
             recorder.note(at(now), worker(0), Note::Started { copy, resumed: false });
             recorder.note(at(now), worker(0), Note::Preempted { copy });
         }
-        recorder.is_stalled(at(now), Time::ZERO)
+        recorder.is_stalled(at(now))
     };
     recorder.note(at(1), layout.client(0), Note::Arrived { job: JobId(0) });
     assert!(!stop(&mut recorder, 1001, 1), "another job is to come");
     recorder.note(at(2), layout.client(0), Note::Arrived { job: JobId(1) });
     assert!(!stop(&mut recorder, 2000, 2), "two tasks are open");
-    assert!(stop(&mut recorder, 1, 2) && !recorder.is_stalled(at(2), at(2)), "until faults have healed");
+    assert!(stop(&mut recorder, 1, 2));
     let copy = JobId(1).task(0).copy(0);
     recorder.note(at(3), worker(1), Note::Started { copy, resumed: false });
     assert!(stop(&mut recorder, 1, 3), "it has not run meanwhile");
@@ -202,6 +203,37 @@ fn a_copy_that_goes_on_keeps_a_run_from_stalling() {
                 recorder.note(at(now), worker(0), Note::Preempted { copy });
             }
         }
-        assert_eq!(recorder.is_stalled(at(30), Time::ZERO), is_stalled, "from {started} s on");
+        assert_eq!(recorder.is_stalled(at(30)), is_stalled, "from {started} s on");
+    }
+}
+
+/// Faults that heal at 5000 s.
+fn healing() -> Faults {
+    let faults: Vec<FaultSpec> =
+        vec![toml::from_str("crash = { who = [\"node:0\"], at = \"10s\", for = \"4990s\" }").unwrap()];
+    let mut groups = Groups::new(9);
+    groups.number("node", Endpoint(2), 1);
+    Faults::resolve(&faults, &groups, 9).unwrap()
+}
+
+/// The time without a copy counts from the last change or the end of the last fault, and only while nothing runs.
+#[test]
+fn a_run_is_given_up_when_nothing_has_run_for_long_since_all_faults_have_healed() {
+    let (layout, workload) = (Layout::new(1, 0, [1]), jobs());
+    let at = |s| Time(Span::from_secs(s).0);
+    for (faults, from) in [(Faults::default(), 60), (healing(), 5000)] {
+        let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS, 1);
+        let copy = JobId(0).task(0).copy(0);
+        recorder.note(at(1), layout.client(0), Note::Arrived { job: JobId(0) });
+        assert!(!recorder.is_stalled(at(90_000)), "another job is to come");
+        recorder.note(at(2), layout.client(0), Note::Arrived { job: JobId(1) });
+        recorder.note(at(3), layout.worker(0, 0), Note::Started { copy, resumed: false });
+        assert!(!recorder.is_stalled(at(90_000)), "a copy runs");
+        recorder.note(at(60), layout.worker(0, 0), Note::Completed { copy });
+        let stalled = |s| recorder.is_stalled(at(s)) && recorder.is_quiet_for_good(at(s));
+        assert_eq!((stalled(from + 1000), stalled(from + 1001)), (false, true));
+        let books = recorder.close(at(from + 1001));
+        assert_eq!((books.makespan, books.jobs.unfinished), (59.0, 2));
+        assert!(books.notes[0].starts_with("the run was given up, because no copy ran for 1000s"));
     }
 }

@@ -7,12 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use volary_actors::base::{CopyId, Endpoint, JobId, Law, TaskId, Time};
 use volary_actors::catalog::Catalog;
+use volary_actors::roles::LONGEST_WAIT;
 use volary_engine::metrics::Recording;
 use volary_engine::replay::{Logged, replay};
 use volary_engine::results::{CopyEnd, CopyRow, JobRow, Measured};
 use volary_engine::shard::Observer;
 use volary_engine::virtual_time::{Progress, RunConfig, measure_with};
 use volary_engine::world::{EngineError, World};
+use volary_netem::Worst;
 
 use super::inputs::{InputLog, digest};
 use super::survivors::survivors;
@@ -109,7 +111,11 @@ fn examine(world: &World, again: Again) {
         Again::Replay => run(world, &mut inputs),
         Again::Nothing | Again::SameSeed | Again::TwoShards | Again::Hosts => run(world, ()),
     };
-    totals(&measured);
+    totals(world, &measured);
+    if measured.summary.jobs.unfinished > 0 {
+        return;
+    }
+    messages(world, &measured);
     executions(world, &measured);
     sharing(world, &measured);
     responses(world, &measured);
@@ -147,9 +153,37 @@ fn examine(world: &World, again: Again) {
     }
 }
 
-/// Every job and task has finished, and the accounts balance.
-fn totals(measured: &Measured) {
+/// The probability that a transmission is lost on the worst links.
+fn loss(world: &World) -> f64 {
+    let network = &world.point().resolved.network;
+    Worst::of(network, &world.machines().links, world.faults()).expect("the network fits").loss()
+}
+
+/// Messages about tasks, and not about time, are bounded: by those of each task and of its reservations, as often as
+/// some are lost in a row, and repeated at the pace of back-offs and of the peer timeout.
+fn messages(world: &World, measured: &Measured) {
+    const ABOUT_TASKS: [&str; 4] = ["job.", "launch.", "probe.", "steal."];
+    let (policy, workload) = (&world.point().policy, world.workload());
+    let (summary, network) = (&measured.summary, &world.point().resolved.network);
+    let tasks: u64 = (0..workload.jobs()).map(|job| u64::from(workload.tasks(JobId(job)))).sum();
+    let reserved = (0..workload.jobs()).map(|job| policy.reservations(workload.tasks(JobId(job))));
+    let (tasks, places) = (tasks as f64, (reserved.sum::<u64>() + 2 * tasks) as f64);
+    let lost = (1.0 - loss(world)).powi(-4).min(1e4) * (1.0 + network.duplicate.get()).powi(4);
+    let repeated = summary.makespan_s / LONGEST_WAIT.min(network.peer_timeout).as_secs_f64();
+    let most = (200.0 * tasks + 8.0 * places) * lost + 4.0 * places * repeated;
+    let about_tasks = |kind: &str| ABOUT_TASKS.iter().any(|protocol| kind.starts_with(protocol));
+    let sent: u64 =
+        summary.messages.by_kind.iter().filter(|(kind, _)| about_tasks(kind)).map(|(_, count)| count).sum();
+    assert!(sent as f64 <= most, "{sent} messages about {tasks} tasks: {:?}", summary.messages.by_kind);
+}
+
+/// Every job and task has finished, and the accounts balance. Where nearly everything is lost, a run may be given up.
+fn totals(world: &World, measured: &Measured) {
     let summary = &measured.summary;
+    if summary.jobs.unfinished > 0 && loss(world) > 0.9 {
+        assert!(measured.notes.iter().any(|note| note.contains("given up")), "{:#?}", measured.notes);
+        return;
+    }
     let (jobs, tasks, copies) = (summary.jobs, summary.tasks, summary.copies);
     assert_eq!(
         (jobs.finished, jobs.unfinished, jobs.failed),

@@ -15,7 +15,7 @@ use super::{TOPOLOGIES, valid};
 const HORIZON: f64 = 120.0;
 
 /// A source of draws.
-pub(crate) struct Dice(Rng);
+pub(crate) struct Dice(pub(super) Rng);
 
 impl Dice {
     pub(crate) fn below(&mut self, bound: u32) -> u32 {

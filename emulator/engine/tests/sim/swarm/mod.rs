@@ -9,6 +9,7 @@
 
 mod checks;
 mod draw;
+mod edges;
 mod faults;
 mod inputs;
 mod parameters;
@@ -22,7 +23,7 @@ use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 
 use checks::{Again, Flaw, check, valid};
-use draw::experiment;
+use edges::at_edges;
 use seeds::{first, number};
 use shrink::smallest;
 
@@ -56,13 +57,14 @@ fn check_half(half: u64) {
     let (first, count) = number("VOLARY_SWARM_SEED")
         .map_or_else(|| (first(), number("VOLARY_SWARM_SEEDS").unwrap_or(SEEDS)), |seed| (seed, 1));
     let seeds = (first + half..first + count).step_by(2);
-    let policy = var("VOLARY_SWARM_POLICY").map(|name| format!("\n{name} = ")).unwrap_or_default();
-    let drawn = seeds.map(|seed| (seed, experiment(seed))).filter(|(_, text)| text.contains(&policy));
+    let policy = var("VOLARY_SWARM_POLICY");
+    let wanted = |text: &str| policy.as_ref().is_ok_and(|name| is_of(text, name)) || policy.is_err();
+    let drawn = seeds.map(|seed| (seed, at_edges(seed))).filter(|(_, text)| wanted(text));
     let failed: Vec<_> = drawn.filter_map(|(seed, text)| Some((seed, broken(&text, again(seed))?))).collect();
     let Some((seed, why)) = failed.first() else { return };
-    eprintln!("{}", experiment(*seed));
+    eprintln!("{}", at_edges(*seed));
     let fails = |text: &str| matches!(check(text, again(*seed)), Err(Flaw::Broken(_)));
-    let small = quietly(|| smallest(&experiment(*seed), fails));
+    let small = quietly(|| smallest(&at_edges(*seed), fails));
     let command = |(seed, why): &(u64, String)| {
         let line = why.lines().next().unwrap_or_default();
         format!("VOLARY_SWARM_SEED={seed} cargo test -p volary-engine --test sim swarm # {line}")
@@ -73,6 +75,11 @@ fn check_half(half: u64) {
         failed.len(),
         commands.join("\n")
     );
+}
+
+/// Whether an experiment is of a policy, however its table is written.
+fn is_of(text: &str, policy: &str) -> bool {
+    text.contains(&format!("\n{policy} = ")) || text.contains(&format!("[policy.{policy}]"))
 }
 
 thread_local! {

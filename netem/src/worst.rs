@@ -1,0 +1,86 @@
+//! The worst that a network does to messages, from which waits are derived.
+
+use volary_actors::base::Span;
+
+use crate::config::Network;
+use crate::error::Error;
+use crate::faults::{Degraded, Faults};
+use crate::links::Links;
+use crate::model::{self, Model};
+
+/// The worst that a network does to messages. Degraded links count as degraded all the time.
+#[derive(Clone, Debug)]
+pub struct Worst {
+    models: Vec<Model>,
+    degraded: Degraded,
+}
+
+impl Worst {
+    /// That of a network with these links and faults.
+    ///
+    /// # Errors
+    /// As of [`Fabric::new`](crate::Fabric::new).
+    pub fn of(network: &Network, links: &Links, faults: &Faults) -> Result<Self, Error> {
+        let models = model::build(network, links, !faults.is_empty())?;
+        Ok(Self { models, degraded: faults.worst() })
+    }
+
+    /// How long a message is under way at most, where a link may have `bytes` to carry before it. Of a law of delays
+    /// with a tail this is a quantile that one message in a thousand million exceeds.
+    pub fn longest_delay(&self, bytes: u64) -> Span {
+        let longest = self.models.iter().map(|model| model.longest(bytes, self.degraded.factor));
+        longest.max().unwrap_or(Span::ZERO)
+    }
+
+    /// The mean delay on the slowest class of links, s; infinite where its law has no mean.
+    pub fn mean_delay(&self) -> f64 {
+        self.models.iter().map(|model| model.delay.mean() * self.degraded.factor).fold(0.0, f64::max)
+    }
+
+    /// The probability that a transmission on the worst class of links is lost.
+    pub fn loss(&self) -> f64 {
+        let worst = self.models.iter().map(|model| model.loss.mean()).fold(0.0, f64::max);
+        1.0 - (1.0 - worst) * (1.0 - self.degraded.loss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use volary_actors::base::{Endpoint, Law, law};
+
+    use super::*;
+    use crate::faults::FaultSpec;
+    use crate::target::Groups;
+
+    fn worst(network: &str) -> Worst {
+        let network: Network = toml::from_str(network).unwrap();
+        let mut groups = Groups::new(4);
+        groups.number("node", Endpoint(0), 4);
+        let faults = Faults::resolve(&network.fault, &groups, 4).unwrap();
+        Worst::of(&network, &Links::uniform(), &faults).unwrap()
+    }
+
+    #[test]
+    fn delays_end_at_a_bound_or_at_a_high_quantile() {
+        let longest = |network| worst(network).longest_delay(1000).as_secs_f64();
+        assert_eq!(longest("one_way = \"2s\""), 2.0);
+        assert_eq!(longest("one_way = { uniform = { low = \"1s\", high = \"3s\" } }"), 3.0);
+        // One exponential variable in 10⁹ exceeds ln 10⁹ times its mean.
+        let exponential = longest("one_way = { exponential = { mean = \"1s\" } }");
+        assert!((20.0..22.0).contains(&exponential), "{exponential} s");
+        assert_eq!(longest("one_way = \"2s\"\nreorder = 0.1\nreorder_by = \"5s\""), 7.0);
+        assert_eq!(longest("one_way = \"2s\"\nreorder = 0.1"), 4.0);
+        assert_eq!(longest("one_way = \"2s\"\nrate = \"100 bit/s\""), 82.0);
+        assert_eq!(longest("one_way = \"2s\"\nrate = \"100 bit/s\"\nbuffer = \"3s\""), 5.0);
+    }
+
+    #[test]
+    fn degraded_links_are_slower_and_lose_more() {
+        let worst = worst(
+            "one_way = \"1s\"\nloss = 0.5\n[[fault]]\n\
+             degrade = { a = [\"node:1\"], at = \"1s\", for = \"1s\", delay_factor = 3.0, loss = 0.5 }",
+        );
+        assert_eq!((worst.longest_delay(0), worst.mean_delay()), (Span::from_secs(3), 3.0));
+        assert!((worst.loss() - 0.75).abs() < 1e-12);
+    }
+}
