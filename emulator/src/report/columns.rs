@@ -575,7 +575,7 @@ mod tests {
         for column in &COLUMNS {
             let text = column.quantity.text(12.5);
             let said = match column.quantity {
-                Quantity::Time => text.ends_with(" s"),
+                Quantity::Time => text.ends_with('s'),
                 Quantity::Share => text.ends_with('%') && column.meaning.contains("share"),
                 Quantity::Plain | Quantity::Count => {
                     SAID.iter().any(|words| column.meaning.contains(words))

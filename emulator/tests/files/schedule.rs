@@ -49,7 +49,7 @@ fn a_schedule_is_as_good_as_interference_with_a_window() {
         let file = "[[interference.injection]]\nprofile = \"p.toml\"\nat = \"2s\"\nfor = \"2s\"\n";
         let keys = format!("[[interference.injection]]\nat = \"2s\"\nfor = \"2s\"\nprofile.{BURSTS}");
         let [window, file, keys, none] = [&window, file, &keys, ""]
-            .map(|added| run(at.path(), added, &format!("--out r{} {args}", added.len())));
+            .map(|added| run(at.path(), added, &format!("--out r{}-{} {args}", added.len(), args.len())));
         for (i, line) in window.iter().enumerate().filter(|(_, line)| line["policy"].is_string()) {
             for other in [&file[i], &keys[i]] {
                 for key in ["response_s", "slowdown", "interference", "copies", "jobs", "messages"] {

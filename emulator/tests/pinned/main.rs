@@ -44,6 +44,7 @@ const JOBS: &[(&str, u32)] = &[
     ("distsched/fig5-9", 3100),
     ("distsched/max", 3100),
     ("faults/detector", 600),
+    ("faults/injection", 600),
     ("faults/schedulers", 600),
     ("google/eagle", 500),
     ("hosts/first", 0),

@@ -168,6 +168,9 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
             p.hint {
                 "Response times in every cell. The stronger the colour, the slower the policy is than the fastest of the \
                  cell, by the factor behind the number; five times as slow or more has the strongest."
+                @if study.cells.iter().any(|group| group.unequal().is_some()) {
+                    " † marks the cells whose policies did not meet the same conditions, which are not shaded."
+                }
             }
             @if wide {
                 details.cell id=(ALL_CELLS) data-file="" {
