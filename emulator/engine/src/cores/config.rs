@@ -11,8 +11,9 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use volary_actors::base::{Law, Span};
+use volary_netem::Target;
 
-use super::schedule::InjectionSpec;
+use super::set::CoreSet;
 
 /// Why an interference profile cannot be used. Messages name the file, the line or key, and the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +68,34 @@ pub struct Interference {
     /// some, all other keys may be absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injection: Vec<InjectionSpec>,
+}
+
+/// An injection that the experiment schedules: for some time a profile replaces `[interference]` on some cores, at the
+/// same emulated time under every policy and in every runtime. `who` and `cores` are united; without both, all cores
+/// are meant. Slot k of the profile is the same as if `[interference]` named it, under the seed of the run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InjectionSpec {
+    /// A profile file, relative to the file that names it, or the keys of a profile: `{ bernoulli = { … } }`.
+    #[schemars(schema_with = "file_or_keys")]
+    pub profile: Interference,
+    /// Nodes, all of whose cores are meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub who: Vec<Target>,
+    /// Cores by number, across all nodes, such as `0-5,8`.
+    #[serde(default, skip_serializing_if = "CoreSet::is_empty")]
+    #[schemars(with = "String")]
+    pub cores: CoreSet,
+    /// When it begins, since the run's start.
+    pub at: Span,
+    /// How long it lasts. Default: until the run ends.
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    pub lasting: Option<Span>,
+}
+
+/// The schema of a profile inside an experiment. It does not repeat the keys of `[interference]`.
+fn file_or_keys(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": ["string", "object"] })
 }
 
 /// Which cores share one interference process: the unit i of x_i(t).

@@ -33,11 +33,11 @@ mod state;
 pub mod table;
 mod trace;
 
-pub use config::{Interference, ProfileError, Scope};
+pub use config::{InjectionSpec, Interference, ProfileError, Scope};
 pub use effect::Effect;
 pub use injection::Injection;
 pub use profile::{Burst, Profile};
-pub use schedule::{InjectionSpec, ScheduledInjection};
+pub use schedule::ScheduledInjection;
 pub use set::CoreSet;
 pub use shares::{Change, Next, SharedUse};
 pub use state::Cores;

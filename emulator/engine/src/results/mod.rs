@@ -11,6 +11,7 @@ mod interference;
 mod policy;
 mod schema;
 mod shared;
+mod unequal;
 mod vitals;
 mod work;
 
@@ -23,7 +24,7 @@ pub use cores::CoreRow;
 pub use deadlines::{Deadlines, GoodputHours};
 pub use distribution::{Brief, Distribution, Spread, percentile};
 pub use findings::Findings;
-pub use injections::{Applied, Injected, ScheduledSpan, unequal_injections};
+pub use injections::{Applied, Injected, ScheduledSpan};
 pub use interference::InterferenceMet;
 pub use policy::{
     DecisionRow, Placements, PlanGap, Planning, PolicyResults, PredictionErrors, Stage, Staleness,
@@ -35,5 +36,6 @@ pub use schema::{
     cell_name, in_words, is_censored, plain, point_name, run_name, same,
 };
 pub use shared::SharedNodes;
+pub use unequal::unequal_injections;
 pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};
 pub use work::{MOST_STRETCHES, RealCore, RealWork, STILL, Samples, Slots, Worked};

@@ -86,8 +86,8 @@ impl CellInjection {
         Injection { cores: share.cores.clone(), from, until, ..self.injection.clone() }
     }
 
-    /// What later cells repeat of it: it lasts as long as it was ordered to, unless its injector ended it before. `None`
-    /// if it is only for this cell, or did not begin on all hosts.
+    /// What later cells repeat of it: it lasts as long as it was ordered to, unless its injector ended it before.
+    /// `None` if it is only for this cell, or did not begin on all hosts.
     fn repetition(&self) -> Option<RepeatedInjection> {
         if !self.request.all_policies
             || self.injector.is_none()
