@@ -5,7 +5,7 @@
 //! the true holder of the address receives (RFC 9000, section 8.1). Of peers with proved addresses the one that has most
 //! places gives way, with its oldest handshake: whoever takes all places competes with itself.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 
 use tokio::sync::oneshot;
@@ -54,10 +54,12 @@ impl Handshakes {
             return Admission::Prove;
         }
         let source = network(address);
-        let gives_way = if self.count(source) >= self.per_address {
+        let mut counts = BTreeMap::<IpAddr, usize>::new();
+        self.under_way.iter().for_each(|handshake| *counts.entry(handshake.source).or_default() += 1);
+        let gives_way = if counts.get(&source).is_some_and(|&count| count >= self.per_address) {
             Some(source)
         } else if self.under_way.len() >= self.most {
-            self.under_way.iter().map(|handshake| handshake.source).max_by_key(|&source| self.count(source))
+            counts.into_iter().max_by_key(|(_, count)| *count).map(|(source, _)| source)
         } else {
             None
         };
@@ -68,11 +70,6 @@ impl Handshakes {
         let (place, receiver) = oneshot::channel();
         self.under_way.push_back(Handshake { source, place });
         Admission::Place(receiver)
-    }
-
-    /// Handshakes from this network.
-    fn count(&self, source: IpAddr) -> usize {
-        self.under_way.iter().filter(|handshake| handshake.source == source).count()
     }
 }
 
