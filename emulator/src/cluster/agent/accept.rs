@@ -1,7 +1,7 @@
 //! The accept loop of an agent, and the first message of each connection.
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -78,6 +78,10 @@ async fn claim(
     };
     state.settings.log.begin();
     tracing::info!("{who} takes over");
+    let now = SystemTime::now();
+    if let Some(warning) = state.transport.subject().warning(now, now) {
+        tracing::warn!("{warning}");
+    }
     match catch_panic(serve(state, control, messages, queue)).await {
         Ok(Ok(())) => tracing::info!("{who} is done"),
         Ok(Err(why)) => {

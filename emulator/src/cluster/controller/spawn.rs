@@ -27,6 +27,9 @@ pub(crate) struct Spawned {
     agents: Vec<Child>,
 }
 
+/// Days for which identities are valid: longer than any sweep. They are removed with their folder at its end.
+const DAYS: u32 = 3650;
+
 /// The folders of identities in use.
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -46,8 +49,7 @@ impl Spawned {
         // Ports are known once the agents listen; identities do not depend on them.
         let host = |i: u16| Host::new(format!("local{i}"), (Ipv4Addr::LOCALHOST, i).into());
         let mut hosts: Vec<_> = (1..=count).map(host).collect();
-        let request = IssueRequest { hosts: hosts.clone(), days: 1, keep_ca: false, now: SystemTime::now() };
-        issue(&spawned.identities(), &request)?;
+        issue(&spawned.identities(), &request(&hosts))?;
         let shares = shares(&if real { free_cpus() } else { Vec::new() }, hosts.len());
         for (host, cpus) in hosts.iter_mut().zip(shares) {
             host.address = spawned.agent(&host.name, &cpus)?;
@@ -106,6 +108,11 @@ impl Spawned {
     }
 }
 
+/// The identities of agents on this machine.
+fn request(hosts: &[Host]) -> IssueRequest {
+    IssueRequest { hosts: hosts.to_vec(), days: DAYS, keep_ca: false, now: SystemTime::now() }
+}
+
 /// The CPUs in equal shares, as lists.
 fn shares(cpus: &[CpuId], count: usize) -> Vec<String> {
     let share = |i: usize| &cpus[i * cpus.len() / count..(i + 1) * cpus.len() / count];
@@ -126,7 +133,10 @@ impl Drop for Spawned {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::cluster::net::Identity;
 
     #[test]
     fn identities_can_be_removed_before_an_exit() {
@@ -137,6 +147,18 @@ mod tests {
         std::fs::write(running.join("key.pem"), "secret").unwrap();
         remove_identities();
         assert!(!running.exists());
+    }
+
+    #[test]
+    fn identities_outlast_any_sweep() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("hosts");
+        issue(&dir, &request(&[Host::new("local1".to_owned(), ([127, 0, 0, 1], 1).into())])).unwrap();
+        let later = SystemTime::now() + Duration::from_secs(365 * 86_400);
+        for name in ["local1", "controller"] {
+            let identity = Identity::load(&dir.join(name), later).unwrap();
+            assert_eq!(identity.subject.warning(later, later), None);
+        }
     }
 
     #[test]

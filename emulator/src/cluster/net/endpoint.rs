@@ -69,6 +69,7 @@ pub struct Transport {
     quic: quinn::Endpoint,
     hello_exchange: Arc<HelloExchange>,
     buffers: Buffers,
+    subject: Subject,
     accept_task: Option<AbortHandle>,
 }
 
@@ -124,7 +125,8 @@ impl Transport {
         quic.set_default_client_config(client);
         let hello_exchange =
             HelloExchange { hello: Hello::of(&identity.subject), timeout: options.handshake_timeout };
-        Ok(Self { quic, hello_exchange: Arc::new(hello_exchange), buffers, accept_task: None })
+        let (hello_exchange, subject) = (Arc::new(hello_exchange), identity.subject.clone());
+        Ok(Self { quic, hello_exchange, buffers, subject, accept_task: None })
     }
 
     /// Connects to the host of that name; fails if another one is at that address. A host that has too many handshakes
@@ -165,6 +167,11 @@ impl Transport {
             };
             ConnectError { name: name.to_owned(), address, why }
         })
+    }
+
+    /// The holder of its certificate.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
     }
 
     /// Sizes of the socket's buffers.

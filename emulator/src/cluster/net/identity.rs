@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::number::plural;
 use chrono::{DateTime, Utc};
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
@@ -24,6 +25,8 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// The DNS name in the controller's certificate.
 pub const CONTROLLER_NAME: &str = "controller.volary";
+/// How long before its end a certificate is warned of.
+const WARNING: Duration = Duration::from_secs(7 * 86_400);
 /// The controller's name and folder.
 pub const CONTROLLER: &str = "controller";
 
@@ -162,6 +165,22 @@ impl Subject {
         Ok(Self { name: name.to_owned(), role, from, until })
     }
 
+    /// A warning, if the certificate ends before `needed` or within a week of `now`.
+    pub(crate) fn warning(&self, now: SystemTime, needed: SystemTime) -> Option<String> {
+        if self.until > needed.max(now + WARNING) {
+            return None;
+        }
+        let hours = self.until.duration_since(now).unwrap_or_default().as_secs() / 3600;
+        let left = if hours < 48 { plural(hours, "hour") } else { plural(hours / 24, "day") };
+        let early = if self.until < needed { ", probably before this run does" } else { "" };
+        Some(format!(
+            "the identity of {} ends on {} UTC, in {left}{early}; then no run on hosts can begin or go on: issue new ones \
+             with `volary certs`",
+            self.name,
+            written(self.until)
+        ))
+    }
+
     /// The DNS name of this subject's certificate.
     pub(super) fn dns(&self) -> &str {
         match self.role {
@@ -250,4 +269,27 @@ pub(super) fn bad(path: &Path, why: impl fmt::Display) -> FileError {
 /// Formats a time to the minute, UTC.
 pub fn written(at: SystemTime) -> String {
     DateTime::<Utc>::from(at).format("%Y-%m-%d %H:%M").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_is_near_or_comes_before_it_is_needed_is_warned_of() {
+        let (now, day) =
+            (SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000), Duration::from_secs(86_400));
+        let subject = |days: u32| Subject {
+            name: "h1".to_owned(),
+            role: Role::Host,
+            from: now - day,
+            until: now + days * day + Duration::from_secs(60),
+        };
+        assert_eq!(subject(8).warning(now, now), None);
+        let soon = subject(3).warning(now, now).unwrap();
+        assert!(soon.contains("the identity of h1 ends on 2027-01-18 08:01 UTC, in 3 days;"), "{soon}");
+        assert!(subject(1).warning(now, now).unwrap().contains("in 24 hours;"));
+        let early = subject(20).warning(now, now + 30 * day).unwrap();
+        assert!(early.contains("in 20 days, probably before this run does;"), "{early}");
+    }
 }
