@@ -4,13 +4,16 @@
 //! a name that was not packed does not exist, even if the disk has it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use ring::digest::{Context, SHA256};
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::guard::guard;
 
@@ -43,9 +46,63 @@ struct Store {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Pack {
     /// Where traces are searched, besides the experiment's folder.
+    #[serde(deserialize_with = "few")]
     pub folders: Vec<PathBuf>,
     /// Contents by the names that the experiment uses.
+    #[serde(deserialize_with = "few_files")]
     pub files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+/// Most texts or files of one kind that an experiment brings along. An empty one takes a byte on the wire, and
+/// twenty-four and more in memory.
+const MOST_ENTRIES: usize = 10_000;
+
+/// Reads a list of at most [`MOST_ENTRIES`].
+pub(crate) fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    struct Few<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Few<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "at most {MOST_ENTRIES} entries")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Vec<T>, A::Error> {
+            let mut all = Vec::new();
+            while let Some(entry) = entries.next_element()? {
+                if all.len() == MOST_ENTRIES {
+                    return Err(A::Error::invalid_length(MOST_ENTRIES + 1, &self));
+                }
+                all.push(entry);
+            }
+            Ok(all)
+        }
+    }
+    from.deserialize_seq(Few(PhantomData))
+}
+
+/// Reads at most [`MOST_ENTRIES`] files.
+fn few_files<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<PathBuf, Vec<u8>>, D::Error> {
+    struct Few;
+    impl<'de> Visitor<'de> for Few {
+        type Value = BTreeMap<PathBuf, Vec<u8>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "at most {MOST_ENTRIES} files")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            let mut all = BTreeMap::new();
+            while let Some((name, bytes)) = entries.next_entry()? {
+                if all.len() == MOST_ENTRIES {
+                    return Err(A::Error::invalid_length(MOST_ENTRIES + 1, &self));
+                }
+                all.insert(name, bytes);
+            }
+            Ok(all)
+        }
+    }
+    from.deserialize_map(Few)
 }
 
 /// A file that an experiment was read from.

@@ -1,6 +1,6 @@
 //! The log of the command line and of agents.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::agent;
 use super::output::{colours, print_note};
-use crate::cluster::agent::RunLog;
+use crate::cluster::agent::{RunLog, one_line};
 use crate::sanitize::TerminalWriter;
 use crate::watch::NOTICE;
 
@@ -46,10 +46,16 @@ pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, run_log: &RunLo
     Ok(())
 }
 
+/// Bytes after which the log file of an agent is renamed to `FILE.1`, in place of an earlier one.
+const MOST_LOG_BYTES: u64 = 16 << 20;
+
 /// The log file of an agent. The first line that cannot be written is reported on stderr.
 struct LogFile {
     file: File,
     path: PathBuf,
+    /// Bytes in the file; `None` for a pipe or a device, which is never renamed.
+    bytes: Option<u64>,
+    most: u64,
     failed: bool,
 }
 
@@ -57,13 +63,28 @@ impl LogFile {
     fn open(path: &Path) -> anyhow::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path);
         let file = file.with_context(|| format!("cannot write the log {}", path.display()))?;
-        Ok(Self { file, path: path.to_owned(), failed: false })
+        let bytes = file.metadata().ok().filter(|file| file.is_file()).map(|file| file.len());
+        Ok(Self { file, path: path.to_owned(), bytes, most: MOST_LOG_BYTES, failed: false })
+    }
+
+    /// Writes a line, to a new file if it does not fit into this one.
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        if self.bytes.is_some_and(|bytes| bytes > 0 && bytes + line.len() as u64 > self.most) {
+            let mut earlier = self.path.clone().into_os_string();
+            earlier.push(".1");
+            fs::rename(&self.path, earlier)?;
+            self.file = OpenOptions::new().create(true).append(true).open(&self.path)?;
+            self.bytes = Some(0);
+        }
+        self.file.write_all(line.as_bytes())?;
+        self.bytes = self.bytes.map(|bytes| bytes + line.len() as u64);
+        Ok(())
     }
 }
 
 impl Write for LogFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes).inspect_err(|error| {
+        self.line(&one_line(bytes)).map(|()| bytes.len()).inspect_err(|error| {
             let is_lost = error.kind() != io::ErrorKind::Interrupted;
             if is_lost && !std::mem::replace(&mut self.failed, true) {
                 let path = self.path.display();
@@ -101,6 +122,25 @@ fn levels(verbose: u8) -> Targets {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_log_of_an_agent_is_bounded_and_an_event_is_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agent.log");
+        let mut log = LogFile { most: 100, ..LogFile::open(&path).unwrap() };
+        for i in 0..20 {
+            log.write_all(format!("{i:02} a peer says\nforged\n").as_bytes()).unwrap();
+        }
+        let [now, before] = ["agent.log", "agent.log.1"].map(|name| {
+            let text = fs::read_to_string(folder.path().join(name)).unwrap();
+            assert!(
+                text.len() <= 100 && text.lines().all(|line| line.contains("says\u{fffd}forged")),
+                "{text}"
+            );
+            text
+        });
+        assert!(now.contains("19 a peer") && before.contains("15 a peer"), "{before}/{now}");
+    }
 
     #[test]
     fn a_log_has_more_of_ours_than_of_what_we_stand_on() {

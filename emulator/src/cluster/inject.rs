@@ -164,7 +164,8 @@ impl<'a> Injector<'a> {
         let late = Instant::now() + NEXT_CELL_TIMEOUT;
         loop {
             let renewal = (Instant::now() + INJECTOR_LEASE / 3).into();
-            match timeout_at(renewal, self.incoming.receive()).await {
+            let reply = timeout_at(renewal, self.incoming.receive()).await;
+            match reply.map(|reply| reply.map(InjectReply::sanitized)) {
                 Ok(Ok(InjectReply::Refused(refusal, why))) => return Err(InjectError::Refused(refusal, why)),
                 Ok(reply) => return reply.map_err(|end| failed(&self.host, &end)),
                 Err(_) if Instant::now() > late => {
@@ -193,7 +194,7 @@ impl<'a> Injector<'a> {
         let mut late = None;
         loop {
             let message = tokio::select! {
-                reply = self.incoming.receive() => return match reply {
+                reply = self.incoming.receive() => return match reply.map(InjectReply::sanitized) {
                     Ok(InjectReply::Over(shares)) => shares,
                     Ok(InjectReply::Refused(_, why)) => unknown(why),
                     Ok(InjectReply::Planned(_) | InjectReply::Begun(..)) => unknown(unexpected().to_string()),

@@ -5,6 +5,7 @@
 //! between agents travel on links of their own. An injector connects to any agent of the run, which relays its
 //! messages to the controller.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ use super::net::Host;
 use crate::config::Bundle;
 use crate::fidelity::gauge::Reading;
 use crate::real_time::sample::{LateSoFar, ShardSample};
+use crate::sanitize;
 
 /// Bytes of a message at most, but for [`ControllerMessage::Load`]. The largest is a [`FinalReport`]: its histograms
 /// take some megabytes at worst, the stretches of real cores two.
@@ -200,6 +202,70 @@ pub enum AgentMessage {
     FinalReport(Box<FinalReport>),
 }
 
+impl AgentMessage {
+    /// The same with every text on one line, without characters that a terminal obeys.
+    pub(crate) fn sanitized(mut self) -> Self {
+        let clean = |text: &mut String| {
+            if let Cow::Owned(line) = sanitize::line(text) {
+                *text = line;
+            }
+        };
+        match &mut self {
+            Self::Busy { controller: text }
+            | Self::Refused { why: text, .. }
+            | Self::Lifted { why: text, .. }
+            | Self::InjectorGone { why: text, .. } => clean(text),
+            Self::Lost { peer, why } => [peer, why].into_iter().for_each(clean),
+            Self::FinalReport(report) => report.vitals.awake_refused.iter_mut().for_each(clean),
+            Self::Loaded
+            | Self::Ready { .. }
+            | Self::Ping { .. }
+            | Self::Notes { .. }
+            | Self::Log(_)
+            | Self::Inputs(_)
+            | Self::Injected { .. }
+            | Self::Injector { .. }
+            | Self::Sample(_) => {}
+        }
+        self
+    }
+}
+
+impl AgentStatus {
+    /// The same with every text on one line, without characters that a terminal obeys.
+    pub(crate) fn sanitized(self) -> Self {
+        let clean = |text: String| sanitize::line(&text).into_owned();
+        let cell = self.cell.map(|cell| CellStatus {
+            experiment: clean(cell.experiment),
+            policy: clean(cell.policy),
+            cell: clean(cell.cell),
+            ..cell
+        });
+        Self { version: clean(self.version), doing: clean(self.doing), cell }
+    }
+}
+
+impl InjectReply {
+    /// The same with every text on one line, without characters that a terminal obeys.
+    pub(crate) fn sanitized(self) -> Self {
+        let clean = |text: String| sanitize::line(&text).into_owned();
+        let share = |share: InjectionShare| InjectionShare {
+            host: clean(share.host),
+            ended: clean(share.ended),
+            ..share
+        };
+        let plan = |plan: Box<InjectionPlan>| {
+            Box::new(InjectionPlan { cell: clean(plan.cell), policy: clean(plan.policy), ..*plan })
+        };
+        match self {
+            Self::Planned(of) => Self::Planned(plan(of)),
+            Self::Begun(of, shares) => Self::Begun(plan(of), shares.into_iter().map(share).collect()),
+            Self::Over(shares) => Self::Over(shares.into_iter().map(share).collect()),
+            Self::Refused(refusal, why) => Self::Refused(refusal, clean(why)),
+        }
+    }
+}
+
 /// What an agent measured in a cell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FinalReport {
@@ -350,6 +416,35 @@ mod tests {
     use crate::codec;
     use volary_engine::results::CoreRow;
     use volary_engine::results::MOST_STRETCHES;
+
+    #[test]
+    fn texts_of_peers_are_on_one_line_and_move_no_cursor() {
+        let [bad, good] = [
+            "at 1\n12:00 all is well \u{1b}[2J\u{202e}",
+            "at 1\u{fffd}12:00 all is well \u{fffd}[2J\u{fffd}",
+        ];
+        let text = || bad.to_owned();
+        let messages = [
+            AgentMessage::Busy { controller: text() },
+            AgentMessage::Refused { run: 1, why: text() },
+            AgentMessage::Lifted { id: 1, until: Time::ZERO, why: text() },
+            AgentMessage::InjectorGone { injector: 1, why: text() },
+            AgentMessage::Lost { peer: text(), why: text() },
+        ];
+        for message in messages {
+            let said = format!("{:?}", message.sanitized());
+            assert!(said.contains(good) && !said.contains("\\n") && !said.contains("\\u{1b}"), "{said}");
+        }
+        let cell = CellStatus { experiment: text(), policy: text(), cell: text(), ..CellStatus::default() };
+        let status = AgentStatus { version: text(), doing: text(), cell: Some(cell) }.sanitized();
+        let cell = status.cell.unwrap();
+        let texts = [status.version, status.doing, cell.experiment, cell.policy, cell.cell];
+        assert_eq!(texts, [good; 5]);
+        let InjectReply::Refused(_, why) = InjectReply::Refused(Refusal::Failed, text()).sanitized() else {
+            panic!("another reply")
+        };
+        assert_eq!(why, good);
+    }
 
     /// The largest report of real cores leaves room for the rest of a final report.
     #[test]

@@ -134,5 +134,5 @@ async fn ask(transport: &Transport, host: &Host) -> Result<AgentStatus, String> 
     let mut control = Control::<Opening, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
     control.send(&Opening::Status).await.map_err(|error| error.to_string())?;
     let mut control = control.retype::<(), AgentStatus>(STATUS_FRAME);
-    control.receive().await.map_err(|error| error.to_string())
+    control.receive().await.map(AgentStatus::sanitized).map_err(|error| error.to_string())
 }

@@ -15,7 +15,7 @@ use super::file::{RunSection, RuntimeKind};
 use super::identity::id_under;
 use super::load::{Load, load};
 use super::repeat::{Repeat, of_text, to_text};
-use crate::files::{FileSum, Files};
+use crate::files::{FileSum, Files, few};
 use crate::workload::Traces;
 
 /// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of their spread.
@@ -67,8 +67,10 @@ pub type CellLoad = (Cell, Option<Load>);
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Overrides {
     /// `--set key=value`, in order.
+    #[serde(deserialize_with = "few")]
     pub set: Vec<String>,
     /// `--policy LABEL`: run only these policies; all if empty.
+    #[serde(deserialize_with = "few")]
     pub policies: Vec<String>,
     /// `--seed N`.
     pub seed: Option<u64>,

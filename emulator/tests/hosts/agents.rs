@@ -245,6 +245,32 @@ async fn an_experiment_that_cannot_be_planned_is_refused_in_full() {
     fixture.controller().await.run(&fixture, 1).await;
 }
 
+/// Empty texts take a byte each on the wire, and much more in memory.
+#[tokio::test]
+async fn a_bundle_of_very_many_texts_is_refused_with_words() {
+    let fixture = Fixture::new();
+    let mut controller = fixture.claim().await;
+    let mut load = fixture.load();
+    if let ControllerMessage::Load(bundle) = &mut load {
+        bundle.overrides.set = vec![String::new(); 20_000];
+    }
+    controller.send(load).await;
+    let end = within(controller.connection.ended()).await.to_string();
+    assert!(end.contains("at most 10000 entries"), "{end}");
+    fixture.controller().await.run(&fixture, 1).await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_too_large_for_a_host_is_refused_before_it_is_built() {
+    let mut fixture = Fixture::new();
+    let overrides = Overrides { set: vec!["cluster.nodes=33_000_000".to_owned()], ..Overrides::default() };
+    fixture.experiment = Experiment::load(&fixture.net.folder("e.toml"), &overrides).unwrap();
+    let mut controller = fixture.controller().await;
+    controller.prepare(fixture.assignment(1, &[("h1", fixture.agent)])).await;
+    let AgentMessage::Refused { run: 1, why } = controller.receive().await else { panic!("not refused") };
+    assert!(why.contains("33000000 nodes") && why.contains("lower cluster.nodes"), "{why}");
+}
+
 /// A peer that has not claimed the agent cannot make it read an experiment.
 #[tokio::test]
 async fn a_second_controller_is_refused_and_a_long_first_message_is_not_read() {

@@ -41,6 +41,8 @@ const SETUP: Duration = Duration::from_secs(20);
 const SETUP_PER_HOST: Duration = Duration::from_millis(250);
 /// How long before that timeout a link is tried for the last time. The attempt names the host that does not answer.
 const LAST_ATTEMPT: Duration = Duration::from_secs(10);
+/// Nodes and cores of a cluster at most. Every host has the tables of all of them, which take about 2 GB then.
+const MOST_MACHINES: u64 = 4_000_000;
 /// Pings before a cell, and the interval between them.
 const PINGS: u32 = 40;
 const FAST_PING_INTERVAL: Duration = Duration::from_millis(3);
@@ -297,6 +299,14 @@ async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignme
     let (point, seed, hosts) = (task.point as usize, task.seed, task.members.len() as u16);
     if point >= experiment.points.len() || task.me as usize >= task.members.len() {
         return Err("the assignment names a point or a host that does not exist".to_owned());
+    }
+    let cluster = &experiment.points[point].resolved.cluster;
+    let (nodes, cores) = (u64::from(cluster.node_count()), cluster.core_count());
+    if nodes + cores > MOST_MACHINES {
+        return Err(format!(
+            "the cluster has {nodes} nodes and {cores} cores, and a host takes {MOST_MACHINES} of both together at most: \
+             each of them takes some hundred bytes on every host; lower cluster.nodes"
+        ));
     }
     let id = id_under(&experiment.points[point], seed, &experiment.run);
     if id != task.id {

@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::guard::guard;
+use crate::sanitize;
 
 /// Bytes that may wait to be sent. Lines that do not fit are dropped and counted, so that a log cannot fill the agent's
 /// memory.
@@ -63,9 +64,18 @@ impl RunLog {
     }
 }
 
+/// An event of the log as one line, without characters that a terminal obeys.
+pub(crate) fn one_line(written: &[u8]) -> String {
+    let text = String::from_utf8_lossy(written);
+    let (text, end) = text.strip_suffix('\n').map_or((&*text, ""), |text| (text, "\n"));
+    format!("{}{end}", sanitize::line(text))
+}
+
 impl io::Write for RunLog {
-    /// Takes one line: the formatter writes each with one call.
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+    /// Takes one line: the formatter writes each with one call, and what peers say in it may have line breaks.
+    fn write(&mut self, written: &[u8]) -> io::Result<usize> {
+        let line = one_line(written);
+        let line = line.as_bytes();
         let mut lines = self.lines();
         if lines.open {
             if lines.text.len() + line.len() <= MAX_WAITING_BYTES {
@@ -75,7 +85,7 @@ impl io::Write for RunLog {
             }
             self.0.filled.notify_one();
         }
-        Ok(line.len())
+        Ok(written.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -105,8 +115,8 @@ mod tests {
         log.begin();
         assert_eq!(log.take(), None);
         say("one\n");
-        say("two\n");
-        assert_eq!(log.take().as_deref(), Some("one\ntwo\n"));
+        say("two: enough\n12:00 forged \u{1b}[2J\n");
+        assert_eq!(log.take().as_deref(), Some("one\ntwo: enough\u{fffd}12:00 forged \u{fffd}[2J\n"));
         let long = "x".repeat(1023) + "\n";
         (0..100).for_each(|_| say(&long));
         let text = log.take().unwrap();

@@ -27,4 +27,5 @@ mod tasks;
 
 pub use daemon::Agent;
 pub use log::RunLog;
+pub(crate) use log::one_line;
 pub use state::Settings;

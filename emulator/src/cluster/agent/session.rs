@@ -19,6 +19,7 @@ use crate::cluster::net::framed::{ControlReceiver, ControlSender};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESSAGE_FRAME};
 use crate::codec::LARGEST_FRAME;
 use crate::config::{Bundle, Experiment};
+use crate::sanitize;
 
 /// Cells that may wait for the one before them to end.
 const CELL_QUEUE: usize = 4;
@@ -155,7 +156,10 @@ async fn receive_all(
             Ok(ControllerMessage::Start { at }) => context.set_start(at),
             Ok(ControllerMessage::Stop) => context.stop(),
             Ok(ControllerMessage::Inject(order)) => context.order(InjectionOrder::Begin(order)),
-            Ok(ControllerMessage::Lift { id, why }) => context.order(InjectionOrder::Lift { id, why }),
+            Ok(ControllerMessage::Lift { id, why }) => {
+                let why = sanitize::line(&why).into_owned();
+                context.order(InjectionOrder::Lift { id, why });
+            }
             Ok(ControllerMessage::InjectReply { injector, reply }) => {
                 state.reply_to_injector(injector, reply);
             }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::guard::guard;
+use crate::sanitize;
 use crate::storage::input_log::{self, Relay};
 
 /// Bytes after which a log file is rotated.
@@ -67,7 +68,8 @@ impl Archive {
 
     /// Appends lines to a host's log. Other tasks run on while the disk is slow.
     pub(crate) fn log(&self, host: usize, text: &str) {
-        tokio::task::block_in_place(|| guard(&self.logs).get_mut(host).map(|log| log.write(text)));
+        let text = sanitize::document(text.to_owned());
+        tokio::task::block_in_place(|| guard(&self.logs).get_mut(host).map(|log| log.write(&text)));
     }
 
     /// Begins a cell, whose inputs go to `log`. `slots` are those of its hosts, by shard.
@@ -146,7 +148,7 @@ fn append(path: &Path, file: &mut File, bytes: &mut u64, text: &str) -> io::Resu
         (*file, *bytes) = (File::create(path)?, 0);
     }
     // A text longer than a file is cut.
-    let end = text.len().min(MAX_LOG_BYTES as usize);
+    let end = text.floor_char_boundary(MAX_LOG_BYTES as usize);
     file.write_all(&text.as_bytes()[..end])?;
     *bytes += end as u64;
     Ok(())
@@ -169,8 +171,12 @@ mod tests {
         archive.keep_logs_in(&folder.path().join("logs")).unwrap();
         archive.log(0, "late\n");
         archive.log(7, "nobody\n");
+        archive.log(1, "\u{1b}[2J\u{202e}gone\n");
         let read = |name: &str| fs::read_to_string(folder.path().join("logs").join(name)).unwrap();
-        assert_eq!((read("h1.lab.log").as_str(), read("h2.log").as_str()), ("early\nlate\n", ""));
+        assert_eq!(
+            (read("h1.lab.log").as_str(), read("h2.log").as_str()),
+            ("early\nlate\n", "\u{fffd}[2J\u{fffd}gone\n")
+        );
         let line = "x".repeat(1 << 18);
         for i in 0..20 {
             archive.log(1, &format!("{i} {line}\n"));

@@ -554,7 +554,7 @@ async fn receive_all(
                 archive.inputs(i, frame);
                 continue;
             }
-            Ok(message) => HostEvent::Message(message),
+            Ok(message) => HostEvent::Message(message.sanitized()),
             Err(error) => {
                 let _ = events.send((i, HostEvent::Gone(error.to_string()))).await;
                 return;
