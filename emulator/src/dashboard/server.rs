@@ -2,11 +2,12 @@
 //!
 //! While there is no viewer the thread sleeps. Sections are rendered once a second for all viewers together.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
 
 use super::page;
@@ -39,7 +40,7 @@ const HEAD: Duration = Duration::from_secs(5);
 const LAST: Duration = Duration::from_secs(1);
 /// Bytes of the head of a request at most.
 const HEAD_BYTES: usize = 16 << 10;
-/// Connections at a time.
+/// Connections at a time; beyond them the oldest without an answer is cut.
 const CONNECTIONS: usize = 64;
 /// Bytes that the system keeps for a client that does not read.
 const SEND_BUFFER: usize = 256 << 10;
@@ -142,18 +143,27 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut stopped: oneshot::Rec
         Ok(listener) => listener,
         Err(error) => return tracing::warn!("the live page cannot be served: {error}"),
     };
-    let mut connections = JoinSet::new();
+    let (mut connections, mut waiting) = (JoinSet::new(), VecDeque::new());
     let mut render = std::pin::pin!(render(Arc::clone(&site)));
     let says = loop {
         tokio::select! {
             says = &mut stopped => break says.unwrap_or_default(),
             () = &mut render => {}
-            Some(_) = connections.join_next() => {}
+            Some(_) = connections.join_next() => waiting.retain(|of: &Weak<Connected>| of.strong_count() > 0),
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) if connections.len() < CONNECTIONS => {
-                    connections.spawn(connect(stream, Arc::clone(&site)));
+                Ok((stream, _)) => {
+                    if connections.len() >= CONNECTIONS {
+                        cut_oldest(&mut waiting);
+                        // It ends now.
+                        yield_now().await;
+                        while connections.try_join_next().is_some() {}
+                    }
+                    if connections.len() < CONNECTIONS {
+                        let connected = Arc::new(Connected::default());
+                        waiting.push_back(Arc::downgrade(&connected));
+                        connections.spawn(connect(stream, Arc::clone(&site), connected));
+                    }
                 }
-                Ok(_) => {}
                 // Too many open files, which may pass.
                 Err(_) => sleep(Duration::from_millis(100)).await,
             }
@@ -164,6 +174,16 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut stopped: oneshot::Rec
     }
     guard(&site.streams).end(&says);
     let _ = timeout(LAST, async { while connections.join_next().await.is_some() {} }).await;
+}
+
+/// Cuts the oldest connection that is no stream of events: whoever opens many without a request keeps nobody else out.
+fn cut_oldest(waiting: &mut VecDeque<Weak<Connected>>) {
+    let is_answered = |connected: &Arc<Connected>| connected.streams.load(Ordering::Relaxed);
+    while let Some(oldest) = waiting.pop_front() {
+        if let Some(oldest) = oldest.upgrade().filter(|oldest| !is_answered(oldest)) {
+            return oldest.cut.notify_one();
+        }
+    }
 }
 
 /// Renders once a second while there are viewers.
@@ -187,11 +207,10 @@ struct Connected {
 }
 
 /// Answers the one request of a connection.
-async fn connect(stream: TcpStream, site: Arc<Site>) {
+async fn connect(stream: TcpStream, site: Arc<Site>, connected: Arc<Connected>) {
     // Buffers are limited so that a client that does not read is noticed; the defaults work as well.
     let _ = SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
     let _ = stream.set_nodelay(true);
-    let connected = Arc::new(Connected::default());
     let service = service_fn(|request: Request<Incoming>| {
         let answer = site.answer(&request, &connected);
         async move { Ok::<_, Infallible>(answer) }
