@@ -5,6 +5,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+/// The suffix of a file that is being written.
+pub(crate) const PARTIAL: &str = ".partial";
+
 /// Writes a file beside `path`, and renames it to `path` if `fill` succeeds. If that fails, a file that was at `path`
 /// is kept. The name while it is written is that of `path` with the suffix `.partial`; only one process may write
 /// `path`.
@@ -15,7 +18,7 @@ pub(crate) fn replace<T, E>(
     path: &Path,
     fill: impl FnOnce(File) -> Result<T, E>,
 ) -> io::Result<Result<T, E>> {
-    replace_as(path, ".partial", fill)
+    replace_as(path, PARTIAL, fill)
 }
 
 /// The same for a file that several processes may write: each has a name of its own while it writes.
@@ -23,7 +26,7 @@ pub(crate) fn replace_shared<T, E>(
     path: &Path,
     fill: impl FnOnce(File) -> Result<T, E>,
 ) -> io::Result<Result<T, E>> {
-    replace_as(path, &format!(".{}.partial", std::process::id()), fill)
+    replace_as(path, &format!(".{}{PARTIAL}", std::process::id()), fill)
 }
 
 fn replace_as<T, E>(

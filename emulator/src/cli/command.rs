@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
 use volary_actors::policies::Registry;
 
 use super::output::{Unwritten, print_note};
@@ -71,6 +72,10 @@ pub fn main_with(registry: Registry) -> ExitCode {
         let _ = writeln!(io::stderr(), "error: {why}");
         return ExitCode::from(2);
     }
+    if let Err(error) = notice_limits() {
+        let _ = writeln!(io::stderr(), "error: cannot handle signals: {error}");
+        return ExitCode::from(2);
+    }
     let cli = Cli::try_parse().unwrap_or_else(|error| suggested(error).exit());
     let run_log = RunLog::default();
     let agent = if let Command::Agent(options) = &cli.command { Some(options) } else { None };
@@ -82,6 +87,18 @@ pub fn main_with(registry: Registry) -> ExitCode {
             ExitCode::from(exit_status(&error))
         }
     }
+}
+
+/// The signal that a write beyond the limit on the size of files raises, on all systems that Rust knows.
+const SIGXFSZ: i32 = 25;
+
+/// Lets writes beyond the limit on the size of files, `ulimit -f`, fail with an error that is reported. Without a handler
+/// the signal ends the process without a message.
+fn notice_limits() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _entered = runtime.enter();
+    // The handler stays when this is dropped.
+    signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }
 
 /// The error with the most similar command, where clap finds none for the name of one.
@@ -134,10 +151,13 @@ fn error_text(error: &anyhow::Error) -> String {
     text
 }
 
-/// The exit status: 3 if a run was broken off or a disk is full, 2 for invalid usage or input.
+/// The exit status: 3 if a run was broken off, or a disk or a limit is full, 2 for invalid usage or input.
 fn exit_status(error: &anyhow::Error) -> u8 {
-    let is_full =
-        |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    // An input that is too large is refused by us, not by the system.
+    let is_full = |error: &io::Error| match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => true,
+        kind => kind == io::ErrorKind::FileTooLarge && error.raw_os_error().is_some(),
+    };
     if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_full)) {
         return 3;
     }

@@ -65,7 +65,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     // Locked while it is read, so that a run that ends at the same time does not change it.
-    let held = own.map(|own| LockedDir::take(own));
+    let held = own.map(|own| LockedDir::take(own, &[]));
     let mut study = storage::merge(&runs)?;
     if matches!(held, Some(Ok(_))) {
         study.manifest.state = study.manifest.state.without_its_process();
@@ -87,16 +87,24 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         study.manifest.argv = argv();
     }
     judge_lost(&mut study);
-    let folder = held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out)));
-    let note = write(folder, own, &mut study)?;
+    let folder = held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out, &study.folders)));
+    let written = write(folder, own, &study);
+    // Results are shown although there is no room for their files.
+    let unwritten = matches!(written, Err(Error::Io { .. } | Error::Rows { .. }));
+    if !unwritten && let Err(refused) = written {
+        return Err(refused.into());
+    }
     if options.json {
         print_exact(&json_lines(&study))?;
     } else if !options.quiet {
         print_folded(&table::warnings(&study))?;
         print(&table::text(&study, &style))?;
-        if let Some(note) = note {
-            print(&note)?;
-        }
+    }
+    if let Some(note) = written?
+        && !options.json
+        && !options.quiet
+    {
+        print(&note)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -106,7 +114,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 fn write(
     folder: Option<Result<LockedDir, Error>>,
     own: Option<&PathBuf>,
-    study: &mut Study,
+    study: &Study,
 ) -> Result<Option<String>, Error> {
     let folder = match folder {
         None => return Ok(Some("name a folder with --out to write a report".to_owned())),

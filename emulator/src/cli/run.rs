@@ -8,11 +8,11 @@ use clap::{Args, ValueEnum};
 use volary_engine::results::{Verdict, cell_id};
 
 use super::args::{FleetArgs, RunArgs, TableArgs, argv};
-use super::output::{port, print, print_exact, print_folded, serve, watch_for};
+use super::output::{port, print, print_exact, print_folded, print_note, serve, watch_for};
 use super::resume;
 use crate::cluster::Fleet;
-use crate::config::SweepSlice;
 use crate::config::error::nearest;
+use crate::config::{RunSection, RuntimeKind, SweepSlice};
 use crate::dashboard::SnapshotSource;
 use crate::files::Files;
 use crate::number;
@@ -20,7 +20,7 @@ use crate::report::{columns, table};
 use crate::runtime::{self, Outcome, RunError, RunOptions};
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::RunState;
-use crate::storage::{self, study};
+use crate::storage::{self, NewFolder, study};
 
 /// Run an experiment and write its results to a run directory.
 #[derive(Debug, Args)]
@@ -81,6 +81,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(unknown) = style.unknown_classes(&experiment.classes.iter().map(String::as_str).collect()) {
         anyhow::bail!(unknown);
     }
+    // It is removed again if the run cannot start.
+    let mut made = None;
     let out = match &options.out {
         Some(out) if options.resume == Some(Resume::There) && !out.join(storage::MANIFEST).exists() => {
             anyhow::bail!(nothing_to_resume(out))
@@ -95,7 +97,10 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
                     runs.display()
                 );
             }
-            latest.unwrap_or_else(|| storage::fresh(runs, name))
+            match latest {
+                Some(latest) => latest,
+                None => made.insert(NewFolder::make(runs, name)?).path().to_owned(),
+            }
         }
     };
     let run = RunOptions {
@@ -126,6 +131,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         let report =
             if report.exists() { format!("the report is {}, and ", report.display()) } else { String::new() };
         live.end(&format!("{state}; {report}`volary watch {out}` shows this page"));
+        print_note(&format!("the live page has ended: `volary watch {out}` shows it again"))?;
     }
     if options.json {
         print_exact(&study::json_lines(&outcome.study))?;
@@ -139,7 +145,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.check {
         warn_untested(&outcome, options);
     }
-    Ok(status(&outcome, &run, experiment.run.until.is_some(), options.check))
+    Ok(status(&outcome, &run, &experiment.run, options.check))
 }
 
 /// The error for `--resume` without a run directory: a misspelt name must not start the run from the beginning.
@@ -190,7 +196,8 @@ fn summary(outcome: &Outcome, out: &Path) -> String {
     format!("{cost}\nresults: {}{report}", out.display())
 }
 
-fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> ExitCode {
+fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool) -> ExitCode {
+    let (runtime, bounded) = (section.runtime, section.until.is_some());
     let broken = match outcome.state {
         RunState::Finished => false,
         RunState::Running | RunState::Interrupted => {
@@ -223,7 +230,13 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
             } else {
                 ""
             };
-            tracing::error!("{first}this runs what failed: {}", resume::command(&run.argv, &run.out));
+            if runtime == RuntimeKind::Virtual {
+                tracing::error!(
+                    "in virtual time a run fails again under the same seed: change the experiment, and run it into another folder"
+                );
+            } else {
+                tracing::error!("{first}this runs what failed: {}", resume::command(&run.argv, &run.out));
+            }
             true
         }
     };

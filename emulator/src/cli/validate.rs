@@ -13,7 +13,7 @@ pub(super) use crate::comparison::Error;
 use crate::comparison::{RunVariant, ValidateOptions, validate};
 use crate::config::{ConfigError, Experiment, Overrides, RuntimeKind, describe};
 use crate::executor::free_cpus;
-use crate::storage;
+use crate::storage::{self, NewFolder};
 
 /// The file in the results folder with the output of `--json`.
 const KEPT: &str = "validation.json";
@@ -84,11 +84,19 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             absent.display()
         );
     }
+    // Where there are runs of an earlier validation, each says so itself.
+    if let Some(Err(foreign @ storage::Error::Foreign { .. })) =
+        out.as_ref().map(|out| storage::check_own(out, &[]))
+    {
+        return Err(foreign.into());
+    }
+    // It is removed again if no run can start.
+    let name = format!("validate-{}", experiment.name);
+    let made = out.is_none().then(|| NewFolder::make(Path::new("runs"), &name)).transpose()?;
     let plan = ValidateOptions {
         variants: RunVariant::all(&experiment, &options.runtimes),
         repeat: options.repeat,
-        out: out
-            .unwrap_or_else(|| storage::fresh(Path::new("runs"), &format!("validate-{}", experiment.name))),
+        out: out.or_else(|| Some(made.as_ref()?.path().to_owned())).unwrap_or_default(),
         // Agents on this machine show the effects of the network and of several processes, but not of several
         // machines.
         fleet: options.fleet.fleet().unwrap_or_else(|| Fleet::Spawn(agents(&experiment))),

@@ -8,6 +8,7 @@ use volary_engine::results::{
 };
 
 use crate::storage::activity::Activity;
+use crate::storage::tables::TableKind;
 
 /// Limit on the points of a stored distribution.
 pub const SKETCH_POINTS: usize = 2_000;
@@ -47,6 +48,9 @@ pub struct CellRecord {
     #[serde(default)]
     pub staleness: Vec<Look>,
     pub notes: Vec<String>,
+    /// The checksum of its rows in each table, by the name of the table; empty if it was stored by an earlier version.
+    #[serde(default)]
+    pub rows: BTreeMap<String, u32>,
 }
 
 impl CellRecord {
@@ -81,6 +85,7 @@ impl CellRecord {
             sampled_one_in: measured.sampled_one_in,
             staleness: looks(&measured.staleness),
             notes: measured.notes.clone(),
+            rows: TableKind::ALL.iter().map(|kind| (kind.name().to_owned(), kind.sum(measured))).collect(),
         }
     }
 

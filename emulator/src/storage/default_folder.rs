@@ -1,15 +1,56 @@
 //! The default folder of a run: `runs/<experiment>`, with a number where that is taken.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::error::{Error, io};
 use super::load::load_manifest;
 
-/// A folder below `runs` that does not exist or is empty.
-pub fn fresh(runs: &Path, experiment: &str) -> PathBuf {
-    let name = folder_name(experiment);
-    let numbered = (2..).map(|n| runs.join(format!("{name}-{n}")));
-    std::iter::once(runs.join(&name)).chain(numbered).find(|path| !path.exists()).unwrap_or_default()
+/// A new folder below `runs`, which no other process has. If nothing was put into it, it is removed when this is
+/// dropped.
+#[derive(Debug)]
+pub struct NewFolder {
+    path: PathBuf,
+    /// The folder of runs, if it is new as well.
+    runs: Option<PathBuf>,
+}
+
+impl NewFolder {
+    /// Makes the folder of an experiment: the first name that is not taken. Of processes that do this at the same time,
+    /// each gets a folder of its own.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn make(runs: &Path, experiment: &str) -> Result<Self, Error> {
+        let (name, is_new) = (folder_name(experiment), !runs.exists());
+        let (mut path, mut number) = (runs.join(&name), 1_u64);
+        loop {
+            fs::create_dir_all(runs).map_err(io("create", runs))?;
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self { path, runs: is_new.then(|| runs.to_owned()) }),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    number += 1;
+                    path = runs.join(format!("{name}-{number}"));
+                }
+                // Another process has just removed the folder of runs, which was empty.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(io("create", &path)(error)),
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        // Fails if there is something in them.
+        let _ = fs::remove_dir(&self.path);
+        self.runs.iter().for_each(|runs| drop(fs::remove_dir(runs)));
+    }
 }
 
 /// The folder below `runs` with the latest run of an experiment, which `--resume` continues. Of runs that started in
@@ -51,9 +92,10 @@ mod tests {
             (manifest.experiment, manifest.started) = (experiment.into(), started.into());
             RunDir::create(&runs.join(name), manifest).unwrap();
         };
-        assert_eq!((latest(runs, "a/b"), fresh(runs, "a/b")), (None, runs.join("a-b")));
+        let fresh = || NewFolder::make(runs, "a/b").unwrap().path().to_owned();
+        assert_eq!((latest(runs, "a/b"), fresh()), (None, runs.join("a-b")));
         run("a-b", "a/b", "2024-01-01T00:00:00Z");
-        assert_eq!((latest(runs, "a/b"), fresh(runs, "a/b")), (Some(runs.join("a-b")), runs.join("a-b-2")));
+        assert_eq!((latest(runs, "a/b"), fresh()), (Some(runs.join("a-b")), runs.join("a-b-2")));
         run("a-b-2", "a/b", "2024-01-02T00:00:00Z");
         run("a-b-10", "a/b", "2024-01-02T00:00:00Z");
         run("a-b-3", "a/b", "2024-01-01T00:00:00Z");
@@ -61,10 +103,43 @@ mod tests {
         run("a-b-late", "a/b", "2024-02-01T00:00:00Z");
         run("a-bc", "a/b", "2024-02-01T00:00:00Z");
         fs::create_dir(runs.join("a-b-12")).unwrap();
-        assert_eq!(
-            (latest(runs, "a/b"), fresh(runs, "a/b")),
-            (Some(runs.join("a-b-10")), runs.join("a-b-4"))
-        );
+        assert_eq!((latest(runs, "a/b"), fresh()), (Some(runs.join("a-b-10")), runs.join("a-b-4")));
         assert_eq!(latest(runs, "a-b"), Some(runs.join("a-b-11")));
+    }
+
+    /// Threads that begin together stand for processes.
+    #[test]
+    fn folders_that_are_made_together_differ() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..20 {
+            let runs = folder.path().join(format!("runs{round}"));
+            let barrier = std::sync::Barrier::new(16);
+            let made: Vec<NewFolder> = std::thread::scope(|scope| {
+                let make = || {
+                    barrier.wait();
+                    NewFolder::make(&runs, "e").unwrap()
+                };
+                let threads: Vec<_> = (0..16).map(|_| scope.spawn(make)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let paths: std::collections::BTreeSet<_> = made.iter().map(NewFolder::path).collect();
+            assert_eq!(paths.len(), 16, "{paths:?}");
+            assert!(paths.iter().all(|path| path.is_dir()));
+        }
+    }
+
+    #[test]
+    fn a_folder_that_stays_empty_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        drop(NewFolder::make(&runs, "e").unwrap());
+        assert!(!runs.exists(), "nor is the folder of runs left");
+        fs::create_dir(&runs).unwrap();
+        drop(NewFolder::make(&runs, "e").unwrap());
+        assert!(runs.exists(), "it was there before");
+        let kept = NewFolder::make(&runs, "e").unwrap();
+        fs::write(kept.path().join("a"), "").unwrap();
+        drop(kept);
+        assert!(runs.join("e/a").exists());
     }
 }

@@ -7,14 +7,14 @@ use ::parquet::errors::ParquetError;
 use volary_engine::results::SCHEMA;
 
 use super::lost_rows::LostRows;
-use super::paths::{CELLS, MANIFEST};
+use super::paths::MANIFEST;
 use crate::storage::manifest::RunState;
 
 /// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file operation failed.
-    #[error("cannot {doing} {}: {source}; check the folder's permissions and space, or choose another with --out", path.display())]
+    #[error("cannot {doing} {}: {source}; {}, or choose another with --out", path.display(), io_remedy(source))]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
     /// The folder already holds a run.
     #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
@@ -29,8 +29,8 @@ pub enum Error {
         /// The other process's id, if known.
         pid: String,
     },
-    /// The folder holds no run, but a file that a run would overwrite.
-    #[error("{} holds no run but a file `{file}`, which a run would write over; choose another folder with --out", path.display())]
+    /// The folder holds something else than a run.
+    #[error("{} is no run directory, and not empty: it holds `{file}`; choose a new or an empty folder with --out", path.display())]
     Foreign { path: PathBuf, file: String },
     /// The folder holds run directories, which would no longer be found through it.
     #[error("{} holds run directories, such as `{run}`, which a run there would hide; choose another folder with --out", path.display())]
@@ -48,10 +48,10 @@ pub enum Error {
     #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
     Schema { path: PathBuf, found: u32 },
     /// Rows could not be written or merged.
-    #[error("cannot make {}: {source}; check the folder's permissions and space; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]
+    #[error("cannot make {}: {source}; check the folder's permissions and space; a run with --resume makes again what is missing or damaged", path.display())]
     Rows { path: PathBuf, source: ParquetError },
     /// Rows could not be read.
-    #[error("cannot read rows for {}: {source}; a run with --resume makes again what is missing or damaged in tables; a damaged part in {CELLS}/ is to be removed with its .json before", path.display())]
+    #[error("cannot read rows for {}: {source}; a run with --resume makes again what is missing or damaged", path.display())]
     Unreadable { path: PathBuf, source: ParquetError },
     /// A run whose record says that it has rows has none.
     #[error(transparent)]
@@ -59,6 +59,15 @@ pub enum Error {
     /// Several directories do not make one experiment.
     #[error("{0}")]
     Merge(String),
+}
+
+/// What to do about a folder in which a file operation failed.
+fn io_remedy(source: &io::Error) -> &'static str {
+    if source.kind() == io::ErrorKind::FileTooLarge {
+        "raise the limit on the size of files, which `ulimit -f` shows"
+    } else {
+        "check the folder's permissions and space"
+    }
 }
 
 /// What to do about a damaged file. Without a manifest there is nothing to resume.

@@ -1,6 +1,7 @@
 //! Flat tables of a study for other programs: runs with a column a figure, and those of the run directory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -118,7 +119,13 @@ fn write_runs(study: &Study, labels: &Labels, format: ExportFormat, to: File) ->
 
 /// A Parquet table in a file without a name.
 fn made(make: impl FnOnce(File) -> ParquetResult<()>) -> ParquetResult<File> {
-    let mut table = tempfile::tempfile()?;
+    let mut table = tempfile::tempfile().map_err(|error| {
+        let why = format!(
+            "cannot make a file in {}: {error}; name another folder with TMPDIR",
+            env::temp_dir().display()
+        );
+        io::Error::new(error.kind(), why)
+    })?;
     make(table.try_clone()?)?;
     table.rewind()?;
     Ok(table)

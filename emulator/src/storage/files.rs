@@ -12,11 +12,9 @@ use serde::de::{self, DeserializeOwned};
 
 use super::collection::run_dirs;
 use super::error::{Error, damaged, io};
-use super::input_log;
 use super::manifest::{Manifest, RunState};
-use super::paths::{CELLS, CLAIMS, MANIFEST, RECORDS, REPORT, SUMMARY, TIMELINE};
-use super::tables::TableKind;
-use crate::atomic_file;
+use super::paths::{CELLS, MANIFEST};
+use crate::atomic_file::{self, PARTIAL};
 
 /// Padding in the manifest of an unfinished run, for its final state and time.
 const ROOM: usize = 64;
@@ -67,9 +65,12 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Refuses a folder without a run whose files a run would overwrite, or that holds run directories other than `kept`,
-/// which it would hide. Other files are accepted.
-pub(super) fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
+/// Refuses a folder without a run that holds anything but the beginnings of one, or run directories other than `kept`,
+/// which it would hide. Hidden files, logs, and what a file system has in its first folder are accepted.
+///
+/// # Errors
+/// [`Error::Foreign`], [`Error::Collection`], or the folder cannot be read.
+pub fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
     if root.join(MANIFEST).exists() {
         return Ok(());
     }
@@ -78,12 +79,17 @@ pub(super) fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
         let run = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Err(Error::Collection { path: root.to_owned(), run });
     }
-    let rows = TableKind::ALL.iter().map(|kind| format!("{}.parquet", kind.name()));
-    let others = [SUMMARY, CLAIMS, RECORDS, REPORT, TIMELINE, input_log::FILE].map(str::to_owned);
-    match rows.chain(others).find(|name| root.join(name).exists()) {
-        Some(file) => Err(Error::Foreign { path: root.to_owned(), file }),
-        None => Ok(()),
-    }
+    let entries = match fs::read_dir(root) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
+        entries => entries.map_err(io("read", root))?,
+    };
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    let names: Vec<_> = names.collect::<Result<_, _>>().map_err(io("read", root))?;
+    let begun = [CELLS.to_owned(), format!("{MANIFEST}{PARTIAL}"), "lost+found".to_owned()];
+    let is_ours = |name: &String| name.starts_with('.') || name.ends_with(".log") || begun.contains(name);
+    let foreign = names.into_iter().filter(|name| !is_ours(name));
+    // The first of the alphabet, so that the message is the same each time.
+    foreign.min().map_or(Ok(()), |file| Err(Error::Foreign { path: root.to_owned(), file }))
 }
 
 /// Whether two paths lead to the same existing file or folder.

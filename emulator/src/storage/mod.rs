@@ -80,9 +80,9 @@ pub mod study;
 pub mod tables;
 
 pub use collection::run_dirs;
-pub use default_folder::{fresh, latest};
+pub use default_folder::{NewFolder, latest};
 pub use error::Error;
-pub use files::is_owned;
+pub use files::{check_own, is_owned};
 pub use gaps::gaps;
 pub use load::{
     StudyRows, load, load_claims, load_failures, load_manifest, load_records, load_rows, load_summary,

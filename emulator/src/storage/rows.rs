@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use super::error::{Error, rows};
 use super::files::cell_files;
 use super::labels::{Labels, RUN};
 use super::paths::{CELLS, part_suffix, table_path};
-use super::tables::{TableKind, TableRow, missing};
+use super::tables::{RowSum, TableKind, TableRow, missing};
 use crate::storage::cell::CellRecord;
 
 /// Number of rows from which a row group is full. A run with as many has a group for itself.
@@ -110,6 +111,41 @@ impl RowIndex {
         self.places.contains_key(id)
     }
 
+    /// Which of the runs have their rows here, undamaged, or need none.
+    pub(super) fn whole(&self, runs: &[CellRecord]) -> Vec<bool> {
+        runs.chunks(GROUP_RUNS).flat_map(|runs| self.whole_of(runs)).collect()
+    }
+
+    /// The same of so few runs that the files of all can be open.
+    fn whole_of(&self, runs: &[CellRecord]) -> Vec<bool> {
+        let found: Vec<_> = runs.iter().map(|run| self.rows(&run.id)).collect();
+        let (mut at, mut rows) = (Vec::new(), Vec::new());
+        for (number, found) in found.iter().enumerate() {
+            if let Ok(Some(found)) = found {
+                at.push(number);
+                rows.push(found);
+            }
+        }
+        let mut sums: Vec<Option<RowSum>> = rows.iter().map(|_| Some(RowSum::default())).collect();
+        for name in self.kind.own_columns() {
+            sum_values(&mut sums, &rows, name);
+        }
+        let mut sums: BTreeMap<usize, Option<u32>> =
+            at.into_iter().zip(sums).map(|(number, sum)| (number, sum.map(RowSum::finish))).collect();
+        let is_whole = |(number, run): (usize, &CellRecord)| {
+            let stored = run.rows.get(self.kind.name());
+            match &found[number] {
+                Err(_) => false,
+                Ok(None) => self.kind.may_lack(run).is_ok(),
+                Ok(Some(_)) => {
+                    let sum = sums.remove(&number).flatten();
+                    sum.is_some_and(|sum| stored.is_none_or(|stored| *stored == sum))
+                }
+            }
+        };
+        runs.iter().enumerate().map(is_whole).collect()
+    }
+
     /// The rows of a run, if it has some.
     fn rows(&self, id: &str) -> Result<Option<RunRows>> {
         match self.places.get(id) {
@@ -166,8 +202,11 @@ impl RowIndex {
     /// They are damaged, or lack a column.
     pub(super) fn read<R: TableRow>(&self, id: &str) -> Result<Vec<R>> {
         let Some(RunRows { file, group, first, rows }) = self.rows(id)? else { return Ok(Vec::new()) };
-        let group = file.reader.get_row_group(group)?;
-        group.get_row_iter(None)?.skip(first).take(rows).map(|row| R::read(&row?)).collect()
+        let read = || {
+            let group = file.reader.get_row_group(group)?;
+            group.get_row_iter(None)?.skip(first).take(rows).map(|row| R::read(&row?)).collect()
+        };
+        unpanicked(read).map_err(|error| file.named(error))
     }
 }
 
@@ -213,8 +252,10 @@ fn runs_of(
     if let Some((id, _)) = bounds.filter(|(min, max)| min == max) {
         return Ok(vec![(text(id), rows)]);
     }
-    let reader = file.reader.get_row_group(group)?.get_column_reader(at)?;
-    let (ids, _) = take::<ByteArrayType>(&mut get_typed_column_reader(reader), rows)?;
+    let (ids, _) = unpanicked(|| {
+        let reader = file.reader.get_row_group(group)?.get_column_reader(at)?;
+        take::<ByteArrayType>(&mut get_typed_column_reader(reader), rows)
+    })?;
     let runs = ids.chunk_by(|a: &ByteArray, b| a.data() == b.data());
     Ok(runs.map(|run| (text(run[0].data()), run.len())).collect())
 }
@@ -285,29 +326,84 @@ fn copy_values<W: Write + Send>(
 }
 
 fn copy_typed<T: DataType>(to: &mut SerializedColumnWriter<'_>, from: &[&RunRows], name: &str) -> Result<()> {
+    read_typed::<T>(from, name, |_, read| {
+        let (values, defined) = read?;
+        // A required column has no levels.
+        let defined = Some(&defined[..]).filter(|defined| !defined.is_empty());
+        to.typed::<T>().write_batch(&values, defined, None).map(drop)
+    })
+}
+
+/// Adds the values of the column `name` to the checksums of runs; those that cannot be read have none from then on.
+fn sum_values(sums: &mut [Option<RowSum>], from: &[&RunRows], name: &str) {
+    // The type of a column is that of its first run; others are refused where they are read.
+    let Some(metadata) = from.first().map(|from| from.metadata()) else { return };
+    let Ok(at) = column(metadata, name) else { return sums.fill_with(|| None) };
+    match metadata.column(at).column_type() {
+        Physical::INT64 => sum_typed::<Int64Type>(sums, from, name),
+        Physical::DOUBLE => sum_typed::<DoubleType>(sums, from, name),
+        Physical::BYTE_ARRAY => sum_typed::<ByteArrayType>(sums, from, name),
+        Physical::BOOLEAN
+        | Physical::INT32
+        | Physical::INT96
+        | Physical::FLOAT
+        | Physical::FIXED_LEN_BYTE_ARRAY => sums.fill_with(|| None),
+    }
+}
+
+fn sum_typed<T: DataType>(sums: &mut [Option<RowSum>], from: &[&RunRows], name: &str) {
+    // Nothing that this gives back is an error.
+    let _ = read_typed::<T>(from, name, |number, read| {
+        let Some(sum) = &mut sums[number] else { return Ok(()) };
+        match read {
+            Ok((values, defined)) if defined.is_empty() => {
+                values.iter().for_each(|value| sum.add(Some(value)))
+            }
+            Ok((values, defined)) => {
+                let mut values = values.iter();
+                defined.iter().for_each(|level| sum.add(if *level > 0 { values.next() } else { None }));
+            }
+            Err(_) => sums[number] = None,
+        }
+        Ok(())
+    });
+}
+
+/// Reads a column of several runs, and gives the values of each with its number to `give`, in this order.
+fn read_typed<T: DataType>(
+    from: &[&RunRows],
+    name: &str,
+    mut give: impl FnMut(usize, Result<(Vec<T::T>, Vec<i16>)>) -> Result<()>,
+) -> Result<()> {
     // Readers of tables, with the row that is next: several runs of a group are read in one pass.
     let mut readers: BTreeMap<(*const RowFile, usize), (ColumnReaderImpl<T>, usize)> = BTreeMap::new();
-    for run in from {
+    for (number, run) in from.iter().enumerate() {
         let key = (Arc::as_ptr(&run.file), run.group);
         let mut open = readers.remove(&key).filter(|(_, next)| *next <= run.first);
-        let (reader, next) = match &mut open {
-            Some(open) => open,
-            None => open.insert((run.reader(name)?, 0)),
+        let mut read = || -> Result<_> {
+            let (reader, next) = match &mut open {
+                Some(open) => open,
+                None => open.insert((run.reader(name)?, 0)),
+            };
+            reader.skip_records(run.first - *next)?;
+            let values = take(reader, run.rows)?;
+            *next = run.first + run.rows;
+            Ok(values)
         };
-        reader.skip_records(run.first - *next)?;
-        let (values, defined) = take(reader, run.rows).map_err(|error| run.file.named(error))?;
-        // A required column has no levels.
-        to.typed::<T>().write_batch(
-            &values,
-            Some(&defined[..]).filter(|defined| !defined.is_empty()),
-            None,
-        )?;
-        *next = run.first + run.rows;
-        if *next < run.metadata().num_rows() as usize {
-            readers.extend(open.map(|open| (key, open)));
-        }
+        let values = unpanicked(&mut read).map_err(|error| run.file.named(error));
+        let is_read = values.is_ok();
+        give(number, values)?;
+        // What could not be read leaves its reader somewhere.
+        let goes_on = is_read && run.first + run.rows < run.metadata().num_rows() as usize;
+        readers.extend(open.filter(|_| goes_on).map(|open| (key, open)));
     }
     Ok(())
+}
+
+/// What `read` gives; the reader of Parquet panics at some damage.
+fn unpanicked<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    let panicked = |_| Err(ParquetError::General("the file is damaged".to_owned()));
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(panicked)
 }
 
 /// The next values of a column, as many as rows that are not null; for an optional column with 1 for each row that has
@@ -358,7 +454,7 @@ impl RowFile {
             let reader = SerializedFileReader::new(file.try_clone()?)?;
             Ok(Self { path: path.to_owned(), file, reader })
         };
-        opened().map_err(|error| ParquetError::General(format!("{}: {error}", path.display())))
+        unpanicked(opened).map_err(|error| ParquetError::General(format!("{}: {error}", path.display())))
     }
 
     fn named(&self, error: ParquetError) -> ParquetError {

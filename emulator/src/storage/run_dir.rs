@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::{io, iter};
+use std::{io, iter, slice};
 
 use volary_engine::results::{Cell, ClaimResult, Injected, Measured, Summary};
 
@@ -258,11 +258,13 @@ pub struct LockedDir {
 }
 
 impl LockedDir {
-    /// Locks the folder, and creates it if needed. Must be called before files that are to be rewritten are read.
+    /// Locks the folder, and creates it if needed. Must be called before files that are to be rewritten are read. The
+    /// run directories `kept` may be in it.
     ///
     /// # Errors
-    /// [`Error::Locked`], or the folder cannot be written.
-    pub fn take(root: &Path) -> Result<Self, Error> {
+    /// [`Error::Locked`], [`Error::Foreign`], [`Error::Collection`], or the folder cannot be written.
+    pub fn take(root: &Path, kept: &[PathBuf]) -> Result<Self, Error> {
+        check_own(root, kept)?;
         Ok(Self { root: root.to_owned(), _lock: lock(root)? })
     }
 
@@ -310,7 +312,6 @@ impl LockedDir {
 
     /// Refuses a folder with files that are none of the study's.
     fn check_free(&self, study: &Study) -> Result<(), Error> {
-        check_own(&self.root, &study.folders)?;
         if !self.root.join(MANIFEST).exists() {
             return Ok(());
         }
@@ -390,10 +391,20 @@ fn unpack_rows(root: &Path, kind: TableKind, others: &[CellRecord]) -> Result<()
         return Ok(());
     }
     let (index, _) = RowIndex::of_readable(root, kind, others.iter().map(|other| other.id.as_str()))?;
-    for other in others.iter().filter(|other| index.has(&other.id)) {
+    for (other, is_whole) in others.iter().zip(index.whole(others)) {
         let path = part_path(root, &other.id, kind);
-        if !path.exists() {
+        if !index.has(&other.id) || path.exists() {
+            continue;
+        }
+        if is_whole {
             replace(&path, |file| index.write(file, None, iter::once(other)), rows(&path))?;
+        } else {
+            tracing::warn!(
+                "rows of run {} of an earlier plan for {} are damaged: it is left out",
+                other.id,
+                table_path(root, kind).display()
+            );
+            forget(root, slice::from_ref(other))?;
         }
     }
     Ok(())
@@ -406,20 +417,17 @@ fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
     for kind in TableKind::ALL.iter().copied() {
         let ids = found.iter().map(|record| record.id.as_str());
         let (index, is_damaged) = RowIndex::of_readable(root, kind, ids)?;
+        let mut wholes = index.whole(&found).into_iter();
         // Of a damaged table, the rows of all runs without a part are missing.
-        let lacks_none = |record: &CellRecord| {
-            if is_damaged { !kind.may_have(record) } else { kind.may_lack(record).is_ok() }
-        };
-        // A part without a byte was lost with the machine's power.
-        let is_lost = |record: &CellRecord| {
-            part_path(root, &record.id, kind).metadata().is_ok_and(|part| part.len() == 0)
-        };
-        let is_whole =
-            |record: &CellRecord| !is_lost(record) && (index.has(&record.id) || lacks_none(record));
+        let is_lost = |record: &CellRecord| is_damaged && !index.has(&record.id) && kind.may_have(record);
+        let is_whole = |record: &CellRecord| wholes.next().unwrap_or_default() && !is_lost(record);
         let (whole, lacking): (Vec<_>, Vec<_>) = found.into_iter().partition(is_whole);
         if !lacking.is_empty() {
-            let (lost, table) = (plural(lacking.len() as u64, "run"), table_path(root, kind));
-            tracing::warn!("{} lacks the rows of {lost}: run again", table.display());
+            let lost = plural(lacking.len() as u64, "run");
+            tracing::warn!(
+                "rows of {lost} for {} are missing or damaged: run again",
+                table_path(root, kind).display()
+            );
             forget(root, &lacking)?;
         }
         if is_damaged {

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use ::parquet::data_type::{AsBytes, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::{ParquetError, Result};
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::record::{Field, Row};
 use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::{Type, TypePtr};
+use flate2::Crc;
 use volary_engine::results::{CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, StalenessRow};
 
 use super::cell::CellRecord;
@@ -29,6 +30,9 @@ pub trait TableRow: Sized {
     /// # Errors
     /// The file cannot be written.
     fn write<W: Write + Send>(rows: &[Self], group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()>;
+
+    /// The checksum of rows, by which damage is found.
+    fn sum(rows: &[Self]) -> u32;
 
     /// Reads a row by the names of its columns.
     ///
@@ -81,6 +85,13 @@ macro_rules! tables {
                 }
             }
 
+            /// The checksum of the rows of a run.
+            pub(super) fn sum(self, measured: &Measured) -> u32 {
+                match self {
+                    $(Self::$table => $row::sum(&measured.$rows),)*
+                }
+            }
+
             fn write_rows<W: Write + Send>(self, file: &mut SerializedFileWriter<W>, measured: &Measured) -> Result<()> {
                 match self {
                     $(Self::$table => write_group(file, &measured.$rows),)*
@@ -94,6 +105,12 @@ macro_rules! tables {
             fn write<W: Write + Send>(rows: &[Self], group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
                 $(write_column::<$kind, _>(group, rows.iter().map(|row| Clone::clone(&row.$field)))?;)*
                 Ok(())
+            }
+
+            fn sum(rows: &[Self]) -> u32 {
+                let mut sum = RowSum::default();
+                $(sum_column::<$kind, _>(&mut sum, rows.iter().map(|row| Clone::clone(&row.$field)));)*
+                sum.finish()
             }
 
             fn read(row: &Row) -> Result<Self> {
@@ -319,6 +336,42 @@ fn write_column<K: ColumnKind<V>, V>(
     let defined: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
     let values: Vec<_> = values.into_iter().flatten().collect();
     write_values::<K::Stored>(group, &values, Some(&defined))
+}
+
+fn sum_column<K: ColumnKind<V>, V>(sum: &mut RowSum, values: impl Iterator<Item = V>) {
+    values.for_each(|value| sum.add(K::stored(value).as_ref()));
+}
+
+/// A checksum of rows, column by column: it does not depend on the file that they are in.
+#[derive(Debug, Default)]
+pub(super) struct RowSum {
+    crc: Crc,
+    /// Values that are not in the checksum yet: a checksum of many bytes at once takes less time.
+    waiting: Vec<u8>,
+}
+
+/// Number of bytes that a checksum takes at once.
+const AT_ONCE: usize = 1 << 12;
+
+impl RowSum {
+    /// Adds the next value of a column as it is in the file; `None` for null.
+    pub(super) fn add<T: AsBytes>(&mut self, value: Option<&T>) {
+        self.waiting.push(u8::from(value.is_some()));
+        self.waiting.extend(value.map_or(&[][..], AsBytes::as_bytes));
+        if self.waiting.len() >= AT_ONCE {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        self.crc.update(&self.waiting);
+        self.waiting.clear();
+    }
+
+    pub(super) fn finish(mut self) -> u32 {
+        self.flush();
+        self.crc.sum()
+    }
 }
 
 fn read_column<K: ColumnKind<V>, V>(row: &Row, name: &str) -> Result<V> {

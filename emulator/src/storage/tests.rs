@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde_json::json;
 use volary_engine::results::{
-    Cell, Certificate, ClaimResult, CoreRow, JobRow, Origin, RealWork, SCHEMA, Summary, Verdict, cell_id,
+    Cell, Certificate, ClaimResult, CopyRow, CoreRow, JobRow, Origin, RealWork, SCHEMA, StalenessRow, Summary,
+    Verdict, cell_id,
 };
 
 use super::cell::CellRecord;
@@ -91,7 +92,7 @@ fn lost_tables_are_made_again() {
         fs::remove_file(&path).unwrap();
         damage.into_iter().for_each(|text| fs::write(&path, text).unwrap());
         let study = load(root).unwrap();
-        let error = LockedDir::take(root).unwrap().write(&study, render).unwrap_err().to_string();
+        let error = LockedDir::take(root, &[]).unwrap().write(&study, render).unwrap_err().to_string();
         assert!(error.contains(table) && error.contains("--resume"), "{error}");
         let run = RunDir::open(root, manifest(&["1", "2"])).unwrap();
         assert!(!run.has("1") && !run.has("2"), "{table}");
@@ -106,7 +107,7 @@ fn lost_tables_are_made_again() {
     }
     fs::remove_file(root.join(RECORDS)).unwrap();
     let study = load(root).unwrap();
-    let error = LockedDir::take(root).unwrap().write(&study, render).unwrap_err().to_string();
+    let error = LockedDir::take(root, &[]).unwrap().write(&study, render).unwrap_err().to_string();
     assert!(error.contains(RECORDS) && error.contains("--resume") && jobs(root) == 20, "{error}");
 }
 
@@ -124,6 +125,49 @@ fn runs_with_empty_parts_are_made_again() {
         let run = RunDir::open(folder.path(), manifest(&["1", "2"])).unwrap();
         assert!(!run.has("1") && run.has("2"), "{kind}");
     }
+}
+
+/// Rows with a flipped byte are found before they are shown, in the table of a run that has ended and in the parts of one
+/// that was killed; a resumed run makes them again.
+#[test]
+fn rows_with_a_flipped_byte_are_made_again() {
+    let cell = |id: &str| measured(id, &[], id.parse().unwrap(), 1.0, 10);
+    let ids = ["1", "2", "3"];
+    let mut made_again = 0;
+    for (table, ended) in [("jobs", true), ("jobs", false), ("staleness", true), ("tasks", false)] {
+        for flip in 0..12 {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path();
+            let run = RunDir::create(root, manifest(&ids)).unwrap();
+            ids.iter().for_each(|id| drop(run.store(id, &cell(id)).unwrap()));
+            if ended {
+                run.finish(RunState::Finished, &[], render).unwrap();
+            }
+            drop(run);
+            let path = root.join(if ended {
+                format!("{table}.parquet")
+            } else {
+                format!("cells/2.{table}.parquet")
+            });
+            let mut bytes = fs::read(&path).unwrap();
+            let at = flip * bytes.len() / 12;
+            bytes[at] ^= 1 << (flip % 8);
+            fs::write(&path, bytes).unwrap();
+            let run = RunDir::open(root, manifest(&ids)).unwrap();
+            for id in ids.iter().filter(|id| !run.has(id)) {
+                made_again += 1;
+                run.store(id, &cell(id)).unwrap();
+            }
+            run.finish(RunState::Finished, &[], render).unwrap();
+            for id in ids {
+                let (expected, place) = (cell(id), format!("{table} {ended} {id} at {at}"));
+                assert_eq!(load_rows::<JobRow>(root, id).unwrap(), expected.jobs, "{place}");
+                assert_eq!(load_rows::<StalenessRow>(root, id).unwrap(), expected.staleness, "{place}");
+                assert_eq!(load_rows::<CopyRow>(root, id).unwrap(), expected.copies, "{place}");
+            }
+        }
+    }
+    assert!(made_again > 24, "only {made_again}: most bytes are of values");
 }
 
 /// A run that is killed while the final files are written has not finished.
@@ -167,7 +211,7 @@ fn a_folder_of_an_earlier_version_is_read() {
         .unwrap();
     fs::remove_file(root.join(CLAIMS)).unwrap();
     assert_eq!(load(root).unwrap(), study);
-    LockedDir::take(root).unwrap().write(&study, render).unwrap();
+    LockedDir::take(root, &[]).unwrap().write(&study, render).unwrap();
     assert_eq!((load_claims(root).unwrap(), load_summaries(root).len()), (vec![claim], 1));
     assert!(!root.join(CELLS).exists() && load(root).unwrap() == study, "it is packed now");
 }
@@ -399,7 +443,7 @@ fn a_merge_forgets_failures_of_runs_that_have_finished() {
     drop(run);
     let gather = || {
         let study = merge(std::slice::from_ref(&part)).unwrap();
-        LockedDir::take(&whole).unwrap().write(&study, render).unwrap();
+        LockedDir::take(&whole, &study.folders).unwrap().write(&study, render).unwrap();
         load_failures(&whole, &load_manifest(&whole).unwrap()).unwrap().len()
     };
     assert_eq!(gather(), 1);
@@ -417,9 +461,9 @@ fn two_runs_cannot_share_a_folder() {
     let error = RunDir::open(folder.path(), manifest(&[])).unwrap_err();
     let pid = std::process::id().to_string();
     assert!(matches!(&error, Error::Locked { pid: other, .. } if *other == pid), "{error}");
-    assert!(matches!(LockedDir::take(folder.path()), Err(Error::Locked { .. })), "nor run and report");
+    assert!(matches!(LockedDir::take(folder.path(), &[]), Err(Error::Locked { .. })), "nor run and report");
     drop(run);
-    let report = LockedDir::take(folder.path()).unwrap();
+    let report = LockedDir::take(folder.path(), &[]).unwrap();
     assert!(matches!(RunDir::open(folder.path(), manifest(&[])), Err(Error::Locked { .. })));
     drop(report);
     let error = RunDir::create(folder.path(), manifest(&[])).unwrap_err();
@@ -497,6 +541,25 @@ fn what_is_no_runs_is_not_written_over() {
     assert!(matches!(&error, Error::Foreign { file, .. } if file == "jobs.parquet"), "{error}");
     assert!(RunDir::open(folder.path(), manifest(&["a"])).is_err());
     assert_eq!(names(folder.path()), ["jobs.parquet"], "and nothing is added");
+    fs::rename(folder.path().join("jobs.parquet"), folder.path().join("notes.txt")).unwrap();
+    let error = RunDir::create(folder.path(), manifest(&["a"])).unwrap_err();
+    assert!(matches!(&error, Error::Foreign { file, .. } if file == "notes.txt"), "{error}");
+    let error = LockedDir::take(folder.path(), &[]).unwrap_err();
+    assert!(matches!(&error, Error::Foreign { .. }), "{error}");
+    assert_eq!(names(folder.path()), ["notes.txt"], "and nothing is added");
+}
+
+/// A folder that a run was about to begin in, or a new file system, is as good as an empty one.
+#[test]
+fn the_beginnings_of_a_run_are_taken_up() {
+    let folder = tempfile::tempdir().unwrap();
+    for begun in ["cells", "lost+found"] {
+        fs::create_dir(folder.path().join(begun)).unwrap();
+    }
+    for begun in [".lock", ".gitkeep", "manifest.json.partial", "controller.log"] {
+        fs::write(folder.path().join(begun), "").unwrap();
+    }
+    RunDir::create(folder.path(), manifest(&["a"])).unwrap();
 }
 
 /// A run in a folder of runs would hide them.
@@ -530,7 +593,7 @@ fn shards_merge_into_one_study() {
         study.claims.iter().map(|claim| claim.verdict).collect::<Vec<_>>(),
         [Verdict::Fails, Verdict::NotTested]
     );
-    LockedDir::take(&out).unwrap().write(&study, render).unwrap();
+    LockedDir::take(&out, &study.folders).unwrap().write(&study, render).unwrap();
     assert_eq!(jobs(&out), 30);
     assert_eq!(fs::read_to_string(out.join(SUMMARY)).unwrap().lines().count(), 3);
     assert_eq!(fs::read_to_string(out.join(CLAIMS)).unwrap().lines().count(), 2);

@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use volary::config::{Experiment, Overrides, RuntimeKind};
 
-use crate::common::binary::{command, expect, folder, lacks, lines, text, volary};
+use crate::common::binary::{command, expect, expect_of, folder, lacks, lines, text, volary};
 
 const FULL: &str = "/dev/full";
 /// Real time need not take as long as it says.
@@ -73,6 +73,55 @@ fn results_that_cannot_be_printed_are_kept() {
     let mut run = command(here);
     let run = run.args(["-vv", "run", "e.toml", "--out", "noisy"]);
     assert!(run.stdout(Stdio::null()).stderr(full()).status().unwrap().success());
+}
+
+/// Results can be read although their files cannot be written again.
+#[test]
+fn a_report_on_a_full_disk_still_shows_its_table() {
+    let folder = folder();
+    let here = folder.path();
+    let (table, _) = expect(here, "run e.toml --out r", 0);
+    let fill = || symlink(FULL, here.join("r/timeline.perfetto-trace.partial")).unwrap();
+    fill();
+    let (shown, said) = expect(here, "report r", 3);
+    let row = table.lines().find(|line| line.contains("sparrow")).unwrap();
+    assert!(shown.contains(row), "{shown}");
+    assert!(said.contains("timeline.perfetto-trace") && said.contains("No space left on device"), "{said}");
+    fill();
+    let (lines, _) = expect(here, "report r --json", 3);
+    assert!(lines.contains("\"policy\":\"sparrow\""), "{lines}");
+}
+
+/// The system sends a signal where a file would grow beyond the limit, which ends a program that is not prepared.
+#[test]
+fn a_limit_on_files_is_an_error_that_names_the_file() {
+    let folder = folder();
+    let here = folder.path();
+    let limited = |args: &str, file: &str| {
+        let mut shell = std::process::Command::new("sh");
+        let script = format!("ulimit -f 1; exec \"$0\" {args}");
+        shell.current_dir(here).args(["-c", &script, env!("CARGO_BIN_EXE_volary")]);
+        let (_, said) = expect_of(&mut shell, 3);
+        assert_eq!(lacks(&said, &format!("{file} | File too large"), 0), Vec::<&str>::new(), "{said}");
+        said
+    };
+    assert!(limited("run e.toml --quiet --out r", "r/manifest.json").contains("ulimit -f"));
+    expect(here, "run e.toml --quiet --out r --resume=auto", 0);
+    limited("plot r --what cdf --out figure.svg", "figure.svg");
+    limited("export r --out tables", "tables/runs.csv");
+}
+
+#[test]
+fn a_folder_for_temporary_files_that_is_not_there_is_named() {
+    let folder = folder();
+    let here = folder.path();
+    expect(here, "run e.toml --quiet --out r", 0);
+    for args in ["run e.toml --runtime hosts --spawn 1 --out h", "export r --out tables"] {
+        let output = command(here).args(args.split(' ')).env("TMPDIR", "/nowhere").output().unwrap();
+        let said = text(&output.stderr);
+        assert!(!output.status.success(), "{args}");
+        assert_eq!(lacks(&said, "/nowhere | TMPDIR", 0), Vec::<&str>::new(), "{args}: {said}");
+    }
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn example_commands_exist() {
             let line = line.split(" # ").next().unwrap();
             let Some(words) = line.strip_prefix("volary ") else { continue };
             let words: Vec<&str> = words.split_whitespace().collect();
-            let nested = ["profile", "trace", "topology"].contains(&words[0]);
+            let nested = ["profile", "trace", "topology"].contains(&words[0]) || words.get(1) == Some(&"new");
             let command = words[..1 + usize::from(nested)].join(" ");
             let help = volary(&format!("{command} --help"));
             for option in words.iter().filter(|word| word.starts_with("--")) {

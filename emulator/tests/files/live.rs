@@ -77,6 +77,38 @@ fn a_run_in_real_time_is_followed_to_its_end() {
     assert!(token.len() == 32 && !contains(here, token), "the token is in no file");
 }
 
+/// A short run is over before anyone has opened its page.
+#[test]
+fn the_end_of_a_run_says_how_to_see_its_page_again() {
+    let folder = folder();
+    let (_, err) = expect(folder.path(), "run e.toml --quiet --out r --live", 0);
+    assert!(
+        err.contains("live: http://127.0.0.1:") && err.contains("`volary watch r` shows it again"),
+        "{err}"
+    );
+}
+
+/// Connections without a request, which need no token, keep nobody out for as long as they may stay.
+#[test]
+fn half_open_requests_keep_nobody_out() {
+    let dashboard = Arc::new(Dashboard::new(PageHeader::default(), Vec::new()));
+    let server = Server::start(0, dashboard).unwrap();
+    let host = server.url().trim_start_matches("http://").split('/').next().unwrap();
+    let viewer = get(server.url(), "events");
+    for _ in 0..4 {
+        let open = |_| {
+            let mut stream = std::net::TcpStream::connect(host).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+            stream
+        };
+        let half_open: Vec<_> = (0..100).map(open).collect();
+        assert!(snapshot(server.url()).is_object());
+        drop(half_open);
+    }
+    server.end("over");
+    assert!(answer(viewer).contains("event: end\ndata: over"), "a viewer has stayed");
+}
+
 #[test]
 fn only_requests_with_token_and_own_host_are_answered() {
     let dashboard = Arc::new(Dashboard::new(PageHeader::default(), Vec::new()));

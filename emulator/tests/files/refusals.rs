@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::binary::{EXPERIMENT, changed, command, expect, expect_of, folder, lacks};
+use crate::common::binary::{EXPERIMENT, changed, command, expect, expect_of, folder, lacks, text, volary};
 
 const SYNTHETIC: &str = "[workload.synthetic]\njobs = 60\ntasks = 2\ninterarrival = \"200ms\"";
 const LINKS: &str = "one_way = \"1ms\"";
@@ -305,4 +305,41 @@ fn an_output_folder_that_cannot_be_one_is_refused() {
         assert!(err.contains(out) && err.contains("--out"), "{err}");
     }
     assert_eq!(fs::read_to_string(here.join("busy")).unwrap(), "a file where a folder should be");
+    // Neither is a folder with something else in it, which results would be mixed with.
+    fs::create_dir(here.join("mine")).unwrap();
+    fs::write(here.join("mine/notes.txt"), "mine").unwrap();
+    expect(here, "run e.toml --quiet --out r", 0);
+    for command in
+        ["run e.toml --quiet", "report r", "run e.toml --resume=auto", "validate e.toml --runtimes virtual"]
+    {
+        let (_, err) = expect(here, &format!("{command} --out mine"), 2);
+        assert_eq!(
+            lacks(&err, "mine is no run directory | not empty | notes.txt | --out", 0),
+            Vec::<&str>::new(),
+            "{err}"
+        );
+    }
+    assert_eq!(fs::read_dir(here.join("mine")).unwrap().count(), 1, "nothing is added");
+}
+
+/// Seeds draw other gangs than the first: all are checked before the first run.
+#[test]
+fn a_gang_that_fits_nowhere_is_refused_whatever_its_seed() {
+    let folder = folder();
+    let here = folder.path();
+    let tasks = "tasks = { exponential = { mean = 2 } }\ngang = true";
+    fs::write(here.join("g.toml"), changed(EXPERIMENT, &[("tasks = 2", tasks)])).unwrap();
+    let said = |args: &str| text(&volary(here, &format!("plan g.toml {args}")).stderr);
+    let fits = (3..200).find(|seed| said(&format!("--seed {seed}")).is_empty()).unwrap();
+    let bad = (fits + 1..400).find(|seed| !said(&format!("--seed {seed}")).is_empty()).unwrap();
+    let repeat = bad - fits + 1;
+    assert_eq!(said(&format!("--seed {fits} --repeat {}", repeat - 1)), "");
+    for command in ["plan", "run"] {
+        let (_, err) = expect(here, &format!("{command} g.toml --seed {fits} --repeat {repeat}"), 2);
+        let words = format!(
+            "start together | 8 cores | workload.synthetic.filter = true | with seed {bad} |  --> g.toml"
+        );
+        assert_eq!(lacks(&err, &words, 0), Vec::<&str>::new(), "{err}");
+    }
+    assert!(!here.join("runs").exists());
 }

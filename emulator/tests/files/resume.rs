@@ -64,6 +64,113 @@ fn an_interrupted_run_is_taken_up() {
     assert_eq!(resumed, all("whole"));
 }
 
+/// Runs that start at the same time, as a shell starts them with `&`.
+#[test]
+fn runs_that_start_together_have_folders_of_their_own() {
+    let folder = folder();
+    let here = folder.path();
+    let start = |_| command(here).args(["run", "e.toml", "--quiet"]).stderr(Stdio::piped()).spawn().unwrap();
+    let started: Vec<_> = (0..24).map(start).collect();
+    for child in started {
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{}", text(&ended.stderr));
+    }
+    let folders = fs::read_dir(here.join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let found: Vec<_> = folders.map(|run| (finished(&run).len(), state(&run))).collect();
+    assert_eq!(found, vec![(2, "finished".to_owned()); 24]);
+}
+
+/// A run that cannot start leaves no folder behind.
+#[test]
+fn a_run_that_is_refused_leaves_no_folder() {
+    let folder = folder();
+    expect(folder.path(), "run e.toml --runtime hosts", 2);
+    assert!(!folder.path().join("runs").exists());
+}
+
+/// Small, with what a folder can have: a sweep, caches, deadlines, a log of inputs, a claim.
+const DAMAGED: &str = r#"title = "damaged"
+[cluster]
+nodes = 5
+cores = 2
+[workload.synthetic]
+jobs = 12
+tasks = 4
+interarrival = { exponential = { mean = "500ms" } }
+cutoff = "1s"
+slo = { share = 0.5, slack = 0.5 }
+[service]
+demand = { exponential = { mean = "1s" } }
+[network]
+one_way = "10ms"
+[sweep]
+"network.loss" = [0.0, 0.1]
+[run.record]
+inputs = true
+tasks_one_in = 1
+[[policy]]
+murmuration = {}
+[[policy]]
+kairos = { quantum = "300ms" }
+[[claim]]
+says = "x"
+check = ["kairos.response_s.p50 < 10 * murmuration.response_s.p50"]
+"#;
+
+/// What is in the tables of jobs and copies.
+fn tables(here: &Path, run: &str) -> [String; 2] {
+    expect(here, &format!("export {run} --out tables"), 0);
+    ["jobs", "tasks"].map(|name| fs::read_to_string(here.join(format!("tables/{name}.csv"))).unwrap())
+}
+
+/// A file of a run is damaged: with `--resume` the results are those of the undamaged run. A manifest cannot be made
+/// again; then the message names it, and another folder.
+#[test]
+fn a_damaged_file_is_mended_by_resuming() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("m.toml"), DAMAGED).unwrap();
+    let (whole, _) = expect(here, "run m.toml --json --out whole", 0);
+    let (whole, rows) = (results(&whole), tables(here, "whole"));
+    let mut names: Vec<_> =
+        fs::read_dir(here.join("whole")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert!(names.len() > 9, "{names:?}");
+    let mut seed = 1_u64;
+    let mut draw = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    for name in names.iter().filter(|name| *name != ".lock") {
+        for truncates in [true, false, false] {
+            let _ = fs::remove_dir_all(here.join("d"));
+            fs::create_dir(here.join("d")).unwrap();
+            for other in &names {
+                fs::copy(here.join("whole").join(other), here.join("d").join(other)).unwrap();
+            }
+            let path = here.join("d").join(name);
+            let mut bytes = fs::read(&path).unwrap();
+            let at = draw(bytes.len());
+            if truncates {
+                bytes.truncate(at);
+            } else {
+                bytes[at] ^= 1 << draw(8);
+            }
+            fs::write(&path, bytes).unwrap();
+            let place = format!("{name:?} {} at {at}", if truncates { "cut" } else { "flipped" });
+            let resumed = volary(here, "run m.toml --json --resume --out d");
+            let (out, err) = (text(&resumed.stdout), text(&resumed.stderr));
+            if name == "manifest.json" && resumed.status.code() == Some(2) {
+                assert!(err.contains("another folder") || err.contains("--out"), "{place}: {err}");
+                continue;
+            }
+            assert_eq!(resumed.status.code(), Some(0), "{place}: {err}");
+            assert_eq!(results(&out), whole, "{place}: {err}");
+            assert!(tables(here, "d") == rows, "{place}: {err}");
+        }
+    }
+}
+
 #[test]
 fn resuming_runs_what_is_missing_and_nothing_else() {
     let folder = folder();

@@ -62,7 +62,10 @@ impl Spawned {
     /// No agents yet.
     fn new() -> io::Result<Self> {
         let mut folder = Builder::new();
-        let folder = folder.prefix("volary-").permissions(Permissions::from_mode(0o700)).tempdir()?;
+        let folder = folder.prefix("volary-").permissions(Permissions::from_mode(0o700)).tempdir().map_err(|error| {
+            let why = format!("cannot make a folder for identities: {error}; name a folder that can be written with TMPDIR");
+            io::Error::new(error.kind(), why)
+        })?;
         guard(&FOLDERS).push(folder.path().to_owned());
         Ok(Self { folder, agents: Vec::new() })
     }

@@ -47,11 +47,13 @@ pub enum Error {
         mib: usize,
     },
     /// The file is not an input log.
-    #[error("{FILE} is no input log of volary; run again with run.record.inputs = true")]
+    #[error(
+        "{FILE} is no input log of volary; to have one, run with run.record.inputs = true into another folder"
+    )]
     Foreign,
     /// The file was written by another version.
     #[error(
-        "{FILE} is of format {found}, this volary reads {ours}; use the volary that wrote it, or run again",
+        "{FILE} is of format {found}, this volary reads {ours}; use the volary that wrote it, or run into another folder",
         ours = version_text(FORMAT, vocabulary())
     )]
     Version {
@@ -61,7 +63,7 @@ pub enum Error {
     /// Frames were lost in transmission.
     #[error(
         "{FILE} is incomplete: frames are missing before byte {at} (frame {found} follows where {expected} should); \
-         run again with run.record.inputs = true"
+         to have a whole one, run into another folder"
     )]
     Missing {
         at: u64,
@@ -71,7 +73,7 @@ pub enum Error {
         found: u32,
     },
     /// The content is inconsistent.
-    #[error("{FILE} is damaged at byte {at}: {why}; run again with run.record.inputs = true")]
+    #[error("{FILE} is damaged at byte {at}: {why}; to have a whole one, run into another folder")]
     Damaged { at: u64, why: String },
 }
 

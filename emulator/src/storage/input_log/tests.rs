@@ -117,6 +117,27 @@ fn a_cut_log_is_read_up_to_the_cut_and_can_go_on() {
     assert_eq!(entries(&mut log, last).len(), 1);
 }
 
+/// A log that is damaged, or of another version, does not keep a run from going on.
+#[test]
+fn a_log_that_cannot_be_continued_is_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    for at in [0, 9, 14, 40, 2000] {
+        sample(&path);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[at] ^= 4;
+        fs::write(&path, &bytes).unwrap();
+        let sink = Sink::append(&path, &"again").unwrap();
+        let mut section = sink.unit("bb", "random", 6).section(0, 1);
+        section.put(Time(1), LogEvent::End);
+        drop(section);
+        sink.close().unwrap();
+        let log = InputLog::new(fs::File::open(&path).unwrap()).unwrap();
+        assert!(log.damage().is_none() && log.found().len() == 1, "{at}");
+        assert_eq!(fs::read(path.with_extension("log.damaged")).unwrap(), bytes, "{at}");
+    }
+}
+
 #[test]
 fn a_frame_that_is_not_there_is_missed() {
     let folder = tempfile::tempdir().unwrap();

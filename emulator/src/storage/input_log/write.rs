@@ -1,6 +1,6 @@
 //! The writer: shards fill frames, one thread appends them to the file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -58,21 +58,34 @@ impl Sink {
         Self::start(file, 1, experiment)
     }
 
-    /// Continues a log after its last whole frame, or [`create`](Self::create)s it.
+    /// Continues a log after its last whole frame, or [`create`](Self::create)s it. A file that is damaged, or no log of
+    /// this version, is set aside.
     ///
     /// # Errors
-    /// When the file is not a log of this version, or cannot be written.
+    /// When the file cannot be read or written.
     pub fn append(path: &Path, experiment: &impl Serialize) -> Result<Self, Error> {
         // A shorter file has lost its start to a full disk.
         if path.metadata().is_ok_and(|file| file.len() < prefix().len() as u64) || !path.exists() {
             return Self::create(path, experiment);
         }
         let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed("open"))?;
-        let log = InputLog::new(&file)?;
-        if let Some(damage) = log.damage() {
-            return Err(damage);
-        }
-        let (end, next) = (log.end(), log.next_section());
+        let opened = InputLog::new(&file).and_then(|log| match log.damage() {
+            Some(damage) => Err(damage),
+            None => Ok((log.end(), log.next_section())),
+        });
+        let (end, next) = match opened {
+            Ok(opened) => opened,
+            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(unusable) => {
+                let aside = path.with_extension("log.damaged");
+                tracing::warn!(
+                    "{unusable}; it is kept as {}, and a new log begins, which lacks the runs that have finished",
+                    aside.display()
+                );
+                fs::rename(path, aside).map_err(failed("rename"))?;
+                return Self::create(path, experiment);
+            }
+        };
         file.set_len(end).map_err(failed("write"))?;
         file.seek(SeekFrom::Start(end)).map_err(failed("write"))?;
         Self::start(file, next, experiment)
