@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::json;
 use volary_engine::results::{
-    Cell, Certificate, ClaimResult, CopyRow, CoreRow, JobRow, Origin, RealWork, SCHEMA, StalenessRow, Summary,
-    Verdict, cell_id,
+    Cell, Certificate, ClaimResult, CopyRow, CoreRow, JobRow, Origin, RealWork, SCHEMA, StalenessRow,
+    Summary, Verdict, cell_id,
 };
 
 use super::cell::CellRecord;
