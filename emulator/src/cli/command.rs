@@ -154,9 +154,9 @@ fn error_text(error: &anyhow::Error) -> String {
 /// The exit status: 3 if a run was broken off, or a disk or a limit is full, 2 for invalid usage or input.
 fn exit_status(error: &anyhow::Error) -> u8 {
     // An input that is too large is refused by us, not by the system.
-    let is_full = |error: &io::Error| match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => true,
-        kind => kind == io::ErrorKind::FileTooLarge && error.raw_os_error().is_some(),
+    let is_full = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            || error.kind() == io::ErrorKind::FileTooLarge && error.raw_os_error().is_some()
     };
     if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_full)) {
         return 3;

@@ -81,28 +81,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(unknown) = style.unknown_classes(&experiment.classes.iter().map(String::as_str).collect()) {
         anyhow::bail!(unknown);
     }
-    // It is removed again if the run cannot start.
-    let mut made = None;
-    let out = match &options.out {
-        Some(out) if options.resume == Some(Resume::There) && !out.join(storage::MANIFEST).exists() => {
-            anyhow::bail!(nothing_to_resume(out))
-        }
-        Some(out) => out.clone(),
-        None => {
-            let (runs, name) = (Path::new("runs"), &experiment.name);
-            let latest = options.resume.and_then(|_| storage::latest(runs, name));
-            if latest.is_none() && options.resume == Some(Resume::There) {
-                anyhow::bail!(
-                    "--resume: there is no run of `{name}` in {}; name its folder with --out, or leave out --resume",
-                    runs.display()
-                );
-            }
-            match latest {
-                Some(latest) => latest,
-                None => made.insert(NewFolder::make(runs, name)?).path().to_owned(),
-            }
-        }
-    };
+    // A new folder is removed again if the run cannot start.
+    let (out, _made) = folder(options, &experiment.name)?;
     let run = RunOptions {
         out,
         resume: options.resume.is_some(),
@@ -146,6 +126,29 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         warn_untested(&outcome, options);
     }
     Ok(status(&outcome, &run, &experiment.run, options.check))
+}
+
+/// The run directory, and what removes it again while it is empty if it was made here.
+fn folder(options: &Options, name: &str) -> anyhow::Result<(PathBuf, Option<NewFolder>)> {
+    if let Some(out) = &options.out {
+        if options.resume == Some(Resume::There) && !out.join(storage::MANIFEST).exists() {
+            anyhow::bail!(nothing_to_resume(out));
+        }
+        return Ok((out.clone(), None));
+    }
+    let runs = Path::new("runs");
+    let latest = options.resume.and_then(|_| storage::latest(runs, name));
+    if latest.is_none() && options.resume == Some(Resume::There) {
+        anyhow::bail!(
+            "--resume: there is no run of `{name}` in {}; name its folder with --out, or leave out --resume",
+            runs.display()
+        );
+    }
+    if let Some(latest) = latest {
+        return Ok((latest, None));
+    }
+    let made = NewFolder::make(runs, name)?;
+    Ok((made.path().to_owned(), Some(made)))
 }
 
 /// The error for `--resume` without a run directory: a misspelt name must not start the run from the beginning.
