@@ -16,7 +16,7 @@ use crate::message::{Job, Message};
 
 /// Pause before a client looks again for a scheduler that it can reach. It doubles with each that was in vain.
 const RETRY: Span = Span::from_secs(1);
-/// Doublings at most, to 64 s. The client is told when a scheduler comes back, and does not wait for the end of a pause.
+/// Doublings at most, to 64 s. The client is told when a scheduler comes back, and does not wait for the pause to end.
 const MOST_DOUBLINGS: u32 = 6;
 
 /// An open job.

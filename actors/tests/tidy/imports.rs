@@ -51,7 +51,7 @@ volary_engine::scenario: cores results workload
 volary_engine::shard: cores parcel prefetch queue results workload
 volary_engine::virtual_time: finalize metrics results shard world
 volary_engine::workload:
-volary_engine::world: cores metrics scenario shard workload
+volary_engine::world: cores metrics results scenario shard workload
 volary::atomic_file:
 volary::awake:
 volary::chart: number sanitize stats storage

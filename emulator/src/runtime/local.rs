@@ -168,8 +168,8 @@ impl ShardIo for LocalIo {
 /// Runs one point under one seed in real time on `threads` shards. `id` is that of the run.
 ///
 /// # Errors
-/// [`CellError::Interrupted`] when stopped, with what was measured; [`CellError::Refused`] for errors that appear only under this seed, and
-/// for what the system refuses.
+/// [`CellError::Interrupted`] when stopped, with what was measured; [`CellError::Refused`] for errors that appear only
+/// under this seed, and for what the system refuses.
 ///
 /// # Panics
 /// On a bug in a policy: a job that finishes twice, counters that do not add up.

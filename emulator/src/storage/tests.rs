@@ -401,24 +401,16 @@ fn a_reader_keeps_nobody_out() {
     });
 }
 
-fn failure(cell: Cell) -> Failure {
-    Failure {
-        id: "a".into(),
-        policy: "p".into(),
-        cell,
-        seed: 1,
-        log: "it broke".into(),
-        summary: None,
-        interrupted: false,
-    }
+fn failure(cell: &Cell) -> Failure {
+    let failure = json!({ "run": "a", "policy": "p", "cell": cell, "seed": 1, "log": "it broke" });
+    serde_json::from_value(failure).unwrap()
 }
 
 #[test]
 fn failures_keep_their_log_until_they_succeed() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
-    let cell = [("load".to_owned(), json!(0.5))].into();
-    let failure = failure(cell);
+    let failure = failure(&[("load".to_owned(), json!(0.5))].into());
     run.fail(&failure).unwrap();
     assert!(!run.has("a"), "a failed cell is run again");
     let study = run.finish(RunState::Failed, &[], render).unwrap();
@@ -436,8 +428,7 @@ fn a_merge_forgets_failures_of_runs_that_have_finished() {
     let folder = tempfile::tempdir().unwrap();
     let [part, whole] = ["part", "whole"].map(|name| folder.path().join(name));
     let run = RunDir::create(&part, manifest(&["a"])).unwrap();
-    let cell = [].into();
-    let failure = failure(cell);
+    let failure = failure(&[].into());
     run.fail(&failure).unwrap();
     run.finish(RunState::Failed, &[], render).unwrap();
     drop(run);

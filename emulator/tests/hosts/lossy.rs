@@ -276,9 +276,11 @@ const LONGEST: f64 = 30.0;
 /// Events of a drawn world in a real second: few enough for the agents of all pairs.
 const PACE: f64 = 5_000.0;
 
-/// The speed at which a drawn world takes some seconds; `None` if it has too many events for that.
+/// The speed at which a drawn world takes some seconds; `None` if it has too many events for that, or a policy that no
+/// actor can follow in real time.
 fn speed(text: &str) -> Option<f64> {
-    let experiment = Experiment::plan("drawn.toml", text, &Overrides::default()).unwrap();
+    let overrides = Overrides { runtime: Some(RuntimeKind::Hosts), ..Overrides::default() };
+    let experiment = Experiment::plan("drawn.toml", text, &overrides).ok()?;
     let world = worlds(&experiment).next().unwrap();
     let summary = virtual_time::measure("drawn", &world, &experiment.run, &Watch::default()).unwrap().summary;
     let real = (summary.engine.events as f64 / PACE).max(2.0);

@@ -126,9 +126,12 @@ fn every_policy_on_several_hosts_outlives_the_datagrams_that_the_real_network_lo
         let open: Vec<_> = rows.iter().filter(|row| row.response.is_nan()).map(|row| row.job).collect();
         assert_eq!((rows.len(), open), (60, Vec::new()), "{}", card.name);
     }
-    let unprepared = world(&poisson(8, 60, 3, 0.8, "sparrow = {}"));
-    let rows = lossy_lockstep(&unprepared, 25);
-    assert!(rows.iter().any(|row| row.response.is_nan()), "losses do no harm");
+    // Two probes for each job, of which most are lost: the test is one.
+    let open = |hosts| {
+        let sparrow = world(&poisson(8, 60, 1, 0.8, "sparrow = {}")).on_hosts(hosts);
+        lossy_lockstep(&sparrow, 90).iter().filter(|row| row.response.is_nan()).count()
+    };
+    assert!(open(1) > 0 && open(2) == 0, "{} jobs are left open by actors that expect no loss", open(1));
 }
 
 /// In one process nothing changes; on several hosts, and where the experiment says so, actors are prepared for loss.

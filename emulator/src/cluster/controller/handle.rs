@@ -149,8 +149,8 @@ impl Controller {
     ///
     /// # Errors
     /// [`CellError::Interrupted`] if `watch` is stopped; [`CellError::Refused`] if the cell cannot begin;
-    /// [`CellError::Broken`] if a host was lost during the cell, or if it stood still after datagrams had been lost. The
-    /// first and the last have what had been measured.
+    /// [`CellError::Broken`] if a host was lost during the cell, or if it stood still after datagrams had been lost.
+    /// The first and the last have what had been measured.
     ///
     /// # Panics
     /// On a bug in a policy: a job that finishes twice, counts that do not add up.

@@ -509,8 +509,8 @@ impl HostConnection {
     }
 }
 
-/// Queues a message that may be left out. Half of the queue is left to orders: a host that does not read is told to stop
-/// without a wait.
+/// Queues a message that may be left out. Half of the queue is left to orders: a host that does not read is told to
+/// stop without a wait.
 fn offer(queue: &mpsc::Sender<ControllerMessage>, message: ControllerMessage) {
     if queue.capacity() > SEND_QUEUE / 2 {
         let _ = queue.try_send(message);
