@@ -153,13 +153,11 @@ impl FinishedRun<'_> {
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.fault_notes()).collect();
         notes.extend(injections.iter().map(Injected::says).chain(self.trace_notes(now)));
-        let (fidelity, cores) = match self.real {
-            Some(RealTime { certificate, cores, notes: more }) => {
-                notes.extend(more);
-                (Some(certificate), cores)
-            }
-            None => (None, Vec::new()),
-        };
+        let real = self.real.map(|RealTime { certificate, cores, notes: more }| {
+            notes.extend(more);
+            (Some(certificate), cores)
+        });
+        let (fidelity, cores) = real.unwrap_or_default();
         notes.extend(books.notes);
         notes.extend_from_slice(self.world.workload().warnings());
         let point = self.world.point();

@@ -35,8 +35,8 @@ impl ScheduledInjection {
         Ok(Self { spec, profile })
     }
 
-    /// The injection into these cores.
-    pub(crate) fn into_cores(&self, cores: CoreSet, seed: u64) -> Injection {
+    /// The injection over these cores.
+    pub(crate) fn over(&self, cores: CoreSet, seed: u64) -> Injection {
         let from = Time::ZERO + self.spec.at;
         let until = self.spec.lasting.map_or(Time::MAX, |lasting| from + lasting);
         Injection { profile: self.profile.clone(), seed, cores, from, until }

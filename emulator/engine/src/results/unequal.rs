@@ -82,19 +82,20 @@ mod tests {
         }
     }
 
-    fn said(a: &[Injected], b: &[Injected]) -> Option<String> {
-        unequal_injections(&[run("a", 1, a), run("b", 1, b)])
+    fn said(a: &[&Injected], b: &[&Injected]) -> Option<String> {
+        let [a, b] = [a, b].map(|all| all.iter().copied().cloned().collect::<Vec<_>>());
+        unequal_injections(&[run("a", 1, &a), run("b", 1, &b)])
     }
 
     #[test]
     fn runs_are_comparable_if_one_schedule_could_have_had_all_injections() {
         let one = injected(&["0-3", "4-7"], [2.0, 5.0], false);
         assert_eq!(said(&[], &[]), None);
-        assert_eq!(said(&[one.clone()], &[one.clone()]), None);
+        assert_eq!(said(&[&one], &[&one]), None);
         let other = Injected { id: "2".into(), targets: vec!["nodes:0-7".into()], ..one.clone() };
-        assert_eq!(said(&[one.clone()], &[other]), None, "the same cores, however they are called");
+        assert_eq!(said(&[&one], &[&other]), None, "the same cores, however they are called");
         let moved = injected(&["0-7"], [2.004, 4.996], false);
-        assert_eq!(said(&[one.clone()], &[moved]), None, "one host has all cores, some milliseconds later");
+        assert_eq!(said(&[&one], &[&moved]), None, "one host has all cores, some milliseconds later");
         for (what, odd) in [
             ("later", injected(&["0-7"], [2.1, 5.0], false)),
             ("longer", injected(&["0-7"], [2.0, 5.1], false)),
@@ -103,20 +104,20 @@ mod tests {
             ("another profile", Injected { profile: BTreeMap::new(), ..one.clone() }),
         ] {
             let why = "interference was injected into a, seed 1 otherwise than into b, seed 1";
-            assert_eq!(said(&[one.clone()], &[odd]).as_deref(), Some(why), "{what}");
+            assert_eq!(said(&[&one], &[&odd]).as_deref(), Some(why), "{what}");
         }
-        assert!(said(&[one.clone(), one.clone()], &[one]).is_some());
+        assert!(said(&[&one, &one], &[&one]).is_some());
     }
 
     #[test]
     fn an_injection_that_the_end_of_its_run_cut_is_as_long_as_the_other() {
         let whole = injected(&["0"], [2.0, 5.0], false);
         let cut = injected(&["0"], [2.0, 3.5], true);
-        assert_eq!(said(&[whole.clone()], &[cut.clone()]), None);
-        assert_eq!(said(&[cut.clone()], &[whole.clone()]), None);
+        assert_eq!(said(&[&whole], &[&cut]), None);
+        assert_eq!(said(&[&cut], &[&whole]), None);
         let never = injected(&["0"], [2.0, 2.0], true);
-        assert_eq!(said(&[whole], &[never]), None, "the run was over before it began");
-        assert!(said(&[injected(&["0"], [2.0, 3.0], false)], &[cut]).is_some(), "it ended while both ran");
+        assert_eq!(said(&[&whole], &[&never]), None, "the run was over before it began");
+        assert!(said(&[&injected(&["0"], [2.0, 3.0], false)], &[&cut]).is_some(), "it ended while both ran");
     }
 
     #[test]

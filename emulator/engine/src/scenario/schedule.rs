@@ -71,12 +71,12 @@ impl Machines {
             if cores.is_empty() {
                 cores = CoreSet::below(count);
             }
-            let injection = scheduled.into_cores(cores, seed);
+            let injection = scheduled.over(cores, seed);
             let meets = |(j, other): (usize, &Injection)| {
                 let both = other.cores.intersection(&injection.cores);
                 let at = other.from.max(injection.from);
                 let meet = at < other.until.min(injection.until) && !both.is_empty();
-                meet.then(|| (j, both, at))
+                meet.then_some((j, both, at))
             };
             if let Some((j, both, at)) = all.iter().enumerate().find_map(meets) {
                 let message =
