@@ -155,7 +155,10 @@ fn shares_of_no_jobs_are_dashes() {
     let none = evaluate(&parse("0,0,1000,F,1,1\n"), &question(&[Feature::User]));
     assert_eq!((none.overall.jobs, none.overall.without_estimate), (0, 1));
     let text = none.to_string();
-    assert!(text.contains("no job had an estimate") && !text.contains('%') && text.contains('–'), "{text}");
+    assert!(
+        text.contains("no job had an estimate") && !text.contains("0.0 %") && text.contains('–'),
+        "{text}"
+    );
     // A week without jobs, among others.
     let later =
         parse("0,0,1000,F,1,1\n100000,0,1000,F,1,1\n700000000,0,1000,F,1,1\n1400000000,0,1000,F,1,2\n");
