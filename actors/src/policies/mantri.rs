@@ -17,7 +17,8 @@ parameters! {
         /// Δ: period at which nodes report progress and the scheduler looks at a job. A copy without a report counts
         /// as a fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
         report: Span = Span::from_secs(10),
-        /// γ: how often a task is restarted at most.
+        /// γ: how many copies of a task are stopped at most, to restart it or because others are faster: estimates
+        /// can be wrong.
         restarts: u32 = 3,
         /// How far reported progress is from the truth.
         progress: ProgressErrors = ProgressErrors::default(),
@@ -34,7 +35,8 @@ impl Policy for Mantri {
         is left of it exceeds (c + 1) / c times a new run with probability δ, that is if less core time is \
         expected in all; new runs take what finished tasks of the job took. A task of which a further copy waits \
         or has run for less than Δ gets no other one, and of copies that have run for longer all but the two \
-        fastest are stopped, so that three run at most (section 5.1). Only free cores for which no task of the \
+        fastest are stopped, so that three run at most (section 5.1); after γ stopped copies of a task none is \
+        stopped or added beyond three. Only free cores for which no task of the \
         job waits get copies; while tasks wait for a core, which only a central queue knows, a copy that takes \
         clearly longer than a new run is stopped and begun anew elsewhere. The first result counts, other \
         copies are stopped.";
@@ -102,8 +104,16 @@ impl Mantri {
     /// Whether one more copy of a task may be sent, whatever it saves: none of several copies is recent, and a single
     /// one runs.
     fn may_add(&self, task: u32, view: &JobView<'_>) -> bool {
-        let several = view.attempts.copies(task) > 1;
-        view.attempts.of(task).all(|copy| !copy.waits && !(several && self.is_recent(copy, view)))
+        let copies = view.attempts.copies(task) as usize;
+        // One that is slower than the two fastest is stopped now.
+        copies <= FASTEST + usize::from(self.stops_left(task, view) > 0)
+            && view.attempts.of(task).all(|copy| !copy.waits && !(copies > 1 && self.is_recent(copy, view)))
+    }
+
+    /// How many copies of a task may still be stopped.
+    fn stops_left(&self, task: u32, view: &JobView<'_>) -> usize {
+        let before = view.stopped.iter().filter(|&&stopped| stopped == task).count();
+        (self.restarts as usize).saturating_sub(before)
     }
 
     /// The copies of a task beyond the fastest ones that have run for long enough to be compared.
@@ -111,7 +121,8 @@ impl Mantri {
         let known = view.attempts.of(task).filter(|copy| !self.is_recent(copy, view));
         let mut known: Vec<_> = known.map(|copy| (self.left(copy, fresh, view), copy.number)).collect();
         known.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        known.into_iter().skip(FASTEST).map(move |(_, number)| Action::Stop(task, number))
+        let spare = known.len().saturating_sub(FASTEST).min(self.stops_left(task, view));
+        known.into_iter().rev().take(spare).map(move |(_, number)| Action::Stop(task, number))
     }
 
     /// The action for a task with the latest copy `attempt`; `placed` says whether every open task has a node.
@@ -131,8 +142,7 @@ impl Mantri {
                 && Self::gain(running, left, view.took) > self.delta;
             return pays.then_some(Action::Backup(attempt.task));
         }
-        let before = view.restarted.iter().filter(|&&task| task == attempt.task).count();
-        let clearly = left > fresh + self.every().as_secs_f64() && before < self.restarts as usize;
+        let clearly = left > fresh + self.every().as_secs_f64() && self.stops_left(attempt.task, view) > 0;
         let anew = view.cluster.waiting > 0 && copies == 1 && clearly;
         anew.then_some(Action::Restart(attempt.task, attempt.number))
     }
@@ -228,6 +238,15 @@ mod tests {
         assert_eq!(two.actions(&mut Mantri::default()), [], "one was sent less than Δ ago");
     }
 
+    /// Reports can be wrong. Were copies stopped without end, none of them might ever finish.
+    #[test]
+    fn after_so_many_stopped_copies_the_three_that_run_are_left_alone() {
+        let three = table().running(4, 50, 1.0 / 3.0).backup(4, 70, 1.0 / 3.0).backup(4, 75, 1.0 / 3.0);
+        let twice = three.stopped(4).stopped(4);
+        assert_eq!(twice.actions(&mut Mantri::default()), [Action::Stop(4, 0), Action::Backup(4)]);
+        assert_eq!(twice.stopped(4).actions(&mut Mantri::default()), []);
+    }
+
     #[test]
     fn while_a_copy_waits_no_other_one_is_sent() {
         assert_eq!(table().running(4, 50, 0.5).waiting(4).look(&mut Mantri::default()), NOBODY);
@@ -246,9 +265,9 @@ mod tests {
     fn while_tasks_wait_a_straggler_is_begun_anew() {
         let left = |since| table().crowded().running(4, since, 0.5).actions(&mut Mantri::default());
         assert_eq!((left(65), left(64)), (vec![], vec![Action::Restart(4, 0)]));
-        let twice = table().crowded().running(4, 50, 0.5).restarted(4).restarted(4).restarted(5);
+        let twice = table().crowded().running(4, 50, 0.5).stopped(4).stopped(4).stopped(5);
         assert_eq!(twice.actions(&mut Mantri::default()), [Action::Restart(4, 0)]);
-        assert_eq!(twice.restarted(4).actions(&mut Mantri::default()), []);
+        assert_eq!(twice.stopped(4).actions(&mut Mantri::default()), []);
         assert_eq!(
             table().free(0).running(4, 0, 0.1).actions(&mut Mantri::default()),
             [],

@@ -11,7 +11,7 @@ pub(crate) struct Table {
     tasks: u32,
     attempts: Attempts,
     took: Vec<Span>,
-    restarted: Vec<u32>,
+    stopped: Vec<u32>,
     cluster: Cluster,
 }
 
@@ -23,8 +23,8 @@ impl Table {
     /// A job of `tasks` tasks on a cluster of a hundred cores, of which ten are free.
     pub(crate) fn new(tasks: u32) -> Self {
         let cluster = Cluster { slots: 100, free: 10, busy: 90, waiting: 0, backups: 0 };
-        let (attempts, took, restarted) = (Attempts::new(tasks), Vec::new(), Vec::new());
-        Self { now: at(0), tasks, attempts, took, restarted, cluster }
+        let (attempts, took, stopped) = (Attempts::new(tasks), Vec::new(), Vec::new());
+        Self { now: at(0), tasks, attempts, took, stopped, cluster }
     }
 
     /// The time of the look, and of the last reports of attempts added after this.
@@ -77,15 +77,15 @@ impl Table {
         self.free(0)
     }
 
-    pub(crate) fn restarted(mut self, task: u32) -> Self {
-        self.restarted.push(task);
+    pub(crate) fn stopped(mut self, task: u32) -> Self {
+        self.stopped.push(task);
         self
     }
 
     pub(crate) fn view(&self) -> JobView<'_> {
-        let Self { now, tasks, attempts, took, restarted, cluster } = self;
+        let Self { now, tasks, attempts, took, stopped, cluster } = self;
         let finished = took.len() as u32;
-        JobView { now: *now, class: 0, tasks: *tasks, finished, attempts, took, restarted, cluster: *cluster }
+        JobView { now: *now, class: 0, tasks: *tasks, finished, attempts, took, stopped, cluster: *cluster }
     }
 
     pub(crate) fn actions(&self, rule: &mut impl Rule) -> Vec<Action> {

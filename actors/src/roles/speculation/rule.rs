@@ -18,8 +18,8 @@ pub struct JobView<'a> {
     pub attempts: &'a Attempts,
     /// The times from the sending of a copy to its result, for copies that finished a task.
     pub took: &'a [Span],
-    /// Tasks whose copy was stopped to restart, once for each time.
-    pub restarted: &'a [u32],
+    /// Tasks of which the rule stopped a copy, to restart it or because others are faster, once for each time.
+    pub stopped: &'a [u32],
     /// The cluster.
     pub cluster: Cluster,
 }

@@ -20,8 +20,8 @@ struct SpeculatedJob {
     attempts: Attempts,
     /// The times of the copies that finished tasks, if the rule looks at the job.
     took: Vec<Span>,
-    /// Tasks restarted by the rule, once for each time.
-    restarted: Vec<u32>,
+    /// Tasks of which the rule stopped a copy, once for each time.
+    stopped: Vec<u32>,
     /// Number of the look that is armed, if one is.
     next_look: Option<u32>,
 }
@@ -78,8 +78,8 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
         let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
         let (tasks, attempt) = (open.spec.tasks, open.attempts(1));
-        let (attempts, took, restarted) = (Attempts::new(tasks), Vec::new(), Vec::new());
-        self.jobs.open(job, SpeculatedJob { open, attempts, took, restarted, next_look: None });
+        let (attempts, took, stopped) = (Attempts::new(tasks), Vec::new(), Vec::new());
+        self.jobs.open(job, SpeculatedJob { open, attempts, took, stopped, next_look: None });
         self.binding.open(job, tasks, attempt, fx);
         self.dispatch(fx);
         self.look(job, None, fx);
@@ -184,7 +184,11 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
                 Action::Backup(task) => sent |= self.back_up(job.task(task), fx),
                 Action::Restart(task, number) => self.restart(job.task(task), number, fx),
                 Action::Stop(task, number) => {
-                    self.stop(job.task(task), |a| a.number == number, fx);
+                    if self.stop(job.task(task), |a| a.number == number, fx)
+                        && let Some(placed) = self.jobs.get_mut(job)
+                    {
+                        placed.stopped.push(task);
+                    }
                     self.dispatch(fx);
                 }
             }
@@ -226,7 +230,7 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
             return;
         }
         if let Some(placed) = self.jobs.get_mut(task.job) {
-            placed.restarted.push(task.index);
+            placed.stopped.push(task.index);
             let copy = task.copy(placed.open.attempts(1));
             self.binding.again(WantedCopy { copy, reason: LaunchReason::First }, fx);
         }
@@ -282,9 +286,9 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
 
 impl SpeculatedJob {
     fn view(&self, now: Time, cluster: Cluster) -> JobView<'_> {
-        let Self { open, attempts, took, restarted, .. } = self;
+        let Self { open, attempts, took, stopped, .. } = self;
         let (class, tasks) = (open.spec.class, open.spec.tasks);
-        JobView { now, class, tasks, finished: open.finished(), attempts, took, restarted, cluster }
+        JobView { now, class, tasks, finished: open.finished(), attempts, took, stopped, cluster }
     }
 }
 
@@ -450,7 +454,7 @@ mod tests {
 
     impl Rule for Anew {
         fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
-            let old = view.attempts.all().iter().filter(|a| !view.restarted.contains(&a.task));
+            let old = view.attempts.all().iter().filter(|a| !view.stopped.contains(&a.task));
             actions.extend(old.map(|a| Action::Restart(a.task, a.number)));
         }
 
