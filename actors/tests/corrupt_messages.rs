@@ -23,7 +23,7 @@ use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
     BacklogReport, Batch, Blocks, Contention, EndUpdate, Gossip, Group, Heartbeat, Job, Launch, Message,
     Mirror, NodeReport, PlacementForm, PlacementUpdate, Preemption, Probe, Progress, Ring, RingProbe, Row,
-    Share, Slice, Steal, TaskRange, UsageReport, kinds,
+    Share, Slice, SliceWork, Steal, TaskRange, UsageReport, kinds,
 };
 use volary_actors::policies::{PolicySpec, Registry};
 
@@ -276,8 +276,9 @@ impl<'a> Chaos<'a> {
             52 => Reservation::Length { task, round: any, length: any as i32 }.into(),
             53..56 => self.usage(copy, any),
             _ => {
-                let (core, copy) = (self.below(3) as u16, (turn == 0).then_some(copy));
-                Slice::Switch { core, copy, epoch: any as u16, order: any, open: JobId(any) }.into()
+                let core = self.below(3) as u16;
+                let work = [SliceWork::Rest, SliceWork::Begin(copy), SliceWork::GoOn(copy)][any as usize % 3];
+                Slice::Switch { core, work, epoch: any as u16, order: any, open: JobId(any) }.into()
             }
         }
     }

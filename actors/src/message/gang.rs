@@ -5,16 +5,37 @@ use serde::{Deserialize, Serialize};
 use super::protocol::protocol;
 use crate::base::{CopyId, JobId};
 
+/// What a core does in a slice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum SliceWork {
+    /// It rests.
+    Rest,
+    /// It runs a copy that it was not ordered to run before.
+    Begin(CopyId),
+    /// It runs a copy that it was ordered to run before. A node that has restarted since has lost it.
+    GoOn(CopyId),
+}
+
+impl SliceWork {
+    /// The copy that runs.
+    pub const fn copy(self) -> Option<CopyId> {
+        match self {
+            Self::Rest => None,
+            Self::Begin(copy) | Self::GoOn(copy) => Some(copy),
+        }
+    }
+}
+
 /// Orders of a gang scheduler to a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Slice {
-    /// Scheduler → node: the slice changes. Suspend what this core runs and run `copy` instead, resuming it
-    /// if it was suspended here; with `None` the core rests.
+    /// Scheduler → node: the slice changes. Suspend what this core runs and run that copy
+    /// instead, resuming it if it was suspended here.
     Switch {
         /// Which core of the node.
         core: u16,
         /// What it runs in this slice.
-        copy: Option<CopyId>,
+        work: SliceWork,
         /// How often the scheduler was restarted.
         epoch: u16,
         /// The number of this order to the core in the scheduler's epoch. A core ignores orders that are older than the
@@ -27,7 +48,7 @@ pub enum Slice {
 
 protocol! {
     Slice in run;
-    Switch = "gang.switch", Stream, Scheduler -> Node: Self::Switch { core, copy, .. }
+    Switch = "gang.switch", Stream, Scheduler -> Node: Self::Switch { core, work, .. }
         if matches!(run.to, Role::Node(node) if u32::from(core) < run.layout.cores(node))
-            && copy.is_none_or(|copy| run.has_task(copy.task)) => copy.map(|copy| copy.task.job),
+            && work.copy().is_none_or(|copy| run.has_task(copy.task)) => work.copy().map(|copy| copy.task.job),
 }

@@ -28,7 +28,7 @@ pub(crate) use custom::install;
 pub use custom::{Custom, CustomKind};
 pub use extension::CustomProtocol;
 pub use field::{Field, PAYLOAD, PayloadReader, PayloadWriter};
-pub use gang::Slice;
+pub use gang::{Slice, SliceWork};
 pub use gossip::{BacklogReport, EndUpdate, Gossip, PlacementForm, PlacementUpdate};
 pub use group::{Batch, Group, Mirror, Turn};
 pub use heartbeat::{Heartbeat, NodeReport};

@@ -170,6 +170,7 @@ pub fn kind_name(kind: u8) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::gang::SliceWork;
     use super::*;
     use crate::base::{Span, Time};
     use crate::harness::Jobs;
@@ -212,10 +213,14 @@ mod tests {
             (Core::run(copy).into(), Some(JOB)),
             (Probe::Length { task: JOB.task(1), length: 2 }.into(), Some(JOB)),
             (
-                Slice::Switch { core: 0, copy: Some(copy), epoch: 0, order: 0, open: JobId(0) }.into(),
+                Slice::Switch { core: 0, work: SliceWork::Begin(copy), epoch: 0, order: 0, open: JobId(0) }
+                    .into(),
                 Some(JOB),
             ),
-            (Slice::Switch { core: 0, copy: None, epoch: 0, order: 0, open: JobId(0) }.into(), None),
+            (
+                Slice::Switch { core: 0, work: SliceWork::Rest, epoch: 0, order: 0, open: JobId(0) }.into(),
+                None,
+            ),
             (Gossip::Ask { round: 1 }.into(), None),
             (Steal::Ask.into(), None),
         ] {
@@ -265,7 +270,7 @@ mod tests {
         assert!(passes(&layout, down, up, Launch::Completed { copy: JOB.task(3).copy(0) }));
         assert!(!passes(&layout, down, up, Launch::Completed { copy: JOB.task(4).copy(0) }));
         assert!(!passes(&layout, up, down, Probe::Reserve { job: JOB, group: 0, count: 0, repair: false }));
-        let switch = |core| Slice::Switch { core, copy: None, epoch: 0, order: 0, open: JobId(0) };
+        let switch = |core| Slice::Switch { core, work: SliceWork::Rest, epoch: 0, order: 0, open: JobId(0) };
         assert!(passes(&layout, up, down, switch(1)) && !passes(&layout, up, other, switch(1)));
         let bits = |first, len| Blocks { first, len, bits: [0; 3], at: Stamp::from(Time::ZERO) };
         assert!(passes(&layout, down, up, Share::Bits(bits(0, 1))));

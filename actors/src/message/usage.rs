@@ -41,7 +41,8 @@ pub enum Contention {
         /// When it was so.
         at: Stamp,
     },
-    /// Node → scheduler: the node was short of memory and has stopped the copy. What it has done is lost.
+    /// Node → scheduler: the node was short of memory and has stopped the copy, or has lost it in a crash. What it has
+    /// done is lost.
     Evicted {
         /// The copy.
         copy: CopyId,

@@ -84,6 +84,17 @@ impl Matrix {
         Some((copy, slice == self.current))
     }
 
+    /// Whether a copy has a cell on a core.
+    pub(super) fn has(&self, core: u32, copy: CopyId) -> bool {
+        self.slices.iter().any(|slice| slice.get(&core) == Some(&copy))
+    }
+
+    /// Puts another copy in the cell of one; whether it is to run now.
+    pub(super) fn replace(&mut self, core: u32, copy: CopyId, by: CopyId) -> bool {
+        let slice = self.slices.iter().position(|slice| slice.get(&core) == Some(&copy));
+        slice.is_some_and(|slice| self.put(slice, core, by))
+    }
+
     /// Cores that died, with all cells on them.
     pub(super) fn kill(&mut self, cores: Range<u32>) -> Vec<CopyId> {
         for alive in &mut self.alive[cores.start as usize..cores.end as usize] {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::base::{ActorId, CopyId, JobId, Span};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine};
-use crate::message::{Core, Launch, Message, Slice};
+use crate::message::{Contention, Core, Launch, Message, Slice, SliceWork};
 
 /// A core of a gang-scheduled node.
 #[derive(Clone, Debug, Default)]
@@ -34,18 +34,20 @@ impl GangCore {
 /// The node manager of gang scheduling.
 pub(super) struct GangNode {
     slots: Box<[GangCore]>,
+    /// Whether it has crashed before: of copies that it does not know it may have run some.
+    restarted: bool,
 }
 
 impl GangNode {
     pub(super) fn new(cores: u32) -> Self {
-        Self { slots: vec![GangCore::default(); cores as usize].into() }
+        Self { slots: vec![GangCore::default(); cores as usize].into(), restarted: false }
     }
 
     fn switch(
         &mut self,
         from: ActorId,
         core: u16,
-        copy: Option<CopyId>,
+        work: SliceWork,
         order: (u16, u32),
         open: JobId,
         fx: &mut Effects<'_>,
@@ -58,7 +60,7 @@ impl GangNode {
         if order >= slot.last {
             slot.forget_before(open);
         }
-        if order < slot.last || slot.running == copy {
+        if order < slot.last || slot.running == work.copy() {
             slot.last = slot.last.max(order);
             return;
         }
@@ -67,16 +69,19 @@ impl GangNode {
         if let Some(running) = slot.running.take() {
             fx.send(worker, Core::Suspend { copy: running });
         }
-        if let Some(copy) = copy.filter(|copy| !slot.ended.contains(copy)) {
-            slot.running = Some(copy);
-            match slot.suspended.iter().position(|(c, _)| *c == copy) {
-                Some(i) => {
-                    let (_, left) = slot.suspended.swap_remove(i);
-                    fx.send(worker, Core::Resume { copy, left });
-                }
-                None => fx.send(worker, Core::run(copy)),
+        let Some(copy) = work.copy().filter(|copy| !slot.ended.contains(copy)) else { return };
+        match slot.suspended.iter().position(|(c, _)| *c == copy) {
+            Some(i) => {
+                let (_, left) = slot.suspended.swap_remove(i);
+                fx.send(worker, Core::Resume { copy, left });
             }
+            // The scheduler has not heard of the crash yet.
+            None if self.restarted && matches!(work, SliceWork::GoOn(_)) => {
+                return fx.recover(from, lost(copy));
+            }
+            None => fx.send(worker, Core::run(copy)),
         }
+        slot.running = Some(copy);
     }
 
     fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
@@ -90,12 +95,17 @@ impl GangNode {
     }
 }
 
+/// Tells the scheduler that a copy was lost.
+fn lost(copy: CopyId) -> Contention {
+    Contention::Evicted { copy, age_ms: 0, alone: false }
+}
+
 impl Machine for GangNode {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {
-                Message::Gang(Slice::Switch { core, copy, epoch, order, open }) => {
-                    self.switch(from, core, copy, (epoch, order), open, fx);
+                Message::Gang(Slice::Switch { core, work, epoch, order, open }) => {
+                    self.switch(from, core, work, (epoch, order), open, fx);
                 }
                 Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
                 Message::Core(Core::Suspended { copy, left }) => {
@@ -108,6 +118,10 @@ impl Machine for GangNode {
             Input::Undelivered { to, msg: Message::Launch(Launch::Completed { copy }) } => {
                 fx.recover(to, Launch::Completed { copy });
             }
+            Input::Undelivered { to, msg: Message::Contention(Contention::Evicted { copy, .. }) } => {
+                fx.recover(to, lost(copy));
+            }
+            Input::Start { epoch } => self.restarted = epoch > 0,
             Input::Down { actor } => {
                 let Role::Node(node) = fx.layout().role(fx.me()) else { return };
                 for (core, slot) in self.slots.iter_mut().enumerate() {
@@ -121,8 +135,8 @@ impl Machine for GangNode {
                     }
                 }
             }
-            // A start and a restarted scheduler need no action; only completions leave the node; no timer is armed; the
-            // other inputs are a worker's.
+            // A restarted scheduler needs no action; no other message leaves the node; no timer is armed; the other
+            // inputs are a worker's.
             _ => {}
         }
     }

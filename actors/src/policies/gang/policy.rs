@@ -56,7 +56,7 @@ mod tests {
     use crate::base::{ActorId, JobId};
     use crate::harness::{Harness, sends};
     use crate::machine::{Effect, Input, Timer};
-    use crate::message::{Core, Launch, Message, Slice};
+    use crate::message::{Contention, Core, Launch, Message, Slice, SliceWork};
 
     fn scheduler(nodes: usize, tasks: u32) -> Harness {
         let layout = Layout::new(1, 0, vec![1; nodes]);
@@ -67,7 +67,7 @@ mod tests {
         let mut jobs: Vec<_> = sent
             .iter()
             .filter_map(|&(_, msg)| match msg {
-                Message::Gang(Slice::Switch { copy, .. }) => Some(copy.map(|copy| copy.task.job.0)),
+                Message::Gang(Slice::Switch { work, .. }) => Some(work.copy().map(|copy| copy.task.job.0)),
                 _ => None,
             })
             .collect();
@@ -112,17 +112,52 @@ mod tests {
         let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
         let mut node = Gang::default().bench(&layout, me, 2);
         let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
-        let switch = |copy, order| Slice::Switch { core: 0, copy, epoch: 0, order, open: JobId(0) };
+        let switch = |work, order| Slice::Switch { core: 0, work, epoch: 0, order, open: JobId(0) };
         let order = |order: Core| (worker, Message::from(order));
-        assert_eq!(node.receive(scheduler, switch(Some(a), 1)), [order(Core::run(a))]);
+        assert_eq!(node.receive(scheduler, switch(SliceWork::Begin(a), 1)), [order(Core::run(a))]);
         let both = [order(Core::Suspend { copy: a }), order(Core::run(b))];
-        assert_eq!(node.receive(scheduler, switch(Some(b), 2)), both);
+        assert_eq!(node.receive(scheduler, switch(SliceWork::Begin(b), 2)), both);
         let left = Span::from_millis(300);
         node.receive(worker, Core::Suspended { copy: a, left });
-        assert_eq!(node.receive(scheduler, switch(Some(a), 1)), [], "an order that was overtaken is void");
+        assert_eq!(
+            node.receive(scheduler, switch(SliceWork::Begin(a), 1)),
+            [],
+            "an order that was overtaken is void"
+        );
         assert_eq!(node.ended(b), [(scheduler, Launch::Completed { copy: b }.into())]);
-        assert_eq!(node.receive(scheduler, switch(Some(b), 3)), [], "it has ended here");
-        assert_eq!(node.receive(scheduler, switch(Some(a), 4)), [order(Core::Resume { copy: a, left })]);
+        assert_eq!(node.receive(scheduler, switch(SliceWork::GoOn(b), 3)), [], "it has ended here");
+        assert_eq!(
+            node.receive(scheduler, switch(SliceWork::GoOn(a), 4)),
+            [order(Core::Resume { copy: a, left })]
+        );
+    }
+
+    /// A node that has crashed since it was first ordered to run a copy has lost it. It says so, and the scheduler, which
+    /// has not heard of the crash, orders another one.
+    #[test]
+    fn a_copy_that_was_lost_is_not_begun_again() {
+        let layout = Layout::new(1, 0, [1]);
+        let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
+        let mut node = Gang::default().bench(&layout, me, 1);
+        let copy = JobId(0).task(0).copy(0);
+        let switch = |work, order| Slice::Switch { core: 0, work, epoch: 0, order, open: JobId(0) };
+        node.step(Input::Start { epoch: 1 });
+        let lost = Contention::Evicted { copy, age_ms: 0, alone: false };
+        assert_eq!(node.receive(scheduler, switch(SliceWork::GoOn(copy), 2)), [(scheduler, lost.into())]);
+        assert_eq!(
+            node.receive(scheduler, switch(SliceWork::Begin(copy), 3)),
+            [(worker, Core::run(copy).into())],
+            "it is new"
+        );
+
+        let mut bench = self::scheduler(1, 1);
+        let order = |sent: &[(ActorId, Message)]| match sent {
+            [(_, Message::Gang(Slice::Switch { work, .. }))] => *work,
+            sent => panic!("{sent:?}"),
+        };
+        assert_eq!(order(&sends(&bench.submit(0))), SliceWork::Begin(copy));
+        assert_eq!(order(&bench.receive(me, lost)), SliceWork::Begin(copy.task.copy(1)));
+        assert_eq!(bench.receive(me, lost), [], "another one is ordered already");
     }
 
     /// No scheduler gives one copy to two cores; a node keeps its cores apart even if one did.
@@ -136,15 +171,19 @@ mod tests {
         for core in [0, 1] {
             node.receive(
                 scheduler,
-                Slice::Switch { core, copy: Some(a), epoch: 0, order: 1, open: JobId(0) },
+                Slice::Switch { core, work: SliceWork::Begin(a), epoch: 0, order: 1, open: JobId(0) },
             );
         }
         node.receive(workers[1], Core::Ended { copy: a });
-        let sent = node
-            .receive(scheduler, Slice::Switch { core: 1, copy: Some(b), epoch: 0, order: 2, open: JobId(0) });
+        let sent = node.receive(
+            scheduler,
+            Slice::Switch { core: 1, work: SliceWork::Begin(b), epoch: 0, order: 2, open: JobId(0) },
+        );
         assert_eq!(sent, [(workers[1], Core::run(b).into())], "it is idle");
-        let sent = node
-            .receive(scheduler, Slice::Switch { core: 0, copy: None, epoch: 0, order: 2, open: JobId(0) });
+        let sent = node.receive(
+            scheduler,
+            Slice::Switch { core: 0, work: SliceWork::Rest, epoch: 0, order: 2, open: JobId(0) },
+        );
         assert_eq!(sent, [(workers[0], Core::Suspend { copy: a }.into())], "it still runs");
     }
 
@@ -167,7 +206,8 @@ mod tests {
         assert_eq!([first, second], [JobId(0), JobId(1)]);
         let mut node = Gang::default().bench(&layout, me, 1);
         let copy = JobId(0).task(0).copy(0);
-        let switch = |order, open| Slice::Switch { core: 0, copy: Some(copy), epoch: 0, order, open };
+        let switch =
+            |order, open| Slice::Switch { core: 0, work: SliceWork::Begin(copy), epoch: 0, order, open };
         let run = (worker, Message::from(Core::run(copy)));
         assert_eq!(node.receive(from, switch(1, first)), [run]);
         node.ended(copy);

@@ -4,7 +4,7 @@ use super::matrix::Matrix;
 use crate::base::{ActorId, CopyId, JobId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Job, Launch, Message, Slice};
+use crate::message::{Contention, Job, Launch, Message, Slice, SliceWork};
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::resend;
 
@@ -12,6 +12,8 @@ struct GangJob {
     open: OpenJob,
     /// Core of the run on which each task has its cell, where it has one; it has no more.
     cores: Vec<Option<u32>>,
+    /// The attempt of each task that its core was last ordered to run.
+    ordered: Vec<Option<u32>>,
 }
 
 /// The one scheduler of a run.
@@ -45,7 +47,10 @@ impl GangScheduler {
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
         let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
         let (tasks, attempt) = (open.spec.tasks, open.attempts(1));
-        self.jobs.open(job, GangJob { open, cores: vec![None; tasks as usize] });
+        self.jobs.open(
+            job,
+            GangJob { open, cores: vec![None; tasks as usize], ordered: vec![None; tasks as usize] },
+        );
         let copies: Vec<_> = (0..tasks).map(|i| job.task(i).copy(attempt)).collect();
         for gang in copies.chunks(self.matrix.width().max(1)) {
             self.place(gang, fx);
@@ -82,12 +87,21 @@ impl GangScheduler {
         let Role::Worker { node, core: index } = fx.layout().role(fx.layout().worker_of_core(core)) else {
             unreachable!("core numbers belong to workers")
         };
-        let count = &mut self.orders[core as usize];
-        *count += 1;
-        let (core, copy) = (index as u16, self.matrix.running(core));
-        let open = self.jobs.first_open();
-        let order = Slice::Switch { core, copy, epoch: self.epoch, order: *count, open };
+        self.orders[core as usize] += 1;
+        let copy = self.matrix.running(core);
+        let work = copy.map_or(SliceWork::Rest, |copy| self.work(copy));
+        let count = self.orders[core as usize];
+        let (core, open) = (index as u16, self.jobs.first_open());
+        let order = Slice::Switch { core, work, epoch: self.epoch, order: count, open };
         fx.send_as(recovery, fx.layout().node(node), order);
+    }
+
+    /// A copy as work of its core, which is ordered to run it now.
+    fn work(&mut self, copy: CopyId) -> SliceWork {
+        let CopyId { task, attempt } = copy;
+        let ordered = self.jobs.get_mut(task.job).map(|placed| &mut placed.ordered[task.index as usize]);
+        let before = ordered.is_some_and(|ordered| ordered.replace(attempt) == Some(attempt));
+        if before { SliceWork::GoOn(copy) } else { SliceWork::Begin(copy) }
     }
 
     fn keep_ticking(&mut self, fx: &mut Effects<'_>) {
@@ -140,6 +154,18 @@ impl GangScheduler {
         }
     }
 
+    /// A node has lost a copy in a crash that is not known here yet: its core runs another one.
+    fn lost(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
+        let Some(placed) = self.jobs.get_mut(copy.task.job) else { return };
+        let Some(core) = placed.cores[copy.task.index as usize] else { return };
+        if self.matrix.has(core, copy) {
+            let fresh = copy.task.copy(placed.open.attempts(1));
+            if self.matrix.replace(core, copy, fresh) {
+                self.order(core, true, fx);
+            }
+        }
+    }
+
     /// Places copies again, each by itself and with a new attempt number.
     fn again(&mut self, copies: Vec<CopyId>, fx: &mut Effects<'_>) {
         for copy in copies {
@@ -166,6 +192,7 @@ impl Machine for GangScheduler {
             Input::Deliver { msg, .. } => match msg {
                 Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
                 Message::Launch(Launch::Completed { copy }) => self.completed(copy, fx),
+                Message::Contention(Contention::Evicted { copy, .. }) => self.lost(copy, fx),
                 _ => fx.unexpected(&msg),
             },
             Input::Fire(Timer::Tick(_)) => self.tick(fx),

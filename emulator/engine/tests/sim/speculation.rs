@@ -16,7 +16,7 @@ const POLICIES: [(&str, usize); 6] =
 fn run(policy: &str, binding: &str, (nodes, jobs, tasks): (u32, u32, u32), loss: f64, seed: u64) -> Measured {
     let scale = match policy {
         "dolly" | "hedged" => "",
-        _ => "scale = 0.02, ",
+        _ => "scale = 0.05, ",
     };
     let text = format!(
         "seed = {seed}\n[cluster]\nnodes = {nodes}\n[workload.synthetic]\njobs = {jobs}\ntasks = {tasks}\n\
@@ -48,8 +48,8 @@ fn each(measured: &Measured, kind: &str) -> f64 {
     count as f64 / measured.summary.tasks.submitted as f64
 }
 
-/// Full queues, idle nodes, and losses. An order to stop is under way for less than a period of reports, so that one
-/// copy more can run meanwhile.
+/// Full queues, idle nodes, and losses. An order to stop is under way for less than a period of reports, or for less
+/// than two where transmissions are lost; as many copies more can run meanwhile.
 #[test]
 fn copies_and_reservations_of_a_task_are_bounded() {
     for (policy, most) in POLICIES {
@@ -60,7 +60,10 @@ fn copies_and_reservations_of_a_task_are_bounded() {
                     let what = format!("{policy} bound {binding}, {size:?}, loss {loss}");
                     assert_eq!(measured.summary.jobs.unfinished, 0, "{what}");
                     let found = most_at_once(&measured);
-                    assert!(found <= most + 1, "{what}: {found} copies of a task at once");
+                    assert!(
+                        found <= most + if loss > 0.0 { 2 } else { 1 },
+                        "{what}: {found} copies of a task at once"
+                    );
                     let reserved = each(&measured, "probe.reserve");
                     assert!(reserved < 20.0, "{what}: {reserved} reservations for each task");
                     let copies =
