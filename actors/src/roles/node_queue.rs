@@ -73,11 +73,6 @@ impl Ranked {
         RankedEntry { key, estimate, slack }
     }
 
-    /// Charges the first `ahead` entries for one that takes `passing`.
-    fn overtake(&mut self, ahead: usize, passing: Span) {
-        self.waiting.iter_mut().take(ahead).for_each(|w| w.slack = w.slack.saturating_sub(passing));
-    }
-
     fn next(&mut self) -> usize {
         let Some(&head) = self.waiting.front() else { return 0 };
         if head.key == IN_TURN || head.key == self.least {
@@ -105,24 +100,11 @@ impl Ranked {
     }
 }
 
-/// What an entry keeps of its position while it is out of the queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// The number of the entry, by arrival.
-    number: u64,
-    estimate: Span,
-    /// What it still lets past.
-    slack: Span,
-}
-
 /// A queue in either order.
 pub struct NodeQueue<E> {
-    /// Entries with their numbers, which ascend.
-    entries: VecDeque<(u64, E)>,
+    entries: VecDeque<E>,
     /// Kept in step with `entries`; absent where entries are served as they came.
     ranked: Option<Box<Ranked>>,
-    /// The number of the next entry.
-    number: u64,
 }
 
 impl<E> NodeQueue<E> {
@@ -132,7 +114,7 @@ impl<E> NodeQueue<E> {
             QueueOrder::Fifo => None,
             QueueOrder::Least { bypass } => Some(Box::new(Ranked::new(bypass))),
         };
-        Self { entries: VecDeque::new(), ranked, number: 0 }
+        Self { entries: VecDeque::new(), ranked }
     }
 
     /// The number of waiting entries.
@@ -147,92 +129,53 @@ impl<E> NodeQueue<E> {
 
     /// The entries in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = &E> {
-        self.entries.iter().map(|(_, entry)| entry)
+        self.entries.iter()
     }
 
     /// The entries in order of arrival, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut E> {
-        self.entries.iter_mut().map(|(_, entry)| entry)
+        self.entries.iter_mut()
     }
 
     /// Adds an entry at the tail.
     pub fn push(&mut self, entry: E, rank: Rank) {
-        self.entries.push_back((self.number, entry));
-        self.number += 1;
+        self.entries.push_back(entry);
         if let Some(ranked) = &mut self.ranked {
             let entry = ranked.entry(rank);
             ranked.waiting.push_back(entry);
         }
     }
 
-    /// The place of the entry at an index.
-    pub fn place(&self, at: usize) -> Option<Place> {
-        let &(number, _) = self.entries.get(at)?;
-        let ranked = self.ranked.as_ref().map(|ranked| ranked.waiting[at]);
-        let (estimate, slack) = ranked.map_or((Span::ZERO, Span::ZERO), |r| (r.estimate, r.slack));
-        Some(Place { number, estimate, slack })
-    }
-
-    /// The index of the entry of a place, if it has not left the queue.
-    pub fn find(&self, place: Place) -> Option<usize> {
-        self.entries.binary_search_by_key(&place.number, |&(number, _)| number).ok()
-    }
-
-    /// Puts an entry that left the queue back into its place. It lets past what it still did then.
-    pub fn put_back(&mut self, entry: E, place: Place, rank: Rank) {
-        let at = self.ahead(place);
-        self.entries.insert(at, (place.number, entry));
+    /// Puts an entry back at the head.
+    pub fn push_front(&mut self, entry: E, rank: Rank) {
+        self.entries.push_front(entry);
         if let Some(ranked) = &mut self.ranked {
-            let entry = RankedEntry { slack: place.slack, ..ranked.entry(rank) };
-            ranked.waiting.insert(at, entry);
+            let entry = ranked.entry(rank);
+            ranked.waiting.push_front(entry);
         }
     }
 
-    /// The number of entries ahead of a place.
-    fn ahead(&self, place: Place) -> usize {
-        self.entries.partition_point(|&(number, _)| number < place.number)
-    }
-
     /// Replaces the keys of all ranks by what `key` says of each entry.
-    pub fn rerank(&mut self, key: impl Fn(&E) -> Option<(Span, Time)>) {
+    pub fn rerank(&mut self, key: impl Fn(&E) -> (Span, Time)) {
         if let Some(ranked) = &mut self.ranked {
             ranked.least = IN_TURN;
             for (waiting, entry) in ranked.waiting.iter_mut().zip(&self.entries) {
-                waiting.key = key(&entry.1).unwrap_or(IN_TURN);
+                waiting.key = key(entry);
                 ranked.least = ranked.least.min(waiting.key);
             }
         }
     }
 
-    /// The entry to be served now, and its index. Nothing counts as overtaken yet.
-    pub fn first(&mut self) -> Option<(usize, &mut E)> {
+    /// The entry to be served now, and its index; entries it overtakes count that.
+    pub fn serve(&mut self) -> Option<(usize, &mut E)> {
         let at = self.ranked.as_mut().map_or(0, |ranked| ranked.next());
-        self.entries.get_mut(at).map(|(_, entry)| (at, entry))
-    }
-
-    /// Counts what was served from a place as having overtaken those that wait ahead of it.
-    pub fn overtake(&mut self, place: Place) {
-        let ahead = self.ahead(place);
-        if let Some(ranked) = &mut self.ranked {
-            ranked.overtake(ahead, place.estimate);
-        }
-    }
-
-    /// Serves the entry at an index: removes it, and those that it overtakes count that.
-    pub fn serve_at(&mut self, at: usize) -> Option<E> {
         if let Some(ranked) = &mut self.ranked
             && at > 0
-            && let Some(&RankedEntry { estimate, .. }) = ranked.waiting.get(at)
         {
-            ranked.overtake(at, estimate);
+            let passing = ranked.waiting[at].estimate;
+            ranked.waiting.iter_mut().take(at).for_each(|w| w.slack = w.slack.saturating_sub(passing));
         }
-        self.remove(at)
-    }
-
-    /// Serves the first entry of the order.
-    pub fn serve(&mut self) -> Option<E> {
-        let (at, _) = self.first()?;
-        self.serve_at(at)
+        self.entries.get_mut(at).map(|entry| (at, entry))
     }
 
     /// Removes the entry at an index.
@@ -240,17 +183,17 @@ impl<E> NodeQueue<E> {
         if let Some(ranked) = &mut self.ranked {
             ranked.waiting.remove(at);
         }
-        self.entries.remove(at).map(|(_, entry)| entry)
+        self.entries.remove(at)
     }
 
     /// Keeps only the entries for which `keep` returns true.
     pub fn retain_mut(&mut self, mut keep: impl FnMut(&mut E) -> bool) {
         if self.ranked.is_none() {
-            return self.entries.retain_mut(|(_, entry)| keep(entry));
+            return self.entries.retain_mut(keep);
         }
         let mut at = 0;
         while at < self.entries.len() {
-            if keep(&mut self.entries[at].1) {
+            if keep(&mut self.entries[at]) {
                 at += 1;
             } else {
                 let _ = self.remove(at);
@@ -270,7 +213,12 @@ mod tests {
     }
 
     fn drain(queue: &mut NodeQueue<u32>) -> Vec<u32> {
-        std::iter::from_fn(|| queue.serve()).collect()
+        let mut order = Vec::new();
+        while let Some((at, &mut entry)) = queue.serve() {
+            order.push(entry);
+            queue.remove(at);
+        }
+        order
     }
 
     #[test]
@@ -325,7 +273,6 @@ mod tests {
         ) {
             let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 2.0 });
             let mut model: Vec<(u32, Option<u64>, u64, u64)> = Vec::new();
-            let mut out: Vec<((u32, Option<u64>, u64, u64), Place)> = Vec::new();
             for (number, (step, key, estimate, at)) in (0..).zip(steps) {
                 let entry = (number, key, estimate, 2 * estimate);
                 match step {
@@ -334,29 +281,23 @@ mod tests {
                         model.push(entry);
                     }
                     3 => {
-                        if let Some((entry, place)) = out.pop() {
-                            let at = model.partition_point(|waiting| waiting.0 < entry.0);
-                            queue.put_back(entry.0, place, rank(entry.1, entry.2));
-                            model.insert(at, entry);
-                        } else if let Some(place) = queue.place(at) {
-                            queue.remove(at);
-                            out.push((model.remove(at), place));
-                        }
+                        queue.push_front(number, rank(key, estimate));
+                        model.insert(0, entry);
                     }
                     4 if at < model.len() => prop_assert_eq!(queue.remove(at), Some(model.remove(at).0)),
                     5 if at == 0 => {
                         let key_of = |entry: u32| u64::from(entry) * 7 % 5;
-                        queue.rerank(|&entry| Some((Span::from_secs(key_of(entry)), Time::ZERO)));
+                        queue.rerank(|&entry| (Span::from_secs(key_of(entry)), Time::ZERO));
                         model.iter_mut().for_each(|waiting| waiting.1 = Some(key_of(waiting.0)));
                     }
                     _ => {
-                        let first = queue.first().map(|(at, &mut entry)| (at, entry));
+                        let served = queue.serve().map(|(at, &mut entry)| (at, entry));
                         let at = plainly(&model);
-                        prop_assert_eq!(first, model.get(at).map(|waiting| (at, waiting.0)));
-                        prop_assert_eq!(queue.serve(), first.map(|(_, entry)| entry));
+                        prop_assert_eq!(served, model.get(at).map(|waiting| (at, waiting.0)));
                         if let Some(&(_, _, passing, _)) = model.get(at) {
                             model[..at].iter_mut().for_each(|waiting| waiting.3 = waiting.3.saturating_sub(passing));
                             model.remove(at);
+                            queue.remove(at);
                         }
                     }
                 }
@@ -364,38 +305,11 @@ mod tests {
         }
     }
 
-    /// An entry of one second that let four pass before it left lets one more pass after it is back.
-    #[test]
-    fn what_comes_back_is_in_its_place_with_what_it_still_lets_past() {
-        let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
-        queue.push(0, rank(Some(100), 1));
-        (1..7).for_each(|entry| queue.push(entry, rank(Some(1), 1)));
-        assert_eq!([(); 4].map(|()| queue.serve()), [1, 2, 3, 4].map(Some));
-        let place = queue.place(0).unwrap();
-        assert_eq!(queue.remove(0), Some(0));
-        assert_eq!(queue.find(place), None);
-        queue.put_back(0, place, rank(Some(100), 1));
-        assert_eq!(queue.find(place), Some(0));
-        assert_eq!(drain(&mut queue), [5, 0, 6]);
-    }
-
-    /// Nothing is counted before the entry is served in fact.
-    #[test]
-    fn what_is_next_but_not_served_overtakes_nothing() {
-        let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 1.0 });
-        (0..4u32).for_each(|entry| queue.push(entry, rank(Some(u64::from(4 - entry)), 1)));
-        for last in [3, 2] {
-            assert_eq!(queue.first(), Some((last, &mut (last as u32))));
-            queue.remove(last);
-        }
-        assert_eq!(drain(&mut queue), [1, 0]);
-    }
-
     #[test]
     fn ranks_can_change() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
         (0..3u32).for_each(|entry| queue.push(entry, rank(Some(u64::from(entry)), 1)));
-        queue.rerank(|&entry| Some((Span::from_secs(3 - u64::from(entry)), Time::ZERO)));
+        queue.rerank(|&entry| (Span::from_secs(3 - u64::from(entry)), Time::ZERO));
         assert_eq!(drain(&mut queue), [2, 1, 0]);
     }
 

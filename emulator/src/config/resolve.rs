@@ -456,9 +456,9 @@ fn check_policy(
         _ => Ok(()),
     };
     let oracle = match entry.spec.oracle() {
-        Some(key) if file.run.runtime != RuntimeKind::Virtual => Err(format!(
-            "{key}: no actor can know this in real time; set run.runtime = \"virtual\", or another {key}"
-        )),
+        Some(key) if file.run.runtime != RuntimeKind::Virtual => {
+            Err(format!("{key}: no actor can know this in real time; set run.runtime = \"virtual\""))
+        }
         _ => Ok(()),
     };
     let classes = match entry.spec.needs_long() {
