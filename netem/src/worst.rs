@@ -46,10 +46,9 @@ impl Worst {
 
 #[cfg(test)]
 mod tests {
-    use volary_actors::base::{Endpoint, Law, law};
+    use volary_actors::base::Endpoint;
 
     use super::*;
-    use crate::faults::FaultSpec;
     use crate::target::Groups;
 
     fn worst(network: &str) -> Worst {

@@ -110,8 +110,8 @@ struct ClaimingLas {
 }
 
 impl ClaimingLas {
-    /// Whether it asks for one more task. Beyond its cores it asks for one at a time: of nodes that are asked for places
-    /// at once, each would else take as many tasks of a job as it may hold before the others get one.
+    /// Whether it asks for one more task. Beyond its cores it asks for one at a time: of nodes that are asked for
+    /// places at once, each would else take as many tasks of a job as it may hold before the others get one.
     fn has_room(&self) -> bool {
         let (held, asked) = (self.las.tasks(), self.claims.len() as u32);
         held + asked < self.cores || (asked == 0 && held < self.most)

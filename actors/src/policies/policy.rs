@@ -173,7 +173,8 @@ pub trait Policy: Parameters {
         self.reports().map(|reports| reports.every)
     }
 
-    /// How long its actors wait at most of their own accord: the sum of its periods, timeouts and other lengths of time.
+    /// How long its actors wait at most of their own accord: the sum of its periods, timeouts and other lengths of
+    /// time.
     fn longest_wait(&self) -> Span {
         lengths(self)
     }

@@ -38,20 +38,22 @@ volary_netem::target: error units
 volary_netem::topology: config error links target units
 volary_netem::units:
 volary_netem::verdict:
+volary_netem::worst: config error faults links model
 volary_engine::cores: prefetch workload
 volary_engine::finalize: cores metrics parcel results shard world
 volary_engine::fingerprint:
-volary_engine::metrics: parcel results shard workload
+volary_engine::metrics: parcel quiet results shard workload
 volary_engine::parcel:
 volary_engine::prefetch:
 volary_engine::queue: prefetch
+volary_engine::quiet: scenario workload
 volary_engine::replay: metrics parcel results shard virtual_time world
 volary_engine::results: cores fingerprint
 volary_engine::scenario: cores results workload
 volary_engine::shard: cores parcel prefetch queue results workload
 volary_engine::virtual_time: finalize metrics results shard world
 volary_engine::workload:
-volary_engine::world: cores metrics results scenario shard workload
+volary_engine::world: cores metrics quiet results scenario shard workload
 volary::atomic_file:
 volary::awake:
 volary::chart: number sanitize stats storage

@@ -75,7 +75,7 @@ fn index_files_hold_modules_and_re_exports_only() {
 }
 
 /// Lines of a file, tests included.
-const LONGEST: usize = 600;
+const LONGEST: usize = 700;
 
 #[test]
 fn files_stay_readable() {
@@ -137,10 +137,10 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 5] = [
     ("volary_lp", 1_658),
-    ("volary_actors", 18_167),
-    ("volary_netem", 2_918),
-    ("volary_engine", 13_630),
-    ("volary", 30_422),
+    ("volary_actors", 18_328),
+    ("volary_netem", 2_980),
+    ("volary_engine", 14_325),
+    ("volary", 31_866),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
 const SLACK: usize = 200;

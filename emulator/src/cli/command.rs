@@ -92,8 +92,8 @@ pub fn main_with(registry: Registry) -> ExitCode {
 /// The signal that a write beyond the limit on the size of files raises, on all systems that Rust knows.
 const SIGXFSZ: i32 = 25;
 
-/// Lets writes beyond the limit on the size of files, `ulimit -f`, fail with an error that is reported. Without a handler
-/// the signal ends the process without a message.
+/// Lets writes beyond the limit on the size of files, `ulimit -f`, fail with an error that is reported. Without a
+/// handler the signal ends the process without a message.
 fn notice_limits() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let _entered = runtime.enter();

@@ -80,22 +80,6 @@ pub(super) fn runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Re
         .help("lower `repeat` (or --repeat), shorten the sweep, or split the experiment"))
 }
 
-/// Refuses factors on delays where no link has a delay.
-pub(super) fn degradations(document: &Document<'_>, world: &Resolved) -> Result<(), ConfigError> {
-    if world.cluster.topology.is_some() || world.network.one_way.mean() > 0.0 {
-        return Ok(());
-    }
-    let idle =
-        |fault: &FaultSpec| matches!(fault, FaultSpec::Degrade(degrade) if degrade.delay_factor != 1.0);
-    world.network.fault.iter().position(idle).map_or(Ok(()), |i| {
-        let at = ["network", "fault", &i.to_string(), "degrade", "delay_factor"];
-        let message = "messages have no delay here that could be multiplied";
-        Err(document
-            .error_at(&at, message)
-            .help("set network.one_way, or leave `delay_factor` out and set `loss`"))
-    })
-}
-
 /// Checks the scheduled injections on the machines of a policy: all policies have the same nodes.
 pub(super) fn injections(document: &Document<'_>, file: &File, world: &Resolved) -> Result<(), ConfigError> {
     let Some(entry) = file.policy.first().filter(|_| !world.injections.is_empty()) else { return Ok(()) };

@@ -147,7 +147,8 @@ fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<Demand> {
         .then(|| Demand { rate: jobs.total_work() / span, last_s })
 }
 
-/// A change of the pace of arrivals, either way, that is more likely to be a mistake in the units of a trace than meant.
+/// A change of the pace of arrivals, either way, that is more likely to be a mistake in the units of a trace than
+/// meant.
 const MOST_CHANGE: f64 = 4.0;
 
 /// Replaces the key `load` of the workload, if it has one, by the `speedup` at which that load is offered under `seed`,

@@ -162,6 +162,7 @@ impl Planner<'_> {
         checks::texts(document, &file)?;
         let resolved = self.resolve(document, &file)?;
         self.warn(warnings::of_cores(&resolved, &file.run));
+        self.warn(warnings::of_factors(&resolved));
         for entry in &file.policy {
             if !self.wants(entry) {
                 continue;
@@ -318,7 +319,6 @@ impl Planner<'_> {
         }
         let refused = |error| cluster::refused(&self.files, document, &error);
         world.network.check().map_err(refused)?;
-        checks::degradations(document, world)?;
         // Policies without extras have the same machines: one stands for all.
         let specs = file.policy.iter().filter(|entry| self.wants(entry)).map(|entry| &entry.spec);
         let (plain, other): (Vec<_>, Vec<_>) = specs.partition(|spec| spec.extras().is_empty());

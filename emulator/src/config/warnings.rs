@@ -6,6 +6,7 @@ use volary_actors::policies::Caches;
 use volary_engine::cores::RunLength;
 use volary_engine::scenario::{PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
+use volary_netem::FaultSpec;
 
 use super::error::listed;
 use super::file::{Record, RunSection};
@@ -54,6 +55,18 @@ pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
             number::seconds(SHORTEST_SLOT.as_secs_f64())
         )
     })
+}
+
+/// Warns about faults that multiply delays where no link has one.
+pub(super) fn of_factors(world: &Resolved) -> Option<String> {
+    let delayed = world.cluster.topology.is_some() || world.network.one_way.mean() > 0.0;
+    let idle =
+        |fault: &FaultSpec| matches!(fault, FaultSpec::Degrade(degrade) if degrade.delay_factor != 1.0);
+    let at = world.network.fault.iter().position(idle).filter(|_| !delayed)?;
+    Some(format!(
+        "network.fault[{at}].degrade.delay_factor has no effect, because messages have no delay here that it could \
+         multiply; set network.one_way"
+    ))
 }
 
 /// Mean work of a task, s: by the laws of the workload, or that of the jobs of a trace or generator, CPU-time where

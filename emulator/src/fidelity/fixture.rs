@@ -5,7 +5,8 @@ use volary_engine::results::{Certificate, HostVitals, RealWork, TimerProbe};
 use volary_netem::{LinkClass, Links, Network, Stats};
 
 use super::gauge::LatenessHistograms;
-use super::measure::{Evidence, JobsMet};
+use super::judge::JobsMet;
+use super::measure::Evidence;
 
 /// Everything that the measurements borrow.
 pub(crate) struct Run {

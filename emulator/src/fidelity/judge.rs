@@ -25,7 +25,6 @@ use volary_engine::results::{
     Certificate, Compared, Departure, HostVitals, RealWork, Reason, STILL, Samples, Standing,
 };
 
-use super::measure::JobsMet;
 use crate::number;
 use crate::stats::{t_975, wilson};
 
@@ -72,6 +71,17 @@ enum Remedy {
     Slower(f64),
     /// A fixed text.
     Words(&'static str),
+}
+
+/// Jobs of a run that should have arrived and ended.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct JobsMet {
+    /// Whose time to arrive had come.
+    pub due: u64,
+    /// Of these, those that did not arrive.
+    pub missing: u64,
+    /// Jobs that arrived and stay open, although no limit of time cut the run off and no node is lost for good.
+    pub open: u64,
 }
 
 /// Finds the departures and sets the verdict. `least_loss` is the smallest nonzero configured loss of a link.

@@ -12,7 +12,7 @@ use volary_engine::world::World;
 use volary_netem::{Cause, ClassStats, LinkClass, Network, Stats};
 
 use super::gauge::{LatenessHistograms, SpanHistogram};
-use super::judge::{DELAY_PART, TASK_PART, ZERO_DELAY_PART, judge};
+use super::judge::{DELAY_PART, JobsMet, TASK_PART, ZERO_DELAY_PART, judge};
 use crate::number;
 
 /// Delays count as constant if their middle half is within this part of their median.
@@ -43,17 +43,6 @@ pub struct Evidence<'a> {
     pub cores: Option<RealWork>,
     /// Jobs that the run should have had.
     pub jobs: JobsMet,
-}
-
-/// Jobs of a run that should have arrived and ended.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct JobsMet {
-    /// Whose time to arrive had come.
-    pub due: u64,
-    /// Of these, those that did not arrive.
-    pub missing: u64,
-    /// Jobs that arrived and stay open, although no limit of time cut the run off and no node is lost for good.
-    pub open: u64,
 }
 
 impl JobsMet {

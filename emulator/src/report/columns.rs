@@ -156,7 +156,8 @@ impl SummaryColumn {
     }
 
     /// Labels of the policies with the smallest mean of a marked column. Empty if they are all the same, if they cannot
-    /// be [ranked](CellGroup::is_ranked), and if seeds cannot tell the best from another: the 95 % interval of the paired difference contains zero.
+    /// be [ranked](CellGroup::is_ranked), and if seeds cannot tell the best from another: the 95 % interval of the
+    /// paired difference contains zero.
     pub(super) fn best<'a>(&self, group: &'a CellGroup, class: Option<&str>) -> Vec<&'a str> {
         if !self.marked || !group.is_ranked() {
             return Vec::new();

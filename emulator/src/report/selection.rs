@@ -87,8 +87,8 @@ fn keep_cells(study: &mut Study, key: &str, value: &str) -> Result<(), Selection
     Ok(())
 }
 
-/// The value that a text names: by its own text or words, numbers and lengths of time by value, or else as the only one that ends in these words, so that the
-/// parameter of a law is enough.
+/// The value that a text names: by its own text or words, numbers and lengths of time by value, or else as the only
+/// one that ends in these words, so that the parameter of a law is enough.
 fn meant<'a>(values: &'a [Value], text: &str) -> Option<&'a Value> {
     let exact = values.iter().find(|value| plain(value) == text || in_words(value) == text);
     let words = |text: &str| text.split_whitespace().count();

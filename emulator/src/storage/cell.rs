@@ -8,7 +8,6 @@ use volary_engine::results::{
 };
 
 use crate::storage::activity::Activity;
-use crate::storage::tables::TableKind;
 
 /// Limit on the points of a stored distribution.
 pub const SKETCH_POINTS: usize = 2_000;
@@ -85,7 +84,7 @@ impl CellRecord {
             sampled_one_in: measured.sampled_one_in,
             staleness: looks(&measured.staleness),
             notes: measured.notes.clone(),
-            rows: TableKind::ALL.iter().map(|kind| (kind.name().to_owned(), kind.sum(measured))).collect(),
+            rows: BTreeMap::new(),
         }
     }
 

@@ -470,6 +470,7 @@ mod tests {
     use crate::storage::Study;
     use crate::storage::fixture::{manifest, measured};
     use crate::storage::paths::part_path;
+    use crate::storage::tables::row_sums;
     use ::parquet::basic::Compression;
     use ::parquet::record::{Field, Row};
     use serde_json::json;
@@ -490,7 +491,7 @@ mod tests {
         let record = |(i, run): (usize, &Measured)| {
             let path = part_path(root, &format!("run{i}"), TableKind::Jobs);
             TableKind::Jobs.write(File::create(path).unwrap(), run).unwrap();
-            CellRecord::new(&format!("run{i}"), run)
+            CellRecord { rows: row_sums(run), ..CellRecord::new(&format!("run{i}"), run) }
         };
         let records = runs.iter().enumerate().map(record).collect();
         Study::assemble(manifest(&[]), vec![root.to_owned()], records, Vec::new(), Vec::new())

@@ -25,7 +25,7 @@ use super::records::{forget, others, pack, records, salvage};
 use super::rendered::Render;
 use super::rows::{RowIndex, has_rows};
 use super::study::{Study, summary_lines};
-use super::tables::TableKind;
+use super::tables::{TableKind, row_sums};
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
 use crate::number::plural;
@@ -163,7 +163,7 @@ impl RunDir {
         }
         self.clock_error(&measured.summary)?;
         let load = self.loads.get(&measured.summary.cell).copied().flatten();
-        let record = CellRecord { load, ..CellRecord::new(id, measured) };
+        let record = CellRecord { load, rows: row_sums(measured), ..CellRecord::new(id, measured) };
         write_json(&record_path(&self.root, id), &record)?;
         remove(&failure_path(&self.root, id))?;
         let path = self.root.join(SUMMARY);

@@ -127,8 +127,8 @@ fn runs_with_empty_parts_are_made_again() {
     }
 }
 
-/// Rows with a flipped byte are found before they are shown, in the table of a run that has ended and in the parts of one
-/// that was killed; a resumed run makes them again.
+/// Rows with a flipped byte are found before they are shown, in the table of a run that has ended and in the parts of
+/// one that was killed; a resumed run makes them again.
 #[test]
 fn rows_with_a_flipped_byte_are_made_again() {
     let cell = |id: &str| measured(id, &[], id.parse().unwrap(), 1.0, 10);

@@ -128,7 +128,7 @@ fn exports_are_flat() {
     for (command, why) in [
         ("export r --out r", "is a run directory"),
         ("export gone --out t", "is not a run directory"),
-        ("export r --format xls --out t", "[possible values: csv, parquet, arrow]"),
+        ("export r --format xls --out t", "[possible values: csv, parquet]"),
         ("export r", "--out"),
     ] {
         let (_, err) = expect(here, command, 2);
@@ -402,7 +402,7 @@ fn a_plan_of_many_cells_says_the_range_of_loads() {
     fs::write(folder.path().join("w.toml"), format!("{EXPERIMENT}{swept}")).unwrap();
     let (out, _) = expect(folder.path(), "plan w.toml", 0);
     assert!(out.contains("and 16 more cells, 0 of them with ρ ≥ 1"), "{out}");
-    assert!(out.contains("from 0.025 (cluster.nodes = 40) to 1.000 (cluster.nodes = 1)"), "{out}");
+    assert!(out.contains("from 0.0250 (cluster.nodes = 40) to 1.000 (cluster.nodes = 1)"), "{out}");
 }
 
 #[test]

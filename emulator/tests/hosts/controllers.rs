@@ -375,8 +375,9 @@ async fn a_host_that_reports_nothing_is_given_up_by_name() {
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
     let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
     tokio::join!(h1.begun(), h2.begun());
-    h1.report(vec![fixture.arrival(0)], Time(10)).await;
-    h2.report(Vec::new(), Time(10)).await;
+    // The client is on the second.
+    h1.report(Vec::new(), Time(10)).await;
+    h2.report(vec![fixture.arrival(0)], Time(10)).await;
     for _ in 0..40 {
         tokio::time::sleep(Duration::from_millis(500)).await;
         h1.report(Vec::new(), Time(10)).await;
@@ -424,7 +425,8 @@ async fn a_run_that_stands_still_after_losses_is_broken_with_what_was_measured()
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
     let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
     tokio::join!(h1.begun(), h2.begun());
-    h1.report((0..50).map(|job| fixture.arrival(job)).collect(), Time(10)).await;
+    // The client is on the second.
+    h2.report((0..50).map(|job| fixture.arrival(job)).collect(), Time(10)).await;
     for second in 0..65 {
         for host in [&mut h1, &mut h2] {
             host.send(AgentMessage::Sample(Box::default())).await;

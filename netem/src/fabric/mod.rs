@@ -4,10 +4,10 @@
 //! source, destination, n): no other link, no time and no policy changes them. Only a rate makes messages
 //! depend on each other, through the moment until which their link is busy.
 //!
-//! **Datagrams** are transmitted once, or twice if the network duplicates them. **Stream messages** are transmitted until one transmission gets
-//! through: the second follows the first after the retransmission timeout, each further one after twice the
-//! span before it. Retransmissions of a message count as attempts 1, 2, … of message n, with delays and
-//! losses of their own. If none has got through when the peer timeout has passed, the message is
+//! **Datagrams** are transmitted once, or twice if the network duplicates them. **Stream messages** are transmitted
+//! until one transmission gets through: the second follows the first after the retransmission timeout, each further
+//! one after twice the span before it. Retransmissions of a message count as attempts 1, 2, … of message n, with
+//! delays and losses of their own. If none has got through when the peer timeout has passed, the message is
 //! *unreachable*; loss alone can bring that about only if it defeats every attempt in that time. Messages
 //! don't wait for each other's repetitions, as those of separate QUIC streams don't. Every transmission takes its
 //! time on a link with a rate, also one that is lost on the way: loss makes no link faster.

@@ -6,9 +6,9 @@
 //!
 //! - A **datagram** that arrives in the harsher run arrives in the milder one as well, and not later. This is about the
 //!   original: its duplicate has a delay of its own, so where delays are random it can come first.
-//! - A **stream message** as well, but for the delay of its repetitions, which is another draw, and no longer multiplied
-//!   once a degradation is over: it can be earlier by what the two delays differ. Without degradation it is never
-//!   earlier if delays are constant or fully correlated.
+//! - A **stream message** as well, but for the delay of its repetitions, which is another draw, and no longer
+//!   multiplied once a degradation is over: it can be earlier by what the two delays differ. Without degradation it is
+//!   never earlier if delays are constant or fully correlated.
 //! - With a **buffer**, what is dropped makes room for what comes later. A datagram that arrives in both runs is then
 //!   earlier in the harsher one by at most one transmission.
 //!

@@ -1,9 +1,9 @@
 //! Traces of bursts: the forms of their files, and what they leave out of a run.
 //!
 //! A file holds bursts, or samples of the slowdown of each core, which are read as bursts that last until the next
-//! sample of the same core. A header line names the columns; without one they are `unit start_s end_s slowdown`. The cells
-//! of a line stand between its commas, or else between its tabs, and may be empty; a line without either has them
-//! between blanks.
+//! sample of the same core. A header line names the columns; without one they are `unit start_s end_s slowdown`. The
+//! cells of a line stand between its commas, or else between its tabs, and may be empty; a line without either has
+//! them between blanks.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -166,8 +166,8 @@ impl<'a> Aggregator<'a> {
         }
     }
 
-    /// Closes the recorder at the time of the last observation, at the time limit, or when the run was given up; returns
-    /// that time as well.
+    /// Closes the recorder at the time of the last observation, at the time limit, or when the run was given up;
+    /// returns that time as well.
     pub fn close(self) -> (Books, Time) {
         match self.until {
             Some(until) if !self.recorder.all_finished() && self.merge.complete() > until => {

@@ -58,10 +58,10 @@ pub struct ClaimResult {
     /// The numbers compared, by the text of the comparison and the cell, in the order of the sweep: `left` and
     /// `right`, or `along` a swept key, and whether it `holds`; with several seeds also the `half_width` of the 95 %
     /// interval of the difference, paired by seed, and whether that is `within_noise`; the `unit` of these (`s` or
-    /// `share`; absent for plain numbers); `degraded` where a run that it looks at did not do what was asked; `injected`
-    /// where one was injected into; `stand_in` where a generator stood in for a trace that was not found, on which only claims of
-    /// ours are tested; `why` where the comparison is not judged, a list: what is missing, or into which of the runs
-    /// interference was injected and not equally into the others.
+    /// `share`; absent for plain numbers); `degraded` where a run that it looks at did not do what was asked;
+    /// `injected` where one was injected into; `stand_in` where a generator stood in for a trace that was not found,
+    /// on which only claims of ours are tested; `why` where the comparison is not judged, a list: what is missing, or
+    /// into which of the runs interference was injected and not equally into the others.
     pub measured: Findings,
 }
 

@@ -1,4 +1,4 @@
-//! Runs that were injected into unequally, which cannot be compared.
+//! Comparability of runs by the interference that was injected into them.
 
 use std::collections::BTreeMap;
 

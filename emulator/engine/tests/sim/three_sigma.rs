@@ -31,10 +31,10 @@ demand = "9.9s"
 one_way = "1ms"
 [[policy]]
 label = "perfect"
-3sigma = { cycle = "1s", slot = "1s", slots = 100, estimates = "perfect", exact = true }
+3sigma = { cycle = "1s", slot = "1s", slots = 100, estimates = "perfect" }
 [[policy]]
 label = "learnt"
-3sigma = { cycle = "1s", slot = "1s", slots = 100, exact = true }
+3sigma = { cycle = "1s", slot = "1s", slots = 100 }
 "#;
 
 /// The run of each policy under a seed, and the deadlines of the jobs.

@@ -2,8 +2,8 @@
 //!
 //! Anyone who can send a datagram can begin a handshake and leave it at that, so places are scarce. A peer whose
 //! address is not proved has one only while few are taken; otherwise it is asked to come again with a token that only
-//! the true holder of the address receives (RFC 9000, section 8.1). Of peers with proved addresses the one that has most
-//! places gives way, with its oldest handshake: whoever takes all places competes with itself.
+//! the true holder of the address receives (RFC 9000, section 8.1). Of peers with proved addresses the one that has
+//! most places gives way, with its oldest handshake: whoever takes all places competes with itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};

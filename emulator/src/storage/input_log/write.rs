@@ -58,8 +58,8 @@ impl Sink {
         Self::start(file, 1, experiment)
     }
 
-    /// Continues a log after its last whole frame, or [`create`](Self::create)s it. A file that is damaged, or no log of
-    /// this version, is set aside.
+    /// Continues a log after its last whole frame, or [`create`](Self::create)s it. A file that is damaged, or no log
+    /// of this version, is set aside.
     ///
     /// # Errors
     /// When the file cannot be read or written.

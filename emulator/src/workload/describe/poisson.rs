@@ -1,7 +1,7 @@
 //! A test for a Poisson process: whether the gaps between arrivals can be exponential.
 //!
-//! The mean of the exponential law is that of the gaps, so that Kolmogorov's law would reject too rarely: Lilliefors' test
-//! takes that into account (Journal of the American Statistical Association 64, 1969, pp. 387-389).
+//! The mean of the exponential law is that of the gaps, so that Kolmogorov's law would reject too rarely: Lilliefors'
+//! test takes that into account (Journal of the American Statistical Association 64, 1969, pp. 387-389).
 //!
 //! Times that are rounded, such as to whole seconds, have gaps that no continuous law has. Under a Poisson process the
 //! times within a second are independent and uniform, given their number. So each arrival is moved to a random place in
@@ -103,8 +103,8 @@ fn lilliefors(mut gaps: Vec<f64>) -> (f64, f64) {
 
 /// Percentage points of Lilliefors' distance as Stephens modifies it, (D − 0.2/n)(√n + 0.26 + 0.5/√n), which makes them
 /// nearly the same for every n (Journal of the American Statistical Association 69, 1974, pp. 730-737): the means over
-/// 10, 30, 100 and 1000 gaps of simulations with 40,000 to 400,000 samples each. Stephens gives 0.926, 0.990, 1.094, 1.190
-/// and 1.308 for 0.15 to 0.01.
+/// 10, 30, 100 and 1000 gaps of simulations with 40,000 to 400,000 samples each. Stephens gives 0.926, 0.990, 1.094,
+/// 1.190 and 1.308 for 0.15 to 0.01.
 const POINTS: [(f64, f64); 14] = [
     (0.0, 1.0),
     (0.440, 0.95),

@@ -233,7 +233,8 @@ fn a_run_is_given_up_when_nothing_has_run_for_long_since_all_faults_have_healed(
         let stalled = |s| recorder.is_stalled(at(s)) && recorder.is_quiet_for_good(at(s));
         assert_eq!((stalled(from + 1000), stalled(from + 1001)), (false, true));
         let books = recorder.close(at(from + 1001));
-        assert_eq!((books.makespan, books.jobs.unfinished), (59.0, 2));
+        assert_eq!(books.jobs.unfinished, 2);
+        assert!((books.makespan - 59.0).abs() < 1e-9, "{}", books.makespan);
         assert!(books.notes[0].starts_with("the run was given up, because no copy ran for 1000s"));
     }
 }

@@ -10,7 +10,7 @@ use volary_actors::base::Span;
 
 use super::super::error::WorkloadError;
 use super::super::trace::{Format, MOST_TASKS};
-use super::table::{SECONDS, Unit};
+use super::time_unit::{SECONDS, TimeUnit};
 
 /// Maximum length of a line: a job of a few million tasks. Without it a compressed file could expand to one line that
 /// fills the memory.
@@ -199,7 +199,7 @@ impl At<'_> {
         field: usize,
         column: &str,
         text: &str,
-        unit: &Unit,
+        unit: &TimeUnit,
     ) -> Result<f64, WorkloadError> {
         let units = unit.plural;
         let wrong = |why: String| Err(self.field(field, column, why));

@@ -10,6 +10,7 @@ mod parse;
 mod swf;
 mod table;
 mod time;
+mod time_unit;
 mod tr;
 
 pub(crate) use cells::{cells, other_separator};

@@ -10,6 +10,7 @@ use super::super::error::WorkloadError;
 use super::cells::cells;
 use super::lines::{At, TraceLine, short};
 use super::time::instant;
+use super::time_unit::{SECONDS, TimeUnit};
 
 /// Google's machines are measured by the largest one, and the most frequent one with half of its capacity has two
 /// sockets of four cores (Park's thesis, section 2.4.1).
@@ -149,113 +150,13 @@ struct Column {
     index: usize,
     name: String,
     /// The unit of its numbers, if it has times; or what its name ends in, if that is no unit.
-    unit: Result<&'static Unit, String>,
-}
-
-/// A unit of the times of a column.
-#[derive(PartialEq, Eq, Debug)]
-pub(super) struct Unit {
-    /// Nanoseconds of one.
-    pub(super) ns: u64,
-    /// Its name in messages.
-    pub(super) plural: &'static str,
-    /// The last words of the names of columns that have it, in small letters.
-    words: &'static [&'static str],
-}
-
-/// The unit of columns whose names have none.
-pub(super) const SECONDS: &Unit = &UNITS[0];
-
-const UNITS: [Unit; 7] = [
-    Unit { ns: 1_000_000_000, plural: "seconds", words: &["s", "sec", "secs", "second", "seconds"] },
-    Unit {
-        ns: 1_000_000,
-        plural: "milliseconds",
-        words: &["ms", "msec", "msecs", "millis", "millisecond", "milliseconds"],
-    },
-    Unit {
-        ns: 1_000,
-        plural: "microseconds",
-        words: &["us", "µs", "μs", "usec", "usecs", "micros", "microsecond", "microseconds"],
-    },
-    Unit {
-        ns: 1,
-        plural: "nanoseconds",
-        words: &["ns", "nsec", "nsecs", "nanos", "nanosecond", "nanoseconds"],
-    },
-    Unit { ns: 60_000_000_000, plural: "minutes", words: &["min", "mins", "minute", "minutes"] },
-    Unit { ns: 3_600_000_000_000, plural: "hours", words: &["h", "hr", "hrs", "hour", "hours"] },
-    Unit { ns: 86_400_000_000_000, plural: "days", words: &["d", "day", "days"] },
-];
-
-/// Last words of names that say what a time is, and nothing about its unit: seconds.
-const NO_UNIT: [&str; 24] = [
-    "time",
-    "times",
-    "timestamp",
-    "stamp",
-    "date",
-    "at",
-    "on",
-    "submit",
-    "submitted",
-    "submission",
-    "arrival",
-    "start",
-    "started",
-    "end",
-    "ended",
-    "finish",
-    "finished",
-    "run",
-    "runtime",
-    "duration",
-    "elapsed",
-    "wait",
-    "walltime",
-    "limit",
-];
-
-impl Unit {
-    /// The unit that the last word of a column's name states, such as `run_ms`, `run (min)` or `runHours`; seconds if it
-    /// is a name of one word, or ends in one that states no unit.
-    ///
-    /// # Errors
-    /// The last word, if it may be a unit that is not known.
-    fn of(name: &str) -> Result<&'static Self, String> {
-        let mut words: Vec<String> = Vec::new();
-        let mut is_inside = false;
-        let mut was_small = false;
-        for c in name.chars() {
-            // A capital after a small letter begins a word.
-            let begins = !is_inside || was_small && c.is_uppercase();
-            if c.is_alphanumeric() {
-                if begins {
-                    words.push(String::new());
-                }
-                if let Some(word) = words.last_mut() {
-                    word.extend(c.to_lowercase());
-                }
-            }
-            (is_inside, was_small) = (c.is_alphanumeric(), c.is_lowercase());
-        }
-        let Some(last) = words.pop() else { return Ok(SECONDS) };
-        match Self::called(&last) {
-            Some(unit) => Ok(unit),
-            None if words.is_empty() || NO_UNIT.contains(&last.as_str()) => Ok(SECONDS),
-            None => Err(last),
-        }
-    }
-
-    fn called(word: &str) -> Option<&'static Self> {
-        UNITS.iter().find(|unit| unit.words.contains(&word))
-    }
+    unit: Result<&'static TimeUnit, String>,
 }
 
 /// A column's name and the unit behind a colon, as `--columns run=took:min` states it.
-fn split_unit(name: &str) -> Option<(&str, &'static Unit)> {
+fn split_unit(name: &str) -> Option<(&str, &'static TimeUnit)> {
     let (name, unit) = name.rsplit_once(':')?;
-    Some((name.trim_end(), Unit::called(unit.trim())?))
+    Some((name.trim_end(), TimeUnit::called(unit.trim())?))
 }
 
 /// Limit on the columns of a file: a compressed header of commas must not fill the memory.
@@ -283,7 +184,7 @@ impl Header {
         let all = cells.join(", ");
         let column = |meaning, index: usize| {
             let name = cells[index].clone();
-            let unit = Unit::of(&name);
+            let unit = TimeUnit::of(&name);
             Column { meaning, index, name, unit }
         };
         let mut columns: Vec<Column> = Vec::new();
@@ -638,7 +539,7 @@ mod tests {
 
     #[test]
     fn names_of_columns_state_their_unit() {
-        let units = |name: &str| Unit::of(name).map(|unit| unit.plural);
+        let units = |name: &str| TimeUnit::of(name).map(|unit| unit.plural);
         for (names, unit) in [
             (
                 &[

@@ -7,8 +7,8 @@ use volary_actors::base::{Rng, Span};
 use super::checks::valid;
 use super::draw::{Dice, experiment};
 
-/// The experiment of a seed, in one of five with up to three values at edges; edges at which it cannot be run are passed
-/// over.
+/// The experiment of a seed, in one of five with up to three values at edges; edges at which it cannot be run are
+/// passed over.
 pub(crate) fn at_edges(seed: u64) -> String {
     let text = experiment(seed);
     let mut dice = Dice(Rng::new(seed, 0, 2));
