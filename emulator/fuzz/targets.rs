@@ -212,7 +212,19 @@ pub(crate) fn fold_reports(
                 }
                 aggregator.end(host)
             }
-            _ => Ok(()),
+            AgentMessage::Loaded
+            | AgentMessage::Ready { .. }
+            | AgentMessage::Busy { .. }
+            | AgentMessage::Refused { .. }
+            | AgentMessage::Ping { .. }
+            | AgentMessage::Log(_)
+            | AgentMessage::Inputs(_)
+            | AgentMessage::Lost { .. }
+            | AgentMessage::Injected { .. }
+            | AgentMessage::Lifted { .. }
+            | AgentMessage::Injector { .. }
+            | AgentMessage::InjectorGone { .. }
+            | AgentMessage::Sample(_) => Ok(()),
         };
         if let Err(FalseReport { shard, why }) = merged {
             refused[shard] = Some(why);
@@ -225,7 +237,7 @@ pub(crate) fn fold_reports(
     aggregator.lose(0..world.layout().workers() / 2);
     let (books, now) = aggregator.close();
     let jobs = books.jobs;
-    let real = real_time(world, 1.0, &counters, &gauge, hosts, cores, &books, (EndReason::Broken, now));
+    let real = real_time(world, 1.0, &counters, &gauge, hosts, cores, (&books, EndReason::Broken, now));
     let run = FinishedRun {
         experiment: "reports",
         world,

@@ -107,7 +107,7 @@ impl Mantri {
         let copies = view.attempts.copies(task) as usize;
         // One that is slower than the two fastest is stopped now.
         copies <= FASTEST + usize::from(self.stops_left(task, view) > 0)
-            && view.attempts.of(task).all(|copy| !copy.waits && !(copies > 1 && self.is_recent(copy, view)))
+            && view.attempts.of(task).all(|copy| !(copy.waits || copies > 1 && self.is_recent(copy, view)))
     }
 
     /// How many copies of a task may still be stopped.

@@ -332,7 +332,7 @@ mod tests {
         let (mut waited, mut pauses) = (Span::ZERO, Vec::new());
         while waited < Span::from_secs(100 * 3600) {
             let [Effect::Arm { timer, after }] = armed[..] else { panic!("{armed:?}") };
-            waited = waited + after;
+            waited += after;
             pauses.push(after.0 / 1_000_000_000);
             armed = client.step(Input::Fire(timer));
         }

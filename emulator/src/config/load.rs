@@ -327,13 +327,19 @@ random = {}
         let error = Experiment::load(&file, &asked).unwrap_err().to_string();
         assert!(error.contains("workload.synthetic.load: the load of these jobs"), "{error}");
     }
-    fn warnings(trace: &str, load: f64) -> Result<Vec<String>, String> {
+    /// An experiment on a trace, in a folder of its own.
+    fn on_trace(trace: &str, load: f64) -> (tempfile::TempDir, std::path::PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.toml");
         std::fs::write(dir.path().join("a.tr"), trace).unwrap();
         let text = TEXT.replace("workload.synthetic = { jobs = 100, tasks = 1, interarrival = \"1s\" }", "");
         let text = text.replace("service.demand = \"1s\"", "").replace("[interference]\n", "");
         std::fs::write(&file, format!("{text}[workload.trace]\nfile = \"a.tr\"\nload = {load}\n")).unwrap();
+        (dir, file)
+    }
+
+    fn warnings(trace: &str, load: f64) -> Result<Vec<String>, String> {
+        let (_dir, file) = on_trace(trace, load);
         let loaded = Experiment::load(&file, &Overrides::default());
         loaded.map(|experiment| experiment.warnings).map_err(|error| error.to_string())
     }

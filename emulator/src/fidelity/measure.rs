@@ -48,7 +48,7 @@ pub struct Evidence<'a> {
 impl JobsMet {
     /// The jobs of a run that ended at `now` for this reason. What arrives shortly before the limit, within a second of
     /// real time and a tenth of the run, is not missed, nor what a client would submit that faults stop.
-    fn of(world: &World, books: &Books, (over, now): (EndReason, Time), speed: f64) -> Self {
+    fn of(world: &World, (books, over, now): (&Books, EndReason, Time), speed: f64) -> Self {
         let (jobs, faults) = (world.workload(), world.faults());
         let (layout, all) = (world.layout(), u64::from(jobs.chains()));
         let is_cut = matches!(over, EndReason::Until | EndReason::Interrupted | EndReason::Broken);
@@ -176,7 +176,8 @@ impl Evidence<'_> {
     }
 }
 
-/// The measurements of a real run of `world`, with its certificate. The run `ended` for a reason, at an emulated time.
+/// The measurements of a real run of `world`, with its certificate. The run `ended` with these accounts, for a reason, at
+/// an emulated time.
 pub fn real_time(
     world: &World,
     speed: f64,
@@ -184,8 +185,7 @@ pub fn real_time(
     gauge: &LatenessHistograms,
     hosts: Vec<HostVitals>,
     cores: Option<Worked>,
-    books: &Books,
-    ended: (EndReason, Time),
+    ended: (&Books, EndReason, Time),
 ) -> RealTime {
     let asleep = hosts.iter().filter_map(|host| {
         let why = host.awake_refused.as_ref()?;
@@ -198,11 +198,11 @@ pub fn real_time(
         stats: &counters.network,
         network: &world.point().resolved.network,
         classes: world.machines().links.classes(),
-        median_copy_s: books.median_copy(),
-        busy_s: books.copies.busy_s,
+        median_copy_s: ended.0.median_copy(),
+        busy_s: ended.0.copies.busy_s,
         hosts,
         cores: cores.as_ref().map(|cores| cores.work.clone()),
-        jobs: JobsMet::of(world, books, ended, speed),
+        jobs: JobsMet::of(world, ended, speed),
     };
     let certificate = evidence.certificate();
     let notes = cores.iter().filter_map(cut).chain(asleep).collect();

@@ -228,8 +228,7 @@ pub fn measure(
             &gauge,
             vec![stats],
             cores,
-            &books,
-            (reason, now),
+            (&books, reason, now),
         )),
         injected: None,
     };

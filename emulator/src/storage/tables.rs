@@ -41,14 +41,13 @@ pub trait TableRow: Sized {
     fn read(row: &Row) -> Result<Self>;
 }
 
-/// Declares the tables, each with its file, its rows among the [measurements](Measured), and a line per column: the
-/// field of the row, the type in the file, and the meaning. Times in rows are emulated seconds from the run's start.
-
 /// The checksums of the rows of a run in each table, by the table's name.
 pub(super) fn row_sums(measured: &Measured) -> BTreeMap<String, u32> {
     TableKind::ALL.iter().map(|kind| (kind.name().to_owned(), kind.sum(measured))).collect()
 }
 
+/// Declares the tables, each with its file, its rows among the [measurements](Measured), and a line per column: the
+/// field of the row, the type in the file, and the meaning. Times in rows are emulated seconds from the run's start.
 macro_rules! tables {
     ($($(#[doc = $doc:literal])* $table:ident $name:literal, $rows:ident: $row:ident {
         $($column:literal: $kind:ident = $field:ident, $meaning:literal;)*

@@ -130,8 +130,21 @@ fn copy_of(note: &mut Note) -> Option<&mut CopyId> {
         | Note::Suspended { copy }
         | Note::Placed { copy, .. }
         | Note::Bound { copy }
-        | Note::Reached { copy } => Some(copy),
-        _ => None,
+        | Note::Reached { copy }
+        | Note::Evicted { copy } => Some(copy),
+        Note::Arrived { .. }
+        | Note::Resubmitted { .. }
+        | Note::Finished { .. }
+        | Note::Numbered { .. }
+        | Note::Learnt { .. }
+        | Note::Believes { .. }
+        | Note::Snapshot { .. }
+        | Note::Changed
+        | Note::Refreshed { .. }
+        | Note::Planned { .. }
+        | Note::Enacted { .. }
+        | Note::Predicted { .. }
+        | Note::Unexpected { .. } => None,
     }
 }
 

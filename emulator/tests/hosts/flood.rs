@@ -107,7 +107,7 @@ fn ten_cells_end_beside_two_thousand_handshakes_a_second() {
     // A minute at least.
     flood.until(120_000);
     let (sent, peak) = (flood.sent(), peak_mib(&cluster));
-    println!(
+    eprintln!(
         "{sent} packets, ten cells in {:.1} s, agents of {peak} MiB at most",
         began.elapsed().as_secs_f64()
     );

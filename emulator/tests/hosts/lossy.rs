@@ -3,6 +3,7 @@
 //! The emulated network of these runs loses nothing, so that all losses are those of the real one.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -81,12 +82,15 @@ async fn proxy(agent: SocketAddr, weather: Weather, seed: u64) -> SocketAddr {
         let (mut peers, mut bytes) = (BTreeMap::new(), vec![0; 1 << 16]);
         loop {
             let Ok((length, peer)) = front.recv_from(&mut bytes).await else { continue };
-            if !peers.contains_key(&peer) {
-                let back = Arc::new(UdpSocket::bind(anywhere()).await.unwrap());
-                tokio::spawn(answers(Arc::clone(&back), Arc::clone(&front), peer, Arc::clone(&paths)));
-                peers.insert(peer, back);
-            }
-            paths.pass(&peers[&peer], agent, &bytes[..length]);
+            let back = match peers.entry(peer) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let back = Arc::new(UdpSocket::bind(anywhere()).await.unwrap());
+                    tokio::spawn(answers(Arc::clone(&back), Arc::clone(&front), peer, Arc::clone(&paths)));
+                    entry.insert(back)
+                }
+            };
+            paths.pass(back, agent, &bytes[..length]);
         }
     });
     address
@@ -281,8 +285,9 @@ const PACE: f64 = 5_000.0;
 fn speed(text: &str) -> Option<f64> {
     let overrides = Overrides { runtime: Some(RuntimeKind::Hosts), ..Overrides::default() };
     let experiment = Experiment::plan("drawn.toml", text, &overrides).ok()?;
-    let world = worlds(&experiment).next().unwrap();
-    let summary = virtual_time::measure("drawn", &world, &experiment.run, &Watch::default()).unwrap().summary;
+    let world = worlds(&experiment).next()?;
+    let measured = virtual_time::measure("drawn", &world, &experiment.run, &Watch::default());
+    let summary = measured.unwrap_or_else(|error| panic!("{error}\n{text}")).summary;
     let real = (summary.engine.events as f64 / PACE).max(2.0);
     (real < LONGEST)
         .then(|| (summary.makespan_s / real).max(1.0))

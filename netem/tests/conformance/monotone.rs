@@ -127,8 +127,10 @@ prop_compose! {
     }
 }
 
+type Change = fn(&mut Settings);
+
 /// What makes a link harsher, by name.
-const HARSHER: [(&str, fn(&mut Settings)); 10] = [
+const HARSHER: [(&str, Change); 10] = [
     ("longer delays", |s| s.delay += 1),
     ("more loss", |s| s.loss += 0.3),
     ("more duplicates", |s| s.duplicate = 1.0),

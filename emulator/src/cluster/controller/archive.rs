@@ -148,7 +148,8 @@ fn append(path: &Path, file: &mut File, bytes: &mut u64, text: &str) -> io::Resu
         (*file, *bytes) = (File::create(path)?, 0);
     }
     // A text longer than a file is cut.
-    let end = text.floor_char_boundary(MAX_LOG_BYTES as usize);
+    let fits = |end: &usize| text.is_char_boundary(*end);
+    let end = (0..=text.len().min(MAX_LOG_BYTES as usize)).rev().find(fits).unwrap_or(0);
     file.write_all(&text.as_bytes()[..end])?;
     *bytes += end as u64;
     Ok(())

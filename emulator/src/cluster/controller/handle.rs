@@ -199,7 +199,7 @@ impl Controller {
             recording: run.recording(),
             runtime: "hosts",
             counters: &tally,
-            real: Some(real_time(world, run.speed, &tally, &gauge, hosts, work, &books, (over, now))),
+            real: Some(real_time(world, run.speed, &tally, &gauge, hosts, work, (&books, over, now))),
             injected: Some(&disturbed),
         };
         let mut measured = finished.measured(books, now);
