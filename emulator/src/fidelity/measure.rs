@@ -176,8 +176,8 @@ impl Evidence<'_> {
     }
 }
 
-/// The measurements of a real run of `world`, with its certificate. The run `ended` with these accounts, for a reason, at
-/// an emulated time.
+/// The measurements of a real run of `world`, with its certificate. The run `ended` with these accounts, for a reason,
+/// at an emulated time.
 pub fn real_time(
     world: &World,
     speed: f64,
