@@ -103,7 +103,7 @@ impl Pair {
                 for Parcel { due, from, count, to, msg, .. } in parcels {
                     queue.push(Key { due, source: from, count }, (to, msg));
                 }
-                while queue.peek().is_some_and(|next| next.due <= now) {
+                while queue.due().is_some_and(|due| due <= now) {
                     black_box(queue.pop());
                 }
             }

@@ -14,6 +14,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::mem;
 
+use volary_actors::base::Time;
+
 use super::slab::{Key, Rank, Slab};
 
 /// A queued event: its due time, and its slot in the slab.
@@ -35,9 +37,9 @@ struct Bucket {
 /// Events in the order of their [`Key`]s.
 ///
 /// The queue is monotone: an event pushed with a due time before that of the last event popped is treated as due at
-/// that time, and is returned with it in its key. Only [`pop`](Self::pop) moves that bound; [`peek`](Self::peek) does
-/// not, so an event pushed later may still precede the one that was peeked at. Keys should be distinct; the order of
-/// events with equal keys is deterministic but unspecified.
+/// that time, and is returned with it in its key. Only [`pop`](Self::pop) moves that bound, so an event pushed later
+/// may still be due before the time that [`due`](Self::due) returned. Keys should be distinct; the order of events with
+/// equal keys is deterministic but unspecified.
 #[derive(Debug)]
 pub struct Queue<T> {
     /// Due time of the last event popped.
@@ -108,17 +110,14 @@ impl<T> Queue<T> {
         self.place(Entry { due: key.due.0.max(self.last), slot }, rank);
     }
 
-    /// The key of the next event, which stays in the queue.
+    /// The due time of the next event, which stays in the queue.
     #[inline]
-    pub fn peek(&self) -> Option<Key> {
-        let ready = self.ready.last().map(|&(rank, _)| rank);
-        let fresh = self.fresh.peek().map(|&Reverse((rank, _))| rank);
-        if let Some(rank) = ready.into_iter().chain(fresh).min() {
-            return Some(rank.key(self.last));
+    pub fn due(&self) -> Option<Time> {
+        if !self.ready.is_empty() || !self.fresh.is_empty() {
+            return Some(Time(self.last));
         }
         let bucket = &self.buckets[self.lowest()?];
-        let entry = bucket.entries[bucket.first];
-        Some(self.slab.rank(entry.slot).key(entry.due))
+        Some(Time(bucket.entries[bucket.first].due))
     }
 
     /// Removes the next event.

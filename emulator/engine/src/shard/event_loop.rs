@@ -201,7 +201,7 @@ impl<'a, O: Observer> Shard<'a, O> {
 
     /// Due time of the next event.
     pub fn next(&self) -> Option<Time> {
-        self.queue.peek().map(|key| key.due)
+        self.queue.due()
     }
 
     /// Handles the next event at its due time; `false` if there is none.
