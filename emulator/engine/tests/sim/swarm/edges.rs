@@ -56,7 +56,8 @@ fn edge(dice: &mut Dice, file: &mut Table) {
             set(file, "reorder_by", law(&format!("{}ms", dice.scale(1.0, 60_000.0).round())));
         }
         6 if !topology && !few => {
-            let bits = dice.scale(500.0, 50_000.0).round();
+            // Links that carry less than heartbeats and reports never have room for anything else.
+            let bits = dice.scale(20_000.0, 200_000.0).round();
             set(file, "rate", Value::String(format!("{bits} bit/s")));
             set(file, "peer_timeout", Value::String("3000s".to_owned()));
         }
