@@ -79,7 +79,7 @@ pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {
         let transport = Transport::connector(&identity, file.local(), &socket_options(ANSWER_TIMEOUT))?;
-        let answers = answers(&Arc::new(transport), &file.hosts).await?;
+        let answers = answers(&Arc::new(transport), &file.hosts, ANSWER_TIMEOUT).await?;
         Ok(file.hosts.into_iter().zip(answers).map(|(host, answer)| host_status(host, answer)).collect())
     })
 }
@@ -87,9 +87,13 @@ pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
 /// An agent's answer and how long it took, s; or why there is none.
 pub(super) type Answer = Result<(AgentStatus, f64), String>;
 
-/// The answers of all hosts, which are asked at once, so that several silent ones take one timeout.
-pub(super) async fn answers(transport: &Arc<Transport>, hosts: &[Host]) -> Result<Vec<Answer>, HostsError> {
-    let ask = |host: &Host| tokio::spawn(answer(Arc::clone(transport), host.clone()));
+/// The answers of all hosts, which are asked at once, so that several silent ones take one `patience`.
+pub(super) async fn answers(
+    transport: &Arc<Transport>,
+    hosts: &[Host],
+    patience: Duration,
+) -> Result<Vec<Answer>, HostsError> {
+    let ask = |host: &Host| tokio::spawn(answer(Arc::clone(transport), host.clone(), patience));
     let asked: Vec<_> = hosts.iter().map(ask).collect();
     let mut answers = Vec::new();
     for answer in asked {
@@ -98,10 +102,10 @@ pub(super) async fn answers(transport: &Arc<Transport>, hosts: &[Host]) -> Resul
     Ok(answers)
 }
 
-async fn answer(transport: Arc<Transport>, host: Host) -> Answer {
+async fn answer(transport: Arc<Transport>, host: Host, patience: Duration) -> Answer {
     let began = Instant::now();
-    let answer = timeout(ANSWER_TIMEOUT, ask(&transport, &host)).await;
-    let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())));
+    let answer = timeout(patience, ask(&transport, &host, patience)).await;
+    let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {} s", patience.as_secs())));
     answer.map(|status| (status, began.elapsed().as_secs_f64()))
 }
 
@@ -129,8 +133,9 @@ fn host_status(host: Host, answer: Answer) -> HostStatus {
     }
 }
 
-async fn ask(transport: &Transport, host: &Host) -> Result<AgentStatus, String> {
-    let peer = transport.connect(&host.name, host.address).await.map_err(|error| error.why)?;
+async fn ask(transport: &Transport, host: &Host, patience: Duration) -> Result<AgentStatus, String> {
+    let peer = transport.connect_within(&host.name, host.address, patience).await;
+    let peer = peer.map_err(|error| error.why)?;
     let mut control = Control::<Opening, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
     control.send(&Opening::Status).await.map_err(|error| error.to_string())?;
     let mut control = control.retype::<(), AgentStatus>(STATUS_FRAME);

@@ -78,10 +78,7 @@ async fn claim(
     };
     state.settings.log.begin();
     tracing::info!("{who} takes over");
-    let now = SystemTime::now();
-    if let Some(warning) = state.transport.subject().warning(now, now) {
-        tracing::warn!("{warning}");
-    }
+    state.transport.subject().warn_of_end(SystemTime::now());
     match catch_panic(serve(state, control, messages, queue)).await {
         Ok(Ok(())) => tracing::info!("{who} is done"),
         Ok(Err(why)) => {

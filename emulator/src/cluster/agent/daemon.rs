@@ -36,10 +36,6 @@ impl Agent {
     /// An identity that cannot be used, an address that cannot be listened on.
     pub fn new(settings: &Settings) -> Result<Self, HostsError> {
         let identity = Identity::load_host(&settings.identity, SystemTime::now())?;
-        let now = SystemTime::now();
-        if let Some(warning) = identity.subject.warning(now, now) {
-            tracing::warn!("{warning}");
-        }
         let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
         let guard = runtime.enter();
         let lease = Duration::from_nanos(settings.lease.0);

@@ -21,7 +21,7 @@ use crate::cluster::protocol::{
     Opening,
 };
 use crate::cluster::status::{Answer, answers};
-use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
+use crate::cluster::timing::{CLAIM_PATIENCE, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
 use crate::config::Bundle;
 use crate::real_time::clock::MonotonicClock;
@@ -358,7 +358,7 @@ async fn wait_until_free(
     let mut said = String::new();
     loop {
         let answers = tokio::select! {
-            answers = answers(&transport, &file.hosts) => answers?,
+            answers = answers(&transport, &file.hosts, CLAIM_PATIENCE) => answers?,
             () = stopped(watch) => return Err(HostsError::Interrupted),
         };
         let (missing, reason) = match first_busy(&file.hosts, &answers) {
@@ -473,7 +473,7 @@ impl HostConnection {
         events: EventSender,
         opening: Bytes,
     ) -> Result<Self, ConnectError> {
-        let peer = transport.connect(&member.name, member.address).await?;
+        let peer = transport.connect_within(&member.name, member.address, CLAIM_PATIENCE).await?;
         let control =
             Control::<ControllerMessage, AgentMessage>::new(&peer.connection, peer.streams, LARGEST_FRAME);
         let Control { outgoing, incoming } = control.receive_limit(MESSAGE_FRAME);

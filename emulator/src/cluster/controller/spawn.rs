@@ -160,7 +160,7 @@ mod tests {
         let later = SystemTime::now() + Duration::from_secs(365 * 86_400);
         for name in ["local1", "controller"] {
             let identity = Identity::load(&dir.join(name), later).unwrap();
-            assert_eq!(identity.subject.warning(later, later), None);
+            assert_eq!(identity.subject.warning(later), None);
         }
     }
 

@@ -50,8 +50,9 @@ impl Default for Options {
     }
 }
 
-/// The round trip that the accepting side assumes until it has measured one. A connection that ends before is kept for
-/// three times its timeout of retransmission, [`DRAINING`].
+/// The round trip that both sides assume until they have measured one: packets of a handshake that are lost are sent
+/// again after three of it. A connection that ends before is kept for three times its timeout of retransmission,
+/// [`DRAINING`].
 const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(100);
 /// Nine times that round trip: the timeout is the round trip and four times its deviation, which is half of it at first
 /// (RFC 9002, section 6.2).
@@ -75,9 +76,10 @@ pub(super) fn server(identity: &Identity, options: &Options) -> Result<quinn::Se
     // A resumed session would outlive its certificate.
     tls.send_tls13_tickets = 0;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    let mut transport = transport(options)?;
-    transport.initial_rtt(INITIAL_ROUND_TRIP);
-    config.transport_config(Arc::new(transport)).migration(false).max_incoming(options.max_incoming);
+    config
+        .transport_config(Arc::new(transport(options)?))
+        .migration(false)
+        .max_incoming(options.max_incoming);
     Ok(config)
 }
 
@@ -99,6 +101,7 @@ fn transport(options: &Options) -> Result<TransportConfig, Error> {
     let both = VarInt::from_u64(3 * u64::from(options.window))?;
     let mut config = TransportConfig::default();
     config
+        .initial_rtt(INITIAL_ROUND_TRIP)
         .max_idle_timeout(Some(idle))
         .keep_alive_interval(Some(options.keep_alive))
         // One stream for control, one for parcels.

@@ -33,7 +33,7 @@ pub enum End {
     #[error("the peer is done")]
     Done,
     /// The peer closed it without a reason: it ended, or it gave the handshake up for another.
-    #[error("the peer closed: without a reason")]
+    #[error("the peer closed the connection without a reason")]
     Dropped,
     /// The peer closed it with another code; its text, without control characters.
     #[error("the peer closed: {0}")]

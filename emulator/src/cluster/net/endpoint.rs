@@ -147,7 +147,7 @@ impl Transport {
         let attempts = async {
             loop {
                 match self.hello_exchange.connect(&self.quic, name, address).await {
-                    Err(HelloError::End(End::Full | End::Dropped | End::Silent))
+                    Err(HelloError::Late(_) | HelloError::End(End::Full | End::Dropped | End::Silent))
                         if began.elapsed() + pause < patience => {}
                     attempt => return attempt,
                 }
@@ -158,9 +158,9 @@ impl Transport {
         attempts.await.map_err(|error| {
             let why = if error == HelloError::End(End::Silent) {
                 format!(
-                    "no answer within {:?}: does `volary agent` run there? If the host is lost, leave it out of the \
+                    "no answer within {} s: does `volary agent` run there? If the host is lost, leave it out of the \
                      hosts file",
-                    self.hello_exchange.timeout
+                    began.elapsed().as_secs()
                 )
             } else {
                 error.to_string()
@@ -301,9 +301,7 @@ impl HelloExchange {
         &self,
         hellos: impl Future<Output = Result<Streams, HelloError>>,
     ) -> Result<Streams, HelloError> {
-        timeout(self.timeout, hellos)
-            .await
-            .unwrap_or_else(|_| Err(HelloError::Refused(format!("no hello within {:?}", self.timeout))))
+        timeout(self.timeout, hellos).await.unwrap_or(Err(HelloError::Late(self.timeout)))
     }
 }
 

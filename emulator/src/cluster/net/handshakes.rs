@@ -56,17 +56,17 @@ impl Handshakes {
         let source = network(address);
         let mut counts = BTreeMap::<IpAddr, usize>::new();
         self.under_way.iter().for_each(|handshake| *counts.entry(handshake.source).or_default() += 1);
-        let gives_way = if counts.get(&source).is_some_and(|&count| count >= self.per_address) {
+        let most = if counts.get(&source).is_some_and(|&count| count >= self.per_address) {
             Some(source)
         } else if self.under_way.len() >= self.most {
-            counts.into_iter().max_by_key(|(_, count)| *count).map(|(source, _)| source)
+            // Of equal sources the one whose handshake is oldest, or some addresses would give way every time.
+            let sources = self.under_way.iter().rev().map(|handshake| handshake.source);
+            sources.max_by_key(|source| counts[source])
         } else {
             None
         };
-        if let Some(source) = gives_way {
-            let oldest = self.under_way.iter().position(|handshake| handshake.source == source);
-            oldest.and_then(|oldest| self.under_way.remove(oldest));
-        }
+        let oldest = self.under_way.iter().position(|handshake| Some(handshake.source) == most);
+        oldest.and_then(|oldest| self.under_way.remove(oldest));
         let (place, receiver) = oneshot::channel();
         self.under_way.push_back(Handshake { source, place });
         Admission::Place(receiver)

@@ -3,6 +3,8 @@
 //! The connecting side opens the control stream and sends its hello first. The protocol version is the frame's own
 //! (see [`codec`](mod@crate::codec)); name and role must be those of the certificate.
 
+use std::time::Duration;
+
 use quinn::{RecvStream, SendStream};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -28,6 +30,8 @@ pub(super) struct Hello {
 pub(super) enum HelloError {
     #[error("{0}")]
     Refused(String),
+    #[error("no hello within {0:?}")]
+    Late(Duration),
     #[error(transparent)]
     End(#[from] End),
 }

@@ -141,7 +141,10 @@ impl Identity {
                     ),
                 ))
             }
-            _ => Ok(identity),
+            _ => {
+                identity.subject.warn_of_end(now);
+                Ok(identity)
+            }
         }
     }
 }
@@ -165,16 +168,21 @@ impl Subject {
         Ok(Self { name: name.to_owned(), role, from, until })
     }
 
-    /// A warning, if the certificate ends before `needed` or within a week of `now`.
-    pub(crate) fn warning(&self, now: SystemTime, needed: SystemTime) -> Option<String> {
-        if self.until > needed.max(now + WARNING) {
+    /// Logs a warning if the certificate ends within a week of `now`.
+    pub(crate) fn warn_of_end(&self, now: SystemTime) {
+        if let Some(warning) = self.warning(now) {
+            tracing::warn!("{warning}");
+        }
+    }
+
+    pub(crate) fn warning(&self, now: SystemTime) -> Option<String> {
+        if self.until > now + WARNING {
             return None;
         }
         let hours = self.until.duration_since(now).unwrap_or_default().as_secs() / 3600;
         let left = if hours < 48 { plural(hours, "hour") } else { plural(hours / 24, "day") };
-        let early = if self.until < needed { ", probably before this run does" } else { "" };
         Some(format!(
-            "the identity of {} ends on {} UTC, in {left}{early}; then no run on hosts can begin or go on: issue new ones \
+            "the identity of {} ends on {} UTC, in {left}; then no run on hosts can begin or go on: issue new ones \
              with `volary certs`",
             self.name,
             written(self.until)
@@ -276,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_that_is_near_or_comes_before_it_is_needed_is_warned_of() {
+    fn a_certificate_that_ends_within_a_week_is_warned_of() {
         let (now, day) =
             (SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000), Duration::from_secs(86_400));
         let subject = |days: u32| Subject {
@@ -285,11 +293,9 @@ mod tests {
             from: now - day,
             until: now + days * day + Duration::from_secs(60),
         };
-        assert_eq!(subject(8).warning(now, now), None);
-        let soon = subject(3).warning(now, now).unwrap();
+        assert_eq!(subject(8).warning(now), None);
+        let soon = subject(3).warning(now).unwrap();
         assert!(soon.contains("the identity of h1 ends on 2027-01-18 08:01 UTC, in 3 days;"), "{soon}");
-        assert!(subject(1).warning(now, now).unwrap().contains("in 24 hours;"));
-        let early = subject(20).warning(now, now + 30 * day).unwrap();
-        assert!(early.contains("in 20 days, probably before this run does;"), "{early}");
+        assert!(subject(1).warning(now).unwrap().contains("in 24 hours;"));
     }
 }
