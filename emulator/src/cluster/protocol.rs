@@ -149,8 +149,8 @@ pub enum ControllerMessage {
     Progress { slowest: Time, finished: u64 },
     /// Begin an injection into cores of this host.
     Inject(Box<InjectOrder>),
-    /// End it.
-    Lift { id: u64, why: String },
+    /// End it at `at`, in emulated time.
+    Lift { id: u64, at: Time, why: String },
     /// Pass this to the injector of that number.
     InjectReply { injector: u64, reply: InjectReply },
     /// The cell is over: send the final report.

@@ -5,10 +5,6 @@ use std::collections::BTreeMap;
 use super::{Applied, Injected, Summary};
 use crate::cores::CoreSet;
 
-/// Difference of two times of an injection up to which they count as equal, in emulated seconds: orders reach the hosts
-/// of a run in real time some milliseconds apart.
-const TOLERANCE_S: f64 = 0.010;
-
 impl Injected {
     /// Whether one schedule could have had both effects: the same profile and seed on the same cores, from the same
     /// time until the same time. An injection that the end of its run cut short is as long as the other one.
@@ -29,10 +25,9 @@ impl Injected {
 impl Applied {
     /// Whether it began and ended when another did, as far as both runs lasted.
     fn is_when(&self, other: &Self) -> bool {
-        let near = |a: f64, b: f64| (a - b).abs() <= TOLERANCE_S;
-        let goes_on = |cut: &Self, other: &Self| cut.cut && other.until_s >= cut.until_s - TOLERANCE_S;
-        near(self.from_s, other.from_s)
-            && (near(self.until_s, other.until_s) || goes_on(self, other) || goes_on(other, self))
+        let goes_on = |cut: &Self, other: &Self| cut.cut && other.until_s >= cut.until_s;
+        self.from_s == other.from_s
+            && (self.until_s == other.until_s || goes_on(self, other) || goes_on(other, self))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::real_time::event_loop::RealTimeObserver;
 /// An order of the controller that concerns injections.
 pub(super) enum InjectionOrder {
     Begin(Box<InjectOrder>),
-    Lift { id: u64, why: String },
+    Lift { id: u64, at: Time, why: String },
 }
 
 /// The injections into the shard of a cell.
@@ -45,9 +45,9 @@ impl ShardInjections {
     ) -> Option<AgentMessage> {
         match order {
             InjectionOrder::Begin(order) => Some(self.begin(*order, now, shard)),
-            InjectionOrder::Lift { id, why } => {
+            InjectionOrder::Lift { id, at, why } => {
                 let Active { number, cores, until } = self.active.remove(&id)?;
-                let until = until.min(shard.lift(now, number, &cores));
+                let until = until.min(shard.lift(now.max(at), number, &cores));
                 tracing::info!("interference was injected into cores {cores} until {until}: {why}");
                 Some(AgentMessage::Lifted { id, until, why })
             }
@@ -77,8 +77,8 @@ impl ShardInjections {
 
     /// The end of an injection whose time has passed.
     pub(super) fn expired(&self, now: Time) -> Option<InjectionOrder> {
-        let (id, _) = self.active.iter().find(|(_, active)| active.until <= now)?;
-        Some(InjectionOrder::Lift { id: *id, why: "its time was over".to_owned() })
+        let (&id, active) = self.active.iter().find(|(_, active)| active.until <= now)?;
+        Some(InjectionOrder::Lift { id, at: active.until, why: "its time was over".to_owned() })
     }
 
     /// Ends all injections with the cell, at `at`; returns the reports of that.

@@ -156,9 +156,9 @@ async fn receive_all(
             Ok(ControllerMessage::Start { at }) => context.set_start(at),
             Ok(ControllerMessage::Stop) => context.stop(),
             Ok(ControllerMessage::Inject(order)) => context.order(InjectionOrder::Begin(order)),
-            Ok(ControllerMessage::Lift { id, why }) => {
+            Ok(ControllerMessage::Lift { id, at, why }) => {
                 let why = sanitize::line(&why).into_owned();
-                context.order(InjectionOrder::Lift { id, why });
+                context.order(InjectionOrder::Lift { id, at, why });
             }
             Ok(ControllerMessage::InjectReply { injector, reply }) => {
                 state.reply_to_injector(injector, reply);

@@ -25,9 +25,10 @@ const MAX_INJECTIONS: usize = 100;
 /// Targets of an injection at most, and bytes of each: they are resolved while reports of the hosts wait.
 const MAX_TARGETS: usize = 1000;
 const MAX_TARGET_BYTES: usize = 200;
-/// Runs without an injection that are named to its injector at most.
+/// Most runs named to an injector as lacking its injection.
 const MAX_LACKING: usize = 100;
-/// From a request until the injection begins: at least this long, and this many round trips to the furthest host.
+/// From a request until the injection begins, and from an order to end it until it ends: at least this long, and this
+/// many round trips to the furthest host. All hosts begin and end at the same emulated time.
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
 /// How long injectors may take at the end of a cell to acknowledge the last reply by disconnecting.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -37,6 +38,7 @@ pub(super) struct Injections<'a> {
     world: &'a World,
     /// The cores of each host.
     held: Vec<CoreSet>,
+    clock: RunClock,
     entries: Vec<CellInjection>,
 }
 
@@ -95,7 +97,7 @@ impl CellInjection {
         {
             return None;
         }
-        // The hosts may have been ordered too late to begin on time.
+        // An order may have come too late for a host to begin or end on time.
         let from = self.shares.iter().filter_map(|share| share.from).max()?;
         let ended = self.shares.iter().filter_map(|share| share.until).max().filter(|_| self.lifted);
         let until = ended.map_or(self.injection.until, |ended| ended.min(self.injection.until));
@@ -132,14 +134,14 @@ impl CellInjection {
 }
 
 impl<'a> Injections<'a> {
-    pub(super) fn new(world: &'a World, homes: &[u16], hosts: usize) -> Self {
+    pub(super) fn new(world: &'a World, homes: &[u16], hosts: usize, clock: RunClock) -> Self {
         let held = (0..hosts).map(|host| cores_of(world, homes, host as u16).collect()).collect();
-        Self { world, held, entries: Vec::new() }
+        Self { world, held, clock, entries: Vec::new() }
     }
 
     /// Repeats the injections into earlier cells that are meant for all, and begins what was requested while no cell
     /// was running.
-    pub(super) async fn begin_waiting(&mut self, pool: &mut HostPool, clock: RunClock) {
+    pub(super) async fn begin_waiting(&mut self, pool: &mut HostPool) {
         for RepeatedInjection { request, from, until } in pool.repeated.clone() {
             match self.plan(pool, &request, from, until) {
                 Ok((injection, plan)) => self.begin(pool, None, &request, injection, plan).await,
@@ -149,7 +151,7 @@ impl<'a> Injections<'a> {
             }
         }
         for (injector, request) in std::mem::take(&mut pool.requests) {
-            self.request(pool, injector, &request, clock).await;
+            self.request(pool, injector, &request).await;
         }
     }
 
@@ -159,10 +161,9 @@ impl<'a> Injections<'a> {
         pool: &mut HostPool,
         injector: InjectorId,
         message: InjectorMessage,
-        clock: RunClock,
     ) {
         match message {
-            InjectorMessage::Request(request) => self.request(pool, injector, &request, clock).await,
+            InjectorMessage::Request(request) => self.request(pool, injector, &request).await,
             InjectorMessage::Renew => {
                 self.of(injector).into_iter().for_each(|entry| entry.renewed = Instant::now());
             }
@@ -179,6 +180,11 @@ impl<'a> Injections<'a> {
     /// The injection of an injector.
     fn of(&mut self, injector: InjectorId) -> Option<&mut CellInjection> {
         self.entries.iter_mut().find(|entry| entry.injector == Some(injector))
+    }
+
+    /// When an injection was ordered to begin; time zero if there is none of that number.
+    pub(super) fn begin_of(&self, id: u64) -> Time {
+        self.entries.iter().find(|entry| entry.id == id).map_or(Time::ZERO, |entry| entry.injection.from)
     }
 
     /// Handles the confirmation that a host has begun an injection, or ended it, or could not begin it.
@@ -299,14 +305,8 @@ impl<'a> Injections<'a> {
     }
 
     /// Checks a request and orders the injection, or answers at once: a refusal, or the plan of a dry run.
-    async fn request(
-        &mut self,
-        pool: &HostPool,
-        injector: InjectorId,
-        request: &InjectRequest,
-        clock: RunClock,
-    ) {
-        let from = clock.after(at_least(LEAD, pool.round_trip()));
+    async fn request(&mut self, pool: &HostPool, injector: InjectorId, request: &InjectRequest) {
+        let from = self.clock.after(at_least(LEAD, pool.round_trip()));
         let until = request.lasting.map_or(Time::MAX, |lasting| from + lasting);
         let reply = match self.plan(pool, request, from, until) {
             Err((refusal, why)) => InjectReply::Refused(refusal, why),
@@ -449,10 +449,11 @@ impl<'a> Injections<'a> {
 
     /// Orders the hosts to end the injection of entry `i`.
     async fn lift_entry(&mut self, pool: &HostPool, i: usize, why: &str) {
+        let at = self.clock.after(at_least(LEAD, pool.round_trip()));
         let entry = &mut self.entries[i];
         entry.lifted = true;
         for share in entry.shares.iter().filter(|share| share.ended.is_none()) {
-            let lift = ControllerMessage::Lift { id: entry.id, why: why.to_owned() };
+            let lift = ControllerMessage::Lift { id: entry.id, at, why: why.to_owned() };
             pool.hosts[share.host].send(lift).await;
         }
     }
