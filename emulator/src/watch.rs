@@ -335,6 +335,13 @@ impl<'a> Monitor<'a> {
         }
     }
 
+    /// Records that a shard has ended: nothing is pending there.
+    pub fn ended(&mut self, shard: usize) {
+        if let Some((_, latest)) = self.samples.get_mut(shard) {
+            latest.get_or_insert_default().pending = 0;
+        }
+    }
+
     /// Why the run has ended, or `None` while it goes on. Updates the progress bar and the live page.
     pub fn end_reason(&mut self, aggregator: &Aggregator<'_>, watch: &Watch) -> Option<EndReason> {
         let finished = aggregator.finished_jobs();
@@ -351,7 +358,7 @@ impl<'a> Monitor<'a> {
         let reason = aggregator.end_reason(watch.stopped());
         let quiet = reason.is_none() && aggregator.is_quiet() && self.folded.1.elapsed() > QUIET;
         if quiet && self.is_idle() {
-            return Some(EndReason::Stalled);
+            return Some(EndReason::Idle);
         }
         if quiet && !self.warned {
             self.warned = true;
@@ -435,7 +442,7 @@ mod tests {
         (monitor.folded.1, monitor.pending) = (long_ago, long_ago);
         assert_eq!(monitor.end_reason(&aggregator, &watch), None, "a timer is armed");
         monitor.sampled(0, ShardSample::default());
-        assert_eq!(monitor.end_reason(&aggregator, &watch), Some(EndReason::Stalled));
+        assert_eq!(monitor.end_reason(&aggregator, &watch), Some(EndReason::Idle));
         monitor.sampled(0, ShardSample { pending: 1, ..ShardSample::default() });
         monitor.sampled(0, ShardSample::default());
         assert_eq!(monitor.end_reason(&aggregator, &watch), None, "something was pending a moment ago");

@@ -47,7 +47,8 @@ impl<'a> ReportCheck<'a> {
         Self { world, homes: homes(world, members), marks: vec![Time::ZERO; members.len()], ahead }
     }
 
-    /// Checks a message that arrives from a host at `now`, the emulated time.
+    /// Checks a message that arrives from a host at `now`, the emulated time, or is about an injection that was ordered
+    /// for `now`.
     ///
     /// # Errors
     /// What is wrong with it, about the host.
@@ -191,28 +192,12 @@ impl<'a> ReportCheck<'a> {
 
 /// Whether actors of a role make a note.
 const fn is_of(role: Role, note: &Note) -> bool {
-    match note {
-        Note::Arrived { .. } | Note::Resubmitted { .. } | Note::Finished { .. } => {
-            matches!(role, Role::Client(_))
-        }
-        Note::Started { .. } | Note::Completed { .. } | Note::Preempted { .. } | Note::Suspended { .. } => {
-            matches!(role, Role::Worker { .. })
-        }
-        Note::Evicted { .. }
-        | Note::Placed { .. }
-        | Note::Bound { .. }
-        | Note::Numbered { .. }
-        | Note::Learnt { .. }
-        | Note::Believes { .. }
-        | Note::Snapshot { .. }
-        | Note::Reached { .. }
-        | Note::Changed
-        | Note::Refreshed { .. }
-        | Note::Planned { .. }
-        | Note::Enacted { .. }
-        | Note::Predicted { .. }
-        | Note::Unexpected { .. } => true,
-    }
+    let of_client = matches!(note, Note::Arrived { .. } | Note::Resubmitted { .. } | Note::Finished { .. });
+    let of_worker = matches!(
+        note,
+        Note::Started { .. } | Note::Completed { .. } | Note::Preempted { .. } | Note::Suspended { .. }
+    );
+    (!of_client || matches!(role, Role::Client(_))) && (!of_worker || matches!(role, Role::Worker { .. }))
 }
 
 fn wrong(what: &str) -> String {

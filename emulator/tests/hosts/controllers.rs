@@ -312,15 +312,11 @@ async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
     let second = Time::ZERO + Span::from_secs(1);
     let copy = CopyId { task: JobId(0).task(0), attempt: 0 };
     type False = fn(&World, CopyId) -> (Option<(ActorId, Note)>, Option<f64>);
-    let cases: [(False, &str); 5] = [
+    let cases: [(False, &str); 4] = [
         // Half of the nodes are on each host.
         (
             |world, copy| (Some((world.layout().worker(0, 0), Note::Completed { copy })), None),
             "which another host holds",
-        ),
-        (
-            |world, copy| (Some((world.layout().worker(3, 0), Note::Completed { copy })), None),
-            "which did not run it",
         ),
         (
             |world, _| (Some((world.layout().worker(3, 0), Note::Finished { job: JobId(0) })), None),
@@ -367,6 +363,34 @@ async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
     }
 }
 
+/// A bug in a policy has the same effect, so the host takes part in the runs that follow.
+#[tokio::test]
+async fn reports_that_contradict_each_other_end_their_run_alone() {
+    let mut fixture = Fixture::new(&["h1"]);
+    let experiment = Experiment::load(&fixture.net.folder("e.toml"), &Overrides::default()).unwrap();
+    let worker = worlds(&experiment).next().unwrap().layout().worker(0, 0);
+    let copy = CopyId { task: JobId(0).task(0), attempt: 0 };
+    let run = fixture.run();
+    let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
+    host.begun().await;
+    let never_started = Seen::Note(worker, Note::Completed { copy });
+    let twice = vec![Observation { at: Time(1), what: never_started }; 2];
+    host.report(twice, Time(10)).await;
+    host.stopped().await;
+    host.end().await;
+    host.begun().await;
+    host.report_nothing().await;
+    host.stopped().await;
+    host.end().await;
+    let said = finish(run, 3).await;
+    assert!(
+        said.contains("host h1: it reports at 1ns what cannot be: ") && said.contains("which did not run it"),
+        "{said}"
+    );
+    assert!(said.contains("or the policy has a bug") && !said.contains("going on without"), "{said}");
+    assert!(fixture.manifest()["hosts"][0].get("lost").is_none());
+}
+
 /// It stays connected, and its machine answers. The sweep goes on without it.
 #[tokio::test]
 async fn a_host_that_reports_nothing_is_given_up_by_name() {
@@ -378,9 +402,9 @@ async fn a_host_that_reports_nothing_is_given_up_by_name() {
     // The client is on the second.
     h1.report(Vec::new(), Time(10)).await;
     h2.report(vec![fixture.arrival(0)], Time(10)).await;
-    for _ in 0..40 {
+    for mark in 11..51 {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        h1.report(Vec::new(), Time(10)).await;
+        h1.report(Vec::new(), Time(mark)).await;
     }
     h1.stopped().await;
     h1.end().await;
@@ -405,10 +429,9 @@ async fn an_interrupted_run_keeps_what_was_measured_though_a_host_does_not_stop(
     host.report(vec![fixture.arrival(0), fixture.arrival(1)], Time(10)).await;
     host.time().await;
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let asked = Instant::now();
     cluster::interrupt(&run);
     let said = finish(run, 3).await;
-    assert!(asked.elapsed() < Duration::from_secs(12), "it took {:?}", asked.elapsed());
+    assert!(said.contains("host h1 has not stopped in time: its counts are missing"), "{said}");
     assert!(said.contains("was interrupted after") && said.contains("what was measured is in r;"), "{said}");
     assert!(!said.contains("nothing was measured"), "{said}");
     let kept = fixture.kept();
@@ -493,9 +516,9 @@ async fn a_relayed_injection_is_ordered_leased_and_recorded() {
         panic!("no reply")
     };
     assert!(matches!(reply, InjectReply::Begun(_, shares) if shares.len() == 1));
-    let ControllerMessage::Lift { id, why } = host.receive().await else { panic!("not lifted") };
+    let ControllerMessage::Lift { id, at, why } = host.receive().await else { panic!("not lifted") };
     assert!(requested.elapsed() > INJECTOR_LEASE, "{:?}", requested.elapsed());
-    assert!(id == order.id && why.contains("the injector disconnected"), "{why}");
+    assert!(id == order.id && at > order.from && why.contains("the injector disconnected"), "{why}");
     host.send(AgentMessage::Lifted { id, until: Time(400_000_000), why: "it was enough".to_owned() }).await;
     for last in [false, true] {
         host.report_nothing().await;

@@ -15,8 +15,10 @@ pub enum EndReason {
     Finished,
     /// The emulated time limit has passed.
     Until,
-    /// Nothing has happened for long, and nothing is left to happen.
+    /// No copy has run for long, or copies are only stopped.
     Stalled,
+    /// Nothing is left to happen, and no message is on its way.
+    Idle,
     /// The caller stopped it.
     Interrupted,
     /// It cannot continue.
@@ -46,6 +48,8 @@ pub struct Aggregator<'a> {
     merge: Merge,
     until: Option<Time>,
     heals_at: Time,
+    /// Whether an observation could not be true. Those after it are dropped.
+    refused: bool,
     /// The time of the last folded observation.
     now: Time,
     folded: u64,
@@ -55,13 +59,21 @@ impl<'a> Aggregator<'a> {
     /// An aggregator for `shards` shards. `until` is the emulated time limit, and `heals_at` the end of the last fault.
     pub fn new(recorder: Recorder<'a>, shards: usize, until: Option<Span>, heals_at: Time) -> Self {
         let until = until.map(|span| Time::ZERO + span);
-        Self { recorder, merge: Merge::new(shards), until, heals_at, now: Time::ZERO, folded: 0 }
+        Self {
+            recorder,
+            merge: Merge::new(shards),
+            until,
+            heals_at,
+            refused: false,
+            now: Time::ZERO,
+            folded: 0,
+        }
     }
 
     /// Adds a report: observations in order of time, and the time before which no more will come.
     ///
     /// # Errors
-    /// The first observation that cannot be true after those before it; it is dropped.
+    /// The first observation that cannot be true after those before it; it and all later ones are dropped.
     pub fn report(
         &mut self,
         shard: usize,
@@ -87,7 +99,8 @@ impl<'a> Aggregator<'a> {
     }
 
     fn fold(&mut self) -> Result<(), FalseReport> {
-        while !self.recorder.all_finished()
+        while !self.refused
+            && !self.recorder.all_finished()
             && let Some((shard, Observation { at, what })) = self.merge.pop()
         {
             if self.until.is_some_and(|until| at > until) {
@@ -96,6 +109,7 @@ impl<'a> Aggregator<'a> {
             if let Seen::Note(who, note) = what
                 && let Err(why) = self.recorder.check(who, note)
             {
+                self.refused = true;
                 return Err(FalseReport { shard, why: format!("it reports at {at} what cannot be: {why}") });
             }
             // Clocks of two hosts can differ by more than a message's delay; the recorder needs one order.

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout_at;
 use volary_actors::base::Time;
 use volary_engine::metrics::{Aggregator, EndReason, FalseReport};
-use volary_engine::parcel::Observation;
 use volary_engine::world::World;
 
 use super::host_pool::{HostEvent, HostPool, InjectorId, PROGRESS_INTERVAL, RunClock};
@@ -81,6 +80,7 @@ impl<'a> ControllerCell<'a> {
         let lead = at_least(LEAD, pool.round_trip());
         let start = pool.ticks.now() + lead.as_nanos() as i64;
         let names = pool.members.iter().map(|member| member.name.clone());
+        let clock = RunClock { ticks: pool.ticks, start, speed: run.speed };
         let mut cell = Self {
             monitor: Monitor::new(watch, &pool.cell, world, names),
             dashboard: watch.dashboard.as_deref(),
@@ -96,18 +96,18 @@ impl<'a> ControllerCell<'a> {
             reports: vec![None; hosts],
             broken: None,
             accused: None,
-            injections: Injections::new(world, &homes, hosts),
+            injections: Injections::new(world, &homes, hosts, clock),
             dead_from: dead_from(world, &homes, hosts),
             progress: vec![Time::ZERO; hosts],
             reports_check: ReportCheck::new(world, &pool.members, run.speed),
             silence: Silence::new(hosts, Instant::now()),
             stopping: false,
-            clock: RunClock { ticks: pool.ticks, start, speed: run.speed },
+            clock,
             homes,
             pool,
         };
         cell.pool.broadcast(&ControllerMessage::Start { at: start }).await;
-        cell.injections.begin_waiting(cell.pool, cell.clock).await;
+        cell.injections.begin_waiting(cell.pool).await;
         cell.over = cell.until_over(watch).await;
         cell.stopping = true;
         cell.pool.broadcast(&ControllerMessage::Stop).await;
@@ -174,7 +174,6 @@ impl<'a> ControllerCell<'a> {
     async fn give_up_silent(&mut self) -> Result<(), Lost> {
         let received = self.pool.hosts.iter().map(|host| host.lost.is_none().then(|| host.received()));
         let Some(host) = self.silence.look(Instant::now(), received) else { return Ok(()) };
-        self.silence.reported(host);
         let why = format!("it is connected and has reported nothing for {} s", REPORT_LIMIT.as_secs());
         self.on_gone(host, &why).await
     }
@@ -219,26 +218,31 @@ impl<'a> ControllerCell<'a> {
             HostEvent::Message(message) => message,
             HostEvent::Gone(why) => return self.on_gone(host, &why).await,
         };
-        if let Err(why) = self.reports_check.check(host, &message, self.clock.after(Duration::ZERO)) {
+        // Hosts confirm an injection as soon as it is ordered, which is before it begins.
+        let mut now = self.clock.after(Duration::ZERO);
+        if let AgentMessage::Injected { id, .. } = message {
+            now = now.max(self.injections.begin_of(id));
+        }
+        if let Err(why) = self.reports_check.check(host, &message, now) {
             return Err(self.distrust(host, why).await);
         }
         match message {
             AgentMessage::Notes { notes, mark, progress } => {
-                self.silence.reported(host);
-                self.on_report(host, notes, mark).await?;
+                self.silence.reported(host, mark);
+                let merged = self.aggregator.report(host, notes, mark);
+                self.on_merged(merged)?;
                 self.progress[host] = progress;
             }
             AgentMessage::FinalReport(report) => {
                 (self.done[host], self.reports[host]) = (true, Some(report));
-                if let Err(FalseReport { shard, why }) = self.aggregator.end(host) {
-                    return Err(self.distrust(shard, why).await);
-                }
+                let merged = self.aggregator.end(host);
+                self.on_merged(merged)?;
             }
             AgentMessage::Refused { run, why } if run == self.pool.run => self.on_refusal(host, &why),
             AgentMessage::Lost { peer, why } if !self.stopping => self.on_broken_link(host, &peer, &why)?,
             AgentMessage::Injector { injector, message } if !self.stopping => {
                 let injector = InjectorId { host, injector };
-                self.injections.on_injector(self.pool, injector, message, self.clock).await;
+                self.injections.on_injector(self.pool, injector, message).await;
             }
             AgentMessage::InjectorGone { injector, ref why } => {
                 self.injections.on_disconnect(self.pool, InjectorId { host, injector }, why).await;
@@ -281,10 +285,17 @@ impl<'a> ControllerCell<'a> {
         (host, why)
     }
 
-    /// Merges observations. Fails if one cannot be true, or if too many wait for a silent host.
-    async fn on_report(&mut self, host: usize, notes: Vec<Observation>, mark: Time) -> Result<(), Lost> {
-        if let Err(FalseReport { shard, why }) = self.aggregator.report(host, notes, mark) {
-            return Err(self.distrust(shard, why).await);
+    /// Records that the cell cannot go on if the observations of the hosts contradict each other. Fails if too many of
+    /// them wait for a silent host.
+    fn on_merged(&mut self, merged: Result<(), FalseReport>) -> Result<(), Lost> {
+        if let Err(FalseReport { shard, why }) = merged {
+            let name = &self.pool.members[shard].name;
+            self.broken.get_or_insert_with(|| {
+                format!(
+                    "host {name}: {why}. Either the host reports falsely, or the policy has a bug: the same seed in \
+                     virtual time tells which"
+                )
+            });
         }
         if self.aggregator.waiting() > MAX_WAITING_OBSERVATIONS {
             let why = format!(
@@ -334,10 +345,9 @@ impl<'a> ControllerCell<'a> {
             tracing::warn!("{}; the run goes on", lost.note(&self.pool.members[host].name));
         }
         self.progress[host] = Time::MAX;
-        if let Err(FalseReport { shard, why }) = self.aggregator.end(host) {
-            return Err(self.distrust(shard, why).await);
-        }
-        Ok(())
+        self.monitor.ended(host);
+        let merged = self.aggregator.end(host);
+        self.on_merged(merged)
     }
 
     /// Whether the experiment's own faults have crashed everything on a host for good.

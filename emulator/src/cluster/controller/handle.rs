@@ -2,11 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use volary_actors::base::{JobId, Span, Time};
-use volary_actors::catalog::Catalog;
+use volary_actors::base::Span;
 use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::metrics::EndReason;
 use volary_engine::results::{Injected, Measured, RealWork, Worked};
@@ -17,8 +16,7 @@ use super::host_pool::HostPool;
 use super::losses;
 use super::spawn::Spawned;
 use crate::cluster::error::HostsError;
-use crate::cluster::net::identity::Subject;
-use crate::cluster::net::{Host, Hosts, Identity};
+use crate::cluster::net::{Host, Hosts};
 use crate::cluster::placement::held;
 use crate::config::{Experiment, RealSection, RunSection};
 use crate::cost;
@@ -50,11 +48,6 @@ pub struct Controller {
     /// Injections into the latest cell.
     injected: Vec<Injected>,
     runtime: Runtime,
-    /// The controller's certificate, and how many runs are to come while it must be valid.
-    subject: Subject,
-    runs: u64,
-    /// Whether the user was warned of its end.
-    warned: bool,
     _spawned: Option<Spawned>,
 }
 
@@ -87,10 +80,7 @@ impl Controller {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
         let pool = runtime.block_on(HostPool::open(&file, bundle, Duration::from_nanos(wait.0), watch))?;
-        let subject = Identity::load_controller(&file.controller(), SystemTime::now())?.subject;
-        let runs = experiment.points.len() as u64 * u64::from(experiment.replications());
-        let injected = Vec::new();
-        Ok(Self { pool, injected, runtime, subject, runs, warned: false, _spawned: spawned })
+        Ok(Self { pool, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
     /// Removes the hosts that were lost, so that the next run is laid out over those that are left.
@@ -127,24 +117,6 @@ impl Controller {
         self.pool.archive.keep_logs_in(folder)
     }
 
-    /// Warns once if the controller's certificate ends soon, or before the runs that are left do if all take as long as
-    /// this one, from its first to its last arrival.
-    fn warn_of_expiry(&mut self, world: &World, run: &RunSection) {
-        let jobs = world.workload();
-        let last = jobs.job(JobId(jobs.jobs_of(jobs.chains().saturating_sub(1)).start)).arrival;
-        let lasts = run.until.map_or(last, |until| last.min(Time::ZERO + until));
-        let lasts = Duration::try_from_secs_f64(lasts.as_secs_f64() / run.speed * self.runs as f64);
-        self.runs = self.runs.saturating_sub(1);
-        let now = SystemTime::now();
-        let needed = lasts.ok().and_then(|lasts| now.checked_add(lasts)).unwrap_or(now);
-        if !self.warned
-            && let Some(warning) = self.subject.warning(now, needed)
-        {
-            tracing::warn!("{warning}");
-            self.warned = true;
-        }
-    }
-
     /// Runs one cell on the hosts; their inputs go to `log`.
     ///
     /// # Errors
@@ -163,7 +135,6 @@ impl Controller {
         log: Option<&input_log::CellLog>,
         watch: &Watch,
     ) -> Result<Measured, CellError> {
-        self.warn_of_expiry(world, run);
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
         let cell = ControllerCell::run(&mut self.pool, world, point, run, log, watch);
         let mut cell = self.runtime.block_on(cell)?;
@@ -172,9 +143,9 @@ impl Controller {
         let (books, now) = aggregator.close();
         let disturbed = injections.record(pool, now);
         self.injected.clone_from(&disturbed.results);
-        let lost = losses::unaccounted(&reports);
+        let lost = if over == EndReason::Idle { losses::unaccounted(&reports) } else { 0 };
         let broken = broken.or_else(|| {
-            (over == EndReason::Stalled && lost > 0).then(|| {
+            (lost > 0).then(|| {
                 let lost = plural(lost, "datagram");
                 format!("nothing happened any more, and the network between the hosts had lost {lost}")
             })

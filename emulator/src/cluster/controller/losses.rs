@@ -1,7 +1,7 @@
 //! The real datagrams that were lost, by sender and path.
 //!
 //! The sender counts what it sent, the receiver the gaps in the sequence numbers; a loss is known from both. Datagrams
-//! lost at the very end of a run leave no gap and are not counted, unless the run stood still: then nothing is on its
+//! lost at the very end of a run leave no gap and are not counted, unless the run was idle: then nothing is on its
 //! way, and all that was not received is lost.
 
 use volary_engine::results::{HostVitals, PathLoss};
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_last_leaves_no_gap_and_is_unaccounted_for() {
+    fn datagrams_sent_and_not_received_are_unaccounted_for() {
         let counts =
             |sent, received| vec![Datagrams::default(), Datagrams { sent, received, ..Datagrams::default() }];
         let mut reports = [report("h1", &[]), report("h2", &[])];

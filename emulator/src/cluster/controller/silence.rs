@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use volary_actors::base::Time;
+
 /// Silence after which a host is given up, while its machine answers.
 pub(super) const REPORT_LIMIT: Duration = Duration::from_secs(20);
 /// Interval of looks. A longer pause, in which this process was stopped itself, counts as one interval.
@@ -13,23 +15,34 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The silence of each host.
 #[derive(Debug)]
 pub(super) struct Silence {
-    /// UDP datagrams received from each host at the last look, and its silence.
-    hosts: Vec<(u64, Duration)>,
+    hosts: Vec<SilentHost>,
     looked: Instant,
+}
+
+#[derive(Clone, Default, Debug)]
+struct SilentHost {
+    /// UDP datagrams received from it at the last look.
+    received: u64,
+    /// The emulated time up to which it has reported.
+    mark: Time,
+    silence: Duration,
 }
 
 impl Silence {
     pub(super) fn new(hosts: usize, now: Instant) -> Self {
-        Self { hosts: vec![(0, Duration::ZERO); hosts], looked: now }
+        Self { hosts: vec![SilentHost::default(); hosts], looked: now }
     }
 
-    /// A host has reported.
-    pub(super) fn reported(&mut self, host: usize) {
-        self.hosts[host].1 = Duration::ZERO;
+    /// A host has reported up to `mark`. A report that goes no further than the one before is none.
+    pub(super) fn reported(&mut self, host: usize, mark: Time) {
+        let host = &mut self.hosts[host];
+        if mark > host.mark {
+            (host.mark, host.silence) = (mark, Duration::ZERO);
+        }
     }
 
-    /// A host that has been silent for too long, if a look is due. `received` says how many UDP datagrams each host has
-    /// sent, and nothing of those that were lost.
+    /// A host that has been silent for too long, if a look is due; its silence begins again. `received` is the number
+    /// of UDP datagrams that came from each host, `None` for a lost host.
     pub(super) fn look(
         &mut self,
         now: Instant,
@@ -39,12 +52,14 @@ impl Silence {
             return None;
         }
         self.looked = now;
-        for ((before, silence), received) in self.hosts.iter_mut().zip(received) {
-            if let Some(received) = received.filter(|received| received != before) {
-                (*before, *silence) = (received, *silence + LOOK);
+        for (host, received) in self.hosts.iter_mut().zip(received) {
+            if let Some(received) = received.filter(|received| *received != host.received) {
+                (host.received, host.silence) = (received, host.silence + LOOK);
             }
         }
-        self.hosts.iter().position(|(_, silence)| *silence > REPORT_LIMIT)
+        let silent = self.hosts.iter().position(|host| host.silence > REPORT_LIMIT)?;
+        self.hosts[silent].silence = Duration::ZERO;
+        Some(silent)
     }
 }
 
@@ -57,15 +72,17 @@ mod tests {
         let begin = Instant::now();
         let (looks, mut silence) = (REPORT_LIMIT.as_secs() as u32 + 1, Silence::new(4, begin));
         let look = |silence: &mut Silence, i: u32| {
-            silence.reported(0);
+            silence.reported(0, Time(i.into()));
+            silence.reported(3, Time(7));
             let packets = u64::from(i);
-            // The second has stopped, the third was lost.
+            // The second has stopped, the third was lost, and the last one reports the same again and again.
             silence.look(begin + LOOK * i, [Some(packets), Some(1), None, Some(packets)].into_iter())
         };
         for i in 1..looks {
             assert_eq!(look(&mut silence, i), None, "after {i} s");
         }
-        assert_eq!(look(&mut silence, looks), Some(3));
+        let found = [looks, looks + 1, looks + 2].map(|i| look(&mut silence, i));
+        assert_eq!(found, [Some(3), None, None]);
     }
 
     #[test]
