@@ -50,10 +50,10 @@ pub struct Network {
     /// How long a sender tries to reach its peer before the stream message comes back as undelivered.
     /// Default: 10 s.
     pub peer_timeout: Span,
-    /// Whether actors are prepared for lost datagrams although this network loses none, as those on several hosts
-    /// always are. It costs some policies messages and timers. Default: only where something can be lost.
+    /// Whether actors repair lost datagrams although this network loses none. Those on several hosts always do. It
+    /// costs some policies messages and timers. Default: only where something can be lost.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub prepared: bool,
+    pub expect_loss: bool,
     /// Faults with a time, in any order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<FaultSpec>,
@@ -72,7 +72,7 @@ impl Default for Network {
             buffer: None,
             rto: None,
             peer_timeout: Span::from_secs(10),
-            prepared: false,
+            expect_loss: false,
             fault: Vec::new(),
         }
     }

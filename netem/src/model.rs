@@ -230,15 +230,18 @@ impl Model {
         })
     }
 
-    /// How long a message is under way at most, with delays multiplied by a factor and `bytes` to carry before it.
+    /// How long a message is under way at most, with delays multiplied by a factor and `bytes` to carry before it. A
+    /// stream message that finds a full buffer is sent again after twice the time each time, so it may wait as long
+    /// after the link is free as the link was busy.
     pub(crate) fn longest(&self, bytes: u64, factor: f64) -> Span {
         let held = match &self.reorder_by {
             _ if self.reorder == 0.0 => 0.0,
             Some(law) => law.bounds().1.unwrap_or_else(|| quantile(law, FAR)),
             None => self.delay.longest(),
         };
-        let wait = self.limit.map_or(Span::ZERO, |l| l.longest_wait.min(l.rate.transmission(bytes)));
-        Span::from_secs_f64(self.delay.longest() * factor + held) + wait
+        let times = |limit: Limit| if limit.drops() { 2.0 } else { 1.0 };
+        let wait = self.limit.map_or(Span::ZERO, |l| l.rate.transmission(bytes).scale(times(l)));
+        Span::from_secs_f64((self.delay.longest() + held) * factor) + wait
     }
 
     /// Whether links of this class have state other than the number of messages.

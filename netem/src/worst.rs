@@ -70,16 +70,16 @@ mod tests {
         assert_eq!(longest("one_way = \"2s\"\nreorder = 0.1\nreorder_by = \"5s\""), 7.0);
         assert_eq!(longest("one_way = \"2s\"\nreorder = 0.1"), 4.0);
         assert_eq!(longest("one_way = \"2s\"\nrate = \"100 bit/s\""), 82.0);
-        assert_eq!(longest("one_way = \"2s\"\nrate = \"100 bit/s\"\nbuffer = \"3s\""), 5.0);
+        assert_eq!(longest("one_way = \"2s\"\nrate = \"100 bit/s\"\nbuffer = \"3s\""), 162.0);
     }
 
     #[test]
     fn degraded_links_are_slower_and_lose_more() {
         let worst = worst(
-            "one_way = \"1s\"\nloss = 0.5\n[[fault]]\n\
+            "one_way = \"1s\"\nloss = 0.5\nreorder = 1.0\nreorder_by = \"4s\"\n[[fault]]\n\
              degrade = { a = [\"node:1\"], at = \"1s\", for = \"1s\", delay_factor = 3.0, loss = 0.5 }",
         );
-        assert_eq!((worst.longest_delay(0), worst.mean_delay()), (Span::from_secs(3), 3.0));
+        assert_eq!((worst.longest_delay(0), worst.mean_delay()), (Span::from_secs(15), 3.0));
         assert!((worst.loss() - 0.75).abs() < 1e-12);
     }
 }

@@ -37,6 +37,8 @@ pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
     fn patience(&self) -> Option<Span>;
     /// [`Policy::longest_wait`].
     fn longest_wait(&self) -> Span;
+    /// [`Policy::lossless`].
+    fn lossless(&self) -> Option<&'static str>;
     /// [`Policy::reservations`].
     fn reservations(&self, tasks: u32) -> u64;
     /// [`Policy::time_slice`].
@@ -101,6 +103,10 @@ impl<P: Policy> DynPolicy for P {
 
     fn longest_wait(&self) -> Span {
         Policy::longest_wait(self)
+    }
+
+    fn lossless(&self) -> Option<&'static str> {
+        Policy::lossless(self)
     }
 
     fn reservations(&self, tasks: u32) -> u64 {

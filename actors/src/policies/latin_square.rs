@@ -71,7 +71,7 @@ impl Policy for LatinSquare {
     }
 
     fn reservations(&self, tasks: u32) -> u64 {
-        if self.binding == Binding::Late { u64::from(tasks) * u64::from(self.choices) } else { 0 }
+        u64::from(tasks) * u64::from(self.choices)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

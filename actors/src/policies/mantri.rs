@@ -33,11 +33,10 @@ impl Policy for Mantri {
     const ABOUT: &'static str = "Mantri (Ananthanarayanan et al., OSDI 2010)\n\
         A queue of tasks, by default a central one. With c copies of a task running, one more is sent if what \
         is left of it exceeds (c + 1) / c times a new run with probability δ, that is if less core time is \
-        expected in all; new runs take what finished tasks of the job took. A task of which a further copy waits \
-        or has run for less than Δ gets no other one, and of copies that have run for longer all but the two \
-        fastest are stopped, so that three run at most (section 5.1); after γ stopped copies of a task none is \
-        stopped or added beyond three. Only free cores for which no task of the \
-        job waits get copies; while tasks wait for a core, which only a central queue knows, a copy that takes \
+        expected in all; new runs take what finished tasks of the job took. While a copy of a task waits, or a \
+        second copy has run for less than Δ, no further copy is sent. Of the copies that have run for Δ, only \
+        the two fastest go on; at most three run at a time (section 5.1). After γ stopped copies of a task none \
+        is stopped or added beyond three. Only free cores for which no task of the job waits get copies; while tasks wait for a core, which only a central queue knows, a copy that takes \
         clearly longer than a new run is stopped and begun anew elsewhere. The first result counts, other \
         copies are stopped.";
 

@@ -179,10 +179,15 @@ pub trait Policy: Parameters {
         lengths(self)
     }
 
-    /// Reservations of a job of that many tasks: nodes may claim one after the other in vain when all tasks have
-    /// started.
-    fn reservations(&self, _tasks: u32) -> u64 {
-        0
+    /// The parameter that has no effect where datagrams can be lost; `None` if all have.
+    fn lossless(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Reservations of a job of that many tasks at most: nodes may claim one after the other in vain when all tasks
+    /// have started. By default two for each task, with which speculating policies bind copies.
+    fn reservations(&self, tasks: u32) -> u64 {
+        2 * u64::from(tasks)
     }
 
     /// How long a copy runs before this policy preempts it, with the parameter that says so; `None` if it preempts none

@@ -21,8 +21,9 @@ parameters! {
         /// All nodes report at the same instants, as in the simulators; otherwise evenly spread.
         together: bool = false,
         /// Heartbeats that report only the passing of time are not sent, as long as no datagram can be lost; schedulers
-        /// account for them all the same. For periods too short to send all heartbeats; needs nodes of one core. The
-        /// age of information is that of the heartbeats sent, and grows while nothing happens at a node.
+        /// account for them all the same. For periods too short to send all heartbeats; needs nodes of one core, and
+        /// has no effect on several hosts, between which datagrams can always be lost. The age of information is that
+        /// of the heartbeats sent, and grows while nothing happens at a node.
         silent: bool = false,
         /// The wait that a scheduler expects at a node grows by a random number of whole seconds, at most one heartbeat
         /// period, drawn for each job and node. Equal waits go to the node with the lowest number. Both are rules of
@@ -53,6 +54,10 @@ impl Policy for YaqD {
         r#"{ heartbeat = "500ms" }"#,
         r#"{ heartbeat = "2s", together = true, jitter = true, remembers = false, nodes = 0.5 }"#,
     ];
+
+    fn lossless(&self) -> Option<&'static str> {
+        self.silent.then_some("silent")
+    }
 
     fn caches(&self) -> Caches {
         Caches::Snapshots { every: self.heartbeat }

@@ -15,7 +15,7 @@ pub const SHORTEST: Span = Span::from_secs(24 * 3600);
 /// Messages that must arrive one after the other until a copy runs: a request, a claim, its answer, and one to spare.
 const IN_TURN: u32 = 4;
 
-/// Rounds that go by without a copy although nothing fails: one has just begun, and the next one waits for its answer.
+/// Rounds without a copy when nothing fails: the one that has begun, and the one that answers it.
 const BETWEEN: f64 = 2.0;
 
 /// Failures in a row are not waited for if they are less likely than this.
@@ -27,29 +27,24 @@ const MOST_FAILURES: f64 = 1e5;
 /// How many times its share of all reservations one core may have.
 const SKEW: f64 = 2.0;
 
-/// How long no copy may run, at a time when all jobs have arrived and all faults have healed, until a run is given up.
-/// In that time everything has happened that the policy and the network bring about by themselves: the longest wait of
-/// each, as many times in a row as messages can be lost, and all reservations claimed in vain. It is at least a day.
-pub(crate) fn longest(point: &Point, worst: &Worst, workload: &Workload, workers: u32) -> Span {
+/// How long no copy may run, at a time when all jobs have arrived and all faults have healed, until a run of a point
+/// with these jobs is given up; `None` for a point that cannot be run. In that time everything has happened that the
+/// policy and the network bring about by themselves: the longest wait of each, as many times in a row as messages can
+/// be lost, and all reservations claimed in vain. It is at least a day.
+pub fn longest_quiet(point: &Point, workload: &Workload) -> Option<Span> {
     let (policy, network) = (&point.policy, &point.resolved.network);
+    let machines = point.resolved.cluster.machines(policy, 0);
+    let faults = Faults::resolve(&network.fault, &machines.groups, machines.layout.endpoints()).ok()?;
+    let worst = Worst::of(network, &machines.links, &faults).ok()?;
     let tasks = || (0..workload.jobs()).map(|job| workload.job(JobId(job)).tasks);
     let messages: u64 = tasks().map(|tasks| u64::from(tasks) * u64::from(IN_TURN)).sum();
     let delay = worst.longest_delay(messages.saturating_mul(Message::WIRE_BYTES.into()));
     let round = policy.longest_wait() + network.peer_timeout + LONGEST_WAIT + delay + delay;
     let claims: u64 = tasks().map(|tasks| policy.reservations(tasks)).sum();
     let trip = 2.0 * worst.mean_delay().min(delay.as_secs_f64());
-    let in_vain = Span::from_secs_f64(SKEW * claims as f64 / f64::from(workers.max(1)) * trip);
-    SHORTEST.max(round.scale(BETWEEN + failures(worst.loss())) + in_vain)
-}
-
-/// The time without a copy after which a run of a point with these jobs is given up; `None` for a point that cannot be
-/// run.
-pub fn longest_quiet(point: &Point, workload: &Workload) -> Option<Span> {
-    let machines = point.resolved.cluster.machines(&point.policy, 0);
-    let network = &point.resolved.network;
-    let faults = Faults::resolve(&network.fault, &machines.groups, machines.layout.endpoints()).ok()?;
-    let worst = Worst::of(network, &machines.links, &faults).ok()?;
-    Some(longest(point, &worst, workload, machines.layout.workers()))
+    let in_vain =
+        Span::from_secs_f64(SKEW * claims as f64 / f64::from(machines.layout.workers().max(1)) * trip);
+    Some(SHORTEST.max(round.scale(BETWEEN + failures(worst.loss())) + in_vain))
 }
 
 /// How often in a row a round of messages fails at most.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use volary_actors::base::{Endpoint, Span};
 use volary_actors::layout::Layout;
 use volary_actors::policies::Caches;
-use volary_netem::{Fabric, Faults, Windows, Worst};
+use volary_netem::{Fabric, Faults, Windows};
 
 use crate::cores::{Cores, Injection, Profile};
 use crate::metrics::{Recorder, Recording};
-use crate::quiet;
+use crate::quiet::{SHORTEST, longest_quiet};
 use crate::results::Measured;
 use crate::scenario::{Machines, Point};
 use crate::shard::{Parts, Placement, Stopwatch, ThreadClock};
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Sets on how many hosts the actors are. Between hosts the real network can lose datagrams, whatever the emulated
-    /// one does: actors on several hosts are always prepared for loss.
+    /// one does: actors on several hosts always repair losses.
     pub fn on_hosts(mut self, hosts: u16) -> Self {
         self.hosts = hosts;
         self
@@ -118,7 +118,7 @@ impl World {
             workload: &self.workload,
             policy: &self.point.policy,
             seed: self.seed,
-            lossy: self.hosts > 1 || resolved.network.prepared || fabric.loses_datagrams(),
+            lossy: self.hosts > 1 || resolved.network.expect_loss || fabric.loses_datagrams(),
             pauses,
             peer_timeout: resolved.network.peer_timeout,
             fabric,
@@ -137,11 +137,8 @@ impl World {
 
     /// How long no copy may run until a run is given up, once all jobs have arrived and all faults have healed.
     pub fn longest_quiet(&self) -> Span {
-        let network = &self.point.resolved.network;
         // A network that does not fit this cluster is refused before anything runs.
-        Worst::of(network, &self.machines.links, &self.faults).map_or(quiet::SHORTEST, |worst| {
-            quiet::longest(&self.point, &worst, &self.workload, self.layout().workers())
-        })
+        longest_quiet(&self.point, &self.workload).unwrap_or(SHORTEST)
     }
 
     /// The fault schedule.

@@ -89,7 +89,7 @@ pub fn main_with(registry: Registry) -> ExitCode {
     }
 }
 
-/// The signal that a write beyond the limit on the size of files raises, on all systems that Rust knows.
+/// The signal that a write beyond the limit on the size of files raises, on Linux but for MIPS, on macOS and the BSDs.
 const SIGXFSZ: i32 = 25;
 
 /// Lets writes beyond the limit on the size of files, `ulimit -f`, fail with an error that is reported. Without a

@@ -66,7 +66,7 @@ impl Options {
         overrides.set.extend(variant.set().map(str::to_owned));
         // Actors on hosts are, and the runs are to differ by their runtime alone.
         if self.runtimes.contains(&RuntimeKind::Hosts) {
-            overrides.set.push("network.prepared=true".to_owned());
+            overrides.set.push("network.expect_loss=true".to_owned());
         }
         overrides.set.extend(self.speed.map(|speed| format!("run.speed={speed}")));
         Experiment::load(&self.experiment.experiment, &overrides)

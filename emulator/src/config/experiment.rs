@@ -20,6 +20,8 @@ use crate::workload::Traces;
 
 /// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of their spread.
 pub const FIRST_REPLICATIONS: u32 = 5;
+/// Replications after which `repeat = "auto"` gives up on its precision.
+pub const MOST_REPLICATIONS: u32 = 100;
 
 /// An experiment, ready to be run.
 #[derive(Clone, Debug, Serialize)]

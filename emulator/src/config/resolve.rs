@@ -18,7 +18,7 @@ use volary_netem::{Fabric, Faults};
 use super::claims::{Axes, Check, Claim, Names, is_label, unmeasured};
 use super::document::{Document, Texts};
 use super::error::{ConfigError, did_you_mean, listed};
-use super::experiment::{Experiment, FIRST_REPLICATIONS, Overrides};
+use super::experiment::{Experiment, MOST_REPLICATIONS, Overrides};
 use super::file::{ClaimSection, File, RuntimeKind};
 use super::identity::{Contents, digest, id_under};
 use super::kind::FileKind;
@@ -167,7 +167,13 @@ impl Planner<'_> {
             if !self.wants(entry) {
                 continue;
             }
-            self.warn(warnings::of_policy(entry, &resolved, self.last_classes, self.mean_task_s));
+            self.warn(warnings::of_policy(
+                entry,
+                &resolved,
+                self.last_classes,
+                self.mean_task_s,
+                file.run.runtime,
+            ));
             self.warn(warnings::of_snapshots(entry, self.lasts, file.run.until));
             let mut point = Point {
                 cell: cell.clone(),
@@ -280,7 +286,7 @@ impl Planner<'_> {
             let site = world.cluster.site();
             let built = Workload::build(&world.workload, &world.service, file.seed, site, &self.traces)
                 .map_err(|error| explain::workload(document, &error))?;
-            let seeds = (1..file.repeat.times().unwrap_or(FIRST_REPLICATIONS))
+            let seeds = (1..file.repeat.times().unwrap_or(MOST_REPLICATIONS))
                 .map(|replication| file.seed.wrapping_add(u64::from(replication)));
             Workload::check_gangs(&world.workload, &world.service, seeds, site, &self.traces).map_err(
                 |(seed, error)| explain::workload(document, &error).note(format!("with seed {seed}")),

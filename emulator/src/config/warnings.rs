@@ -9,7 +9,7 @@ use volary_engine::workload::{Workload, WorkloadSpec};
 use volary_netem::FaultSpec;
 
 use super::error::listed;
-use super::file::{Record, RunSection};
+use super::file::{Record, RunSection, RuntimeKind};
 use crate::number;
 
 /// A threshold this many times the mean task is longer than most stragglers.
@@ -25,10 +25,17 @@ pub(super) fn of_policy(
     world: &Resolved,
     classes: usize,
     mean_task: f64,
+    runtime: RuntimeKind,
 ) -> Vec<String> {
     let remarks = entry.spec.remarks(&entry.spec.layout(world.cluster.layout()), classes);
     let named = remarks.into_iter().map(|remark| format!("policy `{}`: {remark}", entry.label()));
-    named.chain(of_patience(entry, mean_task)).collect()
+    let lossless = entry.spec.lossless().filter(|_| runtime == RuntimeKind::Hosts).map(|key| {
+        format!(
+            "policy `{}`: {key} has no effect on several hosts, between which datagrams can be lost; leave it out",
+            entry.label()
+        )
+    });
+    named.chain(of_patience(entry, mean_task)).chain(lossless).collect()
 }
 
 /// Warns about a policy that inspects copies later than they end, and so does nothing in this world.

@@ -326,7 +326,7 @@ mod tests {
     /// Stopped after the first job, in virtual time and in real time; another call runs it to its end.
     #[test]
     fn an_interrupted_run_keeps_what_was_measured_until_it_is_run_again() {
-        for (runtime, jobs, set) in [("virtual", 200_000, "run.speed=1"), ("local", 40, "run.speed=20")] {
+        for (runtime, jobs, set) in [("virtual", 2_000_000, "run.speed=1"), ("local", 40, "run.speed=20")] {
             let text = format!(
                 "title = \"t\"\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = {jobs}\ntasks = 1\n\
                  interarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {{}}\n\

@@ -10,6 +10,7 @@ use super::error::RunError;
 use super::pool;
 use crate::cluster::controller::Controller;
 use crate::cluster::{Fleet, nothing_held};
+use crate::config::experiment::MOST_REPLICATIONS;
 use crate::config::{CellLoad, Experiment, Repeat, Run, RuntimeKind, SweepSlice, describe};
 use crate::dashboard::Dashboard;
 use crate::dashboard::snapshot::{PageHeader, RunEntry};
@@ -24,9 +25,6 @@ use crate::storage::share::{Shares, SweepShare};
 use crate::storage::study::Study;
 use crate::storage::{self, Render, RenderedReport, RunDir};
 use crate::watch::{NOTICE, Watch};
-
-/// Replications after which `repeat = "auto"` gives up on its precision.
-const MOST_REPLICATIONS: u32 = 100;
 
 /// Options of `volary run` beyond the experiment itself.
 #[derive(Clone, Debug, Default)]

@@ -12,6 +12,7 @@ use serde::de::{self, DeserializeOwned};
 
 use super::collection::run_dirs;
 use super::error::{Error, damaged, io};
+use super::input_log;
 use super::manifest::{Manifest, RunState};
 use super::paths::{CELLS, MANIFEST};
 use crate::atomic_file::{self, PARTIAL};
@@ -66,7 +67,8 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
 }
 
 /// Refuses a folder without a run that holds anything but the beginnings of one, or run directories other than `kept`,
-/// which it would hide. Hidden files, logs, and what a file system has in its first folder are accepted.
+/// which it would hide. Hidden files, logs but for the log of inputs, which a run would overwrite, and what a file
+/// system has in its first folder are accepted.
 ///
 /// # Errors
 /// [`Error::Foreign`], [`Error::Collection`], or the folder cannot be read.
@@ -86,7 +88,8 @@ pub fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
     let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
     let names: Vec<_> = names.collect::<Result<_, _>>().map_err(io("read", root))?;
     let begun = [CELLS.to_owned(), format!("{MANIFEST}{PARTIAL}"), "lost+found".to_owned()];
-    let is_ours = |name: &String| name.starts_with('.') || name.ends_with(".log") || begun.contains(name);
+    let is_log = |name: &String| name.ends_with(".log") && name != input_log::FILE;
+    let is_ours = |name: &String| name.starts_with('.') || is_log(name) || begun.contains(name);
     let foreign = names.into_iter().filter(|name| !is_ours(name));
     // The first of the alphabet, so that the message is the same each time.
     foreign.min().map_or(Ok(()), |file| Err(Error::Foreign { path: root.to_owned(), file }))

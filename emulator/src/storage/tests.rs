@@ -538,6 +538,9 @@ fn what_is_no_runs_is_not_written_over() {
     let error = LockedDir::take(folder.path(), &[]).unwrap_err();
     assert!(matches!(&error, Error::Foreign { .. }), "{error}");
     assert_eq!(names(folder.path()), ["notes.txt"], "and nothing is added");
+    // Of all logs this one is written over.
+    fs::rename(folder.path().join("notes.txt"), folder.path().join(input_log::FILE)).unwrap();
+    assert!(matches!(RunDir::create(folder.path(), manifest(&["a"])), Err(Error::Foreign { .. })));
 }
 
 /// A folder that a run was about to begin in, or a new file system, is as good as an empty one.

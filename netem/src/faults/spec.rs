@@ -126,7 +126,7 @@ impl FaultSpec {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let lasts = |kind: &str, span: Span| {
             if span == Span::ZERO {
-                return Err(Error::at(format!("{kind}.for"), "it lasts no time", "write for example \"5s\""));
+                return Err(Error::at(format!("{kind}.for"), "it is zero", "write for example \"5s\""));
             }
             Ok(())
         };

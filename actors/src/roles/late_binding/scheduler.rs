@@ -266,7 +266,7 @@ impl LateBinding {
                     self.probe(&mut placed, job.task(id as u32), missing, true, fx);
                 }
             }
-            // The new places can be lost as well: they are not looked at after the pause that old ones have reached.
+            // Requests for new places can be lost too, so the back-off begins again.
             if repaired {
                 self.recheck(&mut placed, job, 0, fx);
             }

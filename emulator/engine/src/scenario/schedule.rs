@@ -53,7 +53,7 @@ impl Machines {
             }
             if scheduled.spec.lasting == Some(Span::ZERO) {
                 let help = "write for example \"5s\", or leave it out to inject until the run ends";
-                return wrong("for", "it lasts no time".to_owned(), help);
+                return wrong("for", "it is zero".to_owned(), help);
             }
             let count = self.layout.workers();
             if let Some(last) = scheduled.spec.cores.last().filter(|&last| last >= count) {
@@ -72,15 +72,16 @@ impl Machines {
                 cores = CoreSet::below(count);
             }
             let injection = scheduled.over(cores, seed);
-            let meets = |(j, other): (usize, &Injection)| {
+            let meets = |other: &Injection| {
                 let both = other.cores.intersection(&injection.cores);
                 let at = other.from.max(injection.from);
                 let meet = at < other.until.min(injection.until) && !both.is_empty();
-                meet.then_some((j, both, at))
+                meet.then_some((other.from, both, at))
             };
-            if let Some((j, both, at)) = all.iter().enumerate().find_map(meets) {
+            if let Some((from, both, at)) = all.iter().find_map(meets) {
+                let [from, at] = [from, at].map(|time| time.since(Time::ZERO));
                 let message =
-                    format!("injection {j} is in effect on cores {both} at {}", at.since(Time::ZERO));
+                    format!("the injection with at = \"{from}\" is in effect on cores {both} at {at}");
                 return wrong("at", message, "let one end before the other begins, or name other cores");
             }
             all.push(injection);

@@ -65,10 +65,10 @@ fn copies_and_reservations_of_a_task_are_bounded() {
                         "{what}: {found} copies of a task at once"
                     );
                     let reserved = each(&measured, "probe.reserve");
-                    assert!(reserved < 20.0, "{what}: {reserved} reservations for each task");
+                    assert!(reserved < 5.0, "{what}: {reserved} reservations for each task");
                     let copies =
                         measured.summary.copies.started as f64 / measured.summary.tasks.submitted as f64;
-                    assert!(copies < 10.0, "{what}: {copies} copies of each task");
+                    assert!(copies < 2.5, "{what}: {copies} copies of each task");
                 }
             }
         }
