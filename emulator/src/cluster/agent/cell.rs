@@ -37,7 +37,7 @@ use crate::storage::input_log::Section;
 use crate::workload::Traces;
 
 /// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.
-const SETUP: Duration = Duration::from_secs(20);
+const SETUP: Duration = Duration::from_secs(30);
 const SETUP_PER_HOST: Duration = Duration::from_millis(250);
 /// How long before that timeout a link is tried for the last time. The attempt names the host that does not answer.
 const LAST_ATTEMPT: Duration = Duration::from_secs(10);

@@ -53,10 +53,10 @@ impl Default for Options {
 /// The round trip that both sides assume until they have measured one: packets of a handshake that are lost are sent
 /// again after three of it. A connection that ends before is kept for three times its timeout of retransmission,
 /// [`DRAINING`].
-const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(100);
+const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(50);
 /// Nine times that round trip: the timeout is the round trip and four times its deviation, which is half of it at first
 /// (RFC 9002, section 6.2).
-pub(super) const DRAINING: Duration = Duration::from_millis(900);
+pub(super) const DRAINING: Duration = Duration::from_millis(450);
 
 /// The application protocol (ALPN) of both sides.
 const ALPN: &[u8] = b"volary/1";
