@@ -226,6 +226,7 @@ impl Game {
             peer_timeout: Span::MAX,
             observed: false,
             shared: false,
+            oracle: false,
             placement: Placement::new(&self.homes, me, self.mailboxes.len() as u16),
             stopwatch: None,
         }

@@ -29,7 +29,8 @@ parameters! {
         /// How many random nodes of the big partition an idle node asks for probes that wait behind a long task;
         /// 0: none.
         steal_attempts: u32 = 10 => 0..=65536,
-        /// Cancel probes at the nodes once a job's last task is launched. The authors let them claim in vain.
+        /// Cancel probes at the nodes once a job's last task is launched. Nodes of Eagle's simulator claim in vain, as
+        /// its settings for Hawk have no SRPT.
         cancellation: bool = false,
         /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
         /// network can lose datagrams.

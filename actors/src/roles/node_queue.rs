@@ -73,6 +73,11 @@ impl Ranked {
         RankedEntry { key, estimate, slack }
     }
 
+    /// Charges the first `ahead` entries for one that takes `passing`.
+    fn overtake(&mut self, ahead: usize, passing: Span) {
+        self.waiting.iter_mut().take(ahead).for_each(|w| w.slack = w.slack.saturating_sub(passing));
+    }
+
     fn next(&mut self) -> usize {
         let Some(&head) = self.waiting.front() else { return 0 };
         if head.key == IN_TURN || head.key == self.least {
@@ -100,11 +105,24 @@ impl Ranked {
     }
 }
 
+/// What an entry keeps of its position while it is out of the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The number of the entry, by arrival.
+    number: u64,
+    estimate: Span,
+    /// What it still lets past.
+    slack: Span,
+}
+
 /// A queue in either order.
 pub struct NodeQueue<E> {
-    entries: VecDeque<E>,
+    /// Entries with their numbers, which ascend.
+    entries: VecDeque<(u64, E)>,
     /// Kept in step with `entries`; absent where entries are served as they came.
     ranked: Option<Box<Ranked>>,
+    /// The number of the next entry.
+    number: u64,
 }
 
 impl<E> NodeQueue<E> {
@@ -114,7 +132,7 @@ impl<E> NodeQueue<E> {
             QueueOrder::Fifo => None,
             QueueOrder::Least { bypass } => Some(Box::new(Ranked::new(bypass))),
         };
-        Self { entries: VecDeque::new(), ranked }
+        Self { entries: VecDeque::new(), ranked, number: 0 }
     }
 
     /// The number of waiting entries.
@@ -129,53 +147,92 @@ impl<E> NodeQueue<E> {
 
     /// The entries in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = &E> {
-        self.entries.iter()
+        self.entries.iter().map(|(_, entry)| entry)
     }
 
     /// The entries in order of arrival, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut E> {
-        self.entries.iter_mut()
+        self.entries.iter_mut().map(|(_, entry)| entry)
     }
 
     /// Adds an entry at the tail.
     pub fn push(&mut self, entry: E, rank: Rank) {
-        self.entries.push_back(entry);
+        self.entries.push_back((self.number, entry));
+        self.number += 1;
         if let Some(ranked) = &mut self.ranked {
             let entry = ranked.entry(rank);
             ranked.waiting.push_back(entry);
         }
     }
 
-    /// Puts an entry back at the head.
-    pub fn push_front(&mut self, entry: E, rank: Rank) {
-        self.entries.push_front(entry);
+    /// The place of the entry at an index.
+    pub fn place(&self, at: usize) -> Option<Place> {
+        let &(number, _) = self.entries.get(at)?;
+        let ranked = self.ranked.as_ref().map(|ranked| ranked.waiting[at]);
+        let (estimate, slack) = ranked.map_or((Span::ZERO, Span::ZERO), |r| (r.estimate, r.slack));
+        Some(Place { number, estimate, slack })
+    }
+
+    /// The index of the entry of a place, if it has not left the queue.
+    pub fn find(&self, place: Place) -> Option<usize> {
+        self.entries.binary_search_by_key(&place.number, |&(number, _)| number).ok()
+    }
+
+    /// Puts an entry that left the queue back into its place. It lets past what it still did then.
+    pub fn put_back(&mut self, entry: E, place: Place, rank: Rank) {
+        let at = self.ahead(place);
+        self.entries.insert(at, (place.number, entry));
         if let Some(ranked) = &mut self.ranked {
-            let entry = ranked.entry(rank);
-            ranked.waiting.push_front(entry);
+            let entry = RankedEntry { slack: place.slack, ..ranked.entry(rank) };
+            ranked.waiting.insert(at, entry);
         }
     }
 
+    /// The number of entries ahead of a place.
+    fn ahead(&self, place: Place) -> usize {
+        self.entries.partition_point(|&(number, _)| number < place.number)
+    }
+
     /// Replaces the keys of all ranks by what `key` says of each entry.
-    pub fn rerank(&mut self, key: impl Fn(&E) -> (Span, Time)) {
+    pub fn rerank(&mut self, key: impl Fn(&E) -> Option<(Span, Time)>) {
         if let Some(ranked) = &mut self.ranked {
             ranked.least = IN_TURN;
             for (waiting, entry) in ranked.waiting.iter_mut().zip(&self.entries) {
-                waiting.key = key(entry);
+                waiting.key = key(&entry.1).unwrap_or(IN_TURN);
                 ranked.least = ranked.least.min(waiting.key);
             }
         }
     }
 
-    /// The entry to be served now, and its index; entries it overtakes count that.
-    pub fn serve(&mut self) -> Option<(usize, &mut E)> {
+    /// The entry to be served now, and its index. Nothing counts as overtaken yet.
+    pub fn first(&mut self) -> Option<(usize, &mut E)> {
         let at = self.ranked.as_mut().map_or(0, |ranked| ranked.next());
+        self.entries.get_mut(at).map(|(_, entry)| (at, entry))
+    }
+
+    /// Counts what was served from a place as having overtaken those that wait ahead of it.
+    pub fn overtake(&mut self, place: Place) {
+        let ahead = self.ahead(place);
+        if let Some(ranked) = &mut self.ranked {
+            ranked.overtake(ahead, place.estimate);
+        }
+    }
+
+    /// Serves the entry at an index: removes it, and those that it overtakes count that.
+    pub fn serve_at(&mut self, at: usize) -> Option<E> {
         if let Some(ranked) = &mut self.ranked
             && at > 0
+            && let Some(&RankedEntry { estimate, .. }) = ranked.waiting.get(at)
         {
-            let passing = ranked.waiting[at].estimate;
-            ranked.waiting.iter_mut().take(at).for_each(|w| w.slack = w.slack.saturating_sub(passing));
+            ranked.overtake(at, estimate);
         }
-        self.entries.get_mut(at).map(|entry| (at, entry))
+        self.remove(at)
+    }
+
+    /// Serves the first entry of the order.
+    pub fn serve(&mut self) -> Option<E> {
+        let (at, _) = self.first()?;
+        self.serve_at(at)
     }
 
     /// Removes the entry at an index.
@@ -183,17 +240,17 @@ impl<E> NodeQueue<E> {
         if let Some(ranked) = &mut self.ranked {
             ranked.waiting.remove(at);
         }
-        self.entries.remove(at)
+        self.entries.remove(at).map(|(_, entry)| entry)
     }
 
     /// Keeps only the entries for which `keep` returns true.
     pub fn retain_mut(&mut self, mut keep: impl FnMut(&mut E) -> bool) {
         if self.ranked.is_none() {
-            return self.entries.retain_mut(keep);
+            return self.entries.retain_mut(|(_, entry)| keep(entry));
         }
         let mut at = 0;
         while at < self.entries.len() {
-            if keep(&mut self.entries[at]) {
+            if keep(&mut self.entries[at].1) {
                 at += 1;
             } else {
                 let _ = self.remove(at);
@@ -213,12 +270,7 @@ mod tests {
     }
 
     fn drain(queue: &mut NodeQueue<u32>) -> Vec<u32> {
-        let mut order = Vec::new();
-        while let Some((at, &mut entry)) = queue.serve() {
-            order.push(entry);
-            queue.remove(at);
-        }
-        order
+        std::iter::from_fn(|| queue.serve()).collect()
     }
 
     #[test]
@@ -252,8 +304,11 @@ mod tests {
         assert_eq!(drain(&mut queue), [3, 0, 1, 2, 4]);
     }
 
+    /// Number, key, estimate and what it lets past.
+    type PlainEntry = (u32, Option<u64>, u64, u64);
+
     /// The order without limits that save reading: the head, or the least key that all before it let past.
-    fn plainly(waiting: &[(u32, Option<u64>, u64, u64)]) -> usize {
+    fn plainly(waiting: &[PlainEntry]) -> usize {
         let Some(&(_, Some(head), _, mut slack)) = waiting.first() else { return 0 };
         let (mut next, mut least) = (0, head);
         for (at, &(_, key, estimate, own)) in waiting.iter().enumerate().skip(1) {
@@ -272,7 +327,8 @@ mod tests {
             steps in prop::collection::vec((0u8..8, prop::option::of(0u64..6), 1u64..6, 0usize..8), 1..200)
         ) {
             let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 2.0 });
-            let mut model: Vec<(u32, Option<u64>, u64, u64)> = Vec::new();
+            let mut model: Vec<PlainEntry> = Vec::new();
+            let mut out: Vec<(PlainEntry, Place)> = Vec::new();
             for (number, (step, key, estimate, at)) in (0..).zip(steps) {
                 let entry = (number, key, estimate, 2 * estimate);
                 match step {
@@ -281,23 +337,29 @@ mod tests {
                         model.push(entry);
                     }
                     3 => {
-                        queue.push_front(number, rank(key, estimate));
-                        model.insert(0, entry);
+                        if let Some((entry, place)) = out.pop() {
+                            let at = model.partition_point(|waiting| waiting.0 < entry.0);
+                            queue.put_back(entry.0, place, rank(entry.1, entry.2));
+                            model.insert(at, entry);
+                        } else if let Some(place) = queue.place(at) {
+                            queue.remove(at);
+                            out.push((model.remove(at), place));
+                        }
                     }
                     4 if at < model.len() => prop_assert_eq!(queue.remove(at), Some(model.remove(at).0)),
                     5 if at == 0 => {
                         let key_of = |entry: u32| u64::from(entry) * 7 % 5;
-                        queue.rerank(|&entry| (Span::from_secs(key_of(entry)), Time::ZERO));
+                        queue.rerank(|&entry| Some((Span::from_secs(key_of(entry)), Time::ZERO)));
                         model.iter_mut().for_each(|waiting| waiting.1 = Some(key_of(waiting.0)));
                     }
                     _ => {
-                        let served = queue.serve().map(|(at, &mut entry)| (at, entry));
+                        let first = queue.first().map(|(at, &mut entry)| (at, entry));
                         let at = plainly(&model);
-                        prop_assert_eq!(served, model.get(at).map(|waiting| (at, waiting.0)));
+                        prop_assert_eq!(first, model.get(at).map(|waiting| (at, waiting.0)));
+                        prop_assert_eq!(queue.serve(), first.map(|(_, entry)| entry));
                         if let Some(&(_, _, passing, _)) = model.get(at) {
                             model[..at].iter_mut().for_each(|waiting| waiting.3 = waiting.3.saturating_sub(passing));
                             model.remove(at);
-                            queue.remove(at);
                         }
                     }
                 }
@@ -305,11 +367,38 @@ mod tests {
         }
     }
 
+    /// An entry of one second that let four pass before it left lets one more pass after it is back.
+    #[test]
+    fn what_comes_back_is_in_its_place_with_what_it_still_lets_past() {
+        let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
+        queue.push(0, rank(Some(100), 1));
+        (1..7).for_each(|entry| queue.push(entry, rank(Some(1), 1)));
+        assert_eq!([(); 4].map(|()| queue.serve()), [1, 2, 3, 4].map(Some));
+        let place = queue.place(0).unwrap();
+        assert_eq!(queue.remove(0), Some(0));
+        assert_eq!(queue.find(place), None);
+        queue.put_back(0, place, rank(Some(100), 1));
+        assert_eq!(queue.find(place), Some(0));
+        assert_eq!(drain(&mut queue), [5, 0, 6]);
+    }
+
+    /// Nothing is counted before the entry is served in fact.
+    #[test]
+    fn what_is_next_but_not_served_overtakes_nothing() {
+        let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 1.0 });
+        (0..4u32).for_each(|entry| queue.push(entry, rank(Some(u64::from(4 - entry)), 1)));
+        for last in [3, 2] {
+            assert_eq!(queue.first(), Some((last, &mut (last as u32))));
+            queue.remove(last);
+        }
+        assert_eq!(drain(&mut queue), [1, 0]);
+    }
+
     #[test]
     fn ranks_can_change() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
         (0..3u32).for_each(|entry| queue.push(entry, rank(Some(u64::from(entry)), 1)));
-        queue.rerank(|&entry| (Span::from_secs(3 - u64::from(entry)), Time::ZERO));
+        queue.rerank(|&entry| Some((Span::from_secs(3 - u64::from(entry)), Time::ZERO)));
         assert_eq!(drain(&mut queue), [2, 1, 0]);
     }
 

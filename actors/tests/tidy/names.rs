@@ -137,9 +137,9 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 5] = [
     ("volary_lp", 1_658),
-    ("volary_actors", 18_338),
+    ("volary_actors", 18_435),
     ("volary_netem", 2_981),
-    ("volary_engine", 14_328),
+    ("volary_engine", 14_330),
     ("volary", 31_870),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.

@@ -86,6 +86,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         peer_timeout: Span::MAX,
         observed: false,
         shared: false,
+        oracle: false,
         placement: Placement::ALONE,
         stopwatch: None,
     };

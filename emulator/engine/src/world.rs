@@ -125,6 +125,7 @@ impl World {
             cores,
             observed,
             shared: false,
+            oracle: placement.shards() == 1,
             placement,
             stopwatch: self.clock.map(Stopwatch::new),
         })

@@ -19,7 +19,7 @@ use super::claims::{Axes, Check, Claim, Names, is_label, unmeasured};
 use super::document::{Document, Texts};
 use super::error::{ConfigError, did_you_mean, listed};
 use super::experiment::{Experiment, MOST_REPLICATIONS, Overrides};
-use super::file::{ClaimSection, File, RuntimeKind};
+use super::file::{ClaimSection, File};
 use super::identity::{Contents, digest, id_under};
 use super::kind::FileKind;
 use super::{checks, cluster, explain, include, load, sweep, warnings};
@@ -461,12 +461,6 @@ fn check_policy(
         )),
         _ => Ok(()),
     };
-    let oracle = match entry.spec.oracle() {
-        Some(key) if file.run.runtime != RuntimeKind::Virtual => {
-            Err(format!("{key}: no actor can know this in real time; set run.runtime = \"virtual\""))
-        }
-        _ => Ok(()),
-    };
     let classes = match entry.spec.needs_long() {
         Some(key) if !file.workload.has_long() => Err(format!(
             "{key}: all jobs of this workload are short; give it a `cutoff` from which jobs are long, or a class of its mix `long = true`"
@@ -484,16 +478,14 @@ fn check_policy(
         Ok(())
     };
     let fits = || Cluster::check_size(&entry.spec.layout(layout.clone()), entry.spec.extras());
-    entry.spec.check(layout).and(slice).and(oracle).and(classes).and(memory).and_then(|()| fits()).map_err(
-        |why| {
-            let index = i.to_string();
-            let key = why.split_once(':').map_or("", |(key, _)| key);
-            let path = ["policy", index.as_str(), entry.name.as_str(), key];
-            document
-                .error_at(&path, format!("`{}`: {why}", entry.label()))
-                .help(format!("`volary policies {}` explains its parameters", entry.name))
-        },
-    )
+    entry.spec.check(layout).and(slice).and(classes).and(memory).and_then(|()| fits()).map_err(|why| {
+        let index = i.to_string();
+        let key = why.split_once(':').map_or("", |(key, _)| key);
+        let path = ["policy", index.as_str(), entry.name.as_str(), key];
+        document
+            .error_at(&path, format!("`{}`: {why}", entry.label()))
+            .help(format!("`volary policies {}` explains its parameters", entry.name))
+    })
 }
 
 /// Parses the claims and checks every name in them.

@@ -29,13 +29,14 @@ pub(super) fn of_policy(
 ) -> Vec<String> {
     let remarks = entry.spec.remarks(&entry.spec.layout(world.cluster.layout()), classes);
     let named = remarks.into_iter().map(|remark| format!("policy `{}`: {remark}", entry.label()));
-    let lossless = entry.spec.lossless().filter(|_| runtime == RuntimeKind::Hosts).map(|key| {
-        format!(
-            "policy `{}`: {key} has no effect on several hosts, between which datagrams can be lost; leave it out",
-            entry.label()
-        )
-    });
-    named.chain(of_patience(entry, mean_task)).chain(lossless).collect()
+    let without = |key: Option<&str>, why: &str| {
+        key.map(|key| format!("policy `{}`: {key} has no effect {why}; set another {key}", entry.label()))
+    };
+    let lossless = entry.spec.lossless().filter(|_| runtime == RuntimeKind::Hosts);
+    let lossless = without(lossless, "on several hosts, between which datagrams can be lost");
+    let oracle = entry.spec.oracle().filter(|_| runtime != RuntimeKind::Virtual);
+    let oracle = without(oracle, "in real time, where no actor knows what all others do");
+    named.chain(of_patience(entry, mean_task)).chain(lossless).chain(oracle).collect()
 }
 
 /// Warns about a policy that inspects copies later than they end, and so does nothing in this world.
@@ -202,8 +203,6 @@ random = {}
 
     #[test]
     fn unintended_settings_are_warned_about() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("doubtful.toml");
         let pareto = "{ pareto = { scale = \"1s\", shape = 0.9 } }";
         let (demand, gap) =
             (format!("service.demand={pareto}"), format!("workload.synthetic.interarrival={pareto}"));
@@ -259,12 +258,30 @@ random = {}
             ("random = {}", &[slot], Some(short)),
             ("random = {}", &[slot, "run.real.kernel=none"], None),
         ] {
-            std::fs::write(&file, TEXT.replace("random = {}", policy)).unwrap();
-            let set = set.iter().map(|&set| set.to_owned()).collect();
-            let found = Experiment::load(&file, &Overrides { set, ..Overrides::default() }).unwrap().warnings;
-            assert_eq!(found.len(), usize::from(begins.is_some()), "{policy}: {found:?}");
-            assert!(begins.is_none_or(|begins| found[0].starts_with(begins)), "{policy}: {found:?}");
+            warned(policy, set, begins);
         }
+    }
+
+    #[test]
+    fn parameters_without_effect_in_a_runtime_are_warned_about() {
+        let ranked = "murmuration = { order = \"srjf\", rank = \"job-left-oracle\" }";
+        let rank = "policy `murmuration`: rank has no effect in real time, where no actor knows";
+        warned(ranked, &[], Some(rank));
+        warned(ranked, &["run.runtime=virtual"], None);
+        let silent = "yaq-d = { silent = true }";
+        warned(silent, &[], None);
+        warned(silent, &["run.runtime=hosts"], Some("policy `yaq-d`: silent has no effect on several hosts"));
+    }
+
+    /// Asserts that the only warning about a policy, with these keys set, begins with `begins`, or that there is none.
+    fn warned(policy: &str, set: &[&str], begins: Option<&str>) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("doubtful.toml");
+        std::fs::write(&file, TEXT.replace("random = {}", policy)).unwrap();
+        let set = set.iter().map(|&set| set.to_owned()).collect();
+        let found = Experiment::load(&file, &Overrides { set, ..Overrides::default() }).unwrap().warnings;
+        assert_eq!(found.len(), usize::from(begins.is_some()), "{policy}: {found:?}");
+        assert!(begins.is_none_or(|begins| found[0].starts_with(begins)), "{policy}: {found:?}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::metrics::{Aggregator, EndReason, MessageWindow, Recording};
 use volary_engine::parcel::{Observation, Parcel};
 use volary_engine::results::{Measured, Worked};
-use volary_engine::shard::{Placement, Shard};
+use volary_engine::shard::{Parts, Placement, Shard};
 use volary_engine::world::World;
 
 use crate::awake::Attempt;
@@ -323,8 +323,10 @@ async fn run_on_arbiter(
     let inputs = run.log.as_ref().map(|log| log.section(me, shards));
     let messages = MessageWindow::new(run.world.layout(), &run.recording);
     let observer = RealTimeObserver { inputs, messages, ..RealTimeObserver::default() };
-    let built =
-        run.world.parts(placement, run.recording.observes_caches()).map(|parts| Shard::new(parts, observer));
+    let built = run
+        .world
+        .parts(placement, run.recording.observes_caches())
+        .map(|parts| Shard::new(Parts { oracle: false, ..parts }, observer));
     let burners = run.burners(&placement).transpose();
     let _ = ready.send((me, address));
     let (wakes, monotonic, mut shard, burners) = match (started.await, built, burners) {

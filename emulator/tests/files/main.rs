@@ -10,6 +10,7 @@ mod common;
 mod corpus;
 mod disk_full;
 mod docs;
+mod eagle;
 mod experiments;
 mod figures;
 mod live;

@@ -30,18 +30,35 @@ parameters! {
         /// by the newest bitmap, before it goes to one outside the big partition. 1 by default in the authors'
         /// prototype, 3 in its README.
         retry_rounds: u16 = 1,
-        /// Sticky batch probing: a node that ran a task asks the same scheduler for the next.
+        /// Sticky batch probing: the probe that led to a task stays in its place in the queue, and is asked with again
+        /// when it is next.
         sticky: bool = true,
-        /// Short probes of the job with the least work left come first (SRPT); otherwise all in turn.
+        /// Short probes of the job with the least work left come first (SRPT), as in the authors' simulator;
+        /// otherwise all in turn, as in their prototype.
         srpt: bool = true,
-        /// SRPT: a probe lets others past up to this many times its own estimate.
+        /// SRPT: the work of a job that nodes compare.
+        rank: EagleRank = EagleRank::JobLeftOracle,
+        /// SRPT: a probe lets others past up to this many times its own estimate. What is past has got a task.
         #[schemars(range(min = 0.0))]
         bypass: f64 = 5.0,
-        /// Cancel probes at the nodes once a job's last task is launched. The authors let them claim in vain.
-        cancellation: bool = false,
+        /// Cancel probes at the nodes once a job's last task is launched. Nodes of the authors' simulator drop them at
+        /// that time under SRPT, and claim in vain without it.
+        cancellation: bool = true,
         /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
         /// network can lose datagrams.
         probe_timeout: Span = Span::from_secs(1),
+    }
+
+    /// The work of a job that nodes compare.
+    enum EagleRank {
+        /// The estimated work of those tasks of the job that have begun nowhere yet. This is no protocol: each node
+        /// knows at once, and without a message, what all others do. The authors' simulator reads it from shared
+        /// memory, 1 ms after a task was claimed, which is when it begins. In virtual time only; in real time as `job`.
+        #[default]
+        JobLeftOracle,
+        /// The estimated work of all tasks of the job; of the node's own probe that led to a task, what was left when
+        /// it got the task (ours). In all runtimes.
+        Job,
     }
 }
 
@@ -59,8 +76,8 @@ impl Policy for Eagle {
         long is said by `cutoff` of the workload.";
 
     const VARIANTS: &'static [&'static str] = &[
-        "{ big_partition = 0.5 }",
-        "{ retry_rounds = 3, sticky = false, min_probes = 4, cancellation = true }",
+        r#"{ big_partition = 0.5, rank = "job" }"#,
+        "{ retry_rounds = 3, sticky = false, min_probes = 4, cancellation = false }",
     ];
 
     const CENTRAL_JOBS: CentralJobs = CentralJobs::Long;
@@ -71,7 +88,14 @@ impl Policy for Eagle {
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_probes(self.big_partition, self.probe_timeout)?;
+        if !self.srpt && self.rank != EagleRank::default() {
+            return Err("rank: has no effect with srpt = false; remove either".into());
+        }
         check_bypass(self.bypass)
+    }
+
+    fn oracle(&self) -> Option<&'static str> {
+        self.ranks_left().then_some("rank")
     }
 
     fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String> {
@@ -105,8 +129,13 @@ impl Policy for Eagle {
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let order = if self.srpt { QueueOrder::Least { bypass: self.bypass } } else { QueueOrder::Fifo };
-        let options =
-            NodeOptions { order, long_in_turn: true, sticky: self.sticky, ..NodeOptions::default() };
+        let options = NodeOptions {
+            order,
+            rank_left: self.ranks_left(),
+            long_in_turn: true,
+            sticky: self.sticky,
+            ..NodeOptions::default()
+        };
         Box::new(SharingNode::new(NodeManager::with(options, context.layout.cores(context.index))))
     }
 }
@@ -123,6 +152,11 @@ impl Eagle {
             ..ProbeOptions::default()
         }
     }
+
+    /// Whether nodes rank by what is left of jobs.
+    fn ranks_left(&self) -> bool {
+        self.srpt && self.rank == EagleRank::JobLeftOracle
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +164,7 @@ mod tests {
     use super::*;
     use crate::base::{ActorId, JobId};
     use crate::harness::{Harness, sends};
+    use crate::machine::Oracle;
     use crate::message::{Blocks, Core, Launch, Message, Probe, Row, Share, Stamp};
 
     const SHORT: JobId = JobId(0);
@@ -262,22 +297,100 @@ mod tests {
         );
     }
 
+    fn claim(job: u32) -> Message {
+        Probe::Claim { job: JobId(job), group: 0, repair: false }.into()
+    }
+
+    fn grant(job: u32, task: u32) -> Probe {
+        Probe::Grant { row: Row::single(JobId(job).task(task).copy(0)), group: 0 }
+    }
+
+    /// A node whose probes let one times their estimate past, with an oracle that knows the number of tasks that have
+    /// begun of some jobs of three. Job 0 runs.
+    fn busy_node(begun: &[(u32, u32)]) -> (Harness, ActorId) {
+        let layout = layout(4);
+        let mut node = Eagle { bypass: 1.0, ..Eagle::default() }.bench(&layout, layout.node(0), 3);
+        let mut oracle = Oracle::new(10);
+        begun.iter().for_each(|&(job, tasks)| (0..tasks).for_each(|_| oracle.begin(JobId(job))));
+        node.oracle = Some(oracle);
+        let scheduler = layout.scheduler(0);
+        assert_eq!(node.receive(scheduler, probe(SHORT, false)).last(), Some(&(scheduler, claim(0))));
+        node.receive(scheduler, grant(0, 0));
+        (node, scheduler)
+    }
+
+    /// Jobs 5 and 4 have a task left, and job 6, which came first, has three; it lets one task of either past.
+    #[test]
+    fn a_claim_in_vain_uses_up_nothing_of_what_others_let_past() {
+        let (mut node, scheduler) = busy_node(&[(0, 3), (4, 2), (5, 2)]);
+        for job in [6, 5, 4] {
+            node.receive(scheduler, probe(JobId(job), false));
+        }
+        assert_eq!(node.ended(SHORT.task(0).copy(0))[1..], [(scheduler, claim(4))]);
+        let nothing = Probe::Nothing { job: JobId(4), group: 0 };
+        assert_eq!(
+            node.receive(scheduler, nothing),
+            [(scheduler, claim(5))],
+            "job 6 has let nothing past yet"
+        );
+        node.receive(scheduler, grant(5, 2));
+        let sent = node.ended(JobId(5).task(2).copy(0));
+        assert_eq!(sent[1..], [(scheduler, claim(6))], "and now it lets no more past");
+    }
+
+    /// The probe of job 4 stays ahead of that of job 3, which has less left, and lets it past once in all.
+    #[test]
+    fn a_sticky_probe_keeps_its_place_and_what_it_has_let_past() {
+        let (mut node, scheduler) = busy_node(&[(0, 3), (3, 2)]);
+        node.receive(scheduler, probe(JobId(4), false));
+        assert_eq!(node.ended(SHORT.task(0).copy(0))[1..], [(scheduler, claim(4))]);
+        node.receive(scheduler, grant(4, 0));
+        node.receive(scheduler, probe(JobId(3), false));
+        let sent = node.ended(JobId(4).task(0).copy(0));
+        assert_eq!(
+            sent[1..],
+            [(scheduler, claim(3))],
+            "it has less left, and job 4 lets 3 s of its 4 s past"
+        );
+        node.receive(scheduler, grant(3, 2));
+        for task in [1, 2] {
+            let sent = node.ended(if task == 1 { JobId(3).task(2) } else { JobId(4).task(1) }.copy(0));
+            assert_eq!(sent[1..], [(scheduler, claim(4))], "it lets 1 s past, at task {task} too");
+            node.receive(scheduler, grant(4, task));
+        }
+    }
+
+    /// The tasks of job 6, of 6 s each, begin while its probe waits, so that less is left of it than of job 4.
+    #[test]
+    fn probes_rank_by_what_is_left_of_their_jobs_when_a_core_is_free() {
+        for (begin, next) in [(0, 4), (2, 6)] {
+            let (mut node, scheduler) = busy_node(&[(0, 3)]);
+            for job in [6, 4] {
+                node.receive(scheduler, probe(JobId(job), false));
+            }
+            if let Some(oracle) = &mut node.oracle {
+                (0..begin).for_each(|_| oracle.begin(JobId(6)));
+            }
+            assert_eq!(node.ended(SHORT.task(0).copy(0))[1..], [(scheduler, claim(next))], "{begin} begun");
+        }
+        assert_eq!(Eagle { srpt: false, ..Eagle::default() }.oracle(), None);
+        assert_eq!(Eagle::default().oracle(), Some("rank"));
+    }
+
     /// The node asks the same scheduler again, until there is nothing; then the next job's.
     #[test]
     fn probes_stick_until_nothing_is_left() {
         let mut node = node(3);
         let (scheduler, worker) = (node.layout.scheduler(0), node.layout.worker(0, 0));
-        let claim = |job| Message::from(Probe::Claim { job, group: 0, repair: false });
-        let grant = |task: u32| Probe::Grant { row: Row::single(SHORT.task(task).copy(0)), group: 0 };
         node.receive(scheduler, probe(SHORT, false));
         node.receive(scheduler, probe(JobId(2), false));
         for task in [0, 2] {
             let run = Core::run(SHORT.task(task).copy(0));
-            assert_eq!(node.receive(scheduler, grant(task)), [(worker, run.into())]);
+            assert_eq!(node.receive(scheduler, grant(0, task)), [(worker, run.into())]);
             let sent = node.ended(SHORT.task(task).copy(0));
-            assert_eq!(sent[1], (scheduler, claim(SHORT)), "it has less work left than the other job");
+            assert_eq!(sent[1], (scheduler, claim(0)), "it has less work left than the other job");
         }
         let next = node.receive(scheduler, Probe::Nothing { job: SHORT, group: 0 });
-        assert_eq!(next, [(scheduler, claim(JobId(2)))]);
+        assert_eq!(next, [(scheduler, claim(2))]);
     }
 }

@@ -220,10 +220,9 @@ impl QueueService {
     fn next(&mut self, fx: &Effects<'_>) -> Option<HeldTask> {
         if self.order.rank == MurmurationRank::JobLeftOracle {
             let order = self.order;
-            self.queue.rerank(|task| order.key(task.copy, fx));
+            self.queue.rerank(|task| Some(order.key(task.copy, fx)));
         }
-        let (at, _) = self.queue.serve()?;
-        self.queue.remove(at)
+        self.queue.serve()
     }
 
     fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &Effects<'_>) -> Option<DepartedTask> {

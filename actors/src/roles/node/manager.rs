@@ -2,8 +2,8 @@
 //! scheduler that binds late), FIFO unless it is built [`with`](NodeManager::with) other options.
 //!
 //! It runs a row by itself, task after task, without waiting for the scheduler; a `Drop` removes tasks that need no
-//! copy any more, stops one that runs, and leaves every other core and task alone. A reservation at the head holds its
-//! core while the scheduler is asked for a task.
+//! copy any more, stops one that runs, and leaves every other core and task alone. A reservation that is next holds its
+//! core while the scheduler is asked for a task; it has overtaken those ahead of it only if there is one.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Core, Launch, Message, Probe, Row, TaskRange};
-use crate::roles::node_queue::{NodeQueue, QueueOrder, Rank};
+use crate::roles::node_queue::{NodeQueue, Place, QueueOrder, Rank};
 
 /// Places reserved by a scheduler that binds late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +43,13 @@ impl Entry {
         matches!(self, Self::Row(row) if row.long)
     }
 
+    const fn job(&self) -> JobId {
+        match self {
+            Self::Row(row) => row.row.job,
+            Self::Reservation(place) => place.job,
+        }
+    }
+
     /// Whether it reserves places for that group of a scheduler's job.
     fn is_reservation(&self, by: ActorId, about: JobId, which: u32) -> bool {
         matches!(*self, Self::Reservation(Reservation { from, job, group, .. }) if (from, job, group) == (by, about, which))
@@ -52,11 +59,14 @@ impl Entry {
 /// Options of a node manager.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct NodeOptions {
-    /// The order of the queue. Ranks are the estimated work of the job's tasks that have not begun.
+    /// The order of the queue. Ranks are the estimated work of all tasks of the job.
     pub order: QueueOrder,
+    /// Whether ranks are what is left of the job by the [oracle](crate::machine::Oracle), at any time.
+    pub rank_left: bool,
     /// Whether tasks of long jobs have no rank: they overtake nothing, and are next once they are the head.
     pub long_in_turn: bool,
-    /// Whether a reservation that led to a task stays, so that the same scheduler is asked again after it.
+    /// Whether a reservation that led to a task returns to its place after it, so that the same scheduler is asked
+    /// again.
     pub sticky: bool,
     /// How the progress of running copies is reported, if it is.
     pub reports: Option<ReportOptions>,
@@ -72,6 +82,7 @@ enum CoreState {
         from: ActorId,
         job: JobId,
         group: u32,
+        place: Place,
     },
     Running(RowState),
 }
@@ -126,16 +137,18 @@ impl NodeManager {
             let Some(core) = self.slots.iter().position(|slot| matches!(slot, CoreState::Idle)) else {
                 return;
             };
-            let Some((at, entry)) = self.queue.serve() else { return };
-            if let Entry::Reservation(place) = entry {
-                place.count -= 1;
-                let Reservation { from, job, group, count, repair } = *place;
+            self.rerank(fx);
+            let Some((at, entry)) = self.queue.first() else { return };
+            if let Entry::Reservation(places) = entry {
+                places.count -= 1;
+                let Reservation { from, job, group, count, repair } = *places;
+                let Some(place) = self.queue.place(at) else { return };
                 if count == 0 {
                     let _ = self.queue.remove(at);
                 }
-                self.slots[core] = CoreState::Claiming { from, job, group };
+                self.slots[core] = CoreState::Claiming { from, job, group, place };
                 fx.send_as(repair, from, Probe::Claim { job, group, repair });
-            } else if let Some(Entry::Row(row)) = self.queue.remove(at) {
+            } else if let Some(Entry::Row(row)) = self.queue.serve_at(at) {
                 self.long_rows -= usize::from(row.long);
                 self.run(core, row, fx);
             }
@@ -144,17 +157,28 @@ impl NodeManager {
 
     /// The rank of tasks of a job of which `left` have not begun, by this node's knowledge.
     fn rank(&self, job: JobId, left: u32, fx: &Effects<'_>) -> Rank {
-        let estimate = fx.catalog().job_estimate(job);
-        let in_turn = self.options.long_in_turn && is_long(job, fx);
-        let key = (Span(estimate.0.saturating_mul(u64::from(left))), Time::ZERO);
-        Rank { key: (!in_turn).then_some(key), estimate }
+        match self.options.order {
+            QueueOrder::Fifo => Rank::FIFO,
+            QueueOrder::Least { .. } => {
+                let key = key(job, left, self.options.long_in_turn, fx);
+                Rank { key, estimate: fx.catalog().job_estimate(job) }
+            }
+        }
+    }
+
+    /// Ranks all that waits by what is left of the jobs now.
+    fn rerank(&mut self, fx: &Effects<'_>) {
+        if self.options.rank_left {
+            let in_turn = self.options.long_in_turn;
+            self.queue.rerank(|entry| {
+                let job = entry.job();
+                key(job, left(job, fx).unwrap_or_else(|| fx.catalog().tasks(job)), in_turn, fx)
+            });
+        }
     }
 
     fn enqueue(&mut self, entry: Entry, job: JobId, fx: &Effects<'_>) {
-        let rank = match self.options.order {
-            QueueOrder::Fifo => Rank::FIFO,
-            QueueOrder::Least { .. } => self.rank(job, fx.catalog().tasks(job), fx),
-        };
+        let rank = self.rank(job, fx.catalog().tasks(job), fx);
         self.long_rows += usize::from(entry.is_long_row());
         self.queue.push(entry, rank);
     }
@@ -209,13 +233,25 @@ impl NodeManager {
         self.fill(fx);
     }
 
-    /// Puts the reservation that led to a task back at the head. Schedulers hand out the tasks of a job in order, so
-    /// the index of the task gives the number left.
+    /// Puts the reservation that led to a task back into its place, unless nothing is left of the job by the oracle.
+    /// Without one, the index of the task says how many are left, because schedulers hand out the tasks of a job in
+    /// order.
     fn stick(&mut self, row: &RowState, copy: CopyId, fx: &Effects<'_>) {
-        let (Some(group), TaskId { job, index }) = (row.stick, copy.task) else { return };
-        let place = Reservation { from: row.from, job, group, count: 1, repair: false };
-        let rank = self.rank(job, fx.catalog().tasks(job) - 1 - index, fx);
-        self.queue.push_front(Entry::Reservation(place), rank);
+        let (Some((group, mut place)), TaskId { job, index }) = (row.stick, copy.task) else { return };
+        let known = if self.options.rank_left { left(job, fx) } else { None };
+        if known == Some(0) {
+            return;
+        }
+        let mut back = Reservation { from: row.from, job, group, count: 1, repair: false };
+        if let Some(at) = self.queue.find(place)
+            && let Some(now) = self.queue.place(at)
+            && let Some(Entry::Reservation(others)) = self.queue.remove(at)
+        {
+            place = now;
+            back = Reservation { count: others.count.saturating_add(1), ..others };
+        }
+        let rank = self.rank(job, known.unwrap_or_else(|| fx.catalog().tasks(job) - 1 - index), fx);
+        self.queue.put_back(Entry::Reservation(back), place, rank);
     }
 
     fn drop_tasks(&mut self, tasks: TaskRange, fx: &mut Effects<'_>) {
@@ -400,7 +436,7 @@ impl NodeManager {
     /// The core that is held for this claim.
     fn claiming(&self, by: ActorId, about: JobId, which: u32) -> Option<usize> {
         self.slots.iter().position(|slot| {
-            matches!(*slot, CoreState::Claiming { from, job, group } if (from, job, group) == (by, about, which))
+            matches!(*slot, CoreState::Claiming { from, job, group, .. } if (from, job, group) == (by, about, which))
         })
     }
 
@@ -419,7 +455,10 @@ impl NodeManager {
             Probe::Grant { row, group } => match self.claiming(from, row.job, group) {
                 Some(core) => {
                     let mut row = self.arrived(from, row, fx);
-                    row.stick = self.options.sticky.then_some(group);
+                    if let CoreState::Claiming { place, .. } = self.slots[core] {
+                        self.queue.overtake(place);
+                        row.stick = self.options.sticky.then_some((group, place));
+                    }
                     self.run(core, row, fx);
                     self.fill(fx);
                 }
@@ -503,6 +542,17 @@ fn running(slots: &[CoreState]) -> impl Iterator<Item = (usize, &RowState)> {
 
 fn is_long(job: JobId, fx: &Effects<'_>) -> bool {
     fx.catalog().class(job) > 0
+}
+
+/// The key of a job of which `left` tasks have not begun: their estimated work, or none if long jobs come `in_turn`.
+fn key(job: JobId, left: u32, in_turn: bool, fx: &Effects<'_>) -> Option<(Span, Time)> {
+    let work = fx.catalog().job_estimate(job).0.saturating_mul(u64::from(left));
+    (!(in_turn && is_long(job, fx))).then_some((Span(work), Time::ZERO))
+}
+
+/// The number of tasks of a job that have begun nowhere, by the oracle.
+fn left(job: JobId, fx: &Effects<'_>) -> Option<u32> {
+    Some(fx.catalog().tasks(job).saturating_sub(fx.oracle()?.begun(job)))
 }
 
 impl Machine for NodeManager {

@@ -3,6 +3,7 @@
 use crate::base::{ActorId, CopyId, Time};
 use crate::message::{Row, TaskRange};
 use crate::roles::job_table::TaskSet;
+use crate::roles::node_queue::Place;
 
 /// A row and its position.
 pub(super) struct RowState {
@@ -18,8 +19,8 @@ pub(super) struct RowState {
     pub at: u16,
     /// When the running copy began.
     pub began: Time,
-    /// The group it was claimed for, if its scheduler is to be asked again after it.
-    pub stick: Option<u32>,
+    /// The group and the place that it was claimed for, if its scheduler is to be asked again after it.
+    pub stick: Option<(u32, Place)>,
 }
 
 impl RowState {

@@ -18,9 +18,9 @@ pub(super) struct ReplayedActors<'a> {
 }
 
 impl<'a> ReplayedActors<'a> {
-    pub(super) fn new(world: &'a World, observed: bool) -> Result<Self, EngineError> {
+    pub(super) fn new(world: &'a World, observed: bool, real_time: bool) -> Result<Self, EngineError> {
         let actors = (0..world.layout().actors()).map(|_| None).collect();
-        let parts = world.parts(Placement::ALONE, observed)?;
+        let parts = Parts { oracle: !real_time, ..world.parts(Placement::ALONE, observed)? };
         let oracle = parts.oracle();
         Ok(Self { parts, actors, effects: Vec::new(), oracle, steps: 0 })
     }

@@ -131,7 +131,7 @@ pub fn replay<I: Iterator<Item = LogRead>>(
 ) -> Result<Replayed, EngineError> {
     let shards = logged.shards;
     let mut sections = open(logs, shards)?;
-    let mut actors = ReplayedActors::new(world, logged.config.recording.observes_caches())?;
+    let mut actors = ReplayedActors::new(world, logged.config.recording.observes_caches(), logged.real_time)?;
     let mut recorder = ReplayRecorder::new(world, &logged.config, shards, logged.real_time);
     let mut divergence = None;
     while let Some(section) = earliest(&mut sections) {

@@ -37,6 +37,8 @@ pub struct Parts<'a> {
     pub observed: bool,
     /// Whether a broadcast that reaches all schedulers at the same time is handled as one event.
     pub shared: bool,
+    /// Whether actors can look at the oracle of a policy that asks for one: in virtual time, where one shard owns all.
+    pub oracle: bool,
     /// Which actors the shard owns.
     pub placement: Placement<'a>,
     /// Times the schedulers of policies that plan; absent: nothing is timed.
@@ -56,9 +58,9 @@ impl Parts<'_> {
         }
     }
 
-    /// The oracle, if the policy asks for it. A shard that owns only some of the actors has none.
+    /// The oracle, if the policy asks for it and there is one.
     pub fn oracle(&self) -> Option<Oracle> {
-        self.policy.oracle().filter(|_| self.placement.shards == 1).map(|_| Oracle::new(self.workload.jobs()))
+        self.policy.oracle().filter(|_| self.oracle).map(|_| Oracle::new(self.workload.jobs()))
     }
 }
 

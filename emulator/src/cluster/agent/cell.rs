@@ -14,7 +14,7 @@ use volary_engine::finalize::Counters;
 use volary_engine::metrics::MessageWindow;
 use volary_engine::parcel::Parcel;
 use volary_engine::results::{HostVitals, cell_name};
-use volary_engine::shard::{Placement, Shard};
+use volary_engine::shard::{Parts, Placement, Shard};
 use volary_engine::world::{EngineError, World};
 
 use super::context::CellContext;
@@ -82,6 +82,7 @@ impl AgentCell<'_> {
         let links = self.link(&mut tasks, connections, &world, &homes, &task);
         let placement = Placement::new(&homes, task.me, task.members.len() as u16);
         let parts = world.parts(placement, recording.observes_caches()).map_err(|error| error.to_string())?;
+        let parts = Parts { oracle: false, ..parts };
         let (inputs, carried) = logged.then(Section::carried).unzip();
         let messages = MessageWindow::new(world.layout(), &recording);
         let mut shard =
