@@ -369,7 +369,7 @@ mod tests {
 
     /// An entry of one second that let four pass before it left lets one more pass after it is back.
     #[test]
-    fn what_comes_back_is_in_its_place_with_what_it_still_lets_past() {
+    fn an_entry_put_back_keeps_its_place_and_its_budget() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
         queue.push(0, rank(Some(100), 1));
         (1..7).for_each(|entry| queue.push(entry, rank(Some(1), 1)));
@@ -384,7 +384,7 @@ mod tests {
 
     /// Nothing is counted before the entry is served in fact.
     #[test]
-    fn what_is_next_but_not_served_overtakes_nothing() {
+    fn an_entry_that_is_not_served_overtakes_nothing() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 1.0 });
         (0..4u32).for_each(|entry| queue.push(entry, rank(Some(u64::from(4 - entry)), 1)));
         for last in [3, 2] {

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_injected_is_said_with_the_verdict() {
+    fn a_verdict_says_that_interference_was_injected() {
         let equal = json!({"left": 1.0, "right": 2.0, "holds": true, "injected": true});
         let said = text(&[claim(Verdict::Holds, [("a < b".to_owned(), equal)])], "", &TableStyle::default());
         assert!(said.contains("✓ holds       s (measured with injected interference)"), "{said}");

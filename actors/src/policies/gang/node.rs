@@ -75,7 +75,7 @@ impl GangNode {
                 let (_, left) = slot.suspended.swap_remove(i);
                 fx.send(worker, Core::Resume { copy, left });
             }
-            // The scheduler has not heard of the crash yet.
+            // The scheduler does not know of the crash yet.
             None if self.restarted && matches!(work, SliceWork::GoOn(_)) => {
                 return fx.recover(from, lost(copy));
             }
@@ -95,7 +95,7 @@ impl GangNode {
     }
 }
 
-/// Tells the scheduler that a copy was lost.
+/// Reports a lost copy to the scheduler.
 fn lost(copy: CopyId) -> Contention {
     Contention::Evicted { copy, age_ms: 0, alone: false }
 }

@@ -133,7 +133,7 @@ mod tests {
     }
 
     /// A node that has crashed since it was first ordered to run a copy has lost it. It says so, and the scheduler,
-    /// which has not heard of the crash, orders another one.
+    /// which does not know of the crash, orders another one.
     #[test]
     fn a_copy_that_was_lost_is_not_begun_again() {
         let layout = Layout::new(1, 0, [1]);

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_tested_is_not_and_says_why() {
+    fn arrivals_that_cannot_be_tested_say_why() {
         let mixed: Vec<Time> = {
             let mut some = rounded(&poisson(3, 500, 7.0), 1_000_000_000);
             some.extend(poisson(4, 500, 7.0));
