@@ -138,9 +138,9 @@ fn module_docs_begin_with_a_noun_phrase() {
 const BUDGETS: [(&str, usize); 5] = [
     ("volary_lp", 1_658),
     ("volary_actors", 18_435),
-    ("volary_netem", 2_981),
-    ("volary_engine", 14_330),
-    ("volary", 31_870),
+    ("volary_netem", 2_985),
+    ("volary_engine", 14_339),
+    ("volary", 31_876),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
 const SLACK: usize = 200;

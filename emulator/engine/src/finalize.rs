@@ -151,7 +151,7 @@ impl FinishedRun<'_> {
         let (messages, timeline_nodes) = (self.messages(&books), self.timeline_nodes());
         let scheduled = self.scheduled(now);
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
-        let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.fault_notes()).collect();
+        let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.unmet(now)).collect();
         notes.extend(injections.iter().map(Injected::says).chain(self.trace_notes(now)));
         let real = self.real.map(|RealTime { certificate, cores, notes: more }| {
             notes.extend(more);

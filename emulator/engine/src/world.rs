@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use volary_actors::base::{Endpoint, Span};
+use volary_actors::base::{Endpoint, Span, Time};
 use volary_actors::layout::Layout;
 use volary_actors::policies::Caches;
 use volary_netem::{Fabric, Faults, Windows};
@@ -147,10 +147,12 @@ impl World {
         &self.faults
     }
 
-    /// Remarks about faults that did not concern this policy, because it has none of the actors they are aimed at.
-    pub fn fault_notes(&self) -> impl Iterator<Item = String> + '_ {
-        let specs = &self.point.resolved.network.fault;
-        self.faults.skipped().iter().map(move |&at| {
+    /// Remarks about faults that did not concern this policy, because it has none of the actors they are aimed at, and
+    /// about faults and scheduled injections that had not begun when the run ended, at `now`.
+    pub fn unmet(&self, now: Time) -> impl Iterator<Item = String> + '_ {
+        let resolved = &self.point.resolved;
+        let specs = &resolved.network.fault;
+        let skipped = self.faults.skipped().iter().map(move |&at| {
             let fault = &specs[at];
             let whom: Vec<_> = fault.targets().flat_map(|(_, whom)| whom).map(ToString::to_string).collect();
             format!(
@@ -158,7 +160,13 @@ impl World {
                 fault.kind(),
                 whom.join(", ")
             )
-        })
+        });
+        let faults = specs.iter().enumerate().map(|(i, fault)| (format!("network.fault[{i}]"), fault.at()));
+        let injections = resolved.injections.iter().enumerate();
+        let injections =
+            injections.map(|(i, injection)| (format!("interference.injection[{i}]"), injection.spec.at));
+        let late = faults.chain(injections).filter(move |&(_, at)| Time::ZERO + at >= now);
+        skipped.chain(late.map(|(key, at)| format!("{key}, at {at}, did not begin: the run had ended")))
     }
 
     /// The cores, all idle.

@@ -180,7 +180,7 @@ fn in_trace(message: &str) -> String {
         Some((file, line)) => (format!("correct line {line} of `{file}`"), file),
         None => (format!("correct `{place}`"), place),
     };
-    format!("{what}, or name another trace; `volary trace describe {file}` reads it by itself")
+    format!("{what}, or name another trace; `volary trace describe {file}` looks at it alone")
 }
 
 /// A trace, or a file of values, that was not found.

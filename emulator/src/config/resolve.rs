@@ -506,7 +506,12 @@ fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<
             };
             let any = wanted.as_array().map_or_else(|| std::slice::from_ref(wanted), Vec::as_slice);
             if let Some(odd) = any.iter().find(|value| !values.iter().any(|known| same(known, value))) {
-                let known: Vec<String> = values.iter().map(ToString::to_string).collect();
+                let mut known: Vec<String> = Vec::new();
+                values.iter().map(ToString::to_string).for_each(|value| {
+                    if !known.contains(&value) {
+                        known.push(value)
+                    }
+                });
                 return Err(error(format!("`{key}` is never {odd}, so the claim would never be tested"))
                     .help(format!("it takes the values {}", known.join(", "))));
             }

@@ -43,10 +43,11 @@ pub(super) fn of_policy(
 fn of_patience(entry: &PolicyEntry, mean: f64) -> Option<String> {
     let patience = entry.spec.patience()?.as_secs_f64();
     (patience > LONG * mean).then(|| {
+        let times = number::short(patience / mean);
         let (name, patience, mean) = (entry.label(), number::seconds(patience), number::seconds(mean));
         format!(
-            "policy `{name}` learns of a copy after {patience}, and tasks take {mean} on average: it helps those only \
-             that take over {LONG} times as long; shorten its times, or lower its `scale`"
+            "policy `{name}` judges no copy before it has run for {patience}, and tasks take {mean} on average: it \
+             helps only those that take over {times} times as long; shorten its times, or lower its `scale`"
         )
     })
 }
@@ -206,7 +207,8 @@ random = {}
         let pareto = "{ pareto = { scale = \"1s\", shape = 0.9 } }";
         let (demand, gap) =
             (format!("service.demand={pareto}"), format!("workload.synthetic.interarrival={pareto}"));
-        let late = "policy `late` learns of a copy after 60.0\u{202f}s, and tasks take 1.00\u{202f}s";
+        let late =
+            "policy `late` judges no copy before it has run for 60.0\u{202f}s, and tasks take 1.00\u{202f}s";
         let short = "interference comes in slots of 9.00\u{202f}ms of real time, and threads";
         let slot = "interference.bernoulli.slot=9ms";
         for (policy, set, begins) in [
@@ -378,7 +380,7 @@ random = {}
         for (job, warns) in [("0 2 3 2 4\n", true), ("0 2 3000 2000 4000\n", false)] {
             std::fs::write(dir.path().join("a.tr"), job).unwrap();
             let found = Experiment::load(&file, &Overrides::default()).unwrap().warnings;
-            let said = "policy `late` learns of a copy after 60.0\u{202f}s, and tasks take 3.00\u{202f}s";
+            let said = "policy `late` judges no copy before it has run for 60.0\u{202f}s, and tasks take 3.00\u{202f}s";
             assert_eq!(found.iter().any(|warning| warning.starts_with(said)), warns, "{found:?}");
         }
     }

@@ -212,7 +212,11 @@ fn take_up(runs: &[Run], folder: &RunDir, watch: &Watch) {
     let kept = || runs.iter().filter(|run| folder.has(&run.id));
     let (there, all) = (kept().count(), plural(runs.len() as u64, "run"));
     let disturbed = kept().filter(|run| folder.is_injected(&run.id)).count();
-    let but = if disturbed > 0 { format!(" ({disturbed} of them injected into)") } else { String::new() };
+    let but = if disturbed > 0 {
+        format!(" ({disturbed} of them injected into, which is not repeated)")
+    } else {
+        String::new()
+    };
     tracing::info!(target: NOTICE, "kept {there} of {all}{but}, running {}", runs.len() - there);
     if let Some(dashboard) = &watch.dashboard {
         show_kept(runs, folder, dashboard);

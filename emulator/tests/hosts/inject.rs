@@ -88,7 +88,10 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
     assert_eq!(replayed["injections"], summary["injections"]);
     // The cell counts as finished.
     let said = finish(cluster.run("r", &format!("--resume {LONG} {JOBS}")), 0);
-    assert!(said.contains("kept 1 of 1 run (1 of them injected into), running 0"), "{said}");
+    assert!(
+        said.contains("kept 1 of 1 run (1 of them injected into, which is not repeated), running 0"),
+        "{said}"
+    );
 }
 
 /// Two policies, each for some seconds, and a claim about them.

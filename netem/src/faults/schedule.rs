@@ -76,33 +76,29 @@ impl Faults {
             let key = format!("network.fault[{i}]");
             spec.check().map_err(|error| error.below(&key))?;
             let before = faults.cuts.len() + faults.degrades.len() + outages.len() + pauses.len();
-            let from = match spec {
+            match spec {
                 FaultSpec::Partition(p) => {
                     faults.cuts.extend(cut(p, places, endpoints, &format!("{key}.partition"))?);
-                    p.at
                 }
                 FaultSpec::Degrade(d) => {
                     faults.degrades.extend(degrade(d, places, endpoints, &format!("{key}.degrade"))?);
-                    d.at
                 }
                 FaultSpec::Crash(c) => {
                     let until = c.lasting.map_or(Time::MAX, |span| start(c.at) + span);
                     let who = resolve_all(places, &c.who, &format!("{key}.crash.who"))?;
                     outages.extend(who.into_iter().map(|who| (who.0, start(c.at), until)));
-                    c.at
                 }
                 FaultSpec::Pause(p) => {
                     let who = resolve_all(places, &p.who, &format!("{key}.pause.who"))?;
                     pauses.extend(who.into_iter().map(|who| (who.0, start(p.at), start(p.at) + p.lasting)));
-                    p.at
                 }
-            };
+            }
             if faults.cuts.len() + faults.degrades.len() + outages.len() + pauses.len() == before {
                 faults.skipped.push(i);
                 continue;
             }
             // A permanent crash has no end; nothing changes after its beginning.
-            faults.heals_at = faults.heals_at.max(start(from));
+            faults.heals_at = faults.heals_at.max(start(spec.at()));
         }
         faults.outages = Windows::new(outages, endpoints);
         faults.pauses = Windows::new(pauses, endpoints);

@@ -111,6 +111,16 @@ impl FaultSpec {
         }
     }
 
+    /// When it begins, since the run's start.
+    pub const fn at(&self) -> Span {
+        match self {
+            Self::Partition(fault) => fault.at,
+            Self::Crash(fault) => fault.at,
+            Self::Pause(fault) => fault.at,
+            Self::Degrade(fault) => fault.at,
+        }
+    }
+
     /// Whom it is about: each list of targets with its key below [`kind`](Self::kind).
     pub fn targets(&self) -> impl Iterator<Item = (&'static str, &[Target])> {
         let (first, second) = match self {

@@ -359,10 +359,12 @@ impl CopyCounts {
 pub struct Messages {
     /// The policy's own messages sent, recovery not included.
     pub total: u64,
-    /// Messages lost, and stream messages returned as undeliverable. A message of several datagrams, such as a batch of
-    /// Murmuration's, counts here if its first is lost.
+    /// Messages that the emulated network lost, and stream messages returned as undeliverable. A message of several
+    /// datagrams, such as a batch of Murmuration's, counts here if its first is lost. What the real network between
+    /// hosts lost is in `fidelity.hosts`.
     pub dropped: u64,
-    /// Messages that repair losses, and transmissions repeated by streams.
+    /// Messages that actors send to repair losses, and transmissions repeated by streams of the emulated network.
+    /// What QUIC repeats between hosts is not counted.
     pub recovery: u64,
     /// Messages by kind, recovery included.
     pub by_kind: BTreeMap<String, u64>,

@@ -69,7 +69,7 @@ impl Hello {
         }
         if self.engine != ours.engine {
             return Err(HelloError::Refused(format!(
-                "{} runs volary {} and {} runs volary {}: install the same version on all hosts, of one build",
+                "{} runs volary {} and {} runs volary {}: install one build on all hosts, and start the agents with the program of the run if it has policies of its own",
                 self.name, self.engine, ours.name, ours.engine
             )));
         }

@@ -70,7 +70,7 @@ fn doubtful_mixes_are_warned_about() {
         (
             "random = {}\n",
             "random = {}\n\n[[policy]]\nlate = {}\n",
-            "policy `late` learns of a copy after 60",
+            "policy `late` judges no copy before it has run for 60",
         ),
     ] {
         let text = changed(MIX, &[(from, to)]);

@@ -64,7 +64,10 @@ pub(super) fn read(
         trace.note("the file is job-level: every task of a job takes the job's mean".into());
     } else {
         trace.without_tasks();
-        trace.note("the file does not say how many tasks jobs have: each job counts as one".into());
+        let why = if names.is_some() { "no column named says" } else { "the file does not say" };
+        trace.note(format!(
+            "{why} how many tasks jobs have: each job counts as one; --columns tasks=COLUMN names such a column"
+        ));
     }
     Ok(skipped)
 }
@@ -92,8 +95,8 @@ fn require(header: &Header, line: TraceLine<'_>, named: bool) -> Result<(), Work
             Some(separator) => format!(
                 "Its cells are separated by `{separator}`: write commas in their place, and points in decimal numbers"
             ),
-            None => "Say which column is which: `volary trace convert --columns`, with \
-                     submit=COLUMN,run=COLUMN,user=COLUMN, makes a .tr file of it"
+            None => "Say which column is which: `volary trace describe` and `convert`, which makes a .tr file of it, \
+                     take --columns submit=COLUMN,run=COLUMN,tasks=COLUMN,user=COLUMN"
                 .to_owned(),
         }
     )))

@@ -309,7 +309,10 @@ fn columns_can_be_named() {
         assert!(error.contains(part), "{error}");
     }
     let error = with_columns(&"user=who,submit=at_ms".parse().unwrap(), text).unwrap_err().to_string();
-    assert!(error.contains("run_ms") && error.contains("`volary trace convert --columns`"), "{error}");
+    assert!(
+        error.contains("run_ms") && error.contains("--columns submit=COLUMN,run=COLUMN,tasks=COLUMN"),
+        "{error}"
+    );
     let twice = with_columns(&"submit=at,run=took".parse().unwrap(), "at,took,at\n1,2,3\n").unwrap_err();
     assert!(twice.to_string().contains("fields 1 and 3 are both called `at`"), "{twice}");
 }
