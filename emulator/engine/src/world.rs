@@ -161,11 +161,7 @@ impl World {
                 whom.join(", ")
             )
         });
-        let faults = specs.iter().enumerate().map(|(i, fault)| (format!("network.fault[{i}]"), fault.at()));
-        let injections = resolved.injections.iter().enumerate();
-        let injections =
-            injections.map(|(i, injection)| (format!("interference.injection[{i}]"), injection.spec.at));
-        let late = faults.chain(injections).filter(move |&(_, at)| Time::ZERO + at >= now);
+        let late = resolved.disturbances().filter(move |&(_, at)| Time::ZERO + at >= now);
         skipped.chain(late.map(|(key, at)| format!("{key}, at {at}, did not begin: the run had ended")))
     }
 

@@ -226,6 +226,7 @@ impl Planner<'_> {
         self.check_network(document, file, &resolved)?;
         checks::injections(document, file, &resolved)?;
         self.warn(warnings::of_world(&resolved));
+        self.warn(warnings::of_disturbances(&resolved, self.lasts, file.run.until));
         self.note_gaps(&resolved, file);
         let resolved = Arc::new(resolved);
         let policies = file.policy.iter().map(|entry| entry.spec.clone()).collect();
@@ -506,7 +507,7 @@ fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<
             };
             let any = wanted.as_array().map_or_else(|| std::slice::from_ref(wanted), Vec::as_slice);
             if let Some(odd) = any.iter().find(|value| !values.iter().any(|known| same(known, value))) {
-                let mut known: Vec<String> = Vec::new();
+                let mut known = Vec::new();
                 values.iter().map(ToString::to_string).for_each(|value| {
                     if !known.contains(&value) {
                         known.push(value)

@@ -152,6 +152,17 @@ pub(super) fn of_observations(every: Span, run: RunLength) -> Option<String> {
     })
 }
 
+/// Warns about faults and injections that begin when the run is over.
+pub(super) fn of_disturbances(world: &Resolved, run: RunLength, until: Option<Span>) -> Vec<String> {
+    let last = until.map_or(run.most, |until| run.most.min(until));
+    let late = world.disturbances().filter(|&(_, at)| at > last);
+    let says = |(key, at): (String, Span)| {
+        let [at, last] = [at, last].map(|span| number::seconds(span.as_secs_f64()));
+        format!("{key} begins after {at}, and the run is over by {last}: give it an earlier `at`")
+    };
+    late.map(says).collect()
+}
+
 /// Warnings about a point before it is run, with remedies.
 pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
     let silent = (world.network.loss.mean() >= 1.0).then(|| {
@@ -246,6 +257,11 @@ random = {}
                 "random = {}",
                 &["workload.synthetic.interarrival=11s"],
                 Some("the first job arrives after 11.0\u{202f}s, and timelines show the first 10.0\u{202f}s"),
+            ),
+            (
+                "random = {}",
+                &["network.fault=[{pause={who=[\"node:0\"],at=\"8h\",for=\"1s\"}}]"],
+                Some("network.fault[0] begins after 8.00\u{202f}h, and the run is over by 31"),
             ),
             ("late = {}", &[], Some(late)),
             ("late = { scale = 0.01 }", &[], None),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
+use volary_actors::base::Span;
 use volary_actors::policies::PolicySpec;
 use volary_netem::Network;
 
@@ -54,6 +55,14 @@ impl Resolved {
     /// Whether a generator stands in for a trace that was not found.
     pub const fn has_stand_in(&self) -> bool {
         matches!(self.workload, WorkloadSpec::Trace(_)) && self.trace.is_none()
+    }
+
+    /// Key and beginning of each fault and each scheduled injection.
+    pub fn disturbances(&self) -> impl Iterator<Item = (String, Span)> + '_ {
+        let faults = self.network.fault.iter().enumerate();
+        let faults = faults.map(|(i, fault)| (format!("network.fault[{i}]"), fault.at()));
+        let injections = self.injections.iter().enumerate();
+        faults.chain(injections.map(|(i, spec)| (format!("interference.injection[{i}]"), spec.spec.at)))
     }
 }
 

@@ -165,9 +165,13 @@ fn nothing_is_lost_between_stages() {
             ", long = true, names = 4, users = 2, recurrence = 0.7, spread = 0.4",
         ),
     ];
-    for policy in
-        ["sparrow = {}", "peacock = {}", "murmuration = {}", "latin-square = { order = 2 }", "eagle = {}"]
-    {
+    for policy in [
+        "sparrow = {}",
+        "peacock = {}",
+        "murmuration = {}",
+        "latin-square = { order = 2 }",
+        "eagle = { rank = \"job\" }",
+    ] {
         let text = with(&format!("{FAULTY}[[policy]]\n{policy}\n"), &["cluster.schedulers=3"]);
         let text = mixed(&text, 60, "{ exponential = { mean = \"100ms\" } }", &classes);
         let (world, alone) = (world(&text), run(&text));
