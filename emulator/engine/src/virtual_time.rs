@@ -128,25 +128,28 @@ fn drive<O: Observer>(
 ) -> Result<DriveEnd, EngineError> {
     let end = until.map(|span| Time::ZERO + span);
     let (mut reported, mut idle, mut progressed) = (0, 0, Time::ZERO);
-    // An event after this time may be beyond the end of the run.
-    let mut look = Time::ZERO;
+    // How the run may end is looked at before events after this time only.
+    let mut limit = Time::ZERO;
     shard.start();
     loop {
         for _ in 0..SLICE {
-            let due = shard.next().unwrap_or(Time::MAX);
-            let cut = end.filter(|&end| due > end);
-            let quiet = due > look && due < Time::MAX && shard.observer.0.is_quiet_for_good(due);
-            if due > look {
-                look = shard.observer.0.quiet_until();
+            let is_over = shard.observer.0.all_finished();
+            if !is_over && shard.advance_by(limit) {
+                continue;
             }
-            if shard.observer.0.all_finished() || cut.is_some() || quiet || !shard.advance() {
-                progress.finished(shard.observer.0.finished_jobs() - reported, shard.now());
-                return Ok(match cut {
-                    Some(end) => DriveEnd::Until(end),
-                    None if quiet => DriveEnd::GivenUp(due),
-                    None => DriveEnd::Over(shard.now()),
-                });
-            }
+            let next = shard.next();
+            let due = next.unwrap_or(Time::MAX);
+            let how = match end.filter(|&end| due > end) {
+                Some(end) => DriveEnd::Until(end),
+                None if is_over || next.is_none() => DriveEnd::Over(shard.now()),
+                None if due < Time::MAX && shard.observer.0.is_quiet_for_good(due) => DriveEnd::GivenUp(due),
+                None => {
+                    limit = shard.observer.0.quiet_until().max(due).min(end.unwrap_or(Time::MAX));
+                    continue;
+                }
+            };
+            progress.finished(shard.observer.0.finished_jobs() - reported, shard.now());
+            return Ok(how);
         }
         let finished = shard.observer.0.finished_jobs();
         progress.finished(finished - reported, shard.now());

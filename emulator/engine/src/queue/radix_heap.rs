@@ -123,10 +123,16 @@ impl<T> Queue<T> {
     /// Removes the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Key, T)> {
+        self.pop_by(Time::MAX)
+    }
+
+    /// Removes the next event if it is due by `limit`, which must not be before the last event popped.
+    #[inline]
+    pub fn pop_by(&mut self, limit: Time) -> Option<(Key, T)> {
         // One of these events may be the one that is removed now.
         self.soon.clear();
         let slot = match (self.ready.last(), self.fresh.peek()) {
-            (None, None) => self.advance()?,
+            (None, None) => self.advance(limit.0)?,
             (Some(ready), Some(Reverse(fresh))) if ready > fresh => self.fresh.pop()?.0.1,
             (None, Some(_)) => self.fresh.pop()?.0.1,
             (Some(_), _) => self.ready.pop()?.1,
@@ -167,9 +173,13 @@ impl<T> Queue<T> {
     }
 
     /// Moves `last` to the next due time, redistributes the lowest bucket into those below it, and returns the slot of
-    /// the first event. Only called when nothing is due at `last`.
-    fn advance(&mut self) -> Option<u32> {
+    /// the first event; `None` if that time is after `limit`. Only called when nothing is due at `last`.
+    fn advance(&mut self, limit: u64) -> Option<u32> {
         let b = self.lowest()?;
+        let first = &self.buckets[b];
+        if first.entries[first.first].due > limit {
+            return None;
+        }
         self.occupied &= !(1 << b);
         let first = self.buckets[b].first;
         let mut entries = mem::take(&mut self.buckets[b].entries);

@@ -90,10 +90,14 @@ impl Pair {
         got.is_some()
     }
 
-    fn agree(&self) {
+    fn agree(&mut self) {
         assert_eq!(self.queue.len(), self.model.heap.len());
         assert_eq!(self.queue.is_empty(), self.model.heap.is_empty());
-        assert_eq!(self.queue.due(), self.model.heap.peek().map(|Reverse((key, _))| key.due));
+        let due = self.model.heap.peek().map(|Reverse((key, _))| key.due);
+        assert_eq!(self.queue.due(), due);
+        if let Some(due) = due.filter(|&due| due > self.model.last) {
+            assert_eq!(self.queue.pop_by(Time(due.0 - 1)), None, "nothing is due by then");
+        }
     }
 }
 

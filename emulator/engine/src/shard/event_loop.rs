@@ -206,13 +206,23 @@ impl<'a, O: Observer> Shard<'a, O> {
 
     /// Handles the next event at its due time; `false` if there is none.
     pub fn advance(&mut self) -> bool {
-        self.advance_at(Time::ZERO)
+        self.advance_by(Time::MAX)
+    }
+
+    /// Handles the next event at its due time; `false` if none is due by `limit`.
+    pub fn advance_by(&mut self, limit: Time) -> bool {
+        self.queue.pop_by(limit).is_some_and(|(key, event)| self.handle(Time::ZERO, key, event))
     }
 
     /// Handles the next event at the time that the clock shows, or at its due time if that is later; returns `false` if
     /// there is none. Actors see this time instead of the due time.
     pub fn advance_at(&mut self, clock: Time) -> bool {
-        let Some((key, event)) = self.queue.pop() else { return false };
+        self.queue.pop().is_some_and(|(key, event)| self.handle(clock, key, event))
+    }
+
+    /// Handles an event that has left the queue.
+    #[inline]
+    fn handle(&mut self, clock: Time, key: Key, event: Event) -> bool {
         self.prefetch_upcoming();
         self.now = self.now.max(key.due).max(clock);
         self.observe_lateness(key.due, &event);
