@@ -255,11 +255,11 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
         let notes = outcome.study.records().find(same).map_or(&[][..], |run| &run.notes);
         let notes: String = notes.iter().map(|note| format!("\n  {note}")).collect();
         tracing::error!(
-            "{} left jobs unfinished, the first is {}: {} of {} jobs{notes}",
+            "{} left jobs unfinished, the first is {}: {} of {}{notes}",
             number::plural(stuck.count() as u64, "run"),
             first.name(),
-            first.jobs.unfinished + first.jobs.failed,
-            first.jobs.submitted
+            number::count(first.jobs.unfinished + first.jobs.failed),
+            number::plural(first.jobs.submitted, "job")
         );
         ExitCode::from(3)
     } else if check && failed > 0 {

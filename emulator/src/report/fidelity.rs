@@ -41,6 +41,7 @@ pub fn reasons(certificate: &Certificate) -> String {
 fn worst(certificates: &[&Certificate]) -> String {
     let most = |of: &dyn Fn(&Certificate) -> f64| certificates.iter().map(|c| of(c)).fold(0.0, f64::max);
     let deliveries = number::seconds(most(&|c| c.lateness.deliveries.p99_s));
+    let share = number::percent(most(&|c| c.lateness.deliveries.late_share));
     let late = number::seconds(certificates.iter().map(|c| c.late_beyond_s).fold(f64::INFINITY, f64::min));
     let work = number::seconds(most(&|c| c.lateness.work.p99_s));
     let busy = number::percent(most(&|c| c.hosts.iter().map(|host| host.busy()).fold(0.0, f64::max)));
@@ -52,7 +53,7 @@ fn worst(certificates: &[&Certificate]) -> String {
     };
     let cores = real_cores(certificates).map_or_else(String::new, |cores| format!("; {cores}"));
     format!(
-        "99 % of deliveries within {deliveries}, {late} would be late; of copies' ends within {work}{timer}; processors {busy} busy{cores}"
+        "99 % of deliveries within {deliveries}, {share} later than {late}; of copies' ends within {work}{timer}; processors {busy} busy{cores}"
     )
 }
 

@@ -63,8 +63,11 @@ pub enum Error {
 
 /// What to do about a folder in which a file operation failed.
 fn io_remedy(source: &io::Error) -> &'static str {
-    if source.kind() == io::ErrorKind::FileTooLarge {
+    let kind = source.kind();
+    if kind == io::ErrorKind::FileTooLarge {
         "raise the limit on the size of files, which `ulimit -f` shows"
+    } else if [io::ErrorKind::AlreadyExists, io::ErrorKind::NotADirectory].contains(&kind) {
+        "a file is in the way"
     } else {
         "check the folder's permissions and space"
     }

@@ -543,6 +543,13 @@ fn what_is_no_runs_is_not_written_over() {
     assert!(matches!(RunDir::create(folder.path(), manifest(&["a"])), Err(Error::Foreign { .. })));
 }
 
+#[test]
+fn a_file_in_place_of_the_folder_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = RunDir::create(file.path(), manifest(&["a"])).unwrap_err().to_string();
+    assert!(error.contains("a file is in the way"), "{error}");
+}
+
 /// A folder that a run was about to begin in, or a new file system, is as good as an empty one.
 #[test]
 fn the_beginnings_of_a_run_are_taken_up() {
