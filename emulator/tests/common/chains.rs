@@ -29,7 +29,7 @@ loss = 0.01
 [interference]
 bernoulli = { slot = "100ms", probability = 0.1, slowdown = 4 }
 [[policy]]
-kairos = { quantum = "20ms", eager = true }
+kairos = { quantum = "20ms", pass = "eager" }
 [[policy]]
 label = "work"
 kairos = { quantum = "20ms", attained = "work" }

@@ -91,7 +91,7 @@ fn suspended_copies_lose_no_work() {
         "workload.synthetic.tasks=3",
         "service.demand=40ms",
         "interference.bernoulli.probability=0",
-        "policy=[{kairos={quantum=\"5ms\",eager=true,queue=8}}]",
+        "policy=[{kairos={quantum=\"5ms\",pass=\"eager\",queue=8}}]",
     ];
     let set: String = set.iter().map(|set| format!(" --set {set}")).collect();
     let run = format!("run e.toml --runtime local --out r --json{set}");

@@ -15,9 +15,8 @@ parameters! {
         /// Δ: how often the central scheduler deals tasks, and nodes with copies report their attained service. The
         /// paper gives none; YARN's heartbeats come every second.
         interval: Span = Span::from_secs(1),
-        /// The central scheduler deals tasks as soon as it learns that one ended or a job came; otherwise at multiples
-        /// of `interval`.
-        eager: bool = false,
+        /// When the central scheduler deals tasks, and how many a node gets at once.
+        pass: KairosPass = KairosPass::One,
         /// Which of the nodes with the fewest copies gets the next task (sections 3.3.3 and 5.3.2).
         pick: KairosPick = KairosPick::Var,
         /// Which of the waiting tasks is dealt next.
@@ -36,6 +35,17 @@ parameters! {
         /// Nodes report only after a task came or ended, for clusters in which a report of every node in every
         /// interval costs too much.
         silent: bool = false,
+    }
+
+    /// When tasks are dealt, always to the nodes with the fewest copies first.
+    enum KairosPass {
+        /// At multiples of `interval`, at most one task to each node (algorithm 2; the authors' YARN does the same).
+        #[default]
+        One,
+        /// At multiples of `interval`, until no task waits or all nodes are full.
+        Levels,
+        /// As `levels`, but as soon as the scheduler learns that a task ended or a job came.
+        Eager,
     }
 
     /// What distinguishes nodes with equally many copies, relative to their cores.

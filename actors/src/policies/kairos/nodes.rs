@@ -1,6 +1,6 @@
 //! The nodes as the central scheduler knows them, by the number of their copies.
 
-use super::config::{Kairos, KairosPick};
+use super::config::{Kairos, KairosPass, KairosPick};
 use crate::base::{CopyId, Rng, Time};
 use crate::layout::Layout;
 use crate::roles::min_wait_index::MinWaitIndex;
@@ -18,6 +18,8 @@ struct DealtNode {
     reported: Time,
     cores: u32,
     up: bool,
+    /// Whether it gets no more tasks in this round.
+    served: bool,
     /// Whether it could not be reached lately.
     avoided: bool,
 }
@@ -26,6 +28,10 @@ struct DealtNode {
 pub(super) struct DealtNodes {
     pick: KairosPick,
     queue: u32,
+    /// Whether a node gets one task in a round.
+    one: bool,
+    /// Nodes that have got theirs.
+    served: Vec<u32>,
     nodes: Vec<DealtNode>,
     /// Those with room, by count less cores, then by measure.
     ranks: MinWaitIndex,
@@ -40,18 +46,25 @@ impl DealtNodes {
             reported: Time::ZERO,
             cores: layout.cores(index),
             up: true,
+            served: false,
             avoided: false,
         };
         let nodes: Vec<_> = (0..layout.nodes()).map(node).collect();
         let ranks = MinWaitIndex::new(layout.nodes(), Vec::new());
-        let mut all = Self { pick: config.pick, queue: config.queue, nodes, ranks };
+        let mut all = Self {
+            pick: config.pick,
+            queue: config.queue,
+            one: config.pass == KairosPass::One,
+            served: Vec::new(),
+            nodes,
+            ranks,
+        };
         (0..layout.nodes()).for_each(|index| all.rank(index));
         all
     }
 
     /// The node that gets the next task: of those with room the one with the fewest copies, then the least measure,
-    /// then chance. Dealing one task to each node of a level before the next level is the same order, because a node
-    /// that gets a task moves to the next level.
+    /// then chance. A node that gets a task moves to the next level, unless it gets no more in this round.
     pub(super) fn next(&mut self, rng: &mut Rng) -> Option<u32> {
         self.ranks.pick(rng)
     }
@@ -61,11 +74,23 @@ impl DealtNodes {
         self.ranks.least().is_some()
     }
 
+    /// Ends a round: nodes that got a task in it may get one again.
+    pub(super) fn end_round(&mut self) {
+        for index in std::mem::take(&mut self.served) {
+            self.nodes[index as usize].served = false;
+            self.rank(index);
+        }
+    }
+
     /// Deals a task to a node.
     pub(super) fn deal(&mut self, index: u32, copy: CopyId, now: Time) {
         let node = &mut self.nodes[index as usize];
         node.copies.push((copy, now));
         node.count += 1;
+        if self.one {
+            node.served = true;
+            self.served.push(index);
+        }
         self.rank(index);
     }
 
@@ -128,7 +153,7 @@ impl DealtNodes {
         let most = node.cores.saturating_add(self.queue) as usize;
         let level = i64::from(node.count) - i64::from(node.cores);
         self.ranks.set(index, level << 32 | i64::from(node.measure));
-        self.ranks.reach(index, node.up && !node.avoided && node.copies.len() < most);
+        self.ranks.reach(index, node.up && !node.served && !node.avoided && node.copies.len() < most);
     }
 }
 
@@ -141,15 +166,15 @@ mod tests {
         JobId(0).task(task).copy(0)
     }
 
-    fn nodes(cores: &[u32], queue: u32) -> (DealtNodes, Rng) {
-        let config = Kairos { queue, ..Kairos::default() };
+    fn nodes(cores: &[u32], queue: u32, pass: KairosPass) -> (DealtNodes, Rng) {
+        let config = Kairos { queue, pass, ..Kairos::default() };
         (DealtNodes::new(&config, &Layout::new(1, 0, cores.iter().copied())), Rng::new(1, 2, 3))
     }
 
     /// Three nodes of one core with Q = 1: a task each, in the order of their spreads, then another, then no more.
     #[test]
     fn tasks_are_dealt_level_by_level() {
-        let (mut nodes, mut rng) = nodes(&[1, 1, 1], 1);
+        let (mut nodes, mut rng) = nodes(&[1, 1, 1], 1, KairosPass::Levels);
         for (index, spread) in [(0, 20), (1, 30), (2, 10)] {
             nodes.report(index, (0, 0, spread), Time(5));
         }
@@ -164,10 +189,36 @@ mod tests {
         assert_eq!(nodes.next(&mut rng), Some(0));
     }
 
+    /// Algorithm 2 by hand: the node without a task comes first, then those with one by their spreads, and none twice
+    /// before the round ends.
+    #[test]
+    fn a_node_gets_one_task_in_a_round() {
+        let (mut nodes, mut rng) = nodes(&[1, 1, 1], 9, KairosPass::One);
+        for (index, task) in [(0, 90), (1, 91)] {
+            nodes.deal(index, copy(task), Time(1));
+        }
+        nodes.end_round();
+        for (index, tasks, spread) in [(0, 1, 20), (1, 1, 10), (2, 0, 0)] {
+            nodes.report(index, (tasks, 0, spread), Time(5));
+        }
+        let mut round = |first| {
+            let mut order = Vec::new();
+            while let Some(index) = nodes.next(&mut rng) {
+                nodes.deal(index, copy(first + order.len() as u32), Time(6));
+                order.push(index);
+            }
+            assert!(!nodes.has_room());
+            nodes.end_round();
+            order
+        };
+        assert_eq!(round(0), [2, 1, 0]);
+        assert_eq!(round(10)[0], 2, "one task against two");
+    }
+
     /// A report of one copy, sent between the second and the third assignment, counts two; the older one is ignored.
     #[test]
     fn a_report_replaces_the_count_and_adds_what_was_dealt_since() {
-        let (mut nodes, mut rng) = nodes(&[1, 1], 9);
+        let (mut nodes, mut rng) = nodes(&[1, 1], 9, KairosPass::Levels);
         for task in 0..3 {
             nodes.deal(0, copy(task), Time(u64::from(task) * 10));
         }
@@ -186,7 +237,7 @@ mod tests {
 
     #[test]
     fn free_cores_come_first_and_lost_nodes_not_at_all() {
-        let (mut nodes, mut rng) = nodes(&[1, 3], 1);
+        let (mut nodes, mut rng) = nodes(&[1, 3], 1, KairosPass::Levels);
         for task in 0..2 {
             assert_eq!(nodes.next(&mut rng), Some(1));
             nodes.deal(1, copy(task), Time(0));

@@ -17,10 +17,10 @@ impl Policy for Kairos {
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ quantum = "200ms" }"#,
-        r#"{ quantum = "1s", eager = true, queue = 0 }"#,
-        r#"{ quantum = "300ms", eager = true, queue = 2, pick = "sum", stretch = 2, missed = 1 }"#,
-        r#"{ quantum = "500ms", interval = "100ms", queue = 8, pick = "random", hysteresis = "500ms", missed = 0 }"#,
-        r#"{ quantum = "100ms", eager = true, central = "newest-job", silent = true }"#,
+        r#"{ quantum = "1s", pass = "eager", queue = 0 }"#,
+        r#"{ quantum = "300ms", pass = "eager", queue = 2, pick = "sum", stretch = 2, missed = 1 }"#,
+        r#"{ quantum = "500ms", interval = "100ms", pass = "levels", queue = 8, pick = "random", hysteresis = "500ms", missed = 0 }"#,
+        r#"{ quantum = "100ms", pass = "eager", central = "newest-job", silent = true }"#,
         r#"{ quantum = "2s", interval = "3s", queue = 1, central = "newest-job", missed = 10, attained = "work" }"#,
     ];
 

@@ -1,6 +1,6 @@
 //! The central scheduler of Kairos: one queue of tasks, dealt to the nodes with the fewest copies (algorithm 2).
 
-use super::config::{Kairos, KairosOrder};
+use super::config::{Kairos, KairosOrder, KairosPass};
 use super::nodes::DealtNodes;
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
@@ -31,7 +31,7 @@ impl KairosScheduler {
     pub(super) fn new(config: &Kairos, layout: &Layout) -> Self {
         Self {
             interval: config.interval,
-            eager: config.eager,
+            eager: config.pass == KairosPass::Eager,
             order: config.central,
             nodes: DealtNodes::new(config, layout),
             queue: TaskQueue::default(),
@@ -58,7 +58,7 @@ impl KairosScheduler {
         }
     }
 
-    /// Deals tasks until none waits or all nodes are full.
+    /// Deals tasks until none waits or no node may get one.
     fn deal(&mut self, fx: &mut Effects<'_>) {
         while !self.queue.is_empty()
             && self.nodes.has_room()
@@ -70,6 +70,7 @@ impl KairosScheduler {
                 self.jobs.get_mut(copy.task.job).is_some_and(|open| open.is_repeated(copy.attempt));
             fx.send_as(repeated, fx.layout().node(node), Launch::Task { copy, at: fx.now() });
         }
+        self.nodes.end_round();
     }
 
     /// The next task without a finished copy.
@@ -184,17 +185,28 @@ mod tests {
         JobId(job).task(task).copy(attempt)
     }
 
-    /// One core and Q = 1: two tasks of three are dealt when the interval ends, the third in the one after an end.
+    /// One core and Q = 1: two tasks of three are dealt in two rounds, or in one, the third in the one after an end.
     #[test]
-    fn tasks_are_dealt_at_the_end_of_an_interval() {
-        let config = Kairos { queue: 1, ..Kairos::default() };
+    fn tasks_are_dealt_in_rounds() {
+        for pass in [KairosPass::One, KairosPass::Levels] {
+            tasks_are_dealt_at_the_ends_of_intervals(pass);
+        }
+    }
+
+    fn tasks_are_dealt_at_the_ends_of_intervals(pass: KairosPass) {
+        let config = Kairos { queue: 1, pass, ..Kairos::default() };
         let mut bench = bench(&config, &[1], 3);
         let node = bench.layout.node(0);
         bench.now = Time::ZERO + Span::from_millis(2300);
         let round = |ms| Effect::Arm { timer: Timer::Tick(DEAL), after: Span::from_millis(ms) };
         assert_eq!(bench.submit(0), [round(700)]);
         bench.now = Time::ZERO + Span::from_secs(3);
-        let sent = bench.step(Input::Fire(Timer::Tick(DEAL)));
+        let mut sent = bench.step(Input::Fire(Timer::Tick(DEAL)));
+        if pass == KairosPass::One {
+            assert_eq!(sent.pop(), Some(round(1000)));
+            assert_eq!(dealt(&sent), [(node, copy(0, 0, 0))]);
+            sent.extend(bench.step(Input::Fire(Timer::Tick(DEAL))));
+        }
         assert_eq!(dealt(&sent), [(node, copy(0, 0, 0)), (node, copy(0, 1, 0))]);
         assert_eq!(sent.len(), 2, "the node is full: nothing to wait for but an end");
         let ended = bench.deliver(node, Launch::Completed { copy: copy(0, 1, 0) });
@@ -205,7 +217,8 @@ mod tests {
     #[test]
     fn an_eager_centre_serves_the_oldest_or_the_newest_job() {
         for (central, next) in [(KairosOrder::Fifo, 0), (KairosOrder::NewestJob, 1)] {
-            let mut bench = bench(&Kairos { eager: true, queue: 0, central, ..Kairos::default() }, &[1], 2);
+            let mut bench =
+                bench(&Kairos { pass: KairosPass::Eager, queue: 0, central, ..Kairos::default() }, &[1], 2);
             let node = bench.layout.node(0);
             assert_eq!(dealt(&bench.submit(0)), [(node, copy(0, 0, 0))]);
             assert_eq!(dealt(&bench.submit(1)), []);
@@ -217,7 +230,7 @@ mod tests {
     /// A node is lost with its task; what could not be delivered goes elsewhere, and its node rests for a while.
     #[test]
     fn lost_tasks_are_dealt_again() {
-        let mut bench = bench(&Kairos { eager: true, queue: 0, ..Kairos::default() }, &[1, 1], 2);
+        let mut bench = bench(&Kairos { pass: KairosPass::Eager, queue: 0, ..Kairos::default() }, &[1, 1], 2);
         let first = dealt(&bench.submit(0));
         let [(a, lost), (b, _)] = first[..] else { panic!("{first:?}") };
         assert_eq!(dealt(&bench.step(Input::Down { actor: a })), [], "the other node is full");

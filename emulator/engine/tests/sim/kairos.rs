@@ -37,7 +37,7 @@ fn near(a: f64, b: f64) -> bool {
 /// O-K1: the core swaps at 4, 6 and 8 s; the first job ends at 10 s, in the instant its quantum ends, the second at 11.
 #[test]
 fn two_jobs_take_turns() {
-    let measured = two_jobs(r#"kairos = { eager = true, quantum = "2s" }"#, "0s");
+    let measured = two_jobs(r#"kairos = { pass = "eager", quantum = "2s" }"#, "0s");
     let long = |row: &&CopyRow| row.end > row.start;
     let stretches: Vec<_> =
         measured.copies.iter().filter(long).map(|row| (row.job, row.start, row.end)).collect();
@@ -53,7 +53,7 @@ fn two_jobs_take_turns() {
 /// A quarter of a second to put each suspended copy away: its price is busy time, and no work is lost.
 #[test]
 fn suspensions_have_their_price() {
-    let measured = two_jobs(r#"kairos = { eager = true, quantum = "2s" }"#, "250ms");
+    let measured = two_jobs(r#"kairos = { pass = "eager", quantum = "2s" }"#, "250ms");
     let copies = measured.summary.copies;
     assert_eq!((copies.suspensions, copies.finished), (5, 2));
     assert!(near(copies.busy_s, 10.0 + 5.0 * 0.25), "{copies:?}");
@@ -88,7 +88,7 @@ fn short_quanta_serve_the_least_attained() {
         150_000,
         1,
         2.0,
-        r#"kairos = { eager = true, queue = 1000000, quantum = "50ms", missed = 0 }"#,
+        r#"kairos = { pass = "eager", queue = 1000000, quantum = "50ms", missed = 0 }"#,
     );
     let demand = r#"service.demand={ hyperexponential = { means = ["500ms", "5s"], weights = [8, 1] } }"#;
     let mean = run(&with(&text, &[demand])).summary.response_s.mean;
@@ -101,7 +101,7 @@ fn short_quanta_serve_the_least_attained() {
 #[test]
 fn without_a_node_queue_it_is_the_central_queue() {
     let text =
-        poisson(5, 2000, 4, 0.9, "central-queue = {}\n[[policy]]\nkairos = { eager = true, queue = 0 }");
+        poisson(5, 2000, 4, 0.9, "central-queue = {}\n[[policy]]\nkairos = { pass = \"eager\", queue = 0 }");
     let text =
         with(&text, &["cluster.cores=2", "network.one_way=5ms", "workload.synthetic.interarrival=500ms"]);
     let [central, kairos] = &run_all(&text)[..] else { panic!("two policies") };
@@ -143,7 +143,7 @@ fn lives(rows: &[CopyRow]) -> BTreeMap<(u32, u32), (f64, f64, u32)> {
 /// not begun, and no node has more than it may.
 #[test]
 fn the_centre_leaves_no_core_idle_and_no_node_too_full() {
-    let policy = r#"kairos = { eager = true, queue = 3, quantum = "300ms", missed = 0 }"#;
+    let policy = r#"kairos = { pass = "eager", queue = 3, quantum = "300ms", missed = 0 }"#;
     let text = with(&poisson(3, 2000, 4, 0.75, policy), &["cluster.cores=2"]);
     let measured = run(&text);
     let (mut waiting, mut nodes) = (Steps(BTreeMap::new()), BTreeMap::new());
@@ -175,7 +175,7 @@ fn the_centre_leaves_no_core_idle_and_no_node_too_full() {
 
 /// Jobs of four tasks under load, some of them suspended a dozen times.
 fn preempted(preemption: &str) -> Measured {
-    let policy = r#"kairos = { eager = true, queue = 6, quantum = "200ms" }"#;
+    let policy = r#"kairos = { pass = "eager", queue = 6, quantum = "200ms" }"#;
     let demand = r#"service.demand={ hyperexponential = { means = ["500ms", "5s"], weights = [8, 1] } }"#;
     let rest =
         ["service.homogeneous=true", "service.correlated=true", &format!("service.preemption={preemption}")];
@@ -258,4 +258,21 @@ fn big_c_makes_room_for_short_jobs() {
     assert!(suspended.suspensions > 0 && suspended.suspended_s > 0.0 && suspended.wasted_work_s == 0.0);
     assert!(killed.suspensions == 0 && killed.preempted > 0 && killed.wasted_work_s > 0.0);
     assert!(suspend.copies.iter().any(|row| row.end_kind == CopyEnd::Suspended));
+}
+
+/// Bursts of eight tasks on three nodes of two cores, dealt every second: a newcomer starts when it is dealt, so the
+/// first starts on a node within a second are the tasks that it was dealt in one round.
+#[test]
+fn a_node_is_dealt_one_task_in_a_round() {
+    let most = |pass: &str| {
+        let policy = format!(r#"kairos = {{ pass = "{pass}", quantum = "300ms", queue = 6, missed = 0 }}"#);
+        let measured = run(&with(&poisson(3, 400, 8, 2.0, &policy), &["cluster.cores=2"]));
+        let mut dealt: BTreeMap<(u32, u64), u32> = BTreeMap::new();
+        for (start, _, core) in lives(&measured.copies).into_values() {
+            *dealt.entry((core / 2, (start + 1e-6) as u64)).or_default() += 1;
+        }
+        dealt.into_values().max()
+    };
+    assert_eq!(most("one"), Some(1));
+    assert!(most("levels") > Some(2));
 }
