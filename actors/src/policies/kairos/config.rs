@@ -33,7 +33,7 @@ parameters! {
         /// the emulation. They differ where cores are degraded or of unequal speed. The paper has time.
         attained: AttainedMeasure = AttainedMeasure::Time,
         /// Nodes report only after a task came or ended, for clusters in which a report of every node in every
-        /// interval costs too much.
+        /// interval costs too much. What their copies have attained is then known as of the last of these events.
         silent: bool = false,
     }
 
@@ -50,7 +50,8 @@ parameters! {
 
     /// What distinguishes nodes with equally many copies, relative to their cores.
     enum KairosPick {
-        /// The least variance of the attained service of their copies.
+        /// The least variance of the attained service of their copies, as last reported; copies dealt since have
+        /// attained nothing.
         #[default]
         Var,
         /// The least sum of it.

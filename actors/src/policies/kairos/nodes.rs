@@ -10,11 +10,9 @@ use crate::roles::min_wait_index::MinWaitIndex;
 struct DealtNode {
     /// Copies dealt to it that are not known to have ended, and when; never more than it may hold.
     copies: Vec<(CopyId, Time)>,
-    /// The number of its copies by its last report, and what was dealt since.
-    count: u32,
-    /// What distinguishes it among nodes of equal count, by its last report.
-    measure: u32,
-    /// When the last report was sent.
+    /// What it last reported: its copies, the sum of what they had attained, ms, and its standard deviation.
+    report: (u32, u32, u32),
+    /// When that was sent.
     reported: Time,
     cores: u32,
     up: bool,
@@ -22,6 +20,35 @@ struct DealtNode {
     served: bool,
     /// Whether it could not be reached lately.
     avoided: bool,
+}
+
+impl DealtNode {
+    /// Copies dealt to it that its last report cannot contain, because they came after it.
+    fn since(&self) -> u32 {
+        self.copies.iter().filter(|(_, dealt)| *dealt >= self.reported).count() as u32
+    }
+
+    /// How many copies it has: those of its last report and those dealt since, of which some may have ended.
+    fn count(&self) -> u32 {
+        self.report.0.saturating_add(self.since()).min(self.copies.len() as u32)
+    }
+
+    /// What distinguishes it among nodes of equal count. Copies dealt since its last report have attained nothing.
+    fn measure(&self, pick: KairosPick) -> u32 {
+        let (tasks, attained_ms, spread_ms) = self.report;
+        match pick {
+            _ if self.copies.is_empty() => 0,
+            KairosPick::Var => {
+                let (reported, spread) = (f64::from(tasks), f64::from(spread_ms));
+                let all = reported + f64::from(self.since());
+                let mean = |of: f64| f64::from(attained_ms) / of.max(1.0);
+                let squares = reported * (spread.powi(2) + mean(reported).powi(2));
+                (squares / all.max(1.0) - mean(all).powi(2)).max(0.0).sqrt().round() as u32
+            }
+            KairosPick::Sum => attained_ms,
+            KairosPick::Random => 0,
+        }
+    }
 }
 
 /// All nodes.
@@ -41,8 +68,7 @@ impl DealtNodes {
     pub(super) fn new(config: &Kairos, layout: &Layout) -> Self {
         let node = |index| DealtNode {
             copies: Vec::new(),
-            count: 0,
-            measure: 0,
+            report: (0, 0, 0),
             reported: Time::ZERO,
             cores: layout.cores(index),
             up: true,
@@ -86,7 +112,6 @@ impl DealtNodes {
     pub(super) fn deal(&mut self, index: u32, copy: CopyId, now: Time) {
         let node = &mut self.nodes[index as usize];
         node.copies.push((copy, now));
-        node.count += 1;
         if self.one {
             node.served = true;
             self.served.push(index);
@@ -99,27 +124,17 @@ impl DealtNodes {
         let node = &mut self.nodes[index as usize];
         let Some(at) = node.copies.iter().position(|(dealt, _)| *dealt == copy) else { return false };
         node.copies.swap_remove(at);
-        // A report may have told that already.
-        node.count = node.count.min(node.copies.len() as u32);
         self.rank(index);
         true
     }
 
-    /// Takes note of a report, unless it is older than the last one. What was dealt after it was sent is added, and the
-    /// copies that are not known to have ended are a bound.
-    pub(super) fn report(&mut self, index: u32, (tasks, attained_ms, spread_ms): (u32, u32, u32), at: Time) {
+    /// Takes note of a report, unless it is older than the last one.
+    pub(super) fn report(&mut self, index: u32, report: (u32, u32, u32), at: Time) {
         let node = &mut self.nodes[index as usize];
         if at < node.reported {
             return;
         }
-        node.reported = at;
-        let since = node.copies.iter().filter(|(_, dealt)| *dealt > at).count() as u32;
-        node.count = tasks.saturating_add(since).min(node.copies.len() as u32);
-        node.measure = match self.pick {
-            KairosPick::Var => spread_ms,
-            KairosPick::Sum => attained_ms,
-            KairosPick::Random => 0,
-        };
+        (node.reported, node.report) = (at, report);
         self.rank(index);
     }
 
@@ -135,7 +150,7 @@ impl DealtNodes {
     pub(super) fn down(&mut self, index: u32, now: Time) -> Vec<(CopyId, Time)> {
         let node = &mut self.nodes[index as usize];
         (node.up, node.reported) = (false, now);
-        (node.count, node.measure) = (0, 0);
+        node.report = (0, 0, 0);
         let lost = std::mem::take(&mut node.copies);
         self.rank(index);
         lost
@@ -151,8 +166,8 @@ impl DealtNodes {
     fn rank(&mut self, index: u32) {
         let node = &self.nodes[index as usize];
         let most = node.cores.saturating_add(self.queue) as usize;
-        let level = i64::from(node.count) - i64::from(node.cores);
-        self.ranks.set(index, level << 32 | i64::from(node.measure));
+        let level = i64::from(node.count()) - i64::from(node.cores);
+        self.ranks.set(index, level << 32 | i64::from(node.measure(self.pick)));
         self.ranks.reach(index, node.up && !node.served && !node.avoided && node.copies.len() < most);
     }
 }
@@ -171,21 +186,21 @@ mod tests {
         (DealtNodes::new(&config, &Layout::new(1, 0, cores.iter().copied())), Rng::new(1, 2, 3))
     }
 
-    /// Three nodes of one core with Q = 1: a task each, in the order of their spreads, then another, then no more.
+    /// Three nodes of one core with Q = 1: a task each, in their order, since none has a copy that could have attained
+    /// anything, then another, then no more.
     #[test]
     fn tasks_are_dealt_level_by_level() {
         let (mut nodes, mut rng) = nodes(&[1, 1, 1], 1, KairosPass::Levels);
-        for (index, spread) in [(0, 20), (1, 30), (2, 10)] {
-            nodes.report(index, (0, 0, spread), Time(5));
-        }
         let mut order = Vec::new();
         while let Some(index) = nodes.next(&mut rng) {
             nodes.deal(index, copy(order.len() as u32), Time(6));
             order.push(index);
         }
-        assert_eq!(order, [2, 0, 1, 2, 0, 1]);
+        order.chunks_mut(3).for_each(<[u32]>::sort_unstable);
+        assert_eq!(order, [0, 1, 2, 0, 1, 2]);
         assert!(!nodes.has_room());
-        assert!(nodes.release(0, copy(1)) && !nodes.release(0, copy(1)));
+        let first = nodes.nodes[0].copies[0].0;
+        assert!(nodes.release(0, first) && !nodes.release(0, first));
         assert_eq!(nodes.next(&mut rng), Some(0));
     }
 
@@ -215,6 +230,29 @@ mod tests {
         assert_eq!(round(10)[0], 2, "one task against two");
     }
 
+    /// Standard deviations by hand, ms: of 4 and 8 s and of them with a copy that has attained nothing, of 30 s and two
+    /// such copies, and so on. Copies of before the report are in it; those of its very instant cannot be.
+    #[test]
+    fn copies_dealt_since_a_report_have_attained_nothing() {
+        for (report, since, spread) in [
+            ((2, 12_000, 2_000), 0, 2_000),
+            ((2, 12_000, 2_000), 1, 3_266),
+            ((2, 10_000, 5_000), 1, 4_714),
+            ((1, 30_000, 0), 0, 0),
+            ((1, 30_000, 0), 1, 15_000),
+            ((1, 30_000, 0), 2, 14_142),
+            ((0, 0, 0), 3, 0),
+        ] {
+            let (mut nodes, _) = nodes(&[1], 9, KairosPass::Levels);
+            (0..report.0).for_each(|task| nodes.deal(0, copy(task), Time(4)));
+            nodes.report(0, report, Time(5));
+            (0..since).for_each(|task| nodes.deal(0, copy(9 + task), Time(5 + u64::from(task))));
+            let node = &nodes.nodes[0];
+            assert_eq!((node.count(), node.measure(KairosPick::Var)), (report.0 + since, spread));
+            assert_eq!(node.measure(KairosPick::Sum), report.1);
+        }
+    }
+
     /// A report of one copy, sent between the second and the third assignment, counts two; the older one is ignored.
     #[test]
     fn a_report_replaces_the_count_and_adds_what_was_dealt_since() {
@@ -228,11 +266,11 @@ mod tests {
         assert_eq!(nodes.next(&mut rng), Some(0), "two against three");
         // The end of the first copy was in the report; that of the second is news.
         nodes.release(0, copy(0));
-        assert_eq!(nodes.nodes[0].count, 2);
+        assert_eq!(nodes.nodes[0].count(), 2);
         nodes.release(0, copy(1));
-        assert_eq!(nodes.nodes[0].count, 1);
+        assert_eq!(nodes.nodes[0].count(), 1);
         nodes.report(0, (7, 0, 0), Time(0) + Span(20));
-        assert_eq!(nodes.nodes[0].count, 1, "it cannot have more than it was dealt");
+        assert_eq!(nodes.nodes[0].count(), 1, "it cannot have more than it was dealt");
     }
 
     #[test]
