@@ -8,7 +8,7 @@ use crate::base::{ActorId, JobId, Span, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, Probe};
-use crate::roles::las::{AttainedMeasure, Las, LasOptions};
+use crate::roles::las::{AttainedMeasure, Las, LasGuard, LasOptions};
 use crate::roles::late_binding::{LateBinding, ProbeOptions};
 use crate::roles::node::Reservation;
 
@@ -29,10 +29,11 @@ parameters! {
         /// At the end of a quantum a suspended copy takes the core if it has attained at least that much less; zero: if
         /// it has attained less.
         hysteresis: Span = Span::ZERO,
-        /// How many quanta a copy that waits is passed over in, by every core of the node, before it runs next,
-        /// whatever it has attained; zero: it can wait for ever.
-        missed: u32 = 3,
-        /// Quanta for which it then runs without being preempted.
+        /// What keeps a copy from waiting for ever behind newer ones.
+        guard: LasGuard = LasGuard::Promote,
+        /// Quanta in which a copy is passed over, or suspensions, before the guard protects it.
+        missed: u32 = 3 => 1..=1000000,
+        /// Quanta for which it does.
         stretch: f64 = 1.0 => 1.0..=1000000.0,
         /// What attained service is: time on cores, which a node can measure, or work done, which its cores tell it in
         /// the emulation. They differ where cores are degraded or of unequal speed.
@@ -73,6 +74,7 @@ impl Policy for LasSparrow {
         let options = LasOptions {
             quantum: self.quantum,
             hysteresis: self.hysteresis,
+            guard: self.guard,
             missed: self.missed,
             stretch: self.stretch,
             attained: self.attained,

@@ -26,6 +26,23 @@ parameters! {
         /// knows it only if it is told, by the application or by performance counters.
         Work,
     }
+
+    /// What keeps a copy from waiting for ever behind newer ones.
+    enum LasGuard {
+        /// A copy that every core of the node has passed over at `missed` ends of quanta in a row runs next, whatever
+        /// it has attained, and is not preempted for `stretch` quanta (Kairos, section 3.2). Of several the one that
+        /// has waited longest comes first, which the paper leaves open.
+        #[default]
+        Promote,
+        /// The same, but of several the one that has attained least comes first.
+        LeastAttained,
+        /// A copy that was suspended more than `missed` times goes on for `stretch` quanta at the end of its next one,
+        /// without being compared; newcomers can still preempt it. The authors' YARN code does so (with 3 and 2), since
+        /// August 2018, after the paper's runs.
+        Running,
+        /// None, as in the authors' YARN code before: a copy can wait for ever.
+        None,
+    }
 }
 
 /// Options of the discipline.
@@ -35,10 +52,11 @@ pub struct LasOptions {
     pub quantum: Span,
     /// How much less than the running copy a waiting one must have attained at the end of a quantum; zero: anything.
     pub hysteresis: Span,
-    /// How many quanta a copy that waits is passed over in, by every core of the node, before it runs next, whatever it
-    /// has attained; zero: it can wait for ever.
+    /// What keeps a copy from waiting for ever.
+    pub guard: LasGuard,
+    /// Quanta in which it is passed over, or suspensions, before it is protected, 1 or more.
     pub missed: u32,
-    /// Quanta for which it then runs without being preempted, 1 or more.
+    /// Quanta for which it is, 1 or more.
     pub stretch: f64,
     /// What attained service is.
     pub attained: AttainedMeasure,
@@ -56,7 +74,8 @@ struct ServedCopy {
     left: Option<Span>,
     /// When its present stretch on a core, or its wait, began, or when its work was last told.
     since: Time,
-    /// Ends of quanta at which it was passed over in this wait.
+    /// Ends of quanta at which it was passed over in this wait; under `running`, how often it was suspended since it
+    /// was last protected.
     missed: u32,
 }
 
@@ -281,28 +300,49 @@ impl Las {
 
     /// Whether a copy was passed over in so many quanta that it runs next: in each once by every core.
     const fn is_starved(&self, waiting: &ServedCopy) -> bool {
-        let missed = self.options.missed.saturating_mul(self.cores.len() as u32);
-        missed > 0 && waiting.missed >= missed
+        matches!(self.options.guard, LasGuard::Promote | LasGuard::LeastAttained)
+            && waiting.missed >= self.options.missed.saturating_mul(self.cores.len() as u32)
     }
 
     /// The place among those that wait of the one that runs next: it is starved, or has attained least; of equals, the
     /// one that has waited longest, which is also the first to starve.
     fn next(&self) -> Option<usize> {
-        if self.is_starved(self.waiting.first()?) {
+        if self.options.guard == LasGuard::Promote && self.is_starved(self.waiting.first()?) {
             return Some(0);
         }
-        (0..self.waiting.len()).min_by_key(|&at| self.waiting[at].attained)
+        (0..self.waiting.len()).min_by_key(|&at| {
+            let waiting = &self.waiting[at];
+            (!self.is_starved(waiting), waiting.attained)
+        })
+    }
+
+    /// Protects a running copy that was suspended too often for the next quanta, if the guard is for those that run;
+    /// returns whether it did.
+    fn protect(&mut self, core: usize, now: Time) -> bool {
+        let LasOptions { guard, missed, stretch, quantum, .. } = self.options;
+        if let CoreUse::Running { served, due, .. } = &mut self.cores[core].usage
+            && guard == LasGuard::Running
+            && served.missed > missed
+        {
+            (served.missed, *due) = (0, now + quantum.scale(stretch));
+            return true;
+        }
+        false
     }
 
     /// Ends the quantum of a running copy that has attained so much.
     fn end_quantum(&mut self, core: usize, attained: Span, fx: &mut Effects<'_>) {
         let now = fx.now();
+        if self.protect(core, now) {
+            return;
+        }
         if let Some(at) = self.next() {
             let next = self.waiting[at];
             let lead = attained.saturating_sub(next.attained);
             let swaps = self.is_starved(&next) || lead > Span::ZERO && lead >= self.options.hysteresis;
             for (other, waiting) in self.waiting.iter_mut().enumerate() {
-                waiting.missed += u32::from(!swaps || other != at);
+                let passed_over = !swaps || other != at;
+                waiting.missed += u32::from(passed_over && self.options.guard != LasGuard::Running);
             }
             if swaps {
                 return self.suspend(core, next.copy, fx);
@@ -337,6 +377,7 @@ impl Las {
     fn suspend(&mut self, core: usize, next: CopyId, fx: &mut Effects<'_>) {
         let CoreUse::Running { mut served, .. } = self.cores[core].usage else { return };
         served.attained += fx.now().since(served.since);
+        served.missed += u32::from(self.options.guard == LasGuard::Running);
         fx.send(worker(core, fx), Core::Suspend { copy: served.copy });
         self.cores[core].usage = CoreUse::Leaving { served, next };
     }
@@ -360,7 +401,8 @@ impl Las {
         let order = next.left.map_or_else(|| Core::run(copy), |left| Core::Resume { copy, left });
         fx.send(worker(core, fx), order);
         let quantum = if guarded { quantum.scale(self.options.stretch) } else { quantum };
-        let served = ServedCopy { since: now, missed: 0, ..next };
+        let missed = if self.options.guard == LasGuard::Running { next.missed } else { 0 };
+        let served = ServedCopy { since: now, missed, ..next };
         self.cores[core].usage = CoreUse::Running { served, guarded, due: now + quantum };
     }
 

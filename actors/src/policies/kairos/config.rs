@@ -1,7 +1,7 @@
 //! Parameters of Kairos.
 
 use crate::base::{Span, parameters};
-use crate::roles::las::{AttainedMeasure, LasOptions};
+use crate::roles::las::{AttainedMeasure, LasGuard, LasOptions};
 
 parameters! {
     /// Parameters of Kairos.
@@ -22,12 +22,13 @@ parameters! {
         /// Which of the waiting tasks is dealt next.
         central: KairosOrder = KairosOrder::Fifo,
         /// At the end of a quantum a suspended copy takes the core if it has attained at least that much less; zero: if
-        /// it has attained less. The authors' YARN code has one quantum.
+        /// it has attained less (algorithm 1: as much or less). The authors' YARN code has half a quantum.
         hysteresis: Span = Span::ZERO,
-        /// How many quanta a copy that waits is passed over in, by every core of the node, before it runs next,
-        /// whatever it has attained (section 3.2; 3 in section 6.2); zero: it can wait for ever.
-        missed: u32 = 3,
-        /// Quanta for which it then runs without being preempted (section 3.2: a multiple of W).
+        /// What keeps a copy from waiting for ever behind newer ones.
+        guard: LasGuard = LasGuard::Promote,
+        /// Quanta in which a copy is passed over, or suspensions, before the guard protects it (3 in section 6.2).
+        missed: u32 = 3 => 1..=1000000,
+        /// Quanta for which it does (section 3.2: a multiple of W).
         stretch: f64 = 1.0 => 1.0..=1000000.0,
         /// What attained service is: time on cores, which a node can measure, or work done, which its cores tell it in
         /// the emulation. They differ where cores are degraded or of unequal speed. The paper has time.
@@ -75,6 +76,7 @@ impl Kairos {
         LasOptions {
             quantum: self.quantum,
             hysteresis: self.hysteresis,
+            guard: self.guard,
             missed: self.missed,
             stretch: self.stretch,
             attained: self.attained,

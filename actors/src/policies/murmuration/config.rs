@@ -1,7 +1,7 @@
 //! Parameters of Murmuration.
 
 use crate::base::{Span, parameters};
-use crate::roles::las::{AttainedMeasure, LasOptions};
+use crate::roles::las::{AttainedMeasure, LasGuard, LasOptions};
 
 parameters! {
     /// Parameters of Murmuration.
@@ -22,10 +22,11 @@ parameters! {
         /// `las`: at the end of a quantum a suspended copy takes the core if it has attained at least that much less;
         /// zero: if it has attained less.
         hysteresis: Span = Span::ZERO,
-        /// `las`: how many quanta a copy that waits is passed over in, by every core of the node, before it runs next,
-        /// whatever it has attained; zero: it can wait for ever.
-        missed: u32 = 3,
-        /// `las`: quanta for which it then runs without being preempted.
+        /// `las`: what keeps a copy from waiting for ever behind newer ones.
+        guard: LasGuard = LasGuard::Promote,
+        /// `las`: quanta in which a copy is passed over, or suspensions, before the guard protects it.
+        missed: u32 = 3 => 1..=1000000,
+        /// `las`: quanta for which it does.
         stretch: f64 = 1.0 => 1.0..=1000000.0,
         /// `las`: what attained service is, time on cores or work done.
         attained: AttainedMeasure = AttainedMeasure::Time,
@@ -155,6 +156,7 @@ impl Murmuration {
         LasOptions {
             quantum: self.quantum,
             hysteresis: self.hysteresis,
+            guard: self.guard,
             missed: self.missed,
             stretch: self.stretch,
             attained: self.attained,

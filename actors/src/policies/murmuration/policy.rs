@@ -87,6 +87,7 @@ impl Murmuration {
             (MurmurationOrder::Srjf, "preemptive", self.preemptive),
             (MurmurationOrder::Las, "quantum", self.quantum != default.quantum),
             (MurmurationOrder::Las, "hysteresis", self.hysteresis != default.hysteresis),
+            (MurmurationOrder::Las, "guard", self.guard != default.guard),
             (MurmurationOrder::Las, "missed", self.missed != default.missed),
             (MurmurationOrder::Las, "stretch", self.stretch > default.stretch),
             (MurmurationOrder::Las, "attained", self.attained != default.attained),

@@ -147,7 +147,14 @@ impl Bench {
 
 fn options() -> LasOptions {
     let attained = AttainedMeasure::Time;
-    LasOptions { quantum: Span::from_secs(2), hysteresis: Span::ZERO, missed: 0, stretch: 1.0, attained }
+    LasOptions {
+        quantum: Span::from_secs(2),
+        hysteresis: Span::ZERO,
+        guard: LasGuard::None,
+        missed: 3,
+        stretch: 1.0,
+        attained,
+    }
 }
 
 /// O-K1: swaps at 3, 5 and 7; the first ends at 9, in the instant its quantum ends, the second at 10.
@@ -200,8 +207,11 @@ fn the_most_attained_leaves_and_the_least_attained_goes_on() {
 #[test]
 fn work_is_time_on_healthy_cores() {
     let log = |attained| {
-        let mut bench =
-            Bench::new(2, LasOptions { attained, missed: 2, ..options() }, &[7, 9, 4, 12, 3, 5, 8]);
+        let mut bench = Bench::new(
+            2,
+            LasOptions { attained, guard: LasGuard::Promote, missed: 2, ..options() },
+            &[7, 9, 4, 12, 3, 5, 8],
+        );
         for (at, job) in [(0, 0), (0, 1), (3, 2), (3, 3), (8, 4), (9, 5), (9, 6)] {
             bench.arrive(at, job);
         }
@@ -282,8 +292,8 @@ fn resumes(bench: &Bench, job: u32) -> Option<u64> {
 /// have attained as much.
 #[test]
 fn who_is_passed_over_runs_next_and_is_not_preempted() {
-    for (missed, runs, third) in [(3, 18, 23), (0, 32, 20)] {
-        let guard = LasOptions { missed, stretch: 2.0, ..options() };
+    for (guard, runs, third) in [(LasGuard::Promote, 18, 23), (LasGuard::None, 32, 20)] {
+        let guard = LasOptions { guard, stretch: 2.0, ..options() };
         let mut bench = Bench::new(1, guard, &[30, 20, 20, 1]);
         for (at, job) in [(0, 0), (10, 1), (10, 2), (19, 3)] {
             bench.arrive(at, job);
@@ -297,14 +307,60 @@ fn who_is_passed_over_runs_next_and_is_not_preempted() {
 /// Four cores end their quanta at different times: a copy that is passed over by one of them has three more to come.
 #[test]
 fn the_guard_is_the_same_with_more_cores() {
-    let guard =
-        LasOptions { quantum: Span::from_secs(4), hysteresis: Span::from_secs(100), missed: 3, ..options() };
+    let guard = LasOptions {
+        quantum: Span::from_secs(4),
+        hysteresis: Span::from_secs(100),
+        guard: LasGuard::Promote,
+        ..options()
+    };
     let mut bench = Bench::new(4, guard, &[90, 90, 90, 90, 90]);
     for (at, job) in [(0, 0), (1, 1), (2, 2), (3, 3), (20, 4)] {
         bench.arrive(at, job);
     }
     bench.run_until(40);
     assert_eq!(resumes(&bench, 0), Some(33), "{:?}", bench.log);
+}
+
+/// Copies of 10 and 1 s of service wait behind a newcomer, the first since 10 s, the other since 11: both have been
+/// passed over three times at 19 s.
+#[test]
+fn of_starved_copies_the_longest_wait_or_the_least_attained_runs() {
+    for (guard, next) in [(LasGuard::Promote, 0), (LasGuard::LeastAttained, 1)] {
+        let mut bench =
+            Bench::new(1, LasOptions { guard, hysteresis: Span::from_secs(100), ..options() }, &[30, 30, 30]);
+        for (at, job) in [(0, 0), (10, 1), (11, 2)] {
+            bench.arrive(at, job);
+        }
+        bench.run_until(25);
+        assert_eq!(bench.log.iter().find(|(_, what, _)| *what == "resume"), Some(&(19, "resume", next)));
+    }
+}
+
+/// Two copies take turns of 2 s. With `missed = 1` and two quanta, one that was suspended twice is not compared at the
+/// end of its next quantum but goes on for 4 s. A newcomer preempts it all the same.
+#[test]
+fn who_was_suspended_too_often_goes_on() {
+    let guard = LasOptions { guard: LasGuard::Running, missed: 1, stretch: 2.0, ..options() };
+    let swaps = |options, newcomer: Option<u64>| {
+        let mut bench = Bench::new(1, options, &[30, 30, 1]);
+        bench.arrive(0, 0);
+        bench.arrive(1, 1);
+        newcomer.iter().for_each(|&at| bench.arrive(at, 2));
+        bench.run_until(20);
+        bench
+            .log
+            .iter()
+            .filter(|(_, what, _)| *what == "resume")
+            .map(|&(at, _, job)| (at, job))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(swaps(options(), None)[..4], [(3, 0), (5, 1), (7, 0), (9, 1)]);
+    assert_eq!(
+        swaps(guard, None)[..4],
+        [(3, 0), (5, 1), (7, 0), (13, 1)],
+        "the first was suspended at 1 and 5 s"
+    );
+    assert_eq!(swaps(guard, Some(10))[3], (11, 1), "it is suspended for the third at 10 s");
 }
 
 #[test]

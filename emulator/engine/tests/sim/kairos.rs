@@ -88,7 +88,7 @@ fn short_quanta_serve_the_least_attained() {
         150_000,
         1,
         2.0,
-        r#"kairos = { pass = "eager", queue = 1000000, quantum = "50ms", missed = 0 }"#,
+        r#"kairos = { pass = "eager", queue = 1000000, quantum = "50ms", guard = "none" }"#,
     );
     let demand = r#"service.demand={ hyperexponential = { means = ["500ms", "5s"], weights = [8, 1] } }"#;
     let mean = run(&with(&text, &[demand])).summary.response_s.mean;
@@ -143,7 +143,7 @@ fn lives(rows: &[CopyRow]) -> BTreeMap<(u32, u32), (f64, f64, u32)> {
 /// not begun, and no node has more than it may.
 #[test]
 fn the_centre_leaves_no_core_idle_and_no_node_too_full() {
-    let policy = r#"kairos = { pass = "eager", queue = 3, quantum = "300ms", missed = 0 }"#;
+    let policy = r#"kairos = { pass = "eager", queue = 3, quantum = "300ms", guard = "none" }"#;
     let text = with(&poisson(3, 2000, 4, 0.75, policy), &["cluster.cores=2"]);
     let measured = run(&text);
     let (mut waiting, mut nodes) = (Steps(BTreeMap::new()), BTreeMap::new());
@@ -265,7 +265,8 @@ fn big_c_makes_room_for_short_jobs() {
 #[test]
 fn a_node_is_dealt_one_task_in_a_round() {
     let most = |pass: &str| {
-        let policy = format!(r#"kairos = {{ pass = "{pass}", quantum = "300ms", queue = 6, missed = 0 }}"#);
+        let policy =
+            format!(r#"kairos = {{ pass = "{pass}", quantum = "300ms", queue = 6, guard = "none" }}"#);
         let measured = run(&with(&poisson(3, 400, 8, 2.0, &policy), &["cluster.cores=2"]));
         let mut dealt: BTreeMap<(u32, u64), u32> = BTreeMap::new();
         for (start, _, core) in lives(&measured.copies).into_values() {

@@ -28,8 +28,8 @@ central-queue = {} | 10 400000 1 0.1111111111111111 | | response_s 1.66873 0.04 
 pigeon = { group = 10 } | 10 400000 1 0.1111111111111111 | | response_s 1.66873 0.04 | one group: M/M/10 at load 0.9, Erlang C
 kubernetes = { retry = "tail", attempt = "1ms" } | 10 100000 1 0.2 | | response_s 1.0082 0.02 | M/M/10, and a millisecond
 yaq-c = {} | 2 300000 1 0.625 | 1s | response_s 1.8976 0.04 | M/D/2: the least wait is where it is free first
-kairos = { pass = "eager", queue = 1000000, quantum = "100ms", missed = 0 } | 1 150000 1 2.0 | | response_s 2.0 0.02 | M/M/1 at load 0.5, whatever the quantum
-kairos = { pass = "eager", queue = 1000000, quantum = "1s", missed = 0 } | 1 300000 1 2.0 | | response_s 2.0 0.02 | the same
+kairos = { pass = "eager", queue = 1000000, quantum = "100ms", guard = "none" } | 1 150000 1 2.0 | | response_s 2.0 0.02 | M/M/1 at load 0.5, whatever the quantum
+kairos = { pass = "eager", queue = 1000000, quantum = "1s", guard = "none" } | 1 300000 1 2.0 | | response_s 2.0 0.02 | the same
 kairos = { pass = "eager", queue = 1000000, quantum = "10s" } | 1 300000 1 2.0 | | response_s 2.0 0.02 | the same
 kairos = { pass = "eager", queue = 1000000, quantum = "500ms", attained = "work" } | 1 150000 1 2.0 | | response_s 2.0 0.02 | the same
 murmuration = { order = "las", quantum = "500ms" } | 1 150000 1 2.0 | | response_s 2.0 0.02 | the same
