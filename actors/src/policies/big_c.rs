@@ -13,6 +13,9 @@ parameters! {
     struct BigC {
         /// Period of a node's heartbeats, on which it gets its containers (YARN: 1 s).
         heartbeat: Span = Span::from_secs(1),
+        /// An application master keeps a container for the life of its job, as under `yarn-fifo`. It is never taken
+        /// back, and the shares are those of the containers without one.
+        am: bool = false,
         /// The share of the containers that is guaranteed to short jobs; the rest is for long ones. A queue may use
         /// more while the other wants no more. The Kairos paper has 0.95, and 0.7 for its uniform workload.
         #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
@@ -34,11 +37,13 @@ impl Policy for BigC {
     const ABOUT: &'static str = "Big-C (Chen, Rao and Zhou, USENIX ATC 2017, as in the Kairos paper)\n\
         YARN with a queue each for short and for long jobs. Each has a share, and may use what the other leaves. When the \
         other wants its share, containers of the newest jobs are suspended, a few at a time; they go on where they are \
-        before their queue gets new ones there. Short jobs do not preempt short ones.";
+        before their queue gets new ones there. Short jobs do not preempt short ones. Suspension is one step: in the \
+        authors' code a container gives up its cores a few at a time, and goes on after some heartbeats that had no use \
+        for it.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ heartbeat = "200ms", monitor = "500ms" }"#,
-        r#"{ heartbeat = "300ms", monitor = "200ms", short_share = 0.5, over = 0.0, damping = 1.0 }"#,
+        r#"{ heartbeat = "300ms", monitor = "200ms", short_share = 0.5, over = 0.0, damping = 1.0, am = true }"#,
         r#"{ heartbeat = "300ms", monitor = "500ms", short_share = 0.7, kill = true }"#,
     ];
 
@@ -71,7 +76,7 @@ impl Policy for BigC {
             damping: self.damping,
             kill: self.kill,
         };
-        let options = YarnOptions { masters: false, reclaiming: Some(reclaiming) };
+        let options = YarnOptions { masters: self.am, reclaiming: Some(reclaiming) };
         Box::new(ResourceManager::new(options, context.layout))
     }
 
@@ -132,6 +137,36 @@ mod tests {
         assert_eq!(sends(&again), [resume(2)]);
         let old = Preemption::Suspend { copy: copy(0, 2), turn: 1 }.into();
         assert_eq!(sends(&bench.step(Input::Undelivered { to: node, msg: old })), [], "it is void");
+    }
+
+    /// Three containers of four are left beside the master of a long job, and two beside that of a short one too, one
+    /// for each queue.
+    #[test]
+    fn masters_keep_a_container_and_shares_are_of_the_rest() {
+        let mut bench = bench(BigC { am: true, ..BigC::default() }, &[4], 3);
+        let node = bench.layout.node(0);
+        bench.submit(0);
+        assert_eq!(beat(&mut bench, 0, 4).len(), 3);
+        bench.submit(1);
+        let look = |bench: &mut Harness| sends(&bench.step(Input::Fire(Timer::Tick(0))));
+        let order = |task| (node, Preemption::Suspend { copy: copy(0, task), turn: 1 }.into());
+        assert_eq!(look(&mut bench), [order(2)], "half of three is one and a half");
+        assert_eq!(beat(&mut bench, 0, 1), [], "the master of the short job");
+        assert_eq!(look(&mut bench), [order(1)], "half of two");
+        assert_eq!(beat(&mut bench, 0, 1), [task(&bench, copy(1, 0))]);
+        assert_eq!(look(&mut bench), []);
+    }
+
+    /// Of two containers one can be a master's: the short job waits until the long one gives it up, which goes on.
+    #[test]
+    fn a_job_that_can_have_no_master_does_not_hold_up_the_other_queue() {
+        let mut bench = bench(BigC { am: true, ..BigC::default() }, &[2], 2);
+        bench.submit(0);
+        assert_eq!(beat(&mut bench, 0, 2).len(), 1, "a master and a task");
+        bench.submit(1);
+        let node = bench.layout.node(0);
+        bench.receive(node, Launch::Completed { copy: copy(0, 0) });
+        assert_eq!(beat(&mut bench, 0, 1), [task(&bench, copy(0, 1))]);
     }
 
     #[test]

@@ -132,6 +132,11 @@ impl ContainerHosts {
         self.masters.last_key_value().map(|(&job, _)| job)
     }
 
+    /// Whether a node has a suspended container of a queue.
+    pub(super) fn has_suspended(&self, node: u32, leaf: usize) -> bool {
+        self.hosts[node as usize].containers.iter().any(|c| c.leaf == leaf && c.is_suspended())
+    }
+
     /// The container of a copy on a node.
     pub(super) fn find(&mut self, node: u32, copy: CopyId) -> Option<&mut Container> {
         self.get(node).containers.iter_mut().find(|container| container.copy == copy)

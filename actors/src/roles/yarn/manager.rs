@@ -62,9 +62,11 @@ impl ResourceManager {
     /// on before a new one is given. Returns whether there was any.
     fn give(&mut self, node: u32, fx: &mut Effects<'_>) -> bool {
         self.skip_done();
-        let hosts = &mut self.hosts;
-        let wants =
-            |leaf, queue: &LeafQueue| !queue.waiting.is_empty() || hosts.get(node).suspended(leaf).is_some();
+        let wants = |leaf, queue: &LeafQueue| {
+            let next = queue.waiting.next().map(|copy| copy.task.job);
+            next.is_some_and(|job| !self.lacks_master(job) || self.may_have_master(job))
+                || self.hosts.has_suspended(node, leaf)
+        };
         let Some(leaf) = self.queues.least_served(wants) else { return false };
         if let Some(container) = self.hosts.get(node).suspended(leaf) {
             container.turn += 1;
@@ -108,14 +110,19 @@ impl ResourceManager {
         self.options.masters && self.hosts.total() > 1 && !self.hosts.has_master(job)
     }
 
-    /// Gives a container to the master of a job, which keeps it until the job ends. Masters never fill the cluster:
-    /// where they would, the newest job gives up its own.
+    /// Whether a job without a master may have one. Masters never fill the cluster: where they would, the newest job
+    /// gives up its own.
+    fn may_have_master(&self, job: JobId) -> bool {
+        self.hosts.masters() + 1 < self.hosts.total()
+            || self.hosts.newest_master().is_some_and(|newest| newest > job)
+    }
+
+    /// Gives a container to the master of a job that may have one, which keeps it until the job ends.
     fn give_master(&mut self, node: u32, job: JobId) -> bool {
-        if self.hosts.masters() + 1 >= self.hosts.total() {
-            match self.hosts.newest_master() {
-                Some(newest) if newest > job => self.hosts.remove_master(newest),
-                _ => return false,
-            }
+        if self.hosts.masters() + 1 >= self.hosts.total()
+            && let Some(newest) = self.hosts.newest_master()
+        {
+            self.hosts.remove_master(newest);
         }
         self.hosts.add_master(node, job);
         true
@@ -166,7 +173,7 @@ impl ResourceManager {
 
     /// Takes containers back from queues that are over their share while another one wants them.
     fn monitor(&mut self, options: Reclaiming, fx: &mut Effects<'_>) {
-        let excess = self.queues.excess(&options, self.hosts.total());
+        let excess = self.queues.excess(&options, self.hosts.total().saturating_sub(self.hosts.masters()));
         for (leaf, count) in (0..).zip(excess) {
             if count > 0 {
                 for (node, copy) in self.hosts.newest(leaf).into_iter().take(count as usize) {
