@@ -52,6 +52,7 @@ const JOBS: &[(&str, u32)] = &[
     ("hosts/placements", 500),
     ("kairos/centre", 500),
     ("kairos/fig8", 500),
+    ("kairos/fig8-subtrace", 500),
     ("kairos/fig9", 500),
     ("kairos/quantum", 2000),
     ("latin-square/fig4", 2000),
@@ -92,6 +93,7 @@ const JOBS: &[(&str, u32)] = &[
 const PUBLISHED: &[&str] = &[
     "google/eagle",
     "kairos/fig8",
+    "kairos/fig8-subtrace",
     "kairos/fig9",
     "murmuration/fig12",
     "murmuration/fig13",
