@@ -37,8 +37,8 @@ parameters! {
         /// The same, but of several the one that has attained least comes first.
         LeastAttained,
         /// A copy that was suspended more than `missed` times goes on for `stretch` quanta at the end of its next one,
-        /// without being compared; newcomers can still preempt it. The authors' YARN code does so (with 3 and 2), since
-        /// August 2018, after the paper's runs.
+        /// without being compared; newcomers can still preempt it. The authors' YARN code does so (with 3 and 2) since
+        /// August 2018.
         Running,
         /// None, as in the authors' YARN code before: a copy can wait for ever.
         None,
