@@ -32,7 +32,7 @@ bernoulli = { slot = "100ms", probability = 0.1, slowdown = 4 }
 kairos = { quantum = "20ms", pass = "eager" }
 [[policy]]
 label = "work"
-kairos = { quantum = "20ms", attained = "work" }
+kairos = { quantum = "20ms", interval = "50ms", attained = "work" }
 [[policy]]
 murmuration = { order = "las", quantum = "20ms" }
 [[policy]]
