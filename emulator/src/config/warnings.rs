@@ -30,10 +30,14 @@ pub(super) fn of_policy(
     let remarks = entry.spec.remarks(&entry.spec.layout(world.cluster.layout()), classes);
     let named = remarks.into_iter().map(|remark| format!("policy `{}`: {remark}", entry.label()));
     let without = |key: Option<&str>, why: &str| {
-        key.map(|key| format!("policy `{}`: {key} has no effect {why}; set another {key}", entry.label()))
+        key.map(|key| format!("policy `{}`: {key} has no effect {why}; change it", entry.label()))
     };
-    let lossless = entry.spec.lossless().filter(|_| runtime == RuntimeKind::Hosts);
-    let lossless = without(lossless, "on several hosts, between which datagrams can be lost");
+    let network = &world.network;
+    let is_lossy = runtime == RuntimeKind::Hosts || network.expect_loss || network.loss.mean() > 0.0;
+    let lossless = without(
+        entry.spec.lossless().filter(|_| is_lossy),
+        "where datagrams can be lost, as between hosts and with network.loss",
+    );
     let oracle = entry.spec.oracle().filter(|_| runtime != RuntimeKind::Virtual);
     let oracle = without(oracle, "in real time, where no actor knows what all others do");
     named.chain(of_patience(entry, mean_task)).chain(lossless).chain(oracle).collect()
@@ -158,7 +162,7 @@ pub(super) fn of_disturbances(world: &Resolved, run: RunLength, until: Option<Sp
     let late = world.disturbances().filter(|&(_, at)| at > last);
     let says = |(key, at): (String, Span)| {
         let [at, last] = [at, last].map(|span| number::seconds(span.as_secs_f64()));
-        format!("{key} begins after {at}, and the run is over by {last}: give it an earlier `at`")
+        format!("{key} begins after {at}, and the run should be over by {last}: give it an earlier `at`")
     };
     late.map(says).collect()
 }
@@ -261,7 +265,7 @@ random = {}
             (
                 "random = {}",
                 &["network.fault=[{pause={who=[\"node:0\"],at=\"8h\",for=\"1s\"}}]"],
-                Some("network.fault[0] begins after 8.00\u{202f}h, and the run is over by 31"),
+                Some("network.fault[0] begins after 8.00\u{202f}h, and the run should be over by 31"),
             ),
             ("late = {}", &[], Some(late)),
             ("late = { scale = 0.01 }", &[], None),
@@ -288,7 +292,11 @@ random = {}
         warned(ranked, &["run.runtime=virtual"], None);
         let silent = "yaq-d = { silent = true }";
         warned(silent, &[], None);
-        warned(silent, &["run.runtime=hosts"], Some("policy `yaq-d`: silent has no effect on several hosts"));
+        warned(
+            silent,
+            &["run.runtime=hosts"],
+            Some("policy `yaq-d`: silent has no effect where datagrams can be lost"),
+        );
     }
 
     /// Asserts that the only warning about a policy, with these keys set, begins with `begins`, or that there is none.

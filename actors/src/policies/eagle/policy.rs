@@ -393,4 +393,19 @@ mod tests {
         let next = node.receive(scheduler, Probe::Nothing { job: SHORT, group: 0 });
         assert_eq!(next, [(scheduler, claim(2))]);
     }
+
+    /// Of job 4 one task of 4 s is left after the second one, of 12 s in all; job 2 has 6 s.
+    #[test]
+    fn without_an_oracle_a_sticky_probe_ranks_by_what_was_left_when_it_got_its_task() {
+        for rank in [EagleRank::JobLeftOracle, EagleRank::Job] {
+            let layout = layout(4);
+            let mut node = Eagle { rank, bypass: 1e9, ..Eagle::default() }.bench(&layout, layout.node(0), 3);
+            let scheduler = layout.scheduler(0);
+            node.receive(scheduler, probe(JobId(4), false));
+            node.receive(scheduler, grant(4, 1));
+            node.receive(scheduler, probe(JobId(2), false));
+            let sent = node.ended(JobId(4).task(1).copy(0));
+            assert_eq!(sent[1..], [(scheduler, claim(4))], "{rank:?}");
+        }
+    }
 }

@@ -133,11 +133,11 @@ impl NodeManager {
 
     /// Gives idle cores the entries that are next.
     fn fill(&mut self, fx: &mut Effects<'_>) {
+        self.rerank(fx);
         while !self.queue.is_empty() {
             let Some(core) = self.slots.iter().position(|slot| matches!(slot, CoreState::Idle)) else {
                 return;
             };
-            self.rerank(fx);
             let Some((at, entry)) = self.queue.first() else { return };
             if let Entry::Reservation(places) = entry {
                 places.count -= 1;
@@ -166,14 +166,11 @@ impl NodeManager {
         }
     }
 
-    /// Ranks all that waits by what is left of the jobs now.
+    /// Ranks all that waits by what is left of the jobs now, if there is an oracle.
     fn rerank(&mut self, fx: &Effects<'_>) {
-        if self.options.rank_left {
+        if self.options.rank_left && fx.oracle().is_some() {
             let in_turn = self.options.long_in_turn;
-            self.queue.rerank(|entry| {
-                let job = entry.job();
-                key(job, left(job, fx).unwrap_or_else(|| fx.catalog().tasks(job)), in_turn, fx)
-            });
+            self.queue.rerank(|entry| key(entry.job(), left(entry.job(), fx)?, in_turn, fx));
         }
     }
 

@@ -80,7 +80,8 @@ impl<'a> Aggregator<'a> {
         notes: impl IntoIterator<Item = Observation>,
         mark: Time,
     ) -> Result<(), FalseReport> {
-        self.merge.push(shard, notes, mark);
+        let refused = self.refused;
+        self.merge.push(shard, notes.into_iter().filter(|_| !refused), mark);
         self.fold()
     }
 

@@ -81,10 +81,11 @@ pub(super) struct Share {
 }
 
 impl CellInjection {
-    /// The injection as one host carried it out. Where the host was lost, it ended with the cell, at `end`.
+    /// The injection as one host carried it out. Where the host was lost, or the order to end it was for a later time,
+    /// it ended with the cell, at `end`.
     fn of_share(&self, share: &Share, end: Time) -> Injection {
         let from = share.from.unwrap_or(self.injection.from);
-        let until = share.until.unwrap_or_else(|| end.min(self.injection.until)).max(from);
+        let until = share.until.unwrap_or(self.injection.until).min(end).max(from);
         Injection { cores: share.cores.clone(), from, until, ..self.injection.clone() }
     }
 
@@ -284,7 +285,7 @@ impl<'a> Injections<'a> {
                     from_s: injection.from.as_secs_f64(),
                     until_s: injection.until.as_secs_f64(),
                     ended: format!("{ended}{note}"),
-                    cut: ended == CELL_OVER || share.until.is_none(),
+                    cut: ended == CELL_OVER || share.until.is_none_or(|until| until > end),
                     degraded: effect.map(|effect| effect.degraded),
                 });
                 disturbed.injections.push(injection);
@@ -443,13 +444,13 @@ impl<'a> Injections<'a> {
     async fn lift(&mut self, pool: &HostPool, injector: InjectorId, why: &str) {
         let found = self.entries.iter().position(|entry| entry.injector == Some(injector) && !entry.lifted);
         if let Some(found) = found {
-            self.lift_entry(pool, found, why).await;
+            let at = self.clock.after(at_least(LEAD, pool.round_trip()));
+            self.lift_entry(pool, found, at, why).await;
         }
     }
 
-    /// Orders the hosts to end the injection of entry `i`.
-    async fn lift_entry(&mut self, pool: &HostPool, i: usize, why: &str) {
-        let at = self.clock.after(at_least(LEAD, pool.round_trip()));
+    /// Orders the hosts to end the injection of entry `i` at a time, or at once if that has passed.
+    async fn lift_entry(&mut self, pool: &HostPool, i: usize, at: Time, why: &str) {
         let entry = &mut self.entries[i];
         entry.lifted = true;
         for share in entry.shares.iter().filter(|share| share.ended.is_none()) {
@@ -475,7 +476,7 @@ impl<'a> Injections<'a> {
                 let why = format!("host {host}: {}", ended.as_deref().unwrap_or_default());
                 entry.phase = Phase::Over;
                 answer(pool, injector, InjectReply::Refused(Refusal::Failed, why.clone())).await;
-                return self.lift_entry(pool, i, &why).await;
+                return self.lift_entry(pool, i, Time::ZERO, &why).await;
             }
             if entry.begun().count() < entry.shares.len() {
                 return;
