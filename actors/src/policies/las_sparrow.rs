@@ -43,10 +43,10 @@ parameters! {
 
 impl Policy for LasSparrow {
     const ABOUT: &'static str = "LAS under Sparrow (ours; Kairos, SoCC 2018, sections 7.2 and 8, without its centre)\n\
-        Schedulers place reservations on random nodes as Sparrow does. A node with fewer copies than \
-        cores asks for as many tasks as it has idle cores; beyond its N cores, up to N + Q, for one at a time. It runs a \
-        newcomer at once, and suspends what has attained most service, as Kairos does. Nobody knows run times or the \
-        state of other nodes.";
+        Schedulers place reservations on random nodes as Sparrow does. A node asks for \
+        a task for each idle core; with all N cores busy it asks for one task at a time, until it holds N + Q copies. A \
+        new copy runs at once, and the running copy that has attained most service is suspended for it, as in Kairos. \
+        Nodes and schedulers know neither run times nor the state of other nodes.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ quantum = "300ms" }"#,

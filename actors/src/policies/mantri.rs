@@ -31,14 +31,14 @@ parameters! {
 
 impl Policy for Mantri {
     const ABOUT: &'static str = "Mantri (Ananthanarayanan et al., OSDI 2010)\n\
-        A queue of tasks, by default a central one. With c copies of a task running, one more is sent if what \
-        is left of it exceeds (c + 1) / c times a new run with probability δ, that is if less core time is \
-        expected in all; new runs take what finished tasks of the job took. While a copy of a task waits, or a \
-        second copy has run for less than Δ, no further copy is sent. Of the copies that have run for Δ, only \
-        the two fastest go on; at most three run at a time (section 5.1). After γ stopped copies of a task none \
-        is stopped or added beyond three. Only free cores for which no task of the job waits get copies; while tasks wait for a core, which only a central queue knows, a copy that takes \
-        clearly longer than a new run is stopped and begun anew elsewhere. The first result counts, other \
-        copies are stopped.";
+        A queue of tasks, by default a central one. A task with c running copies gets one more if, with \
+        probability δ, what is left of it exceeds (c + 1) / c times a new run: then less core time is expected \
+        in all. The times of new runs are those of the job's finished tasks. No copy is sent while one waits, or \
+        while a second copy has run for less than Δ. Of the copies that have run for Δ, all but the two fastest \
+        are stopped, so that at most three run (section 5.1). After γ stops of a task no copy of it is stopped, \
+        and none added beyond three. Copies go to free cores for which no task of the job waits. While tasks \
+        wait for a core, which only a central queue knows, a copy that takes clearly longer than a new run is \
+        stopped and begun again elsewhere. The first result counts, and the other copies are stopped.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ report = "200ms" }"#,

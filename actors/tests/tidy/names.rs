@@ -139,7 +139,7 @@ const BUDGETS: [(&str, usize); 5] = [
     ("volary_lp", 1_658),
     ("volary_actors", 18_525),
     ("volary_netem", 2_985),
-    ("volary_engine", 14_360),
+    ("volary_engine", 14_369),
     ("volary", 31_893),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.

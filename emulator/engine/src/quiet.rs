@@ -6,7 +6,7 @@ use volary_actors::message::Message;
 use volary_actors::roles::LONGEST_WAIT;
 use volary_netem::{Faults, Worst};
 
-use crate::scenario::Point;
+use crate::scenario::{Machines, Point};
 use crate::workload::Workload;
 
 /// The shortest time after which a run is given up.
@@ -32,18 +32,29 @@ const SKEW: f64 = 2.0;
 /// policy and the network bring about by themselves: the longest wait of each, as many times in a row as messages can
 /// be lost, and all reservations claimed in vain. It is at least a day.
 pub fn longest_quiet(point: &Point, workload: &Workload) -> Option<Span> {
-    let (policy, network) = (&point.policy, &point.resolved.network);
-    let machines = point.resolved.cluster.machines(policy, 0);
+    let network = &point.resolved.network;
+    let machines = point.resolved.cluster.machines(&point.policy, 0);
     let faults = Faults::resolve(&network.fault, &machines.groups, machines.layout.endpoints()).ok()?;
-    let worst = Worst::of(network, &machines.links, &faults).ok()?;
+    longest(point, workload, &machines, &faults)
+}
+
+/// The same on machines and with faults that are resolved.
+pub(crate) fn longest(
+    point: &Point,
+    workload: &Workload,
+    machines: &Machines,
+    faults: &Faults,
+) -> Option<Span> {
+    let (policy, network) = (&point.policy, &point.resolved.network);
+    let worst = Worst::of(network, &machines.links, faults).ok()?;
     let tasks = || (0..workload.jobs()).map(|job| workload.job(JobId(job)).tasks);
     let messages: u64 = tasks().map(|tasks| u64::from(tasks) * u64::from(IN_TURN)).sum();
     let delay = worst.longest_delay(messages.saturating_mul(Message::WIRE_BYTES.into()));
     let round = policy.longest_wait() + network.peer_timeout + LONGEST_WAIT + delay + delay;
     let claims: u64 = tasks().map(|tasks| policy.reservations(tasks)).sum();
     let trip = 2.0 * worst.mean_delay().min(delay.as_secs_f64());
-    let in_vain =
-        Span::from_secs_f64(SKEW * claims as f64 / f64::from(machines.layout.workers().max(1)) * trip);
+    let workers = f64::from(machines.layout.workers().max(1));
+    let in_vain = Span::from_secs_f64(SKEW * claims as f64 / workers * trip);
     Some(SHORTEST.max(round.scale(BETWEEN + failures(worst.loss())) + in_vain))
 }
 

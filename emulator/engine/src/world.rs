@@ -9,7 +9,7 @@ use volary_netem::{Fabric, Faults, Windows};
 
 use crate::cores::{Cores, Injection, Profile};
 use crate::metrics::{Recorder, Recording};
-use crate::quiet::{SHORTEST, longest_quiet};
+use crate::quiet::{SHORTEST, longest};
 use crate::results::Measured;
 use crate::scenario::{Machines, Point};
 use crate::shard::{Parts, Placement, Stopwatch, ThreadClock};
@@ -139,7 +139,7 @@ impl World {
     /// How long no copy may run until a run is given up, once all jobs have arrived and all faults have healed.
     pub fn longest_quiet(&self) -> Span {
         // A network that does not fit this cluster is refused before anything runs.
-        longest_quiet(&self.point, &self.workload).unwrap_or(SHORTEST)
+        longest(&self.point, &self.workload, &self.machines, &self.faults).unwrap_or(SHORTEST)
     }
 
     /// The fault schedule.

@@ -114,7 +114,9 @@ impl Experiment {
         let (sweep, mut known) = (values(&axes), Axes::from_iter(values(&written)));
         // A claim may refer to a value that an override has pinned to another one.
         for (key, pinned) in &sweep {
-            known.entry(key.clone()).or_default().extend(pinned.iter().cloned());
+            let all = known.entry(key.clone()).or_default();
+            let others: Vec<_> = pinned.iter().filter(|value| !all.contains(value)).cloned().collect();
+            all.extend(others);
         }
         let experiment = planner.finish(path, &document, file, sweep, &known)?;
         Ok(Self { changed: sweep::changes(&overrides.set, &written, &axes), ..experiment })
@@ -507,12 +509,7 @@ fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<
             };
             let any = wanted.as_array().map_or_else(|| std::slice::from_ref(wanted), Vec::as_slice);
             if let Some(odd) = any.iter().find(|value| !values.iter().any(|known| same(known, value))) {
-                let mut known = Vec::new();
-                values.iter().map(ToString::to_string).for_each(|value| {
-                    if !known.contains(&value) {
-                        known.push(value)
-                    }
-                });
+                let known: Vec<String> = values.iter().map(ToString::to_string).collect();
                 return Err(error(format!("`{key}` is never {odd}, so the claim would never be tested"))
                     .help(format!("it takes the values {}", known.join(", "))));
             }

@@ -30,16 +30,16 @@ pub(super) fn of_policy(
     let remarks = entry.spec.remarks(&entry.spec.layout(world.cluster.layout()), classes);
     let named = remarks.into_iter().map(|remark| format!("policy `{}`: {remark}", entry.label()));
     let without = |key: Option<&str>, why: &str| {
-        key.map(|key| format!("policy `{}`: {key} has no effect {why}; change it", entry.label()))
+        key.map(|key| format!("policy `{}`: {key} has no effect {why}", entry.label()))
     };
     let network = &world.network;
     let is_lossy = runtime == RuntimeKind::Hosts || network.expect_loss || network.loss.mean() > 0.0;
     let lossless = without(
         entry.spec.lossless().filter(|_| is_lossy),
-        "where datagrams can be lost, as between hosts and with network.loss",
+        "where datagrams can be lost, as between hosts and with network.loss; leave it out",
     );
     let oracle = entry.spec.oracle().filter(|_| runtime != RuntimeKind::Virtual);
-    let oracle = without(oracle, "in real time, where no actor knows what all others do");
+    let oracle = without(oracle, "in real time, where no actor knows what all others do; set another value");
     named.chain(of_patience(entry, mean_task)).chain(lossless).chain(oracle).collect()
 }
 

@@ -324,7 +324,7 @@ fn the_guard_is_the_same_with_more_cores() {
 /// Copies of 10 and 1 s of service wait behind a newcomer, the first since 10 s, the other since 11: both have been
 /// passed over three times at 19 s.
 #[test]
-fn of_starved_copies_the_longest_wait_or_the_least_attained_runs() {
+fn promote_runs_the_longest_waiting_copy_and_least_attained_the_one_with_least_service() {
     for (guard, next) in [(LasGuard::Promote, 0), (LasGuard::LeastAttained, 1)] {
         let mut bench =
             Bench::new(1, LasOptions { guard, hysteresis: Span::from_secs(100), ..options() }, &[30, 30, 30]);
@@ -339,7 +339,7 @@ fn of_starved_copies_the_longest_wait_or_the_least_attained_runs() {
 /// Two copies take turns of 2 s. With `missed = 1` and two quanta, one that was suspended twice is not compared at the
 /// end of its next quantum but goes on for 4 s. A newcomer preempts it all the same.
 #[test]
-fn who_was_suspended_too_often_goes_on() {
+fn running_protects_a_copy_that_was_suspended_more_often_than_missed() {
     let guard = LasOptions { guard: LasGuard::Running, missed: 1, stretch: 2.0, ..options() };
     let swaps = |options, newcomer: Option<u64>| {
         let mut bench = Bench::new(1, options, &[30, 30, 1]);

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use super::entry::{Entry, Reservation};
 use super::reports::{ReportOptions, Reporter};
 use super::row_state::RowState;
 use super::tick;
@@ -16,45 +17,6 @@ use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Core, Launch, Message, Probe, Row, TaskRange};
 use crate::roles::node_queue::{NodeQueue, Place, QueueOrder, Rank};
-
-/// Places reserved by a scheduler that binds late.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reservation {
-    /// The scheduler.
-    pub from: ActorId,
-    /// Its job.
-    pub job: JobId,
-    /// The group of the job's tasks.
-    pub group: u32,
-    /// How many places.
-    pub count: u32,
-    /// Whether it repairs a loss.
-    pub repair: bool,
-}
-
-enum Entry {
-    Row(RowState),
-    Reservation(Reservation),
-}
-
-impl Entry {
-    /// Whether it holds tasks of a job of the long class.
-    const fn is_long_row(&self) -> bool {
-        matches!(self, Self::Row(row) if row.long)
-    }
-
-    const fn job(&self) -> JobId {
-        match self {
-            Self::Row(row) => row.row.job,
-            Self::Reservation(place) => place.job,
-        }
-    }
-
-    /// Whether it reserves places for that group of a scheduler's job.
-    fn is_reservation(&self, by: ActorId, about: JobId, which: u32) -> bool {
-        matches!(*self, Self::Reservation(Reservation { from, job, group, .. }) if (from, job, group) == (by, about, which))
-    }
-}
 
 /// Options of a node manager.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -292,8 +292,8 @@ impl<'a> ControllerCell<'a> {
             let name = &self.pool.members[shard].name;
             self.broken.get_or_insert_with(|| {
                 format!(
-                    "host {name}: {why}. Either the host reports falsely, or the policy has a bug: the same seed in \
-                     virtual time tells which"
+                    "host {name}: {why}. Either its report is false, or the policy has a bug: run the same seed in virtual \
+                     time, where a bug shows too"
                 )
             });
         }

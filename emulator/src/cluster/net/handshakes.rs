@@ -2,8 +2,8 @@
 //!
 //! Anyone who can send a datagram can begin a handshake and leave it at that, so places are scarce. A peer whose
 //! address is not proved has one only while few are taken; otherwise it is asked to come again with a token that only
-//! the true holder of the address receives (RFC 9000, section 8.1). Of peers with proved addresses the one that has
-//! most places gives way, with its oldest handshake: whoever takes all places competes with itself.
+//! the true holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with the most
+//! of them loses its oldest handshake, so that a flood from one address displaces its own handshakes first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
