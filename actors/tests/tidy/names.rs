@@ -139,8 +139,8 @@ const BUDGETS: [(&str, usize); 5] = [
     ("volary_lp", 1_658),
     ("volary_actors", 18_525),
     ("volary_netem", 2_985),
-    ("volary_engine", 14_369),
-    ("volary", 31_893),
+    ("volary_engine", 14_401),
+    ("volary", 31_942),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
 const SLACK: usize = 200;

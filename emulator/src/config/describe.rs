@@ -62,6 +62,7 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
     for claim in &experiment.claims {
         rows.push(("claims", format!("{} ({})", claim.says, claim.origin.whose())));
         rows.extend(claim.checks.iter().map(|check| ("claims", format!("  {}", check.text()))));
+        rows.extend(claim.sizes.iter().map(|check| ("claims", format!("  size: {}", check.text()))));
     }
     let mut last = "";
     for (name, words) in rows {

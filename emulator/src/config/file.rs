@@ -9,7 +9,7 @@ use serde_json::Value;
 use volary_actors::base::Span;
 use volary_engine::cores::Interference;
 use volary_engine::metrics::Recording;
-use volary_engine::results::Origin;
+use volary_engine::results::{Origin, Tolerance};
 use volary_engine::scenario::{ClusterSection, PolicyEntry};
 use volary_engine::virtual_time::RunConfig;
 use volary_engine::workload::{Service, WorkloadSpec};
@@ -85,6 +85,14 @@ pub struct ClaimSection {
     pub when: BTreeMap<String, Value>,
     /// Comparisons that must all hold, such as `a.response_s.p50 < 0.8 * b.response_s.p50`.
     pub check: Vec<String>,
+    /// Comparisons with the published numbers, such as `b.response_s.p50 / a.response_s.p50 within 10% of 2.2`. If all
+    /// of `check` hold and one of these does not, the verdict is `other-size`: right direction, other size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub size: Vec<String>,
+    /// Whose tolerance or band the comparisons have: a claim with another origin than `ours` that compares within a
+    /// tolerance must say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Tolerance>,
 }
 
 /// Which clock moves the run.

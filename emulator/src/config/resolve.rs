@@ -10,7 +10,7 @@ use volary_actors::base::Span;
 use volary_actors::layout::Layout;
 use volary_actors::policies::PolicySpec;
 use volary_engine::cores::{InjectionSpec, Interference, RunLength, ScheduledInjection, TraceGap};
-use volary_engine::results::{Cell, cell_name, same};
+use volary_engine::results::{Cell, Origin, cell_name, same};
 use volary_engine::scenario::{Cluster, Machines, Point, PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
 use volary_netem::{Fabric, Faults};
@@ -519,19 +519,33 @@ fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<
                 .error_at(&["claim", &index, "check"], "a claim without a check says nothing")
                 .help("write for example check = [\"a.response_s.p50 < b.response_s.p50\"]"));
         }
-        let checks = section.check.iter().enumerate().map(|(j, text)| {
-            let parsed = Check::parse(text).and_then(|check| check.resolve(names).map(|()| check));
-            parsed.map_err(|error| {
-                let path = ["claim", &index, "check", &j.to_string()];
-                // An opening quote precedes the text; positions shift where the string has escapes.
-                let start = document.find(&path).map_or(0, |(_, node)| node.span().start + 1);
-                let span = start + error.at.start..start + error.at.end;
-                document.error(&span, error.message).help(error.help)
-            })
-        });
-        let checks = checks.collect::<Result<_, _>>()?;
-        let ClaimSection { says, origin, when, .. } = section.clone();
-        claims.push(Claim { says, origin, when, checks });
+        let parse = |key: &str, texts: &[String]| -> Result<Vec<Check>, ConfigError> {
+            let parsed = texts.iter().enumerate().map(|(j, text)| {
+                let parsed = Check::parse(text).and_then(|check| check.resolve(names).map(|()| check));
+                parsed.map_err(|error| {
+                    let path = ["claim", &index, key, &j.to_string()];
+                    // An opening quote precedes the text; positions shift where the string has escapes.
+                    let start = document.find(&path).map_or(0, |(_, node)| node.span().start + 1);
+                    let span = start + error.at.start..start + error.at.end;
+                    document.error(&span, error.message).help(error.help)
+                })
+            });
+            parsed.collect()
+        };
+        let (checks, sizes) = (parse("check", &section.check)?, parse("size", &section.size)?);
+        let ClaimSection { says, origin, tolerance, when, .. } = section.clone();
+        let claim = Claim { says, origin, when, checks, sizes, tolerance };
+        if origin != Origin::Ours && tolerance.is_none() && claim.comparisons().any(Check::has_tolerance) {
+            return Err(document
+                .error_at(
+                    &["claim", &index],
+                    format!("`{}` is judged within a tolerance, and does not say whose it is", claim.says),
+                )
+                .help(
+                    "write tolerance = \"paper\" if the paper states it, and tolerance = \"ours\" otherwise",
+                ));
+        }
+        claims.push(claim);
     }
     Ok(claims)
 }

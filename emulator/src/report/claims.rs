@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde_json::Value;
-use volary_engine::results::{ClaimResult, Tally, Verdict, in_words};
+use volary_engine::results::{ClaimResult, Tally, Tolerance, Verdict, in_words};
 
 use super::style::{Style, TableStyle, wrapped};
 use crate::config::claims::NOT_RUN;
@@ -50,14 +50,19 @@ const SAYS: usize = 14;
 fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     let (mark, colour) = match claim.verdict {
         Verdict::Holds => ("✓ holds     ", "32"),
+        Verdict::OtherSize => ("≈ other size", "33"),
         Verdict::Fails => ("✗ fails     ", "31"),
         Verdict::NotTested => ("? not tested", "33"),
+    };
+    let ours = match (claim.verdict, claim.tolerance) {
+        (Verdict::Holds, Some(Tolerance::Ours)) => " (by our tolerance)",
+        _ => "",
     };
     let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
     let degraded = if claim.is_degraded() { " (measured on a degraded run)" } else { "" };
     let injected = if claim.is_injected() { " (measured with injected interference)" } else { "" };
     let generated = if is_of_generator(claim) { STAND_IN } else { "" };
-    let said = format!("{mark}  {}{noise}{degraded}{injected}{generated}", claim.says);
+    let said = format!("{mark}  {}{ours}{noise}{degraded}{injected}{generated}", claim.says);
     let said = wrapped(&said, how.width, SAYS);
     let coloured = format!("\u{1b}[{colour}m{mark}\u{1b}[0m");
     // The mark is coloured after lines have been broken, since colours have no width.
@@ -121,7 +126,11 @@ pub(super) fn finding(value: &Value) -> String {
     let why = why.join(", ");
     match value.get("holds").and_then(Value::as_bool) {
         Some(holds) => {
-            let verdict = if holds { "holds" } else { "fails" };
+            let verdict = match holds {
+                true => "holds",
+                false if value["size"] == true => "other size",
+                false => "fails",
+            };
             let said = |key: &str, words| if value[key] == true { words } else { "" };
             let noise = said("within_noise", ", within noise");
             let generated = said("stand_in", ", on the jobs of a generator");
@@ -185,7 +194,7 @@ mod tests {
         N: IntoIterator<Item = (String, Value)>,
     {
         let measured = measured.into_iter().collect();
-        ClaimResult { says: "s".into(), origin: Origin::Paper, verdict, measured }
+        ClaimResult { says: "s".into(), origin: Origin::Paper, tolerance: None, verdict, measured }
     }
 
     #[test]
@@ -210,7 +219,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "claims, paper's text: 1 of 2 hold, 0 fail, 1 not tested; 1 within noise",
+                "claims, paper's text: 0 of 2 hold, 0 fail, 1 are within noise, 1 not tested",
                 "claims, ours: 0 of 1 hold, 1 fail, 0 not tested",
             ]
         );

@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
-use volary_engine::results::{ClaimResult, Tally, Verdict};
+use volary_engine::results::{ClaimResult, Tally, Tolerance, Verdict};
 
 use super::claims::{changed, is_of_generator};
 use crate::storage::Study;
@@ -12,11 +11,12 @@ use crate::storage::Study;
 /// relative to `experiments/`.
 pub fn claims_table(studies: &[Study]) -> String {
     let mut out =
-        "| origin | claims | hold | fail | not tested | within noise |\n|---|--:|--:|--:|--:|--:|\n"
+        "| origin | claims | hold | of these by our tolerance | other size | fail | within noise | not tested |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|\n"
             .to_owned();
     for (origin, tally) in Tally::by_origin(studies.iter().flat_map(|study| &study.claims)) {
-        let Tally { holds, fails, not_tested, within_noise } = tally;
-        let counts = [holds + fails + not_tested, holds, fails, not_tested, within_noise];
+        let Tally { holds, other_size, fails, within_noise, not_tested, our_tolerance } = tally;
+        let counts = [tally.claims(), holds, our_tolerance, other_size, fails, within_noise, not_tested];
         let counts = counts.map(|count| count.to_string()).join(" | ");
         let _ = writeln!(out, "| {} | {counts} |", origin.whose());
     }
@@ -55,11 +55,16 @@ fn cell(text: &str) -> String {
 }
 
 fn verdict(claim: &ClaimResult) -> String {
-    let count =
-        |holds: bool| claim.measured.values().filter(|found| found["holds"] == Value::Bool(holds)).count();
+    let decide = |size: bool| claim.measured.values().filter(move |found| (found["size"] == true) == size);
+    let failed = |size: bool| {
+        let (failed, all) = (decide(size).filter(|found| found["holds"] == false), decide(size));
+        format!("{} of {}", failed.count(), all.filter(|found| found["holds"].is_boolean()).count())
+    };
     let mut words = match claim.verdict {
+        Verdict::Holds if claim.tolerance == Some(Tolerance::Ours) => "holds, by our tolerance".to_owned(),
         Verdict::Holds => "holds".to_owned(),
-        Verdict::Fails => format!("**fails** in {} of {} checks", count(false), count(false) + count(true)),
+        Verdict::OtherSize => format!("right direction, **other size** in {} numbers", failed(true)),
+        Verdict::Fails => format!("**fails** in {} checks", failed(false)),
         Verdict::NotTested if claim.has_stand_in() => {
             "not tested: a generator stands in for the trace".to_owned()
         }

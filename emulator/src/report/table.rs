@@ -470,6 +470,7 @@ mod tests {
         let claim = |says: &str, verdict| ClaimResult {
             says: says.into(),
             origin: Origin::Ours,
+            tolerance: None,
             verdict,
             measured: [("a < b".to_owned(), json!({"holds": false, "along": [["9ms", 1], ["12ms", null]]}))]
                 .into(),

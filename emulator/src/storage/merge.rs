@@ -157,8 +157,9 @@ fn combine(mut claims: Vec<ClaimResult>, others: Vec<ClaimResult>) -> Vec<ClaimR
         };
         claim.verdict = match (claim.verdict, other.verdict) {
             (Verdict::Fails, _) | (_, Verdict::Fails) => Verdict::Fails,
-            (Verdict::Holds, Verdict::Holds) => Verdict::Holds,
             (Verdict::NotTested, _) | (_, Verdict::NotTested) => Verdict::NotTested,
+            (Verdict::OtherSize, _) | (_, Verdict::OtherSize) => Verdict::OtherSize,
+            (Verdict::Holds, Verdict::Holds) => Verdict::Holds,
         };
         claim.measured.extend(other.measured);
     }

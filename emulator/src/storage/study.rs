@@ -354,6 +354,7 @@ mod tests {
         let claim = ClaimResult {
             says: "s".into(),
             origin: Origin::Paper,
+            tolerance: None,
             verdict: Verdict::NotTested,
             measured: [].into(),
         };

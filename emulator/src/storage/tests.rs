@@ -56,8 +56,13 @@ fn a_finished_run_has_every_file() {
             threads.spawn(move || run.store(id, &measured(policy, &[], 1, 1.0, 50)).unwrap());
         }
     });
-    let claim =
-        ClaimResult { says: "s".into(), origin: Origin::Ours, verdict: Verdict::Holds, measured: [].into() };
+    let claim = ClaimResult {
+        says: "s".into(),
+        origin: Origin::Ours,
+        tolerance: None,
+        verdict: Verdict::Holds,
+        measured: [].into(),
+    };
     let study = run.finish(RunState::Finished, std::slice::from_ref(&claim), render).unwrap();
     assert_eq!(study.policies(), ["second", "first"], "in the order of the plan");
     let expected = ".lock claims.jsonl decisions.parquet jobs.parquet manifest.json records.jsonl.zst report.html \
@@ -190,8 +195,13 @@ fn the_end_is_noted_after_the_final_files() {
 fn a_folder_of_an_earlier_version_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    let claim =
-        ClaimResult { says: "s".into(), origin: Origin::Ours, verdict: Verdict::Fails, measured: [].into() };
+    let claim = ClaimResult {
+        says: "s".into(),
+        origin: Origin::Ours,
+        tolerance: None,
+        verdict: Verdict::Fails,
+        measured: [].into(),
+    };
     let run = RunDir::create(root, manifest(&["1"])).unwrap();
     run.store("1", &measured("p", &[], 1, 1.0, 10)).unwrap();
     let text = |name: &str| fs::read_to_string(root.join(name)).unwrap();
@@ -582,6 +592,7 @@ fn shards_merge_into_one_study() {
     let claim = |says: &str, verdict| ClaimResult {
         says: says.into(),
         origin: Origin::Ours,
+        tolerance: None,
         verdict,
         measured: [].into(),
     };

@@ -14,7 +14,7 @@ fn claims_of_several_experiments_make_one_markdown_table() {
     let (table, _) = expect(here, "report a b --markdown", 0);
     let rows: Vec<&str> = table.lines().skip(2).collect();
     let expected = [
-        "| ours | 2 | 1 | 1 | 0 | 0 |",
+        "| ours | 2 | 1 | 0 | 0 | 1 | 0 | 0 |",
         "",
         "| experiment | runs | origin | claim | verdict |",
         "|---|--:|---|---|---|",
@@ -22,6 +22,37 @@ fn claims_of_several_experiments_make_one_markdown_table() {
         "| [`f`](f.toml) | 2 | ours | time passes | **fails** in 1 of 2 checks |",
     ];
     assert_eq!(rows, expected, "{table}");
+}
+
+/// Two claims of a paper with the same right direction, of which one has another size than is published; and one that
+/// does not say whose tolerance it has.
+#[test]
+fn claims_of_papers_state_the_published_number_and_whose_tolerance_it_has() {
+    let folder = folder();
+    let here = folder.path();
+    let claim = |tasks: u32, tolerance: &str| {
+        format!(
+            "[[claim]]\nsays = \"{tasks} tasks\"\norigin = \"paper\"\n{tolerance}check = [\"random.tasks.finished > 1\"]\n\
+             size = [\"random.tasks.finished within 5% of {tasks}\"]\n"
+        )
+    };
+    let (rest, _) = EXPERIMENT.split_once("[[claim]]").unwrap();
+    let ours = "tolerance = \"ours\"\n";
+    fs::write(here.join("e.toml"), [rest, &claim(120, ours), &claim(80, ours)].concat()).unwrap();
+    let (out, _) = expect(here, "run e.toml --check --out r", 0);
+    assert!(out.contains("claims, paper's text: 1 of 2 hold, 1 have another size, 0 fail"), "{out}");
+    assert!(out.contains("≈ other size  80 tasks"), "{out}");
+    let (table, _) = expect(here, "report r --markdown", 0);
+    for row in [
+        "| paper's text | 2 | 1 | 1 | 1 | 0 | 0 | 0 |",
+        "| paper's text | 120 tasks | holds, by our tolerance |",
+        "| paper's text | 80 tasks | right direction, **other size** in 1 of 1 numbers |",
+    ] {
+        assert!(table.contains(row), "{table}");
+    }
+    fs::write(here.join("e.toml"), [rest, &claim(120, "")].concat()).unwrap();
+    let (_, err) = expect(here, "plan e.toml", 2);
+    assert!(err.contains("`120 tasks` is judged within a tolerance, and does not say whose it is"), "{err}");
 }
 
 /// What a paper says of a trace is not tested on other jobs; what we say holds for them.
@@ -44,7 +75,7 @@ fn claims_on_the_jobs_of_a_generator_say_so() {
     assert!(err.contains("1 of 2 claims not tested: a generator stands in for the trace"), "{err}");
     let (table, _) = expect(here, "report r --markdown", 0);
     for row in [
-        "| paper's text | 1 | 0 | 0 | 1 | 0 |",
+        "| paper's text | 1 | 0 | 0 | 0 | 0 | 0 | 1 |",
         "| paper's text | time | not tested: a generator stands in for the trace |",
         "| ours | time | holds, on the jobs of a generator |",
     ] {

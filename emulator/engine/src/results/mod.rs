@@ -19,7 +19,7 @@ pub use certificate::{
     Certificate, ClassFidelity, Compared, DelaySummary, Delays, Departure, Late, Lateness, NetworkFidelity,
     Proportion, Reason, Standing,
 };
-pub use claims::{ClaimResult, ClaimsLine, Origin, Tally, Verdict};
+pub use claims::{ClaimResult, ClaimsLine, Origin, Tally, Tolerance, Verdict};
 pub use cores::CoreRow;
 pub use deadlines::{Deadlines, GoodputHours};
 pub use distribution::{Brief, Distribution, Spread, percentile};

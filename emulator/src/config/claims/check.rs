@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use volary_engine::results::Origin;
+use volary_engine::results::{Origin, Tolerance};
 
-use super::form::{Form, Metric};
+use super::form::{Form, Metric, Op};
 use super::metric::{Names, unknown_key};
 use super::parse::{self, ParseError};
 use super::unit::{refuse_mixed, unit_of};
@@ -22,8 +22,21 @@ pub struct Claim {
     pub origin: Origin,
     /// Restricts the claim to cells with these values; a list means any of its values.
     pub when: BTreeMap<String, serde_json::Value>,
-    /// The claim holds if all of these hold.
+    /// The claim fails if one of these fails.
     pub checks: Vec<Check>,
+    /// Comparisons with the published numbers: if one of these fails, and no check does, the size is another one.
+    #[serde(default)]
+    pub sizes: Vec<Check>,
+    /// Whose tolerance the comparisons have.
+    #[serde(default)]
+    pub tolerance: Option<Tolerance>,
+}
+
+impl Claim {
+    /// All comparisons.
+    pub(in crate::config) fn comparisons(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().chain(&self.sizes)
+    }
 }
 
 /// A parsed comparison with its text, which is its serialized form.
@@ -67,6 +80,11 @@ impl Check {
     /// Unit of the compared numbers: `s` for seconds, `share` for shares of one; `None` for plain numbers.
     pub(super) fn unit(&self) -> Option<&'static str> {
         unit_of(&self.form)
+    }
+
+    /// Whether it compares within a tolerance.
+    pub(in crate::config) fn has_tolerance(&self) -> bool {
+        matches!(self.form, Form::Compare { op: Op::Within(_), .. })
     }
 
     pub(super) fn metrics(&self) -> Vec<&Metric> {

@@ -99,26 +99,32 @@ impl<'a> Table<'a> {
 
     fn judge(&self, claim: &Claim) -> ClaimResult {
         let mut measured = Findings::default();
-        let (mut failed, mut missing) = (false, claim.checks.is_empty());
-        for check in &claim.checks {
+        let (mut failed, mut resized, mut missing) = (false, false, claim.checks.is_empty());
+        for (at, check) in claim.comparisons().enumerate() {
+            let is_size = at >= claim.checks.len();
             let findings = self.findings(claim, check);
             missing |= findings.is_empty();
             for (cell, mut finding) in findings {
+                if is_size {
+                    finding.numbers["size"] = json!(true);
+                }
                 if claim.origin != Origin::Ours && finding.numbers["stand_in"] == true {
                     finding.holds = None;
                     finding.numbers["holds"] = Value::Null;
                 }
-                failed |= finding.holds == Some(false);
+                *(if is_size { &mut resized } else { &mut failed }) |= finding.holds == Some(false);
                 missing |= finding.holds.is_none();
                 measured.insert(name(check, &cell), finding.numbers);
             }
         }
-        let verdict = match (failed, missing) {
-            (true, _) => Verdict::Fails,
-            (false, true) => Verdict::NotTested,
-            (false, false) => Verdict::Holds,
+        let verdict = match (failed, missing, resized) {
+            (true, ..) => Verdict::Fails,
+            (false, true, _) => Verdict::NotTested,
+            (false, false, true) => Verdict::OtherSize,
+            (false, false, false) => Verdict::Holds,
         };
-        ClaimResult { says: claim.says.clone(), origin: claim.origin, verdict, measured }
+        let Claim { origin, tolerance, .. } = *claim;
+        ClaimResult { says: claim.says.clone(), origin, tolerance, verdict, measured }
     }
 
     /// The findings of a check in every cell it applies to.

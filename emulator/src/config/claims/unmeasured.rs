@@ -12,7 +12,7 @@ use crate::config::file::Record;
 /// Warnings about claims on numbers that no run has, because policies of that kind do not produce them.
 pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], record: &Record) -> Vec<String> {
     let of_claim = |claim: &Claim| {
-        let metrics = claim.checks.iter().flat_map(Check::metrics);
+        let metrics = claim.comparisons().flat_map(Check::metrics);
         let mut why: Vec<String> = metrics.filter_map(|metric| lacks(metric, points, record)).collect();
         why.dedup();
         (!why.is_empty()).then(|| format!("the claim `{}` cannot be tested: {}", claim.says, why.join("; ")))

@@ -114,6 +114,7 @@ pub(super) fn claims(study: &Study) -> Markup {
 fn claim(claim: &ClaimResult) -> Markup {
     let (class, verdict) = match claim.verdict {
         Verdict::Holds => ("good", "✓ holds"),
+        Verdict::OtherSize => ("warn", "≈ right direction, other size"),
         Verdict::Fails => ("bad", "✗ fails"),
         Verdict::NotTested => ("warn", "? not tested"),
     };
@@ -138,7 +139,7 @@ fn claim(claim: &ClaimResult) -> Markup {
                 }
             }
             @if !claim.measured.is_empty() {
-                details open[claim.verdict == Verdict::Fails] {
+                details open[matches!(claim.verdict, Verdict::Fails | Verdict::OtherSize)] {
                     summary { "the numbers" }
                     dl.numbers {
                         @for (what, measured) in claim.measured.iter().take(NUMBERS) {

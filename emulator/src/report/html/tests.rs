@@ -67,6 +67,7 @@ fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     let claim = |says: &str, verdict, measured: Value| ClaimResult {
         says: says.into(),
         origin: Origin::Paper,
+        tolerance: None,
         verdict,
         measured: [("latin-square.response_s.p50 < sparrow.response_s.p50".to_owned(), measured)].into(),
     };
@@ -242,7 +243,13 @@ fn all_text_is_escaped() {
         interrupted: false,
     };
     let measured = [(evil.to_owned(), json!(evil))].into();
-    let claim = ClaimResult { says: evil.into(), origin: Origin::Ours, verdict: Verdict::Fails, measured };
+    let claim = ClaimResult {
+        says: evil.into(),
+        origin: Origin::Ours,
+        tolerance: None,
+        verdict: Verdict::Fails,
+        measured,
+    };
     let page = html(&Study::assemble(manifest, Vec::new(), vec![record, other], vec![claim], vec![failure]));
     assert_eq!(page.matches("<script>").count(), 1, "the page's own");
     assert!(page.matches("&lt;script&gt;").count() > 15 && !page.contains('\u{1b}'));

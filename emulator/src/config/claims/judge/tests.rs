@@ -32,6 +32,8 @@ fn claim(when: &Value, check: &str) -> Claim {
         origin: Origin::Paper,
         when: cell(when),
         checks: vec![Check::parse(check).unwrap()],
+        sizes: Vec::new(),
+        tolerance: None,
     }
 }
 
@@ -54,6 +56,47 @@ fn world() -> (Vec<Cell>, Vec<Summary>) {
 fn verdict(when: &Value, check: &str) -> Verdict {
     let (cells, lines) = world();
     judge(&[claim(when, check)], &cells, &lines)[0].verdict
+}
+
+/// b is 1.5 to 2 times a. Under two seeds each, a quotient varies with the noise.
+#[test]
+fn the_direction_decides_before_the_published_number() {
+    let (cells, lines) = world();
+    let here = json!({ "s.k": 0 });
+    for (check, size, wanted) in [
+        (
+            "b.response_s.p50 > a.response_s.p50",
+            "b.response_s.p50 / a.response_s.p50 within 10% of 2",
+            Verdict::Holds,
+        ),
+        (
+            "b.response_s.p50 > a.response_s.p50",
+            "b.response_s.p50 / a.response_s.p50 within 10% of 3",
+            Verdict::OtherSize,
+        ),
+        (
+            "b.response_s.p50 < a.response_s.p50",
+            "b.response_s.p50 / a.response_s.p50 within 10% of 2",
+            Verdict::Fails,
+        ),
+        (
+            "b.response_s.p50 < a.response_s.p50",
+            "b.response_s.p50 / a.response_s.p50 within 10% of 3",
+            Verdict::Fails,
+        ),
+        (
+            "c.response_s.p50 < a.response_s.p50",
+            "b.response_s.p50 / a.response_s.p50 within 10% of 3",
+            Verdict::NotTested,
+        ),
+        ("b.response_s.p50 > a.response_s.p50", "c.response_s.p50 > 1", Verdict::NotTested),
+    ] {
+        let claim = Claim { sizes: vec![Check::parse(size).unwrap()], ..claim(&here, check) };
+        let result = &judge(&[claim], &cells, &lines)[0];
+        assert_eq!(result.verdict, wanted, "{check}, {size}");
+        let is_size = |(what, numbers): (&str, &Value)| (numbers["size"] == true) == what.starts_with(size);
+        assert!(result.measured.iter().all(is_size), "{:?}", result.measured);
+    }
 }
 
 #[test]
