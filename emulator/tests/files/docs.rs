@@ -23,7 +23,7 @@ fn pages() -> Vec<String> {
     let mut pages = ["README.md", "CHANGELOG.md", "experiments/README.md", "ansible/README.md"]
         .map(str::to_owned)
         .to_vec();
-    for folder in ["docs/src", "docs/src/reference"] {
+    for folder in ["docs/src", "docs/src/findings", "docs/src/reference"] {
         let entries = fs::read_dir(root().join(folder)).unwrap();
         let names = entries.map(|entry| format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap()));
         pages.extend(names.filter(|name| name.ends_with(".md")));

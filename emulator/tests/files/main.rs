@@ -20,3 +20,4 @@ mod reports;
 mod resume;
 mod schedule;
 mod schema;
+mod yardstick;
