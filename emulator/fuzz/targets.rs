@@ -235,9 +235,9 @@ pub(crate) fn fold_reports(
         let _ = aggregator.end(host);
     }
     aggregator.lose(0..world.layout().workers() / 2);
-    let (books, now) = aggregator.close();
-    let jobs = books.jobs;
-    let real = real_time(world, 1.0, &counters, &gauge, hosts, cores, (&books, EndReason::Broken, now));
+    let (accounts, now) = aggregator.close();
+    let jobs = accounts.jobs;
+    let real = real_time(world, 1.0, &counters, &gauge, hosts, cores, (&accounts, EndReason::Broken, now));
     let run = FinishedRun {
         experiment: "reports",
         world,
@@ -247,7 +247,7 @@ pub(crate) fn fold_reports(
         real: Some(real),
         injected: None,
     };
-    let summary = serde_json::to_string(&run.measured(books, now).summary).expect("it can be written");
+    let summary = serde_json::to_string(&run.measured(accounts, now).summary).expect("it can be written");
     let read = serde_json::from_str::<Summary>(&summary);
     assert!(read.is_ok(), "{read:?}: {summary}");
     (refused, jobs)

@@ -1,5 +1,5 @@
 //! Whole experiments: cells of the latin-square paper's Figs. 5 and 6, two million tasks each, with network,
-//! policy and books.
+//! policy and accounts.
 
 use std::path::Path;
 

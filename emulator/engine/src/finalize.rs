@@ -9,7 +9,7 @@ use volary_actors::message::{KINDS, kind_name};
 use volary_netem::{Cause, Stats};
 
 use crate::cores::{Cores, Injection, RunLength, SharedUse};
-use crate::metrics::{Books, Recording};
+use crate::metrics::{Accounts, Recording};
 use crate::parcel::Delivered;
 use crate::results::{
     Certificate, CoreRow, Engine, Injected, InterferenceMet, MOST_BURSTS, Measured, MessageRow, Messages,
@@ -144,11 +144,11 @@ pub struct RealTime {
 
 impl FinishedRun<'_> {
     /// Returns the result, from totals that were closed at `now`. The cost of the run is left at zero.
-    pub fn measured(self, books: Books, now: Time) -> Measured {
-        let (cores_met, shared) = (self.cores(), self.shared(&books));
-        let drawn = books.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);
+    pub fn measured(self, accounts: Accounts, now: Time) -> Measured {
+        let (cores_met, shared) = (self.cores(), self.shared(&accounts));
+        let drawn = accounts.timeline.iter().map(|copy| copy.end).fold(0.0, f64::max);
         let bursts = self.bursts(&cores_met, now, Time::ZERO + Span::from_secs_f64(drawn));
-        let (messages, timeline_nodes) = (self.messages(&books), self.timeline_nodes());
+        let (messages, timeline_nodes) = (self.messages(&accounts), self.timeline_nodes());
         let scheduled = self.scheduled(now);
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.unmet(now)).collect();
@@ -158,7 +158,7 @@ impl FinishedRun<'_> {
             (Some(certificate), cores)
         });
         let (fidelity, cores) = real.unwrap_or_default();
-        notes.extend(books.notes);
+        notes.extend(accounts.notes);
         notes.extend_from_slice(self.world.workload().warnings());
         let point = self.world.point();
         let summary = Summary {
@@ -167,26 +167,26 @@ impl FinishedRun<'_> {
             cell: point.cell.clone(),
             runtime: self.runtime.to_owned(),
             seed: self.world.seed(),
-            jobs: books.jobs,
-            tasks: books.tasks,
-            copies: books.copies,
-            response_s: books.times.response_s,
-            wait_s: books.times.wait_s,
-            slowdown: books.times.slowdown,
-            longest_s: books.times.longest_s,
-            classes: books.classes,
-            makespan_s: books.makespan,
-            drain_s: books.drain,
-            throughput_per_s: books.throughput,
-            utilization: books.utilization,
-            goodput: books.goodput,
-            unqueued: books.times.unqueued,
-            deadlines: books.deadlines,
+            jobs: accounts.jobs,
+            tasks: accounts.tasks,
+            copies: accounts.copies,
+            response_s: accounts.times.response_s,
+            wait_s: accounts.times.wait_s,
+            slowdown: accounts.times.slowdown,
+            longest_s: accounts.times.longest_s,
+            classes: accounts.classes,
+            makespan_s: accounts.makespan,
+            drain_s: accounts.drain,
+            throughput_per_s: accounts.throughput,
+            utilization: accounts.utilization,
+            goodput: accounts.goodput,
+            unqueued: accounts.times.unqueued,
+            deadlines: accounts.deadlines,
             messages: self.counters.messages(),
-            placements: books.policy.placements,
-            staleness: books.policy.staleness,
-            planning: books.policy.planning,
-            prediction: books.policy.prediction,
+            placements: accounts.policy.placements,
+            staleness: accounts.policy.staleness,
+            planning: accounts.policy.planning,
+            prediction: accounts.policy.prediction,
             shared,
             fidelity,
             interference: interference(&cores_met, now),
@@ -201,25 +201,25 @@ impl FinishedRun<'_> {
         };
         Measured {
             summary,
-            jobs: books.rows,
-            copies: books.sample,
-            sampled_one_in: books.sampled_one_in,
-            timeline: books.timeline,
+            jobs: accounts.rows,
+            copies: accounts.sample,
+            sampled_one_in: accounts.sampled_one_in,
+            timeline: accounts.timeline,
             timeline_nodes,
             messages,
-            messages_left_out: books.messages.1,
-            load: books.load,
+            messages_left_out: accounts.messages.1,
+            load: accounts.load,
             bursts,
-            staleness: books.policy.looks,
-            decisions: books.policy.decisions,
+            staleness: accounts.policy.looks,
+            decisions: accounts.policy.decisions,
             cores,
             notes,
         }
     }
 
     /// The messages on the timeline.
-    fn messages(&self, books: &Books) -> Vec<MessageRow> {
-        books.messages.0.iter().map(|(at, what)| self.message(*at, what)).collect()
+    fn messages(&self, accounts: &Accounts) -> Vec<MessageRow> {
+        accounts.messages.0.iter().map(|(at, what)| self.message(*at, what)).collect()
     }
 
     /// The node of each core that the timeline draws.
@@ -251,22 +251,22 @@ impl FinishedRun<'_> {
     }
 
     /// What copies used of shared nodes.
-    fn shared(&self, books: &Books) -> Option<SharedNodes> {
+    fn shared(&self, accounts: &Accounts) -> Option<SharedNodes> {
         let used = self.counters.shared?;
         let layout = self.world.layout();
         let cpu: u64 = (0..layout.nodes()).map(|node| layout.room(node).cpu).sum();
         // Copies that still run when all jobs have ended are redundant.
-        let open = if books.copies.in_progress > 0 { used.in_progress } else { 0 };
+        let open = if accounts.copies.in_progress > 0 { used.in_progress } else { 0 };
         // Thousandths of a core × ns.
         let core_h = |used: u128| used as f64 * 1e-12 / 3600.0;
         Some(SharedNodes {
             throttled: used.throttled as f64 / used.time as f64,
-            throttle_rate: used.throttles as f64 / f64::from(layout.nodes()) / books.makespan,
-            evictions: books.evicted,
+            throttle_rate: used.throttles as f64 / f64::from(layout.nodes()) / accounts.makespan,
+            evictions: accounts.evicted,
             used_core_h: core_h(used.used),
             wasted_core_h: core_h(used.used.saturating_sub(used.useful).saturating_sub(open)),
             in_progress_core_h: core_h(open),
-            cpu: core_h(used.given) * 3600.0 / (cpu as f64 / 1000.0 * books.makespan),
+            cpu: core_h(used.given) * 3600.0 / (cpu as f64 / 1000.0 * accounts.makespan),
         })
     }
 

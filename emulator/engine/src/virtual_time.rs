@@ -91,7 +91,7 @@ pub fn measure_with(
     if !is_interrupted {
         observer.ended(now);
     }
-    let books = if matches!(end, DriveEnd::Until(_)) { recorder.cut(now) } else { recorder.close(now) };
+    let accounts = if matches!(end, DriveEnd::Until(_)) { recorder.cut(now) } else { recorder.close(now) };
     let run = FinishedRun {
         experiment: name,
         world,
@@ -101,7 +101,7 @@ pub fn measure_with(
         real: None,
         injected: None,
     };
-    let measured = run.measured(books, now);
+    let measured = run.measured(accounts, now);
     if is_interrupted {
         return Err(EngineError::Interrupted(Box::new(measured)));
     }

@@ -44,7 +44,7 @@ pub(super) fn against(
         moved.extend(placement(&copies, &rows.read(run).map_err(read)?));
     }
     let all: Vec<&CellRecord> = runs.iter().map(|(_, record)| *record).collect();
-    let books = books(&base.summary, &summaries(&all));
+    let accounts = accounts(&base.summary, &summaries(&all));
     // Runs that did not do what was asked say nothing about the others.
     let (bad, good): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|(_, run)| run.summary.has_departed());
     let left_out = if good.is_empty() { 0 } else { bad.len() };
@@ -61,7 +61,7 @@ pub(super) fn against(
         left_out,
         is_judged,
         is_certified: all.iter().any(|run| run.summary.fidelity.is_some()),
-        books,
+        accounts,
         draws: different.into_iter().max_by_key(|draws| draws.different).unwrap_or_default(),
         placement: moved.into_iter().max_by_key(|placement| placement.moved),
         degraded: reasons(&all).into_iter().chain(of_base).collect(),
@@ -78,7 +78,7 @@ pub(super) fn against(
 }
 
 /// Counts that differ, in words.
-fn books(reference: &Summary, runs: &[&Summary]) -> Vec<String> {
+fn accounts(reference: &Summary, runs: &[&Summary]) -> Vec<String> {
     type Count = (&'static str, fn(&Summary) -> u64);
     const COUNTS: [Count; 5] = [
         ("jobs submitted", |s| s.jobs.submitted),

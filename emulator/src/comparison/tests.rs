@@ -78,7 +78,7 @@ fn slower(by: f64) -> impl Fn(&mut Measured) {
 #[test]
 fn the_same_run_agrees_in_everything() {
     let found = compared(&[&|run| run.summary.fidelity = Some(fixture::faithful())]);
-    assert_eq!((found.books.len(), found.draws), (0, DrawsCompared { jobs: 400, different: 0 }));
+    assert_eq!((found.accounts.len(), found.draws), (0, DrawsCompared { jobs: 400, different: 0 }));
     assert_eq!(found.placement.map(|p| p.moved), Some(0));
     assert!(found.metrics.iter().all(|m| m.relative == Some(0.0) && m.cause.is_none()), "{found:?}");
     assert!(found.holds() && found.degraded.is_empty());
@@ -172,7 +172,7 @@ fn runs_that_differ_by_themselves_are_allowed_to() {
 }
 
 #[test]
-fn other_jobs_and_other_books_never_hold() {
+fn other_jobs_and_other_accounts_never_hold() {
     let found = compared(&[&|run| run.jobs[7].arrival += 1e-9]);
     assert_eq!(found.draws, DrawsCompared { jobs: 400, different: 1 });
     assert!(!found.holds());
@@ -181,7 +181,7 @@ fn other_jobs_and_other_books_never_hold() {
     let found = compared(&[&|run| run.jobs.truncate(399)]);
     assert_eq!(found.draws, DrawsCompared { jobs: 400, different: 1 });
     let found = compared(&[&|_| (), &|run| run.summary.jobs.finished -= 3]);
-    assert_eq!(found.books, ["jobs finished: 400 against 397"], "of any repetition");
+    assert_eq!(found.accounts, ["jobs finished: 400 against 397"], "of any repetition");
     assert!(!found.holds());
 }
 

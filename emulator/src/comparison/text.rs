@@ -108,7 +108,8 @@ impl Validation {
         } else if degraded > 0 {
             let _ = writeln!(out, "{degraded} of {} are degraded and not held against it", all().count());
         }
-        let worlds = all().filter(|against| !against.books.is_empty() || against.draws.different > 0).count();
+        let worlds =
+            all().filter(|against| !against.accounts.is_empty() || against.draws.different > 0).count();
         if worlds > 0 {
             let _ = writeln!(out, "{worlds} of {} did not do the same jobs", all().count());
         }
@@ -128,7 +129,8 @@ impl Against {
 
     fn text(&self) -> String {
         let runs = if self.runs > 1 { format!(", {} runs", self.runs) } else { String::new() };
-        let books = if self.books.is_empty() { "equal accounts".to_owned() } else { self.books.join(", ") };
+        let accounts =
+            if self.accounts.is_empty() { "equal accounts".to_owned() } else { self.accounts.join(", ") };
         let jobs = number::count(self.draws.jobs);
         let draws = match self.draws.different {
             0 => format!("{jobs} jobs with equal arrivals and demands"),
@@ -137,7 +139,8 @@ impl Against {
         let placement = self.placement.map(|p| {
             format!("; {} of {} sampled jobs on other servers", number::count(p.moved), number::count(p.jobs))
         });
-        let mut out = format!("{}{runs}: {books}; {draws}{}\n", self.runtime, placement.unwrap_or_default());
+        let mut out =
+            format!("{}{runs}: {accounts}; {draws}{}\n", self.runtime, placement.unwrap_or_default());
         let _ = writeln!(out, "  {}", self.standing());
         for divergence in self.rows() {
             if let (Some(relative), Some(cause)) = (divergence.relative, &divergence.cause) {
@@ -212,7 +215,7 @@ mod tests {
             left_out: 0,
             is_judged: degraded.is_empty(),
             is_certified: true,
-            books: Vec::new(),
+            accounts: Vec::new(),
             draws: DrawsCompared { jobs: 9, different: 0 },
             placement: None,
             degraded: degraded.iter().map(|&why| why.to_owned()).collect(),

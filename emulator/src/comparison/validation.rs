@@ -63,7 +63,7 @@ pub struct Against {
     /// Whether its runs have certificates of fidelity, which those in virtual time need not have.
     pub is_certified: bool,
     /// Counts of jobs and tasks that differ, in words.
-    pub books: Vec<String>,
+    pub accounts: Vec<String>,
     /// Whether its jobs are those of the reference.
     pub draws: DrawsCompared,
     /// Placement of jobs; absent if no executions were sampled.
@@ -97,7 +97,7 @@ pub struct JobPlacement {
 impl Against {
     /// See [`Validation::holds`].
     pub fn holds(&self) -> bool {
-        let same = self.books.is_empty() && self.draws.different == 0;
+        let same = self.accounts.is_empty() && self.draws.different == 0;
         let off = self.policy.values().flatten().any(|divergence| divergence.within == Some(false));
         same && (!self.is_judged || self.beyond().next().is_none() && !off)
     }

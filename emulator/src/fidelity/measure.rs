@@ -3,7 +3,7 @@
 use volary_actors::base::{Class, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_engine::finalize::{Counters, RealTime};
-use volary_engine::metrics::{Books, EndReason};
+use volary_engine::metrics::{Accounts, EndReason};
 use volary_engine::results::{
     Certificate, ClassFidelity, Compared, DelaySummary, Delays, HostVitals, Late, Lateness, NetworkFidelity,
     Proportion, RealWork, Worked,
@@ -48,7 +48,7 @@ pub struct Evidence<'a> {
 impl JobsMet {
     /// The jobs of a run that ended at `now` for this reason. What arrives shortly before the limit, within a second of
     /// real time and a tenth of the run, is not missed, nor what a client would submit that faults stop.
-    fn of(world: &World, (books, over, now): (&Books, EndReason, Time), speed: f64) -> Self {
+    fn of(world: &World, (accounts, over, now): (&Accounts, EndReason, Time), speed: f64) -> Self {
         let (jobs, faults) = (world.workload(), world.faults());
         let (layout, all) = (world.layout(), u64::from(jobs.chains()));
         let is_cut = matches!(over, EndReason::Until | EndReason::Interrupted | EndReason::Broken);
@@ -69,8 +69,8 @@ impl JobsMet {
         let is_lost = faults.crashes().iter().any(|crash| crash.restart.is_none());
         Self {
             due,
-            missing: if is_stopped { 0 } else { due.saturating_sub(books.jobs.submitted) },
-            open: if is_cut || is_lost { 0 } else { books.jobs.unfinished },
+            missing: if is_stopped { 0 } else { due.saturating_sub(accounts.jobs.submitted) },
+            open: if is_cut || is_lost { 0 } else { accounts.jobs.unfinished },
         }
     }
 }
@@ -185,7 +185,7 @@ pub fn real_time(
     gauge: &LatenessHistograms,
     hosts: Vec<HostVitals>,
     cores: Option<Worked>,
-    ended: (&Books, EndReason, Time),
+    ended: (&Accounts, EndReason, Time),
 ) -> RealTime {
     let asleep = hosts.iter().filter_map(|host| {
         let why = host.awake_refused.as_ref()?;

@@ -214,7 +214,7 @@ pub fn measure(
     shared.stop.store(true, Ordering::Relaxed);
     drop(arbiters);
     let EndedRun { reason, tally, gauge, cores } = result?;
-    let (books, now) = aggregator.close();
+    let (accounts, now) = aggregator.close();
     let finished = FinishedRun {
         experiment: name,
         world: &shared.world,
@@ -228,11 +228,11 @@ pub fn measure(
             &gauge,
             vec![stats],
             cores,
-            (&books, reason, now),
+            (&accounts, reason, now),
         )),
         injected: None,
     };
-    let mut measured = finished.measured(books, now);
+    let mut measured = finished.measured(accounts, now);
     let engine = &mut measured.summary.engine;
     engine.cpu_s = cost::process_cpu_s() - cpu;
     engine.wall_s = clock.elapsed().as_secs_f64();

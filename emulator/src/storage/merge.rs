@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use volary_engine::results::{ClaimResult, Summary, Verdict};
+use volary_engine::results::{ClaimResult, Summary};
 
 use super::error::Error;
 use super::load::{load_claims, load_failures, load_manifest, load_records_with};
@@ -155,12 +155,7 @@ fn combine(mut claims: Vec<ClaimResult>, others: Vec<ClaimResult>) -> Vec<ClaimR
             claims.push(other);
             continue;
         };
-        claim.verdict = match (claim.verdict, other.verdict) {
-            (Verdict::Fails, _) | (_, Verdict::Fails) => Verdict::Fails,
-            (Verdict::NotTested, _) | (_, Verdict::NotTested) => Verdict::NotTested,
-            (Verdict::OtherSize, _) | (_, Verdict::OtherSize) => Verdict::OtherSize,
-            (Verdict::Holds, Verdict::Holds) => Verdict::Holds,
-        };
+        claim.verdict = claim.verdict.max(other.verdict);
         claim.measured.extend(other.measured);
     }
     claims

@@ -77,9 +77,9 @@ fn true_reports_are_taken_whole() {
     for (number, world) in (0..).zip(report_worlds()) {
         let messages = messages(&observed(world));
         let seed = encoded(number, &messages);
-        let (refused, books) = fold_reports(world, messages.into_iter());
+        let (refused, accounts) = fold_reports(world, messages.into_iter());
         assert_eq!(refused, [None, None], "{}", world.point().label);
-        assert_eq!((books.submitted, books.finished), (6, 6), "{}", world.point().label);
+        assert_eq!((accounts.submitted, accounts.finished), (6, 6), "{}", world.point().label);
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/reports");
         let path = format!("{path}/{}", world.point().label);
         if env::var_os("VOLARY_UPDATE_CORPUS").is_some() {

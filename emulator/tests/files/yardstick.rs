@@ -145,8 +145,7 @@ fn measured(row: &Row, traces: &str, folder: &Path) -> Vec<f64> {
     };
     let mut run = command(folder);
     run.env("VOLARY_TRACES", traces).arg("run").arg(file).args(["--policy", row.policy]);
-    run.args("--json --quiet --no-report --out".split(' '))
-        .arg(folder.join("run"));
+    run.args("--json --quiet --no-report --out".split(' ')).arg(folder.join("run"));
     changes.iter().for_each(|change| _ = run.args(["--set", change]));
     let (out, _) = expect_of(&mut run, 0);
     fs::remove_dir_all(folder.join("run")).unwrap();

@@ -208,7 +208,7 @@ fn validate_compares_runtimes_and_checks() {
     assert_eq!((validation.reference.as_str(), validation.points.len()), ("virtual", 1));
     let [against] = &validation.points[0].against[..] else { panic!("{out}") };
     assert_eq!((against.runtime.as_str(), against.runs), ("local", 3));
-    assert!(against.books.is_empty(), "{:?}", against.books);
+    assert!(against.accounts.is_empty(), "{:?}", against.accounts);
     assert_eq!((against.draws.jobs, against.draws.different), (60, 0));
     assert!(against.metrics.iter().all(|metric| metric.spread.is_some()), "three runs have a spread");
     for run in ["v/virtual-1", "v/local-3"] {
@@ -222,8 +222,8 @@ fn validate_compares_runtimes_and_checks() {
     let before = kept();
     let resumed = volary(at, &format!("{validate} virtual,local --repeat 3 --json --out v --resume"));
     let resumed: Validation = serde_json::from_str(&binary::text(&resumed.stdout)).unwrap();
-    let books = |validation: &Validation| (validation.points.len(), validation.points[0].against[0].runs);
-    assert_eq!(books(&resumed), books(&validation));
+    let accounts = |validation: &Validation| (validation.points.len(), validation.points[0].against[0].runs);
+    assert_eq!(accounts(&resumed), accounts(&validation));
     assert!(kept() == before, "runs that are there, with their CPU times, are kept");
     let (_, err) = expect(at, &format!("{validate} virtual,local --out absent --resume"), 2);
     assert!(err.contains("there is no absent"), "{err}");

@@ -54,8 +54,11 @@ fn a_full_buffer_drops_the_duplicate_alone() {
     let fates: Vec<_> = (0..3).map(|_| datagram(&mut links, at(0))).collect();
     let twice = Verdict::Twice { after: ms(11), again: ms(12) };
     assert_eq!(fates, [twice, deliver(ms(13), 0), Verdict::Drop(Cause::Congestion)]);
-    let books = &links.stats().datagram;
-    assert_eq!((books.delivered, books.duplicated, books.dropped[Cause::Congestion as usize]), (2, 1, 1));
+    let accounts = &links.stats().datagram;
+    assert_eq!(
+        (accounts.delivered, accounts.duplicated, accounts.dropped[Cause::Congestion as usize]),
+        (2, 1, 1)
+    );
 }
 
 #[test]

@@ -87,9 +87,9 @@ fn stream_messages_are_delayed_not_lost() {
         let asked = 0.7 * 0.3f64.powi(k as i32);
         assert!(close(f64::from(count) / N as f64, asked, N as f64), "{k} retransmissions: {count}");
     }
-    let books = &links.stats().stream;
-    assert_eq!(books.delivered, N as u64);
-    assert_eq!(books.retransmissions, books.lost[Cause::Loss as usize]);
+    let accounts = &links.stats().stream;
+    assert_eq!(accounts.delivered, N as u64);
+    assert_eq!(accounts.retransmissions, accounts.lost[Cause::Loss as usize]);
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn streams_lose_what_their_law_says() {
         for _ in 0..N {
             stream(&mut links, Time::ZERO);
         }
-        let books = &links.stats().stream;
-        let lost = books.lost[Cause::Loss as usize] as f64;
+        let accounts = &links.stats().stream;
+        let lost = accounts.lost[Cause::Loss as usize] as f64;
         let (share, asked) = (lost / (N as f64 + lost), crate::network(text).loss.of(Class::Stream));
         // Successive messages are in the same spell: a tenth of them are worth counting.
         assert!(close(share, asked, N as f64 / 10.0), "{text}: {share} instead of {asked}");

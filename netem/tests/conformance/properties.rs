@@ -69,11 +69,11 @@ proptest! {
         let mut links = seeded(EVERYTHING, seed);
         messages.iter().for_each(|m| { send(&mut links, m); });
         for class in [Class::Datagram, Class::Stream] {
-            let books = links.stats().of(class);
+            let accounts = links.stats().of(class);
             let sent = messages.iter().filter(|m| m.3 == (class == Class::Stream)).count() as u64;
-            prop_assert_eq!(books.sent, sent);
-            let away: u64 = books.dropped.iter().chain(&books.unreachable).sum();
-            prop_assert_eq!(books.sent, books.delivered + away);
+            prop_assert_eq!(accounts.sent, sent);
+            let away: u64 = accounts.dropped.iter().chain(&accounts.unreachable).sum();
+            prop_assert_eq!(accounts.sent, accounts.delivered + away);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use volary_actors::base::{Span, Time};
 
-use super::{Books, Recorder};
+use super::{Accounts, Recorder};
 use crate::parcel::{Observation, Seen};
 
 /// Why a run has ended.
@@ -183,7 +183,7 @@ impl<'a> Aggregator<'a> {
 
     /// Closes the recorder at the time of the last observation, at the time limit, or when the run was given up;
     /// returns that time as well.
-    pub fn close(self) -> (Books, Time) {
+    pub fn close(self) -> (Accounts, Time) {
         match self.until {
             Some(until) if !self.recorder.all_finished() && self.merge.complete() > until => {
                 (self.recorder.cut(until), until)

@@ -24,7 +24,7 @@ pub mod timeline;
 
 pub use aggregator::{Aggregator, EndReason, FalseReport};
 pub use policy_metric::PolicyMetric;
-pub use recorder::{Books, Recorder, SoFar};
+pub use recorder::{Accounts, Recorder, SoFar};
 pub use recording::Recording;
 pub use registry::{PolicyMetrics, policy_metrics};
 pub use timeline::MessageWindow;

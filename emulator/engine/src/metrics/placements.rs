@@ -16,7 +16,7 @@ use crate::workload::Workload;
 pub struct Binder<'a> {
     workload: &'a Workload,
     /// `None` until the first placement.
-    books: Option<Box<PlacementState>>,
+    state: Option<Box<PlacementState>>,
 }
 
 #[derive(Debug)]
@@ -95,16 +95,16 @@ impl Gauges {
 impl<'a> Binder<'a> {
     /// Creates a binder without placements.
     pub const fn new(workload: &'a Workload) -> Self {
-        Self { workload, books: None }
+        Self { workload, state: None }
     }
 
     /// A scheduler bound a copy to a node.
     fn bound(&mut self, now: Time, copy: CopyId) {
         let (job, index) = (copy.task.job, copy.task.index as usize);
         let (jobs, tasks) = (self.workload.jobs(), self.workload.tasks(job) as usize);
-        let books = self.books.get_or_insert_with(|| Box::new(PlacementState::new(jobs)));
-        books.count(now);
-        let job = books.open[job.index()].get_or_insert_with(|| Box::new(JobPlacement::new(tasks)));
+        let state = self.state.get_or_insert_with(|| Box::new(PlacementState::new(jobs)));
+        state.count(now);
+        let job = state.open[job.index()].get_or_insert_with(|| Box::new(JobPlacement::new(tasks)));
         job.bound[index] = now;
     }
 }
@@ -118,26 +118,26 @@ impl PolicyMetric for Binder<'_> {
     }
 
     fn finished(&mut self, copy: CopyId, arrived: Time, start: Time, now: Time) {
-        let Some(books) = &mut self.books else { return };
+        let Some(state) = &mut self.state else { return };
         let (id, index) = (copy.task.job, copy.task.index as usize);
-        let Some(job) = &mut books.open[id.index()] else { return };
+        let Some(job) = &mut state.open[id.index()] else { return };
         for (stage, at) in job.stages.iter_mut().zip([job.bound[index], start, now]) {
             stage.add(at.since(arrived).as_secs_f64());
         }
         if job.stages[0].count as usize == job.bound.len() {
             let stages = job.stages;
-            books.open[id.index()] = None;
-            books.stages.iter_mut().zip(stages).for_each(|(gauges, job)| gauges.add(job));
+            state.open[id.index()] = None;
+            state.stages.iter_mut().zip(stages).for_each(|(gauges, job)| gauges.add(job));
         }
     }
 
     fn close(self, first: Time, _: Time, results: &mut PolicyResults) {
-        results.placements = self.books.map(|books| {
-            let [scheduled_s, started_s, ended_s] = books.stages.each_ref().map(Gauges::stage);
+        results.placements = self.state.map(|state| {
+            let [scheduled_s, started_s, ended_s] = state.stages.each_ref().map(Gauges::stage);
             Placements {
-                count: books.count,
-                peak_per_s: books.peak,
-                last_s: books.last.since(first).as_secs_f64(),
+                count: state.count,
+                peak_per_s: state.peak,
+                last_s: state.last.since(first).as_secs_f64(),
                 scheduled_s,
                 started_s,
                 ended_s,
@@ -194,7 +194,7 @@ mod tests {
         }
         binder.finished(copy(0), arrival, at(10), at(40));
         binder.finished(copy(1), arrival, at(30), at(80));
-        assert!(binder.books.as_ref().unwrap().open.iter().all(Option::is_none));
+        assert!(binder.state.as_ref().unwrap().open.iter().all(Option::is_none));
         let close = |binder: Binder<'_>| {
             let mut results = PolicyResults::default();
             binder.close(arrival, at(80), &mut results);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Effect;
 
-use crate::metrics::{Aggregator, Books, Recorder};
+use crate::metrics::{Accounts, Aggregator, Recorder};
 use crate::parcel::{Observation, Seen};
 use crate::results::{ClassResults, Summary};
 use crate::virtual_time::RunConfig;
@@ -66,7 +66,7 @@ impl<'a> ReplayRecorder<'a> {
         }
     }
 
-    pub(super) fn close(self) -> Books {
+    pub(super) fn close(self) -> Accounts {
         match self {
             Self::Virtual { recorder, now, until } if until == Some(now) => recorder.cut(now),
             Self::Virtual { recorder, now, .. } => recorder.close(now),
@@ -94,17 +94,17 @@ impl Difference {
 }
 
 /// Compares every number that the summary takes from the recorder.
-pub(super) fn compare(books: &Books, recorded: &Summary) -> Vec<Difference> {
+pub(super) fn compare(accounts: &Accounts, recorded: &Summary) -> Vec<Difference> {
     let ClassResults { jobs: _, not_finished: _, response_s, wait_s, slowdown, longest_s, unqueued } =
-        books.times;
+        accounts.times;
     let mut replayed = json!({
-        "jobs": books.jobs, "tasks": books.tasks, "copies": books.copies, "response_s": response_s,
-        "wait_s": wait_s, "slowdown": slowdown, "longest_s": longest_s, "classes": books.classes,
-        "makespan_s": books.makespan, "drain_s": books.drain, "throughput_per_s": books.throughput,
-        "utilization": books.utilization, "goodput": books.goodput, "unqueued": unqueued, "deadlines": books.deadlines,
+        "jobs": accounts.jobs, "tasks": accounts.tasks, "copies": accounts.copies, "response_s": response_s,
+        "wait_s": wait_s, "slowdown": slowdown, "longest_s": longest_s, "classes": accounts.classes,
+        "makespan_s": accounts.makespan, "drain_s": accounts.drain, "throughput_per_s": accounts.throughput,
+        "utilization": accounts.utilization, "goodput": accounts.goodput, "unqueued": unqueued, "deadlines": accounts.deadlines,
     });
     if let (Some(all), Ok(Value::Object(policy))) =
-        (replayed.as_object_mut(), serde_json::to_value(&books.policy))
+        (replayed.as_object_mut(), serde_json::to_value(&accounts.policy))
     {
         all.extend(policy);
     }

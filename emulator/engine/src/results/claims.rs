@@ -49,18 +49,18 @@ pub enum Tolerance {
     Ours,
 }
 
-/// Verdict on a claim.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+/// Verdict on a claim. Of the verdicts on its parts the greatest decides.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every comparison holds in every cell it applies to.
     Holds,
     /// Right direction, other size: every `check` holds, and a comparison with published numbers, of `size`, fails.
     OtherSize,
-    /// Some `check` fails.
-    Fails,
     /// A number it needs was not measured.
     NotTested,
+    /// Some `check` fails.
+    Fails,
 }
 
 /// A claim with its verdict: a line of `claims.jsonl`, and an element of the last line of `--json`.

@@ -5,7 +5,7 @@ use volary_engine::results::{CopyCounts, Measured};
 
 use crate::common::{one_task, poisson, run, with};
 
-/// Runs it and closes its books.
+/// Runs it and closes its accounts.
 fn one(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> Measured {
     let measured = run(&one_task(nodes, schedulers, policy, faults));
     let (jobs, copies) = (measured.summary.jobs, measured.summary.copies);

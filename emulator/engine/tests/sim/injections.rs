@@ -2,7 +2,7 @@
 
 use volary_actors::base::Time;
 use volary_engine::cores::{CoreSet, Injection, Interference};
-use volary_engine::metrics::{Books, Recorder, Recording};
+use volary_engine::metrics::{Accounts, Recorder, Recording};
 use volary_engine::shard::{Placement, Shard};
 use volary_engine::world::World;
 
@@ -28,9 +28,9 @@ fn faulty(policy: &str, set: &[&str]) -> World {
 type Deed<'a> = (Time, &'a dyn Fn(&mut Shard<'_, Recorder<'_>>, Time));
 
 /// Runs a world to its end, with what is done to it on the way.
-fn run(world: &World, deeds: &[Deed<'_>]) -> Books {
-    let books = world.recorder(Recording::default());
-    let mut shard = Shard::new(world.parts(Placement::ALONE, true).unwrap(), books);
+fn run(world: &World, deeds: &[Deed<'_>]) -> Accounts {
+    let recorder = world.recorder(Recording::default());
+    let mut shard = Shard::new(world.parts(Placement::ALONE, true).unwrap(), recorder);
     shard.expect_injections();
     shard.start();
     for &(at, deed) in deeds {

@@ -136,17 +136,17 @@ fn a_chain_is_open_until_its_last_stage_has_ended() {
         &[class("a", 1.0, &[(1, "\"1s\""), (1, "\"9s\"")], "")],
     );
     let world = world(&text);
-    let mut books = world.recorder(Recording::default());
+    let mut recorder = world.recorder(Recording::default());
     let client = world.layout().client(0);
     let (copy, worker) = (JobId(0).task(0).copy(0), world.layout().worker(0, 0));
     let at = |s: u64| Time(s * 1_000_000_000);
-    books.note(at(1), client, Note::Arrived { job: copy.task.job });
-    books.note(at(1), worker, Note::Started { copy, resumed: false });
-    books.note(at(2), worker, Note::Completed { copy });
-    books.note(at(2), client, Note::Finished { job: copy.task.job });
-    assert!(!books.all_finished());
-    books.note(at(2), client, Note::Arrived { job: JobId(1) });
-    let closed = books.cut(at(5));
+    recorder.note(at(1), client, Note::Arrived { job: copy.task.job });
+    recorder.note(at(1), worker, Note::Started { copy, resumed: false });
+    recorder.note(at(2), worker, Note::Completed { copy });
+    recorder.note(at(2), client, Note::Finished { job: copy.task.job });
+    assert!(!recorder.all_finished());
+    recorder.note(at(2), client, Note::Arrived { job: JobId(1) });
+    let closed = recorder.cut(at(5));
     assert_eq!((closed.jobs.submitted, closed.jobs.finished, closed.jobs.unfinished), (1, 0, 1));
     assert_eq!((closed.tasks.submitted, closed.tasks.finished), (2, 1));
     assert!(closed.rows[0].response.is_nan() && closed.rows[0].tasks == 2);

@@ -93,7 +93,7 @@ fn updates_in_flight_obey_little() {
 
 /// Records the run and checks after every note that updates in flight explain every error of a cache.
 struct Audit<'a> {
-    books: Recorder<'a>,
+    recorder: Recorder<'a>,
     layout: &'a Layout,
     checked: u64,
     beliefs: u64,
@@ -106,13 +106,13 @@ impl Observer for Audit<'_> {
         {
             // Every scheduler is watched here: the work that it reports is the sum of its notes.
             let at = index * self.layout.nodes() + node;
-            if let Some(&(work, ..)) = self.books.metrics.0.pairs().get(at as usize) {
+            if let Some(&(work, ..)) = self.recorder.metrics.0.pairs().get(at as usize) {
                 assert_eq!(believed, work, "scheduler {index} at {now}");
                 self.beliefs += 1;
             }
         }
-        self.books.note(now, who, note);
-        for (work, truth, pending) in self.books.metrics.0.pairs() {
+        self.recorder.note(now, who, note);
+        for (work, truth, pending) in self.recorder.metrics.0.pairs() {
             assert_eq!(work + pending, truth, "after {note:?} of {who} at {now}");
             self.checked += 1;
         }
@@ -123,7 +123,7 @@ impl Observer for Audit<'_> {
     }
 
     fn watches(&self, scheduler: u32) -> bool {
-        self.books.watches(scheduler)
+        self.recorder.watches(scheduler)
     }
 }
 
@@ -140,15 +140,15 @@ fn updates_in_flight_explain_every_error_of_a_cache() {
             with(&loaded(policy, &load(3, 7, 60, 5, "800ms")), &[&format!("network.one_way={one_way}")]);
         let world = world(&text);
         for shared in [true, false] {
-            let books = world.recorder(Recording::default());
-            let audit = Audit { books, layout: world.layout(), checked: 0, beliefs: 0 };
+            let recorder = world.recorder(Recording::default());
+            let audit = Audit { recorder, layout: world.layout(), checked: 0, beliefs: 0 };
             let parts = Parts { shared, ..world.parts(Placement::ALONE, true).unwrap() };
             let mut shard = Shard::new(parts, audit);
             shard.start();
             while shard.advance() {}
             let audit = shard.observer;
-            assert!(audit.books.all_finished() && audit.checked > 20_000 && audit.beliefs > 250);
-            let quiet = audit.books.metrics.0.pairs();
+            assert!(audit.recorder.all_finished() && audit.checked > 20_000 && audit.beliefs > 250);
+            let quiet = audit.recorder.metrics.0.pairs();
             assert!(quiet.iter().all(|&pair| pair == (0, 0, 0)), "{policy}: {quiet:?}");
         }
     }
@@ -198,14 +198,14 @@ fn one_event_for_all_is_as_good_as_one_for_each() {
             while !shard.observer.all_finished() && shard.advance() {}
             let (now, events) = (shard.now(), shard.events());
             let (sent, stats) = (shard.traffic().clone(), shard.fabric().stats().clone());
-            let books = shard.observer.close(now);
+            let accounts = shard.observer.close(now);
             let what = format!("{policy}, {schedulers} schedulers");
-            assert_eq!(books.rows, together.jobs, "{what}");
+            assert_eq!(accounts.rows, together.jobs, "{what}");
             // As text: what was never out of sync has no age, which is NaN.
             let text = |stale: &dyn std::fmt::Debug| format!("{stale:?}");
-            assert_eq!(text(&books.policy.staleness), text(&together.summary.staleness), "{what}");
-            assert_eq!(text(&books.policy.looks), text(&together.staleness), "{what}");
-            assert_eq!(books.copies, together.summary.copies, "{what}");
+            assert_eq!(text(&accounts.policy.staleness), text(&together.summary.staleness), "{what}");
+            assert_eq!(text(&accounts.policy.looks), text(&together.staleness), "{what}");
+            assert_eq!(accounts.copies, together.summary.copies, "{what}");
             let total: u64 = sent.by_kind.iter().sum::<u64>() - sent.recovery;
             assert_eq!(total, together.summary.messages.total, "{what}");
             assert!(stats.datagram.sent + stats.stream.sent >= total, "{what}");

@@ -33,8 +33,8 @@ crash = { who = ["master:0", "master:4"], at = "1300ms" }
 "#;
 
 /// Steps the shard whose next event is due first, and hands parcels over at once.
-pub(crate) fn lockstep(world: &World, shards: u16, books: Recorder<'_>) -> (Vec<JobRow>, u64) {
-    step_together(world, shards, books, |_| false)
+pub(crate) fn lockstep(world: &World, shards: u16, recorder: Recorder<'_>) -> (Vec<JobRow>, u64) {
+    step_together(world, shards, recorder, |_| false)
 }
 
 /// Events after which a run on lossy hosts counts as endless.
@@ -50,7 +50,7 @@ pub(crate) fn lossy_lockstep(world: &World, percent: u32) -> Vec<JobRow> {
 fn step_together(
     world: &World,
     shards: u16,
-    mut books: Recorder<'_>,
+    mut recorder: Recorder<'_>,
     mut is_lost: impl FnMut(Class) -> bool,
 ) -> (Vec<JobRow>, u64) {
     let layout = world.layout();
@@ -76,22 +76,24 @@ fn step_together(
             for Observation { at, what } in std::mem::take(&mut all[from].observer.0) {
                 match what {
                     Seen::Note(who, note) => {
-                        books.check(who, note).unwrap_or_else(|why| panic!("{who:?} reports at {at}: {why}"));
-                        books.note(at, who, note);
+                        recorder
+                            .check(who, note)
+                            .unwrap_or_else(|why| panic!("{who:?} reports at {at}: {why}"));
+                        recorder.note(at, who, note);
                     }
-                    Seen::Crashed(core) => books.crashed(at, core),
-                    Seen::Delivered(what) => books.delivered(at, what),
+                    Seen::Crashed(core) => recorder.crashed(at, core),
+                    Seen::Delivered(what) => recorder.delivered(at, what),
                 }
             }
         }
         let next = all.iter().enumerate().filter_map(|(i, shard)| Some((shard.next()?, i))).min();
         match next {
-            Some((_, first)) if !books.all_finished() => all[first].advance(),
+            Some((_, first)) if !recorder.all_finished() => all[first].advance(),
             Some(_) | None => break,
         };
     }
     let now = all.iter().map(Shard::now).max().unwrap();
-    (books.close(now).rows, crossed)
+    (recorder.close(now).rows, crossed)
 }
 
 #[test]

@@ -85,13 +85,13 @@ fn a_gang_takes_longer_as_a_whole() {
     shard.start();
     while !shard.observer.all_finished() && shard.advance() {}
     let now = shard.now();
-    let books = shard.observer.close(now);
+    let accounts = shard.observer.close(now);
     let (workload, mut seen) = (world.workload(), [0, 0]);
-    for row in &books.rows {
+    for row in &accounts.rows {
         let preference = workload.preference(JobId(row.job));
         let elsewhere = (0..row.tasks).any(|node| !preference.includes(world.layout().kind(node)));
         let expected = row.longest * if elsewhere { 1.5 } else { 1.0 };
-        let copies: Vec<_> = books.sample.iter().filter(|copy| copy.job == row.job).collect();
+        let copies: Vec<_> = accounts.sample.iter().filter(|copy| copy.job == row.job).collect();
         assert_eq!(copies.len() as u32, row.tasks);
         assert!(
             copies.iter().all(|copy| (copy.end - copy.start - expected).abs() < 1e-8),
@@ -103,7 +103,7 @@ fn a_gang_takes_longer_as_a_whole() {
         seen[usize::from(elsewhere)] += 1;
     }
     assert!(seen[0] > 5 && seen[1] > 5, "{seen:?}");
-    let found = books.deadlines.unwrap();
+    let found = accounts.deadlines.unwrap();
     assert_eq!((found.slo, found.met, found.missed), (60, 60, 0), "a slack of 1 covers half as long again");
 }
 

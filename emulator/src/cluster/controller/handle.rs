@@ -140,7 +140,7 @@ impl Controller {
         let mut cell = self.runtime.block_on(cell)?;
         cell.lose_copies();
         let ControllerCell { pool, aggregator, over, reports, broken, injections, .. } = cell;
-        let (books, now) = aggregator.close();
+        let (accounts, now) = aggregator.close();
         let disturbed = injections.record(pool, now);
         self.injected.clone_from(&disturbed.results);
         let lost = if over == EndReason::Idle { losses::unaccounted(&reports) } else { 0 };
@@ -170,10 +170,10 @@ impl Controller {
             recording: run.recording(),
             runtime: "hosts",
             counters: &tally,
-            real: Some(real_time(world, run.speed, &tally, &gauge, hosts, work, (&books, over, now))),
+            real: Some(real_time(world, run.speed, &tally, &gauge, hosts, work, (&accounts, over, now))),
             injected: Some(&disturbed),
         };
-        let mut measured = finished.measured(books, now);
+        let mut measured = finished.measured(accounts, now);
         let engine = &mut measured.summary.engine;
         engine.cpu_s = cost::process_cpu_s() - cpu + hosts_cpu_s;
         engine.wall_s = clock.elapsed().as_secs_f64();

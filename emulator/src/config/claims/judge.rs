@@ -99,11 +99,13 @@ impl<'a> Table<'a> {
 
     fn judge(&self, claim: &Claim) -> ClaimResult {
         let mut measured = Findings::default();
-        let (mut failed, mut resized, mut missing) = (false, false, claim.checks.is_empty());
+        let mut verdict = if claim.checks.is_empty() { Verdict::NotTested } else { Verdict::Holds };
         for (at, check) in claim.comparisons().enumerate() {
             let is_size = at >= claim.checks.len();
             let findings = self.findings(claim, check);
-            missing |= findings.is_empty();
+            if findings.is_empty() {
+                verdict = verdict.max(Verdict::NotTested);
+            }
             for (cell, mut finding) in findings {
                 if is_size {
                     finding.numbers["size"] = json!(true);
@@ -112,17 +114,15 @@ impl<'a> Table<'a> {
                     finding.holds = None;
                     finding.numbers["holds"] = Value::Null;
                 }
-                *(if is_size { &mut resized } else { &mut failed }) |= finding.holds == Some(false);
-                missing |= finding.holds.is_none();
+                verdict = verdict.max(match finding.holds {
+                    None => Verdict::NotTested,
+                    Some(true) => Verdict::Holds,
+                    Some(false) if is_size => Verdict::OtherSize,
+                    Some(false) => Verdict::Fails,
+                });
                 measured.insert(name(check, &cell), finding.numbers);
             }
         }
-        let verdict = match (failed, missing, resized) {
-            (true, ..) => Verdict::Fails,
-            (false, true, _) => Verdict::NotTested,
-            (false, false, true) => Verdict::OtherSize,
-            (false, false, false) => Verdict::Holds,
-        };
         let Claim { origin, tolerance, .. } = *claim;
         ClaimResult { says: claim.says.clone(), origin, tolerance, verdict, measured }
     }

@@ -37,7 +37,7 @@ pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
         (table::differences(group, view.policies))
         (table::interference(group, view.policies))
         (timelines(group, view))
-        details.more { summary { "Accounts" } (table::books(group, view.policies)) }
+        details.more { summary { "Accounts" } (table::accounts(group, view.policies)) }
         (shared::section(group, view))
         (policy::sections(group, view))
         (fidelity::section(group, view.policies))

@@ -271,7 +271,7 @@ const COPIES: [CountColumn; 8] = [
 ];
 
 /// Counts of jobs, tasks, copies and messages, summed over replications, and whether they balance.
-pub(super) fn books(group: &CellGroup, policies: &[&str]) -> Markup {
+pub(super) fn accounts(group: &CellGroup, policies: &[&str]) -> Markup {
     let row = |runs: &PolicyRuns, columns: &[CountColumn], end: &Markup| {
         let sum = |count: &fn(&Summary) -> u64| runs.runs.iter().map(|run| count(&run.summary)).sum();
         let cells = html! {

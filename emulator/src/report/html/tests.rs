@@ -162,7 +162,7 @@ fn what_stands_between_backticks_is_code() {
 }
 
 #[test]
-fn verdicts_intervals_and_books_are_there() {
+fn verdicts_intervals_and_accounts_are_there() {
     let page = html(&study(&[0.5], 4, 500));
     assert!(page.contains("paper's text: 1 of 3 hold, 1 fail, 1 not tested; 1 within noise"));
     assert_eq!(page.matches("within noise: other seeds").count(), 1, "of the first claim alone");

@@ -18,7 +18,7 @@ use crate::results::{
 
 /// Totals of a run that has ended.
 #[derive(Debug)]
-pub struct Books {
+pub struct Accounts {
     /// Jobs.
     pub jobs: JobCounts,
     /// Tasks.
@@ -61,7 +61,7 @@ pub struct Books {
     pub load: Vec<LoadRow>,
 }
 
-impl Books {
+impl Accounts {
     /// Median run time of the copies that finished, s: of the sample, or the mean of all copies if nothing was sampled.
     pub fn median_copy(&self) -> f64 {
         let ended = self.sample.iter().filter(|row| matches!(row.end_kind, CopyEnd::First | CopyEnd::Second));
@@ -88,13 +88,13 @@ fn flow(rows: &[JobRow], end: f64) -> (f64, f64) {
 impl Recorder<'_> {
     /// Closes the recorder of a run that `run.until` stopped at `at`, which may be later than the last event. Makespan
     /// and utilization cover the time up to `at`.
-    pub fn cut(mut self, at: Time) -> Books {
+    pub fn cut(mut self, at: Time) -> Accounts {
         self.progress = at;
         self.close(at)
     }
 
     /// Closes the recorder at `now`: running copies are cut off, and every sum is checked.
-    pub fn close(mut self, now: Time) -> Books {
+    pub fn close(mut self, now: Time) -> Accounts {
         let (busy, stall) = (self.busy > 0, self.stall(now));
         let load = self.load.close(now, self.busy);
         self.cut_off(now);
@@ -102,7 +102,7 @@ impl Recorder<'_> {
         let CopyCounts {
             started, finished, preempted, lost, in_progress, wasted_work_s, in_progress_s, ..
         } = self.copies;
-        assert_eq!(started, finished + preempted + lost + in_progress, "the books of copies do not close");
+        assert_eq!(started, finished + preempted + lost + in_progress, "the accounts of copies do not close");
         // A stuck run idled until it was abandoned; that time is not part of it.
         let end = match (self.all_finished(), busy) {
             (true, _) => self.last_finish,
@@ -128,7 +128,7 @@ impl Recorder<'_> {
         let deadlines = self.deadlines(end);
         let mut policy = PolicyResults::default();
         self.metrics.close(self.first_arrival.unwrap_or(Time::ZERO), end, &mut policy);
-        Books {
+        Accounts {
             evicted: self.evicted,
             jobs: self.counts,
             tasks: self.tasks,

@@ -5,7 +5,7 @@ mod deadlines;
 mod fold;
 mod so_far;
 
-pub use close::Books;
+pub use close::Accounts;
 pub use fold::Recorder;
 pub use so_far::SoFar;
 

@@ -33,7 +33,7 @@ fn jobs() -> Workload {
 }
 
 /// Closes the recorder of a node with two cores, one of which works from 1 s on, until 3 s if it `ends`.
-fn books(ends: bool, close: impl FnOnce(Recorder<'_>) -> Books) -> Books {
+fn accounts(ends: bool, close: impl FnOnce(Recorder<'_>) -> Accounts) -> Accounts {
     let (layout, workload, faults) = (Layout::new(1, 0, [2]), jobs(), Faults::default());
     let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS, 1);
     let (at, worker) = (|s| Time(Span::from_secs(s).0), layout.worker(0, 0));
@@ -51,7 +51,7 @@ fn books(ends: bool, close: impl FnOnce(Recorder<'_>) -> Books) -> Books {
 fn a_run_that_is_cut_lasts_until_the_cut() {
     let until = Time(Span::from_secs(11).0);
     for (ends, utilization) in [(false, 0.5), (true, 0.1)] {
-        let cut = books(ends, |recorder| recorder.cut(until));
+        let cut = accounts(ends, |recorder| recorder.cut(until));
         assert_eq!((cut.makespan, cut.utilization), (10.0, utilization), "ends: {ends}");
         assert_eq!((cut.jobs.submitted, cut.jobs.unfinished), (1, u64::from(!ends)));
         let CopyCounts { preempted, in_progress, wasted_work_s, in_progress_s, busy_s, .. } = cut.copies;
@@ -64,7 +64,7 @@ fn a_run_that_is_cut_lasts_until_the_cut() {
         );
     }
     // The run was abandoned because nothing more could happen: the idle time at its end does not count.
-    assert_eq!(books(true, |recorder| recorder.close(until)).makespan, 2.0);
+    assert_eq!(accounts(true, |recorder| recorder.close(until)).makespan, 2.0);
 }
 
 /// A task of two copies and one of a suspended copy, cut after 10 s. Once the first task has a finished copy, nobody
@@ -86,12 +86,16 @@ fn work_in_progress_is_neither_useful_nor_wasted() {
         if finished {
             recorder.note(at(6), worker(0), Note::Completed { copy: copy(0, 0) });
         }
-        let books = recorder.cut(at(11));
-        let CopyCounts { preempted, in_progress, wasted_work_s, in_progress_s, busy_s, .. } = books.copies;
+        let accounts = recorder.cut(at(11));
+        let CopyCounts { preempted, in_progress, wasted_work_s, in_progress_s, busy_s, .. } = accounts.copies;
         let expected = if finished { (1, 1, 10.0, 3.0, 18.0) } else { (0, 3, 0.0, 23.0, 23.0) };
         assert_eq!((preempted, in_progress, wasted_work_s, in_progress_s, busy_s), expected);
         let useful = busy_s - wasted_work_s - in_progress_s;
-        assert!((books.goodput - useful / 30.0).abs() < 1e-12, "{useful} s of {} are useful", books.goodput);
+        assert!(
+            (accounts.goodput - useful / 30.0).abs() < 1e-12,
+            "{useful} s of {} are useful",
+            accounts.goodput
+        );
     }
 }
 
@@ -113,7 +117,7 @@ fn unqueued_jobs_are_counted_to_the_nanosecond() {
         assert_eq!(recorder.close(end).times.unqueued, share, "within {bound} ns");
     }
     assert_eq!(
-        books(true, |recorder| recorder.close(Time::MAX)).times.unqueued,
+        accounts(true, |recorder| recorder.close(Time::MAX)).times.unqueued,
         None,
         "it was not asked for"
     );
@@ -232,9 +236,9 @@ fn a_run_is_given_up_when_nothing_has_run_for_long_since_all_faults_have_healed(
         recorder.note(at(60), layout.worker(0, 0), Note::Completed { copy });
         let stalled = |s| recorder.is_stalled(at(s)) && recorder.is_quiet_for_good(at(s));
         assert_eq!((stalled(from + 1000), stalled(from + 1001)), (false, true));
-        let books = recorder.close(at(from + 1001));
-        assert_eq!(books.jobs.unfinished, 2);
-        assert!((books.makespan - 59.0).abs() < 1e-9, "{}", books.makespan);
-        assert!(books.notes[0].starts_with("the run was given up, because no copy ran for 1000s"));
+        let accounts = recorder.close(at(from + 1001));
+        assert_eq!(accounts.jobs.unfinished, 2);
+        assert!((accounts.makespan - 59.0).abs() < 1e-9, "{}", accounts.makespan);
+        assert!(accounts.notes[0].starts_with("the run was given up, because no copy ran for 1000s"));
     }
 }

@@ -51,23 +51,23 @@ fn simulate(
 ) -> Staleness {
     let layout = Layout::new(receivers, 0, vec![1; sources as usize]);
     let looks = Looks::new(Instants::new(3, Time(nanos(20.0)), Span::from_secs_f64(every)));
-    let mut books = TrackerState::new(&layout, layout.nodes(), 1, looks, 1);
+    let mut state = TrackerState::new(&layout, layout.nodes(), 1, looks, 1);
     let mut agenda: Agenda = (0..sources).map(|source| Reverse((1, AgeEvent::Made { source }))).collect();
     let mut newest = vec![0; (receivers * sources) as usize];
     while let Some(Reverse((at, event))) = agenda.pop().filter(|Reverse((at, _))| *at < nanos(until)) {
-        books.look(Time(at), |_, _| true);
+        state.look(Time(at), |_, _| true);
         match event {
-            AgeEvent::Made { source } => books.made(Time(at), receivers + source, source, 0),
+            AgeEvent::Made { source } => state.made(Time(at), receivers + source, source, 0),
             AgeEvent::Arrives { source, receiver, made } => {
                 let newest = &mut newest[(receiver * sources + source) as usize];
                 if std::mem::replace(newest, made.max(*newest)) < made {
-                    books.snapshot(Time(at), Some(receiver), source, Time(made));
+                    state.snapshot(Time(at), Some(receiver), source, Time(made));
                 }
             }
         }
         react(at, event, &mut agenda);
     }
-    books.ages.summary()
+    state.ages.summary()
 }
 
 fn close(what: &str, found: f64, expected: f64) {

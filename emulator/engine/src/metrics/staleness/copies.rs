@@ -24,7 +24,7 @@ pub struct CopyTracker<'a> {
     every: Span,
     seed: u64,
     /// `None` until the state changes.
-    books: Option<Box<SharedState>>,
+    state: Option<Box<SharedState>>,
 }
 
 #[derive(Debug)]
@@ -41,26 +41,26 @@ impl<'a> CopyTracker<'a> {
     /// Creates a tracker that observes copies at an interval once there are some. With an interval of zero it does
     /// nothing.
     pub const fn new(layout: &'a Layout, faults: &'a Faults, every: Span, seed: u64) -> Self {
-        Self { layout, faults, every, seed, books: None }
+        Self { layout, faults, every, seed, state: None }
     }
 
     /// The observations so far.
     pub fn looks(&self) -> &[StalenessRow] {
-        self.books.as_ref().map_or(&[], |books| &books.looks.rows)
+        self.state.as_ref().map_or(&[], |state| &state.looks.rows)
     }
 
     /// Observes the copies, as often as is due before `now`.
     fn look(&mut self, now: Time) {
-        let Some(books) = self.books.as_deref_mut() else { return };
-        while let Some(at) = books.looks.due(now) {
-            for (&who, &(made, received)) in &books.copies {
+        let Some(state) = self.state.as_deref_mut() else { return };
+        while let Some(at) = state.looks.due(now) {
+            for (&who, &(made, received)) in &state.copies {
                 if self.faults.crash_between(self.layout.endpoint(who), received, at).is_none() {
-                    let lack = lack(&books.changes, made, at);
-                    books.ages.add(lack, books.looks.weight());
-                    books.looks.rows.push(row(self.layout, who, lack, at));
+                    let lack = lack(&state.changes, made, at);
+                    state.ages.add(lack, state.looks.weight());
+                    state.looks.rows.push(row(self.layout, who, lack, at));
                 }
             }
-            books.looks.advance(books.copies.len());
+            state.looks.advance(state.copies.len());
         }
     }
 
@@ -71,15 +71,15 @@ impl<'a> CopyTracker<'a> {
             let looks = Looks::new(Instants::new(seed, now, every));
             Box::new(SharedState { changes: Vec::new(), copies: BTreeMap::new(), looks, ages: Ages::new() })
         };
-        self.books.get_or_insert_with(fresh).changes.push(now);
+        self.state.get_or_insert_with(fresh).changes.push(now);
     }
 
     fn refreshed(&mut self, now: Time, who: ActorId, made: Time) {
         self.look(now);
-        if let Some(books) = &mut self.books
-            && let Some((before, _)) = books.copies.insert(who, (made, now))
+        if let Some(state) = &mut self.state
+            && let Some((before, _)) = state.copies.insert(who, (made, now))
         {
-            books.ages.peak(now.since(before).as_secs_f64());
+            state.ages.peak(now.since(before).as_secs_f64());
         }
     }
 }
@@ -127,13 +127,13 @@ impl PolicyMetric for CopyTracker<'_> {
 
     fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
         self.look(end);
-        let Some(books) = self.books else { return };
+        let Some(state) = self.state else { return };
         results.staleness = Some(Staleness {
-            every_s: books.looks.every_s(),
-            receivers: books.copies.len() as u32,
+            every_s: state.looks.every_s(),
+            receivers: state.copies.len() as u32,
             sources: 1,
-            ..books.ages.summary()
+            ..state.ages.summary()
         });
-        results.looks = books.looks.rows;
+        results.looks = state.looks.rows;
     }
 }

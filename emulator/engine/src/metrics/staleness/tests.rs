@@ -22,18 +22,18 @@ fn state(schedulers: u32, nodes: usize) -> TrackerState {
 
 #[test]
 fn long_runs_are_looked_at_less_often() {
-    let mut books = state(20, 1000);
-    books.made(Time::ZERO, 0, 8, 5_000_000_000);
-    books.look(Time(3_000_000_000_000), |_, _| true);
-    let looks = books.looks.rows.chunk_by(|a, b| a.time == b.time);
+    let mut state = state(20, 1000);
+    state.made(Time::ZERO, 0, 8, 5_000_000_000);
+    state.look(Time(3_000_000_000_000), |_, _| true);
+    let looks = state.looks.rows.chunk_by(|a, b| a.time == b.time);
     let intervals: Vec<u32> = looks.map(|look| look[0].time as u32 / 4).collect();
-    assert_eq!((books.looks.weight(), books.views.len()), (4, 10));
+    assert_eq!((state.looks.weight(), state.views.len()), (4, 10));
     assert!((0..749).all(|interval| intervals.get(interval) == Some(&(interval as u32))), "{intervals:?}");
-    let last = books.looks.rows.last().unwrap();
+    let last = state.looks.rows.last().unwrap();
     assert_eq!((last.in_flight, last.age_max.round()), (1, last.time.round()), "it is never taken in");
     assert_eq!((last.versions, last.out_of_sync), (0.004, 0.004), "one node of 250");
     // Each observation is weighted by the interval it represents, so the mean age of that node is half the time.
-    let mean = books.ages.summary().age_of_synchronisation_s.mean * 250.0;
+    let mean = state.ages.summary().age_of_synchronisation_s.mean * 250.0;
     assert!((mean / (0.9 * 1500.0) - 1.0).abs() < 0.01, "{mean}");
 }
 
@@ -74,35 +74,35 @@ fn whoever_is_down_is_not_looked_at() {
 /// Two updates of equal size about node 0, of which the later one arrives first.
 #[test]
 fn updates_are_matched_by_origin_and_number() {
-    let mut books = state(2, 2);
+    let mut state = state(2, 2);
     let second = |s: u64| Time(s * 1_000_000_000);
     for (made, number) in [(1, 7), (3, 8)] {
-        books.made(second(made), 0, 0, 5);
-        books.views.iter_mut().for_each(|view| view.numbered((0, 0), number, false, |_| false));
+        state.made(second(made), 0, 0, 5);
+        state.views.iter_mut().for_each(|view| view.numbered((0, 0), number, false, |_| false));
     }
-    let lack = |books: &TrackerState, node| books.views[1].lack(node, second(10));
+    let lack = |state: &TrackerState, node| state.views[1].lack(node, second(10));
     let received = |number| Received { node: 0, change: 5, origin: 0, number, datagram: false };
-    assert_eq!(lack(&books, 0), Lack { age: 9.0, versions: 2, placement: true, information: None });
-    books.views[1].learnt(received(8));
-    assert_eq!(lack(&books, 0), Lack { age: 9.0, versions: 1, placement: true, information: None });
-    books.views[1].learnt(received(7));
-    assert_eq!((lack(&books, 0).versions, books.views[1].in_flight()), (0, 0));
-    assert_eq!(books.views[0].lack(0, second(10)).versions, 0, "it made them");
+    assert_eq!(lack(&state, 0), Lack { age: 9.0, versions: 2, placement: true, information: None });
+    state.views[1].learnt(received(8));
+    assert_eq!(lack(&state, 0), Lack { age: 9.0, versions: 1, placement: true, information: None });
+    state.views[1].learnt(received(7));
+    assert_eq!((lack(&state, 0).versions, state.views[1].in_flight()), (0, 0));
+    assert_eq!(state.views[0].lack(0, second(10)).versions, 0, "it made them");
 }
 
 /// Datagrams about two nodes: the first and the third are lost. Each is pending until a later one of the same scheduler
 /// arrives, whatever node that is about; what others sent is not concerned.
 #[test]
 fn what_is_overtaken_by_a_datagram_is_lost() {
-    let mut books = state(3, 2);
+    let mut state = state(3, 2);
     let nodes = [0, 1, 0, 1];
     for (number, node) in (0..).zip(nodes) {
         for origin in [0, 1] {
-            books.made(Time::ZERO, origin, node, 5);
-            books.views.iter_mut().for_each(|view| view.numbered((origin, node), number, true, |_| false));
+            state.made(Time::ZERO, origin, node, 5);
+            state.views.iter_mut().for_each(|view| view.numbered((origin, node), number, true, |_| false));
         }
     }
-    let view = &mut books.views[2];
+    let view = &mut state.views[2];
     let received = |number: u32| {
         let node = nodes[number as usize];
         Received { node, change: 5, origin: 0, number, datagram: true }
@@ -133,7 +133,7 @@ fn what_a_crash_left_without_a_number_takes_none() {
     let numbered = Note::Numbered { node: 0, number, datagram: false };
     tracker.note(second(21), layout.scheduler(0), numbered);
     let versions = |tracker: &Tracker<'_>| {
-        let view = &tracker.books.as_ref().unwrap().views[1];
+        let view = &tracker.state.as_ref().unwrap().views[1];
         (view.lack(0, second(30)).versions, view.in_flight())
     };
     assert_eq!(versions(&tracker), (2, 2));
@@ -146,38 +146,38 @@ fn what_a_crash_left_without_a_number_takes_none() {
 /// each scheduler lacks both, its own because the snapshot took its place. One of 3 s contains both.
 #[test]
 fn a_snapshot_does_not_contain_what_is_under_way() {
-    let mut books = TrackerState { snapshots: true, ..state(2, 1) };
+    let mut state = TrackerState { snapshots: true, ..state(2, 1) };
     let second = |s: u64| Time(s * 1_000_000_000);
     let copies = [0, 1].map(|job| JobId(job).task(0).copy(0));
     for (origin, copy) in (0..).zip(copies) {
-        books.views.iter_mut().for_each(|view| view.placed(second(1), origin, 0, copy, 5));
+        state.views.iter_mut().for_each(|view| view.placed(second(1), origin, 0, copy, 5));
     }
-    let lack = |books: &TrackerState| [0, 1].map(|at| books.views[at].lack(0, second(11)));
-    let lacks = |books: &TrackerState| lack(books).map(|lack| (lack.versions, lack.age));
-    assert_eq!(lacks(&books), [(1, 10.0); 2], "that of the other");
-    books.views.iter_mut().for_each(|view| view.reached(second(3), 0, copies[0]));
-    books.views.iter_mut().for_each(|view| view.reached(second(3), 0, copies[1]));
-    (0..2).for_each(|scheduler| books.snapshot(second(4), Some(scheduler), 0, second(2)));
-    assert_eq!(lacks(&books), [(2, 10.0); 2]);
-    (0..2).for_each(|scheduler| books.snapshot(second(5), Some(scheduler), 0, second(3)));
-    assert_eq!(lacks(&books), [(0, 0.0); 2]);
-    assert_eq!(books.views[0].in_flight(), 0);
+    let lack = |state: &TrackerState| [0, 1].map(|at| state.views[at].lack(0, second(11)));
+    let lacks = |state: &TrackerState| lack(state).map(|lack| (lack.versions, lack.age));
+    assert_eq!(lacks(&state), [(1, 10.0); 2], "that of the other");
+    state.views.iter_mut().for_each(|view| view.reached(second(3), 0, copies[0]));
+    state.views.iter_mut().for_each(|view| view.reached(second(3), 0, copies[1]));
+    (0..2).for_each(|scheduler| state.snapshot(second(4), Some(scheduler), 0, second(2)));
+    assert_eq!(lacks(&state), [(2, 10.0); 2]);
+    (0..2).for_each(|scheduler| state.snapshot(second(5), Some(scheduler), 0, second(3)));
+    assert_eq!(lacks(&state), [(0, 0.0); 2]);
+    assert_eq!(state.views[0].in_flight(), 0);
 }
 
 /// A task that never reached a node is placed elsewhere: the first placement is not an update any more.
 #[test]
 fn a_placement_that_is_void_is_not_lacked() {
-    let mut books = TrackerState { snapshots: true, ..state(2, 2) };
+    let mut state = TrackerState { snapshots: true, ..state(2, 2) };
     let task = JobId(0).task(0);
-    for view in &mut books.views {
+    for view in &mut state.views {
         view.placed(Time(1), 0, 0, task.copy(0), 5);
         view.withdrawn(0, task);
         view.placed(Time(2), 0, 1, task.copy(1), 5);
     }
-    (0..2).for_each(|scheduler| books.snapshot(Time(4), Some(scheduler), 0, Time(3)));
-    let versions = |node| [0, 1].map(|at| books.views[at].lack(node, Time(5)).versions);
+    (0..2).for_each(|scheduler| state.snapshot(Time(4), Some(scheduler), 0, Time(3)));
+    let versions = |node| [0, 1].map(|at| state.views[at].lack(node, Time(5)).versions);
     assert_eq!((versions(0), versions(1)), ([0, 0], [0, 1]));
-    assert_eq!(books.views[1].in_flight(), 1);
+    assert_eq!(state.views[1].in_flight(), 1);
 }
 
 /// A task that was placed on node 0 ends on node 1, from where it had been abandoned: its second launch may be lost,
@@ -192,7 +192,7 @@ fn a_placement_is_void_once_its_task_has_ended_elsewhere() {
         let placed = Note::Placed { copy: copy(at), node, believed: 0, order: ServiceOrder::Arrival };
         tracker.note(Time(u64::from(at)), layout.scheduler(0), placed);
     }
-    let lacked = |tracker: &Tracker<'_>| tracker.books.as_ref().unwrap().views[1].in_flight();
+    let lacked = |tracker: &Tracker<'_>| tracker.state.as_ref().unwrap().views[1].in_flight();
     assert_eq!(lacked(&tracker), 1);
     tracker.note(Time(3), layout.worker(1, 0), Note::Started { copy: copy(1), resumed: false });
     tracker.note(Time(4), layout.worker(1, 0), Note::Completed { copy: copy(1) });

@@ -75,7 +75,7 @@ pub struct Tracker<'a> {
     snapshots: bool,
     seed: u64,
     /// `None` until the first placement.
-    books: Option<Box<TrackerState>>,
+    state: Option<Box<TrackerState>>,
 }
 
 impl<'a> Tracker<'a> {
@@ -91,28 +91,28 @@ impl<'a> Tracker<'a> {
         let (every, nodes) = (recording.cache_interval, layout.nodes());
         let cached = recording.cached_nodes.map_or(nodes, |cached| cached.min(nodes));
         let snapshots = recording.snapshots;
-        Self { layout, workload, faults, every, cached, snapshots, seed, books: None }
+        Self { layout, workload, faults, every, cached, snapshots, seed, state: None }
     }
 
     /// Returns the state, brought up to `now`; `None` if no cache is in use.
     #[inline]
     fn at(&mut self, now: Time) -> Option<&mut TrackerState> {
-        let books = self.books.as_deref_mut()?;
-        if books.looks.due(now).is_some() {
+        let state = self.state.as_deref_mut()?;
+        if state.looks.due(now).is_some() {
             let (layout, faults) = (self.layout, self.faults);
-            books.look(now, |view, at| {
+            state.look(now, |view, at| {
                 let scheduler = layout.endpoint(layout.scheduler(view.scheduler));
                 faults.crash_between(scheduler, view.since, at).is_none()
             });
         }
-        Some(books)
+        Some(state)
     }
 
     fn open(&mut self, now: Time) {
-        if self.books.is_none() {
+        if self.state.is_none() {
             let (jobs, looks) = (self.workload.jobs(), Looks::new(Instants::new(self.seed, now, self.every)));
-            let books = TrackerState::new(self.layout, self.cached, jobs, looks, self.seed);
-            self.books = Some(Box::new(TrackerState { snapshots: self.snapshots, ..books }));
+            let state = TrackerState::new(self.layout, self.cached, jobs, looks, self.seed);
+            self.state = Some(Box::new(TrackerState { snapshots: self.snapshots, ..state }));
         }
     }
 
@@ -140,21 +140,21 @@ impl<'a> Tracker<'a> {
         let (job, index) = (copy.task.job, copy.task.index as usize);
         let (tasks, estimate) = (self.workload.tasks(job), self.workload.job_estimate(job).signed());
         let work = self.workload.work(copy);
-        if let Some(books) = self.at(now) {
-            books.decided(by, decision, believed);
-            let place = books.place(job, index, tasks);
+        if let Some(state) = self.at(now) {
+            state.decided(by, decision, believed);
+            let place = state.place(job, index, tasks);
             let before = std::mem::replace(place, node);
             if before != NOWHERE {
-                books.truth[before as usize] -= estimate;
-                books.decisions.waits.left(before, copy.task);
+                state.truth[before as usize] -= estimate;
+                state.decisions.waits.left(before, copy.task);
             }
-            books.truth[node as usize] += estimate;
-            books.decisions.waits.placed(node, copy.task, rank, work);
-            if !books.snapshots {
-                books.made(now, by, node, estimate);
+            state.truth[node as usize] += estimate;
+            state.decisions.waits.placed(node, copy.task, rank, work);
+            if !state.snapshots {
+                state.made(now, by, node, estimate);
                 return;
             }
-            for view in &mut books.views {
+            for view in &mut state.views {
                 if before != NOWHERE {
                     view.withdrawn(before, copy.task);
                 }
@@ -166,36 +166,36 @@ impl<'a> Tracker<'a> {
     /// A copy reached its node.
     fn reached(&mut self, now: Time, who: ActorId, copy: CopyId) {
         if let Role::Node(node) = self.layout.role(who)
-            && let Some(books) = self.at(now)
+            && let Some(state) = self.at(now)
         {
-            books.views.iter_mut().for_each(|view| view.reached(now, node, copy));
+            state.views.iter_mut().for_each(|view| view.reached(now, node, copy));
         }
     }
 
     /// A copy ended on a core.
     #[inline]
     fn ended(&mut self, now: Time, core: u32, copy: CopyId) {
-        if self.books.is_none() {
+        if self.state.is_none() {
             return;
         }
         let (job, index) = (copy.task.job, copy.task.index as usize);
         let (tasks, estimate) = (self.workload.tasks(job), self.workload.job_estimate(job).signed());
         let node = self.layout.node_of_core(core);
         let origin = self.layout.schedulers() + node;
-        if let Some(books) = self.at(now) {
-            books.decisions.waits.left(node, copy.task);
-            let place = books.place(job, index, tasks);
+        if let Some(state) = self.at(now) {
+            state.decisions.waits.left(node, copy.task);
+            let place = state.place(job, index, tasks);
             let placed = *place;
             if placed == node {
                 *place = NOWHERE;
-                books.truth[node as usize] -= estimate;
+                state.truth[node as usize] -= estimate;
                 // The end of a copy that was abandoned and placed again is not counted.
-                books.made(now, origin, node, -estimate);
+                state.made(now, origin, node, -estimate);
             } else if placed != NOWHERE {
                 // Its launch there may have been lost: nothing waits for it, and no snapshot will contain it.
-                books.decisions.waits.left(placed, copy.task);
-                if books.snapshots {
-                    books.views.iter_mut().for_each(|view| view.withdrawn(placed, copy.task));
+                state.decisions.waits.left(placed, copy.task);
+                if state.snapshots {
+                    state.views.iter_mut().for_each(|view| view.withdrawn(placed, copy.task));
                 }
             }
         }
@@ -203,11 +203,11 @@ impl<'a> Tracker<'a> {
 
     /// A copy started on a core.
     fn started(&mut self, now: Time, core: u32, copy: CopyId) {
-        if self.books.is_some() {
+        if self.state.is_some() {
             let node = self.layout.node_of_core(core);
             let work = self.workload.work_on(copy, self.layout.kind(node), false);
-            if let Some(books) = self.at(now) {
-                books.decisions.waits.started(now, node, copy.task, work);
+            if let Some(state) = self.at(now) {
+                state.decisions.waits.started(now, node, copy.task, work);
             }
         }
     }
@@ -233,15 +233,15 @@ impl<'a> Tracker<'a> {
         let Some(origin) = self.origin(who) else { return };
         let (faults, endpoint) = (self.faults, self.layout.endpoint(who));
         let crashed = |since| faults.crash_between(endpoint, since, now).is_some();
-        if let Some(books) = self.at(now) {
-            books.views.iter_mut().for_each(|view| view.numbered((origin, node), number, datagram, crashed));
+        if let Some(state) = self.at(now) {
+            state.views.iter_mut().for_each(|view| view.numbered((origin, node), number, datagram, crashed));
         }
     }
 
     /// A scheduler received an update.
     fn learnt(&mut self, now: Time, who: ActorId, update: Received) {
         let by = self.scheduler(who);
-        if let Some(view) = self.at(now).and_then(|books| books.view(by)) {
+        if let Some(view) = self.at(now).and_then(|state| state.view(by)) {
             view.learnt(update);
         }
     }
@@ -249,7 +249,7 @@ impl<'a> Tracker<'a> {
     /// A scheduler replaced its cache entry by one that contains all updates made up to `made`.
     fn believes(&mut self, now: Time, who: ActorId, node: u32, work: i64, made: Time) {
         let by = self.scheduler(who);
-        if let Some(view) = self.at(now).and_then(|books| books.view(by)) {
+        if let Some(view) = self.at(now).and_then(|state| state.view(by)) {
             view.believes(now, node, work, made);
         }
     }
@@ -258,25 +258,25 @@ impl<'a> Tracker<'a> {
     fn snapshot(&mut self, now: Time, who: ActorId, node: u32, made: Time) {
         assert!(self.snapshots, "a policy that sends snapshots must say so in Policy::caches");
         let by = self.scheduler(who);
-        if let Some(books) = self.at(now) {
-            books.snapshot(now, by, node, made);
+        if let Some(state) = self.at(now) {
+            state.snapshot(now, by, node, made);
         }
     }
 
     /// The observations so far.
     pub fn looks(&self) -> &[StalenessRow] {
-        self.books.as_ref().map_or(&[], |books| &books.looks.rows)
+        self.state.as_ref().map_or(&[], |state| &state.looks.rows)
     }
 
     /// Cached load, true load and the sum of the updates between them, ns of work, of every watched scheduler and node.
     pub fn pairs(&self) -> Vec<(i64, i64, i64)> {
-        let Some(books) = &self.books else { return Vec::new() };
+        let Some(state) = &self.state else { return Vec::new() };
         let nodes = 0..self.layout.nodes();
         let pair = |view: &View, node: u32| {
             let (work, pending) = view.entry(node);
-            (work, books.truth[node as usize], pending)
+            (work, state.truth[node as usize], pending)
         };
-        books.views.iter().flat_map(|view| nodes.clone().map(move |node| pair(view, node))).collect()
+        state.views.iter().flat_map(|view| nodes.clone().map(move |node| pair(view, node))).collect()
     }
 }
 
@@ -294,8 +294,8 @@ impl PolicyMetric for Tracker<'_> {
             Note::Started { copy, .. } => self.started(now, self.layout.core_index(who), copy),
             Note::Preempted { copy } => {
                 let node = self.layout.node_of_core(self.layout.core_index(who));
-                if let Some(books) = self.at(now) {
-                    books.decisions.waits.left(node, copy.task);
+                if let Some(state) = self.at(now) {
+                    state.decisions.waits.left(node, copy.task);
                 }
             }
             Note::Numbered { node, number, datagram } => self.numbered(now, who, node, number, datagram),
@@ -322,8 +322,8 @@ impl PolicyMetric for Tracker<'_> {
 
     fn crashed(&mut self, now: Time, core: u32) {
         let node = self.layout.node_of_core(core);
-        if let Some(books) = self.at(now) {
-            books.decisions.waits.crashed(node);
+        if let Some(state) = self.at(now) {
+            state.decisions.waits.crashed(node);
         }
     }
 
@@ -334,24 +334,24 @@ impl PolicyMetric for Tracker<'_> {
     fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
         self.at(end);
         let nodes = self.cached;
-        let Some(books) = self.books else { return };
-        let (decisions_out_of_sync, conflicts, regret_s) = books.decisions.summary();
-        let error = |gauge: &Gauge| if books.snapshots { Spread::UNMEASURED } else { gauge.spread() };
+        let Some(state) = self.state else { return };
+        let (decisions_out_of_sync, conflicts, regret_s) = state.decisions.summary();
+        let error = |gauge: &Gauge| if state.snapshots { Spread::UNMEASURED } else { gauge.spread() };
         results.staleness = Some(Staleness {
-            error_s: error(&books.errors),
-            bias_s: if books.snapshots { f64::NAN } else { books.bias.mean() },
-            in_flight: books.in_flight.spread(),
+            error_s: error(&state.errors),
+            bias_s: if state.snapshots { f64::NAN } else { state.bias.mean() },
+            in_flight: state.in_flight.spread(),
             decisions_out_of_sync,
             conflicts,
-            decision_error_s: error(&books.decision_errors),
+            decision_error_s: error(&state.decision_errors),
             regret_s,
-            every_s: books.looks.every_s(),
-            receivers: books.views.len() as u32,
+            every_s: state.looks.every_s(),
+            receivers: state.views.len() as u32,
             sources: (0..nodes).step_by(step(nodes)).len() as u32,
-            ..books.ages.summary()
+            ..state.ages.summary()
         });
-        results.looks = books.looks.rows;
-        results.decisions = books.decisions.rows;
+        results.looks = state.looks.rows;
+        results.decisions = state.decisions.rows;
     }
 }
 
