@@ -140,7 +140,7 @@ const BUDGETS: [(&str, usize); 5] = [
     ("volary_actors", 18_525),
     ("volary_netem", 2_985),
     ("volary_engine", 14_401),
-    ("volary", 31_942),
+    ("volary", 32_025),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
 const SLACK: usize = 200;

@@ -57,6 +57,7 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
         let values: Vec<String> = values.iter().map(in_words).collect();
         rows.push(("sweep", format!("{key} = {}", values.join(", "))));
     }
+    rows.extend(experiment.companions.iter().map(|line| ("sweep", line.clone())));
     rows.extend(first_world(experiment));
     loads(&mut rows, experiment, &held);
     for claim in &experiment.claims {

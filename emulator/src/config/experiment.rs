@@ -42,6 +42,9 @@ pub struct Experiment {
     pub points: Vec<Point>,
     /// Swept keys in written order, with their values.
     pub sweep: Vec<(String, Vec<Value>)>,
+    /// What values of swept keys set beside them, as lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<String>,
     pub claims: Vec<Claim>,
     pub run: RunSection,
     /// Labels of the classes of jobs, where there are several.

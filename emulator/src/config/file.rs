@@ -52,7 +52,9 @@ pub struct File {
     pub interference: Option<Interference>,
     /// The policies that meet this world, at least one.
     pub policy: Vec<PolicyEntry>,
-    /// Dotted key to the values it takes; every combination, times every policy, is a cell.
+    /// Dotted key to the values it takes; every combination, times every policy, is a cell. A table with the dotted key
+    /// itself, such as `{ "cluster.nodes" = 100, "workload.mix.jobs" = 5000 }`, sets its other keys in the cells with
+    /// that value; the value alone names them.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<Value>>,
     /// What should come out.

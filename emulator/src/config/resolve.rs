@@ -119,7 +119,8 @@ impl Experiment {
             all.extend(others);
         }
         let experiment = planner.finish(path, &document, file, sweep, &known)?;
-        Ok(Self { changed: sweep::changes(&overrides.set, &written, &axes), ..experiment })
+        let changed = sweep::changes(&overrides.set, &written, &axes);
+        Ok(Self { changed, companions: sweep::companions(&axes), ..experiment })
     }
 }
 
@@ -415,6 +416,7 @@ impl Planner<'_> {
             claims,
             run: file.run,
             warnings: self.warnings,
+            companions: Vec::new(),
             changed: Vec::new(),
             overrides: self.overrides.clone(),
             files: self.files,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, ValueDeserializer};
 use volary_actors::base::Span;
-use volary_engine::results::{Cell, same};
+use volary_engine::results::{Cell, in_words, same};
 
 use super::document::{Document, Key, Node, Texts, entries, put, table_mut, what};
 use super::error::{ConfigError, Text, did_you_mean, listed, nearest};
@@ -26,6 +26,16 @@ pub struct SweepAxis<'t> {
     pub key: String,
     path: Vec<Key<'t>>,
     pub(super) values: Vec<Node<'t>>,
+    /// What each value sets beside the key.
+    with: Vec<Vec<Companion<'t>>>,
+}
+
+/// Another key that has a value of its own where a swept key has a certain one.
+#[derive(Clone, Debug)]
+struct Companion<'t> {
+    key: String,
+    path: Vec<Key<'t>>,
+    value: Node<'t>,
 }
 
 /// A value in the form that cells show.
@@ -33,8 +43,8 @@ pub(super) fn plain(value: &Node<'_>) -> Option<serde_json::Value> {
     serde_json::Value::deserialize(ValueDeserializer::from(value.clone())).ok()
 }
 
-/// Applies `--set` texts in order. A swept key is pinned: its list is replaced by the single value, and cells continue
-/// to show it.
+/// Applies `--set` texts in order. A swept key is pinned: its list is replaced by the single value, with the keys that
+/// the file sets beside it, and cells continue to show it. A key that values of the sweep set is no longer set by them.
 ///
 /// # Errors
 /// When a text is not `key=value`, or its key passes through a value that has no keys.
@@ -69,8 +79,24 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
         };
         let sweep = document.root.get_mut("sweep").and_then(table_mut);
         match sweep.and_then(|sweep| sweep.get_mut(key.trim())) {
-            Some(values) => *values = Spanned::new(node.span(), DeValue::Array(DeArray::from_iter([node]))),
-            None => assign(document, &path, node)?,
+            Some(values) => {
+                let span = node.span();
+                let is_meant = |item: &&Node<'_>| {
+                    let found = row(item, key.trim()).and_then(|(value, _)| plain(value));
+                    found.zip(plain(&node)).is_some_and(|(found, given)| same(&found, &given))
+                };
+                let row = values.get_ref().as_array().into_iter().flatten().find(is_meant).cloned();
+                *values = Spanned::new(span, DeValue::Array(DeArray::from_iter([row.unwrap_or(node)])));
+            }
+            None => {
+                let sweep = document.root.get_mut("sweep").and_then(table_mut);
+                for (swept, values) in sweep.into_iter().flatten() {
+                    let DeValue::Array(items) = values.get_mut() else { continue };
+                    let rows = items.iter_mut().filter(|item| row(item, swept.get_ref()).is_some());
+                    rows.filter_map(table_mut).for_each(|row| drop(row.remove(key.trim())));
+                }
+                assign(document, &path, node)?;
+            }
         }
     }
     Ok(())
@@ -104,10 +130,46 @@ pub fn axes<'t>(document: &Document<'t>) -> Result<Vec<SweepAxis<'t>>, ConfigErr
             .error(&sweep.span(), format!("`sweep` is {}", what(sweep.get_ref())))
             .help("write [sweep] and below it \"dotted.key\" = [values]"));
     };
-    entries(table).into_iter().map(|(key, values)| axis(document, key, values)).collect()
+    let axes: Vec<SweepAxis<'t>> = entries(table)
+        .into_iter()
+        .map(|(key, values)| axis(document, key, values))
+        .collect::<Result<_, _>>()?;
+    let keys = |axis: &SweepAxis<'t>| axis.with.iter().flatten().map(|c| c.key.clone()).collect();
+    let sets: Vec<BTreeSet<String>> = axes.iter().map(keys).collect();
+    for (at, axis) in axes.iter().enumerate() {
+        for Companion { key, value, .. } in axis.with.iter().flatten() {
+            let mut others = axes.iter().zip(&sets).enumerate();
+            if others.any(|(other, (axis, sets))| axis.key == *key || other != at && sets.contains(key)) {
+                return Err(document
+                    .error(&value.span(), format!("the sweep sets `{key}` twice in a cell"))
+                    .help("leave it out here, or at the other key"));
+            }
+        }
+    }
+    Ok(axes)
 }
 
-fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result<SweepAxis<'t>, ConfigError> {
+/// The value of the swept key and the whole table, if an element of its list is a table of several keys with it.
+fn row<'a, 't>(item: &'a Node<'t>, swept: &str) -> Option<(&'a Node<'t>, &'a DeTable<'t>)> {
+    let table = item.get_ref().as_table()?;
+    Some((table.get(swept)?, table))
+}
+
+/// What values of swept keys set beside them, as lines.
+pub fn companions(axes: &[SweepAxis<'_>]) -> Vec<String> {
+    let words = |value: &Node<'_>| in_words(&plain(value).unwrap_or_default());
+    let of_axis = |axis: &SweepAxis<'_>| {
+        let line = |(value, with): (&Node<'_>, &Vec<Companion<'_>>)| {
+            let sets: Vec<_> = with.iter().map(|c| format!("{} = {}", c.key, words(&c.value))).collect();
+            (!sets.is_empty()).then(|| format!("{} = {} sets {}", axis.key, words(value), sets.join(", ")))
+        };
+        axis.values.iter().zip(&axis.with).filter_map(line).collect::<Vec<_>>()
+    };
+    axes.iter().flat_map(of_axis).collect()
+}
+
+/// The path of a key that a sweep may set.
+fn sweepable<'t>(document: &Document<'t>, key: &Key<'t>) -> Result<Vec<Key<'t>>, ConfigError> {
     let (at, key) = (key.span(), key.get_ref());
     let Some(mut path) = segments(document, key, 0).filter(|path| path.len() > 1) else {
         return Err(document.error(&at, format!("`{key}` is not a dotted key of this file")).help(format!(
@@ -126,6 +188,15 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
                 .unwrap_or_else(|| "start several runs with --set instead".to_owned()),
         }));
     }
+    for segment in &mut path {
+        *segment = Spanned::new(at.clone(), segment.get_ref().clone());
+    }
+    Ok(path)
+}
+
+fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result<SweepAxis<'t>, ConfigError> {
+    let path = sweepable(document, key)?;
+    let (first, key) = (path[0].get_ref().as_ref(), key.get_ref());
     let list = values.get_ref().as_array();
     let Some(values) = list.filter(|list| !list.is_empty()) else {
         let found = if list.is_some() { "an empty list" } else { what(values.get_ref()) };
@@ -135,17 +206,32 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
         }
         return Err(error.label("expected a list of values").help("write a list such as [1, 2, 4]"));
     };
+    let (mut heads, mut with) = (Vec::new(), Vec::new());
+    for item in values {
+        if item.get_ref().as_table().is_some_and(|table| table.contains_key(first)) {
+            return Err(document
+                .error(&item.span(), format!("a value of the sweep of `{key}` has a key `{first}`"))
+                .help(format!("quote the whole key, such as {{ \"{key}\" = … }}")));
+        }
+        let row = row(item, key);
+        let others = row.map(|(_, table)| entries(table)).unwrap_or_default().into_iter();
+        let companion = |(key, value): (&Key<'t>, &Node<'t>)| {
+            let (path, value) = (sweepable(document, key)?, value.clone());
+            Ok(Companion { key: key.get_ref().to_string(), path, value })
+        };
+        with.push(
+            others.filter(|(other, _)| other.get_ref() != key).map(companion).collect::<Result<_, _>>()?,
+        );
+        heads.push(row.map_or(item, |(value, _)| value).clone());
+    }
     // Cells are told apart by their values, and their runs by the cell.
     let mut seen = BTreeSet::new();
-    if let Some(twice) = values.iter().find(|value| !seen.insert(meaning(value))) {
+    if let Some(twice) = heads.iter().find(|value| !seen.insert(meaning(value))) {
         return Err(document
             .error(&twice.span(), format!("a value of the sweep of `{key}` occurs twice"))
             .help("leave it out; `repeat` runs several seeds"));
     }
-    for segment in &mut path {
-        *segment = Spanned::new(at.clone(), segment.get_ref().clone());
-    }
-    Ok(SweepAxis { key: key.to_string(), path, values: values.iter().cloned().collect() })
+    Ok(SweepAxis { key: key.to_string(), path, values: heads, with })
 }
 
 /// A text that equal values share, such as 1 and 1.0, or "200ms" and "0.2s".
@@ -170,7 +256,8 @@ pub fn cell<'s, 't: 's>(
     let mut cell = Cell::new();
     let mut stride = 1;
     for axis in axes.iter().rev() {
-        let value = &axis.values[index / stride % axis.values.len()];
+        let at = index / stride % axis.values.len();
+        let value = &axis.values[at];
         stride *= axis.values.len();
         let plain = plain(value).filter(|_| !value.get_ref().is_datetime()).ok_or_else(|| {
             document
@@ -179,6 +266,9 @@ pub fn cell<'s, 't: 's>(
         })?;
         cell.insert(axis.key.clone(), plain);
         assign(&mut document, &axis.path, value.clone())?;
+        for Companion { path, value, .. } in &axis.with[at] {
+            assign(&mut document, path, value.clone())?;
+        }
     }
     Ok((document, cell))
 }
@@ -406,6 +496,49 @@ mod tests {
         assert_eq!(cell(&doc, texts(), &axes, 0).unwrap().1["service.a"], json!(2));
     }
 
+    /// Values 0 and 1 of a key, of which 0 comes with another key and an own value of a third.
+    const ROWS: &str = "[service]\nc = 1\n[sweep]\n\"service.a\" = [{ \"service.a\" = 0, \"service.b\" = 7, \
+                        \"service.c\" = 8 }, 1]\n\"service.d\" = [1, 2]\n";
+
+    fn service_in_cells(doc: &Document<'_>) -> Vec<(Cell, serde_json::Value)> {
+        let axes = axes(doc).unwrap();
+        let count = axes.iter().map(|axis| axis.values.len()).product();
+        let of = |index| {
+            let (document, cell) = cell(doc, Box::leak(Box::default()), &axes, index).unwrap();
+            (cell, value(&document)["service"].clone())
+        };
+        (0..count).map(of).collect()
+    }
+
+    #[test]
+    fn a_value_of_a_sweep_sets_other_keys_in_its_cells_only() {
+        let found = service_in_cells(&document(ROWS));
+        let worlds: Vec<_> = found.iter().map(|(_, world)| world.clone()).collect();
+        assert_eq!(worlds[0], json!({"a": 0, "b": 7, "c": 8, "d": 1}));
+        assert_eq!(worlds[1], json!({"a": 0, "b": 7, "c": 8, "d": 2}));
+        assert_eq!(worlds[2], json!({"a": 1, "c": 1, "d": 1}));
+        let names: Vec<_> = found.iter().map(|(cell, _)| json!(cell)).collect();
+        assert_eq!(names[0], json!({"service.a": 0, "service.d": 1}), "the swept keys name a cell");
+        assert_eq!(
+            companions(&axes(&document(ROWS)).unwrap()),
+            ["service.a = 0 sets service.b = 7, service.c = 8"]
+        );
+    }
+
+    #[test]
+    fn overrides_choose_a_value_with_what_it_sets_and_win_over_that() {
+        let cells = |given: &[&str]| {
+            let mut doc = document(ROWS);
+            set(&mut doc, &given.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap();
+            service_in_cells(&doc).into_iter().map(|(_, world)| world).collect::<Vec<_>>()
+        };
+        assert_eq!(cells(&["service.a=0.0", "service.d=1"]), [json!({"a": 0, "b": 7, "c": 8, "d": 1})]);
+        assert_eq!(cells(&["service.a=1", "service.d=1"]), [json!({"a": 1, "c": 1, "d": 1})]);
+        assert_eq!(cells(&["service.a=5", "service.d=1"]), [json!({"a": 5, "c": 1, "d": 1})]);
+        let both = [json!({"a": 0, "b": 7, "c": 9, "d": 1}), json!({"a": 1, "c": 9, "d": 1})];
+        assert_eq!(cells(&["service.c=9", "service.d=1"]), both);
+    }
+
     #[test]
     fn mistakes_are_located() {
         let cases = [
@@ -416,6 +549,15 @@ mod tests {
             ("[sweep]\n\"seed\" = [1]", "2:1", "dotted key"),
             ("[sweep]\n\"run.speed\" = [1]", "2:1", "cannot be swept"),
             ("sweep = 3", "1:9", "`sweep` is a number"),
+            ("[sweep]\n\"service.a\" = [{ service.a = 1 }]", "2:16", "quote the whole key"),
+            ("[sweep]\n\"service.a\" = [{ \"service.a\" = 1, b = 2 }]", "2:35", "`b` is not a dotted key"),
+            ("[sweep]\n\"service.a\" = [{ \"service.a\" = 1, \"run.b\" = 2 }]", "2:35", "cannot be swept"),
+            ("[sweep]\n\"service.a\" = [{ \"service.a\" = 1 }, 1.0]", "2:37", "occurs twice"),
+            (
+                "[sweep]\n\"service.a\" = [{ \"service.a\" = 1, \"service.b\" = 2 }]\n\"service.b\" = [1]",
+                "2:49",
+                "sets `service.b` twice",
+            ),
         ];
         for (text, place, words) in cases {
             let error = axes(&document(text)).unwrap_err().to_string();
