@@ -26,8 +26,11 @@ parameters! {
         /// Utility of a best-effort job that takes no time; it falls linearly to a hundredth of that for a job that
         /// takes `horizon`. An SLO job is worth 1.
         best_effort: f64 = 0.2 => 0.0001..=1.0,
-        /// Run time of a best-effort job that is worth least.
+        /// Run time of a best-effort job that is worth least, or its time from arrival to completion.
         horizon: Span = Span::from_secs(3600),
+        /// Whether the utility of a best-effort job falls with the time from its arrival to its completion, as the
+        /// utility of section 4.2.1 and equation 4.1 does, instead of with its run time.
+        by_completion: bool = false,
         /// As `best_effort`, of an SLO job that can be worth nothing more as such, so that it ends some time.
         late: f64 = 0.01 => 0.0001..=1.0,
         /// Whether the use that is seen takes the place of what was expected, where it has constantly been above the
@@ -85,9 +88,10 @@ parameters! {
 
 impl DistSched {
     /// What jobs are worth.
-    pub(super) const fn valuation(&self) -> Valuation {
+    pub(super) fn valuation(&self) -> Valuation {
         let Self { over, threshold, decay, best_effort, late, .. } = *self;
-        Valuation { over, threshold, decay, best_effort, late }
+        let completion = self.by_completion.then(|| self.horizon.as_secs_f64());
+        Valuation { over, threshold, decay, best_effort, late, completion }
     }
 }
 

@@ -137,7 +137,7 @@ mod tests {
         Utility::Slo { deadline: 100.0 + within, zero: 100.0 + within }
     }
 
-    const BEST_EFFORT: Utility = Utility::BestEffort { top: 0.2 };
+    const BEST_EFFORT: Utility = Utility::BestEffort { top: 0.2, completion: None };
 
     fn order(launches: &[LaunchOrder]) -> Vec<(u32, u32)> {
         launches.iter().map(|launch| (launch.job.0, launch.size())).collect()

@@ -35,6 +35,12 @@ parameters! {
         best_effort: f64 = 0.2 => 0.0001..=1.0,
         /// The same of an SLO job that can be worth nothing more as such, so that it ends some time.
         late: f64 = 0.01 => 0.0001..=1.0,
+        /// Whether the utility of a best-effort job falls with the time from its arrival to its completion, to a
+        /// hundredth at `horizon`, instead of with the wait until its start. Section 4.2.1 and equation 4.1 have it by
+        /// completion; the example of section 4.3.3 lets it fall with the start, and no section gives its slope.
+        by_completion: bool = false,
+        /// Of `by_completion`: the time from arrival to completion of a best-effort job that is worth least.
+        horizon: Span = Span::from_secs(3600),
         /// Whether best-effort jobs can be preempted; what they have done is lost. Each is preempted ten times at most:
         /// jobs that outlive their estimates would otherwise preempt each other for ever.
         preempt: bool = true,
@@ -81,9 +87,10 @@ parameters! {
 
 impl ThreeSigma {
     /// What jobs are worth.
-    pub(super) const fn valuation(&self) -> Valuation {
+    pub(super) fn valuation(&self) -> Valuation {
         let Self { over, threshold, decay, best_effort, late, .. } = *self;
-        Valuation { over, threshold, decay, best_effort, late }
+        let completion = self.by_completion.then(|| self.horizon.as_secs_f64());
+        Valuation { over, threshold, decay, best_effort, late, completion }
     }
 }
 

@@ -37,9 +37,12 @@ pub struct Valuation {
     pub best_effort: f64,
     /// The same of an SLO job that can be worth nothing more as such, so that it ends some time.
     pub late: f64,
+    /// The time from arrival to completion in which the utility of a best-effort job falls to near zero, s; if absent
+    /// it goes by its wait or run time.
+    pub completion: Option<f64>,
 }
 
-/// The utility of a job by the time of its end, or, for best effort, by how long it waits or runs.
+/// The utility of a job by the time of its end, or, for best effort, also by how long it waits or runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Utility {
     /// `SLO` until the deadline, then falling linearly to zero at `zero`; both in seconds since the run's start.
@@ -49,17 +52,32 @@ pub enum Utility {
         /// Not before it.
         zero: f64,
     },
-    /// `top` for a job that starts or ends now, falling linearly with time.
+    /// `top` for a job that starts or ends now, or that has just arrived, falling linearly with time.
     BestEffort {
         /// In the unit of `SLO`.
         top: f64,
+        /// If its utility goes by its completion.
+        completion: Option<Response>,
     },
+}
+
+/// How the utility of a best-effort job goes by the time from its arrival to its completion.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Response {
+    /// The arrival, in seconds since the run's start.
+    arrival: f64,
+    /// The time in which the utility falls to near zero, s.
+    horizon: f64,
 }
 
 impl Utility {
     /// The utility of a job of which `run` is expected on the nodes that it prefers.
     pub fn of(spec: &JobSpec, run: &Distribution, valuation: &Valuation) -> Self {
-        let Some(deadline) = spec.deadline else { return Self::BestEffort { top: valuation.best_effort } };
+        let arrival = spec.arrival.as_secs_f64();
+        let Some(deadline) = spec.deadline else {
+            let completion = valuation.completion.map(|horizon| Response { arrival, horizon });
+            return Self::BestEffort { top: valuation.best_effort, completion };
+        };
         let window = deadline.since(spec.arrival).as_secs_f64();
         let gradual = match valuation.over {
             OverEstimates::Adaptive => run.cdf(window) < valuation.threshold,
@@ -71,21 +89,30 @@ impl Utility {
         Self::Slo { deadline, zero: deadline + decay }
     }
 
-    /// The utility as of `now`: that of an SLO job whose utility has become zero is that of best effort, but less.
+    /// The utility as of `now`: that of an SLO job whose utility has become zero is that of best effort, but less, and
+    /// whatever its age.
     #[must_use]
     pub fn at(self, now: Time, valuation: &Valuation) -> Self {
         match self {
-            Self::Slo { zero, .. } if now.as_secs_f64() >= zero => Self::BestEffort { top: valuation.late },
+            Self::Slo { zero, .. } if now.as_secs_f64() >= zero => {
+                Self::BestEffort { top: valuation.late, completion: None }
+            }
             _ => self,
         }
     }
 
     /// Expected utility of a start at `start` seconds, which is `wait` seconds from now, if `run` is expected and the
     /// window has a length of `window` (thesis, equation 4.1). That of a best-effort job falls to zero at the end of
-    /// the window.
+    /// the window, or with its completion to a hundredth of that.
     pub fn of_start(self, start: f64, (wait, window): (f64, f64), run: &Distribution) -> f64 {
+        let soon = 1.0 - wait / window;
         match self {
-            Self::BestEffort { top } => top * (1.0 - wait / window),
+            Self::BestEffort { top, completion: None } => top * soon,
+            Self::BestEffort { top, completion: Some(Response { arrival, horizon }) } => {
+                let least = LEAST * soon;
+                let kink = arrival + horizon * (1.0 - least) - start;
+                top * run.expect(&[kink], |run| (1.0 - (start + run - arrival) / horizon).max(least))
+            }
             Self::Slo { deadline, zero } => {
                 let (deadline, zero) = (deadline - start, zero - start);
                 run.expect(&[deadline, zero], |run| by_deadline(run, deadline, zero))
@@ -94,10 +121,13 @@ impl Utility {
     }
 
     /// Utility of a job that starts at `start` seconds and runs for `run` seconds. That of a best-effort job falls to
-    /// near zero for run times of `horizon` seconds (thesis, Fig. 4.3).
+    /// near zero for run times of `horizon` seconds (thesis, Fig. 4.3), or with its completion.
     pub fn of_run(self, start: f64, run: f64, horizon: f64) -> f64 {
         match self {
-            Self::BestEffort { top } => top * (1.0 - run / horizon).max(LEAST),
+            Self::BestEffort { top, completion } => {
+                let age = completion.map_or(0.0, |response| start - response.arrival);
+                top * (1.0 - (age + run) / horizon).max(LEAST)
+            }
             Self::Slo { deadline, zero } => by_deadline(run, deadline - start, zero - start),
         }
     }
@@ -126,6 +156,7 @@ mod tests {
         decay: 1.0,
         best_effort: 0.2,
         late: 0.01,
+        completion: None,
     };
 
     fn job(deadline: Option<u64>) -> JobSpec {
@@ -171,16 +202,37 @@ mod tests {
         let likely = Distribution::point(10.0);
         let steep = Utility::of(&job(Some(10)), &likely, &VALUATION);
         assert_eq!(steep, Utility::Slo { deadline: 10.0, zero: 10.0 }, "it can meet the deadline");
-        let late = Utility::BestEffort { top: VALUATION.late };
+        let late = Utility::BestEffort { top: VALUATION.late, completion: None };
         assert_eq!(steep.at(Time::ZERO + Span::from_secs(10), &VALUATION), late);
         assert_eq!(steep.at(Time::ZERO + Span::from_secs(9), &VALUATION), steep);
     }
 
     #[test]
     fn short_best_effort_jobs_are_worth_more() {
-        let of = |run| Utility::BestEffort { top: 0.2 }.of_run(1000.0, run, 100.0);
+        let effort = Utility::BestEffort { top: 0.2, completion: None };
+        let of = |run| effort.of_run(1000.0, run, 100.0);
         let expected = [0.2, 0.15, 0.1, 0.002, 0.002];
         let found = [0.0, 25.0, 50.0, 100.0, 1e9].map(of);
         assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+    }
+    /// Of a job that has waited for 30 s of the 100 s in which it becomes worthless.
+    #[test]
+    fn the_utility_of_a_best_effort_job_falls_from_its_arrival_to_its_completion() {
+        let valuation = Valuation { completion: Some(100.0), ..VALUATION };
+        let effort = Utility::of(&job(None), &Distribution::point(1.0), &valuation);
+        let close =
+            |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        close(effort.of_run(30.0, 20.0, 100.0), 0.1);
+        close(effort.of_start(30.0, (0.0, 60.0), &Distribution::point(20.0)), 0.1);
+        close(effort.of_start(45.0, (15.0, 60.0), &Distribution::point(20.0)), 0.07);
+        close(effort.of_start(30.0, (0.0, 60.0), &Distribution::uniform(0.0, 40.0)), 0.1);
+        // Of a job that completes too late an early start is still worth more.
+        close(effort.of_run(30.0, 70.0, 100.0), 0.002);
+        close(effort.of_start(30.0, (0.0, 60.0), &Distribution::point(80.0)), 0.002);
+        close(effort.of_start(45.0, (15.0, 60.0), &Distribution::point(80.0)), 0.0015);
+        // Three quarters of the run times, from 20 to 100 s, complete in time, to within a hundredth of the horizon.
+        let unsure = Distribution::uniform(20.0, 100.0);
+        let area = (0.5 * 0.5 * 50.0 - 0.5 * 0.01 * 1.0 + 0.01 * (80.0 - 49.0)) / 80.0;
+        close(effort.of_start(30.0, (0.0, 60.0), &unsure), 0.2 * area);
     }
 }
