@@ -144,19 +144,21 @@ fn best_effort_tasks_give_way_on_contended_nodes() {
 }
 
 /// The job has ten seconds for two tasks, the longer of which takes two; after a history of jobs that took 60 s it is
-/// believed to fail.
+/// believed to fail. With 65 s it seems to fail only once it has waited for the first decision.
 #[test]
 fn jobs_that_seem_to_fail_are_tried_or_not() {
-    let run = |over| {
+    let within = |over, seconds| {
         let config = DistSched { over, ..DistSched::default() };
-        let mut bench = bench(&config, &shared(1), 2).with_deadline(JobId(0), Span::from_secs(20));
+        let mut bench = bench(&config, &shared(1), 2).with_deadline(JobId(0), Span::from_secs(seconds));
         bench.submit(0);
         let early = launched(&cycle(&mut bench)).len();
         let late = launched(&cycle(&mut bench)).len();
         (early, late)
     };
-    assert_eq!(run(OverEstimates::Adaptive), (2, 0));
-    assert_eq!(run(OverEstimates::Never), (0, 2), "as best effort, when the deadline is over");
+    assert_eq!(within(OverEstimates::Adaptive, 20), (2, 0));
+    assert_eq!(within(OverEstimates::Never, 20), (0, 2), "as best effort, when the deadline is over");
+    assert_eq!(within(OverEstimates::Adaptive, 65), (0, 0), "it seemed to meet the deadline at first");
+    assert_eq!(within(DistSched::default().over, 65), (2, 0), "the utility of every job decays");
     let config =
         DistSched { over: OverEstimates::Never, estimates: UsageEstimates::Actual, ..DistSched::default() };
     let mut knows = bench(&config, &shared(1), 2).with_deadline(JobId(0), Span::from_secs(20));
