@@ -139,8 +139,8 @@ const BUDGETS: [(&str, usize); 5] = [
     ("volary_lp", 1_658),
     ("volary_actors", 18_548),
     ("volary_netem", 2_985),
-    ("volary_engine", 14_401),
-    ("volary", 32_025),
+    ("volary_engine", 14_408),
+    ("volary", 32_080),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
 const SLACK: usize = 200;

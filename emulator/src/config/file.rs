@@ -91,8 +91,8 @@ pub struct ClaimSection {
     /// of `check` hold and one of these does not, the verdict is `other-size`: right direction, other size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size: Vec<String>,
-    /// Whose tolerance or band the comparisons have: a claim with another origin than `ours` that compares within a
-    /// tolerance must say so.
+    /// Whose tolerance or band the comparisons have: a claim with another origin than `ours` that has `size`, or
+    /// compares within a tolerance, must say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
 }

@@ -537,7 +537,8 @@ fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<
         let (checks, sizes) = (parse("check", &section.check)?, parse("size", &section.size)?);
         let ClaimSection { says, origin, tolerance, when, .. } = section.clone();
         let claim = Claim { says, origin, when, checks, sizes, tolerance };
-        if origin != Origin::Ours && tolerance.is_none() && claim.comparisons().any(Check::has_tolerance) {
+        let needs_one = !claim.sizes.is_empty() || claim.checks.iter().any(Check::has_tolerance);
+        if origin != Origin::Ours && tolerance.is_none() && needs_one {
             return Err(document
                 .error_at(
                     &["claim", &index],

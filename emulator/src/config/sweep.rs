@@ -93,7 +93,25 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
                 for (swept, values) in sweep.into_iter().flatten() {
                     let DeValue::Array(items) = values.get_mut() else { continue };
                     let rows = items.iter_mut().filter(|item| row(item, swept.get_ref()).is_some());
-                    rows.filter_map(table_mut).for_each(|row| drop(row.remove(key.trim())));
+                    for row in rows.filter_map(table_mut) {
+                        let overlaps = |other: &&Key<'_>| overlap(other.get_ref(), key.trim());
+                        let Some(other) = row.keys().find(overlaps).map(|other| other.get_ref().to_string())
+                        else {
+                            continue;
+                        };
+                        if other.len() < key.trim().len() {
+                            return Err(source
+                                .error(
+                                    0..key.len(),
+                                    format!(
+                                        "rows of the sweep of `{}` set all of `{other}`",
+                                        swept.get_ref()
+                                    ),
+                                )
+                                .help("change it in the file"));
+                        }
+                        row.remove(other.as_str());
+                    }
                 }
                 assign(document, &path, node)?;
             }
@@ -134,19 +152,35 @@ pub fn axes<'t>(document: &Document<'t>) -> Result<Vec<SweepAxis<'t>>, ConfigErr
         .into_iter()
         .map(|(key, values)| axis(document, key, values))
         .collect::<Result<_, _>>()?;
-    let keys = |axis: &SweepAxis<'t>| axis.with.iter().flatten().map(|c| c.key.clone()).collect();
-    let sets: Vec<BTreeSet<String>> = axes.iter().map(keys).collect();
     for (at, axis) in axes.iter().enumerate() {
-        for Companion { key, value, .. } in axis.with.iter().flatten() {
-            let mut others = axes.iter().zip(&sets).enumerate();
-            if others.any(|(other, (axis, sets))| axis.key == *key || other != at && sets.contains(key)) {
-                return Err(document
-                    .error(&value.span(), format!("the sweep sets `{key}` twice in a cell"))
-                    .help("leave it out here, or at the other key"));
+        let others = || axes.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, axis)| axis);
+        let twice = |key: &str, span: &Range<usize>| {
+            document
+                .error(span, format!("the sweep sets `{key}` twice in a cell"))
+                .help("leave it out here, or at the other key; a key sets all keys below it")
+        };
+        if others().any(|other| overlap(&other.key, &axis.key)) {
+            return Err(twice(&axis.key, &axis.path[0].span()));
+        }
+        for row in &axis.with {
+            for (at, Companion { key, value, .. }) in row.iter().enumerate() {
+                let before = row[..at].iter().map(|other| &other.key).chain([&axis.key]);
+                let elsewhere =
+                    others().flat_map(|axis| axis.with.iter().flatten().map(|c| &c.key).chain([&axis.key]));
+                if before.chain(elsewhere).any(|other| overlap(other, key)) {
+                    return Err(twice(key, &value.span()));
+                }
             }
         }
     }
     Ok(axes)
+}
+
+/// Whether two dotted keys are the same or one is part of the other.
+fn overlap(a: &str, b: &str) -> bool {
+    let is_below =
+        |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    is_below(a, b) || is_below(b, a)
 }
 
 /// The value of the swept key and the whole table, if an element of its list is a table of several keys with it.
@@ -214,6 +248,17 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
                 .help(format!("quote the whole key, such as {{ \"{key}\" = … }}")));
         }
         let row = row(item, key);
+        let is_row = |table: &DeTable<'t>| {
+            let section = |key: &Key<'t>| {
+                key.get_ref().split_once('.').is_some_and(|(first, _)| SWEEPABLE.contains(&first))
+            };
+            table.keys().any(section)
+        };
+        if row.is_none() && item.get_ref().as_table().is_some_and(is_row) {
+            return Err(document
+                .error(&item.span(), format!("a row of the sweep of `{key}` has no `{key}`"))
+                .help(format!("write its value too, such as {{ \"{key}\" = …, … }}")));
+        }
         let others = row.map(|(_, table)| entries(table)).unwrap_or_default().into_iter();
         let companion = |(key, value): (&Key<'t>, &Node<'t>)| {
             let (path, value) = (sweepable(document, key)?, value.clone());
@@ -558,6 +603,13 @@ mod tests {
                 "2:49",
                 "sets `service.b` twice",
             ),
+            (
+                "[sweep]\n\"service.a.b\" = [{ \"service.a.b\" = 1, \"service.a\" = 2 }]",
+                "2:53",
+                "sets `service.a` twice",
+            ),
+            ("[sweep]\n\"service.a\" = [1]\n\"service.a.b\" = [1]", "2:1", "sets `service.a` twice"),
+            ("[sweep]\n\"service.a\" = [{ \"service.b\" = 1 }]", "2:16", "has no `service.a`"),
         ];
         for (text, place, words) in cases {
             let error = axes(&document(text)).unwrap_err().to_string();

@@ -11,12 +11,13 @@ use crate::storage::Study;
 /// relative to `experiments/`.
 pub fn claims_table(studies: &[Study]) -> String {
     let mut out =
-        "| origin | claims | hold | of these by our tolerance | other size | fail | within noise | not tested |\n\
-         |---|--:|--:|--:|--:|--:|--:|--:|\n"
+        "| origin | claims | hold | of these by our tolerance | other size | fail | within noise | not tested | from one seed |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
             .to_owned();
     for (origin, tally) in Tally::by_origin(studies.iter().flat_map(|study| &study.claims)) {
-        let Tally { holds, other_size, fails, within_noise, not_tested, our_tolerance } = tally;
-        let counts = [tally.claims(), holds, our_tolerance, other_size, fails, within_noise, not_tested];
+        let Tally { holds, other_size, fails, within_noise, not_tested, our_tolerance, one_seed } = tally;
+        let counts =
+            [tally.claims(), holds, our_tolerance, other_size, fails, within_noise, not_tested, one_seed];
         let counts = counts.map(|count| count.to_string()).join(" | ");
         let _ = writeln!(out, "| {} | {counts} |", origin.whose());
     }

@@ -596,19 +596,29 @@ fn shards_merge_into_one_study() {
         verdict,
         measured: [].into(),
     };
-    shard(&a, &[("1", "p", 1), ("2", "q", 1)], &[claim("x", Verdict::Holds), claim("y", Verdict::Holds)]);
-    shard(&b, &[("2", "q", 1), ("3", "p", 2)], &[claim("x", Verdict::Fails), claim("y", Verdict::NotTested)]);
+    let claims =
+        |verdicts: [Verdict; 3]| [("x", 0), ("y", 1), ("z", 2)].map(|(says, at)| claim(says, verdicts[at]));
+    shard(
+        &a,
+        &[("1", "p", 1), ("2", "q", 1)],
+        &claims([Verdict::OtherSize, Verdict::OtherSize, Verdict::Holds]),
+    );
+    shard(
+        &b,
+        &[("2", "q", 1), ("3", "p", 2)],
+        &claims([Verdict::Fails, Verdict::NotTested, Verdict::OtherSize]),
+    );
     let study = merge(&[a.clone(), b]).unwrap();
     assert_eq!(study.records().count(), 3, "what both hold counts once");
     assert_eq!(study.cells[0].policies[0].runs.len(), 2, "two seeds of p");
     assert_eq!(
         study.claims.iter().map(|claim| claim.verdict).collect::<Vec<_>>(),
-        [Verdict::Fails, Verdict::NotTested]
+        [Verdict::Fails, Verdict::NotTested, Verdict::OtherSize]
     );
     LockedDir::take(&out, &study.folders).unwrap().write(&study, render).unwrap();
     assert_eq!(jobs(&out), 30);
     assert_eq!(fs::read_to_string(out.join(SUMMARY)).unwrap().lines().count(), 3);
-    assert_eq!(fs::read_to_string(out.join(CLAIMS)).unwrap().lines().count(), 2);
+    assert_eq!(fs::read_to_string(out.join(CLAIMS)).unwrap().lines().count(), 3);
 
     let c = folder.path().join("c");
     shard(&c, &[("other", "p", 1)], &[]);

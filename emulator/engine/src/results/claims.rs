@@ -19,7 +19,7 @@ pub enum Origin {
     OtherPaper,
     /// Outputs that the authors of a paper published beside it: what they ran, which the text may describe otherwise.
     Outputs,
-    /// A paper, of a number that a parameter of the experiment was fitted to: the claim cannot fail.
+    /// A paper, of a number that a parameter of the experiment was fitted to: that it agrees shows nothing.
     Fitted,
     /// This project.
     #[default]
@@ -105,6 +105,12 @@ impl ClaimResult {
         }
     }
 
+    /// Whether it rests on one seed, so that its noise is not known.
+    pub fn is_of_one_seed(&self) -> bool {
+        let judged = |numbers: &Value| numbers["holds"].is_boolean() && numbers.get("within_noise").is_none();
+        self.verdict != Verdict::NotTested && self.measured.values().any(judged)
+    }
+
     /// Whether a check was made on generated jobs because the trace was not found.
     pub fn has_stand_in(&self) -> bool {
         self.measured.values().any(|numbers| numbers["stand_in"] == true)
@@ -139,7 +145,7 @@ pub struct ClaimsLine {
 /// Verdicts on the claims of one origin. A claim counts once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
-    /// Claims that hold beyond noise.
+    /// Claims that hold beyond noise, as far as that is known.
     pub holds: usize,
     /// Claims whose direction is right and whose size is another one, beyond noise.
     #[serde(default)]
@@ -153,6 +159,9 @@ pub struct Tally {
     /// Those of `holds` that are judged by a tolerance of this project, not of the paper.
     #[serde(default)]
     pub our_tolerance: usize,
+    /// Claims of all verdicts but `not-tested` that rest on one seed, so that their noise is not known.
+    #[serde(default)]
+    pub one_seed: usize,
 }
 
 impl Tally {
@@ -161,6 +170,7 @@ impl Tally {
         let mut tallies: BTreeMap<Origin, Self> = BTreeMap::new();
         for claim in claims {
             let tally = tallies.entry(claim.origin).or_default();
+            tally.one_seed += usize::from(claim.is_of_one_seed());
             match claim.verdict {
                 _ if claim.is_within_noise() => tally.within_noise += 1,
                 Verdict::Holds => {

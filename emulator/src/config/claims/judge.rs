@@ -143,7 +143,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The comparison at the percentile where the left one is largest relative to the right one.
+    /// The comparison at the percentile where the left one is largest relative to the right one. If it holds, any other
+    /// percentile could have decided otherwise; if it fails, only those that fail decide.
     fn below(&self, check: &Check, cell: Cell, left: &Metric, right: &Metric) -> (Cell, Finding) {
         let whole =
             self.lines(left, &cell).and_then(|lines| at_path(&lines.values().next()?.numbers, &left.path));
@@ -158,11 +159,20 @@ impl<'a> Table<'a> {
             finding.numbers["at"] = json!(name);
             finding
         });
+        let findings: Vec<Finding> = findings.collect();
+        let unsure = |finding: &Finding| finding.numbers["within_noise"] == true;
+        let mut failed = findings.iter().filter(|finding| finding.holds == Some(false)).peekable();
+        let is_noise = if failed.peek().is_some() { failed.all(unsure) } else { findings.iter().any(unsure) };
         let ratio = |finding: &Finding| {
             let side = |side| finding.numbers[side].as_f64();
             side("left").zip(side("right")).map_or(f64::INFINITY, |(left, right)| left / right)
         };
-        let worst = findings.max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+        let mut worst = findings.into_iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+        if let Some(worst) = &mut worst
+            && worst.numbers.get("within_noise").is_some()
+        {
+            worst.numbers["within_noise"] = json!(is_noise);
+        }
         let untested = || {
             let why = self.why(check, &cell, &self.seeds(check, &cell));
             Finding { holds: None, numbers: json!({ "holds": null, "why": why }) }
