@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::eagle::Hybrid;
 use super::policy::{BuildContext, Policy};
-use super::shared::{check_probes, partition};
+use super::shared::{check_probes, partitions};
 use crate::base::{ActorId, Span, parameters};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine};
@@ -13,11 +13,13 @@ use crate::roles::NodeManager;
 use crate::roles::client::CentralJobs;
 use crate::roles::late_binding::ProbeOptions;
 use crate::roles::node::Reservation;
+use crate::roles::partitions::Partitions;
 
 parameters! {
     /// Parameters of Hawk.
     struct Hawk {
-        /// Share of the nodes that long tasks may go to, the first ones; short tasks go anywhere.
+        /// Share of the nodes that long tasks may go to; short tasks go anywhere. The other nodes are spread evenly
+        /// over the cluster.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         big_partition: f64 = 0.98,
         /// Probes per task of a short job.
@@ -60,12 +62,12 @@ impl Policy for Hawk {
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let probes = self.probes();
-        Box::new(Hybrid::new(probes, partition(self.big_partition, context.layout), None, context))
+        Box::new(Hybrid::new(probes, partitions(self.big_partition, context.layout), None, context))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let big = partition(self.big_partition, context.layout);
-        Box::new(StealingNode::new(context, big, self.steal_attempts))
+        let partitions = partitions(self.big_partition, context.layout);
+        Box::new(StealingNode::new(context, partitions, self.steal_attempts))
     }
 }
 
@@ -87,8 +89,7 @@ impl Hawk {
 struct StealingNode {
     manager: NodeManager,
     index: u32,
-    /// Nodes of the big partition: the first ones.
-    big: u32,
+    partitions: Partitions,
     attempts: u32,
     /// Nodes that may still be asked since this one became idle.
     left: u32,
@@ -101,11 +102,11 @@ struct StealingNode {
 }
 
 impl StealingNode {
-    fn new(context: BuildContext<'_>, big: u32, attempts: u32) -> Self {
+    fn new(context: BuildContext<'_>, partitions: Partitions, attempts: u32) -> Self {
         Self {
             manager: NodeManager::new(context.layout.cores(context.index)),
             index: context.index,
-            big,
+            partitions,
             attempts,
             left: 0,
             idle: true,
@@ -146,14 +147,15 @@ impl StealingNode {
 
     /// Asks another node of the big partition, if one may still be asked.
     fn ask(&mut self, fx: &mut Effects<'_>) {
-        let others = self.big - u32::from(self.index < self.big);
+        let (partitions, is_big) = (self.partitions, self.partitions.is_big(self.index));
+        let others = partitions.big() - u32::from(is_big);
         if self.left == 0 || others == 0 {
             return;
         }
         self.left -= 1;
         let draw = fx.rng().below(others);
-        let victim = if draw >= self.index { draw + 1 } else { draw };
-        fx.send(fx.layout().node(victim), Steal::Ask);
+        let nth = draw + u32::from(is_big && draw >= partitions.big_before(self.index));
+        fx.send(fx.layout().node(partitions.big_node(nth)), Steal::Ask);
     }
 
     /// After a step: claims what was stolen, or steals, if there is nothing else to do.
@@ -209,6 +211,27 @@ mod tests {
 
     fn loot(job: u32) -> Message {
         Steal::Loot { scheduler: 0, job: JobId(job), count: 1, repair: false }.into()
+    }
+
+    /// Of ten nodes two are for short tasks only, numbers 4 and 9.
+    #[test]
+    fn an_idle_node_asks_every_other_node_of_the_big_partition_and_no_other() {
+        for index in [0, 4, 5, 9] {
+            let layout = Layout::new(1, 0, vec![1; 10]);
+            let hawk = Hawk { big_partition: 0.8, steal_attempts: 1000, ..Hawk::default() };
+            let mut thief = hawk.bench(&layout, layout.node(index), 3).with_long(&[LONG]);
+            let first = JobId(0).task(0).copy(0);
+            thief.receive(layout.scheduler(0), Launch::Row(Row::single(first)));
+            let mut sent = thief.receive(layout.worker(index, 0), Core::Ended { copy: first });
+            sent.remove(0);
+            let mut asked = std::collections::BTreeSet::new();
+            while let [(victim, _)] = sent[..] {
+                asked.insert(layout.node_number(victim));
+                sent = thief.receive(victim, Steal::Nothing);
+            }
+            let others = [0, 1, 2, 3, 5, 6, 7, 8].into_iter().filter(|&node| node != index);
+            assert_eq!(asked, others.collect(), "by node {index}");
+        }
     }
 
     /// The first short probes in a row behind a long task go; those before it and after the next one stay.

@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::roles::NodeManager;
 use crate::roles::node::{NodeOptions, ProgressErrors, ReportOptions};
 use crate::roles::node_queue::QueueOrder;
+use crate::roles::partitions::Partitions;
 use crate::roles::speculation::CopyBinding;
 
 /// The shortest period: shorter ones are finer than any delay or task, and a run with them makes no headway.
@@ -27,6 +28,11 @@ pub(super) fn longest_task(job: JobId, catalog: &dyn Catalog) -> Span {
 pub(super) fn partition(share: f64, layout: &Layout) -> u32 {
     let nodes = layout.nodes();
     ((share * f64::from(nodes)).ceil() as u32).clamp(1, nodes.max(1))
+}
+
+/// The partitions of a hybrid scheduler, by the share of the big one.
+pub(super) fn partitions(big: f64, layout: &Layout) -> Partitions {
+    Partitions::new(layout.nodes(), partition(big, layout))
 }
 
 /// Checks the parameters of a hybrid scheduler.

@@ -2,7 +2,7 @@
 
 use super::eagle::LeastWait;
 use super::policy::{BuildContext, Policy};
-use super::shared::{check_bypass, plain};
+use super::shared::{check_bypass, partitions, plain};
 use crate::base::parameters;
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -34,7 +34,7 @@ impl Policy for YaqC {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let place = LeastWait::new(context, context.layout.nodes(), false);
+        let place = LeastWait::new(context, partitions(1.0, context.layout), false);
         Box::new(EarlyBinding::new(place, context.layout))
     }
 

@@ -57,8 +57,9 @@ pub struct Backlogs {
 }
 
 impl Backlogs {
-    /// An index of the first `nodes` nodes, all idle.
-    pub fn new(layout: &Layout, nodes: u32) -> Self {
+    /// An index of all nodes, all idle.
+    pub fn new(layout: &Layout) -> Self {
+        let nodes = layout.nodes();
         let mut ends = MinWaitIndex::new(nodes, Vec::new());
         (0..nodes).for_each(|node| ends.set(node, IDLE));
         let cores = (0..nodes).map(|node| layout.cores(node)).collect();
@@ -83,7 +84,7 @@ impl Backlogs {
 
     /// Removes a task from a node; ignored if it is not there.
     pub fn remove(&mut self, node: u32, task: TaskId, now: Time) {
-        let Some(backlog) = self.nodes.get_mut(node as usize) else { return };
+        let backlog = &mut self.nodes[node as usize];
         let Some(at) = backlog.sent.iter().position(|sent| sent.task == task) else { return };
         if let Some(sent) = backlog.sent.remove(at) {
             backlog.work = backlog.work.saturating_sub(sent.estimate);
@@ -94,22 +95,18 @@ impl Backlogs {
 
     /// Removes all tasks of a node.
     pub fn clear(&mut self, node: u32) {
-        if let Some(backlog) = self.nodes.get_mut(node as usize) {
-            *backlog = NodeBacklog::default();
-            self.ends.set(node, IDLE);
-        }
+        self.nodes[node as usize] = NodeBacklog::default();
+        self.ends.set(node, IDLE);
     }
 
     /// Whether a node has no task of this scheduler.
     pub fn is_idle(&self, node: u32) -> bool {
-        self.nodes.get(node as usize).is_none_or(|backlog| backlog.sent.is_empty())
+        self.nodes[node as usize].sent.is_empty()
     }
 
     /// Excludes a node from the choice, or readmits it.
     pub fn reach(&mut self, node: u32, can: bool) {
-        if (node as usize) < self.nodes.len() {
-            self.ends.reach(node, can);
-        }
+        self.ends.reach(node, can);
     }
 
     fn update(&mut self, node: u32, now: Time) {
@@ -136,7 +133,7 @@ mod tests {
     #[test]
     fn waits_are_estimates_less_what_is_done() {
         let layout = Layout::new(1, 0, [1, 1, 1]);
-        let mut backlogs = Backlogs::new(&layout, 3);
+        let mut backlogs = Backlogs::new(&layout);
         let mut rng = Rng::new(1, 1, 1);
         let mut best = |backlogs: &mut Backlogs, now| backlogs.pick(at(now), &mut rng);
         backlogs.add(0, task(0), Span::from_secs(4), at(0));
@@ -161,7 +158,7 @@ mod tests {
     #[test]
     fn cores_share_the_work() {
         let layout = Layout::new(1, 0, [2, 1]);
-        let mut backlogs = Backlogs::new(&layout, 2);
+        let mut backlogs = Backlogs::new(&layout);
         let mut rng = Rng::new(1, 1, 1);
         (0..4).for_each(|i| backlogs.add(0, task(i), Span::from_secs(2), at(0)));
         backlogs.add(1, task(9), Span::from_secs(5), at(0));

@@ -16,6 +16,7 @@
 //! | [`task_queue`] | a central queue of tasks |
 //! | [`membership`] | the nodes believed alive: picking and sampling |
 //! | [`backlog`] | a central scheduler's estimate of the work ahead of a new task at every node |
+//! | [`partitions`] | the nodes that long tasks may go to, and those for short tasks only |
 //! | [`node_bitmap`] | nodes with long work |
 //! | `job_controller` | the work queue of a client whose requests are limited |
 //! | [`job_table`] | open jobs, and which of their tasks are done |
@@ -41,6 +42,7 @@ pub mod min_wait_index;
 pub mod node;
 pub mod node_bitmap;
 pub mod node_queue;
+pub mod partitions;
 pub mod planning;
 pub mod replication;
 mod resend;

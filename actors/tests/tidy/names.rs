@@ -137,7 +137,7 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 5] = [
     ("volary_lp", 1_658),
-    ("volary_actors", 18_548),
+    ("volary_actors", 18_560),
     ("volary_netem", 2_985),
     ("volary_engine", 14_408),
     ("volary", 32_080),

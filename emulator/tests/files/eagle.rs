@@ -1,9 +1,9 @@
 //! Eagle beside its authors' simulator (`epfl-labos/eagle`, `simulation/eagle_simulation.py`): response times of short
 //! jobs at the median, the 90th and the 99th percentile. The simulator is as published, but for times that are not
-//! rounded to seconds, and the means of five seeds. Its settings are 2 probes per task and 20 per job at least, SRPT
-//! and sticky probes. Its events of one instant have no order, while here messages with constant delays that arrive at
-//! one instant come in the order of their senders' numbers, by which nodes for long tasks would be preferred: hence
-//! delays of 499 to 501 us in place of 500.
+//! rounded to seconds and a node's sum of estimates that counts as zero below a microsecond, and the means of ten
+//! seeds. Its settings are 2 probes per task and 20 per job at least, SRPT and sticky probes, and constant delays of
+//! 500 us. Its events of one instant have no order, while here messages that arrive at one instant come in the order of
+//! their senders' numbers, which say nothing about the partition of a node.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -42,18 +42,18 @@ fn synthetic() -> String {
 }
 
 /// Asserts the percentiles of short jobs on a trace, 120 nodes of which twelve are for short jobs only, and a cutoff of
-/// 1 s: the means of five seeds, to 3 % at the median and 6 % behind it.
-fn agrees(folder: &Path, trace: &str, traces: &str, simulator: [f64; 3]) {
+/// 1 s: the means of some seeds, to 3 % at the median and 6 % behind it.
+fn agrees(folder: &Path, trace: &str, traces: &str, seeds: usize, simulator: [f64; 3]) {
     let experiment = format!(
-        "title = \"Eagle\"\nseed = 1\nrepeat = 5\n[cluster]\nnodes = 120\nschedulers = 10\n\
-         [workload.trace]\nfile = \"{trace}\"\ncutoff = \"1s\"\n[network]\none_way = {{ uniform = {{ low = \"499us\", high = \"501us\" }} }}\n\
+        "title = \"Eagle\"\nseed = 1\nrepeat = {seeds}\n[cluster]\nnodes = 120\nschedulers = 10\n\
+         [workload.trace]\nfile = \"{trace}\"\ncutoff = \"1s\"\n[network]\none_way = \"500us\"\n\
          [[policy]]\neagle = {{ big_partition = 0.9, replacement = true }}\n"
     );
     fs::write(folder.join("eagle.toml"), experiment).unwrap();
     let args = "run eagle.toml --json --quiet --no-report --out eagle".split_whitespace();
     let (out, _) = expect_of(command(folder).env("VOLARY_TRACES", traces).args(args), 0);
     let runs: Vec<_> = lines(&out).into_iter().filter(|line| line["classes"].is_object()).collect();
-    assert_eq!(runs.len(), 5);
+    assert_eq!(runs.len(), seeds);
     for (percentile, expected, within) in
         [("p50", simulator[0], 0.03), ("p90", simulator[1], 0.06), ("p99", simulator[2], 0.06)]
     {
@@ -62,7 +62,7 @@ fn agrees(folder: &Path, trace: &str, traces: &str, simulator: [f64; 3]) {
         let mean = runs.iter().map(of).sum::<f64>() / runs.len() as f64;
         assert!(
             (mean / expected - 1.0).abs() <= within,
-            "{percentile}: {mean}, the simulator has {expected}"
+            "{trace}, {percentile}: {mean}, the simulator has {expected}"
         );
     }
 }
@@ -71,14 +71,20 @@ fn agrees(folder: &Path, trace: &str, traces: &str, simulator: [f64; 3]) {
 fn eagle_responds_as_in_its_authors_simulator() {
     let folder = folder();
     fs::write(folder.path().join("synthetic.tr"), synthetic()).unwrap();
-    agrees(folder.path(), "synthetic.tr", "", [1.148, 33.5, 61.4]);
+    agrees(folder.path(), "synthetic.tr", "", 5, [1.161, 32.1, 60.5]);
 }
 
-/// The trace of the authors of Pigeon at a load of 0.5 (`pigeon_ec2/NGO_trace50.tr.xz`).
+/// The traces of the authors of Pigeon at loads of 0.5, 0.7 and 0.9 (`pigeon_ec2/NGO_trace50.tr.xz` and so on). At 0.7
+/// the 90th percentile varies by a seventh from seed to seed.
 #[test]
-#[ignore = "reads a published trace, which may not be redistributed: set VOLARY_TRACES"]
-fn eagle_responds_as_in_its_authors_simulator_on_a_published_trace() {
+#[ignore = "reads published traces, which may not be redistributed: set VOLARY_TRACES"]
+fn eagle_responds_as_in_its_authors_simulator_on_published_traces() {
     let traces =
         std::env::var("VOLARY_TRACES").expect("set VOLARY_TRACES to the folder of the published traces");
-    agrees(folder().path(), "pigeon_ec2/NGO_trace50.tr.xz", &traces, [0.343, 0.866, 1.83]);
+    for (load, simulator) in
+        [(50, [0.343, 0.867, 1.84]), (70, [0.439, 11.8, 35.1]), (90, [0.986, 49.2, 58.2])]
+    {
+        let trace = format!("pigeon_ec2/NGO_trace{load}.tr.xz");
+        agrees(folder().path(), &trace, &traces, 40, simulator);
+    }
 }

@@ -10,20 +10,24 @@ use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::late_binding::{LateBinding, ProbeOptions, StateSharing};
 use crate::roles::membership::Membership;
 use crate::roles::node_bitmap::NodeBitmap;
+use crate::roles::partitions::Partitions;
 
 /// The nodes and the work sent there.
 pub(in crate::policies) struct LeastWait {
     backlogs: Backlogs,
+    partitions: Partitions,
     /// The bitmap of nodes with long work, if it is shared.
     bits: Option<NodeBitmap>,
     observed: bool,
 }
 
 impl LeastWait {
-    /// Among the first `big` nodes; `shares` the bitmap with them.
-    pub(in crate::policies) fn new(context: BuildContext<'_>, big: u32, shares: bool) -> Self {
+    /// Among the nodes of the big partition; `shares` the bitmap with them.
+    pub(in crate::policies) fn new(context: BuildContext<'_>, partitions: Partitions, shares: bool) -> Self {
+        let mut backlogs = Backlogs::new(context.layout);
+        (0..partitions.small()).for_each(|nth| backlogs.reach(partitions.small_node(nth), false));
         let bits = shares.then(NodeBitmap::default);
-        Self { backlogs: Backlogs::new(context.layout, big), bits, observed: context.observed }
+        Self { backlogs, partitions, bits, observed: context.observed }
     }
 
     fn mark(&mut self, node: u32, fx: &mut Effects<'_>) {
@@ -68,12 +72,13 @@ impl PlacementRule for LeastWait {
     fn crashed(&mut self, node: ActorId, back: bool, fx: &mut Effects<'_>) {
         let number = fx.layout().node_number(node);
         self.backlogs.clear(number);
-        self.backlogs.reach(number, back);
+        self.reach(node, back, fx);
         self.mark(number, fx);
     }
 
     fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
-        self.backlogs.reach(fx.layout().node_number(node), can);
+        let number = fx.layout().node_number(node);
+        self.backlogs.reach(number, can && self.partitions.is_big(number));
         true
     }
 }
@@ -85,14 +90,14 @@ pub(in crate::policies) struct Hybrid {
 }
 
 impl Hybrid {
-    /// Long tasks go to the first `big` nodes.
+    /// Long tasks go to the nodes of the big partition.
     pub(in crate::policies) fn new(
         options: ProbeOptions,
-        big: u32,
+        partitions: Partitions,
         sharing: Option<StateSharing>,
         context: BuildContext<'_>,
     ) -> Self {
-        let central = LeastWait::new(context, big, sharing.is_some());
+        let central = LeastWait::new(context, partitions, sharing.is_some());
         Self {
             short: LateBinding::new(options, sharing, context.layout, context.lossy),
             long: EarlyBinding::new(central, context.layout),

@@ -5,26 +5,25 @@ use crate::machine::{Effects, Note};
 use crate::message::Blocks;
 use crate::roles::membership::Membership;
 use crate::roles::node_bitmap::{NodeBitmap, nth_bit};
+use crate::roles::partitions::Partitions;
 
-/// Random draws before a scan of all nodes.
+/// Random draws before a scan.
 const DRAWS: u32 = 16;
 
 /// A scheduler's view of the nodes with long work.
 pub struct StateSharing {
     /// Rounds of probes sent to nodes without long work by the bitmap.
     rounds: u16,
-    /// The first node outside the big partition; nodes from here on have no long work.
-    short: u32,
+    partitions: Partitions,
     /// The newest bitmap received.
     pub(super) bits: NodeBitmap,
     watched: bool,
 }
 
 impl StateSharing {
-    /// Begins with an empty bitmap. `short` is the first node that long tasks never go to; `watched` says whether the
-    /// age of the bitmap is recorded.
-    pub fn new(rounds: u16, short: u32, watched: bool) -> Self {
-        Self { rounds, short, bits: NodeBitmap::default(), watched }
+    /// Begins with an empty bitmap. `watched` says whether the age of the bitmap is recorded.
+    pub fn new(rounds: u16, partitions: Partitions, watched: bool) -> Self {
+        Self { rounds, partitions, bits: NodeBitmap::default(), watched }
     }
 
     /// Applies a part of a bitmap.
@@ -44,78 +43,35 @@ impl StateSharing {
         fx: &mut Effects<'_>,
     ) -> Option<(ActorId, bool)> {
         if round <= self.rounds
-            && let Some(node) = search(members, &Free(&self.bits), fx)
+            && let Some(node) = free(&self.bits, members, fx)
         {
             return Some((node, false));
         }
-        let node = search(members, &ForShort(self.short), fx).or_else(|| members.pick(fx.rng()))?;
+        let node = for_short(self.partitions, members, fx).or_else(|| members.pick(fx.rng()))?;
         Some((node, true))
     }
 }
 
-/// A set of nodes.
-trait NodeSet {
-    /// Which of the 32 nodes from number `32 * word` on are in it; a bit each.
-    fn word(&self, word: u32) -> u32;
-    /// How many of `nodes` nodes are in it.
-    fn len(&self, nodes: u32) -> u32;
-    /// The number of its `nth` node, in order of numbers.
-    fn nth(&self, nth: u32) -> u32;
-}
-
-/// The nodes without long work by a bitmap.
-struct Free<'a>(&'a NodeBitmap);
-
-impl NodeSet for Free<'_> {
-    fn word(&self, word: u32) -> u32 {
-        !self.0.word(word)
-    }
-    fn len(&self, nodes: u32) -> u32 {
-        self.0.clear(nodes)
-    }
-    fn nth(&self, nth: u32) -> u32 {
-        self.0.nth_clear(nth)
-    }
-}
-
-/// The nodes from this one on.
-struct ForShort(u32);
-
-impl NodeSet for ForShort {
-    fn word(&self, word: u32) -> u32 {
-        match self.0.checked_sub(word * 32) {
-            None => u32::MAX,
-            Some(first) => u32::MAX.checked_shl(first).unwrap_or(0),
-        }
-    }
-    fn len(&self, nodes: u32) -> u32 {
-        nodes.saturating_sub(self.0)
-    }
-    fn nth(&self, nth: u32) -> u32 {
-        self.0 + nth
-    }
-}
-
-/// A uniformly drawn live node of a set.
-fn search<S: NodeSet + ?Sized>(members: &Membership, wanted: &S, fx: &mut Effects<'_>) -> Option<ActorId> {
+/// A uniformly drawn live node without long work by a bitmap.
+fn free(bits: &NodeBitmap, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
     let layout = fx.layout();
     for _ in 0..DRAWS {
         let node = members.pick(fx.rng())?;
         let number = layout.node_number(node);
-        if wanted.word(number / 32) >> (number % 32) & 1 == 1 {
+        if bits.word(number / 32) >> (number % 32) & 1 == 0 {
             return Some(node);
         }
     }
     let nodes = layout.nodes();
-    let words = || (0..nodes.div_ceil(32)).map(|word| (word, wanted.word(word) & members.word(word)));
+    let words = || (0..nodes.div_ceil(32)).map(|word| (word, !bits.word(word) & members.word(word)));
     let full = members.is_full();
-    let count = if full { wanted.len(nodes) } else { words().map(|(_, bits)| bits.count_ones()).sum() };
+    let count = if full { bits.clear(nodes) } else { words().map(|(_, bits)| bits.count_ones()).sum() };
     if count == 0 {
         return None;
     }
     let mut nth = fx.rng().below(count);
     if full {
-        return Some(layout.node(wanted.nth(nth)));
+        return Some(layout.node(bits.nth_clear(nth)));
     }
     let (word, bits) = words().find(|(_, bits)| {
         let here = nth < bits.count_ones();
@@ -123,6 +79,21 @@ fn search<S: NodeSet + ?Sized>(members: &Membership, wanted: &S, fx: &mut Effect
         here
     })?;
     Some(layout.node(word * 32 + nth_bit(bits, nth)))
+}
+
+/// A uniformly drawn live node of the small partition.
+fn for_short(partitions: Partitions, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
+    let (layout, small) = (fx.layout(), partitions.small());
+    let live = |nth| Some(layout.node(partitions.small_node(nth))).filter(|&node| members.has(node, layout));
+    if small == 0 {
+        return None;
+    }
+    let drawn = (0..DRAWS).find_map(|_| live(fx.rng().below(small)));
+    drawn.or_else(|| {
+        let count = (0..small).filter_map(live).count() as u32;
+        let nth = (count > 0).then(|| fx.rng().below(count))?;
+        (0..small).filter_map(live).nth(nth as usize)
+    })
 }
 
 #[cfg(test)]
@@ -141,12 +112,13 @@ mod tests {
             Vec::new(),
             Jobs { tasks: 1, long: Vec::new(), deadlines: Vec::new(), stages: 1 },
         );
-        let mut assert_found = |members: &Membership, wanted: &dyn Fn(u32) -> bool, set: &dyn NodeSet| {
+        type Search<'a> = &'a dyn Fn(&Membership, &mut Effects<'_>) -> Option<ActorId>;
+        let mut assert_found = |members: &Membership, wanted: &dyn Fn(u32) -> bool, search: Search<'_>| {
             let mut found: Vec<u32> = (0..2000)
                 .filter_map(|_| {
                     let me = layout.scheduler(0);
                     let mut fx = Effects::new(Time::ZERO, me, &mut rng, &mut effects, &jobs, &layout);
-                    search(members, set, &mut fx).map(|node| layout.node_number(node))
+                    search(members, &mut fx).map(|node| layout.node_number(node))
                 })
                 .collect();
             found.sort_unstable();
@@ -162,10 +134,13 @@ mod tests {
                 for node in 0..100 {
                     bits.set(node, !free.contains(&node), 100);
                 }
-                assert_found(&members, &|node| free.contains(&node), &Free(&bits));
+                assert_found(&members, &|node| free.contains(&node), &|members, fx| {
+                    super::free(&bits, members, fx)
+                });
             }
-            for first in [0, 1, 33, 98, 100] {
-                assert_found(&members, &|node| node >= first, &ForShort(first));
+            for big in [1, 33, 98, 99, 100] {
+                let of = Partitions::new(100, big);
+                assert_found(&members, &|node| !of.is_big(node), &|members, fx| for_short(of, members, fx));
             }
         }
     }
