@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::binary::{command, expect_of, lines};
+use crate::eagle::experiment;
 
 /// A result of a program of authors, and the run that is set beside it.
 struct Row {
@@ -14,7 +15,7 @@ struct Row {
     source: &'static str,
     workload: &'static str,
     policy: &'static str,
-    /// An experiment file, or one of [`eagle_on`], with what is changed in it.
+    /// An experiment with what is changed in it.
     run: Run,
     /// Path of the distribution in a line of results.
     of: &'static str,
@@ -25,8 +26,8 @@ struct Row {
 enum Run {
     /// A shipped experiment with changes, as values of `--set`.
     Shipped(&'static str, &'static [&'static str]),
-    /// Eagle as its authors run it: trace, nodes, cutoff, share of the big partition.
-    Eagle(&'static str, u32, &'static str, f64),
+    /// Eagle as its authors run it: trace, nodes, cutoff, share of the big partition, seeds.
+    Eagle(&'static str, u32, &'static str, f64, usize),
 }
 
 const SHORT: &str = "classes.short.response_s";
@@ -48,25 +49,25 @@ fn rows() -> Vec<Row> {
             70 => ("NGO, load 0.7, 120 nodes", "pigeon_ec2/NGO_trace70.tr.xz"),
             _ => ("NGO, load 0.9, 120 nodes", "pigeon_ec2/NGO_trace90.tr.xz"),
         };
-        (workload, Run::Eagle(trace, 120, "1s", 0.9), authors)
+        (workload, Run::Eagle(trace, 120, "1s", 0.9, 40), authors)
     };
     for (workload, run, authors) in [
-        ngo(50, &[0.343, 0.866, 1.83]),
-        ngo(70, &[0.443, 15.9, 36.4]),
-        ngo(90, &[0.99, 48.5, 58.1]),
+        ngo(50, &[0.343, 0.867, 1.84]),
+        ngo(70, &[0.439, 11.8, 35.1]),
+        ngo(90, &[0.986, 49.2, 58.2]),
         (
             "YH1, 4,000 nodes",
-            Run::Eagle("yahoo/YH1_sub.tr.xz", 4000, "90.5811s", 0.98),
+            Run::Eagle("yahoo/YH1_sub.tr.xz", 4000, "90.5811s", 0.98, 3),
             &[26.9, 108.0, 791.0],
         ),
         (
             "Yahoo, 4,000 nodes",
-            Run::Eagle("yahoo/YH_recon.tr.xz", 4000, "90.5811s", 0.98),
+            Run::Eagle("yahoo/YH_recon.tr.xz", 4000, "90.5811s", 0.98, 3),
             &[28.5, 136.0, 2367.0],
         ),
         (
             "Yahoo, 5,000 nodes",
-            Run::Eagle("yahoo/YH_recon.tr.xz", 5000, "90.5811s", 0.98),
+            Run::Eagle("yahoo/YH_recon.tr.xz", 5000, "90.5811s", 0.98, 3),
             &[23.2, 67.1, 204.0],
         ),
     ] {
@@ -123,23 +124,14 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Eagle as its authors run it, under three seeds.
-fn eagle_on(trace: &str, nodes: u32, cutoff: &str, big: f64) -> String {
-    format!(
-        "title = \"Eagle\"\nseed = 1\nrepeat = 3\n[cluster]\nnodes = {nodes}\nschedulers = 10\n\
-         [workload.trace]\nfile = \"{trace}\"\ncutoff = \"{cutoff}\"\n[network]\none_way = \"500us\"\n\
-         [[policy]]\neagle = {{ big_partition = {big}, replacement = true }}\n"
-    )
-}
-
 /// The percentiles of a row, means over the seeds.
 fn measured(row: &Row, traces: &str, folder: &Path) -> Vec<f64> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
     let (file, changes): (PathBuf, &[&str]) = match row.run {
         Run::Shipped(name, changes) => (root.join(name).with_extension("toml"), changes),
-        Run::Eagle(trace, nodes, cutoff, big) => {
+        Run::Eagle(trace, nodes, cutoff, big, seeds) => {
             let file = folder.join("eagle.toml");
-            fs::write(&file, eagle_on(trace, nodes, cutoff, big)).unwrap();
+            fs::write(&file, experiment(trace, nodes, cutoff, big, seeds)).unwrap();
             (file, &[])
         }
     };
