@@ -206,5 +206,6 @@ fn policies_stay_where_they_are_beside_the_outputs_of_published_traces() {
         fs::write(&page, format!("{before}{HEAD}{new}")).unwrap();
         return;
     }
+    assert_eq!(recorded.len(), rows().len(), "rows of the page");
     assert!(moved.is_empty(), "moved by more than 3 %:\n{}", moved.join("\n"));
 }
