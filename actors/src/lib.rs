@@ -6,7 +6,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`base`] | time, ids, addressed randomness, laws |
+//! | [`base`] | time, ids, addressed randomness, distributions |
 //! | [`machine`] | `Machine`, `Input`, `Effects`, timers, notes |
 //! | [`message`] | the messages, a file per protocol |
 //! | [`layout`] | roles and endpoints of actors |

@@ -9,7 +9,7 @@ user, name and logical name in the same order. As in Park's thesis (section 4.4.
 out, and the others are clustered by k-means on their run times, here on their logarithms. Jobs of more than an hour are
 left out as well: what remains needs 1.26 node-hours a job, as many as the thesis' 600 jobs in two hours at a load of 1.4.
 
-A class has the share of its jobs; a log-normal law of run times; numbers of tasks in 50 parts of equal probability, each
+A class has the share of its jobs; a log-normal distribution of run times; numbers of tasks in 50 parts of equal probability, each
 with its mean; and names. A name of the mix is a logical name of the trace, which is the feature that predicts best
 there. Names recur as often as in the trace, as many jobs to a name, and jobs of a name vary as in it. With a third
 argument jobs of a name vary by that part of what they vary by in the trace, and with "all" every job has a name that
@@ -26,7 +26,7 @@ import sys
 CLASSES = 8
 NODES = 256  # of the cluster
 LONGEST = 3600.0  # s
-PARTS = 50  # values of a law of numbers of tasks
+PARTS = 50  # values of a distribution of numbers of tasks
 JOBS = 3_600  # of the experiment, with history
 
 
@@ -89,13 +89,13 @@ def main(trace, features, variation="1", recurring="as in the trace"):
         # Weighted by jobs: a job meets the variation of its own name.
         spreads = [statistics.pstdev(by_name[name]) / statistics.fmean(by_name[name]) for name, _ in known]
         median, sigma = math.exp(statistics.fmean(logs)), statistics.pstdev(logs)
-        law = f'{{ lognormal = {{ median = "{median:.1f}s", sigma = {sigma:.3f} }} }}'
+        distribution = f'{{ lognormal = {{ median = "{median:.1f}s", sigma = {sigma:.3f} }} }}'
         tasks = f"{{ empirical = {{ values = {in_parts([tasks for _, tasks, *_ in some])} }} }}"
         print(f'\n[[class]]\nname = "about-{median:.0f}s"\nweight = {len(some) / len(kept):.4f}')
         recurrence = 1.0 if recurring == "all" else len(known) / len(some)
         print(f"names = {ours}\nusers = {users}\nrecurrence = {recurrence:.3f}")
         print(f"spread = {statistics.fmean(spreads) * float(variation):.3f}")
-        print(f"stages = [{{ tasks = {tasks}, demand = {law} }}]")
+        print(f"stages = [{{ tasks = {tasks}, demand = {distribution} }}]")
 
 
 if __name__ == "__main__":

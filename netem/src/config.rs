@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use volary_actors::base::{Class, Law, Span};
+use volary_actors::base::{Class, DistributionSpec, Span};
 
 use crate::error::Error;
 use crate::faults::FaultSpec;
@@ -18,8 +18,8 @@ use crate::units::{Buffer, Probability, Rate};
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
     /// Propagation delay of a message, drawn for each message and link. Default: none.
-    pub one_way: Law<Span>,
-    /// Correlation of the normal scores of successive delays of one link, an AR(1) process; the law of the
+    pub one_way: DistributionSpec<Span>,
+    /// Correlation of the normal scores of successive delays of one link, an AR(1) process; the distribution of the
     /// delays stays `one_way`. Between 0 (independent, the default) and 1.
     pub correlation: Probability,
     /// Loss of a transmission: a probability, or `{ gilbert-elliott = { p, r, good_loss, bad_loss } }`. A
@@ -32,9 +32,9 @@ pub struct Network {
     /// Probability that a datagram is held back by a further `reorder_by`, so that later ones overtake it.
     /// Messages of either class also overtake each other when `one_way` varies.
     pub reorder: Probability,
-    /// How long a reordered datagram is held back. Default: a second draw of the link's delay law.
+    /// How long a reordered datagram is held back. Default: a second draw of the link's delay distribution.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reorder_by: Option<Law<Span>>,
+    pub reorder_by: Option<DistributionSpec<Span>>,
     /// What a link carries at most. Messages of a link wait for each other. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
@@ -62,7 +62,7 @@ pub struct Network {
 impl Default for Network {
     fn default() -> Self {
         Self {
-            one_way: Law::Constant(Span::ZERO),
+            one_way: DistributionSpec::Constant(Span::ZERO),
             correlation: Probability::ZERO,
             loss: Loss::Bernoulli(Probability::ZERO),
             duplicate: Probability::ZERO,
@@ -88,8 +88,9 @@ pub enum Loss {
 }
 
 /// A two-state Markov chain that steps once per message of a link (Gilbert 1960, Elliott 1963). It starts in
-/// its stationary law. Mean loss is (r·good_loss + p·bad_loss) / (p + r); bad spells last 1/r messages. Repetitions
-/// of a stream message go on from the state that lost it, so that more of a stream's transmissions are lost than that.
+/// its stationary distribution. Mean loss is (r·good_loss + p·bad_loss) / (p + r); bad spells last 1/r messages.
+/// Repetitions of a stream message go on from the state that lost it, so that more of a stream's transmissions are lost
+/// than that.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
@@ -231,7 +232,7 @@ impl Network {
                 "set `reorder`, the probability, or leave it out",
             ));
         }
-        if self.reorder_by.as_ref().is_some_and(|law| law.mean() == 0.0) {
+        if self.reorder_by.as_ref().is_some_and(|distribution| distribution.mean() == 0.0) {
             return Err(Error::at(
                 "network.reorder_by",
                 "it holds nothing back",

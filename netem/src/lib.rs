@@ -13,10 +13,10 @@
 //! | [`fabric`] | `route(now, src, dst, class, bytes) -> Verdict` |
 //!
 //! ```
-//! use volary_actors::base::{Class, Endpoint, Law, Span, Time};
+//! use volary_actors::base::{Class, Endpoint, DistributionSpec, Span, Time};
 //! use volary_netem::{Fabric, Faults, Links, Network, Verdict};
 //!
-//! let network = Network { one_way: "10ms".parse::<Span>().map(Law::Constant)?, ..Default::default() };
+//! let network = Network { one_way: "10ms".parse::<Span>().map(DistributionSpec::Constant)?, ..Default::default() };
 //! let mut fabric = Fabric::new(&network, Links::uniform(), 100, 2, Faults::default(), 12345)?;
 //! let verdict = fabric.route(Time::ZERO, Endpoint(0), Endpoint(7), Class::Stream, 89);
 //! assert_eq!(verdict, Verdict::Deliver { after: Span::from_millis(10), retransmissions: 0 });

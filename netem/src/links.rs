@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use volary_actors::base::{Endpoint, Law, Span};
+use volary_actors::base::{DistributionSpec, Endpoint, Span};
 
 use crate::config::Loss;
 use crate::units::{Buffer, Rate};
@@ -13,7 +13,7 @@ use crate::units::{Buffer, Rate};
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Propagation delay of a message, one way.
-    pub one_way: Law<Span>,
+    pub one_way: DistributionSpec<Span>,
     /// Loss of a transmission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
@@ -33,7 +33,7 @@ pub struct LinkClass {
     /// The table that describes it: `network`, or `link.rack` of a topology.
     pub key: String,
     /// Propagation delay: the sum of one draw of each. Empty: the delay of `[network]`.
-    pub one_way: Vec<Law<Span>>,
+    pub one_way: Vec<DistributionSpec<Span>>,
     /// Loss of a transmission, if it has its own.
     pub loss: Option<Loss>,
     /// Rate of each link, if it has its own.

@@ -1,6 +1,6 @@
 //! The model of one link class: `[network]` and the class, merged, checked and ready to be sampled.
 
-use volary_actors::base::{Address, Law, Span};
+use volary_actors::base::{Address, DistributionSpec, Span};
 
 use crate::config::{Loss, Network};
 use crate::error::Error;
@@ -20,7 +20,7 @@ pub(crate) struct Model {
     pub(crate) duplicate: f64,
     pub(crate) reorder: f64,
     /// `None`: as long as another delay.
-    pub(crate) reorder_by: Option<Law<Span>>,
+    pub(crate) reorder_by: Option<DistributionSpec<Span>>,
     pub(crate) limit: Option<Limit>,
     /// First retransmission timeout.
     pub(crate) rto: Span,
@@ -40,12 +40,12 @@ impl Limit {
     }
 }
 
-/// Propagation delay: a constant part and a sum of independent laws.
+/// Propagation delay: a constant part and a sum of independent distributions.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Delay {
     constant: Span,
-    laws: Vec<Law<Span>>,
-    /// For correlated delays, which have at most one law.
+    distributions: Vec<DistributionSpec<Span>>,
+    /// For correlated delays, which have at most one distribution.
     quantiles: Option<Quantiles>,
 }
 
@@ -53,20 +53,20 @@ pub(crate) struct Delay {
 const FAR: f64 = 6.0;
 
 impl Delay {
-    fn new(laws: &[Law<Span>]) -> Self {
-        let mut delay = Self { constant: Span::ZERO, laws: Vec::new(), quantiles: None };
-        for law in laws {
-            if let Law::Constant(span) = law {
+    fn new(distributions: &[DistributionSpec<Span>]) -> Self {
+        let mut delay = Self { constant: Span::ZERO, distributions: Vec::new(), quantiles: None };
+        for distribution in distributions {
+            if let DistributionSpec::Constant(span) = distribution {
                 delay.constant += *span;
             } else {
-                delay.laws.push(law.clone());
+                delay.distributions.push(distribution.clone());
             }
         }
         delay
     }
 
     const fn is_constant(&self) -> bool {
-        self.laws.is_empty()
+        self.distributions.is_empty()
     }
 
     fn is_zero(&self) -> bool {
@@ -76,11 +76,13 @@ impl Delay {
     /// The delay at an address, independent of all others. A constant one needs no address.
     #[inline]
     pub(crate) fn sample(&self, address: impl FnOnce() -> Address) -> Span {
-        if self.laws.is_empty() {
+        if self.distributions.is_empty() {
             return self.constant;
         }
         let mut draw = address().draw();
-        self.laws.iter().fold(self.constant, |sum, law| sum + law.sample(&mut draw))
+        self.distributions
+            .iter()
+            .fold(self.constant, |sum, distribution| sum + distribution.sample(&mut draw))
     }
 
     /// The delay at an address, correlated with the one before through the score: z' = ρz + √(1 − ρ²)ε.
@@ -103,20 +105,22 @@ impl Delay {
         self.constant + Span::from_secs_f64(quantiles.at(next))
     }
 
-    /// The longest delay, s; of a law with a tail a quantile that one sample in a thousand million exceeds.
+    /// The longest delay, s; of a distribution with a tail a quantile that one sample in a thousand million exceeds.
     fn longest(&self) -> f64 {
-        let longest = |law: &Law<Span>| law.bounds().1.unwrap_or_else(|| quantile(law, FAR));
-        self.constant.as_secs_f64() + self.laws.iter().map(longest).sum::<f64>()
+        let longest = |distribution: &DistributionSpec<Span>| {
+            distribution.bounds().1.unwrap_or_else(|| quantile(distribution, FAR))
+        };
+        self.constant.as_secs_f64() + self.distributions.iter().map(longest).sum::<f64>()
     }
 
     /// Mean in seconds.
     pub(crate) fn mean(&self) -> f64 {
-        self.constant.as_secs_f64() + self.laws.iter().map(Law::mean).sum::<f64>()
+        self.constant.as_secs_f64() + self.distributions.iter().map(DistributionSpec::mean).sum::<f64>()
     }
 
-    /// Standard deviation in seconds; the laws are independent.
+    /// Standard deviation in seconds; the distributions are independent.
     fn std(&self) -> f64 {
-        self.laws.iter().map(|law| law.std().powi(2)).sum::<f64>().sqrt()
+        self.distributions.iter().map(|distribution| distribution.std().powi(2)).sum::<f64>().sqrt()
     }
 
     /// The probe timeout of RFC 9002, section 6.2.1, in steady state. `None` if the delay has no mean or
@@ -143,7 +147,7 @@ pub(crate) fn build(network: &Network, links: &Links, faulty: bool) -> Result<Ve
         return Err(Error::at(
             "network.correlation",
             "all delays are constant, so nothing is left to correlate",
-            "give `one_way` a law, or leave `correlation` out",
+            "give `one_way` a distribution, or leave `correlation` out",
         ));
     }
     let reorders = |m: &Model| m.reorder > 0.0 && m.reorder_by.is_none() && m.delay.is_zero();
@@ -168,7 +172,11 @@ pub(crate) fn build(network: &Network, links: &Links, faulty: bool) -> Result<Ve
 fn refuse_unused(network: &Network, links: &Links) -> Result<(), Error> {
     let others = || links.classes().iter().filter(|class| !class.local);
     let unused = [
-        ("one_way", network.one_way != Law::Constant(Span::ZERO), others().all(|c| !c.one_way.is_empty())),
+        (
+            "one_way",
+            network.one_way != DistributionSpec::Constant(Span::ZERO),
+            others().all(|c| !c.one_way.is_empty()),
+        ),
         ("loss", !network.loss.is_none(), others().all(|c| c.loss.is_some())),
         ("rate", network.rate.is_some(), others().all(|c| c.rate.is_some())),
         ("buffer", network.buffer.is_some(), others().all(|c| c.buffer.is_some())),
@@ -236,7 +244,7 @@ impl Model {
     pub(crate) fn longest(&self, bytes: u64, factor: f64) -> Span {
         let held = match &self.reorder_by {
             _ if self.reorder == 0.0 => 0.0,
-            Some(law) => law.bounds().1.unwrap_or_else(|| quantile(law, FAR)),
+            Some(distribution) => distribution.bounds().1.unwrap_or_else(|| quantile(distribution, FAR)),
             None => self.delay.longest(),
         };
         let times = |limit: Limit| if limit.drops() { 2.0 } else { 1.0 };
@@ -250,11 +258,15 @@ impl Model {
     }
 }
 
-/// An empirical law whose file was not read has no samples.
-fn refuse_unloaded(laws: &[Law<Span>]) -> Result<(), Error> {
-    let unloaded = |law: &Law<Span>| matches!(law, Law::Empirical(e) if e.values.is_empty());
-    if laws.iter().any(unloaded) {
-        return Err(Error::at("one_way", "the file of an empirical law is not loaded", "give its `values`"));
+/// An empirical distribution whose file was not read has no samples.
+fn refuse_unloaded(distributions: &[DistributionSpec<Span>]) -> Result<(), Error> {
+    let unloaded = |distribution: &DistributionSpec<Span>| matches!(distribution, DistributionSpec::Empirical(e) if e.values.is_empty());
+    if distributions.iter().any(unloaded) {
+        return Err(Error::at(
+            "one_way",
+            "the file of an empirical distribution is not loaded",
+            "give its `values`",
+        ));
     }
     Ok(())
 }
@@ -262,9 +274,9 @@ fn refuse_unloaded(laws: &[Law<Span>]) -> Result<(), Error> {
 /// Slower links than this are treated as typing errors, s.
 const YEAR: f64 = 365.0 * 86_400.0;
 
-/// Rejects delays of years. Laws without a finite mean are accepted.
-fn refuse_endless(laws: &[Law<Span>], class: &LinkClass) -> Result<(), Error> {
-    let mean: f64 = laws.iter().map(Law::mean).sum();
+/// Rejects delays of years. Distributions without a finite mean are accepted.
+fn refuse_endless(distributions: &[DistributionSpec<Span>], class: &LinkClass) -> Result<(), Error> {
+    let mean: f64 = distributions.iter().map(DistributionSpec::mean).sum();
     if !mean.is_finite() || mean <= YEAR {
         return Ok(());
     }
@@ -274,12 +286,15 @@ fn refuse_endless(laws: &[Law<Span>], class: &LinkClass) -> Result<(), Error> {
 
 /// The quantiles of a delay that is to be correlated; `None` if it is constant.
 fn correlated(delay: &Delay, class: &LinkClass) -> Result<Option<Quantiles>, Error> {
-    match &delay.laws[..] {
+    match &delay.distributions[..] {
         [] => Ok(None),
-        [law] => Ok(Some(Quantiles::new(law))),
+        [distribution] => Ok(Some(Quantiles::new(distribution))),
         _ => Err(Error::at(
             "network.correlation",
-            format!("the delay of `{}` is a sum of several laws, which cannot be correlated", class.name),
+            format!(
+                "the delay of `{}` is a sum of several distributions, which cannot be correlated",
+                class.name
+            ),
             "use constant delays for all links of a path but one, or leave `correlation` out",
         )),
     }
@@ -290,7 +305,7 @@ fn timeout(network: &Network, delay: &Delay) -> Result<Span, Error> {
     let rto = network.rto.or_else(|| delay.probe_timeout()).ok_or_else(|| {
         Error::at(
             "network.rto",
-            "the delay law has no mean or no deviation to derive a timeout from",
+            "the delay distribution has no mean or no deviation to derive a timeout from",
             "set `rto`, for example \"200ms\"",
         )
     })?;
@@ -306,19 +321,21 @@ fn timeout(network: &Network, delay: &Delay) -> Result<Span, Error> {
 
 #[cfg(test)]
 mod tests {
-    use volary_actors::base::law;
+    use volary_actors::base::distribution;
 
     use super::*;
 
     #[test]
     fn default_timeout_is_the_probe_timeout() {
-        let constant = Delay::new(&[Law::Constant(Span::from_millis(10))]);
+        let constant = Delay::new(&[DistributionSpec::Constant(Span::from_millis(10))]);
         assert_eq!(constant.probe_timeout(), Some(Span::from_millis(20 + 1 + 25)));
-        let gamma = Law::Gamma(law::Gamma { shape: 100.0, mean: Span::from_millis(10) });
+        let gamma =
+            DistributionSpec::Gamma(distribution::Gamma { shape: 100.0, mean: Span::from_millis(10) });
         // Deviation of one way 1 ms, of the round trip √2 ms.
         let ms = Delay::new(&[gamma]).probe_timeout().unwrap().as_secs_f64() * 1e3;
         assert!((ms - (20.0 + 4.0 * 2f64.sqrt() + 25.0)).abs() < 1e-3, "{ms} ms");
-        let heavy = Law::Pareto(law::Scaled { scale: Span::from_millis(1), shape: 1.5 });
+        let heavy =
+            DistributionSpec::Pareto(distribution::Scaled { scale: Span::from_millis(1), shape: 1.5 });
         assert_eq!(Delay::new(&[heavy]).probe_timeout(), None);
     }
 
@@ -331,7 +348,7 @@ mod tests {
             (Network { buffer: "1 kB".parse().ok(), ..ideal() }, "network.buffer: no link has a rate"),
             (Network { reorder: one(0.1), ..ideal() }, "network.reorder: there is no delay"),
             (
-                Network { reorder_by: Some(Law::Constant(Span(1))), ..ideal() },
+                Network { reorder_by: Some(DistributionSpec::Constant(Span(1))), ..ideal() },
                 "network.reorder_by: no datagram",
             ),
             (Network { peer_timeout: Span::ZERO, ..ideal() }, "network.peer_timeout: every peer"),
@@ -339,10 +356,10 @@ mod tests {
             (
                 Network {
                     loss: Loss::Bernoulli(one(0.1)),
-                    one_way: Law::Pareto(law::Scaled { scale: Span(1), shape: 0.9 }),
+                    one_way: DistributionSpec::Pareto(distribution::Scaled { scale: Span(1), shape: 0.9 }),
                     ..ideal()
                 },
-                "network.rto: the delay law has no mean",
+                "network.rto: the delay distribution has no mean",
             ),
             (
                 Network { loss: Loss::Bernoulli(one(0.1)), peer_timeout: Span::from_millis(20), ..ideal() },

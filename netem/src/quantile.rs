@@ -1,19 +1,19 @@
-//! The samples of a law at given normal scores, for correlated delays.
+//! The samples of a distribution at given normal scores, for correlated delays.
 //!
-//! A correlated sequence is made of normal scores z; the sample is F⁻¹(Φ(z)), which has exactly the law F. The
+//! A correlated sequence is made of normal scores z; the sample is F⁻¹(Φ(z)), which has exactly the distribution F. The
 //! function is tabulated once, so a sample costs only an interpolation.
 
 use statrs::distribution::{ContinuousCDF, Gamma};
 use statrs::function::erf::{erfc, erfc_inv};
 
-use volary_actors::base::{Law, Span};
+use volary_actors::base::{DistributionSpec, Span};
 
 /// Scores beyond ± this are cut: two samples in 10⁹.
 const REACH: f64 = 6.0;
 /// Entries per unit of score. Linear interpolation is then off by less than 10⁻⁴ of the standard deviation.
 const DENSITY: f64 = 64.0;
 
-/// F⁻¹ ∘ Φ of a law, in seconds.
+/// F⁻¹ ∘ Φ of a distribution, in seconds.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Quantiles {
     /// Values at evenly spaced scores from −REACH on.
@@ -23,15 +23,15 @@ pub(crate) enum Quantiles {
 }
 
 impl Quantiles {
-    /// The quantiles of a law that is not constant.
-    pub(crate) fn new(law: &Law<Span>) -> Self {
-        if let Law::Empirical(empirical) = law {
+    /// The quantiles of a distribution that is not constant.
+    pub(crate) fn new(distribution: &DistributionSpec<Span>) -> Self {
+        if let DistributionSpec::Empirical(empirical) = distribution {
             let mut values: Vec<_> = empirical.values.iter().map(|v| v.as_secs_f64()).collect();
             values.sort_by(f64::total_cmp);
             return Self::Steps(values);
         }
         let entries = (2.0 * REACH * DENSITY) as usize + 1;
-        Self::Smooth((0..entries).map(|i| quantile(law, i as f64 / DENSITY - REACH)).collect())
+        Self::Smooth((0..entries).map(|i| quantile(distribution, i as f64 / DENSITY - REACH)).collect())
     }
 
     /// The sample of a score.
@@ -64,29 +64,30 @@ pub(crate) fn normal_score(u: f64) -> f64 {
     if u < 0.5 { -score } else { score }
 }
 
-/// The value of a law at a score, in seconds. Tails above use 1 − Φ(z) = Φ(−z), which loses no digits.
-pub(crate) fn quantile(law: &Law<Span>, z: f64) -> f64 {
+/// The value of a distribution at a score, in seconds. Tails above use 1 − Φ(z) = Φ(−z), which loses no digits.
+pub(crate) fn quantile(distribution: &DistributionSpec<Span>, z: f64) -> f64 {
     let above = below(-z);
-    let gamma =
-        |shape: f64, mean: f64| Gamma::new(shape, shape / mean).map_or(mean, |law| law.inverse_cdf(below(z)));
-    match law {
-        Law::Constant(value) => value.as_secs_f64(),
-        Law::Uniform(p) => {
+    let gamma = |shape: f64, mean: f64| {
+        Gamma::new(shape, shape / mean).map_or(mean, |distribution| distribution.inverse_cdf(below(z)))
+    };
+    match distribution {
+        DistributionSpec::Constant(value) => value.as_secs_f64(),
+        DistributionSpec::Uniform(p) => {
             let (low, high) = (p.low.as_secs_f64(), p.high.as_secs_f64());
             low + below(z) * (high - low)
         }
-        Law::Normal(p) => (p.mean.as_secs_f64() + z * p.std.as_secs_f64()).max(0.0),
-        Law::Lognormal(p) => p.median.as_secs_f64() * (p.sigma * z).exp(),
-        Law::Exponential(p) => -p.mean.as_secs_f64() * above.ln(),
-        Law::Gamma(p) => gamma(p.shape, p.mean.as_secs_f64()),
-        Law::Erlang(p) => gamma(f64::from(p.stages), p.mean.as_secs_f64()),
-        Law::Pareto(p) => p.scale.as_secs_f64() * above.powf(-1.0 / p.shape),
-        Law::Weibull(p) => p.scale.as_secs_f64() * (-above.ln()).powf(1.0 / p.shape),
-        Law::Hyperexponential(p) => {
+        DistributionSpec::Normal(p) => (p.mean.as_secs_f64() + z * p.std.as_secs_f64()).max(0.0),
+        DistributionSpec::Lognormal(p) => p.median.as_secs_f64() * (p.sigma * z).exp(),
+        DistributionSpec::Exponential(p) => -p.mean.as_secs_f64() * above.ln(),
+        DistributionSpec::Gamma(p) => gamma(p.shape, p.mean.as_secs_f64()),
+        DistributionSpec::Erlang(p) => gamma(f64::from(p.stages), p.mean.as_secs_f64()),
+        DistributionSpec::Pareto(p) => p.scale.as_secs_f64() * above.powf(-1.0 / p.shape),
+        DistributionSpec::Weibull(p) => p.scale.as_secs_f64() * (-above.ln()).powf(1.0 / p.shape),
+        DistributionSpec::Hyperexponential(p) => {
             let means: Vec<_> = p.means.iter().map(|m| m.as_secs_f64()).collect();
             mixture_quantile(&means, &p.weights, above)
         }
-        Law::Empirical(p) => {
+        DistributionSpec::Empirical(p) => {
             let index = (below(z) * p.values.len() as f64) as usize;
             p.values.get(index).map_or(0.0, |v| v.as_secs_f64())
         }
@@ -111,40 +112,43 @@ fn mixture_quantile(means: &[f64], weights: &[f64], above: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use volary_actors::base::law::{self, Scaled};
+    use volary_actors::base::distribution::{self, Scaled};
     use volary_actors::base::{Address, Purpose};
 
     use super::*;
 
-    fn laws() -> Vec<Law<Span>> {
+    fn distributions() -> Vec<DistributionSpec<Span>> {
         let ms = Span::from_millis;
         vec![
-            Law::Uniform(law::Uniform { low: ms(1), high: ms(3) }),
-            Law::Normal(law::Normal { mean: ms(10), std: ms(2) }),
-            Law::Lognormal(law::Lognormal { median: ms(5), sigma: 0.5 }),
-            Law::Exponential(law::Exponential { mean: ms(7) }),
-            Law::Gamma(law::Gamma { shape: 100.0, mean: ms(10) }),
-            Law::Erlang(law::Erlang { stages: 3, mean: ms(2) }),
-            Law::Pareto(Scaled { scale: ms(1), shape: 4.5 }),
-            Law::Weibull(Scaled { scale: ms(1), shape: 1.5 }),
-            Law::Hyperexponential(law::Hyperexponential {
+            DistributionSpec::Uniform(distribution::Uniform { low: ms(1), high: ms(3) }),
+            DistributionSpec::Normal(distribution::Normal { mean: ms(10), std: ms(2) }),
+            DistributionSpec::Lognormal(distribution::Lognormal { median: ms(5), sigma: 0.5 }),
+            DistributionSpec::Exponential(distribution::Exponential { mean: ms(7) }),
+            DistributionSpec::Gamma(distribution::Gamma { shape: 100.0, mean: ms(10) }),
+            DistributionSpec::Erlang(distribution::Erlang { stages: 3, mean: ms(2) }),
+            DistributionSpec::Pareto(Scaled { scale: ms(1), shape: 4.5 }),
+            DistributionSpec::Weibull(Scaled { scale: ms(1), shape: 1.5 }),
+            DistributionSpec::Hyperexponential(distribution::Hyperexponential {
                 means: vec![ms(1), ms(20)],
                 weights: vec![3.0, 1.0],
             }),
-            Law::Empirical(law::Empirical { values: vec![ms(6), ms(1), ms(2)], file: None }),
+            DistributionSpec::Empirical(distribution::Empirical {
+                values: vec![ms(6), ms(1), ms(2)],
+                file: None,
+            }),
         ]
     }
 
-    /// Independent scores must give the same samples, in law, as the law itself.
+    /// Independent scores must give the same samples, in distribution, as the distribution itself.
     #[test]
-    fn quantiles_have_the_law() {
+    fn quantiles_have_the_distribution() {
         const N: u64 = 20_000;
-        for law in laws() {
-            let quantiles = Quantiles::new(&law);
+        for distribution in distributions() {
+            let quantiles = Quantiles::new(&distribution);
             let base = Address::new(5, Purpose::Tool);
             let mut ours: Vec<_> = (0..N).map(|k| quantiles.at(normal_score(base.at(k).unit()))).collect();
             let mut theirs: Vec<_> =
-                (N..2 * N).map(|k| law.sample(&mut base.at(k).draw()).as_secs_f64()).collect();
+                (N..2 * N).map(|k| distribution.sample(&mut base.at(k).draw()).as_secs_f64()).collect();
             ours.sort_by(f64::total_cmp);
             theirs.sort_by(f64::total_cmp);
             let mut distance = 0f64;
@@ -155,7 +159,7 @@ mod tests {
                 assert!(i < ours.len());
             }
             // Two-sample Kolmogorov-Smirnov, 0.1 % point: 1.95 √(2/N).
-            assert!(distance < 1.95 * (2.0 / N as f64).sqrt(), "{law:?}: distance {distance}");
+            assert!(distance < 1.95 * (2.0 / N as f64).sqrt(), "{distribution:?}: distance {distance}");
         }
     }
 

@@ -38,7 +38,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The loss law.
+    /// The loss distribution.
     Loss,
     /// The buffer of a link with a rate was full.
     Congestion,
@@ -74,7 +74,7 @@ pub struct ClassStats {
     pub lost: [u64; Cause::ALL.len()],
     /// Datagrams that arrive twice.
     pub duplicated: u64,
-    /// Datagrams held back by the reordering law.
+    /// Datagrams held back by the reordering distribution.
     pub reordered: u64,
     /// Transmissions of stream messages after the first.
     pub retransmissions: u64,

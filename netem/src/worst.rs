@@ -25,14 +25,14 @@ impl Worst {
         Ok(Self { models, degraded: faults.worst() })
     }
 
-    /// How long a message is under way at most, where a link may have `bytes` to carry before it. Of a law of delays
-    /// with a tail this is a quantile that one message in a thousand million exceeds.
+    /// How long a message is under way at most, where a link may have `bytes` to carry before it. Of a distribution of
+    /// delays with a tail this is a quantile that one message in a thousand million exceeds.
     pub fn longest_delay(&self, bytes: u64) -> Span {
         let longest = self.models.iter().map(|model| model.longest(bytes, self.degraded.factor));
         longest.max().unwrap_or(Span::ZERO)
     }
 
-    /// The mean delay on the slowest class of links, s; infinite where its law has no mean.
+    /// The mean delay on the slowest class of links, s; infinite where its distribution has no mean.
     pub fn mean_delay(&self) -> f64 {
         self.models.iter().map(|model| model.delay.mean() * self.degraded.factor).fold(0.0, f64::max)
     }

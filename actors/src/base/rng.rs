@@ -134,7 +134,7 @@ impl Rng {
     }
 }
 
-/// A draw is an ordinary generator, usable with every law of `rand_distr`.
+/// A draw is an ordinary generator, usable with every distribution of `rand_distr`.
 impl TryRng for Draw {
     type Error = Infallible;
     #[inline]

@@ -18,8 +18,8 @@ use crate::roles::partitions::Partitions;
 parameters! {
     /// Parameters of Hawk.
     struct Hawk {
-        /// Share of the nodes that long tasks may go to; short tasks go anywhere. The other nodes are spread evenly
-        /// over the cluster.
+        /// Share of the nodes that long tasks may go to; short tasks go anywhere. Of n nodes the s others are spread
+        /// evenly over the cluster: the k-th is node ⌈k n / s⌉ − 1.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         big_partition: f64 = 0.98,
         /// Probes per task of a short job.
@@ -45,7 +45,7 @@ impl Policy for Hawk {
         Long jobs go to the first scheduler that is up, which sends each task to the node of the big partition \
         with the least wait. Short jobs go to the scheduler of their client, which probes random nodes as \
         Sparrow does. A node that becomes idle asks others for the short probes that wait behind their first \
-        long task. Which jobs are long is said by `cutoff` of the workload.";
+        long task. Which jobs are long is said by `cutoff` of the workload, or `long` of a class.";
 
     const VARIANTS: &'static [&'static str] =
         &["{ big_partition = 0.6, replacement = true }", "{ min_probes = 0, cancellation = true }"];

@@ -1,4 +1,5 @@
-//! Histograms against samples of known laws, distributions against closed forms, experts on scripted histories.
+//! Histograms against samples of known distributions, distributions against closed forms, experts on scripted
+//! histories.
 
 use proptest::prelude::*;
 
@@ -15,7 +16,7 @@ fn histogram(values: impl IntoIterator<Item = f64>) -> Histogram {
     histogram
 }
 
-/// Values of a law whose inverse distribution function is `inverse`.
+/// Values of a distribution whose inverse distribution function is `inverse`.
 fn sample(seed: u64, count: u64, inverse: impl Fn(f64) -> f64) -> Vec<f64> {
     (0..count).map(|k| inverse(Address::new(seed, Purpose::Tool).at(k).unit())).collect()
 }
@@ -36,8 +37,9 @@ fn a_histogram_of_few_values_is_exact() {
 /// A function of a number.
 type Function = fn(f64) -> f64;
 
-/// Six laws with light tails, from narrow to bimodal: name, inverse distribution function, distribution function.
-fn laws() -> [(&'static str, Function, Function); 6] {
+/// Six distributions with light tails, from narrow to bimodal: name, inverse distribution function, distribution
+/// function.
+fn distributions() -> [(&'static str, Function, Function); 6] {
     [
         ("uniform", |u| 10.0 * u, |x| (x / 10.0).clamp(0.0, 1.0)),
         ("exponential", |u| -(1.0 - u).ln(), |x| 1.0 - (-x).exp()),
@@ -54,7 +56,7 @@ fn laws() -> [(&'static str, Function, Function); 6] {
 
 #[test]
 fn distribution_functions_are_within_two_bins_of_the_truth() {
-    for (name, inverse, cdf) in laws() {
+    for (name, inverse, cdf) in distributions() {
         for seed in 1..=5 {
             let values = sample(seed, 20_000, inverse);
             let h = histogram(values.iter().copied());
@@ -69,7 +71,7 @@ fn distribution_functions_are_within_two_bins_of_the_truth() {
 
 #[test]
 fn means_survive_a_million_values_of_any_size() {
-    // A Pareto law of shape 1.2, whose largest values are most of the sum.
+    // A Pareto distribution of shape 1.2, whose largest values are most of the sum.
     let values = sample(3, 1_000_000, |u| (1.0 - u).powf(-1.0 / 1.2));
     let h = histogram(values.iter().copied());
     let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -135,9 +137,9 @@ fn elapsed_time_conditions_a_distribution() {
 #[test]
 fn utilities_have_their_expected_values() {
     let starts = (0..8).map(|slot| 2.5 * f64::from(slot));
-    let utility = |law: &Distribution| -> Vec<f64> {
+    let utility = |distribution: &Distribution| -> Vec<f64> {
         let met = |start: f64| move |t: f64| f64::from(u8::from(start + t <= 15.0));
-        starts.clone().map(|start| law.expect(&[15.0 - start], met(start))).collect()
+        starts.clone().map(|start| distribution.expect(&[15.0 - start], met(start))).collect()
     };
     let expected = [1.0, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0];
     for (got, want) in utility(&Distribution::uniform(0.0, 10.0)).into_iter().zip(expected) {

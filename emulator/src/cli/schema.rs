@@ -15,8 +15,8 @@ use crate::storage::tables::TableKind;
 pub(super) struct Options {
     /// Which format.
     what: What,
-    /// For readers: every key with its meaning, unit and default; of experiments also the laws, the numbers that
-    /// claims can compare, and the grammar of claims.
+    /// For readers: every key with its meaning, unit and default; of experiments also the distributions, the numbers
+    /// that claims can compare, and the grammar of claims.
     #[arg(long)]
     text: bool,
 }

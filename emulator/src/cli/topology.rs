@@ -24,7 +24,7 @@ enum Command {
     Show {
         /// The topology file.
         file: PathBuf,
-        /// Seed that draws speeds given by a law.
+        /// Seed that draws speeds given by a distribution.
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// Print JSON.

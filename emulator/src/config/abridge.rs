@@ -1,7 +1,7 @@
 //! The points of an experiment as its manifest has them: without the long lists of their worlds.
 //!
-//! A trace of interference or an empirical law may have a million values, which are in a file whose checksum the
-//! manifest has, and each point would repeat them.
+//! A trace of interference or an empirical distribution may have a million values, which are in a file whose checksum
+//! the manifest has, and each point would repeat them.
 
 use std::sync::Arc;
 

@@ -15,8 +15,8 @@ pub struct Bundle {
     pub experiment: PathBuf,
     /// The changes made on the command line.
     pub overrides: Overrides,
-    /// The experiment file, profiles, topologies, values of laws, bursts and workload traces. When the bundle is
-    /// planned, other files do not exist, so a trace that was missing stays missing.
+    /// The experiment file, profiles, topologies, values of distributions, bursts and workload traces. When the bundle
+    /// is planned, other files do not exist, so a trace that was missing stays missing.
     pub files: Pack,
 }
 

@@ -94,7 +94,7 @@ pub(super) fn injections(document: &Document<'_>, file: &File, world: &Resolved)
     })
 }
 
-/// Checks that work drawn from laws fits into the range of emulated time.
+/// Checks that work drawn from distributions fits into the range of emulated time.
 pub(super) fn duration(
     document: &Document<'_>,
     world: &Resolved,
@@ -110,7 +110,7 @@ pub(super) fn duration(
     };
     let work = f64::from(jobs) * work * mean_cpu(world).unwrap_or(1.0);
     let lasts = work / world.cluster.capacity(seed);
-    // A law without a finite mean cannot be checked by its mean.
+    // A distribution without a finite mean cannot be checked by its mean.
     if !lasts.is_finite() || lasts < LONGEST_S / 2.0 {
         return Ok(());
     }

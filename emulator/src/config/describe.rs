@@ -212,7 +212,7 @@ fn loads(rows: &mut Rows, experiment: &Experiment, held: &Held<'_>) {
         let name = if cell.is_empty() { String::new() } else { format!("  {}", cell_name(cell)) };
         let words = match load {
             None => format!(
-                "not known: no rate of arrivals, a law without a mean, or more tasks than are summed{name}"
+                "not known: no rate of arrivals, a distribution without a mean, or more tasks than are summed{name}"
             ),
             Some(load) if load.offered >= 1.0 => format!(
                 "{}{name}  WARNING: more work arrives than the cores can do; queues grow until the last arrival",

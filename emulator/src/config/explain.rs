@@ -20,7 +20,7 @@ const BURSTS: &str = "a trace has lines `unit start_s end_s slowdown`, or below 
      times are seconds since the start of the run";
 const DURATION: &str =
     "write a number with its unit in quotes, such as \"10ms\", \"1.5s\", \"40min\" or \"2h\"";
-const LAW: &str = "write a value, or a law such as { exponential = { mean = \"1s\" } }";
+const DISTRIBUTION: &str = "write a value, or a distribution such as { exponential = { mean = \"1s\" } }";
 const COUNT: &str = "write a whole number of at least zero";
 const COUNT_U32: &str = "write a whole number of at least zero, up to 4294967295";
 const COUNT_U64: &str = "write a whole number of at least zero, up to 18446744073709551615";
@@ -37,8 +37,8 @@ const ONE_KEY: &str = "wanted exactly 1 element";
 const REMEDIES: [(&[&str], &str, &str); 11] = [
     (&["no unit of time"], "", DURATION),
     (&["a duration"], "", DURATION),
-    (&["law such as", "integer"], "", DURATION),
-    (&["law such as"], "", LAW),
+    (&["distribution such as", "integer"], "", DURATION),
+    (&["distribution such as"], "", DISTRIBUTION),
     (&["integer", "negative"], "", COUNT),
     (&["expected u32"], "", COUNT_U32),
     (&["expected u64"], "", COUNT_U64),

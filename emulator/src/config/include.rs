@@ -1,8 +1,8 @@
 //! Inclusion of files that an experiment file refers to, before its document is read into types.
 //!
 //! A profile's keys become keys of `[interference]` and keep their position, so that an error in a profile is reported
-//! in the profile, and a sweep can change its keys. The values of `empirical = { file = … }` laws become `values`
-//! wherever such a law is used.
+//! in the profile, and a sweep can change its keys. The values of `empirical = { file = … }` distributions become
+//! `values` wherever such a distribution is used.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -147,7 +147,7 @@ pub fn open_profile(path: &Path) -> Result<Profile, ConfigError> {
         .map_err(|error| explain::interference(&document, &[], &error))
 }
 
-/// Reads a file of a kind without an experiment, with the values of its empirical laws.
+/// Reads a file of a kind without an experiment, with the values of its empirical distributions.
 pub(super) fn open<'t, T: DeserializeOwned>(
     texts: &'t Texts,
     files: &Files,
@@ -182,7 +182,7 @@ fn rebase(trace: &mut Node<'_>, folder: &Path) {
     }
 }
 
-/// Reads the files of all empirical laws into their values.
+/// Reads the files of all empirical distributions into their values.
 ///
 /// # Errors
 /// When a file cannot be read or one of its lines is not a value.
@@ -196,7 +196,9 @@ pub fn values(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigEr
 fn fill<'t>(files: &Files, document: &Document<'t>, table: &mut DeTable<'t>) -> Result<(), ConfigError> {
     for (key, value) in table {
         match value.get_mut() {
-            DeValue::Table(law) if key.get_ref() == "empirical" => load(files, document, law)?,
+            DeValue::Table(distribution) if key.get_ref() == "empirical" => {
+                load(files, document, distribution)?
+            }
             DeValue::Table(inner) => fill(files, document, inner)?,
             DeValue::Array(items) => {
                 items.iter_mut().filter_map(table_mut).try_for_each(|inner| fill(files, document, inner))?;
@@ -211,11 +213,17 @@ fn fill<'t>(files: &Files, document: &Document<'t>, table: &mut DeTable<'t>) -> 
     Ok(())
 }
 
-/// Replaces `file` by `values`. A law with both is left unchanged and refused later.
-fn load<'t>(files: &Files, document: &Document<'t>, law: &mut DeTable<'t>) -> Result<(), ConfigError> {
-    let Some((key, file)) = law.get_key_value("file") else { return Ok(()) };
+/// Replaces `file` by `values`. A distribution with both is left unchanged and refused later.
+fn load<'t>(
+    files: &Files,
+    document: &Document<'t>,
+    distribution: &mut DeTable<'t>,
+) -> Result<(), ConfigError> {
+    let Some((key, file)) = distribution.get_key_value("file") else { return Ok(()) };
     let (at, span) = (key.span(), file.span());
-    let Some(name) = file.get_ref().as_str().filter(|_| !law.contains_key("values")) else { return Ok(()) };
+    let Some(name) = file.get_ref().as_str().filter(|_| !distribution.contains_key("values")) else {
+        return Ok(());
+    };
     let text = read_named(files, document, &span, Path::new(name))?;
     let mut list = String::new();
     // Spreadsheets write a byte order mark.
@@ -225,8 +233,8 @@ fn load<'t>(files: &Files, document: &Document<'t>, law: &mut DeTable<'t>) -> Re
         let content = line.split('#').next().unwrap_or_default().trim();
         if !content.is_empty() {
             let value = as_toml(content).ok_or_else(|| {
-                text.error(start..start + line.trim_end().len(), "this line is no value of a law")
-                    .help("write one number a line, with its unit where the law is one of times")
+                text.error(start..start + line.trim_end().len(), "this line is no value of a distribution")
+                    .help("write one number a line, with its unit where the distribution is one of times")
             })?;
             list.push_str(&value);
             list.push(',');
@@ -242,8 +250,8 @@ fn load<'t>(files: &Files, document: &Document<'t>, law: &mut DeTable<'t>) -> Re
         // Errors in a value are reported where the file is named.
         items.iter_mut().for_each(|item| *item = Spanned::new(span.clone(), item.get_ref().clone()));
     }
-    law.remove("file");
-    put(law, Spanned::new(at, "values".into()), Spanned::new(span, values));
+    distribution.remove("file");
+    put(distribution, Spanned::new(at, "values".into()), Spanned::new(span, values));
     Ok(())
 }
 

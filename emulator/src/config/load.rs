@@ -1,7 +1,7 @@
 //! The load that a workload offers, and the key `load`, which asks for one.
 
 use serde::Serialize;
-use volary_actors::base::{JobId, Law, Span, Time};
+use volary_actors::base::{DistributionSpec, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_engine::cores::Cores;
 use volary_engine::scenario::Resolved;
@@ -30,7 +30,7 @@ pub struct Load {
     /// Share of a healthy core's work that remains under interference; 1 with [`CapacityBasis::Healthy`].
     pub throughput: f64,
     pub basis: CapacityBasis,
-    /// Number of cores, evenly spaced, whose interference is counted; `None` if all are, or by laws.
+    /// Number of cores, evenly spaced, whose interference is counted; `None` if all are, or by distributions.
     pub sampled: Option<u32>,
 }
 
@@ -38,10 +38,10 @@ pub struct Load {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacityBasis {
-    /// None, or that of the long run, which follows from the laws of the process.
+    /// None, or that of the long run, which follows from the distributions of the process.
     LongRun,
     /// That of each core from the start of the run to the last arrival, under the seed of the experiment: traces and
-    /// scripts have no long run, nor has interference within a window or under laws without a closed form.
+    /// scripts have no long run, nor has interference within a window or under distributions without a closed form.
     UntilLastArrival,
     /// None, because one core has more than a million stretches of it: the load is a lower bound.
     Healthy,
@@ -75,21 +75,21 @@ impl Load {
 struct Demand {
     /// Work per second, in reference cores.
     rate: f64,
-    /// Time of the last arrival, s; by laws its mean.
+    /// Time of the last arrival, s; by distributions its mean.
     last_s: f64,
 }
 
-/// The offered load of a cell, if it is known: from the laws of a synthetic workload or a mix, otherwise from the jobs
-/// drawn under `seed`.
+/// The offered load of a cell, if it is known: from the distributions of a synthetic workload or a mix, otherwise from
+/// the jobs drawn under `seed`.
 pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
-    let by_laws = match (&world.workload, &world.service) {
+    let by_distributions = match (&world.workload, &world.service) {
         (WorkloadSpec::Synthetic(jobs), Service { demand: Some(demand), .. }) => {
             mean_cpu(world).map(|cpu| synthetic(jobs, demand, cpu))
         }
         (WorkloadSpec::Mix(mix), _) => mean_cpu(world).map(|cpu| mixed(mix, cpu)),
         _ => None,
     };
-    let demand = by_laws.unwrap_or_else(|| drawn(world, seed, traces))?;
+    let demand = by_distributions.unwrap_or_else(|| drawn(world, seed, traces))?;
     let (throughput, basis, sampled) = throughput(world, seed, demand.last_s);
     let capacity = world.cluster.capacity(seed) * throughput;
     let offered = demand.rate / capacity;
@@ -121,7 +121,7 @@ pub(super) fn mean_cpu(world: &Resolved) -> Option<f64> {
 }
 
 /// The work of jobs whose tasks use `cpu` cores in the mean.
-fn synthetic(jobs: &Synthetic, demand: &Law<Span>, cpu: f64) -> Option<Demand> {
+fn synthetic(jobs: &Synthetic, demand: &DistributionSpec<Span>, cpu: f64) -> Option<Demand> {
     let gap = jobs.interarrival.mean() / jobs.speedup;
     arriving(jobs.jobs, gap, jobs.tasks.mean().max(1.0) * demand.mean() * cpu)
 }
@@ -235,7 +235,7 @@ fn known(
         }
         _ if jobs.total_work() == 0.0 => "the load of these jobs is zero: they have no work",
         _ => {
-            "the load of these jobs is not known: a law has no mean, or there are more tasks than are summed"
+            "the load of these jobs is not known: a distribution has no mean, or there are more tasks than are summed"
         }
     }))
 }

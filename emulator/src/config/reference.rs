@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use volary_actors::base::{Law, Span};
+use volary_actors::base::{DistributionSpec, Span};
 use volary_actors::message::{KINDS, kinds};
 use volary_engine::cores::Interference;
 use volary_netem::TopologyFile;
@@ -51,7 +51,7 @@ pub fn text(what: What) -> String {
     if let Some(unit) = about(&schema["$defs"][DURATION]) {
         let _ = writeln!(out, "\nA duration is {unit}, in quotes: \"10ms\".");
     }
-    laws(&mut out, &schema);
+    distributions(&mut out, &schema);
     if what == What::Experiment {
         let results = self::schema(What::Results).to_value();
         out.push_str("\nNumbers that claims can compare, each after the label of a policy and a dot\n\n");
@@ -120,24 +120,26 @@ fn numbers(schema: &Value, wanted: impl Fn(&[&str]) -> bool, tables: bool) -> Ve
     all
 }
 
-/// The laws that a value may follow, if the format has any.
-fn laws(out: &mut String, schema: &Value) {
+/// The distributions that a value may follow, if the format has any.
+fn distributions(out: &mut String, schema: &Value) {
     let defs = schema["$defs"].as_object();
-    let Some((name, law)) = defs.and_then(|defs| defs.iter().find(|(name, _)| name.starts_with(LAW))) else {
+    let Some((name, distribution)) =
+        defs.and_then(|defs| defs.iter().find(|(name, _)| name.starts_with(DISTRIBUTION)))
+    else {
         return;
     };
     let _ = writeln!(
         out,
         "\nLaws: instead of a value, a one-key table such as {{ exponential = {{ mean = \"1s\" }} }}\n\
          (here of a {}; others are alike)\n",
-        name.trim_start_matches(LAW).to_lowercase(),
+        name.trim_start_matches(DISTRIBUTION).to_lowercase(),
     );
-    let mut walk = Walk { root: schema, order: &declared::<Law<Span>>, found: Vec::new() };
-    walk.alternatives("", law);
+    let mut walk = Walk { root: schema, order: &declared::<DistributionSpec<Span>>, found: Vec::new() };
+    walk.alternatives("", distribution);
     list(out, "  ", &walk.found);
 }
 
-const LAW: &str = "Law of ";
+const DISTRIBUTION: &str = "Distribution of ";
 const DURATION: &str = "Duration";
 const TABLE: &str = "table";
 /// Stands for any key of a table of tables.
@@ -175,7 +177,7 @@ impl<'a> Walk<'a> {
     /// The keys below a table, a list of tables, or a choice of tables.
     fn below(&mut self, key: &str, schema: &'a Value) {
         let (schema, name) = self.resolve(schema);
-        if name.is_some_and(|name| name.starts_with(LAW)) {
+        if name.is_some_and(|name| name.starts_with(DISTRIBUTION)) {
             return;
         }
         if schema["items"].is_object() {
@@ -229,9 +231,13 @@ impl<'a> Walk<'a> {
 
     /// A value's kind in words.
     fn kind(&self, schema: &'a Value, name: Option<&str>) -> String {
-        if let Some(of) = name.and_then(|name| name.strip_prefix(LAW)) {
-            return if of == DURATION { "duration, or a law of one" } else { "number, or a law of one" }
-                .into();
+        if let Some(of) = name.and_then(|name| name.strip_prefix(DISTRIBUTION)) {
+            return if of == DURATION {
+                "duration, or a distribution of one"
+            } else {
+                "number, or a distribution of one"
+            }
+            .into();
         }
         if name == Some(DURATION) {
             return "duration".into();

@@ -82,8 +82,8 @@ pub(super) fn of_factors(world: &Resolved) -> Option<String> {
     ))
 }
 
-/// Mean work of a task, s: by the laws of the workload, or that of the jobs of a trace or generator, CPU-time where
-/// nodes are shared.
+/// Mean work of a task, s: by the distributions of the workload, or that of the jobs of a trace or generator, CPU-time
+/// where nodes are shared.
 pub(super) fn mean_task(world: &Resolved, jobs: &Workload) -> f64 {
     match (&world.workload, &world.service.demand) {
         (WorkloadSpec::Mix(mix), _) => mix.mean_work() / mix.mean_tasks(),
@@ -174,8 +174,12 @@ pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
          the probability that a bad spell ends, above 0"
             .to_owned()
     });
-    let mut means: Vec<(String, f64)> =
-        world.service.demand.iter().map(|law| ("service.demand".to_owned(), law.mean())).collect();
+    let mut means: Vec<(String, f64)> = world
+        .service
+        .demand
+        .iter()
+        .map(|distribution| ("service.demand".to_owned(), distribution.mean()))
+        .collect();
     let drawn = match &world.workload {
         WorkloadSpec::Synthetic(spec) => {
             means.push(("workload.synthetic.tasks".to_owned(), spec.tasks.mean()));

@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn values_read_as_they_are_written() {
-        let law = json!({ "jobs": 10, "tasks": { "normal": { "mean": 2.0 } }, "with": "a.tr" });
-        assert_eq!(line(&law), "jobs = 10, tasks = { normal = { mean = 2.0 } }, with = \"a.tr\"");
+        let distribution = json!({ "jobs": 10, "tasks": { "normal": { "mean": 2.0 } }, "with": "a.tr" });
+        assert_eq!(line(&distribution), "jobs = 10, tasks = { normal = { mean = 2.0 } }, with = \"a.tr\"");
         assert_eq!(line(&json!({ "file": null })), "{\"file\":null}");
         assert_eq!((line(&json!(1.5)), line(&json!({ "random": {} }))), ("1.5".into(), "random = {}".into()));
         let faults: Vec<_> = each("fault", &json!([{ "at": "1s" }, { "at": "2s" }])).collect();

@@ -1,6 +1,6 @@
 //! Synthetic measurements for tests: a healthy run, which tests then modify.
 
-use volary_actors::base::{Law, Span};
+use volary_actors::base::{DistributionSpec, Span};
 use volary_engine::results::{Certificate, HostVitals, RealWork, TimerProbe};
 use volary_netem::{LinkClass, Links, Network, Stats};
 
@@ -28,7 +28,10 @@ impl Run {
         let mut run = Self {
             gauge: LatenessHistograms::default(),
             stats: Stats::default(),
-            network: Network { one_way: Law::Constant(Span::from_millis(10)), ..Network::default() },
+            network: Network {
+                one_way: DistributionSpec::Constant(Span::from_millis(10)),
+                ..Network::default()
+            },
             classes: Links::uniform().classes().to_vec(),
             speed: 1.0,
             copy_s: 0.5,

@@ -6,7 +6,7 @@
 //! | deliveries later than a tenth of the median delay | 1 % of them | a delay that is a tenth longer is another delay; one in a hundred stays out of every quantile up to p99 |
 //! | the same where messages take no time: later than a hundredth of the median copy | 1 % | response times are then made of copies |
 //! | mean delay above the configured mean | 5 % | the bar for response times |
-//! | distance between the laws of asked and achieved delays (not for constants) | 0.1 | an exponential delay that is a tenth of its mean late is that far off |
+//! | distance between the distributions of asked and achieved delays (not for constants) | 0.1 | an exponential delay that is a tenth of its mean late is that far off |
 //! | timers, and ends of copies, later than a twentieth of the median copy | 1 % of each | the bar for response times |
 //! | core time of copies above their work | 1 % | in a loaded cluster queues multiply it by ten |
 //! | the same of real cores, where copies that ended by themselves are known one by one | 5 % | the bar for response times: to time work is easier than to do it |
@@ -38,7 +38,7 @@ pub const TASK_PART: f64 = 0.05;
 const LATE_SHARE: f64 = 0.01;
 /// Limit on the excess of the mean delay.
 const MEAN_DELAY: f64 = 0.05;
-/// Limit on the distance between the laws of delays.
+/// Limit on the distance between the distributions of delays.
 const DISTANCE: f64 = 0.1;
 /// Limit on the excess of the core time of copies.
 const CORE_TIME: f64 = 0.01;
@@ -168,7 +168,10 @@ impl Judge {
             self.add(Departure::LongerDelays, (excess, MEAN_DELAY), says, remedy);
         }
         if let Some(ks) = delay.ks.filter(|&ks| ks > DISTANCE) {
-            let says = format!("the law of delays is {} from the one that was asked (KS)", number::short(ks));
+            let says = format!(
+                "the distribution of delays is {} from the one that was asked (KS)",
+                number::short(ks)
+            );
             self.add(Departure::DistortedDelays, (ks, DISTANCE), says, Remedy::Slower(DISTANCE / ks));
         }
     }
@@ -288,7 +291,7 @@ fn two_digits(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use volary_actors::base::{Law, Span};
+    use volary_actors::base::{DistributionSpec, Span};
     use volary_netem::{Cause, LinkClass, Loss, Probability};
 
     use super::super::fixture::Run;
@@ -410,15 +413,15 @@ mod tests {
     }
 
     #[test]
-    fn the_law_of_delays_must_be_the_one_asked() {
+    fn the_distribution_of_delays_must_be_the_one_asked() {
         // From 10 µs to 100 ms, with equal decades: the median is 1 ms, and 0.1 ms is late.
         let decades = |k: u32| Span((1e4 * 10f64.powf(f64::from(k) / 500.0)) as u64);
         // On two kinds of links.
         let two = |k: u32| Span(if k.is_multiple_of(2) { 1_000_000 } else { 40_000_000 });
-        let with = |law: &dyn Fn(u32) -> Span, late: Span| {
+        let with = |distribution: &dyn Fn(u32) -> Span, late: Span| {
             reasons(|run| {
                 run.gauge = Default::default();
-                (0..2000).for_each(|k| run.deliver(law(k), late));
+                (0..2000).for_each(|k| run.deliver(distribution(k), late));
             })
         };
         assert_eq!(with(&decades, Span(1_000)), []);
@@ -427,7 +430,7 @@ mod tests {
             [DistortedDelays],
             "a quarter of the delays has become twice as long"
         );
-        assert_eq!(with(&two, Span(90_000)), [], "steps of a law say nothing about its distance");
+        assert_eq!(with(&two, Span(90_000)), [], "steps of a distribution say nothing about its distance");
     }
 
     #[test]
@@ -435,7 +438,7 @@ mod tests {
         let instant = |late: Span| {
             reasons(|run| {
                 run.gauge = Default::default();
-                run.network.one_way = Law::Constant(Span::ZERO);
+                run.network.one_way = DistributionSpec::Constant(Span::ZERO);
                 (0..2000).for_each(|_| run.deliver(Span::ZERO, late));
             })
         };

@@ -248,9 +248,9 @@ fn summary(spread: &SpanHistogram) -> DelaySummary {
     }
 }
 
-/// The transmissions that reached the loss law, and those lost by it or by the real network.
+/// The transmissions that reached the loss distribution, and those lost by it or by the real network.
 fn losses(stats: &ClassStats, asked: Option<f64>, really: u64) -> Proportion {
-    // Faults and full buffers precede the loss law; the extra loss of a degraded link follows it.
+    // Faults and full buffers precede the loss distribution; the extra loss of a degraded link follows it.
     let first = [Cause::Congestion, Cause::Partition, Cause::Crash].map(|cause| stats.lost[cause as usize]);
     let trials = (stats.sent + stats.retransmissions).saturating_sub(first.iter().sum());
     share(asked, stats.lost[Cause::Loss as usize] + really, trials)

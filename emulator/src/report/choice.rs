@@ -142,7 +142,11 @@ mod tests {
         let study = study(&[&[("a", 1.0, 0), ("b", 1.5, 0), ("c", 1.001, 100)]], 4);
         let choice = choose(&study.cells[0], &["a", "b", "c", "d"], MEDIAN).unwrap();
         let (best, other) = if choice.best == 0 { (0, 2) } else { (2, 0) };
-        assert_eq!((choice.best, choice.ties.as_slice()), (best, &[other][..]), "other draws, the same law");
+        assert_eq!(
+            (choice.best, choice.ties.as_slice()),
+            (best, &[other][..]),
+            "other draws, the same distribution"
+        );
         assert!(choice.factors[3].is_none(), "it was not run");
         assert!((choice.stake() - choice.factors[1].unwrap()).abs() < 1e-12 && choice.stake() > 1.3);
         let alone = self::study(&[&[("a", 1.0, 0), ("c", 1.001, 100)]], 1);

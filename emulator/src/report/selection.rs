@@ -88,7 +88,7 @@ fn keep_cells(study: &mut Study, key: &str, value: &str) -> Result<(), Selection
 }
 
 /// The value that a text names: by its own text or words, numbers and lengths of time by value, or else as the only
-/// one that ends in these words, so that the parameter of a law is enough.
+/// one that ends in these words, so that the parameter of a distribution is enough.
 fn meant<'a>(values: &'a [Value], text: &str) -> Option<&'a Value> {
     let exact = values.iter().find(|value| plain(value) == text || in_words(value) == text);
     let words = |text: &str| text.split_whitespace().count();
@@ -122,18 +122,19 @@ mod tests {
 
     #[test]
     fn values_are_named_by_number_and_length_of_time() {
-        let law = |name: &str, mean: &str| serde_json::json!({ name: { "mean": mean } });
-        let values = [2.0.into(), 12.into(), "10ms".into(), law("exponential", "62.5ms"), "1min".into()];
+        let distribution = |name: &str, mean: &str| serde_json::json!({ name: { "mean": mean } });
+        let values =
+            [2.0.into(), 12.into(), "10ms".into(), distribution("exponential", "62.5ms"), "1min".into()];
         for (text, at) in [("2", 0), ("12.0", 1), ("10000us", 2), ("0.01s", 2), ("62500us", 3), ("60s", 4)] {
             assert_eq!(meant(&values, text), Some(&values[at]), "{text}");
         }
         assert_eq!(meant(&values, "exponential 62500us"), Some(&values[3]));
         assert!(["", "3", "10s", "1ms", "constant 62.5ms"].iter().all(|text| meant(&values, text).is_none()));
-        let both = ["5ms".into(), law("exponential", "5ms")];
+        let both = ["5ms".into(), distribution("exponential", "5ms")];
         for (text, at) in [("5ms", 0), ("5000us", 0), ("exponential 5000us", 1)] {
             assert_eq!(meant(&both, text), Some(&both[at]), "{text}");
         }
-        let two = [law("exponential", "1s"), law("uniform", "1s")];
-        assert_eq!(meant(&two, "1s"), None, "either law has the parameter");
+        let two = [distribution("exponential", "1s"), distribution("uniform", "1s")];
+        assert_eq!(meant(&two, "1s"), None, "either distribution has the parameter");
     }
 }

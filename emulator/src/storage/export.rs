@@ -226,12 +226,12 @@ mod tests {
     use crate::storage::{RenderedReport, RunDir, load};
     use serde_json::json;
 
-    /// A study of two runs under laws, with a policy whose label needs quotes.
+    /// A study of two runs under distributions, with a policy whose label needs quotes.
     fn study(root: &Path) -> Study {
         let run = RunDir::create(root, manifest(&["1", "2"])).unwrap();
         for (id, loss) in [("1", 0.0), ("2", 0.5)] {
-            let law = json!({"exponential": {"mean": "5ms"}});
-            let cell = [("network.loss", json!(loss)), ("service.demand", law)];
+            let distribution = json!({"exponential": {"mean": "5ms"}});
+            let cell = [("network.loss", json!(loss)), ("service.demand", distribution)];
             let mut measured = measured("a, \"b\"", &cell, u64::MAX, 1.0, 3);
             measured.jobs[1].response = f64::NAN;
             measured.summary.wait_s.p99 = f64::NAN;

@@ -39,7 +39,7 @@ enum Kind {
     /// From 0; it may need all 64 bits.
     Seed,
     Number,
-    /// Strings as they are; laws, tables and mixed values as JSON.
+    /// Strings as they are; distributions, tables and mixed values as JSON.
     Text,
 }
 

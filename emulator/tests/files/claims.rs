@@ -40,7 +40,7 @@ fn claims_of_papers_state_the_published_number_and_whose_tolerance_it_has() {
     let ours = "tolerance = \"ours\"\n";
     fs::write(here.join("e.toml"), [rest, &claim(120, ours), &claim(80, ours)].concat()).unwrap();
     let (out, _) = expect(here, "run e.toml --check --out r", 0);
-    assert!(out.contains("claims, paper's text: 1 of 2 hold, 1 have another size, 0 fail"), "{out}");
+    assert!(out.contains("claims, paper's text: 1 of 2 hold, 1 other size, 0 fail"), "{out}");
     assert!(out.contains("≈ other size  80 tasks"), "{out}");
     let (table, _) = expect(here, "report r --markdown", 0);
     for row in [

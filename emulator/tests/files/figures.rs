@@ -41,8 +41,11 @@ fn figures_are_files_of_their_own() {
     let sweep = svg("");
     assert!(sweep.contains(">response time, p99: demand = exponential 100ms</text>"), "{sweep}");
     assert!(sweep.contains("demand = 50ms</text>") && sweep.contains(">cluster.nodes</text>"), "{sweep}");
-    let laws = svg("--over demand --at nodes=8 --number mean");
-    assert!(laws.contains(">exponential 100ms</text>") && laws.contains(">50ms</text>"), "{laws}");
+    let distributions = svg("--over demand --at nodes=8 --number mean");
+    assert!(
+        distributions.contains(">exponential 100ms</text>") && distributions.contains(">50ms</text>"),
+        "{distributions}"
+    );
     let alone = svg("--policy sparrow --width double --number wait-p99");
     assert!(alone.contains(">demand = 50ms</text>") && alone.contains("width=\"7.16in\""), "{alone}");
     assert!(!alone.contains("random"), "{alone}");

@@ -110,10 +110,10 @@ fn real_time_does_the_same_jobs_as_virtual_time() {
     }
 }
 
-/// The configured delays follow the law of the file, and the achieved ones differ from it by no more than the lateness
-/// budget allows.
+/// The configured delays follow the distribution of the file, and the achieved ones differ from it by no more than the
+/// lateness budget allows.
 #[test]
-fn delays_follow_the_law_within_the_lateness_budget() {
+fn delays_follow_the_distribution_within_the_lateness_budget() {
     let _machine = crate::machine();
     for (mean, text, speed) in [(0.001, "1ms", 2.0), (0.01, "10ms", 0.5), (0.1, "100ms", 2.0)] {
         let network = format!("one_way={{gamma={{shape=4, mean=\"{text}\"}}}}");
@@ -122,7 +122,7 @@ fn delays_follow_the_law_within_the_lateness_budget() {
         let certificate = certificate(&run);
         let delay = &certificate.network.delay;
         let n = delay.asked.count as f64;
-        // A gamma law of shape 4 has a standard deviation of half its mean.
+        // A gamma distribution of shape 4 has a standard deviation of half its mean.
         let sampling = 5.0 * 0.5 * mean / n.sqrt();
         assert!((delay.asked.mean_s - mean).abs() < sampling + 2e-6, "{text}: {delay:?}");
         let budget = LATENESS_BUDGET_S.0 * speed;
@@ -157,7 +157,7 @@ fn losses_and_duplicates_come_as_often_as_asked_in_each_class() {
     within(network.datagram.duplicate, 0.2, "duplicates");
     within(network.datagram.reorder, 0.3, "reordering");
     assert_eq!(network.stream.duplicate, Proportion::default(), "a stream has none");
-    assert!(network.delay.ks.is_none(), "a constant law");
+    assert!(network.delay.ks.is_none(), "a constant distribution");
 }
 
 /// At a million emulated seconds per second, the fastest machine is late.

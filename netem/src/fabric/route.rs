@@ -1,4 +1,4 @@
-//! The emulated network: the route of a message, with a fast path for links of constant law.
+//! The emulated network: the route of a message, with a fast path for links of constant distribution.
 
 use volary_actors::base::{Address, Class, Endpoint, Purpose, Span, Time};
 

@@ -89,7 +89,7 @@ impl Transmission<'_> {
     pub(super) fn step_chain(&mut self) {
         let Loss::GilbertElliott(ge) = self.model.loss else { return };
         if self.link.count == 0 {
-            // The state before the first message: the stationary law, or short-lived links would lose less.
+            // The state before the first message: the stationary distribution, or short-lived links would lose less.
             let start = self.world.loss.at(u64::from(self.src.0)).at(u64::from(self.dst.0)).unit();
             self.link.bad = start < ge.share_bad();
         }
@@ -197,7 +197,7 @@ impl Transmission<'_> {
         Some(backlog + sending)
     }
 
-    /// Whether this attempt is lost by the loss law.
+    /// Whether this attempt is lost by the loss distribution.
     fn lost(&self, attempt: u32) -> bool {
         let at = |address: Address| if attempt == 0 { address } else { address.at(u64::from(attempt)) };
         match self.model.loss {
@@ -228,7 +228,7 @@ impl Transmission<'_> {
         }
         let address = address.at(0);
         Some(match &self.model.reorder_by {
-            Some(law) => law.sample(&mut address.draw()),
+            Some(distribution) => distribution.sample(&mut address.draw()),
             None => self.model.delay.sample(|| address),
         })
     }

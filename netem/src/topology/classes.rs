@@ -1,6 +1,6 @@
 //! Link classes of shapes in which distance alone decides.
 
-use volary_actors::base::{Law, Span};
+use volary_actors::base::{DistributionSpec, Span};
 
 use super::file::{LinkClasses, Shape};
 use super::shape::Ground;
@@ -135,7 +135,11 @@ fn class(name: &str, key: String, spec: &LinkSpec, local: bool) -> LinkClass {
 
 /// Links within one machine: perfect, unless the file says otherwise.
 pub(super) fn host(link: &LinkClasses) -> LinkClass {
-    let perfect =
-        LinkSpec { one_way: Law::Constant(Span::ZERO), loss: Some(Loss::NONE), rate: None, buffer: None };
+    let perfect = LinkSpec {
+        one_way: DistributionSpec::Constant(Span::ZERO),
+        loss: Some(Loss::NONE),
+        rate: None,
+        buffer: None,
+    };
     class("host", "link.host".to_owned(), link.host.as_ref().unwrap_or(&perfect), true)
 }

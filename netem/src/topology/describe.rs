@@ -107,12 +107,17 @@ impl Topology {
     fn class_facts(&self) -> Vec<ClassFacts> {
         let pairs = self.pairs();
         let facts = self.classes.iter().zip(pairs).map(|(class, pairs)| {
-            let mean: f64 = class.one_way.iter().map(volary_actors::base::Law::mean).sum();
+            let mean: f64 = class.one_way.iter().map(volary_actors::base::DistributionSpec::mean).sum();
             ClassFacts {
                 name: class.name.clone(),
                 pairs,
                 one_way_mean_s: mean,
-                one_way_std_s: class.one_way.iter().map(|law| law.std().powi(2)).sum::<f64>().sqrt(),
+                one_way_std_s: class
+                    .one_way
+                    .iter()
+                    .map(|distribution| distribution.std().powi(2))
+                    .sum::<f64>()
+                    .sqrt(),
                 rtt_mean_s: 2.0 * mean,
                 loss: class.loss.map(|loss| loss.mean()),
                 rate: class.rate.map(|rate| rate.to_string()),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use volary_actors::base::{Law, Span};
+use volary_actors::base::{DistributionSpec, Span};
 
 use crate::links::LinkSpec;
 use crate::target::Target;
@@ -20,10 +20,10 @@ pub struct TopologyFile {
     /// Cores of a node that no group says otherwise about. Default: 1.
     #[serde(default = "one_core")]
     pub cores: u32,
-    /// Speed of a node that no group says otherwise about, as a factor on the reference core; a law is drawn
+    /// Speed of a node that no group says otherwise about, as a factor on the reference core; a distribution is drawn
     /// once for each node. Default: 1.
     #[serde(default = "reference_speed")]
-    pub speed: Law<f64>,
+    pub speed: DistributionSpec<f64>,
     /// How links behave, by distance.
     #[serde(default)]
     pub link: LinkClasses,
@@ -39,8 +39,8 @@ const fn one_core() -> u32 {
     1
 }
 
-const fn reference_speed() -> Law<f64> {
-    Law::Constant(1.0)
+const fn reference_speed() -> DistributionSpec<f64> {
+    DistributionSpec::Constant(1.0)
 }
 
 /// What machines there are and how they hang together.
@@ -130,11 +130,11 @@ pub struct Switch {
     pub nodes: u32,
     /// One-way delay between a machine and this switch. Default: none.
     #[serde(default = "no_delay")]
-    pub access: Law<Span>,
+    pub access: DistributionSpec<Span>,
 }
 
-const fn no_delay() -> Law<Span> {
-    Law::Constant(Span::ZERO)
+const fn no_delay() -> DistributionSpec<Span> {
+    DistributionSpec::Constant(Span::ZERO)
 }
 
 /// A link between two switches, alike in both directions.
@@ -144,7 +144,7 @@ pub struct GraphLink {
     /// The two switches.
     pub between: [String; 2],
     /// Its one-way delay.
-    pub one_way: Law<Span>,
+    pub one_way: DistributionSpec<Span>,
     /// Probability that it loses a transmission. Default: 0.
     #[serde(default)]
     pub loss: Probability,
@@ -201,7 +201,7 @@ pub struct GroupSpec {
     pub cores: Option<u32>,
     /// Their speed. Default: the file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub speed: Option<Law<f64>>,
+    pub speed: Option<DistributionSpec<f64>>,
 }
 
 /// Where coordinators stand: schedulers (each with its client) and what a policy adds.

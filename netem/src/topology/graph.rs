@@ -73,8 +73,8 @@ fn edges(graph: &GraphShape) -> Result<Vec<Vec<Edge>>, Error> {
         if !mean.is_finite() {
             return Err(Error::at(
                 format!("{key}.one_way"),
-                "a law without a mean has no place in a shortest path",
-                "use one with a mean, such as a Pareto law of shape above 1",
+                "a distribution without a mean has no place in a shortest path",
+                "use one with a mean, such as a Pareto distribution of shape above 1",
             ));
         }
         if a == b {

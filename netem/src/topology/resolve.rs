@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use volary_actors::base::{Address, Endpoint, Law, Purpose};
+use volary_actors::base::{Address, DistributionSpec, Endpoint, Purpose};
 
 use super::file::{Placement, Shape, TopologyFile};
 use super::shape::Ground;
@@ -30,7 +30,7 @@ pub struct Topology {
 }
 
 impl TopologyFile {
-    /// Builds machines, places and link classes. `seed` draws the speeds of nodes that are given by a law.
+    /// Builds machines, places and link classes. `seed` draws the speeds of nodes that are given by a distribution.
     ///
     /// # Errors
     /// When something cannot be built or would be ignored, with its key in the file.
@@ -70,8 +70,9 @@ impl TopologyFile {
             topology.groups.push((group.name.clone(), members.iter().map(|node| node.0).collect()));
         }
         for (node, group) in paced_by.into_iter().enumerate() {
-            let law = group.checked_sub(1).and_then(|i| self.group[i].speed.as_ref()).unwrap_or(&self.speed);
-            topology.speeds.push(draw_speed(law, group, node as u64, seed)?);
+            let distribution =
+                group.checked_sub(1).and_then(|i| self.group[i].speed.as_ref()).unwrap_or(&self.speed);
+            topology.speeds.push(draw_speed(distribution, group, node as u64, seed)?);
         }
         Ok(topology)
     }
@@ -99,15 +100,20 @@ fn check_cores(cores: u32, key: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// `group` is the group the law comes from, counted from one; zero for the file's own law.
-fn draw_speed(law: &Law<f64>, group: usize, node: u64, seed: u64) -> Result<f64, Error> {
-    let speed = law.sample(&mut Address::new(seed, Purpose::Cluster).at(node).draw());
+/// `group` is the group the distribution comes from, counted from one; zero for the file's own distribution.
+fn draw_speed(
+    distribution: &DistributionSpec<f64>,
+    group: usize,
+    node: u64,
+    seed: u64,
+) -> Result<f64, Error> {
+    let speed = distribution.sample(&mut Address::new(seed, Purpose::Cluster).at(node).draw());
     if SPEEDS.contains(&speed) {
         return Ok(speed);
     }
     let key = group.checked_sub(1).map_or_else(|| "speed".to_owned(), |i| format!("group[{i}].speed"));
     let (least, most) = (SPEEDS.start(), SPEEDS.end());
-    let remedy = format!("use a law that stays between {least} and {most}");
+    let remedy = format!("use a distribution that stays between {least} and {most}");
     Err(Error::at(key, format!("node {node} has speed {speed}"), remedy))
 }
 

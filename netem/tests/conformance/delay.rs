@@ -1,13 +1,13 @@
-//! Delay laws, their correlation, duplicates and reordering.
+//! Delay distributions, their correlation, duplicates and reordering.
 
-use volary_actors::base::{Address, Law, Purpose, Span, Time};
+use volary_actors::base::{Address, DistributionSpec, Purpose, Span, Time};
 use volary_netem::{Fabric, Verdict};
 
 use crate::{close, datagram, delay, deliver, fabric, ms, stream};
 
 const N: usize = 20_000;
 
-const LAWS: [&str; 10] = [
+const DISTRIBUTIONS: [&str; 10] = [
     "{ uniform = { low = '1ms', high = '3ms' } }",
     "{ normal = { mean = '10ms', std = '2ms' } }",
     "{ lognormal = { median = '50us', sigma = 0.5 } }",
@@ -28,15 +28,15 @@ fn distance(a: &mut [f64], b: &mut [f64]) -> f64 {
     a.iter().chain(b.iter()).map(|&x| (share(a, x) - share(b, x)).abs()).fold(0.0, f64::max)
 }
 
-/// Samples of a law that have nothing to do with the network's.
-fn reference(law: &Law<Span>) -> Vec<f64> {
+/// Samples of a distribution that have nothing to do with the network's.
+fn reference(distribution: &DistributionSpec<Span>) -> Vec<f64> {
     let base = Address::new(99, Purpose::Tool);
-    (0..N as u64).map(|k| law.sample(&mut base.at(k).draw()).as_secs_f64()).collect()
+    (0..N as u64).map(|k| distribution.sample(&mut base.at(k).draw()).as_secs_f64()).collect()
 }
 
 #[test]
-fn delays_have_the_law_asked_for() {
-    for text in LAWS {
+fn delays_have_the_distribution_asked_for() {
+    for text in DISTRIBUTIONS {
         let asked = crate::network(&format!("one_way = {text}")).one_way;
         let mut links = fabric(&format!("one_way = {text}"));
         let mut measured: Vec<_> = (0..N).filter_map(|_| delay(stream(&mut links, Time::ZERO))).collect();
@@ -54,10 +54,11 @@ fn correlation(x: &[f64]) -> f64 {
     x.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>() / n / variance
 }
 
-/// Correlation is measured on a normal law, where scores and delays are the same up to scale; that the law
-/// stays is measured on all, on every 20th delay, because a test of a law wants independent samples.
+/// Correlation is measured on a normal distribution, where scores and delays are the same up to scale; that the
+/// distribution stays is measured on all, on every 20th delay, because a test of a distribution wants independent
+/// samples.
 #[test]
-fn correlation_is_as_asked_and_keeps_the_law() {
+fn correlation_is_as_asked_and_keeps_the_distribution() {
     for asked in [0.0, 0.3, 0.8] {
         let mut links = fabric(&format!(
             "one_way = {{ normal = {{ mean = '10ms', std = '1ms' }} }}\ncorrelation = {asked}"
@@ -66,7 +67,7 @@ fn correlation_is_as_asked_and_keeps_the_law() {
         let measured = correlation(&delays);
         assert!((measured - asked).abs() < 4.5 / (N as f64).sqrt(), "asked {asked}, measured {measured}");
     }
-    for text in LAWS {
+    for text in DISTRIBUTIONS {
         let asked = crate::network(&format!("one_way = {text}")).one_way;
         let mut links = fabric(&format!("one_way = {text}\ncorrelation = 0.7"));
         let all = (0..20 * N).filter_map(|_| delay(datagram(&mut links, Time::ZERO)));
@@ -88,9 +89,9 @@ fn full_correlation_gives_a_link_one_delay() {
 /// Duplicates and repetitions are messages of their link.
 #[test]
 fn further_transmissions_of_a_message_are_correlated_with_it() {
-    let law = "one_way = { normal = { mean = '10ms', std = '1ms' } }";
+    let distribution = "one_way = { normal = { mean = '10ms', std = '1ms' } }";
     let pairs = |settings: &str, send: fn(&mut Fabric) -> Option<(f64, f64)>| {
-        let mut links = fabric(&format!("{law}\n{settings}"));
+        let mut links = fabric(&format!("{distribution}\n{settings}"));
         let pairs: Vec<_> = (0..N).filter_map(|_| send(&mut links)).collect();
         let n = pairs.len() as f64;
         let (x, y): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();

@@ -47,7 +47,7 @@ fn partial_bad_states_lose_their_share() {
 }
 
 /// Links that carry one message each lose as much as one link that carries many: chains start in their
-/// stationary law.
+/// stationary distribution.
 #[test]
 fn short_links_lose_as_much_as_long_ones() {
     let links: u32 = 40_000;
@@ -136,7 +136,7 @@ fn bursts_outlast_repetitions() {
 
 /// The share that a stream loses is that of the chain's walks, and of plain loss the probability itself.
 #[test]
-fn streams_lose_what_their_law_says() {
+fn streams_lose_what_their_distribution_says() {
     for text in [
         "loss = 0.15",
         BURSTS,

@@ -25,7 +25,7 @@ use crate::{ms, seeded};
 /// All settings of a link but for the crashes.
 #[derive(Clone, Debug)]
 struct Settings {
-    law: usize,
+    distribution: usize,
     /// Multiplies all delays.
     delay: u64,
     correlation: f64,
@@ -43,8 +43,8 @@ struct Settings {
     degraded: Option<(f64, f64)>,
 }
 
-/// Laws, with the milliseconds of the shortest and the longest delay. Numbers in braces are multiplied.
-const LAWS: [(&str, (u64, Option<u64>)); 6] = [
+/// Distributions, with the milliseconds of the shortest and the longest delay. Numbers in braces are multiplied.
+const DISTRIBUTIONS: [(&str, (u64, Option<u64>)); 6] = [
     ("'{10}ms'", (10, Some(10))),
     ("{ uniform = { low = '{5}ms', high = '{25}ms' } }", (5, Some(25))),
     ("{ empirical = { values = ['{6}ms', '{1}ms', '{30}ms'] } }", (1, Some(30))),
@@ -55,9 +55,9 @@ const LAWS: [(&str, (u64, Option<u64>)); 6] = [
 
 impl Settings {
     fn text(&self) -> String {
-        let scaled = |law: &str| {
-            (0..40).fold(law.to_owned(), |law, n| {
-                law.replace(&format!("{{{n}}}"), &(n * self.delay).to_string())
+        let scaled = |distribution: &str| {
+            (0..40).fold(distribution.to_owned(), |distribution, n| {
+                distribution.replace(&format!("{{{n}}}"), &(n * self.delay).to_string())
             })
         };
         let loss = match self.bursts {
@@ -68,11 +68,11 @@ impl Settings {
                 self.loss
             ),
         };
-        let correlation = if self.law == 0 { 0.0 } else { self.correlation };
+        let correlation = if self.distribution == 0 { 0.0 } else { self.correlation };
         let mut text = format!(
             "one_way = {}\ncorrelation = {correlation}\nloss = {loss}\nduplicate = {}\nreorder = {}\nrto = '80ms'\n\
              peer_timeout = '3s'\n",
-            scaled(LAWS[self.law].0),
+            scaled(DISTRIBUTIONS[self.distribution].0),
             self.duplicate,
             self.reorder
         );
@@ -101,7 +101,7 @@ impl Settings {
             let sending = self.rate.filter(|_| self.buffer.is_some()).map_or(0.0, |rate| 800.0 / rate as f64);
             return Some(Span::from_secs_f64(sending));
         }
-        let (shortest, longest) = LAWS[self.law].1;
+        let (shortest, longest) = DISTRIBUTIONS[self.distribution].1;
         if self.correlation == 1.0 && self.degraded.is_none() {
             return Some(Span::ZERO);
         }
@@ -112,7 +112,7 @@ impl Settings {
 
 prop_compose! {
     fn settings()(
-        (law, delay, correlation) in (0..LAWS.len(), 1u64..4, prop::sample::select(vec![0.0, 0.5, 1.0])),
+        (distribution, delay, correlation) in (0..DISTRIBUTIONS.len(), 1u64..4, prop::sample::select(vec![0.0, 0.5, 1.0])),
         (bursts, loss, duplicate, reorder) in (any::<bool>(), 0.0..0.6, 0.0..0.8, 0.0..0.5),
         reorder_by in prop::option::of(1u64..50),
         rate in prop::option::of(5_000u64..400_000),
@@ -121,7 +121,7 @@ prop_compose! {
         degraded in prop::option::of((1.5..4.0, 0.0..0.5)),
     ) -> Settings {
         Settings {
-            law, delay, correlation, bursts, loss, duplicate, reorder, reorder_by, rate,
+            distribution, delay, correlation, bursts, loss, duplicate, reorder, reorder_by, rate,
             buffer: buffer.filter(|_| rate.is_some()), partition, pause, degraded,
         }
     }

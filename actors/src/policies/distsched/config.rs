@@ -16,8 +16,8 @@ parameters! {
         /// A node takes a task if the probabilities that its CPU and its memory are then over-allocated are below this;
         /// zero takes no risk (section 5.2.3: optimistic over-packing; NoPack has 0).
         risk: f64 = 0.1 => 0.0..=1.0,
-        /// When the utility of an SLO job falls gradually after its deadline. Section 5.3.2 has the slope of Fig. 4.3(d)
-        /// and no adaptive choice, which is 3Sigma's (section 4.3.2); NoOver has `never`.
+        /// Over-estimate handling: when the utility of an SLO job falls gradually after its deadline. Section 5.3.2 has
+        /// the slope of Fig. 4.3(d) and no adaptive choice, which is 3Sigma's (section 4.3.2); NoOver has `never`.
         over: OverEstimates = OverEstimates::Always,
         /// Of `adaptive`: it does so if the probability that the job needs less time than from its submission to its
         /// deadline is below this.

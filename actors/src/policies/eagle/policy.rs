@@ -16,8 +16,9 @@ use crate::roles::node_queue::QueueOrder;
 parameters! {
     /// Parameters of Eagle.
     struct Eagle {
-        /// Share of the nodes that long tasks may go to; short tasks go anywhere. The other nodes are spread evenly
-        /// over the cluster. The paper has 0.98 for Yahoo and Facebook, 0.91 for Cloudera, 0.83 for Google.
+        /// Share of the nodes that long tasks may go to; short tasks go anywhere. Of n nodes the s others are spread
+        /// evenly over the cluster: the k-th is node ⌈k n / s⌉ − 1. The paper has 0.98 for Yahoo and Facebook, 0.91 for
+        /// Cloudera, 0.83 for Google.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         big_partition: f64 = 0.98,
         /// Probes per task of a short job.
@@ -73,7 +74,7 @@ impl Policy for Eagle {
         scheduler of their client, which probes random nodes as Sparrow does; nodes with long work turn probes \
         away and answer with their bitmap, and the probes go where it says there is none. Nodes serve the \
         short job with the least work left, and ask for another of its tasks when one ends. Which jobs are \
-        long is said by `cutoff` of the workload.";
+        long is said by `cutoff` of the workload, or `long` of a class.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ big_partition = 0.5, rank = "job" }"#,

@@ -23,15 +23,15 @@ parameters! {
         /// Of `distribution` and `point`: how many values are drawn from the history to stand for it (figure 4.11);
         /// zero takes all of it.
         samples: u32 = 0 => 0..=10000,
-        /// When the utility of an SLO job falls gradually after its deadline (section 4.3.2).
+        /// Over-estimate handling: when the utility of an SLO job falls gradually after its deadline (section 4.3.2).
         over: OverEstimates = OverEstimates::Adaptive,
         /// Of `adaptive`: it does so if the probability that the job needs less time than from its submission to its
         /// deadline is below this.
         threshold: f64 = 0.05 => 0.0..=1.0,
         /// Time in which the utility then falls to zero, relative to that from submission to deadline.
         decay: f64 = 1.0 => 0.0..=1000.0,
-        /// Utility of a best-effort job that starts now; it falls linearly to zero at the end of the window. An SLO job
-        /// is worth 1.
+        /// Utility of a best-effort job that starts now; it falls linearly to zero at the end of the window, or as
+        /// `by_completion` says. An SLO job is worth 1.
         best_effort: f64 = 0.2 => 0.0001..=1.0,
         /// The same of an SLO job that can be worth nothing more as such, so that it ends some time.
         late: f64 = 0.01 => 0.0001..=1.0,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
-use volary_actors::base::{Law, Span};
+use volary_actors::base::{DistributionSpec, Span};
 use volary_netem::Target;
 
 use super::set::CoreSet;
@@ -123,10 +123,10 @@ pub struct Bernoulli {
     pub probability: f64,
     /// σ, drawn for each degraded slot; samples below 1 count as 1.
     #[serde(deserialize_with = "slowdown")]
-    pub slowdown: Law<f64>,
+    pub slowdown: DistributionSpec<f64>,
 }
 
-/// A two-state Markov chain over slots, started in its stationary law: runs of healthy slots have mean
+/// A two-state Markov chain over slots, started in its stationary distribution: runs of healthy slots have mean
 /// 1 / `p_on` slots, bursts 1 / `p_off`, and the share of degraded slots is p_on / (p_on + p_off).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -142,7 +142,7 @@ pub struct Markov {
     pub p_off: f64,
     /// σ, drawn once for each burst (run of degraded slots); samples below 1 count as 1.
     #[serde(deserialize_with = "slowdown")]
-    pub slowdown: Law<f64>,
+    pub slowdown: DistributionSpec<f64>,
 }
 
 /// Gaps and bursts in turn, all independent. Time 0 starts a gap, so every unit is healthy at first.
@@ -151,12 +151,12 @@ pub struct Markov {
 pub struct Renewal {
     /// Length of a healthy gap. With `exponential` gaps of mean 1 / α and bursts of mean 1 / β the share of
     /// degraded time tends to α / (α + β).
-    pub gap: Law<Span>,
+    pub gap: DistributionSpec<Span>,
     /// Length of a burst.
-    pub burst: Law<Span>,
+    pub burst: DistributionSpec<Span>,
     /// σ, drawn once for each burst; samples below 1 count as 1.
     #[serde(deserialize_with = "slowdown")]
-    pub slowdown: Law<f64>,
+    pub slowdown: DistributionSpec<f64>,
 }
 
 /// Slots written out: `rows[i][k]` is x_{i,k}. Units without a row are healthy.
@@ -171,7 +171,7 @@ pub struct Scripted {
     pub rows: Vec<Vec<u8>>,
     /// σ, drawn for each degraded slot; samples below 1 count as 1.
     #[serde(deserialize_with = "slowdown")]
-    pub slowdown: Law<f64>,
+    pub slowdown: DistributionSpec<f64>,
     /// After its last slot a row starts again; otherwise the unit is healthy from then on.
     #[serde(default)]
     pub repeat: bool,
@@ -225,7 +225,7 @@ impl Interference {
     }
 
     /// Checks this table and reads its trace, relative to `folder`, with `read`. The profile and the values of
-    /// empirical laws have been inserted before.
+    /// empirical distributions have been inserted before.
     ///
     /// # Errors
     /// When the trace cannot be read or parsed, when not exactly one process is named, or when keys contradict
@@ -253,8 +253,8 @@ impl Interference {
                  or name a `profile`",
             );
         }
-        if self.has_unread_laws() {
-            return keys("the file of an empirical law was not read; give its `values`");
+        if self.has_unread_distributions() {
+            return keys("the file of an empirical distribution was not read; give its `values`");
         }
         if let Some(trace) = &mut self.trace {
             trace.load(folder, read)?;
@@ -297,7 +297,7 @@ impl Interference {
         .count()
     }
 
-    fn has_unread_laws(&self) -> bool {
+    fn has_unread_distributions(&self) -> bool {
         let slowdowns = [
             self.bernoulli.as_ref().map(|p| &p.slowdown),
             self.markov.as_ref().map(|p| &p.slowdown),
@@ -305,7 +305,8 @@ impl Interference {
             self.scripted.as_ref().map(|p| &p.slowdown),
         ];
         let lengths = self.renewal.iter().flat_map(|p| [&p.gap, &p.burst]);
-        slowdowns.into_iter().flatten().any(Law::is_unread) || lengths.into_iter().any(Law::is_unread)
+        slowdowns.into_iter().flatten().any(DistributionSpec::is_unread)
+            || lengths.into_iter().any(DistributionSpec::is_unread)
     }
 }
 
@@ -336,10 +337,11 @@ fn some_probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     probability(deserializer).map(Some)
 }
 
-fn slowdown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Law<f64>, D::Error> {
-    let law: Law<f64> = Deserialize::deserialize(deserializer)?;
-    // Laws that reach below 1 only in their tail are clipped; laws whose lower bound is stated below 1 are a mistake.
-    let (low, high) = law.bounds();
+fn slowdown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DistributionSpec<f64>, D::Error> {
+    let distribution: DistributionSpec<f64> = Deserialize::deserialize(deserializer)?;
+    // Distributions that reach below 1 only in their tail are clipped; distributions whose lower bound is stated below
+    // 1 are a mistake.
+    let (low, high) = distribution.bounds();
     if let Some(low) = low.filter(|&low| low < 1.0) {
         return Err(D::Error::custom(format!(
             "a slowdown of {low} would speed the core up; give at least 1 (2 halves its speed)"
@@ -348,7 +350,7 @@ fn slowdown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Law<f64>, D::E
     if let Some(high) = high.filter(|&high| high > MOST_SLOWDOWN) {
         return Err(D::Error::custom(format!("a slowdown of {high} is beyond {MOST_SLOWDOWN:e}; give less")));
     }
-    Ok(law)
+    Ok(distribution)
 }
 
 fn bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Vec<u8>>, D::Error> {

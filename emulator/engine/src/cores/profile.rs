@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use volary_actors::base::{Address, Law, Purpose, Span, Time};
+use volary_actors::base::{Address, DistributionSpec, Purpose, Span, Time};
 
 use super::config::{
     Bernoulli, Interference, MOST_SLOWDOWN, Markov, ProfileError, Renewal, Scope, Scripted, TraceRow,
@@ -86,12 +86,12 @@ macro_rules! with {
 }
 
 /// σ of slot, run or burst k. Its address differs from those of other draws for k.
-fn sample(law: &Law<f64>, unit: Unit, k: u64) -> f64 {
+fn sample(distribution: &DistributionSpec<f64>, unit: Unit, k: u64) -> f64 {
     // Skips computing the address of a draw that is not needed.
-    if let Law::Constant(value) = law {
+    if let DistributionSpec::Constant(value) = distribution {
         return *value;
     }
-    law.sample(&mut unit.address.at(k).at(1).draw()).clamp(1.0, MOST_SLOWDOWN)
+    distribution.sample(&mut unit.address.at(k).at(1).draw()).clamp(1.0, MOST_SLOWDOWN)
 }
 
 /// Slot k with the given slowdown.
@@ -135,7 +135,7 @@ impl Process for Bernoulli {
         integral: &mut WorkIntegral,
         limit: u64,
     ) {
-        let (Law::Constant(slowdown), length) = (&self.slowdown, self.slot.0) else { return };
+        let (DistributionSpec::Constant(slowdown), length) = (&self.slowdown, self.slot.0) else { return };
         loop {
             let count = integral.fit(length, rate.healthy).min((limit - integral.at) / length);
             if count < STRIDE {
@@ -192,7 +192,8 @@ impl Runs {
         Self { chain, inverse_log }
     }
 
-    /// Whether run 0 is degraded: the chain starts in its stationary law; a chain that never moves starts healthy.
+    /// Whether run 0 is degraded: the chain starts in its stationary distribution; a chain that never moves starts
+    /// healthy.
     fn starts_degraded(&self, unit: Unit) -> bool {
         let Markov { p_on, p_off, .. } = self.chain;
         p_on > 0.0 && unit.address.at(0).unit() * (p_on + p_off) < p_on
@@ -234,8 +235,8 @@ impl Renewal {
     /// Stretch `k`, which starts at `start`: even ones are gaps, odd ones bursts.
     fn stretch(&self, unit: Unit, k: u64, start: u64) -> Cursor {
         let burst = k % 2 == 1;
-        let law = if burst { &self.burst } else { &self.gap };
-        let length = law.sample(&mut unit.address.at(k).draw());
+        let distribution = if burst { &self.burst } else { &self.gap };
+        let length = distribution.sample(&mut unit.address.at(k).draw());
         let slowdown = if burst { sample(&self.slowdown, unit, k) } else { 1.0 };
         Cursor { index: k, start, end: start.saturating_add(length.0), slowdown }
     }
@@ -354,7 +355,7 @@ impl Scope {
 
 impl Interference {
     /// Checks this table and reads its trace, relative to `folder`, with `read`. The profile and the values of
-    /// empirical laws have been inserted before.
+    /// empirical distributions have been inserted before.
     ///
     /// # Errors
     /// When the trace cannot be read or parsed, when not exactly one process is named, or when keys contradict

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use volary_actors::base::{Law, Span, Time};
+use volary_actors::base::{DistributionSpec, Span, Time};
 use volary_netem::Windows;
 
 use super::profile::{AnyProcess, Runs};
@@ -81,24 +81,24 @@ impl Profile {
     }
 }
 
-/// E\[1 / σ\] of laws that stay at or above 1; others are clipped there, which has no simple closed form.
-fn mean_inverse(law: &Law<f64>) -> Option<f64> {
-    match law {
-        Law::Constant(value) => Some(1.0 / value),
-        Law::Uniform(p) if p.low == p.high => Some(1.0 / p.low),
-        Law::Uniform(p) => Some((p.high / p.low).ln() / (p.high - p.low)),
-        Law::Pareto(p) => Some(p.shape / (p.shape + 1.0) / p.scale),
-        Law::Empirical(p) if !p.values.is_empty() => {
+/// E\[1 / σ\] of distributions that stay at or above 1; others are clipped there, which has no simple closed form.
+fn mean_inverse(distribution: &DistributionSpec<f64>) -> Option<f64> {
+    match distribution {
+        DistributionSpec::Constant(value) => Some(1.0 / value),
+        DistributionSpec::Uniform(p) if p.low == p.high => Some(1.0 / p.low),
+        DistributionSpec::Uniform(p) => Some((p.high / p.low).ln() / (p.high - p.low)),
+        DistributionSpec::Pareto(p) => Some(p.shape / (p.shape + 1.0) / p.scale),
+        DistributionSpec::Empirical(p) if !p.values.is_empty() => {
             Some(p.values.iter().map(|value| 1.0 / value).sum::<f64>() / p.values.len() as f64)
         }
-        Law::Empirical(_)
-        | Law::Normal(_)
-        | Law::Lognormal(_)
-        | Law::Exponential(_)
-        | Law::Gamma(_)
-        | Law::Erlang(_)
-        | Law::Weibull(_)
-        | Law::Hyperexponential(_) => None,
+        DistributionSpec::Empirical(_)
+        | DistributionSpec::Normal(_)
+        | DistributionSpec::Lognormal(_)
+        | DistributionSpec::Exponential(_)
+        | DistributionSpec::Gamma(_)
+        | DistributionSpec::Erlang(_)
+        | DistributionSpec::Weibull(_)
+        | DistributionSpec::Hyperexponential(_) => None,
     }
 }
 

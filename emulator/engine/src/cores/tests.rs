@@ -67,8 +67,8 @@ fn a_slow_integration_agrees() {
             let due = cores.start(core, start, work);
             let (mut t, mut done) = (start, 0.0);
             while done < work.as_secs_f64() {
-                // All bounds of stretches except those of the Pareto law coincide with steps or fall between them
-                // rarely enough; the rate in the middle of a step is that of the whole step.
+                // All bounds of stretches except those of the Pareto distribution coincide with steps or fall between
+                // them rarely enough; the rate in the middle of a step is that of the whole step.
                 done += cores.rate(core, t + Span(step.0 / 2)) * step.as_secs_f64();
                 t += step;
             }
@@ -120,7 +120,7 @@ fn what_was_asked_before_changes_nothing() {
 
 #[test]
 fn strides_over_slots_are_exact() {
-    // A law that is constant but not written as one is evaluated slot by slot.
+    // A distribution that is constant but not written as one is evaluated slot by slot.
     let text = |slowdown: &str| {
         format!("bernoulli = {{ slot = \"10ms\", probability = 0.4, slowdown = {slowdown} }}")
     };

@@ -115,7 +115,7 @@ pub enum Departure {
     LateWork,
     /// Mean delay against the requested mean.
     LongerDelays,
-    /// Distance between the laws of delays.
+    /// Distance between the distributions of delays.
     DistortedDelays,
     /// Core time of copies against the requested time.
     SlowCores,
@@ -207,8 +207,8 @@ pub struct Delays {
     pub asked: DelaySummary,
     /// Delays that the actors observed.
     pub achieved: DelaySummary,
-    /// Largest distance between the two distribution functions (Kolmogorov, Smirnov); null where the law is nearly
-    /// constant or has steps, because any lateness would then give the maximum distance.
+    /// Largest distance between the two distribution functions (Kolmogorov, Smirnov); null where the distribution is
+    /// nearly constant or has steps, because any lateness would then give the maximum distance.
     pub ks: Option<f64>,
 }
 
@@ -234,7 +234,8 @@ pub struct DelaySummary {
 pub struct ClassFidelity {
     /// Messages sent.
     pub sent: u64,
-    /// Share of transmissions lost to the law and to the real network; losses to faults and full buffers are excluded.
+    /// Share of transmissions lost to the distribution and to the real network; losses to faults and full buffers are
+    /// excluded.
     pub loss: Proportion,
     /// Share of messages that arrive twice; datagrams only.
     pub duplicate: Proportion,

@@ -195,11 +195,11 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} hold", self.holds, self.claims())?;
         if self.other_size > 0 {
-            write!(f, ", {} have another size", self.other_size)?;
+            write!(f, ", {} other size", self.other_size)?;
         }
         write!(f, ", {} fail", self.fails)?;
         if self.within_noise > 0 {
-            write!(f, ", {} are within noise", self.within_noise)?;
+            write!(f, ", {} within noise", self.within_noise)?;
         }
         write!(f, ", {} not tested", self.not_tested)
     }
@@ -243,6 +243,6 @@ mod tests {
         let tally = Tally::by_origin([&sure, &unsure])[&Origin::Paper];
         assert_eq!(tally, Tally { holds: 1, our_tolerance: 1, within_noise: 1, ..Tally::default() });
         assert_eq!(tally.claims(), 2);
-        assert_eq!(tally.to_string(), "1 of 2 hold, 0 fail, 1 are within noise, 0 not tested");
+        assert_eq!(tally.to_string(), "1 of 2 hold, 0 fail, 1 within noise, 0 not tested");
     }
 }

@@ -90,8 +90,8 @@ pub fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A value in words, as people name it: laws and other tables without braces and quotes (`exponential 62.5ms`), and
-/// lengths of time in the largest unit in which they are exact.
+/// A value in words, as people name it: distributions and other tables without braces and quotes (`exponential
+/// 62.5ms`), and lengths of time in the largest unit in which they are exact.
 pub fn in_words(value: &serde_json::Value) -> String {
     use serde_json::Value;
     match value {
@@ -101,7 +101,7 @@ pub fn in_words(value: &serde_json::Value) -> String {
             format!("({})", items.join(", "))
         }
         Value::Object(fields) => {
-            // The parameter of a law that has one needs no name.
+            // The parameter of a distribution that has one needs no name.
             let words = fields.iter().map(|(name, value)| match value.as_object() {
                 Some(inner) if inner.len() < 2 => {
                     let parameter = inner.values().map(|value| format!(" {}", in_words(value)));
@@ -558,7 +558,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn laws_have_names() {
+    fn distributions_have_names() {
         for (value, words) in [
             (json!({"exponential": {"mean": "62500us"}}), "exponential 62.5ms"),
             (json!({"gamma": {"shape": 100, "mean": "10ms"}}), "gamma mean 10ms shape 100"),

@@ -1,7 +1,7 @@
 //! The emulated machines: their number, speed and location.
 
 use serde::Serialize;
-use volary_actors::base::{Address, Endpoint, Law, Purpose};
+use volary_actors::base::{Address, DistributionSpec, Endpoint, Purpose};
 use volary_actors::layout::Layout;
 use volary_actors::policies::PolicySpec;
 use volary_netem::topology::{SPEEDS, Topology};
@@ -42,7 +42,7 @@ pub struct Cluster {
     pub request_rate: Option<f64>,
     /// Rate of a node's cores relative to the reference core, drawn once per node; samples below 0.01 count as 0.01. A
     /// topology has its own.
-    pub speed: Law<f64>,
+    pub speed: DistributionSpec<f64>,
     /// What connects the machines. If absent all links are the same, and nodes are in racks of [`RACK`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyFile>,
@@ -98,7 +98,7 @@ impl Cluster {
                 (named.runs, named.room)
             }
         };
-        let speed = section.speed.clone().unwrap_or(Law::Constant(1.0));
+        let speed = section.speed.clone().unwrap_or(DistributionSpec::Constant(1.0));
         check_speed(&speed)?;
         let schedulers = section.schedulers.unwrap_or(1);
         let request_rate = section.request_rate;
@@ -265,7 +265,7 @@ impl Cluster {
         groups
     }
 
-    /// Speed of each node, drawn from the law of the cluster.
+    /// Speed of each node, drawn from the distribution of the cluster.
     fn drawn(&self, layout: &Layout, seed: u64) -> Vec<f64> {
         let address = Address::new(seed, Purpose::Cluster);
         (0..layout.nodes())
@@ -308,8 +308,8 @@ fn places(topology: &Topology, layout: &Layout, beside: &[Option<u32>]) -> Vec<P
     schedulers.clone().chain(schedulers).chain(nodes.iter().copied()).chain(extras).collect()
 }
 
-/// Samples beyond the range of a core are clipped; a law that states such a speed as its bound is a mistake.
-fn check_speed(speed: &Law<f64>) -> Result<(), KeyError> {
+/// Samples beyond the range of a core are clipped; a distribution that states such a speed as its bound is a mistake.
+fn check_speed(speed: &DistributionSpec<f64>) -> Result<(), KeyError> {
     let (low, high) = speed.bounds();
     let mean = Some(speed.mean());
     let Some(odd) = [low, high, mean].into_iter().flatten().find(|speed| !SPEEDS.contains(speed)) else {

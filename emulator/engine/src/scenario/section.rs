@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use volary_actors::base::{Law, Span};
+use volary_actors::base::{DistributionSpec, Span};
 use volary_netem::Size;
 
 use super::error::KeyError;
@@ -35,7 +35,7 @@ pub struct ClusterSection {
     pub topology: Option<PathBuf>,
     /// Rate of a node's cores relative to the reference core, drawn once per node; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub speed: Option<Law<f64>>,
+    pub speed: Option<DistributionSpec<f64>>,
     /// CPU of each node that tasks can reserve, in cores. Needs `service.cpu`, or `shared`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use volary_actors::base::{Law, Span};
+use volary_actors::base::{DistributionSpec, Span};
 use volary_netem::Size;
 
 use super::share::Share;
@@ -16,15 +16,15 @@ use super::usage::UsageSection;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum WorkloadSpec {
-    /// Jobs drawn from laws; needs `service.demand`.
+    /// Jobs drawn from distributions; needs `service.demand`.
     Synthetic(Synthetic),
-    /// Jobs of several classes, each a chain of stages with laws of their own.
+    /// Jobs of several classes, each a chain of stages with distributions of their own.
     Mix(Mix),
     /// Jobs read from a file.
     Trace(TraceSpec),
-    /// Jobs with the laws of the Yahoo trace of the Hawk, Eagle, Kairos, Pigeon and Murmuration papers.
+    /// Jobs with the distributions of the Yahoo trace of the Hawk, Eagle, Kairos, Pigeon and Murmuration papers.
     YahooLike(Like),
-    /// Jobs with the laws of the Cloudera-c trace of the same papers.
+    /// Jobs with the distributions of the Cloudera-c trace of the same papers.
     ClouderaLike(Like),
 }
 
@@ -82,17 +82,17 @@ impl WorkloadSpec {
     }
 }
 
-/// `[workload.synthetic]`: jobs drawn from laws.
+/// `[workload.synthetic]`: jobs drawn from distributions.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Synthetic {
     /// Number of jobs that arrive, at least one.
     pub jobs: u32,
-    /// Tasks of a job. Samples of a law are rounded and count as one at least; a law that says outright that a
-    /// job has fewer is refused.
-    pub tasks: Law<f64>,
+    /// Tasks of a job. Samples of a distribution are rounded and count as one at least; a distribution that says
+    /// outright that a job has fewer is refused.
+    pub tasks: DistributionSpec<f64>,
     /// Gap before each arrival.
-    pub interarrival: Law<Span>,
+    pub interarrival: DistributionSpec<Span>,
     /// Divides the arrival times: 2 makes jobs arrive twice as fast.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub speedup: f64,
@@ -107,7 +107,7 @@ pub struct Synthetic {
     /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task
     /// (3Sigma, section 4.3: slack of 0.2 to 0.8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline_slack: Option<Law<f64>>,
+    pub deadline_slack: Option<DistributionSpec<f64>>,
     /// Which jobs are SLO jobs, with a deadline and preferred nodes; if absent, and without `deadline_slack`, none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<Slo>,
@@ -133,7 +133,7 @@ pub struct Mix {
     /// Number of jobs that arrive, at least one.
     pub jobs: u32,
     /// Gap before each arrival.
-    pub interarrival: Law<Span>,
+    pub interarrival: DistributionSpec<Span>,
     /// Divides the arrival times: 2 makes jobs arrive twice as fast.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub speedup: f64,
@@ -184,9 +184,9 @@ pub struct MixClass {
     #[serde(default, skip_serializing_if = "is_false")]
     pub long: bool,
     /// Number of names that jobs of the class share, from 1 to the number of jobs. A name has a mean work for each
-    /// stage, drawn once from the law of that stage; jobs of the name are alike, up to `spread`. Names are a feature of
-    /// jobs, as those of a trace are, by which run times can be predicted. If absent jobs have no names, and a draw of
-    /// work each.
+    /// stage, drawn once from the distribution of that stage; jobs of the name are alike, up to `spread`. Names are a
+    /// feature of jobs, as those of a trace are, by which run times can be predicted. If absent jobs have no names, and
+    /// a draw of work each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<u32>,
     /// Number of users, from 1 to the number of names: each name belongs to one of them. If absent users are unknown.
@@ -206,11 +206,11 @@ pub struct MixClass {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MixStage {
-    /// Tasks of the stage. Samples of a law are rounded and count as one at least.
-    pub tasks: Law<f64>,
-    /// Law of the work of its tasks, in place of `service.demand`; `service.homogeneous` and `service.correlated` say
-    /// which of them are alike.
-    pub demand: Law<Span>,
+    /// Tasks of the stage. Samples of a distribution are rounded and count as one at least.
+    pub tasks: DistributionSpec<f64>,
+    /// Distribution of the work of its tasks, in place of `service.demand`; `service.homogeneous` and
+    /// `service.correlated` say which of them are alike.
+    pub demand: DistributionSpec<Span>,
 }
 
 /// Defines sections whose jobs follow a trace, with their common keys.
@@ -236,14 +236,14 @@ macro_rules! following {
             pub load: Option<f64>,
             /// Redraws the gaps between arrivals; the jobs keep their order.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub interarrival: Option<Law<Span>>,
+            pub interarrival: Option<DistributionSpec<Span>>,
             /// A job whose estimate is at least this long is of the long class. If absent the published boundary
             /// of a generator; all jobs of a file are then short.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub cutoff: Option<Span>,
             /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub deadline_slack: Option<Law<f64>>,
+            pub deadline_slack: Option<DistributionSpec<f64>>,
             /// Which jobs are SLO jobs, with a deadline and preferred nodes; if absent, and without `deadline_slack`,
             /// none.
             #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -278,7 +278,7 @@ following! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fallback: Option<Model>,
     }
-    /// `[workload.yahoo-like]`, `[workload.cloudera-like]`: jobs with the laws measured on a published trace.
+    /// `[workload.yahoo-like]`, `[workload.cloudera-like]`: jobs with the distributions measured on a published trace.
     Like {}
 }
 
@@ -292,7 +292,7 @@ impl TraceSpec {
     }
 }
 
-/// A published trace whose laws are known well enough to generate from.
+/// A published trace whose distributions are known well enough to generate from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
@@ -315,10 +315,10 @@ pub enum Model {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Service {
-    /// Law of the work. A synthetic workload needs it, a mix has laws of its own instead; a trace or a trace-like
-    /// generator brings the work of its tasks along, and a law given here replaces it.
+    /// Distribution of the work. A synthetic workload needs it, a mix has distributions of its own instead; a trace or
+    /// a trace-like generator brings the work of its tasks along, and a distribution given here replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub demand: Option<Law<Span>>,
+    pub demand: Option<DistributionSpec<Span>>,
     /// Whether all tasks of a job, or of a stage of one, have equal work. Ignored where the trace gives the duration of
     /// each task.
     pub homogeneous: Share,
@@ -368,14 +368,14 @@ impl Default for Service {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Estimate {
-    /// What can be known before a copy runs: its work if copies are equal, else its expectation (the law's
+    /// What can be known before a copy runs: its work if copies are equal, else its expectation (the distribution's
     /// mean, or the task's own mean if tasks differ).
     Exact,
     /// The mean of the exact estimates of the job's tasks, or the mean that the trace states.
     Mean,
     /// The estimate that would be given by default, times one factor per job (Murmuration, Fig. 14: uniform
     /// between 0.5 and 1.5).
-    Error(Law<f64>),
+    Error(DistributionSpec<f64>),
 }
 
 const fn is_false(flag: &bool) -> bool {
@@ -425,7 +425,7 @@ mod tests {
         )
         .unwrap();
         let WorkloadSpec::Synthetic(synthetic) = &file.workload else { panic!("{:?}", file.workload) };
-        assert_eq!((synthetic.jobs, &synthetic.tasks), (20_000, &Law::Constant(100.0)));
+        assert_eq!((synthetic.jobs, &synthetic.tasks), (20_000, &DistributionSpec::Constant(100.0)));
         assert_eq!(file.service.homogeneous.part(), 0.5);
         assert_eq!(file.service.correlated, Share::NONE);
         assert_eq!(file.service.estimate, Some(Estimate::Exact));

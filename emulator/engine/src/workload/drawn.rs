@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use volary_actors::base::{Address, CopyId, Feature, JobId, Law, Purpose, Span, TaskId};
+use volary_actors::base::{Address, CopyId, DistributionSpec, Feature, JobId, Purpose, Span, TaskId};
 
 use super::config::Estimate;
 use super::generate::{LikeJob, duration};
@@ -34,7 +34,7 @@ pub(super) struct Drawn {
 /// Shapes of jobs, apart from their arrivals.
 #[derive(Debug)]
 pub(super) enum Shapes {
-    /// Numbers of tasks, drawn from a law.
+    /// Numbers of tasks, drawn from a distribution.
     Drawn(Vec<u32>),
     /// Jobs of a generator.
     Like(Vec<LikeJob>),
@@ -119,7 +119,7 @@ impl Drawn {
         }
     }
 
-    /// The work of a job that follows a law.
+    /// The work of a job that follows a distribution.
     fn demand(&self, job: JobId) -> Option<JobDemand<'_>> {
         match (&self.shapes, &self.demand) {
             (Shapes::Staged(stages), _) => Some(stages.demand(job)),
@@ -164,7 +164,7 @@ impl Drawn {
             }
             Shapes::Traced(trace) => trace.duration(task),
             Shapes::Drawn(_) | Shapes::Staged(_) => {
-                unreachable!("drawn jobs have a law of demand; the plan refuses others")
+                unreachable!("drawn jobs have a distribution of demand; the plan refuses others")
             }
         }
     }
@@ -203,7 +203,7 @@ impl Drawn {
     }
 
     /// The factor of the estimation error of a job with all its stages.
-    fn factor(&self, job: JobId, error: &Law<f64>) -> f64 {
+    fn factor(&self, job: JobId, error: &DistributionSpec<f64>) -> f64 {
         let chain = self.stages().map_or(job.0, |stages| stages.chain(job));
         error.sample(&mut self.addresses.estimate.at(u64::from(chain)).draw())
     }

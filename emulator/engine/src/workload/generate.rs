@@ -1,4 +1,4 @@
-//! Generators with the laws of published traces.
+//! Generators with the distributions of published traces.
 //!
 //! The numbers were measured on the traces themselves. In both, the gaps between arrivals are almost periodic, a job's
 //! fan-out is independent of its mean duration within its class (except for long Cloudera jobs), and the durations
@@ -6,7 +6,7 @@
 //! those of a short one vary.
 
 use rand::RngExt;
-use volary_actors::base::law::{Law, Normal};
+use volary_actors::base::distribution::{DistributionSpec, Normal};
 use volary_actors::base::{Draw, Span};
 
 use super::config::Model;
@@ -16,7 +16,7 @@ pub(super) struct Published {
     /// Number of jobs.
     pub(super) jobs: u32,
     /// Gap between arrivals: almost constant.
-    pub(super) gap: Law<Span>,
+    pub(super) gap: DistributionSpec<Span>,
     /// Boundary of the mean duration between short and long jobs (Eagle's published settings).
     pub(super) cutoff: Span,
     /// Share of short jobs.
@@ -75,7 +75,7 @@ const CLOUDERA_LONG: [(f64, f64); 17] = [
     (1.0, 96_821.0),
 ];
 
-/// Fan-outs of the few short Yahoo jobs that do not follow an exponential law.
+/// Fan-outs of the few short Yahoo jobs that do not follow an exponential distribution.
 const YAHOO_WIDE: [(f64, f64); 8] = [
     (0.0, 151.0),
     (0.1, 166.0),
@@ -92,7 +92,10 @@ impl Model {
     /// The figures behind the generator.
     pub(super) fn published(self) -> Published {
         let gap = |mean: f64, std: f64| {
-            Law::Normal(Normal { mean: Span::from_secs_f64(mean), std: Span::from_secs_f64(std) })
+            DistributionSpec::Normal(Normal {
+                mean: Span::from_secs_f64(mean),
+                std: Span::from_secs_f64(std),
+            })
         };
         match self {
             Self::YahooLike => Published {
@@ -138,9 +141,9 @@ impl Model {
 
 /// The duration of one task of a job with this mean, s: Gaussian of variance 2 × mean, above zero.
 pub(super) fn duration(mean: f64, draw: &mut Draw) -> f64 {
-    let law = Law::Normal(Normal { mean, std: (2.0 * mean).sqrt() });
+    let distribution = DistributionSpec::Normal(Normal { mean, std: (2.0 * mean).sqrt() });
     // At least half of the draws are above zero, so 64 failures in a row imply a mean of zero.
-    (0..64).map(|_| law.sample(draw)).find(|&x| x > 0.0).unwrap_or(mean)
+    (0..64).map(|_| distribution.sample(draw)).find(|&x| x > 0.0).unwrap_or(mean)
 }
 
 fn unit(draw: &mut Draw) -> f64 {
@@ -156,7 +159,7 @@ fn cut_exponential(scale: f64, bound: f64, u: f64) -> f64 {
     -scale * (u * (-bound / scale).exp_m1()).ln_1p()
 }
 
-/// The `u`-quantile of a law known by some of its quantiles, interpolated in the logarithm.
+/// The `u`-quantile of a distribution known by some of its quantiles, interpolated in the logarithm.
 fn quantile(known: &[(f64, f64)], u: f64) -> f64 {
     let above = known.partition_point(|&(p, _)| p <= u).clamp(1, known.len() - 1);
     let ((p0, x0), (p1, x1)) = (known[above - 1], known[above]);

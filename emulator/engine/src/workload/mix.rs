@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(never.pick(3.0), 0, "rounding never reaches a class without weight");
     }
 
-    /// The work of a stage follows its own law, and no draw of a stage is that of another.
+    /// The work of a stage follows its own distribution, and no draw of a stage is that of another.
     #[test]
     fn stages_draw_by_themselves() {
         let alike = TWO.replace(
@@ -440,7 +440,7 @@ mod tests {
     /// One class of one stage is a synthetic workload, draw by draw.
     #[test]
     fn a_mix_of_one_stage_is_synthetic() {
-        let laws = "tasks = { uniform = { low = 1, high = 9 } }";
+        let distributions = "tasks = { uniform = { low = 1, high = 9 } }";
         let (gap, demand) = (
             "interarrival = { exponential = { mean = \"1s\" } }",
             "demand = { exponential = { mean = \"2s\" } }",
@@ -451,10 +451,10 @@ mod tests {
             "estimate = \"mean\"\nhomogeneous = false",
         ] {
             let one = format!(
-                "jobs = 300\n{gap}\n[[class]]\nname = \"a\"\nweight = 0.2\nstages = [{{ {laws}, {demand} }}]"
+                "jobs = 300\n{gap}\n[[class]]\nname = \"a\"\nweight = 0.2\nstages = [{{ {distributions}, {demand} }}]"
             );
             let one = build(&one, rest, 3);
-            let spec: Synthetic = toml::from_str(&format!("jobs = 300\n{gap}\n{laws}")).unwrap();
+            let spec: Synthetic = toml::from_str(&format!("jobs = 300\n{gap}\n{distributions}")).unwrap();
             let service: Service = toml::from_str(&format!("{demand}\n{rest}")).unwrap();
             let other = Workload::build(&WorkloadSpec::Synthetic(spec), &service, 5, 3, &NoTraces).unwrap();
             for job in (0..300).map(JobId) {
@@ -470,8 +470,8 @@ mod tests {
 
     #[test]
     fn an_estimate_is_wrong_by_one_factor_in_all_stages() {
-        let law = "estimate = { error = { uniform = { low = 0.5, high = 1.5 } } }";
-        let (wrong, right) = (build(TWO, law, 1), build(TWO, "", 1));
+        let distribution = "estimate = { error = { uniform = { low = 0.5, high = 1.5 } } }";
+        let (wrong, right) = (build(TWO, distribution, 1), build(TWO, "", 1));
         assert!(
             matches!(wrong.drawn.estimate, Estimate::Error(_))
                 && matches!(right.drawn.estimate, Estimate::Exact)

@@ -1,4 +1,4 @@
-//! Jobs and their work: laws, generators and parsers of traces.
+//! Jobs and their work: distributions, generators and parsers of traces.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -8,12 +8,12 @@
 //! | `drawn` | the jobs that are drawn |
 //! | `jobs` | [`Workload`]: the jobs of a run, and those that are history |
 //! | `slo` | SLO jobs: deadlines, and nodes that jobs prefer |
-//! | `tasks` | numbers of tasks under a law |
-//! | `work` | the four models of work under a law of demand |
+//! | `tasks` | numbers of tasks under a distribution |
+//! | `work` | the four models of work under a distribution of demand |
 //! | `mix` | jobs of several classes, each a chain of stages |
 //! | `names` | users and names of the jobs of a mix, and what jobs of a name have in common |
 //! | `usage` | what tasks use of shared nodes, and what is requested for them |
-//! | `generate` | generators with the laws of published traces |
+//! | `generate` | generators with the distributions of published traces |
 //! | `trace`, `columns` | traces in memory: jobs, and what else is known about them |
 //! | `read` | one parser per format of traces |
 

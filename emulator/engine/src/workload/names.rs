@@ -1,11 +1,12 @@
 //! Users and names of the jobs of a mix, and the work that jobs of a name have in common.
 //!
-//! A name has a mean work for each stage, drawn from the law of that stage. A job has the means of its name times a
-//! factor that is the same in all its stages. A job that does not recur has a name of its own, which is drawn from the
-//! same laws: how often jobs recur changes how well they can be foretold, not how much work there is on average.
+//! A name has a mean work for each stage, drawn from the distribution of that stage. A job has the means of its name
+//! times a factor that is the same in all its stages. A job that does not recur has a name of its own, which is drawn
+//! from the same distributions: how often jobs recur changes how well they can be foretold, not how much work there is
+//! on average.
 
-use volary_actors::base::law::Lognormal;
-use volary_actors::base::{Address, JobId, Law, Purpose, Span};
+use volary_actors::base::distribution::Lognormal;
+use volary_actors::base::{Address, DistributionSpec, JobId, Purpose, Span};
 
 use super::config::{Mix, MixClass, MixStage};
 use super::share::Share;
@@ -58,7 +59,7 @@ pub(super) fn check(class: &MixClass, jobs: u32) -> Result<(), (&'static str, St
         return Err((".spread", why));
     }
     if let Some(stage) = class.stages.iter().position(|stage| stage.demand.mean().is_infinite()) {
-        let why = "jobs of a name have a mean, which the law of";
+        let why = "jobs of a name have a mean, which the distribution of";
         let remedy = "give a pareto a shape above 1, or leave the names out";
         return Err((".names", format!("{why} `stages[{stage}].demand` does not have; {remedy}")));
     }
@@ -141,7 +142,7 @@ impl Names {
         self.labels.get(chain as usize).copied().unwrap_or_default()
     }
 
-    /// Mean work of a copy of a job; `None` if it is that of a law.
+    /// Mean work of a copy of a job; `None` if it is that of a distribution.
     pub(super) fn mean(&self, job: JobId) -> Option<Span> {
         self.means.get(job.index()).copied().flatten()
     }
@@ -158,8 +159,8 @@ struct ClassNames {
     first_name: u32,
     first_user: u32,
     recurrence: Share,
-    /// Law of the factor between a job and the mean of its name; `None` if it is always one.
-    factor: Option<Law<f64>>,
+    /// Distribution of the factor between a job and the mean of its name; `None` if it is always one.
+    factor: Option<DistributionSpec<f64>>,
 }
 
 impl ClassNames {
@@ -190,14 +191,14 @@ impl ClassNames {
     }
 
     fn factor(&self, shape: Address) -> f64 {
-        self.factor.as_ref().map_or(1.0, |law| law.sample(&mut shape.at(FACTOR).draw()))
+        self.factor.as_ref().map_or(1.0, |distribution| distribution.sample(&mut shape.at(FACTOR).draw()))
     }
 }
 
-/// The log-normal law with mean 1 and this coefficient of variation.
-fn factor_of(spread: f64) -> Law<f64> {
+/// The log-normal distribution with mean 1 and this coefficient of variation.
+fn factor_of(spread: f64) -> DistributionSpec<f64> {
     let variance = 1.0 + spread * spread;
-    Law::Lognormal(Lognormal { median: variance.sqrt().recip(), sigma: variance.ln().sqrt() })
+    DistributionSpec::Lognormal(Lognormal { median: variance.sqrt().recip(), sigma: variance.ln().sqrt() })
 }
 
 /// A number below `bound`, evenly.
@@ -327,15 +328,16 @@ mod tests {
         assert!((0..100).all(|job| workload.feature(JobId(job), Feature::User) == 0));
     }
 
-    /// Means of names and factors leave the mean of the law as it is, and tasks and copies lie about that of their job.
+    /// Means of names and factors leave the mean of the distribution as it is, and tasks and copies lie about that of
+    /// their job.
     #[test]
-    fn work_has_the_mean_of_the_law() {
+    fn work_has_the_mean_of_the_distribution() {
         let workload = build(mix(40_000, "names = 10\nrecurrence = 0\nspread = 0.5"), "", 4, 1);
         let means = [0, 1].map(|stage| {
             let jobs = by_name(&workload);
             jobs.values().map(|jobs| jobs[0][stage]).sum::<f64>() / jobs.len() as f64
         });
-        // A law of squared CoV 1, times a factor of 0.25: 1.5 in all, and five deviations are 0.035.
+        // A distribution of squared CoV 1, times a factor of 0.25: 1.5 in all, and five deviations are 0.035.
         assert!((means[0] / 5.0 - 1.0).abs() < 0.035 && (means[1] / 9.0 - 1.0).abs() < 0.035, "{means:?}");
         let apart = build(mix(40, "names = 3"), "homogeneous = false\ncorrelated = false", 4, 1);
         let alike = build(mix(40, "names = 3"), "correlated = false", 4, 1);

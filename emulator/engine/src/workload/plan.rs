@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use volary_actors::base::{Address, Law, Purpose, Span, Time};
+use volary_actors::base::{Address, DistributionSpec, Purpose, Span, Time};
 
 use super::config::{Estimate, Like, Mix, Model, Service, Synthetic, TraceSpec, WorkloadSpec};
 use super::drawn::{Addresses, Drawn, Means, Shapes};
@@ -22,10 +22,10 @@ pub(super) struct Plan {
     section: &'static str,
     jobs: Jobs,
     /// Gap before each arrival; `None` keeps the trace's.
-    gap: Option<Law<Span>>,
+    gap: Option<DistributionSpec<Span>>,
     speedup: f64,
     cutoff: Option<Span>,
-    deadline_slack: Option<Law<f64>>,
+    deadline_slack: Option<DistributionSpec<f64>>,
     slo: Option<Slo>,
     gang: bool,
     filter: bool,
@@ -53,7 +53,7 @@ impl From<u32> for Site {
 }
 
 enum Jobs {
-    Synthetic { jobs: u32, tasks: Law<f64> },
+    Synthetic { jobs: u32, tasks: DistributionSpec<f64> },
     Like { jobs: u32, model: Model, facts: Published },
     Traced(Arc<Trace>),
     Mix(Mix),
@@ -135,7 +135,7 @@ impl Plan {
                 Self::like("workload.cloudera-like", Model::ClouderaLike, spec, service)?
             }
         };
-        plan.check_laws()?;
+        plan.check_distributions()?;
         plan.check()?;
         Ok(plan)
     }
@@ -263,44 +263,53 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Checks that the values of `empirical` laws were read with the experiment.
-    fn check_laws(&self) -> Result<(), WorkloadError> {
+    /// Checks that the values of `empirical` distributions were read with the experiment.
+    fn check_distributions(&self) -> Result<(), WorkloadError> {
         let section = self.section;
         let tasks = matches!(&self.jobs, Jobs::Synthetic { tasks, .. } if tasks.is_unread());
-        let error = matches!(&self.service.estimate, Some(Estimate::Error(law)) if law.is_unread());
-        let mut laws = vec![
+        let error =
+            matches!(&self.service.estimate, Some(Estimate::Error(distribution)) if distribution.is_unread());
+        let mut distributions = vec![
             (tasks, format!("{section}.tasks")),
-            (self.gap.as_ref().is_some_and(Law::is_unread), format!("{section}.interarrival")),
-            (self.deadline_slack.as_ref().is_some_and(Law::is_unread), format!("{section}.deadline_slack")),
+            (self.gap.as_ref().is_some_and(DistributionSpec::is_unread), format!("{section}.interarrival")),
+            (
+                self.deadline_slack.as_ref().is_some_and(DistributionSpec::is_unread),
+                format!("{section}.deadline_slack"),
+            ),
             (error, "service.estimate".into()),
             (self.slo.as_ref().is_some_and(|slo| slo.slack.is_unread()), format!("{section}.slo.slack")),
         ];
-        laws.extend(self.demands().into_iter().map(|(key, law)| (law.is_unread(), key)));
+        distributions
+            .extend(self.demands().into_iter().map(|(key, distribution)| (distribution.is_unread(), key)));
         if let Jobs::Mix(mix) = &self.jobs {
             let stages = mix.stages().into_iter();
-            laws.extend(stages.map(|(key, stage)| (stage.tasks.is_unread(), format!("{key}.tasks"))));
+            distributions
+                .extend(stages.map(|(key, stage)| (stage.tasks.is_unread(), format!("{key}.tasks"))));
         }
-        for (unread, key) in laws {
+        for (unread, key) in distributions {
             if unread {
                 return Err(WorkloadError::config(
                     key,
-                    "the file of this law was not read; give its `values`",
+                    "the file of this distribution was not read; give its `values`",
                 ));
             }
         }
         Ok(())
     }
 
-    /// The laws of work, each with its dotted key.
-    fn demands(&self) -> Vec<(String, &Law<Span>)> {
+    /// The distributions of work, each with its dotted key.
+    fn demands(&self) -> Vec<(String, &DistributionSpec<Span>)> {
         match &self.jobs {
             Jobs::Mix(mix) => {
                 let stages = mix.stages().into_iter();
                 stages.map(|(key, stage)| (format!("{key}.demand"), &stage.demand)).collect()
             }
-            Jobs::Synthetic { .. } | Jobs::Like { .. } | Jobs::Traced(_) => {
-                self.service.demand.iter().map(|law| ("service.demand".to_owned(), law)).collect()
-            }
+            Jobs::Synthetic { .. } | Jobs::Like { .. } | Jobs::Traced(_) => self
+                .service
+                .demand
+                .iter()
+                .map(|distribution| ("service.demand".to_owned(), distribution))
+                .collect(),
         }
     }
 
@@ -315,8 +324,8 @@ impl Plan {
         }
         self.check_goals()?;
         self.check_gang()?;
-        if let Some(Estimate::Error(law)) = &self.service.estimate
-            && (law.mean().is_nan() || law.mean() <= 0.0)
+        if let Some(Estimate::Error(distribution)) = &self.service.estimate
+            && (distribution.mean().is_nan() || distribution.mean() <= 0.0)
         {
             return Err(WorkloadError::config(
                 "service.estimate",
@@ -329,11 +338,11 @@ impl Plan {
         if demands.is_empty() && !correlated {
             return Err(WorkloadError::config(
                 "service.correlated",
-                "copies of a task can only differ under a law of work: the trace gives each task one duration; set \
+                "copies of a task can only differ under a distribution of work: the trace gives each task one duration; set \
                  service.demand, or leave `correlated` true",
             ));
         }
-        demands.into_iter().try_for_each(|(key, law)| check_demand(key, law, correlated))
+        demands.into_iter().try_for_each(|(key, distribution)| check_demand(key, distribution, correlated))
     }
 
     /// Checks the section about SLO jobs.
@@ -369,7 +378,7 @@ impl Plan {
     /// Draws the jobs under `seed`.
     pub(super) fn draw(mut self, seed: u64, site: Site) -> Result<Workload, WorkloadError> {
         let shape = Address::new(seed, Purpose::Shape);
-        let with_law = !self.demands().is_empty();
+        let with_distribution = !self.demands().is_empty();
         let (mut shapes, own) = self.shapes(shape, seed)?;
         let kept = self.fitting(&mut shapes, site)?;
         let own = own.map(|own| match kept {
@@ -378,14 +387,17 @@ impl Plan {
         });
         let arrivals = self.arrivals(own, shapes.chains(), seed)?;
         let past = self.past(&shapes)?;
-        let estimate =
-            self.service.estimate.clone().unwrap_or(if with_law { Estimate::Exact } else { Estimate::Mean });
+        let estimate = self.service.estimate.clone().unwrap_or(if with_distribution {
+            Estimate::Exact
+        } else {
+            Estimate::Mean
+        });
         let (homogeneous, correlated) = (self.service.homogeneous, self.service.correlated);
         let demand = self.service.demand.take();
         let drawn = Drawn {
-            // Homogeneous jobs under a law of demand need no mean over tasks.
-            means: Means::new(if with_law && homogeneous.part() >= 1.0 { 0 } else { shapes.len() }),
-            demand: demand.map(|law| Demand::new(law, homogeneous, correlated, seed)),
+            // Homogeneous jobs under a distribution of demand need no mean over tasks.
+            means: Means::new(if with_distribution && homogeneous.part() >= 1.0 { 0 } else { shapes.len() }),
+            demand: demand.map(|distribution| Demand::new(distribution, homogeneous, correlated, seed)),
             shapes,
             estimate,
             estimate_unit: self.service.estimate_unit,
@@ -558,14 +570,18 @@ impl Plan {
     }
 }
 
-/// Checks a law of work, `correlated` if the copies of a task are alike.
-fn check_demand(key: String, law: &Law<Span>, correlated: bool) -> Result<(), WorkloadError> {
-    if law.mean() == 0.0 {
+/// Checks a distribution of work, `correlated` if the copies of a task are alike.
+fn check_demand(
+    key: String,
+    distribution: &DistributionSpec<Span>,
+    correlated: bool,
+) -> Result<(), WorkloadError> {
+    if distribution.mean() == 0.0 {
         let why = "no copy would have any work; write for example { exponential = { mean = \"1s\" } }";
         return Err(WorkloadError::config(key, why));
     }
-    if !correlated && !law.mean().is_finite() {
-        let why = "uncorrelated copies need a law with a finite mean; give a pareto a shape above 1";
+    if !correlated && !distribution.mean().is_finite() {
+        let why = "uncorrelated copies need a distribution with a finite mean; give a pareto a shape above 1";
         return Err(WorkloadError::config(key, why));
     }
     Ok(())
@@ -579,10 +595,10 @@ fn check_jobs(section: &str, jobs: u32) -> Result<(), WorkloadError> {
     Err(WorkloadError::config(format!("{section}.jobs"), why))
 }
 
-/// Arrivals by the law of gaps, or else those of the trace relative to its first, so that an excerpt of a long log does
-/// not begin with days of idle time; both divided by `speedup`.
+/// Arrivals by the distribution of gaps, or else those of the trace relative to its first, so that an excerpt of a long
+/// log does not begin with days of idle time; both divided by `speedup`.
 fn arrivals(
-    gap: Option<&Law<Span>>,
+    gap: Option<&DistributionSpec<Span>>,
     own: Option<Vec<Time>>,
     jobs: usize,
     speedup: f64,

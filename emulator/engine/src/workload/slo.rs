@@ -5,7 +5,7 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use volary_actors::base::{Address, Law, Span, Time};
+use volary_actors::base::{Address, DistributionSpec, Span, Time};
 use volary_actors::catalog::Preference;
 
 use super::share::Share;
@@ -35,8 +35,8 @@ pub struct Slo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// The deadline of a job is its arrival plus (1 + slack) times its run time, that of its longest task on nodes
-    /// that it prefers: a number, a list of which each job has one value with equal probability, or a law. Below 0 no
-    /// job can meet it on cores of the reference speed.
+    /// that it prefers: a number, a list of which each job has one value with equal probability, or a distribution.
+    /// Below 0 no job can meet it on cores of the reference speed.
     pub slack: Slack,
     /// The nodes that SLO jobs prefer; if absent all nodes are alike to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,21 +62,21 @@ pub struct PreferenceDraw {
 pub enum Slack {
     /// One of these, each with the same probability.
     Set(Vec<f64>),
-    /// A sample of a law.
-    Law(Law<f64>),
+    /// A sample of a distribution.
+    Distribution(DistributionSpec<f64>),
 }
 
 impl Slack {
     fn sample(&self, address: Address) -> f64 {
         match self {
             Self::Set(values) => values[below(values.len() as u32, address) as usize],
-            Self::Law(law) => law.sample(&mut address.draw()),
+            Self::Distribution(distribution) => distribution.sample(&mut address.draw()),
         }
     }
 
-    /// Whether it is a law whose values were not read with the experiment.
+    /// Whether it is a distribution whose values were not read with the experiment.
     pub(super) fn is_unread(&self) -> bool {
-        matches!(self, Self::Law(law) if law.is_unread())
+        matches!(self, Self::Distribution(distribution) if distribution.is_unread())
     }
 }
 
@@ -283,7 +283,7 @@ impl Serialize for Slack {
         match self {
             Self::Set(values) if values.len() == 1 => values[0].serialize(serializer),
             Self::Set(values) => values.serialize(serializer),
-            Self::Law(law) => law.serialize(serializer),
+            Self::Distribution(distribution) => distribution.serialize(serializer),
         }
     }
 }
@@ -295,7 +295,7 @@ impl<'de> Deserialize<'de> for Slack {
             type Value = Slack;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(
-                    "a number, a list of numbers, or a law such as { uniform = { low = 0.2, high = 0.8 } }",
+                    "a number, a list of numbers, or a distribution such as { uniform = { low = 0.2, high = 0.8 } }",
                 )
             }
             fn visit_f64<E: de::Error>(self, slack: f64) -> Result<Slack, E> {
@@ -311,7 +311,7 @@ impl<'de> Deserialize<'de> for Slack {
                 Deserialize::deserialize(de::value::SeqAccessDeserializer::new(list)).map(Slack::Set)
             }
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Slack, A::Error> {
-                Deserialize::deserialize(de::value::MapAccessDeserializer::new(map)).map(Slack::Law)
+                Deserialize::deserialize(de::value::MapAccessDeserializer::new(map)).map(Slack::Distribution)
             }
         }
         deserializer.deserialize_any(Visitor)
@@ -324,7 +324,7 @@ impl JsonSchema for Slack {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "number, list of numbers, or a law of one",
+            "description": "number, list of numbers, or a distribution of one",
             "anyOf": [
                 { "type": "number", "minimum": -1 },
                 { "type": "array", "items": { "type": "number", "minimum": -1 }, "minItems": 1 },
@@ -503,11 +503,11 @@ mod tests {
         assert!(jobs(&early).all(|job| (slack(&early, job).unwrap() + 0.5).abs() < 1e-6));
         let none = build(50, "", "share = 0\nslack = 1");
         assert!(none.warnings()[0].starts_with("no job has drawn a deadline"), "{:?}", none.warnings());
-        let law = build(50, "", "share = true\nslack = { uniform = { low = 1, high = 2 } }");
+        let distribution = build(50, "", "share = true\nslack = { uniform = { low = 1, high = 2 } }");
         assert!(
-            jobs(&law).all(|job| (1.0..2.0).contains(&slack(&law, job).unwrap())),
+            jobs(&distribution).all(|job| (1.0..2.0).contains(&slack(&distribution, job).unwrap())),
             "{:?}",
-            law.warnings()
+            distribution.warnings()
         );
         let endless = build(50, "", "share = true\nslack = 1e300");
         assert!(jobs(&endless).all(|job| endless.job(job).deadline.is_some()));

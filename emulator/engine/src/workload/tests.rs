@@ -1,24 +1,24 @@
-//! Tests of the jobs of a run: laws of the four models, independence of order, estimates, arrivals, limits.
+//! Tests of the jobs of a run: distributions of the four models, independence of order, estimates, arrivals, limits.
 
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
-use volary_actors::base::law::{Exponential, Normal, Scaled, Uniform};
-use volary_actors::base::{JobId, Law, Span, Time};
+use volary_actors::base::distribution::{Exponential, Normal, Scaled, Uniform};
+use volary_actors::base::{DistributionSpec, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 
 use super::*;
 
-fn exponential() -> Law<Span> {
-    Law::Exponential(Exponential { mean: Span::from_secs(1) })
+fn exponential() -> DistributionSpec<Span> {
+    DistributionSpec::Exponential(Exponential { mean: Span::from_secs(1) })
 }
 
 fn synthetic(jobs: u32, tasks: f64) -> Synthetic {
     Synthetic {
         jobs,
-        tasks: Law::Constant(tasks),
-        interarrival: Law::Exponential(Exponential { mean: Span::from_millis(20) }),
+        tasks: DistributionSpec::Constant(tasks),
+        interarrival: DistributionSpec::Exponential(Exponential { mean: Span::from_millis(20) }),
         speedup: 1.0,
         load: None,
         cutoff: None,
@@ -215,8 +215,8 @@ fn estimates_may_be_means_or_wrong() {
     let spec = WorkloadSpec::Synthetic(synthetic(2_000, 6.0));
     let exact = build(&spec, &with(Estimate::Exact), 3);
     let mean = build(&spec, &with(Estimate::Mean), 3);
-    let law = Law::Uniform(Uniform { low: 0.5, high: 1.5 });
-    let wrong = build(&spec, &with(Estimate::Error(law)), 3);
+    let distribution = DistributionSpec::Uniform(Uniform { low: 0.5, high: 1.5 });
+    let wrong = build(&spec, &with(Estimate::Error(distribution)), 3);
     let mut sum = 0.0;
     for job in (0..2_000).map(JobId) {
         assert_eq!(mean.estimate(job.task(1)), exact.job_estimate(job));
@@ -249,9 +249,9 @@ fn jobs_arrive_in_order_at_clients_drawn_evenly() {
 #[test]
 fn tasks_classes_and_deadlines_follow_their_keys() {
     let spec = WorkloadSpec::Synthetic(Synthetic {
-        tasks: Law::Normal(Normal { mean: 2.0, std: 3.0 }),
+        tasks: DistributionSpec::Normal(Normal { mean: 2.0, std: 3.0 }),
         cutoff: Some(Span::from_secs(1)),
-        deadline_slack: Some(Law::Uniform(Uniform { low: 0.2, high: 0.8 })),
+        deadline_slack: Some(DistributionSpec::Uniform(Uniform { low: 0.2, high: 0.8 })),
         ..synthetic(20_000, 1.0)
     });
     let workload = build(&spec, &service(0.0, 1.0), 9);
@@ -343,7 +343,8 @@ fn jobs_of_a_trace_are_those_of_the_file() {
     assert_eq!(workload.job(JobId(2)).arrival, Time(300_000_000));
     assert_ne!(workload.work(JobId(0).task(0).copy(0)), workload.work(JobId(0).task(0).copy(1)));
 
-    let redrawn = TraceSpec { interarrival: Some(Law::Constant(Span::from_secs(2))), ..trace("a.tr") };
+    let redrawn =
+        TraceSpec { interarrival: Some(DistributionSpec::Constant(Span::from_secs(2))), ..trace("a.tr") };
     let redrawn = Workload::build(&WorkloadSpec::Trace(redrawn), &Service::default(), 1, 1, &traces).unwrap();
     assert_eq!(redrawn.job(JobId(2)).arrival, Time(6_000_000_000));
 }
@@ -377,15 +378,15 @@ fn what_does_not_fit_together_is_refused() {
     refuse(WorkloadSpec::YahooLike(slow), Service::default(), 1, "workload.yahoo-like.speedup");
     let undrawn = Service { correlated: Share::NONE, ..Service::default() };
     refuse(WorkloadSpec::YahooLike(like(1)), undrawn, 1, "service.correlated");
-    let heavy = Law::Pareto(Scaled { scale: 100.0, shape: 0.2 });
+    let heavy = DistributionSpec::Pareto(Scaled { scale: 100.0, shape: 0.2 });
     let heavy = WorkloadSpec::Synthetic(Synthetic { tasks: heavy, ..synthetic(1000, 1.0) });
     refuse(heavy, service(1.0, 1.0), 1, "workload.synthetic.tasks");
-    let endless = Law::Pareto(Scaled { scale: Span::from_secs(1), shape: 0.9 });
+    let endless = DistributionSpec::Pareto(Scaled { scale: Span::from_secs(1), shape: 0.9 });
     refuse(some(), Service { demand: Some(endless), ..service(1.0, 0.0) }, 1, "service.demand");
 }
 
 #[test]
-fn a_law_whose_file_nobody_read_is_refused() {
+fn a_distribution_whose_file_nobody_read_is_refused() {
     let gaps = "jobs = 4\ntasks = 1\ninterarrival = { empirical = { file = \"gaps.txt\" } }";
     let spec = WorkloadSpec::Synthetic(toml::from_str(gaps).unwrap());
     let traces = NoTraces;

@@ -56,8 +56,8 @@ pub struct TraceJob {
     first: u32,
 }
 
-/// Maximum number of tasks of a job. Real jobs have up to 52,000; a larger number is a mistake in a law or a file that
-/// would otherwise appear as a run that never ends.
+/// Maximum number of tasks of a job. Real jobs have up to 52,000; a larger number is a mistake in a distribution or a
+/// file that would otherwise appear as a run that never ends.
 pub(super) const MOST_TASKS: u32 = 1 << 24;
 
 /// Maximum number of jobs of a trace, which then take 700 MB. A compressed file of a few MB can hold more.

@@ -6,7 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use volary_actors::base::{Address, JobId, Law, Purpose, Span, TaskId};
+use volary_actors::base::{Address, DistributionSpec, JobId, Purpose, Span, TaskId};
 use volary_actors::catalog::Usage;
 use volary_actors::layout::Amount;
 
@@ -40,11 +40,11 @@ const CLIPPED_SAMPLES: u64 = 20_000;
 pub struct UsageSection {
     /// Mean CPU of the tasks of a job, in cores; 1 if absent. Samples beyond the CPU of the largest node count as that.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<Law<f64>>,
+    pub cpu: Option<DistributionSpec<f64>>,
     /// Mean memory of the tasks of a job, GiB; none if absent. A task whose memory would pass the threshold of every
     /// node uses as much as the largest one allows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Law<f64>>,
+    pub memory: Option<DistributionSpec<f64>>,
     /// Variation with time, from 0 to below 1: CPU and memory of a segment are the means of the job times factors drawn
     /// evenly between 1 - variation and 1 + variation. If absent 0.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub struct UsageSection {
     /// 5.1: 74 % above the use, 20 % within a factor of two) write { lognormal = { median = 4.2, sigma = 2.23 } }.
     /// Tasks of a trace that states their CPU or memory requests have those.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub request: Option<Law<f64>>,
+    pub request: Option<DistributionSpec<f64>>,
     /// Spread among jobs of a name, from 0 to below 1: means of a job are those of its name times factors drawn evenly
     /// between 1 - spread and 1 + spread. If absent 0.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,12 +96,16 @@ impl UsageSection {
     pub(super) fn check(&self, largest: LargestNode) -> Result<(), WorkloadError> {
         let refuse = |key: &str, why: String| Err(WorkloadError::config(format!("service.usage.{key}"), why));
         let cores = largest.cpu as f64 / 1000.0;
-        for (key, law) in [("cpu", &self.cpu), ("memory", &self.memory), ("request", &self.request)] {
-            let Some(law) = law else { continue };
-            if law.is_unread() {
-                return refuse(key, "the file of this law was not read; give its `values`".to_owned());
+        for (key, distribution) in [("cpu", &self.cpu), ("memory", &self.memory), ("request", &self.request)]
+        {
+            let Some(distribution) = distribution else { continue };
+            if distribution.is_unread() {
+                return refuse(
+                    key,
+                    "the file of this distribution was not read; give its `values`".to_owned(),
+                );
             }
-            if law.mean().is_nan() || law.mean() <= 0.0 {
+            if distribution.mean().is_nan() || distribution.mean() <= 0.0 {
                 return refuse(key, "is always zero; write a positive number, or leave it out".to_owned());
             }
         }
@@ -112,7 +116,7 @@ impl UsageSection {
                 format!("no node has {used} cores, the largest has {cores}; lower it, or raise cluster.cpu");
             return refuse("cpu", why);
         }
-        let factor = self.request.as_ref().and_then(|law| law.bounds().0).unwrap_or(0.0);
+        let factor = self.request.as_ref().and_then(|distribution| distribution.bounds().0).unwrap_or(0.0);
         if used * factor > cores {
             let why = format!(
                 "every task would request {} cores, more than any node has ({cores}); lower the factor, or raise \
@@ -193,23 +197,23 @@ impl UsageSection {
         if !self.series.is_empty() {
             return None;
         }
-        let Some(law) = &self.cpu else { return Some(1.0) };
+        let Some(distribution) = &self.cpu else { return Some(1.0) };
         let (cores, spread) = (largest.cpu as f64 / 1000.0, self.spread.unwrap_or(0.0));
         let mut draw = Address::new(0, Purpose::Usage).draw();
-        let sample = |i| law.sample(&mut draw) * even(spread, Address::new(i, Purpose::Usage));
+        let sample = |i| distribution.sample(&mut draw) * even(spread, Address::new(i, Purpose::Usage));
         let samples: Vec<f64> = (0..CLIPPED_SAMPLES).map(sample).collect();
         let mean = |of: &dyn Fn(f64) -> f64| {
             samples.iter().map(|&sample| of(sample)).sum::<f64>() / CLIPPED_SAMPLES as f64
         };
         // Only what is cut off is estimated, if the rest is known.
-        let all = law.mean();
+        let all = distribution.mean();
         Some(if all.is_finite() { all - mean(&|x| (x - cores).max(0.0)) } else { mean(&|x| x.min(cores)) })
     }
 
     /// The least CPU that a task can use, in cores, and the least memory, in GiB.
     fn least(&self) -> (f64, f64) {
-        let least = |law: &Option<Law<f64>>, absent: f64| {
-            law.as_ref().map_or(absent, |law| law.bounds().0.unwrap_or(0.0))
+        let least = |distribution: &Option<DistributionSpec<f64>>, absent: f64| {
+            distribution.as_ref().map_or(absent, |distribution| distribution.bounds().0.unwrap_or(0.0))
         };
         let stated = |of: fn(&(Span, f64, f64)) -> f64| self.series.iter().map(of).reduce(f64::min);
         let cpu = stated(|(_, cpu, _)| *cpu).unwrap_or_else(|| least(&self.cpu, 1.0));
@@ -299,8 +303,12 @@ impl Uses {
     /// What is requested for each task of a job, whose longest one has `longest` work.
     pub(super) fn request(&self, job: Drawee, longest: impl FnOnce() -> Span) -> Amount {
         let (mean, name) = (self.usage(job, longest).mean, self.name(job));
-        let factor =
-            |at: u64| self.section.request.as_ref().map_or(1.0, |law| law.sample(&mut name.at(at).draw()));
+        let factor = |at: u64| {
+            self.section
+                .request
+                .as_ref()
+                .map_or(1.0, |distribution| distribution.sample(&mut name.at(at).draw()))
+        };
         let [cpu, memory] = job.requested;
         let cpu = cpu.map_or_else(|| mean.cpu as f64 * factor(CPU_REQUEST), |cores| cores * 1000.0);
         let memory = memory.map_or_else(|| mean.memory as f64 * factor(MEMORY_REQUEST), |gib| gib * GIB);
@@ -335,12 +343,14 @@ impl Uses {
     /// What the tasks of a job use on average.
     fn mean(&self, job: Drawee) -> Amount {
         let (name, spread) = (self.name(job), self.section.spread.unwrap_or(0.0));
-        let law = |law: &Option<Law<f64>>, absent: f64, at: u64, own: u64| {
-            let mean = law.as_ref().map_or(absent, |law| law.sample(&mut name.at(at).draw()));
+        let distribution = |distribution: &Option<DistributionSpec<f64>>, absent: f64, at: u64, own: u64| {
+            let mean = distribution
+                .as_ref()
+                .map_or(absent, |distribution| distribution.sample(&mut name.at(at).draw()));
             if spread == 0.0 { mean } else { mean * even(spread, self.job(job).at(own)) }
         };
-        let cpu = law(&self.section.cpu, 1.0, CPU, CPU_SPREAD);
-        let memory = law(&self.section.memory, 0.0, MEMORY, MEMORY_SPREAD) * GIB;
+        let cpu = distribution(&self.section.cpu, 1.0, CPU, CPU_SPREAD);
+        let memory = distribution(&self.section.memory, 0.0, MEMORY, MEMORY_SPREAD) * GIB;
         // Even at its peak a copy alone on the largest node is not evicted.
         let most = self.largest.memory as f64 / (1.0 + self.variation());
         Amount { cpu: u64::from(millicores(cpu)).min(self.largest.cpu), memory: memory.min(most) as u64 }
@@ -398,10 +408,11 @@ mod tests {
     /// Figure 5.1: 74 % of requests are above the use, and 20 % within a factor of two of it.
     #[test]
     fn requests_are_as_wrong_as_published() {
-        let law = "cpu = 0.001\nrequest = { lognormal = { median = 4.2, sigma = 2.23 } }";
-        let section: UsageSection = toml::from_str(law).unwrap();
+        let distribution = "cpu = 0.001\nrequest = { lognormal = { median = 4.2, sigma = 2.23 } }";
+        let section: UsageSection = toml::from_str(distribution).unwrap();
         let largest = LargestNode { cpu: u64::from(u32::MAX), memory: u64::MAX, evicts: false };
-        let uses = Uses::new(&UsageSection { cpu: Some(Law::Constant(1.0)), ..section }, largest, 7);
+        let uses =
+            Uses::new(&UsageSection { cpu: Some(DistributionSpec::Constant(1.0)), ..section }, largest, 7);
         let factors: Vec<f64> =
             (0..20_000).map(|job| request(&uses, named(job, 0)).cpu as f64 / 1000.0).collect();
         let share = |of: fn(f64) -> bool| factors.iter().filter(|f| of(**f)).count() as f64 / 20_000.0;
@@ -412,13 +423,13 @@ mod tests {
 
     #[test]
     fn jobs_of_a_name_resemble_each_other() {
-        let laws = "cpu = { uniform = { low = 1, high = 8 } }\nmemory = { exponential = { mean = 4 } }\n\
+        let distributions = "cpu = { uniform = { low = 1, high = 8 } }\nmemory = { exponential = { mean = 4 } }\n\
                     request = { uniform = { low = 0.5, high = 9 } }\n";
-        let same = uses(laws);
+        let same = uses(distributions);
         assert_eq!(request(&same, named(1, 5)), request(&same, named(2, 5)));
         assert_ne!(request(&same, named(1, 5)), request(&same, named(1, 6)));
         assert_ne!(usage(&same, named(1, 0)), usage(&same, named(2, 0)), "without a name each has its own");
-        let near = uses(&format!("{laws}spread = 0.1"));
+        let near = uses(&format!("{distributions}spread = 0.1"));
         let cpu = |job| usage(&near, named(job, 5)).mean.cpu as f64;
         let mean = usage(&same, named(1, 5)).mean.cpu as f64;
         assert!((1..500).all(|job| (cpu(job) / mean - 1.0).abs() <= 0.101));
@@ -467,7 +478,7 @@ mod tests {
         assert_eq!(uses.stated_length(), Some(Span::from_secs(20)));
     }
 
-    /// The mean of an exponential law with mean m, cut off at L, is m (1 - exp(-L/m)).
+    /// The mean of an exponential distribution with mean m, cut off at L, is m (1 - exp(-L/m)).
     #[test]
     fn the_mean_counts_samples_beyond_the_largest_node_as_that() {
         let mean = |text: &str| {

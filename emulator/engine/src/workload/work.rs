@@ -4,15 +4,15 @@
 //! seed and its ids, not on the policy or the order of execution. The uncorrelated heterogeneous model takes the task's
 //! draw as a *mean*; taken as a rate, as Table IV prints it, work would have no mean at all.
 
-use volary_actors::base::{Address, JobId, Law, Purpose, Span};
+use volary_actors::base::{Address, DistributionSpec, JobId, Purpose, Span};
 
 use super::share::Share;
 
-/// Work that follows a law.
+/// Work that follows a distribution.
 #[derive(Debug)]
 pub(super) struct Demand {
-    law: Law<Span>,
-    /// Mean of the law, s.
+    distribution: DistributionSpec<Span>,
+    /// Mean of the distribution, s.
     mean: f64,
     homogeneous: Share,
     correlated: Share,
@@ -32,20 +32,25 @@ const CORRELATED: u64 = 1;
 const HOMOGENEOUS: u64 = 2;
 
 impl Demand {
-    pub(super) fn new(law: Law<Span>, homogeneous: Share, correlated: Share, seed: u64) -> Self {
-        Self::of_stage(0, law, homogeneous, correlated, seed)
+    pub(super) fn new(
+        distribution: DistributionSpec<Span>,
+        homogeneous: Share,
+        correlated: Share,
+        seed: u64,
+    ) -> Self {
+        Self::of_stage(0, distribution, homogeneous, correlated, seed)
     }
 
     /// The work of the stages with this number in their chains, which has draws of its own. Jobs are numbered by chain.
     pub(super) fn of_stage(
         stage: usize,
-        law: Law<Span>,
+        distribution: DistributionSpec<Span>,
         homogeneous: Share,
         correlated: Share,
         seed: u64,
     ) -> Self {
         let [work, shape] = [Purpose::Work, Purpose::Shape].map(|draws| draws_of(stage, seed, draws));
-        Self { mean: law.mean(), law, homogeneous, correlated, work, shape }
+        Self { mean: distribution.mean(), distribution, homogeneous, correlated, work, shape }
     }
 
     /// The work of the job that is drawn under this number; `mean` is that of its name, if it has one.
@@ -59,7 +64,7 @@ impl Demand {
 pub(super) struct JobDemand<'a> {
     demand: &'a Demand,
     job: JobId,
-    /// Mean work of a copy, in place of that of the law.
+    /// Mean work of a copy, in place of that of the distribution.
     mean: Option<Span>,
 }
 
@@ -69,23 +74,23 @@ impl JobDemand<'_> {
         if self.correlated() {
             return self.exact(index);
         }
-        let (law, mean) = (&self.demand.law, self.demand.mean);
+        let (distribution, mean) = (&self.demand.distribution, self.demand.mean);
         let task = self.job_address().at(u64::from(index));
-        let own = law.sample(&mut task.at(u64::from(attempt)).draw());
+        let own = distribution.sample(&mut task.at(u64::from(attempt)).draw());
         if self.homogeneous() {
             return self.about_mean(own);
         }
-        let of_task = law.sample(&mut task.draw());
+        let of_task = distribution.sample(&mut task.draw());
         self.about_mean(if mean > 0.0 { of_task.scale(own.as_secs_f64() / mean) } else { Span::ZERO })
     }
 
     /// Work of a task as far as it is known before a copy of it runs.
     pub(super) fn exact(&self, index: u32) -> Span {
-        let (law, job) = (&self.demand.law, self.job_address());
+        let (distribution, job) = (&self.demand.distribution, self.job_address());
         match (self.correlated(), self.homogeneous()) {
-            (true, true) => self.mean.unwrap_or_else(|| law.sample(&mut job.draw())),
+            (true, true) => self.mean.unwrap_or_else(|| distribution.sample(&mut job.draw())),
             (false, true) => self.mean.unwrap_or_else(|| Span::from_secs_f64(self.demand.mean)),
-            (_, false) => self.about_mean(law.sample(&mut job.at(u64::from(index)).draw())),
+            (_, false) => self.about_mean(distribution.sample(&mut job.at(u64::from(index)).draw())),
         }
     }
 
@@ -110,7 +115,7 @@ impl JobDemand<'_> {
         self.demand.work.at(u64::from(self.job.0))
     }
 
-    /// A sample of the law, moved to the mean of the job.
+    /// A sample of the distribution, moved to the mean of the job.
     fn about_mean(&self, sample: Span) -> Span {
         match self.mean {
             None => sample,

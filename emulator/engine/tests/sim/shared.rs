@@ -16,10 +16,10 @@ fn processor_sharing(demand: &str) -> Measured {
     ))
 }
 
-/// The mean response of M/G/1 under processor sharing is E[S] / (1 - ρ), whatever the law of service (Kleinrock,
-/// Queueing Systems II, section 4.4).
+/// The mean response of M/G/1 under processor sharing is E[S] / (1 - ρ), whatever the distribution of service
+/// (Kleinrock, Queueing Systems II, section 4.4).
 #[test]
-fn processor_sharing_is_insensitive_to_the_law_of_service() {
+fn processor_sharing_is_insensitive_to_the_distribution_of_service() {
     for demand in [
         "\"600ms\"",
         "{ exponential = { mean = \"600ms\" } }",

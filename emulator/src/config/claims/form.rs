@@ -98,16 +98,15 @@ impl Op {
             Self::Sign(">") => left > right,
             Self::Sign(">=") => left >= right,
             Self::Sign(_) => left == right,
-            Self::Within(_) => self.margin(left, right) >= 0.0,
+            Self::Within(_) => (left - right).abs() <= self.band(right),
         }
     }
 
-    /// The tested quantity: its distance from zero, relative to its variation over seeds, shows whether other seeds
-    /// could have given the opposite answer.
-    pub(super) fn margin(self, left: f64, right: f64) -> f64 {
+    /// The largest difference to a right side.
+    pub(super) fn band(self, right: f64) -> f64 {
         match self {
-            Self::Sign(_) => left - right,
-            Self::Within(percent) => percent / 100.0 * right.abs() - (left - right).abs(),
+            Self::Sign(_) => 0.0,
+            Self::Within(percent) => percent / 100.0 * right.abs(),
         }
     }
 }

@@ -195,10 +195,11 @@ impl<'a> Table<'a> {
                 numbers[name] = json!(of);
             }
         }
-        let each = seeds.iter().map(|&seed| at(&[seed].into()).map(|(l, r)| op.margin(l, r)));
+        let each = seeds.iter().map(|&seed| at(&[seed].into()).map(|(l, r)| l - r));
         if let Some(((l, r), half_width)) = means.zip(half_width(each)) {
             numbers["half_width"] = json!(half_width);
-            numbers["within_noise"] = json!(within_noise(op.margin(l, r), half_width));
+            let mut edges = [-1.0, 1.0].map(|side| l - r - side * op.band(r)).into_iter();
+            numbers["within_noise"] = json!(edges.any(|distance| within_noise(distance, half_width)));
         }
         if holds.is_none() {
             numbers["why"] = json!(unequal.map_or_else(|| self.why(check, &cell, &seeds), |why| vec![why]));

@@ -31,7 +31,7 @@ const COLUMNS: [CertificateColumn; 12] = [
         let delay = &c.network.delay;
         against(delay.asked.p99_s, delay.achieved.p99_s)
     }),
-    ("KS", "distance between the laws of asked and achieved delays; – for constant delays", |c| {
+    ("KS", "distance between the distributions of asked and achieved delays; – for constant delays", |c| {
         known(c.network.delay.ks, number::short)
     }),
     ("datagram loss", "asked and achieved", |c| share(&c.network.datagram.loss)),

@@ -1,11 +1,13 @@
 //! A test for a Poisson process: whether the gaps between arrivals can be exponential.
 //!
-//! The mean of the exponential law is that of the gaps, so that Kolmogorov's law would reject too rarely: Lilliefors'
-//! test takes that into account (Journal of the American Statistical Association 64, 1969, pp. 387-389).
+//! The mean of the exponential distribution is that of the gaps, so that Kolmogorov's distribution would reject too
+//! rarely: Lilliefors' test takes that into account (Journal of the American Statistical Association 64, 1969, pp.
+//! 387-389).
 //!
-//! Times that are rounded, such as to whole seconds, have gaps that no continuous law has. Under a Poisson process the
-//! times within a second are independent and uniform, given their number. So each arrival is moved to a random place in
-//! its second, after which a Poisson process is one again, exactly. What happens within a second is then not tested.
+//! Times that are rounded, such as to whole seconds, have gaps that no continuous distribution has. Under a Poisson
+//! process the times within a second are independent and uniform, given their number. So each arrival is moved to a
+//! random place in its second, after which a Poisson process is one again, exactly. What happens within a second is
+//! then not tested.
 
 use serde::Serialize;
 use volary_actors::base::{Address, Purpose, Time};
@@ -89,14 +91,15 @@ fn within(arrivals: &[Time], unit: u64) -> Vec<Time> {
     moved
 }
 
-/// The distance of at least ten gaps, not all zero, to the exponential law with their mean, and its probability.
+/// The distance of at least ten gaps, not all zero, to the exponential distribution with their mean, and its
+/// probability.
 fn lilliefors(mut gaps: Vec<f64>) -> (f64, f64) {
     gaps.sort_by(f64::total_cmp);
     let n = gaps.len() as f64;
     let mean = gaps.iter().sum::<f64>() / n;
     let distance = gaps.iter().enumerate().fold(0.0f64, |worst, (i, &gap)| {
-        let law = -(-gap / mean).exp_m1();
-        worst.max(law - i as f64 / n).max((i as f64 + 1.0) / n - law)
+        let distribution = -(-gap / mean).exp_m1();
+        worst.max(distribution - i as f64 / n).max((i as f64 + 1.0) / n - distribution)
     });
     (distance, probability((distance - 0.2 / n) * (n.sqrt() + 0.26 + 0.5 / n.sqrt())))
 }

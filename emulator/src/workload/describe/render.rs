@@ -148,7 +148,7 @@ fn range(periods: &[Period]) -> String {
     format!("{}: mean gap {gap}, mean duration {duration} times that of the trace", periods.len())
 }
 
-/// Probability below which the law of a Poisson process is rejected.
+/// Probability below which the distribution of a Poisson process is rejected.
 const LEVEL: f64 = 0.01;
 
 fn poisson(arrivals: &Arrivals) -> String {

@@ -138,7 +138,7 @@ fn generators_are_taken_for_the_traces_they_are_like() {
     assert_eq!(yahoo.reference, Some(Reference::Yahoo));
     for row in &yahoo.comparison {
         let ratio = row.measured / row.published;
-        // The maximum of a heavy-tailed sample says little about its law.
+        // The maximum of a heavy-tailed sample says little about its distribution.
         let tolerance = if row.what == "fan-out, max" { 1.0 } else { 0.15 };
         assert!((ratio - 1.0).abs() < tolerance, "{row:?}");
     }

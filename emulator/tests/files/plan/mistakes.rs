@@ -20,7 +20,7 @@ mean = "100ms" => men = "100ms" | e.toml:11:34 | unknown key `men` | did you mea
 exponential = { mean = "1s" } => expo = { mean = "1s" } | e.toml:14:12 | unknown name `expo` | exponential
 one_way = "1ms" => one_way = "1 parsec" | e.toml:17:11 | network.one_way | unit of time
 one_way = "1ms" => one_way = 1 | e.toml:17:11 | network.one_way | a number with its unit
-one_way = "1ms" => one_way = true | e.toml:17:11 | network.one_way | write a value, or a law such as
+one_way = "1ms" => one_way = true | e.toml:17:11 | network.one_way | write a value, or a distribution such as
 one_way = "1ms" => peer_timeout = 1 | e.toml:17:16 | network.peer_timeout | a number with its unit
 cores = 2 => cores = "x" | e.toml:6:9 | cluster.cores | a whole number of at least zero
 seed = 7 => precision = true | e.toml:2:13 | precision | write a number, without quotes

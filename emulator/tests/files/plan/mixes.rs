@@ -50,7 +50,7 @@ fn message(text: &str) -> String {
 }
 
 #[test]
-fn the_load_of_a_mix_is_known_from_its_laws() {
+fn the_load_of_a_mix_is_known_from_its_distributions() {
     let experiment = plan(MIX).unwrap();
     assert_eq!(experiment.warnings, [] as [&str; 0]);
     let found = load(&experiment.points[0].resolved, 7, &experiment.traces()).unwrap();
@@ -123,9 +123,9 @@ fn every_mistake_in_a_mix_is_located_and_has_a_remedy() {
     assert!(none.contains("e.toml:13:10") && none.contains("the weights sum to 0"), "{none}");
 }
 
-/// The values of empirical laws of stages come from files beside the experiment.
+/// The values of empirical distributions of stages come from files beside the experiment.
 #[test]
-fn laws_of_stages_read_their_files() {
+fn distributions_of_stages_read_their_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mix.toml");
     fs::write(folder.path().join("sizes.txt"), "2\n4 # tasks\n").unwrap();

@@ -158,7 +158,7 @@ fn overrides_reach_everything() {
 }
 
 #[test]
-fn the_offered_load_is_that_of_the_laws() {
+fn the_offered_load_is_that_of_the_distributions() {
     use volary::config::load::{CapacityBasis, load};
     use volary::workload::Traces;
 

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use volary_actors::base::{CopyId, Endpoint, JobId, Law, TaskId, Time};
+use volary_actors::base::{CopyId, DistributionSpec, Endpoint, JobId, TaskId, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::roles::LONGEST_WAIT;
 use volary_engine::metrics::Recording;
@@ -69,9 +69,10 @@ pub(crate) fn valid(text: &str) -> Result<World, String> {
 /// shard has alone.
 fn is_ordered(world: &World) -> bool {
     let (resolved, policy) = (&world.point().resolved, &world.point().policy);
-    let law = &resolved.network.one_way;
-    // Samples of other laws can be rounded to zero; in a topology schedulers may live on nodes.
-    let positive = law.bounds().0.is_some_and(|least| least > 0.0) || matches!(law, Law::Lognormal(_));
+    let distribution = &resolved.network.one_way;
+    // Samples of other distributions can be rounded to zero; in a topology schedulers may live on nodes.
+    let positive = distribution.bounds().0.is_some_and(|least| least > 0.0)
+        || matches!(distribution, DistributionSpec::Lognormal(_));
     positive && resolved.cluster.topology.is_none() && !is_paused(world) && policy.oracle().is_none()
 }
 

@@ -51,8 +51,8 @@ pub(crate) fn span(seconds: f64) -> String {
     format!("\"{}ms\"", (seconds * 1e6).round() / 1e3)
 }
 
-/// A law of durations with about this mean.
-fn law(dice: &mut Dice, mean: f64) -> String {
+/// A distribution of durations with about this mean.
+fn distribution(dice: &mut Dice, mean: f64) -> String {
     let (exact, half) = (span(mean), span(mean / 2.0));
     match dice.below(9) {
         0 => exact,
@@ -280,7 +280,7 @@ fn goals(dice: &mut Dice, jobs: u32, site: &Site) -> String {
     text
 }
 
-/// A law of numbers of tasks with this mean.
+/// A distribution of numbers of tasks with this mean.
 fn size(dice: &mut Dice, tasks: u32) -> String {
     match dice.below(3) {
         0 => format!("{{ uniform = {{ low = 1, high = {} }} }}", 2 * tasks - 1),
@@ -288,11 +288,11 @@ fn size(dice: &mut Dice, tasks: u32) -> String {
     }
 }
 
-/// A law of gaps between arrivals with this mean, or of none.
+/// A distribution of gaps between arrivals with this mean, or of none.
 fn gaps(dice: &mut Dice, gap: f64) -> String {
     match dice.below(10) {
         0 => "\"0s\"".to_owned(),
-        1 | 2 => law(dice, gap),
+        1 | 2 => distribution(dice, gap),
         _ => format!("{{ exponential = {{ mean = {} }} }}", span(gap)),
     }
 }
@@ -310,7 +310,7 @@ fn mix(dice: &mut Dice, text: &mut String, goals: &str, (jobs, tasks): (u32, u32
         let stages = 1 + dice.below(4);
         let stage = |_| {
             let size = size(dice, tasks.div_ceil(stages));
-            format!("{{ tasks = {size}, demand = {} }}", law(dice, demand))
+            format!("{{ tasks = {size}, demand = {} }}", distribution(dice, demand))
         };
         let stages: Vec<_> = (0..stages).map(stage).collect();
         writeln!(text, "stages = [{}]\nlong = {}", stages.join(", "), dice.chance(40)).unwrap();
@@ -350,13 +350,14 @@ fn workload(
     }
 }
 
-/// What copies need; the stages of a mix have laws of `demand` of their own, and the tasks of a gang are alike.
+/// What copies need; the stages of a mix have distributions of `demand` of their own, and the tasks of a gang are
+/// alike.
 fn service(dice: &mut Dice, text: &mut String, demand: Option<f64>, gang: bool) {
     let shares = if gang { &["true"][..] } else { &["true", "false", "0.5"] };
     let (homogeneous, correlated) = (dice.pick(shares), dice.pick(shares));
     writeln!(text, "[service]\nhomogeneous = {homogeneous}\ncorrelated = {correlated}").unwrap();
     if let Some(demand) = demand {
-        writeln!(text, "demand = {}", law(dice, demand)).unwrap();
+        writeln!(text, "demand = {}", distribution(dice, demand)).unwrap();
     }
     if dice.chance(20) {
         writeln!(text, "preemption = {}", dice.span(1e-6, 0.1)).unwrap();
@@ -384,7 +385,7 @@ fn interference(dice: &mut Dice, text: &mut String) {
         ),
         2 => {
             let (gap, burst) = (dice.scale(0.5, 10.0), dice.scale(0.2, 5.0));
-            format!("renewal = {{ gap = {}, burst = {}", law(dice, gap), law(dice, burst))
+            format!("renewal = {{ gap = {}, burst = {}", distribution(dice, gap), distribution(dice, burst))
         }
         _ => format!("scripted = {{ slot = {slot}, rows = [[0, 1, 0, 0], [1, 0]], repeat = true"),
     };
@@ -404,7 +405,7 @@ fn interference(dice: &mut Dice, text: &mut String) {
 /// What the links do; a topology has delays and, in part, rates and losses of its own.
 fn network(dice: &mut Dice, text: &mut String, topology: bool) {
     let mean = dice.scale(50e-6, 0.2);
-    let delay = if dice.chance(15) { "\"0s\"".to_owned() } else { law(dice, mean) };
+    let delay = if dice.chance(15) { "\"0s\"".to_owned() } else { distribution(dice, mean) };
     let random = topology || delay.starts_with('{');
     let mut set = |key: &str, value: &str| writeln!(text, "{key} = {value}").unwrap();
     if !topology {
@@ -429,7 +430,7 @@ fn network(dice: &mut Dice, text: &mut String, topology: bool) {
         set("reorder", &(0.001 + dice.unit()).min(1.0).to_string());
         if topology || delay.starts_with("\"0s") || dice.chance(50) {
             let by = dice.scale(1e-3, 1.0);
-            set("reorder_by", &law(dice, by));
+            set("reorder_by", &distribution(dice, by));
         }
     }
     if dice.chance(25) && !topology {

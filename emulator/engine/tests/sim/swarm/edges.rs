@@ -47,13 +47,13 @@ fn edge(dice: &mut Dice, file: &mut Table) {
         2 if !topology => set(file, "loss", Value::Float(dice.scale(0.3, 0.99))),
         3 if !topology => {
             let mean = dice.scale(1.0, 60.0).round();
-            set(file, "one_way", law(&format!("{mean}s")));
+            set(file, "one_way", distribution(&format!("{mean}s")));
             set(file, "peer_timeout", Value::String(format!("{}s", 200.0 * mean)));
         }
         4 => set(file, "duplicate", Value::Float(1.0)),
         5 => {
             set(file, "reorder", Value::Float(1.0));
-            set(file, "reorder_by", law(&format!("{}ms", dice.scale(1.0, 60_000.0).round())));
+            set(file, "reorder_by", distribution(&format!("{}ms", dice.scale(1.0, 60_000.0).round())));
         }
         6 if !topology && !few => {
             // Links that carry less than heartbeats and reports never have room for anything else.
@@ -121,7 +121,7 @@ fn like(value: &Value, number: f64) -> Value {
     if value.is_integer() { Value::Integer(number as i64) } else { Value::Float(number) }
 }
 
-fn law(mean: &str) -> Value {
+fn distribution(mean: &str) -> Value {
     let text = format!("exponential = {{ mean = \"{mean}\" }}");
-    toml::from_str::<Table>(&text).expect("it is a law").into()
+    toml::from_str::<Table>(&text).expect("it is a distribution").into()
 }

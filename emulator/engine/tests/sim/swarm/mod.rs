@@ -1,7 +1,7 @@
-//! Drawn experiments: a seed draws cluster or topology, policy and parameters, load, laws of work and arrivals, classes
-//! and stages, delays and their correlation, loss, duplication, reordering, rate and buffer, crashes, partitions,
-//! pauses, bursts. The faults heal; then every job must have finished, and the checks of [`checks`] must hold. Of the
-//! experiments that fail, one is shrunk and printed.
+//! Drawn experiments: a seed draws cluster or topology, policy and parameters, load, distributions of work and
+//! arrivals, classes and stages, delays and their correlation, loss, duplication, reordering, rate and buffer, crashes,
+//! partitions, pauses, bursts. The faults heal; then every job must have finished, and the checks of [`checks`] must
+//! hold. Of the experiments that fail, one is shrunk and printed.
 //!
 //! The seeds follow from the commit, `VOLARY_SWARM_COMMIT`, so that every push tries others. `VOLARY_SWARM_SEEDS=5000
 //! cargo test -p volary-engine --test sim swarm` tries more; `VOLARY_SWARM_SEED=17` repeats one;

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 const MOST_TRIES: u32 = 2000;
 
 /// The smallest experiment that `fails`, of those reached from a failing one by leaving out keys, faults and digits,
-/// lowering whole numbers, and replacing laws by constants.
+/// lowering whole numbers, and replacing distributions by constants.
 pub(crate) fn smallest(text: &str, mut fails: impl FnMut(&str) -> bool) -> String {
     let mut best: Value = toml::from_str::<Table>(text).unwrap().into();
     let mut tries = 0;
@@ -65,7 +65,7 @@ fn simpler_tables(table: &Table) -> Vec<Value> {
         table.remove(key);
         Value::Table(table)
     });
-    // Tables of one key may be laws.
+    // Tables of one key may be distributions.
     let constants = (table.len() == 1)
         .then(|| [Value::Integer(1), Value::String("1s".to_owned()), Value::String("10ms".to_owned())]);
     let within = table.iter().flat_map(|(key, value)| {

@@ -135,6 +135,20 @@ fn a_cell_without_results_is_not_tested() {
     assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::Fails);
 }
 
+/// The medians are 127 and 166 s: each seed alone is far from 146 s, their mean is not.
+#[test]
+fn a_tolerance_is_within_noise_if_an_edge_of_it_is() {
+    let here = json!({ "s.k": 0 });
+    let lines = [(1, 127.0), (2, 166.0)].map(|(seed, p50)| line("a", &here, seed, p50));
+    for (percent, verdict, unsure) in
+        [(1, Verdict::Holds, true), (100, Verdict::Holds, true), (900, Verdict::Holds, false)]
+    {
+        let claims = [claim(&json!({}), &format!("a.response_s.p50 within {percent}% of 146s"))];
+        let result = judge(&claims, &[cell(&here)], &lines).remove(0);
+        assert_eq!((result.verdict, result.is_within_noise()), (verdict, unsure), "{percent} %");
+    }
+}
+
 #[test]
 fn a_distribution_is_below_another_at_every_percentile() {
     let (cells, mut lines) = world();

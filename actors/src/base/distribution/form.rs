@@ -1,16 +1,16 @@
-//! The written form of a law: a bare value, or a one-key table that names it.
+//! The written form of a distribution: a bare value, or a one-key table that names it.
 //!
-//! The table is what serde derives for [`Law`]; with `remote = "Self"` it becomes functions beside the traits, and the
-//! trait implementations here add the bare value and check the parameters.
+//! The table is what serde derives for [`DistributionSpec`]; with `remote = "Self"` it becomes functions beside the
+//! traits, and the trait implementations here add the bare value and check the parameters.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{Law, Quantity};
+use super::{DistributionSpec, Quantity};
 
-impl<T: Serialize> Serialize for Law<T> {
+impl<T: Serialize> Serialize for DistributionSpec<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if let Self::Constant(value) = self {
             return value.serialize(serializer);
@@ -19,38 +19,38 @@ impl<T: Serialize> Serialize for Law<T> {
     }
 }
 
-impl<'de, T: Quantity + Deserialize<'de>> Deserialize<'de> for Law<T> {
+impl<'de, T: Quantity + Deserialize<'de>> Deserialize<'de> for DistributionSpec<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor<T>(PhantomData<T>);
         impl<'de, T: Quantity + Deserialize<'de>> de::Visitor<'de> for Visitor<T> {
-            type Value = Law<T>;
+            type Value = DistributionSpec<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value or a law such as { exponential = { mean = … } }")
+                f.write_str("a value or a distribution such as { exponential = { mean = … } }")
             }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Law<T>, E> {
-                T::deserialize(de::value::StrDeserializer::new(text)).map(Law::Constant)
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<DistributionSpec<T>, E> {
+                T::deserialize(de::value::StrDeserializer::new(text)).map(DistributionSpec::Constant)
             }
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Law<T>, E> {
-                T::deserialize(de::value::F64Deserializer::new(value)).map(Law::Constant)
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<DistributionSpec<T>, E> {
+                T::deserialize(de::value::F64Deserializer::new(value)).map(DistributionSpec::Constant)
             }
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Law<T>, E> {
-                T::deserialize(de::value::I64Deserializer::new(value)).map(Law::Constant)
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<DistributionSpec<T>, E> {
+                T::deserialize(de::value::I64Deserializer::new(value)).map(DistributionSpec::Constant)
             }
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Law<T>, E> {
-                T::deserialize(de::value::U64Deserializer::new(value)).map(Law::Constant)
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<DistributionSpec<T>, E> {
+                T::deserialize(de::value::U64Deserializer::new(value)).map(DistributionSpec::Constant)
             }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Law<T>, A::Error> {
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<DistributionSpec<T>, A::Error> {
                 // Not this trait's: the one-key table that is derived beside the enum.
-                Law::<T>::deserialize(de::value::MapAccessDeserializer::new(map))
+                DistributionSpec::<T>::deserialize(de::value::MapAccessDeserializer::new(map))
             }
         }
-        let law = deserializer.deserialize_any(Visitor(PhantomData))?;
-        law.check().map_err(de::Error::custom)?;
-        Ok(law)
+        let distribution = deserializer.deserialize_any(Visitor(PhantomData))?;
+        distribution.check().map_err(de::Error::custom)?;
+        Ok(distribution)
     }
 }
 
-impl<T: Quantity> Law<T> {
+impl<T: Quantity> DistributionSpec<T> {
     /// What is wrong with the parameters, as "key: reason".
     fn check(&self) -> Result<(), String> {
         let positive = |name: &str, x: f64| {

@@ -1,6 +1,6 @@
-//! Probability laws, as experiment files write them.
+//! Probability distributions, as experiment files write them.
 //!
-//! A law is a bare value (a constant) or a one-key table: `{ exponential = { mean = "1s" } }`. It is generic
+//! A distribution is a bare value (a constant) or a one-key table: `{ exponential = { mean = "1s" } }`. It is generic
 //! over what it yields: [`Span`] for delays and work, `f64` for factors. Samples below zero are cut at zero,
 //! so a `normal` of mean 1 s and deviation 1.41 s stays a length of time.
 
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use crate::base::rng::Draw;
 use crate::base::time::Span;
 
-/// Something a law can yield: a non-negative quantity.
+/// Something a distribution can yield: a non-negative quantity.
 pub trait Quantity: Copy + Default + PartialEq + fmt::Debug {
     /// As a number in its base unit (seconds, or one).
     fn to_f64(self) -> f64;
     /// From a number in its base unit; negative numbers become zero.
     fn from_f64(value: f64) -> Self;
-    /// Why this value cannot be a parameter of a law, if it cannot.
+    /// Why this value cannot be a parameter of a distribution, if it cannot.
     fn refuse(self) -> Option<String>;
 }
 
@@ -49,12 +49,12 @@ impl Quantity for f64 {
     }
 }
 
-/// A probability law over `T`. Parameters named after a quantity carry its unit; `shape`, `sigma`, `stages`
+/// A probability distribution over `T`. Parameters named after a quantity carry its unit; `shape`, `sigma`, `stages`
 /// and `weights` are plain numbers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", remote = "Self")]
-#[schemars(rename = "Law of {T}", transform = or_bare_value)]
-pub enum Law<T> {
+#[schemars(rename = "Distribution of {T}", transform = or_bare_value)]
+pub enum DistributionSpec<T> {
     /// Always the same.
     Constant(T),
     /// Evenly between `low` and `high`.
@@ -84,7 +84,7 @@ fn or_bare_value(schema: &mut Schema) {
     let table = std::mem::take(schema);
     let bare = table.pointer("/oneOf/0/properties/constant");
     *schema = json_schema!({
-        "description": "a bare value, or a one-key table naming a probability law",
+        "description": "a bare value, or a one-key table naming a probability distribution",
         "anyOf": [bare, table]
     });
 }
@@ -99,7 +99,7 @@ macro_rules! parameters {
 }
 
 parameters! {
-    /// Bounds of a uniform law.
+    /// Bounds of a uniform distribution.
     Uniform {
         /// The smallest value.
         low: T,
@@ -113,33 +113,33 @@ parameters! {
         /// Its standard deviation before the cut at zero.
         std: T,
     }
-    /// Parameters of a log-normal law.
+    /// Parameters of a log-normal distribution.
     Lognormal {
         /// Half the samples are below it.
         median: T,
         /// Standard deviation of the logarithm.
         sigma: f64,
     }
-    /// Parameter of an exponential law.
+    /// Parameter of an exponential distribution.
     Exponential {
         /// Its mean.
         mean: T,
     }
-    /// Parameters of a gamma law.
+    /// Parameters of a gamma distribution.
     Gamma {
         /// Shape; the variance is mean² / shape.
         shape: f64,
         /// Its mean.
         mean: T,
     }
-    /// Parameters of an Erlang law.
+    /// Parameters of an Erlang distribution.
     Erlang {
         /// How many exponential stages.
         stages: u32,
         /// Mean of their sum.
         mean: T,
     }
-    /// Scale and shape of a Pareto or Weibull law.
+    /// Scale and shape of a Pareto or Weibull distribution.
     Scaled {
         /// The smallest value (Pareto) or the 63 % point (Weibull).
         scale: T,
@@ -167,8 +167,9 @@ pub struct Empirical<T> {
     pub file: Option<PathBuf>,
 }
 
-impl<T: Quantity> Law<T> {
-    /// Whether the values of an empirical law are still in a file: such a law can be neither drawn nor averaged.
+impl<T: Quantity> DistributionSpec<T> {
+    /// Whether the values of an empirical distribution are still in a file: such a distribution can be neither drawn
+    /// nor averaged.
     pub fn is_unread(&self) -> bool {
         matches!(self, Self::Empirical(empirical) if empirical.values.is_empty())
     }
@@ -228,7 +229,7 @@ impl<T: Quantity> Law<T> {
 
 /// A gamma sample of the given shape and mean; the constructor refuses only parameters `check` refused.
 fn gamma_sample(shape: f64, mean: f64, draw: &mut Draw) -> f64 {
-    rand_distr::Gamma::new(shape, mean / shape).map_or(mean, |law| law.sample(draw))
+    rand_distr::Gamma::new(shape, mean / shape).map_or(mean, |distribution| distribution.sample(draw))
 }
 
 #[cfg(test)]
@@ -240,53 +241,64 @@ mod tests {
         Span::from_secs_f64(x)
     }
 
-    fn laws() -> Vec<Law<Span>> {
+    fn distributions() -> Vec<DistributionSpec<Span>> {
         vec![
-            Law::Constant(secs(2.0)),
-            Law::Uniform(Uniform { low: secs(1.0), high: secs(3.0) }),
-            Law::Normal(Normal { mean: secs(2.0), std: secs(0.3) }),
-            Law::Lognormal(Lognormal { median: secs(1.0), sigma: 0.5 }),
-            Law::Exponential(Exponential { mean: secs(0.7) }),
-            Law::Gamma(Gamma { shape: 100.0, mean: secs(0.01) }),
-            Law::Erlang(Erlang { stages: 3, mean: secs(2.0) }),
-            Law::Pareto(Scaled { scale: secs(1.0), shape: 4.5 }),
-            Law::Weibull(Scaled { scale: secs(1.0), shape: 1.5 }),
-            Law::Hyperexponential(Hyperexponential {
+            DistributionSpec::Constant(secs(2.0)),
+            DistributionSpec::Uniform(Uniform { low: secs(1.0), high: secs(3.0) }),
+            DistributionSpec::Normal(Normal { mean: secs(2.0), std: secs(0.3) }),
+            DistributionSpec::Lognormal(Lognormal { median: secs(1.0), sigma: 0.5 }),
+            DistributionSpec::Exponential(Exponential { mean: secs(0.7) }),
+            DistributionSpec::Gamma(Gamma { shape: 100.0, mean: secs(0.01) }),
+            DistributionSpec::Erlang(Erlang { stages: 3, mean: secs(2.0) }),
+            DistributionSpec::Pareto(Scaled { scale: secs(1.0), shape: 4.5 }),
+            DistributionSpec::Weibull(Scaled { scale: secs(1.0), shape: 1.5 }),
+            DistributionSpec::Hyperexponential(Hyperexponential {
                 means: vec![secs(0.1), secs(2.0)],
                 weights: vec![3.0, 1.0],
             }),
-            Law::Empirical(Empirical { values: vec![secs(1.0), secs(2.0), secs(6.0)], file: None }),
+            DistributionSpec::Empirical(Empirical {
+                values: vec![secs(1.0), secs(2.0), secs(6.0)],
+                file: None,
+            }),
         ]
     }
 
     #[test]
     fn sample_moments_match_the_stated_ones() {
-        for law in laws() {
+        for distribution in distributions() {
             let n = 200_000u64;
             let base = Address::new(11, Purpose::Tool);
             let (mut sum, mut squares) = (0.0, 0.0);
             for k in 0..n {
-                let x = law.sample(&mut base.at(k).draw()).as_secs_f64();
+                let x = distribution.sample(&mut base.at(k).draw()).as_secs_f64();
                 sum += x;
                 squares += x * x;
             }
             let mean = sum / n as f64;
             let std = (squares / n as f64 - mean * mean).max(0.0).sqrt();
-            let tolerance = 5.0 * law.std() / (n as f64).sqrt() + 1e-9;
-            assert!((mean - law.mean()).abs() < tolerance, "{law:?}: mean {mean}, stated {}", law.mean());
+            let tolerance = 5.0 * distribution.std() / (n as f64).sqrt() + 1e-9;
             assert!(
-                (std - law.std()).abs() <= 0.05 * law.std() + 1e-6,
-                "{law:?}: std {std}, stated {}",
-                law.std()
+                (mean - distribution.mean()).abs() < tolerance,
+                "{distribution:?}: mean {mean}, stated {}",
+                distribution.mean()
+            );
+            assert!(
+                (std - distribution.std()).abs() <= 0.05 * distribution.std() + 1e-6,
+                "{distribution:?}: std {std}, stated {}",
+                distribution.std()
             );
         }
     }
 
     #[test]
     fn serde_round_trips_and_refuses_nonsense() {
-        for law in laws() {
-            let text = serde_json::to_string(&law).unwrap();
-            assert_eq!(serde_json::from_str::<Law<Span>>(&text).unwrap(), law, "{text}");
+        for distribution in distributions() {
+            let text = serde_json::to_string(&distribution).unwrap();
+            assert_eq!(
+                serde_json::from_str::<DistributionSpec<Span>>(&text).unwrap(),
+                distribution,
+                "{text}"
+            );
         }
         for bad in [
             r#"{"exponential":{"mean":1}}"#,
@@ -298,9 +310,12 @@ mod tests {
             r#""10""#,
             "3",
         ] {
-            assert!(serde_json::from_str::<Law<Span>>(bad).is_err(), "{bad}");
+            assert!(serde_json::from_str::<DistributionSpec<Span>>(bad).is_err(), "{bad}");
         }
-        assert!(serde_json::from_str::<Law<f64>>("-1.0").is_err());
-        assert_eq!(serde_json::from_str::<Law<f64>>("2").unwrap(), Law::Constant(2.0));
+        assert!(serde_json::from_str::<DistributionSpec<f64>>("-1.0").is_err());
+        assert_eq!(
+            serde_json::from_str::<DistributionSpec<f64>>("2").unwrap(),
+            DistributionSpec::Constant(2.0)
+        );
     }
 }

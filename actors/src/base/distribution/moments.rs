@@ -1,11 +1,11 @@
-//! Mean, deviation and bounds of laws.
+//! Mean, deviation and bounds of distributions.
 
 use statrs::function::gamma::gamma;
 
-use super::{Law, Quantity};
+use super::{DistributionSpec, Quantity};
 
-impl<T: Quantity> Law<T> {
-    /// Least and greatest value that the law states outright, in the base unit; `None` where it has a tail
+impl<T: Quantity> DistributionSpec<T> {
+    /// Least and greatest value that the distribution states outright, in the base unit; `None` where it has a tail
     /// instead, however thin.
     pub fn bounds(&self) -> (Option<f64>, Option<f64>) {
         match self {
@@ -26,7 +26,7 @@ impl<T: Quantity> Law<T> {
         }
     }
 
-    /// The mean in the base unit; infinite for a Pareto law of shape ≤ 1. For `normal` it is the mean after
+    /// The mean in the base unit; infinite for a Pareto distribution of shape ≤ 1. For `normal` it is the mean after
     /// the cut at zero.
     pub fn mean(&self) -> f64 {
         match self {
@@ -48,8 +48,8 @@ impl<T: Quantity> Law<T> {
         }
     }
 
-    /// The standard deviation in the base unit; infinite where the law has none. For `normal` it is that of
-    /// the uncut law.
+    /// The standard deviation in the base unit; infinite where the distribution has none. For `normal` it is that of
+    /// the uncut distribution.
     pub fn std(&self) -> f64 {
         let mean = self.mean();
         match self {
