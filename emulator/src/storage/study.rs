@@ -369,7 +369,8 @@ mod tests {
             lines[4],
             concat!(
                 r#"{"claims":[{"says":"s","origin":"paper","verdict":"not-tested","measured":{}}],"#,
-                r#""tallies":{"paper":{"holds":0,"fails":0,"not_tested":1,"within_noise":0}}}"#,
+                r#""tallies":{"paper":{"holds":0,"other_size":0,"fails":0,"within_noise":0,"not_tested":1,"our_tolerance":0,"#,
+                r#""one_seed":0}}}"#,
             )
         );
     }
