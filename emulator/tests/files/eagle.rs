@@ -49,8 +49,8 @@ pub(crate) fn experiment(trace: &str, nodes: u32, cutoff: &str, big: f64, seeds:
     )
 }
 
-/// Of 120 nodes twelve are for short jobs only, and the cutoff is 1 s: the means of five seeds, to 3 % at the median and
-/// to 6 % behind it.
+/// Of 120 nodes twelve are for short jobs only, and the cutoff is 1 s: the means of five seeds, to 3 % at the median,
+/// and to 6 % behind it.
 #[test]
 fn eagle_responds_as_in_its_authors_simulator() {
     let folder = folder();

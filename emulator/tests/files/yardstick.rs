@@ -9,10 +9,10 @@ use std::path::Path;
 use crate::common::binary::{command, expect_of, lines};
 use crate::eagle::experiment;
 
-/// A line for each result of a program of authors: whose program it is, by the list of sources on the page; the workload;
-/// the run that is set beside it, a shipped experiment with a value of `--set`, or Eagle as its authors run it (trace,
-/// nodes, cutoff, share of the big partition, seeds); the policy; the distribution in a line of results; and what the
-/// program gave, s: the median, the 90th and the 99th percentile, as far as they are known.
+/// A line for each result of a program of authors: whose program it is, by the list of sources on the page; the
+/// workload; the run that is set beside it, a shipped experiment with a value of `--set`, or Eagle as its authors run
+/// it (trace, nodes, cutoff, share of the big partition, seeds); the policy; the class of jobs; and what the program
+/// gave, s: the median, the 90th and the 99th percentile, as far as they are known.
 const ROWS: &str = "
 Eagle | NGO, load 0.5, 120 nodes | eagle pigeon_ec2/NGO_trace50.tr.xz 120 1s 0.9 40 | eagle | short | 0.343 0.867 1.84
 Eagle | NGO, load 0.7, 120 nodes | eagle pigeon_ec2/NGO_trace70.tr.xz 120 1s 0.9 40 | eagle | short | 0.439 11.8 35.1
