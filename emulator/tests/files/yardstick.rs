@@ -119,7 +119,7 @@ fn cells(row: &Row, ours: &[f64]) -> [String; 6] {
     ]
 }
 
-/// Reads published traces. `VOLARY_UPDATE_DOCS=1` writes the table anew.
+/// Computes the table from published traces; with `VOLARY_UPDATE_DOCS=1` it is written to the page.
 #[test]
 #[ignore = "reads published traces, which may not be redistributed, and takes minutes: set VOLARY_TRACES"]
 #[allow(clippy::print_stdout, reason = "the table is what the test is run for")]
