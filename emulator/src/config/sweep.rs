@@ -89,43 +89,43 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
                 *values = Spanned::new(span, DeValue::Array(DeArray::from_iter([row.unwrap_or(node)])));
             }
             None => {
-                let sweep = document.root.get_mut("sweep").and_then(table_mut);
-                for (swept, values) in sweep.into_iter().flatten() {
-                    if overlap(swept.get_ref(), key.trim()) {
-                        let swept = swept.get_ref();
-                        return Err(source
-                            .error(
-                                0..key.len(),
-                                format!("`{swept}` is swept, and `{key}` is above or below it"),
-                            )
-                            .help(format!(
-                                "choose a value with --set {swept}=…, or change the sweep in the file"
-                            )));
-                    }
-                    let DeValue::Array(items) = values.get_mut() else { continue };
-                    let rows = items.iter_mut().filter(|item| row(item, swept.get_ref()).is_some());
-                    for row in rows.filter_map(table_mut) {
-                        let overlaps = |other: &&Key<'_>| overlap(other.get_ref(), key.trim());
-                        let Some(other) = row.keys().find(overlaps).map(|other| other.get_ref().to_string())
-                        else {
-                            continue;
-                        };
-                        if other.len() < key.trim().len() {
-                            return Err(source
-                                .error(
-                                    0..key.len(),
-                                    format!(
-                                        "rows of the sweep of `{}` set all of `{other}`",
-                                        swept.get_ref()
-                                    ),
-                                )
-                                .help("change it in the file"));
-                        }
-                        row.remove(other.as_str());
-                    }
-                }
+                leave_out(document, key.trim(), &source)?;
                 assign(document, &path, node)?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Removes a key that `--set` gives from the rows of the sweep, so that the given value stays.
+///
+/// # Errors
+/// When the key is above or below a swept key, or below a key of a row.
+fn leave_out(document: &mut Document<'_>, key: &str, source: &Text) -> Result<(), ConfigError> {
+    let sweep = document.root.get_mut("sweep").and_then(table_mut);
+    for (swept, values) in sweep.into_iter().flatten() {
+        if overlap(swept.get_ref(), key) {
+            let swept = swept.get_ref();
+            return Err(source
+                .error(0..key.len(), format!("`{swept}` is swept, and `{key}` is above or below it"))
+                .help(format!("choose a value with --set {swept}=…, or change the sweep in the file")));
+        }
+        let DeValue::Array(items) = values.get_mut() else { continue };
+        let rows = items.iter_mut().filter(|item| row(item, swept.get_ref()).is_some());
+        for row in rows.filter_map(table_mut) {
+            let overlaps = |other: &&Key<'_>| overlap(other.get_ref(), key);
+            let Some(other) = row.keys().find(overlaps).map(|other| other.get_ref().to_string()) else {
+                continue;
+            };
+            if other.len() < key.len() {
+                return Err(source
+                    .error(
+                        0..key.len(),
+                        format!("rows of the sweep of `{}` set all of `{other}`", swept.get_ref()),
+                    )
+                    .help("change it in the file"));
+            }
+            row.remove(other.as_str());
         }
     }
     Ok(())
