@@ -281,7 +281,7 @@ pub enum Note {
     Snapshot {
         /// The node's number.
         node: u32,
-        /// When it was so.
+        /// Time of the observation.
         at: Time,
     },
     /// A copy reached its node, in an observed run of a policy whose schedulers keep
@@ -294,7 +294,7 @@ pub enum Note {
     Changed,
     /// A watched actor replaced its copy of such a state.
     Refreshed {
-        /// When it was so.
+        /// Time of the observation.
         at: Time,
     },
     /// A scheduler has solved a problem to plan the starts of jobs.

@@ -30,7 +30,7 @@ pub enum PlacementForm {
 pub struct PlacementUpdate {
     /// When it was decided.
     pub at: Time,
-    /// Whose tasks.
+    /// The job of the placed tasks.
     pub job: JobId,
     /// Their nodes, a task each; padded with [`PlacementUpdate::NO_NODE`].
     pub nodes: [u32; 2],
@@ -38,7 +38,7 @@ pub struct PlacementUpdate {
     pub number: u32,
     /// The scheduler that made it.
     pub origin: u32,
-    /// What it is.
+    /// Form of the update.
     pub form: PlacementForm,
     /// Whether it is a datagram, which can be lost and may be forwarded.
     pub rumour: bool,
@@ -77,7 +77,7 @@ pub struct EndUpdate {
 pub struct BacklogReport {
     /// Sum of their estimates.
     pub work: Span,
-    /// When it was so.
+    /// Time of the observation.
     pub at: Time,
     /// The number of the node's first update that is not contained.
     pub number: u32,

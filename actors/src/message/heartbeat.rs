@@ -14,7 +14,7 @@ pub enum Heartbeat {
         wait: Span,
         /// The part of it that passes without further completions: what is left of the running tasks, per core.
         passing: Span,
-        /// When it was so.
+        /// Time of the observation.
         at: Time,
     },
 }
@@ -35,14 +35,14 @@ pub enum NodeReport {
         attained_ms: u32,
         /// Its standard deviation, ms.
         spread_ms: u32,
-        /// When it was so.
+        /// Time of the observation.
         at: Time,
     },
     /// Node → scheduler: containers that fit beside those that run here (YARN).
     Room {
         /// How many.
         slots: u32,
-        /// When it was so.
+        /// Time of the observation.
         at: Time,
     },
 }

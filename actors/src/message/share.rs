@@ -51,11 +51,11 @@ pub enum Share {
         count: u32,
         /// How often they were turned away before.
         round: u16,
-        /// Whether they must be taken in any case.
+        /// Whether the node must accept, as a last resort.
         last: bool,
         /// Whether it repairs a loss.
         repair: bool,
-        /// Of when the newest stretch of bitmap is that the scheduler has.
+        /// Timestamp of the newest block of the bitmap that the scheduler has.
         known: Stamp,
     },
     /// Node → scheduler: taken.

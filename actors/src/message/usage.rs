@@ -29,7 +29,7 @@ protocol! {
         Self::Report { copy, .. } if run.has_task(copy.task) => copy.task.job,
 }
 
-/// What the want of CPU or memory on a shared node does to a copy, told to the scheduler that launched it.
+/// Contention for CPU or memory on a shared node, reported to the scheduler that launched the copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Contention {
     /// Node → scheduler: throttling of the copy begins, ends, or has changed when reports are due. The newest wins.

@@ -36,7 +36,7 @@ pub const fn is_watched(index: u32, among: u32) -> bool {
     index.is_multiple_of(among.div_ceil(WATCHED))
 }
 
-/// What the actors of a policy keep of others, which decides what staleness is measured.
+/// Kind of cache that a policy's actors keep; it selects the metrics of staleness.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Caches {
     /// Nothing.

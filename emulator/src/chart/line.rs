@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn bands_go_there_and_back() {
+    fn a_band_is_one_closed_polygon() {
         let mut plot = plot(vec![(0.0, 1.0), (1.0, 2.0)]);
         plot.series[0].dots = false;
         plot.series[0].band = Band { low: vec![(0.0, 0.5), (1.0, 1.5)], high: vec![(0.0, 1.5), (1.0, 2.5)] };

@@ -85,7 +85,7 @@ pub(super) fn main(options: &Options, log: &RunLog) -> anyhow::Result<ExitCode> 
 
 /// Parses a list of CPUs that this process may use: in ascending order, without duplicates.
 fn cpus(text: &str) -> Result<Box<[CpuId]>, String> {
-    let wrong = |_| format!("`{text}` is no CPU or list of some: write numbers and ranges, such as 0,2-5");
+    let wrong = |_| format!("`{text}` is not a list of CPUs: write numbers and ranges, such as 0,2-5");
     let numbers: CoreSet = text.parse().map_err(wrong)?;
     let of = |cpu: u32| u16::try_from(cpu).map(CpuId).map_err(|_| format!("there is no CPU {cpu}"));
     let cpus: Box<[_]> = numbers.iter().map(of).collect::<Result<_, _>>()?;
@@ -95,7 +95,7 @@ fn cpus(text: &str) -> Result<Box<[CpuId]>, String> {
     }
     if let Some(other) = cpus.iter().find(|cpu| !free.contains(cpu)) {
         let free: Vec<_> = free.iter().map(ToString::to_string).collect();
-        return Err(format!("CPU {other} is none that this process may use: {}", free.join(",")));
+        return Err(format!("CPU {other} is not one that this process may use: {}", free.join(",")));
     }
     Ok(cpus)
 }

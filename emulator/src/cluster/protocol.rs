@@ -110,7 +110,7 @@ pub struct CellStatus {
 const NAME: usize = 200;
 
 impl CellStatus {
-    /// That of a cell that has not begun.
+    /// Status of a run that has not begun.
     pub fn new(experiment: &str, policy: &str, cell: &str, seed: u64, jobs: u64) -> Self {
         let [experiment, policy, cell] =
             [experiment, policy, cell].map(|name| name.chars().take(NAME).collect());

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub enum Repeat {
     /// As many as `precision` takes.
     Auto,
-    /// So many.
+    /// A fixed number of replications.
     #[serde(untagged)]
     Times(u32),
 }

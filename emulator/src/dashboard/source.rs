@@ -6,7 +6,7 @@ use super::state::Dashboard;
 
 /// Something that the page can show.
 pub trait SnapshotSource: Send + Sync {
-    /// What it is like now.
+    /// Takes a snapshot.
     fn snapshot(&self) -> Snapshot;
     /// Asks for details during the next seconds.
     fn request_details(&self);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_read_is_cut_off() {
+    fn a_client_that_does_not_read_is_disconnected() {
         let (mut streams, cut) = (ViewerStreams::default(), Arc::new(Notify::new()));
         let _stalled = queue(streams.open(Arc::clone(&cut)).unwrap());
         let mut reads = queue(streams.open(Arc::default()).unwrap());

@@ -1,4 +1,4 @@
-//! The text of a study with more cells than anyone reads the tables of.
+//! Summary of a large sweep for terminals.
 
 use std::fmt::Write;
 

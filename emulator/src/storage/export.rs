@@ -49,7 +49,7 @@ pub enum ExportTable {
 }
 
 impl ExportTable {
-    /// Those that every run has.
+    /// The tables that every run has.
     pub const USUAL: [Self; 3] = [Self::Runs, Self::Stored(TableKind::Jobs), Self::Stored(TableKind::Tasks)];
 
     /// All of them.

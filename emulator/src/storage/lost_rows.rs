@@ -13,12 +13,12 @@ pub struct LostRows {
 }
 
 impl LostRows {
-    /// As an error of a table.
+    /// Converts it to an error of a Parquet table.
     pub(super) fn in_table(self) -> ParquetError {
         ParquetError::External(Box::new(self))
     }
 
-    /// Those of an error, if it is one.
+    /// Extracts it from an error of a Parquet table.
     pub(super) fn of(error: &ParquetError) -> Option<Self> {
         if let ParquetError::External(source) = error { source.downcast_ref::<Self>().cloned() } else { None }
     }

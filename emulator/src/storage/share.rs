@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_shards_are_named() {
         let one = shares(&[(1, 50)], 10_000);
         assert_eq!(
             one.says(),

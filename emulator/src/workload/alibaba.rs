@@ -16,7 +16,7 @@ pub(super) fn is_alibaba(folder: &Path) -> bool {
     names(folder, TASKS).next().is_some()
 }
 
-/// Whether a file is called as the table of instances, which says nothing without that of tasks.
+/// Whether this is `batch_instance.csv`, which is useless without `batch_task.csv`.
 pub(super) fn is_instances(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.strip_prefix(INSTANCES).is_some_and(|packed| PACKED.contains(&packed))

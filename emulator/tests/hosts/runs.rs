@@ -331,7 +331,7 @@ fn a_lease_is_as_long_as_its_agent_says() {
 }
 
 #[test]
-fn a_host_that_was_to_die_may() {
+fn a_scheduled_crash_of_a_host_does_not_fail_the_run() {
     // All that lives on the third host: a third of the nodes. They crash for good, and then the host does.
     let crash = "network.fault=[{crash={who=[\"nodes:8-11\"],at=\"500ms\"}}]";
     let mut cluster = Cluster::start("");

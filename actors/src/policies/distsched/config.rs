@@ -19,10 +19,10 @@ parameters! {
         /// Over-estimate handling: when the utility of an SLO job falls gradually after its deadline. Section 5.3.2 has
         /// the slope of Fig. 4.3(d) and no adaptive choice, which is 3Sigma's (section 4.3.2); NoOver has `never`.
         over: OverEstimates = OverEstimates::Always,
-        /// Of `adaptive`: it does so if the probability that the job needs less time than from its submission to its
-        /// deadline is below this.
+        /// With `over = "adaptive"`: the utility falls gradually if the probability that the job's run time is at most
+        /// the time from its submission to its deadline is below this.
         threshold: f64 = 0.05 => 0.0..=1.0,
-        /// Time in which the utility then falls to zero, relative to that from submission to deadline.
+        /// Time in which that utility falls to zero, relative to the time from submission to deadline.
         decay: f64 = 10.0 => 0.0..=1000.0,
         /// Utility of a best-effort job that takes no time; it falls linearly to a hundredth of that for a job that
         /// takes `horizon`. An SLO job is worth 1.
@@ -32,10 +32,10 @@ parameters! {
         /// Whether the utility of a best-effort job falls with the time from its arrival to its completion, as the
         /// utility of section 4.2.1 and equation 4.1 does, instead of with its run time.
         by_completion: bool = false,
-        /// As `best_effort`, of an SLO job that can be worth nothing more as such, so that it ends some time.
+        /// Utility of an SLO job that can no longer meet its deadline, so that it still runs eventually.
         late: f64 = 0.01 => 0.0001..=1.0,
-        /// Whether the use that is seen takes the place of what was expected, where it has constantly been above the
-        /// largest expected value (section 5.3.2; NoObs has `false`).
+        /// Whether the observed use replaces the expected one once it has constantly been above the largest expected
+        /// value (section 5.3.2; NoObs has `false`).
         observe: bool = true,
         /// How long reports of a copy must stay above the expected maximum before they replace it.
         constantly: Span = Span::from_secs(60),
@@ -88,7 +88,7 @@ parameters! {
 }
 
 impl DistSched {
-    /// What jobs are worth.
+    /// Parameters of the utility of jobs.
     pub(super) fn valuation(&self) -> Valuation {
         let Self { over, threshold, decay, best_effort, late, .. } = *self;
         let completion = self.by_completion.then(|| self.horizon.as_secs_f64());

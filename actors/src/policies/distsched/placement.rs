@@ -7,8 +7,8 @@ use super::load::{NodeLoad, Risk, TaskUse};
 use super::view::PlacementView;
 use crate::base::{Address, Purpose};
 
-/// A node in the order in which a job's tasks take nodes: by the risk for memory, that for CPU, the free memory, and
-/// the free CPU, all of them ascending, and then by chance.
+/// Sort key of a candidate node: the risk for memory, that for CPU, free memory, free CPU, all ascending, and a random
+/// number for ties.
 #[derive(Clone, Copy, Debug)]
 struct RankedNode {
     risk: Risk,
@@ -59,7 +59,7 @@ pub(super) struct Terms {
     pub(super) tasks: u32,
     /// The probability of an over-allocation is below this; zero takes no risk.
     pub(super) risk: f64,
-    /// Whether a task may be alone on a node, whatever the risk. Without it, a job of which more is expected than any
+    /// Whether a task may be alone on a node, whatever the risk. Otherwise a job that is expected to use more than any
     /// node has would never run.
     pub(super) alone: bool,
     /// What decides between equal nodes.

@@ -32,7 +32,7 @@ struct Victim {
 }
 
 impl Victim {
-    /// The first to go comes first: those that use more than was requested, then more than was expected, then of jobs
+    /// Order of eviction: first tasks that use more than was requested, then more than was expected, then those of jobs
     /// on many contended nodes, then those that use most.
     fn compare(&self, other: &Self) -> Ordering {
         let rank = |victim: &Self| (victim.over_request, victim.over_expected, victim.nodes);

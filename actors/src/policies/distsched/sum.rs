@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_grid_stays_there() {
+    fn mass_beyond_the_grid_stays_in_the_last_bin() {
         let wide = of(&[(0.0, 0.5), (1000.0, 0.5)]);
         let found = sum(8.0, &[(&wide, 1), (&wide, 1)]);
         assert_eq!((found.masses.len(), found.above(8.0)), (BEYOND + 1, 0.75));

@@ -14,16 +14,15 @@ struct GangCore {
     /// The scheduler whose copies the core runs; `None` before its first order.
     owner: Option<ActorId>,
     suspended: Vec<(CopyId, Span)>,
-    /// Copies of open jobs that ended here: the scheduler may order any of them again until it learns, for however long
-    /// it cannot be reached.
+    /// Finished copies of open jobs, whose completion the scheduler may not have received; repeated orders for them are
+    /// ignored.
     ended: BTreeSet<CopyId>,
     /// Epoch and number of the last order.
     last: (u16, u32),
 }
 
 impl GangCore {
-    /// Forgets the copies of jobs before `open` that ended here. An order for one of them that was overtaken on its way
-    /// is older than the one that says so, and void.
+    /// Forgets the finished copies of jobs before `open`. Delayed orders for them are stale and ignored.
     fn forget_before(&mut self, open: JobId) {
         while self.ended.first().is_some_and(|copy| copy.task.job < open) {
             self.ended.pop_first();

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_stranger_the_first_news_is_the_first() {
+    fn an_unknown_origin_starts_at_its_first_update() {
         let mut seen = SeenWindow::new(2, true);
         seen.forget();
         assert_eq!(receive(&mut seen, &[7, 7, 8]), [true, false, true]);

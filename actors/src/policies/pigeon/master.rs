@@ -163,7 +163,7 @@ impl Master {
             }
             // The sender learns that this node is up; if it was taken for down, it has just been told more.
             Group::Watch => {}
-            // Of the other master, from before it handed over.
+            // Sent by the previous master before the hand-over.
             Group::Mirror(_) => {}
             Group::Run { .. } | Group::Ask | Group::Takes { .. } | Group::Lengths { .. } => {
                 fx.unexpected(&msg.into());

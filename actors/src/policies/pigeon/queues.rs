@@ -211,8 +211,7 @@ impl TaskQueues {
         }
     }
 
-    /// Drops so many tasks of a class. Changes can arrive in another order: what is not there yet is dropped when it
-    /// comes.
+    /// Removes `count` tasks of a class from the head. Updates may arrive reordered, so a shortfall is owed.
     fn skip(&mut self, short: bool, count: u32) {
         let mut left = count.saturating_add(std::mem::take(&mut self.owed[usize::from(!short)]));
         while left > 0

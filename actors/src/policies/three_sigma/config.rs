@@ -25,15 +25,15 @@ parameters! {
         samples: u32 = 0 => 0..=10000,
         /// Over-estimate handling: when the utility of an SLO job falls gradually after its deadline (section 4.3.2).
         over: OverEstimates = OverEstimates::Adaptive,
-        /// Of `adaptive`: it does so if the probability that the job needs less time than from its submission to its
-        /// deadline is below this.
+        /// With `over = "adaptive"`: the utility falls gradually if the probability that the job's run time is at most
+        /// the time from its submission to its deadline is below this.
         threshold: f64 = 0.05 => 0.0..=1.0,
-        /// Time in which the utility then falls to zero, relative to that from submission to deadline.
+        /// Time in which that utility falls to zero, relative to the time from submission to deadline.
         decay: f64 = 1.0 => 0.0..=1000.0,
         /// Utility of a best-effort job that starts now; it falls linearly to zero at the end of the window, or as
         /// `by_completion` says. An SLO job is worth 1.
         best_effort: f64 = 0.2 => 0.0001..=1.0,
-        /// The same of an SLO job that can be worth nothing more as such, so that it ends some time.
+        /// Utility of an SLO job that can no longer meet its deadline, so that it still runs eventually.
         late: f64 = 0.01 => 0.0001..=1.0,
         /// Whether the utility of a best-effort job falls with the time from its arrival to its completion, to a
         /// hundredth at `horizon`, instead of with the wait until its start. Section 4.2.1 and equation 4.1 have it by
@@ -86,7 +86,7 @@ parameters! {
 }
 
 impl ThreeSigma {
-    /// What jobs are worth.
+    /// Parameters of the utility of jobs.
     pub(super) fn valuation(&self) -> Valuation {
         let Self { over, threshold, decay, best_effort, late, .. } = *self;
         let completion = self.by_completion.then(|| self.horizon.as_secs_f64());

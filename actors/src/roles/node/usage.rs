@@ -10,9 +10,9 @@ use crate::message::{Contention, UsageReport};
 /// What shared nodes tell schedulers about the copies that they launched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeUsage {
-    /// That copies were evicted.
+    /// Evictions.
     Evictions,
-    /// That, what copies use, and how far they are throttled.
+    /// Evictions, reports of use, and throttling.
     Reports,
 }
 
@@ -103,8 +103,8 @@ impl UsageTable {
     }
 
     /// The core whose copy is to be evicted: `None` if there is memory enough. Copies of best-effort jobs go first, of
-    /// them those that use most above what was requested, then those that use most (Park's thesis, section 5.4.1), and
-    /// of equal ones the one that has least to lose. Copies of tasks that were launched very often go last, the newest
+    /// them those that use most above what was requested, then those that use most (Park's thesis, section 5.4.1);
+    /// among equals the one that has done the least work. Copies of tasks that were launched very often go last, the newest
     /// of them first: copies whose use grows would evict each other for ever, and so the oldest one ends.
     pub(super) fn victim<'a>(
         &self,

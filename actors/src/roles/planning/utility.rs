@@ -35,7 +35,7 @@ pub struct Valuation {
     pub decay: f64,
     /// Utility of a best-effort job at the top, where an SLO job is worth 1.
     pub best_effort: f64,
-    /// The same of an SLO job that can be worth nothing more as such, so that it ends some time.
+    /// Utility of an SLO job that can no longer meet its deadline, so that it still runs eventually.
     pub late: f64,
     /// The time from arrival to completion in which the utility of a best-effort job falls to near zero, s; if absent
     /// it goes by its wait or run time.

@@ -449,7 +449,7 @@ mod tests {
 
     /// Two of four nodes get the square: those with the shortest queues, in any order of their answers.
     #[test]
-    fn of_more_nodes_the_shortest_queues_are_chosen() {
+    fn the_shortest_of_the_sampled_queues_are_chosen() {
         let mut bench = bench(Design { order: 2, columns: 2, choices: 2, ..LATIN }, 2, 9);
         let asked = sends(&bench.submit(0));
         let question = Message::from(Probe::Sample { task: JOB.task(0), repair: false });

@@ -70,7 +70,7 @@ impl Room {
         }
     }
 
-    /// What nodes have at most, if they are shared.
+    /// Capacity of the largest shared node.
     pub(super) fn largest(&self) -> Option<LargestNode> {
         let sharing = self.sharing?.told();
         let amounts = || self.nodes.iter().map(|(_, has)| has.amount());
@@ -302,6 +302,6 @@ fn lone(here: &[&str], there: &[&str]) -> KeyError {
     };
     let (here_name, there_name) = (names(here), names(there));
     let (section, key) = there_name.rsplit_once('.').unwrap_or_default();
-    let message = format!("`{here_name}` says nothing without `{there_name}`");
+    let message = format!("`{here_name}` has no effect without `{there_name}`");
     KeyError::new(here, message, format!("add {key} to [{section}]"))
 }

@@ -192,8 +192,8 @@ pub struct MixClass {
     /// Number of users, from 1 to the number of names: each name belongs to one of them. If absent users are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<u32>,
-    /// Share of the jobs that have one of the `names`, each with the same probability; each other job has a name of
-    /// its own, which is seen once. If absent all jobs recur.
+    /// Share of the jobs that reuse one of the `names`, each with the same probability; the others have unique names.
+    /// If absent all jobs recur.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recurrence: Option<Share>,
     /// Coefficient of variation of the work of jobs of a name, from 0 to 10: all stages of a job have the mean work of

@@ -41,7 +41,7 @@ pub struct Site {
     pub schedulers: u32,
     /// Number of cores, on which a gang must fit.
     pub cores: u64,
-    /// What nodes have at most, if they are shared.
+    /// Capacity of the largest shared node.
     pub largest: Option<LargestNode>,
 }
 

@@ -107,7 +107,7 @@ fn a_node_gone_for_longer_is_replaced_at_the_peer_timeout() {
 }
 
 #[test]
-fn what_cannot_finish_is_counted() {
+fn jobs_that_cannot_finish_are_counted() {
     let never = one(1, 1, "random = {}", &fault("crash", r#"who = ["node:0"], at = "1.5s""#)).summary;
     assert_eq!((never.jobs.finished, never.jobs.unfinished), (0, 1));
     assert_eq!((never.copies.started, never.copies.lost), (1, 1));

@@ -51,7 +51,7 @@ fn short_of_memory() -> String {
 
 /// Under losses, crashes and a pause, every job finishes although copies are evicted.
 #[test]
-fn what_is_evicted_is_launched_again() {
+fn evicted_copies_are_launched_again() {
     let measured = run(&short_of_memory());
     let shared = measured.summary.shared.unwrap();
     assert_eq!(measured.summary.jobs.unfinished, 0);

@@ -64,7 +64,7 @@ pub enum FigureError {
     #[error("the run has no results yet; `volary run --resume` makes the rest")]
     Empty,
     /// The selected cells have no run of the selected policies.
-    #[error("no run of the policies of --policy is in the cells of --at")]
+    #[error("no run matches --policy and --at")]
     Unselected,
     /// An option does not fit the study.
     #[error(transparent)]

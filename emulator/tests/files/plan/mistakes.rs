@@ -53,7 +53,7 @@ cores = 2 => shared = true\ncpu = 8\nmemory = "9GiB" | does not launch again wha
 nodes = 10\n => | e.toml:4:2 | `cluster` lacks `nodes` | topology
 nodes = 10\n => nodes = 10\nkind = [{ nodes = 3 }]\n | e.toml:5:9 | `cluster.kind` says its own `nodes`
 nodes = 10\ncores = 2 => kind = [{ nodes = 0 }] | e.toml:5:19 | without nodes | nodes = 1 or more
-nodes = 10\ncores = 2 => kind = [{ nodes = 3, cpu = 8 }] | e.toml:5:28 | `cluster.kind.cpu` says nothing without `service.cpu` | add cpu to [service]
+nodes = 10\ncores = 2 => kind = [{ nodes = 3, cpu = 8 }] | e.toml:5:28 | `cluster.kind.cpu` has no effect without `service.cpu` | add cpu to [service]
 seed = 7 => repeat = 0 | e.toml:2:10 | repeat | at least 1
 seed = 7 => repeat = "often" | e.toml:2:10 | repeat | auto
 seed = 7 => precision = 2.0 | e.toml:2:13 | precision | between 0 and 1

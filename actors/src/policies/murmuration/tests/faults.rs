@@ -96,7 +96,7 @@ fn missed_news_is_said_again() {
 /// A node that is back before its crash was detected gets tasks sent before the crash. They are no longer counted, and
 /// neither is their end.
 #[test]
-fn what_was_sent_to_an_earlier_life_counts_as_little_as_its_end() {
+fn messages_from_before_a_crash_leave_the_cache_unchanged() {
     let layout = Layout::new(1, 0, [1]);
     let (mut s1, mut back) = (scheduler(&unbatched(), 0, &layout, 1), node(&unbatched(), &layout));
     let second = |seconds| Time::ZERO + Span::from_secs(seconds);

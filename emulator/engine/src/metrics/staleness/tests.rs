@@ -51,7 +51,7 @@ fn crash_of(scheduler: u32) -> (Layout, Faults) {
 
 /// Two schedulers are observed. The second is down from 10 s to 20 s and has a cache again at 21.5 s.
 #[test]
-fn whoever_is_down_is_not_looked_at() {
+fn actors_that_are_down_are_not_sampled() {
     let (layout, faults) = crash_of(1);
     let workload = one_job();
     let mut tracker = Tracker::new(&layout, &workload, &faults, Recording::default(), 1);
