@@ -89,7 +89,7 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
                 *values = Spanned::new(span, DeValue::Array(DeArray::from_iter([row.unwrap_or(node)])));
             }
             None => {
-                leave_out(document, key.trim(), &source)?;
+                leave_out(document, key.trim(), &node, &source)?;
                 assign(document, &path, node)?;
             }
         }
@@ -97,35 +97,44 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
     Ok(())
 }
 
-/// Removes a key that `--set` gives from the rows of the sweep, so that the given value stays.
+/// Removes what `--set` gives from the rows of the sweep, so that the given value stays.
 ///
 /// # Errors
-/// When the key is above or below a swept key, or below a key of a row.
-fn leave_out(document: &mut Document<'_>, key: &str, source: &Text) -> Result<(), ConfigError> {
+/// When the value gives a swept key, or the key is a part of a swept key or of a key of a row.
+fn leave_out(
+    document: &mut Document<'_>,
+    key: &str,
+    value: &Node<'_>,
+    source: &Text,
+) -> Result<(), ConfigError> {
+    let gives = |other: &str| match below(other, key) {
+        Some("") => true,
+        Some(path) => {
+            path.split('.').try_fold(value, |at, name| at.get_ref().as_table()?.get(name)).is_some()
+        }
+        None => false,
+    };
     let sweep = document.root.get_mut("sweep").and_then(table_mut);
     for (swept, values) in sweep.into_iter().flatten() {
-        if overlap(swept.get_ref(), key) {
-            let swept = swept.get_ref();
+        let swept = swept.get_ref();
+        if gives(swept) || below(key, swept).is_some() {
             return Err(source
-                .error(0..key.len(), format!("`{swept}` is swept, and `{key}` is above or below it"))
+                .error(0..key.len(), format!("`{swept}` is swept, and --set {key} gives it or a part of it"))
                 .help(format!("choose a value with --set {swept}=…, or change the sweep in the file")));
         }
         let DeValue::Array(items) = values.get_mut() else { continue };
-        let rows = items.iter_mut().filter(|item| row(item, swept.get_ref()).is_some());
+        let rows = items.iter_mut().filter(|item| row(item, swept).is_some());
         for row in rows.filter_map(table_mut) {
-            let overlaps = |other: &&Key<'_>| overlap(other.get_ref(), key);
-            let Some(other) = row.keys().find(overlaps).map(|other| other.get_ref().to_string()) else {
-                continue;
-            };
-            if other.len() < key.len() {
-                return Err(source
-                    .error(
-                        0..key.len(),
-                        format!("rows of the sweep of `{}` set all of `{other}`", swept.get_ref()),
-                    )
-                    .help("change it in the file"));
+            let set: Vec<String> = row.keys().map(|other| other.get_ref().to_string()).collect();
+            for other in set {
+                if gives(&other) {
+                    row.remove(other.as_str());
+                } else if below(key, &other).is_some() {
+                    return Err(source
+                        .error(0..key.len(), format!("rows of the sweep of `{swept}` set all of `{other}`"))
+                        .help("change it in the file"));
+                }
             }
-            row.remove(other.as_str());
         }
     }
     Ok(())
@@ -187,11 +196,15 @@ pub fn axes<'t>(document: &Document<'t>) -> Result<Vec<SweepAxis<'t>>, ConfigErr
     Ok(axes)
 }
 
+/// Path of a dotted key below another, empty if they are the same.
+fn below<'k>(key: &'k str, other: &str) -> Option<&'k str> {
+    let rest = key.strip_prefix(other)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }
+}
+
 /// Whether two dotted keys are the same or one is part of the other.
 fn overlap(a: &str, b: &str) -> bool {
-    let is_below =
-        |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    is_below(a, b) || is_below(b, a)
+    below(a, b).is_some() || below(b, a).is_some()
 }
 
 /// The value of the swept key and the whole table, if an element of its list is a table of several keys with it.

@@ -130,12 +130,17 @@ fn overrides_choose_a_value_with_what_it_sets_and_win_over_that() {
 }
 
 #[test]
-fn an_override_above_or_below_a_swept_key_is_refused() {
+fn an_override_that_gives_a_swept_key_in_a_table_or_a_part_of_it_is_refused() {
     for text in ["service={ a = 1 }", "service.a.b=1"] {
         let mut document = document("[service]\na = 1\n[sweep]\n\"service.a\" = [1, 2]");
         let error = set(&mut document, &[text.to_owned()]).unwrap_err().to_string();
         assert!(error.contains("`service.a` is swept") && error.contains("--set service.a=…"), "{error}");
     }
+    let mut emptied = document(ROWS);
+    set(&mut emptied, &["service={ b = 5 }".to_owned()]).unwrap();
+    let worlds: Vec<_> = service_in_cells(&emptied).into_iter().map(|(_, world)| world).collect();
+    assert_eq!(worlds[0], json!({"a": 0, "b": 5, "c": 8, "d": 1}));
+    assert_eq!(worlds[3], json!({"a": 1, "b": 5, "d": 2}));
 }
 
 #[test]
