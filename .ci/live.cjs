@@ -213,7 +213,7 @@ const watched = async (browser) => {
   check((await page.locator('#responses path.curve').count()) >= 2, 'both policies have a curve');
   check(page.wrong.length === 0, `nothing is wrong on the page: ${page.wrong}`);
   await shot(page, 'watched-1280');
-  ok('a run directory is shown the same way');
+  ok('a study directory is shown the same way');
   watch.child.kill('SIGINT');
   check((await watch.done) === 0, 'Ctrl-C ends it');
   await until(page, () => /has ended/.test(document.getElementById('link').textContent));

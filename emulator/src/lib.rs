@@ -16,7 +16,7 @@
 //! | [`stats`], [`number`], `sanitize`, `parallel`, `atomic_file` | replications; numbers formatted for people; text of others made harmless; work on all processors; files replaced as a whole |
 //! | [`chart`], [`report`] | charts and reports |
 //! | [`comparison`] | two studies, or one experiment in several runtimes, compared |
-//! | [`storage`] | the run directory and its files |
+//! | [`storage`] | the study directory and its files |
 //! | [`cli`] | the command line |
 
 #![deny(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The interface between a run and its caller: stop flag, progress bar, live page, and why a cell has no result.
+//! The interface between a run and its caller: stop flag, progress bar, live page, and why a run has no result.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -381,7 +381,7 @@ impl<'a> Monitor<'a> {
 
 /// Why a run of one point has no result.
 #[derive(Debug, thiserror::Error)]
-pub enum CellError {
+pub enum RunError {
     /// It was stopped; this was measured by then, if it had begun.
     #[error("interrupted")]
     Interrupted(Option<Box<Measured>>),
@@ -397,7 +397,7 @@ pub enum CellError {
     },
 }
 
-impl From<EngineError> for CellError {
+impl From<EngineError> for RunError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Interrupted(measured) => Self::Interrupted(Some(measured)),

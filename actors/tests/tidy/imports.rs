@@ -61,7 +61,7 @@ volary::cli: atomic_file chart cluster comparison config dashboard executor file
 volary::cluster: awake codec config cost dashboard executor fidelity guard number real_time sanitize storage watch workload
 volary::codec:
 volary::comparison: cluster config number report runtime stats storage watch
-volary::config: files number sanitize stats workload
+volary::config: files number sanitize stats storage workload
 volary::cost:
 volary::dashboard: chart guard number real_time report sanitize storage
 volary::executor: config guard number real_time

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use volary::cost::peak_rss_bytes;
 use volary::runtime::virtual_time::measure;
-use volary::watch::{CellError, Watch};
+use volary::watch::{RunError, Watch};
 use volary_engine::results::Engine;
 use volary_engine::world::World;
 
@@ -53,7 +53,7 @@ pub(super) fn is_child() -> bool {
     let before = peak_rss_bytes();
     let clock = Instant::now();
     let measured = World::new(point, 1, workload)
-        .map_err(CellError::from)
+        .map_err(RunError::from)
         .and_then(|world| measure("size", &world, &experiment.run, &Watch::default()))
         .unwrap_or_else(|error| panic!("{error}"));
     let Engine { events, cpu_s, .. } = measured.summary.engine;

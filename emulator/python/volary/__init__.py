@@ -6,7 +6,7 @@
         print(line["policy"], line["seed"], line["response_s"]["p99"])
 
 Results are dictionaries as `volary schema results` describes them. With pandas and pyarrow (`pip install volary[pandas]`)
-a run directory is data frames and figures:
+a study directory is data frames and figures:
 
     run = volary.load("runs/quickstart")
     run.runs.groupby("policy")["response_s.p99"].mean()
@@ -32,7 +32,7 @@ def run(experiment, *args, out):
 
 
 def load(folder):
-    """A run directory as a `Run`: pandas frames, and figures."""
+    """A study directory as a `Run`: pandas frames, and figures."""
     missing = [name for name in ("pandas", "pyarrow") if find_spec(name) is None]
     if missing:
         raise ModuleNotFoundError(f"volary.load needs {' and '.join(missing)}: pip install 'volary[pandas]'")

@@ -1,4 +1,4 @@
-"""Run directories: their results, data frames and figures."""
+"""Study directories: their results, data frames and figures."""
 
 import json
 import os
@@ -10,27 +10,27 @@ from volary._program import call
 
 
 def results(folder):
-    """The results of a run directory: a dictionary for each run, that is each cell, policy and seed."""
+    """The results of a study directory: a dictionary for each run, that is each cell, policy and seed."""
     return _lines(Path(folder) / "summary.jsonl")
 
 
 def claims(folder):
-    """The verdicts on the claims of the experiment of a run directory; none if it has no claims."""
+    """The verdicts on the claims of the experiment of a study directory; none if it has no claims."""
     path = Path(folder) / "claims.jsonl"
     return _lines(path) if path.is_file() else []
 
 
 class Run:
-    """A run directory as pandas frames, each read when it is first used.
+    """A study directory as pandas frames, each read when it is first used.
 
     The frames begin with the columns `run`, `policy`, `seed` and the swept keys. Times are emulated seconds.
     """
 
     def __init__(self, folder):
-        #: The run directory.
+        #: The study directory.
         self.folder = Path(folder)
         if not (self.folder / "manifest.json").is_file():
-            raise FileNotFoundError(f"{self.folder} is no run directory: it has no manifest.json")
+            raise FileNotFoundError(f"{self.folder} is no study directory: it has no manifest.json")
 
     @cached_property
     def runs(self):

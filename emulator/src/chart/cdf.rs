@@ -4,7 +4,7 @@ use super::line::{Plot, PlotAxis, Series};
 use super::scale::{AxisScale, TickUnit};
 use super::svg::{Picture, Point};
 use crate::stats::{Interval, dkw, wilson};
-use crate::storage::cell::Sketch;
+use crate::storage::run_record::Sketch;
 
 /// Limit on the points drawn of a curve.
 const POINTS: usize = 400;

@@ -6,7 +6,7 @@ use super::frame::{Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Mark, Picture, rect, text};
 use crate::number;
-use crate::storage::cell::Slice;
+use crate::storage::run_record::Slice;
 use crate::storage::tables::end_name;
 
 /// Limit on the cores drawn.

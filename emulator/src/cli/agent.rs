@@ -14,7 +14,7 @@ use volary_engine::cores::CoreSet;
 
 use super::args::address;
 use super::output::print;
-use crate::cluster::agent::RunLog;
+use crate::cluster::agent::AgentLog;
 use crate::cluster::agent::{Agent, Settings};
 use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::executor::{CpuId, free_cpus};
@@ -60,7 +60,7 @@ pub(super) struct Options {
     clock_drift: f64,
 }
 
-pub(super) fn main(options: &Options, log: &RunLog) -> anyhow::Result<ExitCode> {
+pub(super) fn main(options: &Options, log: &AgentLog) -> anyhow::Result<ExitCode> {
     let lease = Duration::from_nanos(options.lease.0);
     if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
         anyhow::bail!("--lease: {} is not in 1s to 10min", options.lease);

@@ -13,10 +13,10 @@ use super::{
     agent, certs, compare, completions, export, inject, log, plan, plot, policies, profile, replay, report,
     run, schema, status, topology, trace, validate, watch,
 };
-use crate::cluster::agent::RunLog;
+use crate::cluster::agent::AgentLog;
 use crate::cluster::error::InjectError;
 use crate::config::error::nearest;
-use crate::runtime::RunError;
+use crate::runtime::StudyError;
 use crate::storage;
 use crate::storage::input_log;
 
@@ -77,9 +77,9 @@ pub fn main_with(registry: Registry) -> ExitCode {
         return ExitCode::from(2);
     }
     let cli = Cli::try_parse().unwrap_or_else(|error| suggested(error).exit());
-    let run_log = RunLog::default();
+    let agent_log = AgentLog::default();
     let agent = if let Command::Agent(options) = &cli.command { Some(options) } else { None };
-    match log::start(cli.verbose, agent, &run_log).and_then(|()| dispatch(&cli.command, &run_log)) {
+    match log::start(cli.verbose, agent, &agent_log).and_then(|()| dispatch(&cli.command, &agent_log)) {
         Ok(status) => status,
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -116,7 +116,7 @@ fn suggested(mut error: clap::Error) -> clap::Error {
     error
 }
 
-fn dispatch(command: &Command, run_log: &RunLog) -> anyhow::Result<ExitCode> {
+fn dispatch(command: &Command, agent_log: &AgentLog) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(options) => run::main(options),
         Command::Plan(options) => plan::main(options),
@@ -134,7 +134,7 @@ fn dispatch(command: &Command, run_log: &RunLog) -> anyhow::Result<ExitCode> {
         Command::Topology(options) => topology::main(options),
         Command::Schema(options) => schema::main(options),
         Command::Certs(options) => certs::main(options),
-        Command::Agent(options) => agent::main(options, run_log),
+        Command::Agent(options) => agent::main(options, agent_log),
         Command::Status(options) => status::main(options),
         Command::Completions(options) => completions::main(options, Cli::command()),
     }
@@ -174,16 +174,18 @@ fn exit_status(error: &anyhow::Error) -> u8 {
     if broken { 3 } else { 2 }
 }
 
-fn is_broken(error: &RunError) -> bool {
+fn is_broken(error: &StudyError) -> bool {
     match error {
-        RunError::RunDir(error) => matches!(error, storage::Error::Io { .. } | storage::Error::Rows { .. }),
-        RunError::Inputs(error) => matches!(error, input_log::Error::Io { .. }),
-        RunError::Hosts(error) => !error.is_input(),
-        RunError::Folder(storage::Error::Io { source, .. }) => {
+        StudyError::StudyDir(error) => {
+            matches!(error, storage::Error::Io { .. } | storage::Error::Rows { .. })
+        }
+        StudyError::Inputs(error) => matches!(error, input_log::Error::Io { .. }),
+        StudyError::Hosts(error) => !error.is_input(),
+        StudyError::Folder(storage::Error::Io { source, .. }) => {
             // Which folder it is, is a choice of the caller; that a server is gone is not.
             source.kind() == io::ErrorKind::StaleNetworkFileHandle
         }
-        RunError::Folder(_) | RunError::Unsupported(_) | RunError::Bundle(_) => false,
+        StudyError::Folder(_) | StudyError::Unsupported(_) | StudyError::Bundle(_) => false,
     }
 }
 

@@ -14,9 +14,9 @@ use crate::storage::{self, Study};
 /// Compare two runs by policy and cell, with paired intervals where their seeds agree.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// A run directory.
+    /// A study directory.
     first: PathBuf,
-    /// Another run directory.
+    /// Another study directory.
     second: PathBuf,
     #[command(flatten)]
     selection: SelectionArgs,

@@ -9,11 +9,11 @@ use super::output::{print, warn_of_gaps};
 use crate::storage;
 use crate::storage::export::{ExportFormat, ExportTable, export};
 
-/// Write flat tables of run directories, merged if they are shards of one experiment, for other programs: runs, with a
-/// column for each figure, jobs and tasks, and what else --table names.
+/// Write flat tables of study directories, merged if they are slices of one experiment, for other programs: runs, with
+/// a column for each figure, jobs and tasks, and what else --table names.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Run directories, or folders of them.
+    /// Study directories, or folders of them.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
     /// The format of the tables.

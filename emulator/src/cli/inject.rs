@@ -20,7 +20,7 @@ use crate::number;
 /// Inject interference into a running emulation on hosts: for a time, a profile replaces that of some of its cores.
 ///
 /// Slot k of the profile is the same as if the experiment named the profile: times count from the start of the run,
-/// and a scripted profile that does not repeat may be over. An injection ends with the cell, or with this command;
+/// and a scripted profile that does not repeat may be over. An injection ends with the run, or with this command;
 /// within five seconds if the command is killed or disconnected. Of several injections into a core, the latest counts.
 /// The record of the run contains every injection. It is an injection into one run: verdicts and stars do not compare
 /// that run with others unless --all-policies repeats it in them.
@@ -101,7 +101,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(if lost { ExitCode::from(3) } else { status })
 }
 
-/// A dry run without a running cell, whose cluster is unknown: core i is assumed to be node i.
+/// A dry run without a running emulation, whose cluster is unknown: core i is assumed to be node i.
 fn dry_run_alone(options: &Options, profile: Profile) -> anyhow::Result<ExitCode> {
     let Options { node, rack, host, seed, lasting, .. } = options;
     if !(node.is_empty() && rack.is_empty() && host.is_empty()) {
@@ -156,10 +156,10 @@ impl Options {
 
     /// Prints the start of the injection; to stderr with `--json`.
     fn print_start(&self, plan: &InjectionPlan, shares: &[InjectionShare]) {
-        let InjectionPlan { cell, policy, cell_seed, seed, lacking, .. } = plan;
+        let InjectionPlan { run, policy, run_seed, seed, lacking, .. } = plan;
         let profile = self.profile.display();
         let mut text = format!(
-            "{profile} with seed {seed} is injected into cores of {policy} (cell {cell}, seed {cell_seed}); {}",
+            "{profile} with seed {seed} is injected into cores of {policy} (run {run}, seed {run_seed}); {}",
             if self.lasting.is_some() { "Ctrl-C ends it earlier" } else { "Ctrl-C ends it" },
         );
         for InjectionShare { host, cores, from, .. } in shares {

@@ -16,7 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::agent;
 use super::output::{colours, print_note};
-use crate::cluster::agent::{RunLog, one_line};
+use crate::cluster::agent::{AgentLog, one_line};
 use crate::sanitize::TerminalWriter;
 use crate::watch::NOTICE;
 
@@ -24,7 +24,7 @@ use crate::watch::NOTICE;
 const LOG_WRITE_ERRORS: bool = false;
 
 /// Initialises logging to stderr, or to an agent's log file with timestamps. An agent also sends it to its controller.
-pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, run_log: &RunLog) -> anyhow::Result<()> {
+pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, agent_log: &AgentLog) -> anyhow::Result<()> {
     // An agent that serves one run shares the terminal of the process that started it.
     let level = levels(verbose + u8::from(agent.is_some_and(|agent| !agent.once)));
     let file = agent.and_then(|agent| agent.log.as_deref()).map(LogFile::open).transpose()?;
@@ -36,12 +36,12 @@ pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, run_log: &RunLo
         terminal.with_ansi(colours(&io::stderr())).without_time()
     });
     let file = file.map(|file| plain(Mutex::new(file)));
-    let run_log = agent.map(|_| plain(run_log.clone()));
+    let agent_log = agent.map(|_| plain(agent_log.clone()));
     tracing_subscriber::registry()
         .with(terminal.with_filter(level.clone()))
         .with(file.with_filter(level))
         // More detail would include the sending of log lines, which then log again.
-        .with(run_log.with_filter(levels(u8::from(agent.is_some()))))
+        .with(agent_log.with_filter(levels(u8::from(agent.is_some()))))
         .init();
     Ok(())
 }

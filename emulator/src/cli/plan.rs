@@ -6,7 +6,8 @@ use clap::Args;
 
 use super::args::RunArgs;
 use super::output::show;
-use crate::config::{SweepSlice, describe};
+use crate::config::describe;
+use crate::storage::slices::SweepSlice;
 
 /// Check an experiment file and show it resolved, without running it.
 #[derive(Debug, Args)]
@@ -14,8 +15,8 @@ pub(super) struct Options {
     #[command(flatten)]
     experiment: RunArgs,
     /// Show only every N-th run, beginning with the I-th.
-    #[arg(long, value_name = "I/N")]
-    shard: Option<SweepSlice>,
+    #[arg(long, visible_alias = "shard", value_name = "I/N")]
+    slice: Option<SweepSlice>,
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
@@ -27,5 +28,5 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         experiment.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     }
     let (json, text) = (describe::json, describe::text);
-    show(options.json, || json(&experiment, options.shard), || text(&experiment, options.shard))
+    show(options.json, || json(&experiment, options.slice), || text(&experiment, options.slice))
 }

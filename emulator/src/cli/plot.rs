@@ -17,13 +17,13 @@ use crate::storage;
 /// Draw a figure of a run for a paper or a talk, as SVG, PDF or PNG.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The run directory.
+    /// The study directory.
     run: PathBuf,
     /// What the figure shows; if absent `sweep` where there is one, and `cdf` otherwise: cdf, ccdf (log-log tail),
     /// percentiles, sweep, heat, staleness, timeline.
     #[arg(long, value_name = "FIGURE", value_parser = kind)]
     what: Option<FigureKind>,
-    /// The file; its suffix is its format: .svg, .pdf or .png (300 dpi). If absent, figure.svg in the run directory.
+    /// The file; its suffix is its format: .svg, .pdf or .png (300 dpi). If absent, figure.svg in the study directory.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The column of the paper that it fills: single is 3.5 inches, double 7.16. The text is 8 points high in both.

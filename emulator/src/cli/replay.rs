@@ -11,32 +11,32 @@ use super::output::print;
 use crate::number;
 use crate::runtime::replay::{self, Cut, Difference, Divergence, Replayed};
 
-/// Step the actors of a run through its logged inputs, and compare their effects and the results.
+/// Step the actors of each run through its logged inputs, and compare their effects and the results.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The directory of a run with `run.record.inputs = true`.
-    run: PathBuf,
-    /// Only this cell; if absent, all cells of the log.
+    /// The study directory of an experiment with `run.record.inputs = true`.
+    study: PathBuf,
+    /// Only this run; if absent, all runs of the log.
     #[arg(long, value_name = "ID")]
-    cell: Option<String>,
-    /// Print one JSON object per cell.
+    run: Option<String>,
+    /// Print one JSON object per run.
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let mut source = replay::run(&options.run)?;
-    let cells = options.cell.clone().map_or_else(|| source.cells(), |cell| vec![cell]);
+    let mut source = replay::open(&options.study)?;
+    let runs = options.run.clone().map_or_else(|| source.runs(), |run| vec![run]);
     let mut status = 0;
-    for cell in &cells {
-        match source.replay(cell) {
+    for run in &runs {
+        match source.replay(run) {
             Ok(replayed) => {
                 let text = if options.json { serde_json::to_string(&replayed)? } else { text(&replayed) };
                 print(&text)?;
                 status = status.max(verdict(&replayed));
             }
-            Err(replay::Error::Cell { cell, why }) => {
-                tracing::error!("cell {cell}: {why}");
+            Err(replay::Error::Run { run, why }) => {
+                tracing::error!("run {run}: {why}");
                 status = 3;
             }
             Err(error) => return Err(error.into()),
@@ -48,11 +48,11 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     } else if source.is_cut() {
         tracing::error!("the log ends within a frame: the run was killed, or the file was cut");
         status = 3;
-    } else if cells.is_empty() {
-        tracing::error!("the log has no cell: nothing was run while it was written");
+    } else if runs.is_empty() {
+        tracing::error!("the log has no run: nothing was run while it was written");
         status = 3;
     }
-    if let Some(why) = source.ends_early().filter(|_| options.cell.is_none()) {
+    if let Some(why) = source.ends_early().filter(|_| options.run.is_none()) {
         tracing::error!("{why}");
         status = if status == 0 { 3 } else { status };
     }
@@ -66,8 +66,8 @@ fn verdict(replayed: &Replayed) -> u8 {
 }
 
 fn text(replayed: &Replayed) -> String {
-    let Replayed { cell, policy, seed, shards, steps, .. } = replayed;
-    let mut text = format!("{policy}, seed {seed}, cell {cell}, {shards} shards\n  ");
+    let Replayed { run, policy, seed, shards, steps, .. } = replayed;
+    let mut text = format!("{policy}, seed {seed}, run {run}, {shards} shards\n  ");
     let steps = number::count(*steps);
     let _ = match (&replayed.divergence, replayed.cut) {
         (Some(divergence), _) => write!(text, "{}", differs(divergence)),

@@ -17,17 +17,17 @@ use crate::storage::planned::PlannedPoint;
 use crate::storage::study::{Study, json_lines};
 use crate::storage::{self, Error, LockedDir};
 
-/// Show the results of run directories, merged if they are shards of one experiment, and write their report.
+/// Show the results of study directories, merged if they are slices of one experiment, and write their report.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Run directories, or folders of them.
+    /// Study directories, or folders of them.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// Make this folder a run directory with all of them: manifest, cells, summary, rows, timeline and report.html; if
-    /// absent, a single run gets the files that are made from cells in its own folder.
+    /// Make this folder a study directory with all of them: manifest, cells, summary, rows, timeline and report.html;
+    /// if absent, a single run gets the files that are made from cells in its own folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Refuse if a run of the experiment is missing: name the shares and folders that lack some, write nothing, and
+    /// Refuse if a run of the experiment is missing: name the slices and folders that lack some, write nothing, and
     /// exit with status 3.
     #[arg(long, conflicts_with = "markdown")]
     complete: bool,
@@ -110,7 +110,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes the files that are made from cells to the folder that is held for them; says where, or why not. `own` is the
-/// run directory, if there is one and the folder is its own.
+/// study directory, if there is one and the folder is its own.
 fn write(
     folder: Option<Result<LockedDir, Error>>,
     own: Option<&PathBuf>,
@@ -145,7 +145,7 @@ const fn is_read_only(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The run directories that were named. The one that is to be written is no source of itself.
+/// The study directories that were named. The one that is to be written is no source of itself.
 fn run_dirs(options: &Options) -> Result<Vec<PathBuf>, Error> {
     let found = options.runs.iter().map(|run| storage::run_dirs(run, options.out.as_deref()));
     Ok(found.collect::<Result<Vec<_>, _>>()?.concat())
@@ -158,7 +158,7 @@ fn judge_lost(study: &mut Study) {
     }
 }
 
-/// Judges claims over the results of all shards, since claims may compare what different shards ran. If a manifest
+/// Judges claims over the results of all slices, since claims may compare what different slices ran. If a manifest
 /// lacks the planned experiment, its verdicts are kept.
 fn judge_again(study: &mut Study) {
     let read = || -> Option<(Vec<Claim>, Vec<Cell>, Vec<Cell>)> {

@@ -5,33 +5,35 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use volary_engine::results::{Verdict, cell_id};
+use volary_engine::results::{Verdict, run_id};
 
 use super::args::{FleetArgs, RunArgs, TableArgs, argv};
 use super::output::{port, print, print_exact, print_folded, print_note, serve, watch_for};
 use super::resume;
 use crate::cluster::Fleet;
 use crate::config::error::nearest;
-use crate::config::{RunSection, RuntimeKind, SweepSlice};
+use crate::config::{RunSection, RuntimeKind};
 use crate::dashboard::SnapshotSource;
 use crate::files::Files;
 use crate::number;
 use crate::report::{columns, table};
-use crate::runtime::{self, Outcome, RunError, RunOptions};
-use crate::storage::cell::CellRecord;
+use crate::runtime::{self, Outcome, RunOptions, StudyError};
 use crate::storage::manifest::RunState;
+use crate::storage::run_record::RunRecord;
+use crate::storage::slices::SweepSlice;
 use crate::storage::{self, NewFolder, study};
 
-/// Run an experiment and write its results to a run directory.
+/// Run an experiment and write its results to a study directory.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(flatten)]
     experiment: RunArgs,
-    /// The run directory; if absent `runs/<experiment>`, with a number if that exists.
+    /// The study directory; if absent `runs/<experiment>`, with a number if that exists.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Keep the results in the run directory and run only what is missing; without --out, in the run directory of the
-    /// latest run of the experiment. With --resume=auto, begin a run where there is none: for jobs that are repeated.
+    /// Keep the results in the study directory and run only what is missing; without --out, in the study directory of
+    /// the latest run of the experiment. With --resume=auto, begin a run where there is none: for jobs that are
+    /// repeated.
     #[arg(long, value_name = "WHEN", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "there", hide_possible_values = true)]
     resume: Option<Resume>,
@@ -39,8 +41,8 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Run only every N-th cell, policy and replication, beginning with the I-th, from 1; J+1/N for a J from 0.
-    #[arg(long, value_name = "I/N")]
-    shard: Option<SweepSlice>,
+    #[arg(long, visible_alias = "shard", value_name = "I/N")]
+    slice: Option<SweepSlice>,
     #[command(flatten)]
     fleet: FleetArgs,
     #[command(flatten)]
@@ -51,7 +53,7 @@ pub(super) struct Options {
     /// No progress bar and no table.
     #[arg(long)]
     quiet: bool,
-    /// Write no report.html. `volary report` writes it later, such as that of all shares of a sweep.
+    /// Write no report.html. `volary report` writes it later, such as that of all slices of a sweep.
     #[arg(long)]
     no_report: bool,
     /// Exit with status 1 if a claim fails.
@@ -87,7 +89,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         out,
         resume: options.resume.is_some(),
         threads: options.threads.map(usize::from),
-        shard: options.shard,
+        slice: options.slice,
         fleet: options.fleet.fleet(),
         quiet: options.quiet,
         no_report: options.no_report,
@@ -98,7 +100,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let watch = watch_for(options.quiet, dashboard)?;
     let live = options.live.zip(source).map(|(port, source)| serve("--live", port, source)).transpose()?;
     let outcome = runtime::run(&experiment, &run, &watch).inspect_err(|error| {
-        if matches!(error, RunError::RunDir(_) | RunError::Inputs(_)) {
+        if matches!(error, StudyError::StudyDir(_) | StudyError::Inputs(_)) {
             tracing::error!(
                 "the run breaks off; what had finished is in {}; this runs the rest: {}",
                 run.out.display(),
@@ -128,7 +130,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(status(&outcome, &run, &experiment.run, options.check))
 }
 
-/// The run directory, and what removes it again while it is empty if it was made here.
+/// The study directory, and what removes it again while it is empty if it was made here.
 fn folder(options: &Options, name: &str) -> anyhow::Result<(PathBuf, Option<NewFolder>)> {
     if let Some(out) = &options.out {
         if options.resume == Some(Resume::There) && !out.join(storage::MANIFEST).exists() {
@@ -151,7 +153,7 @@ fn folder(options: &Options, name: &str) -> anyhow::Result<(PathBuf, Option<NewF
     Ok((made.path().to_owned(), Some(made)))
 }
 
-/// The error for `--resume` without a run directory: a misspelt name must not start the run from the beginning.
+/// The error for `--resume` without a study directory: a misspelt name must not start the run from the beginning.
 fn nothing_to_resume(out: &Path) -> String {
     let beside = Files::of_disk().beside(out).unwrap_or_default();
     let runs = beside.iter().filter(|name| out.with_file_name(name).join(storage::MANIFEST).exists());
@@ -169,8 +171,8 @@ fn warn_untested(outcome: &Outcome, options: &Options) {
     if open.is_empty() {
         return;
     }
-    let why = if options.experiment.of.narrows() || options.shard.is_some() {
-        "--policy, --set or --shard leaves out what they compare"
+    let why = if options.experiment.of.narrows() || options.slice.is_some() {
+        "--policy, --set or --slice leaves out what they compare"
     } else if open.iter().any(|claim| claim.has_stand_in()) {
         "a generator stands in for the trace that they are said of"
     } else {
@@ -191,7 +193,7 @@ fn summary(outcome: &Outcome, out: &Path) -> String {
         runs => format!(
             "{}, {events} in {cpu} of CPU time, order hash {}",
             number::plural(runs, "run"),
-            cell_id(&hashes.into())
+            run_id(&hashes.into())
         ),
     };
     let report = out.join(storage::REPORT);
@@ -248,7 +250,7 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
     if broken {
         ExitCode::from(3)
     } else if let (Some(&first), false) = (stuck.peek(), bounded) {
-        let same = |run: &&CellRecord| {
+        let same = |run: &&RunRecord| {
             let run = &run.summary;
             (&run.policy, &run.cell, run.seed) == (&first.policy, &first.cell, first.seed)
         };

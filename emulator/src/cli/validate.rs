@@ -37,7 +37,7 @@ pub(super) struct Options {
     /// themselves.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Folder of the run directories and of `validation.json`; `runs/validate-<experiment>` if absent.
+    /// Folder of the study directories and of `validation.json`; `runs/validate-<experiment>` if absent.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Keep the runs in the folder given by --out, and run only what is missing.

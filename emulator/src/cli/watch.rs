@@ -13,10 +13,10 @@ use crate::dashboard::RunFolder;
 /// Interval of the check whether to stop.
 const STOP_CHECK: Duration = Duration::from_millis(100);
 
-/// Show a run directory on a page for browsers of this machine, whether its run has ended or goes on, until Ctrl-C.
+/// Show a study directory on a page for browsers of this machine, whether its run has ended or goes on, until Ctrl-C.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The run directory.
+    /// The study directory.
     #[arg(value_name = "RUN")]
     run: PathBuf,
     /// The port; any free one if absent.

@@ -1,4 +1,4 @@
-//! The injector: requests interference from the controller of a running cell, through one of its agents.
+//! The injector: requests interference from the controller of the current run, through one of its agents.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -17,8 +17,8 @@ use super::protocol::{
 };
 use super::timing::socket_options;
 
-/// How long a run may take from one cell to the next: it may be planning, building or calibrating.
-const NEXT_CELL_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a study may take from one run to the next: it may be planning, building or calibrating.
+const NEXT_RUN_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the controller may take to end an injection that it was asked to end.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -53,7 +53,7 @@ pub fn dry_run(options: &InjectOptions) -> Result<(Injection, CoreTable), Inject
     })
 }
 
-/// Injects until the time is over, the process is interrupted, or the cell ends. `begun` is called when all hosts have
+/// Injects until the time is over, the process is interrupted, or the run ends. `begun` is called when all hosts have
 /// begun.
 ///
 /// # Errors
@@ -159,9 +159,9 @@ impl<'a> Injector<'a> {
         self.outgoing.send(message).await.map_err(|end| failed(&self.host, &end))
     }
 
-    /// The answer to the request; a refusal is an error. Waits until a cell runs.
+    /// The answer to the request; a refusal is an error. Waits until a run is in progress.
     async fn first_reply(&mut self) -> Result<InjectReply, InjectError> {
-        let late = Instant::now() + NEXT_CELL_TIMEOUT;
+        let late = Instant::now() + NEXT_RUN_TIMEOUT;
         loop {
             let renewal = (Instant::now() + INJECTOR_LEASE / 3).into();
             let reply = timeout_at(renewal, self.incoming.receive()).await;
@@ -169,8 +169,8 @@ impl<'a> Injector<'a> {
                 Ok(Ok(InjectReply::Refused(refusal, why))) => return Err(InjectError::Refused(refusal, why)),
                 Ok(reply) => return reply.map_err(|end| failed(&self.host, &end)),
                 Err(_) if Instant::now() > late => {
-                    let waited = NEXT_CELL_TIMEOUT.as_secs();
-                    let why = format!("the hosts have not begun one cell together for {waited} s");
+                    let waited = NEXT_RUN_TIMEOUT.as_secs();
+                    let why = format!("the hosts have not begun one run together for {waited} s");
                     return Err(InjectError::Refused(Refusal::NotRunning, why));
                 }
                 Err(_) => self.send(&InjectorMessage::Renew).await?,

@@ -2,8 +2,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`controller`] | the connected hosts, the cells run on them, their injections, logs and results |
-//! | [`agent`] | the daemon on each host, and its part of a cell |
+//! | [`controller`] | the connected hosts, the runs executed on them, their injections, logs and results |
+//! | [`agent`] | the daemon on each host, and its part of a run |
 //! | [`inject`](mod@inject) | the injector |
 //! | [`status`](mod@status) | the state of agents |
 //! | [`protocol`] | the messages between them |
@@ -18,9 +18,9 @@
 //! | queue | constant | bound | when it is full |
 //! |---|---|--:|---|
 //! | bytes to one host | `LINK_QUEUE`, agent/io.rs | 8 MiB | stream parcels stay with the shard, which waits from half of it; datagrams are dropped and counted |
-//! | batches from all hosts | `ARRIVAL_QUEUE`, agent/cell.rs | 64 | the links do not read, and flow control stops the senders |
+//! | batches from all hosts | `ARRIVAL_QUEUE`, agent/run.rs | 64 | the links do not read, and flow control stops the senders |
 //! | inbox of the shard | `INBOX_CAPACITY`, real_time/event_loop.rs | 2¹⁸ parcels | no batch is taken from the queue before it |
-//! | events of the shard | `--events` | 16 million | the cell ends with an error |
+//! | events of the shard | `--events` | 16 million | the run ends with an error |
 //! | messages to the controller | `SEND_QUEUE`, agent/io.rs | 64 | observations stay with the shard, which waits |
 //! | frames of input logs | `INPUT_QUEUE`, agent/io.rs | 64 | the shard waits |
 //! | events of all hosts at the controller | `EVENT_QUEUE`, controller/host_pool.rs | 256 | the connections are not read, and flow control stops the agents |

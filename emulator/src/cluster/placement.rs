@@ -26,8 +26,8 @@ pub(crate) fn nothing_held(members: &[Host]) -> Vec<HostRecord> {
     members.iter().map(record).collect()
 }
 
-/// The actors that each host holds in a cell.
-pub(crate) fn held(members: &[Host], world: &World, cell: &str) -> Vec<HostRecord> {
+/// The actors that each host holds in a run.
+pub(crate) fn held(members: &[Host], world: &World, run: &str) -> Vec<HostRecord> {
     let (homes, layout) = (homes(world, members), world.layout());
     let mut records = nothing_held(members);
     for (shard, record) in (0u16..).zip(&mut records) {
@@ -39,7 +39,7 @@ pub(crate) fn held(members: &[Host], world: &World, cell: &str) -> Vec<HostRecor
         let extras: CoreSet = extras.collect();
         let named = format!("{}s {extras}", world.point().policy.extras());
         let extras = if extras.is_empty() { String::new() } else { named };
-        record.held = vec![HostShard { shard, nodes, schedulers, extras, cells: vec![cell.to_owned()] }];
+        record.held = vec![HostShard { shard, nodes, schedulers, extras, runs: vec![run.to_owned()] }];
     }
     records
 }

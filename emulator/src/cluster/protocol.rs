@@ -1,6 +1,6 @@
 //! Messages between controller, agents and injectors, on the control stream of a connection.
 //!
-//! An agent is idle until a controller claims it and loads an experiment. It then runs one cell after the other, as
+//! An agent is idle until a controller claims it and loads an experiment. It then executes one run after the other, as
 //! ordered, and drops everything that belongs to the session when the connection to the controller ends. Parcels
 //! between agents travel on links of their own. An injector connects to any agent of the run, which relays its
 //! messages to the controller.
@@ -32,8 +32,8 @@ pub const FIRST_FRAME: usize = 64;
 /// Silence of an injector after which its injection is lifted, both at the agent that relays and at the controller.
 pub const INJECTOR_LEASE: std::time::Duration = std::time::Duration::from_secs(3);
 
-/// Why an injection has ended that would have gone on in a longer cell.
-pub const CELL_OVER: &str = "the cell was over";
+/// Why an injection has ended that would have gone on in a longer run.
+pub const RUN_OVER: &str = "the run was over";
 
 /// Slots that one second of work may span in an injected profile: the cores evaluate them one by one whenever a copy
 /// begins, on the thread that runs the shard.
@@ -64,8 +64,8 @@ pub struct AgentStatus {
     pub version: String,
     /// Its activity, as text.
     pub doing: String,
-    /// The cell that it runs.
-    pub cell: Option<CellStatus>,
+    /// The run in progress.
+    pub run: Option<RunStatus>,
 }
 
 /// What an agent that serves a controller says of its activity, before the controller's address.
@@ -73,9 +73,9 @@ const SERVES: &str = "runs for ";
 
 impl AgentStatus {
     /// The state of an agent that serves this controller, or none.
-    pub fn new(version: String, controller: Option<SocketAddr>, cell: Option<CellStatus>) -> Self {
+    pub fn new(version: String, controller: Option<SocketAddr>, run: Option<RunStatus>) -> Self {
         let doing = controller.map_or_else(|| "idle".to_owned(), |peer| format!("{SERVES}{peer}"));
-        Self { version, doing, cell }
+        Self { version, doing, run }
     }
 
     /// The address of the controller that it serves; `None` if it is free.
@@ -84,9 +84,9 @@ impl AgentStatus {
     }
 }
 
-/// The progress of a cell, as one of its hosts sees it.
+/// The progress of a run, as one of its hosts sees it.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
-pub struct CellStatus {
+pub struct RunStatus {
     /// The experiment's name.
     pub experiment: String,
     /// Label of the policy.
@@ -106,10 +106,10 @@ pub struct CellStatus {
     pub clock_error_s: Option<f64>,
 }
 
-/// Longest name of a [`CellStatus`], in characters; longer ones are cut.
+/// Longest name of a [`RunStatus`], in characters; longer ones are cut.
 const NAME: usize = 200;
 
-impl CellStatus {
+impl RunStatus {
     /// Status of a run that has not begun.
     pub fn new(experiment: &str, policy: &str, cell: &str, seed: u64, jobs: u64) -> Self {
         let [experiment, policy, cell] =
@@ -118,15 +118,15 @@ impl CellStatus {
     }
 }
 
-/// One cell to be run.
+/// A run to execute.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Distinguishes the links of this cell from those of all other cells.
+    /// Distinguishes the links of this run from those of all other runs.
     pub run: u64,
     /// Index of the experiment's point.
     pub point: u32,
     pub seed: u64,
-    /// The cell's id as the controller computes it; the agent compares it with its own.
+    /// The run's id as the controller computes it; the agent compares it with its own.
     pub id: String,
     /// The hosts, in order of shards.
     pub members: Vec<Host>,
@@ -139,7 +139,7 @@ pub struct Assignment {
 pub enum ControllerMessage {
     /// Plan this experiment: the first message.
     Load(Box<Bundle>),
-    /// Build this host's shard of a cell, and links to the others.
+    /// Build this host's shard of a run, and links to the others.
     Prepare(Box<Assignment>),
     /// Begin when the controller's clock reads `at`, ns.
     Start { at: i64 },
@@ -153,7 +153,7 @@ pub enum ControllerMessage {
     Lift { id: u64, at: Time, why: String },
     /// Pass this to the injector of that number.
     InjectReply { injector: u64, reply: InjectReply },
-    /// The cell is over: send the final report.
+    /// The run is over: send the final report.
     Stop,
 }
 
@@ -166,7 +166,7 @@ pub enum AgentMessage {
     Ready { run: u64 },
     /// Another controller is served, at this address.
     Busy { controller: String },
-    /// What was ordered cannot be done. `run` is zero if it concerns more than one cell.
+    /// What was ordered cannot be done. `run` is zero if it concerns more than one run.
     Refused { run: u64, why: String },
     /// Asks for the controller's clock; `sent` is the agent's, ns.
     Ping { sent: i64 },
@@ -182,7 +182,7 @@ pub enum AgentMessage {
     Log(String),
     /// The next frame of the shard's input log.
     Inputs(Vec<u8>),
-    /// The link to another host broke during the cell.
+    /// The link to another host broke during the run.
     Lost { peer: String, why: String },
     /// An injection has begun.
     Injected {
@@ -196,9 +196,9 @@ pub enum AgentMessage {
     Injector { injector: u64, message: InjectorMessage },
     /// The injector with this number has disconnected.
     InjectorGone { injector: u64, why: String },
-    /// The shard in the middle of the cell, every second.
+    /// The shard in the middle of the run, every second.
     Sample(Box<ShardSample>),
-    /// The measurements of a cell: its last message.
+    /// The measurements of a run: its last message.
     FinalReport(Box<FinalReport>),
 }
 
@@ -235,13 +235,13 @@ impl AgentStatus {
     /// The same with every text on one line, without characters that a terminal obeys.
     pub(crate) fn sanitized(self) -> Self {
         let clean = |text: String| sanitize::line(&text).into_owned();
-        let cell = self.cell.map(|cell| CellStatus {
-            experiment: clean(cell.experiment),
-            policy: clean(cell.policy),
-            cell: clean(cell.cell),
-            ..cell
+        let run = self.run.map(|run| RunStatus {
+            experiment: clean(run.experiment),
+            policy: clean(run.policy),
+            cell: clean(run.cell),
+            ..run
         });
-        Self { version: clean(self.version), doing: clean(self.doing), cell }
+        Self { version: clean(self.version), doing: clean(self.doing), run }
     }
 }
 
@@ -255,7 +255,7 @@ impl InjectReply {
             ..share
         };
         let plan = |plan: Box<InjectionPlan>| {
-            Box::new(InjectionPlan { cell: clean(plan.cell), policy: clean(plan.policy), ..*plan })
+            Box::new(InjectionPlan { run: clean(plan.run), policy: clean(plan.policy), ..*plan })
         };
         match self {
             Self::Planned(of) => Self::Planned(plan(of)),
@@ -266,7 +266,7 @@ impl InjectReply {
     }
 }
 
-/// What an agent measured in a cell.
+/// What an agent measured in a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FinalReport {
     /// Counters of its shard.
@@ -338,7 +338,7 @@ pub struct InjectRequest {
     pub lasting: Option<Span>,
     /// Only answer with the plan.
     pub dry_run: bool,
-    /// Repeat it at the same emulated time in each later cell of the experiment.
+    /// Repeat it at the same emulated time in each later run of the experiment.
     pub all_policies: bool,
 }
 
@@ -357,21 +357,21 @@ pub enum InjectReply {
 pub enum Refusal {
     /// The request names something that does not exist or has no meaning.
     Invalid,
-    /// No cell is running.
+    /// No run is in progress.
     NotRunning,
     /// Something failed, or a limit was reached.
     Failed,
 }
 
-/// An injection as a whole, and the cell that it concerns.
+/// An injection as a whole, and the run that it concerns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct InjectionPlan {
-    /// Id of the running cell.
-    pub cell: String,
+    /// Id of the current run.
+    pub run: String,
     /// Label of its policy.
     pub policy: String,
-    /// Seed of the cell.
-    pub cell_seed: u64,
+    /// Seed of the run.
+    pub run_seed: u64,
     /// Seed of the injected slots.
     pub seed: u64,
     pub cores: CoreSet,
@@ -435,10 +435,10 @@ mod tests {
             let said = format!("{:?}", message.sanitized());
             assert!(said.contains(good) && !said.contains("\\n") && !said.contains("\\u{1b}"), "{said}");
         }
-        let cell = CellStatus { experiment: text(), policy: text(), cell: text(), ..CellStatus::default() };
-        let status = AgentStatus { version: text(), doing: text(), cell: Some(cell) }.sanitized();
-        let cell = status.cell.unwrap();
-        let texts = [status.version, status.doing, cell.experiment, cell.policy, cell.cell];
+        let run = RunStatus { experiment: text(), policy: text(), cell: text(), ..RunStatus::default() };
+        let status = AgentStatus { version: text(), doing: text(), run: Some(run) }.sanitized();
+        let run = status.run.unwrap();
+        let texts = [status.version, status.doing, run.experiment, run.policy, run.cell];
         assert_eq!(texts, [good; 5]);
         let InjectReply::Refused(_, why) = InjectReply::Refused(Refusal::Failed, text()).sanitized() else {
             panic!("another reply")

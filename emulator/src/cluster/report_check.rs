@@ -1,4 +1,4 @@
-//! The check of what hosts report in a running cell, before anything is made of it.
+//! The check of what hosts report in the current run, before anything is made of it.
 //!
 //! Each host reports about its own actors, in order of time, about what exists, and in finite numbers. Whether the
 //! reports of all hosts together can be true is checked where they are merged
@@ -29,7 +29,7 @@ const MOST_FINE: u128 = 1 << 96;
 /// How far into the future a report may reach, s of real time: clocks differ, and so does the way of messages.
 const AHEAD_S: f64 = 5.0;
 
-/// Checks the messages of all hosts in one cell.
+/// Checks the messages of all hosts in one run.
 #[derive(Debug)]
 pub struct ReportCheck<'a> {
     world: &'a World,
@@ -41,7 +41,7 @@ pub struct ReportCheck<'a> {
 }
 
 impl<'a> ReportCheck<'a> {
-    /// A check of a cell on these hosts, at this many emulated seconds per real second.
+    /// A check of a run on these hosts, at this many emulated seconds per real second.
     pub fn new(world: &'a World, members: &[Host], speed: f64) -> Self {
         let ahead = Span::from_secs_f64(AHEAD_S * speed);
         Self { world, homes: homes(world, members), marks: vec![Time::ZERO; members.len()], ahead }

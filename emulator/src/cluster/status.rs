@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::error::HostsError;
 use super::net::{Control, Host, Hosts, Identity, Transport};
-use super::protocol::{AgentStatus, CellStatus, FIRST_FRAME, Opening, STATUS_FRAME};
+use super::protocol::{AgentStatus, FIRST_FRAME, Opening, RunStatus, STATUS_FRAME};
 use super::timing::socket_options;
 use crate::number::{count, plural, seconds};
 use crate::real_time::sample::LateSoFar;
@@ -31,8 +31,8 @@ pub struct HostStatus {
     pub version: Option<String>,
     /// What its agent does.
     pub state: Option<String>,
-    /// The cell that it runs.
-    pub cell: Option<CellStatus>,
+    /// The run in progress.
+    pub run: Option<RunStatus>,
     /// How long the answer took, s, with the handshake.
     pub answer_s: Option<f64>,
     /// Why there is no answer.
@@ -49,13 +49,13 @@ impl fmt::Display for HostStatus {
         if let Some(version) = &self.version {
             write!(f, ", volary {version}")?;
         }
-        self.cell.as_ref().map_or(Ok(()), |cell| write!(f, "\n    {}", described(cell)))
+        self.run.as_ref().map_or(Ok(()), |run| write!(f, "\n    {}", described(run)))
     }
 }
 
-/// What a host says of its cell: a line, and one more of what its clock and deliveries are like in a timed run.
-fn described(cell: &CellStatus) -> String {
-    let CellStatus { experiment, policy, cell, seed, at_s, finished, jobs, late, clock_error_s } = cell;
+/// What a host says of its run: a line, and one more of what its clock and deliveries are like in a timed run.
+fn described(run: &RunStatus) -> String {
+    let RunStatus { experiment, policy, cell, seed, at_s, finished, jobs, late, clock_error_s } = run;
     let of = [policy.clone(), cell.clone(), format!("seed {seed}")];
     let of = of.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
     let late = late.map(|LateSoFar { p50_s, p99_s, max_s }| {
@@ -113,12 +113,12 @@ async fn answer(transport: Arc<Transport>, host: Host, patience: Duration) -> An
 fn host_status(host: Host, answer: Answer) -> HostStatus {
     let Host { name, address, .. } = host;
     match answer {
-        Ok((AgentStatus { version, doing, cell }, answer_s)) => HostStatus {
+        Ok((AgentStatus { version, doing, run }, answer_s)) => HostStatus {
             name,
             address,
             version: Some(version),
             state: Some(doing),
-            cell,
+            run,
             answer_s: Some(answer_s),
             error: None,
         },
@@ -127,7 +127,7 @@ fn host_status(host: Host, answer: Answer) -> HostStatus {
             address,
             version: None,
             state: None,
-            cell: None,
+            run: None,
             answer_s: None,
             error: Some(error),
         },

@@ -8,15 +8,15 @@ use super::causes::cause;
 use super::divergence;
 use super::validation::{Against, DrawsCompared, JobPlacement, ValidatedPoint};
 use super::variant::{Error, VariantRuns};
-use crate::runtime::RunError;
+use crate::runtime::StudyError;
 use crate::storage::StudyRows;
-use crate::storage::cell::CellRecord;
+use crate::storage::run_record::RunRecord;
 
 /// Divergence from which a cause is searched for.
 const NOTABLE: f64 = 0.01;
 
 /// The reference with cores as a run found them, from its rows and record; `None` if that is not known.
-pub(super) type AsFound<'a> = dyn Fn((&StudyRows, &CellRecord)) -> Result<Option<Summary>, Error> + 'a;
+pub(super) type AsFound<'a> = dyn Fn((&StudyRows, &RunRecord)) -> Result<Option<Summary>, Error> + 'a;
 
 /// Compares a runtime with the reference; `None` if either did not run the point.
 ///
@@ -34,7 +34,7 @@ pub(super) fn against(
     let (Some((rows, base)), false) = (reference.first(), runs.is_empty()) else {
         return Ok(None);
     };
-    let read = |error| Error::Run(RunError::RunDir(error));
+    let read = |error| Error::Run(StudyError::StudyDir(error));
     let jobs = rows.read(base).map_err(read)?;
     let copies = rows.read(base).map_err(read)?;
     // The maximum over all repetitions.
@@ -43,13 +43,13 @@ pub(super) fn against(
         different.push(draws(&jobs, &rows.read(run).map_err(read)?));
         moved.extend(placement(&copies, &rows.read(run).map_err(read)?));
     }
-    let all: Vec<&CellRecord> = runs.iter().map(|(_, record)| *record).collect();
+    let all: Vec<&RunRecord> = runs.iter().map(|(_, record)| *record).collect();
     let accounts = accounts(&base.summary, &summaries(&all));
     // Runs that did not do what was asked say nothing about the others.
     let (bad, good): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|(_, run)| run.summary.has_departed());
     let left_out = if good.is_empty() { 0 } else { bad.len() };
     let compared = if good.is_empty() { bad } else { good };
-    let records: Vec<&CellRecord> = compared.iter().map(|(_, record)| *record).collect();
+    let records: Vec<&RunRecord> = compared.iter().map(|(_, record)| *record).collect();
     let summaries = summaries(&records);
     let is_judged = !base.summary.has_departed() && !summaries.iter().any(|run| run.has_departed());
     let again: Vec<Summary> =
@@ -118,12 +118,12 @@ fn placement(a: &[CopyRow], b: &[CopyRow]) -> Option<JobPlacement> {
     (!both.is_empty()).then_some(JobPlacement { jobs: both.len() as u64, moved: moved as u64 })
 }
 
-fn summaries<'a>(records: &[&'a CellRecord]) -> Vec<&'a Summary> {
+fn summaries<'a>(records: &[&'a RunRecord]) -> Vec<&'a Summary> {
     records.iter().map(|record| &record.summary).collect()
 }
 
 /// The reasons of degraded runs, and their injections, without duplicates.
-fn reasons(runs: &[&CellRecord]) -> Vec<String> {
+fn reasons(runs: &[&RunRecord]) -> Vec<String> {
     let certificates = runs.iter().filter_map(|run| run.summary.fidelity.as_ref());
     let says: BTreeSet<_> = certificates.flat_map(|c| &c.reasons).map(|reason| reason.says.clone()).collect();
     let injected = runs.iter().flat_map(|run| &run.summary.injections).map(Injected::says);

@@ -15,10 +15,10 @@ use volary_engine::world::World;
 
 use super::variant::{Error, RunVariant};
 use crate::config::{Experiment, RuntimeKind};
-use crate::runtime::{RunError, virtual_time};
+use crate::runtime::{StudyError, virtual_time};
 use crate::storage::StudyRows;
-use crate::storage::cell::CellRecord;
-use crate::watch::{CellError, Watch};
+use crate::storage::run_record::RunRecord;
+use crate::watch::{RunError, Watch};
 
 /// Minimal busy part of a stretch for its pace to count for the whole stretch.
 const REPRESENTATIVE: f64 = 0.25;
@@ -34,28 +34,28 @@ const BEYOND: Span = Span::from_secs(60);
 pub(super) fn as_found(
     experiment: &Experiment,
     point: usize,
-    (rows, run): (&StudyRows, &CellRecord),
+    (rows, run): (&StudyRows, &RunRecord),
     watch: &Watch,
 ) -> Result<Option<Summary>, Error> {
     let burnt = run.summary.fidelity.as_ref().is_some_and(|certificate| certificate.cores.is_some());
     if !burnt || !run.summary.injections.is_empty() {
         return Ok(None);
     }
-    let rows = rows.read(run).map_err(|error| Error::Run(RunError::RunDir(error)))?;
+    let rows = rows.read(run).map_err(|error| Error::Run(StudyError::StudyDir(error)))?;
     let seed = experiment.runs(None)[point].seed;
     let world = World::build(&experiment.points[point], seed, &experiment.traces());
-    let measured = world.map_err(CellError::from).and_then(|world| {
+    let measured = world.map_err(RunError::from).and_then(|world| {
         let world = found(world, &rows)?;
         virtual_time::measure(&experiment.name, &world, &experiment.run, watch)
     });
-    measured.map(|measured| Some(measured.summary)).map_err(|error: CellError| Error::Broken {
+    measured.map(|measured| Some(measured.summary)).map_err(|error: RunError| Error::Broken {
         variant: RunVariant { runtime: RuntimeKind::Virtual, real: None },
         why: error.to_string(),
     })
 }
 
 /// The same world with cores as fast as in these rows, and elsewhere as fast as the experiment asks.
-fn found(world: World, rows: &[CoreRow]) -> Result<World, CellError> {
+fn found(world: World, rows: &[CoreRow]) -> Result<World, RunError> {
     if rows.is_empty() {
         return Ok(world);
     }
@@ -81,7 +81,7 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, CellError> {
     let trace = BurstTrace { rows: trace, ..BurstTrace::default() };
     let profile = Interference { trace: Some(trace), ..Interference::default() }
         .resolve()
-        .map_err(|error| CellError::Refused(error.to_string()))?;
+        .map_err(|error| RunError::Refused(error.to_string()))?;
     Ok(world.with_cores(profile, fastest))
 }
 

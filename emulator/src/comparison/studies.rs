@@ -16,8 +16,8 @@ use crate::number::{count, plural};
 use crate::report::columns::not_finished;
 use crate::stats::Interval;
 use crate::storage::Study;
-use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Manifest, RunState};
+use crate::storage::run_record::RunRecord;
 use crate::storage::spec_diff;
 use crate::storage::study::CellGroup;
 
@@ -48,7 +48,7 @@ pub struct StudyComparison {
 /// Compares the points that both studies ran.
 pub fn compare(a: &Study, b: &Study) -> StudyComparison {
     let (left, right) = (points(a), points(b));
-    let of_left: BTreeMap<&PointKey, &[CellRecord]> = left.iter().map(|(key, runs)| (key, *runs)).collect();
+    let of_left: BTreeMap<&PointKey, &[RunRecord]> = left.iter().map(|(key, runs)| (key, *runs)).collect();
     let points =
         right.iter().filter_map(|(key, runs)| Some(point(&key.1, of_left.get(key)?, runs))).collect();
     let missing = |here: &Points<'_>, there: &Points<'_>, which: &str| {
@@ -95,7 +95,7 @@ fn unrelated(a: &Manifest, b: &Manifest) -> Vec<String> {
 /// Values of the swept keys in canonical form, and the policy.
 type PointKey = (BTreeMap<String, String>, String);
 /// In the order of the experiment.
-type Points<'a> = Vec<(PointKey, &'a [CellRecord])>;
+type Points<'a> = Vec<(PointKey, &'a [RunRecord])>;
 
 fn key_name((cell, policy): &PointKey) -> String {
     let words = cell.iter().map(|(key, value)| format!(", {key} = {value}"));
@@ -113,8 +113,8 @@ fn points(study: &Study) -> Points<'_> {
     runs.map(|(key, runs)| (key, runs.runs.as_slice())).collect()
 }
 
-fn point(policy: &str, a: &[CellRecord], b: &[CellRecord]) -> ComparedPoint {
-    let same = |left: &&CellRecord, right: &CellRecord| left.summary.seed == right.summary.seed;
+fn point(policy: &str, a: &[RunRecord], b: &[RunRecord]) -> ComparedPoint {
+    let same = |left: &&RunRecord, right: &RunRecord| left.summary.seed == right.summary.seed;
     let pairs: Vec<(&Summary, &Summary)> = b
         .iter()
         .filter_map(|right| Some((&a.iter().find(|left| same(left, right))?.summary, &right.summary)))
@@ -122,9 +122,9 @@ fn point(policy: &str, a: &[CellRecord], b: &[CellRecord]) -> ComparedPoint {
     let equal = |(a, b): &(&Summary, &Summary)| {
         a.engine.order_hash == b.engine.order_hash && a.response_s == b.response_s
     };
-    let degraded = |runs: &[CellRecord]| runs.iter().any(|run| run.summary.is_degraded());
-    let injected = |runs: &[CellRecord]| runs.iter().any(|run| !run.summary.injections.is_empty());
-    let unfinished = |runs: &[CellRecord]| runs.iter().map(|run| not_finished(&run.summary)).sum();
+    let degraded = |runs: &[RunRecord]| runs.iter().any(|run| run.summary.is_degraded());
+    let injected = |runs: &[RunRecord]| runs.iter().any(|run| !run.summary.injections.is_empty());
+    let unfinished = |runs: &[RunRecord]| runs.iter().map(|run| not_finished(&run.summary)).sum();
     let unfinished = [unfinished(a), unfinished(b)];
     let mut metrics = differences(&pairs, a, b);
     let unequal = pairs.iter().any(|(a, b)| unequal_injections([*a, *b]).is_some());
@@ -152,8 +152,8 @@ fn point(policy: &str, a: &[CellRecord], b: &[CellRecord]) -> ComparedPoint {
 }
 
 /// The differences of all jobs, then those of each class that both have.
-fn differences(pairs: &[(&Summary, &Summary)], a: &[CellRecord], b: &[CellRecord]) -> Vec<MetricDifference> {
-    let summaries = |runs: &[CellRecord]| runs.iter().map(|run| run.summary.clone()).collect::<Vec<_>>();
+fn differences(pairs: &[(&Summary, &Summary)], a: &[RunRecord], b: &[RunRecord]) -> Vec<MetricDifference> {
+    let summaries = |runs: &[RunRecord]| runs.iter().map(|run| run.summary.clone()).collect::<Vec<_>>();
     let (a, b) = (summaries(a), summaries(b));
     let mut all: Vec<_> = METRICS.iter().map(|metric| difference(metric, pairs, &a, &b)).collect();
     let labels = b.first().map_or_else(Vec::new, |run| run.classes.keys().collect());
@@ -312,7 +312,7 @@ mod tests {
     fn study(seeds: &[u64], scale: f64, policies: &[&str]) -> Study {
         let cell = [("load", json!(0.8))];
         let record = |policy: &str, seed| {
-            CellRecord::new(&format!("{policy}{seed}"), &measured(policy, &cell, seed, scale, 200))
+            RunRecord::new(&format!("{policy}{seed}"), &measured(policy, &cell, seed, scale, 200))
         };
         let runs = policies.iter().flat_map(|policy| seeds.iter().map(move |&seed| (*policy, seed)));
         let records = runs.map(|(policy, seed)| record(policy, seed)).collect();

@@ -8,9 +8,9 @@ use super::validation::{SkippedRuntime, ValidatedPoint, Validation};
 use super::variant::{Error, RunVariant, VariantRuns};
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Repeat, RuntimeKind};
-use crate::runtime::{self, Outcome, RunError, RunOptions};
-use crate::storage::cell::CellRecord;
+use crate::runtime::{self, Outcome, RunOptions, StudyError};
 use crate::storage::manifest::RunState;
+use crate::storage::run_record::RunRecord;
 use crate::storage::{Study, StudyRows};
 use crate::watch::Watch;
 
@@ -21,7 +21,7 @@ pub struct ValidateOptions {
     pub variants: Vec<RunVariant>,
     /// Runs in each real-time runtime, all under the same seed.
     pub repeat: u32,
-    /// The folder of the run directories, `<variant>-<repetition>`.
+    /// The folder of the study directories, `<variant>-<repetition>`.
     pub out: PathBuf,
     /// The hosts of the runtime `hosts`.
     pub fleet: Fleet,
@@ -48,7 +48,7 @@ pub fn validate(
         experiment.repeat = Repeat::Times(1);
         match runtime::check(&experiment, &run_options(variant, 1, options)) {
             Ok(()) => possible.push((variant, experiment)),
-            Err(RunError::Unsupported(why)) => {
+            Err(StudyError::Unsupported(why)) => {
                 tracing::warn!("{variant} is left out: {why}");
                 skipped.push(SkippedRuntime { runtime: variant.to_string(), why });
             }
@@ -75,7 +75,7 @@ pub fn validate(
     });
     let mut points: Vec<ValidatedPoint> = points.collect();
     for (number, point) in points.iter_mut().enumerate() {
-        let rerun = |run: (&StudyRows, &CellRecord)| match reference.variant.runtime {
+        let rerun = |run: (&StudyRows, &RunRecord)| match reference.variant.runtime {
             RuntimeKind::Virtual => as_found(experiment, number, run, watch),
             RuntimeKind::Local | RuntimeKind::Hosts => Ok(None),
         };

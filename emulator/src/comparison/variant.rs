@@ -5,8 +5,8 @@ use std::fmt;
 use volary_engine::results::Cell;
 
 use crate::config::{ConfigError, Experiment, RunSection, RuntimeKind};
-use crate::runtime::RunError;
-use crate::storage::cell::CellRecord;
+use crate::runtime::StudyError;
+use crate::storage::run_record::RunRecord;
 use crate::storage::{Study, StudyRows};
 
 /// A runtime, and how copies use its cores.
@@ -59,7 +59,7 @@ pub enum Error {
     Spec(#[from] ConfigError),
     /// A run could not start, or its results could not be read.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] StudyError),
     /// A run broke off.
     #[error("the {variant} run could not finish: {why}")]
     Broken { variant: RunVariant, why: String },
@@ -76,8 +76,8 @@ pub(super) struct VariantRuns {
 
 impl VariantRuns {
     /// Its runs of a policy in a cell, with the rows of their studies.
-    pub(super) fn of(&self, policy: &str, cell: &Cell) -> Vec<(&StudyRows, &CellRecord)> {
-        let is = |record: &&CellRecord| record.summary.policy == policy && record.summary.cell == *cell;
+    pub(super) fn of(&self, policy: &str, cell: &Cell) -> Vec<(&StudyRows, &RunRecord)> {
+        let is = |record: &&RunRecord| record.summary.policy == policy && record.summary.cell == *cell;
         self.runs.iter().filter_map(|(rows, study)| Some((rows, study.records().find(is)?))).collect()
     }
 }

@@ -10,23 +10,24 @@ use volary_engine::results::{Cell, cell_name, in_words};
 use volary_engine::scenario::{Point, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
 
-use super::experiment::{Experiment, SweepSlice};
+use super::experiment::Experiment;
 use super::load::{CapacityBasis, Load};
 use super::written::{line, network};
 use crate::number::{self, plural};
+use crate::storage::slices::SweepSlice;
 
 /// Cells listed; further ones are only counted.
 const SHOWN: usize = 24;
 
 /// The resolved experiment as text.
-pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
+pub fn text(experiment: &Experiment, slice: Option<SweepSlice>) -> String {
     let mut out = format!("{}: {}\n", experiment.name, experiment.title);
     let mut rows = Vec::new();
     rows.extend(experiment.source.iter().map(|source| ("source", source.clone())));
     let policies = experiment.labels();
-    rows.push(("runs", runs(experiment, shard, policies.len())));
-    let held = Held::of(experiment, shard);
-    rows.extend(shard.map(|_| ("share", held.says(experiment))));
+    rows.push(("runs", runs(experiment, slice, policies.len())));
+    let held = Held::of(experiment, slice);
+    rows.extend(slice.map(|_| ("slice", held.says(experiment))));
     if let Some(real) = experiment.run.real {
         let burnt = experiment.run.burning().is_some();
         rows.push((
@@ -82,7 +83,7 @@ fn patience(point: &Point, jobs: &Workload) -> Option<String> {
     Some(format!("  given up when no copy has run for {}", number::seconds(quiet.as_secs_f64())))
 }
 
-/// What is run of an experiment, which is less than all of it in a share.
+/// What is run of an experiment, which is less than all of it in a slice.
 struct Held<'a> {
     /// Labels in the order of the experiment.
     policies: Vec<&'a str>,
@@ -90,8 +91,8 @@ struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    fn of(experiment: &'a Experiment, shard: Option<SweepSlice>) -> Self {
-        let points: BTreeSet<usize> = experiment.runs(shard).iter().map(|run| run.point).collect();
+    fn of(experiment: &'a Experiment, slice: Option<SweepSlice>) -> Self {
+        let points: BTreeSet<usize> = experiment.runs(slice).iter().map(|run| run.point).collect();
         let points: Vec<_> = points.into_iter().map(|point| &experiment.points[point]).collect();
         let labels: HashSet<&str> = points.iter().map(|point| point.label.as_str()).collect();
         let mut policies = experiment.labels();
@@ -99,15 +100,15 @@ impl<'a> Held<'a> {
         Self { policies, cells: points.iter().map(|point| &point.cell).collect() }
     }
 
-    /// What a share holds, and what that means for claims.
+    /// What a slice holds, and what that means for claims.
     fn says(&self, experiment: &Experiment) -> String {
         if self.policies.is_empty() {
-            return "no run: there are more shares than runs".to_owned();
+            return "no run: there are more slices than runs".to_owned();
         }
         let cells = plural(experiment.cells().len() as u64, "cell");
         let others = experiment.labels().len() - self.policies.len();
         let claims = match (experiment.claims.is_empty(), others) {
-            (false, 1..) => "; claims on other policies are tested where the shares are merged",
+            (false, 1..) => "; claims on other policies are tested where the slices are merged",
             (true, _) | (_, 0) => "",
         };
         format!("{} in {} of {cells}{claims}", self.policies.join(", "), self.cells.len())
@@ -115,17 +116,17 @@ impl<'a> Held<'a> {
 }
 
 /// The number of runs, and what it is the product of.
-fn runs(experiment: &Experiment, shard: Option<SweepSlice>, policies: usize) -> String {
+fn runs(experiment: &Experiment, slice: Option<SweepSlice>, policies: usize) -> String {
     let repeat = match experiment.repeat.times() {
         Some(times) => plural(u64::from(times), "replication"),
         None => format!("replications until ± {}", number::percent(experiment.precision)),
     };
-    let share = shard.map_or_else(String::new, |s| format!(" in share {} of {}", s.index, s.of));
+    let part = slice.map_or_else(String::new, |s| format!(" in slice {} of {}", s.index, s.of));
     format!(
-        "{} × {} × {repeat}: {}{share}, seed {}, runtime {}",
+        "{} × {} × {repeat}: {}{part}, seed {}, runtime {}",
         plural(experiment.cells().len() as u64, "cell"),
         if policies == 1 { "1 policy".to_owned() } else { format!("{policies} policies") },
-        plural(experiment.runs(shard).len() as u64, "run"),
+        plural(experiment.runs(slice).len() as u64, "run"),
         experiment.seed,
         experiment.run.runtime,
     )
@@ -257,8 +258,8 @@ pub fn overload(experiment: &Experiment) -> Option<String> {
     ))
 }
 
-/// The resolved experiment as JSON, with the units to run and the load of each cell.
-pub fn json(experiment: &Experiment, shard: Option<SweepSlice>) -> Value {
+/// The resolved experiment as JSON, with the runs and the load of each cell.
+pub fn json(experiment: &Experiment, slice: Option<SweepSlice>) -> Value {
     let loads = experiment.loads().iter().map(|(cell, load)| {
         let of = |value: fn(&Load) -> f64| load.as_ref().map(value);
         json!({
@@ -270,5 +271,5 @@ pub fn json(experiment: &Experiment, shard: Option<SweepSlice>) -> Value {
         })
     });
     let loads: Value = loads.collect();
-    json!({ "experiment": experiment, "units": experiment.runs(shard), "loads": loads })
+    json!({ "experiment": experiment, "runs": experiment.runs(slice), "loads": loads })
 }

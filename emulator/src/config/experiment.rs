@@ -16,6 +16,7 @@ use super::identity::id_under;
 use super::load::{Load, load};
 use super::repeat::{Repeat, of_text, to_text};
 use crate::files::{FileSum, Files, few};
+use crate::storage::slices::SweepSlice;
 use crate::workload::Traces;
 
 /// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of their spread.
@@ -84,34 +85,6 @@ pub struct Overrides {
     pub repeat: Option<Repeat>,
     /// `--runtime`.
     pub runtime: Option<RuntimeKind>,
-}
-
-/// `--shard I/N`: every N-th run of a sweep, starting with the I-th; counted from one. I may be a sum, `J+1/N`, since
-/// array jobs that count from zero cannot calculate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SweepSlice {
-    /// Which share, 1 ..= of.
-    pub index: u32,
-    pub of: u32,
-}
-
-impl std::str::FromStr for SweepSlice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let sum = |text: &str| -> Option<u32> {
-            let (first, more) = text.split_once('+').unwrap_or((text, "0"));
-            first.parse::<u32>().ok()?.checked_add(more.parse().ok()?)
-        };
-        let parts = text.split_once('/').and_then(|(i, n)| Some((sum(i)?, n.parse().ok()?)));
-        match parts {
-            Some((index, of)) if (1..=of).contains(&index) => Ok(Self { index, of }),
-            Some((0, of)) if of > 0 => Err(format!(
-                "shares are counted from 1, so there is no `{text}`; where an array job counts from 0, write 0+1/{of}"
-            )),
-            _ => Err(format!("`{text}` is not I/N with 1 <= I <= N, such as 1/4")),
-        }
-    }
 }
 
 /// One run: a point under one seed.

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use volary_engine::fingerprint::Fingerprint;
-use volary_engine::results::{SCHEMA, cell_id};
+use volary_engine::results::{SCHEMA, run_id};
 use volary_engine::scenario::{Point, Resolved};
 
 use super::file::{RunSection, RuntimeKind};
@@ -45,7 +45,7 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
     if let Some(real) = run.burning() {
         depends["real"] = json!(real);
     }
-    cell_id(&depends)
+    run_id(&depends)
 }
 
 /// The fingerprint of the running program, whose code is a part of what its results depend on.
@@ -78,7 +78,7 @@ pub(super) fn digest(world: &Resolved, trace: Option<&str>) -> String {
     if !world.injections.is_empty() {
         depends["injections"] = json!(world.injections);
     }
-    cell_id(&depends)
+    run_id(&depends)
 }
 
 /// Hashes of files' contents, each file read once.

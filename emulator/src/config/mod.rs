@@ -38,7 +38,7 @@ mod written;
 pub use bundle::Bundle;
 pub use claims::Claim;
 pub use error::ConfigError;
-pub use experiment::{CellLoad, Experiment, Overrides, Run, SweepSlice};
+pub use experiment::{CellLoad, Experiment, Overrides, Run};
 pub use file::{File, Record, RunSection, RuntimeKind};
 pub use identity::id_under;
 pub use include::open_profile as profile;

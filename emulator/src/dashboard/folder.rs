@@ -1,4 +1,4 @@
-//! Snapshots of a run directory, whether its run has ended or goes on in another process.
+//! Snapshots of a study directory, whether its run has ended or goes on in another process.
 //!
 //! A folder says which runs have ended, and how; what a run does between its start and its end is known to its process
 //! alone.
@@ -18,8 +18,8 @@ use volary_netem::FaultSpec;
 use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, Snapshot};
 use super::{disturbances, record};
 use crate::guard::guard;
-use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Manifest, RunState};
+use crate::storage::run_record::RunRecord;
 use crate::storage::{
     CELLS, Error, MANIFEST, SUMMARY, is_owned, load_failures, load_manifest, load_summary, records_of,
 };
@@ -29,7 +29,7 @@ const READING: u32 = 20;
 /// Least real time between two readings.
 const LEAST: Duration = Duration::from_millis(900);
 
-/// A run directory.
+/// A study directory.
 #[derive(Debug)]
 pub struct RunFolder {
     root: PathBuf,
@@ -51,7 +51,7 @@ struct FolderReading {
 type Stamp = ([Option<(u64, SystemTime)>; 3], bool);
 
 impl RunFolder {
-    /// The run directory `root`.
+    /// The study directory `root`.
     ///
     /// # Errors
     /// It holds no run, or a file in it is damaged.
@@ -171,7 +171,7 @@ fn entries(manifest: &Manifest, lines: Vec<SummaryEntry>) -> Vec<RunEntry> {
     let points: Vec<_> = manifest.points().collect();
     let each = manifest.runs.len().checked_div(points.len()).unwrap_or(0);
     // Replications that a stopping rule adds come after those of all points.
-    let fixed = manifest.share.is_none() && manifest.spec["repeat"] != "auto";
+    let fixed = manifest.slices.is_none() && manifest.spec["repeat"] != "auto";
     let regular = fixed && each > 0 && manifest.runs.len() == each * points.len();
     let entry = |(at, id): (usize, &String)| match ended.remove(id) {
         Some(line) => RunEntry {
@@ -226,7 +226,7 @@ fn cell(
 }
 
 /// The faults that a run met.
-fn faults(manifest: &Manifest, record: &CellRecord) -> Vec<Disturbance> {
+fn faults(manifest: &Manifest, record: &RunRecord) -> Vec<Disturbance> {
     let Summary { policy, cell, .. } = &record.summary;
     let point = manifest.points().find(|point| point.label() == policy && point.cell() == *cell);
     let specs = point.and_then(|point| point.world("/network/fault").cloned());

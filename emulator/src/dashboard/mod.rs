@@ -1,4 +1,4 @@
-//! The live page: a running experiment, or a run directory, in a browser of this machine.
+//! The live page: a running experiment, or a study directory, in a browser of this machine.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `source` | [`SnapshotSource`]: where snapshots come from |
 //! | `state` | [`Dashboard`]: what runs report, from which snapshots are taken |
 //! | `sampler` | [`Sampler`]: one run while it goes on |
-//! | `folder` | [`RunFolder`]: snapshots of a run directory |
+//! | `folder` | [`RunFolder`]: snapshots of a study directory |
 //! | `record`, `disturbances` | views of ended runs, of faults and of injections |
 //! | `sections`, `grid` | a snapshot as HTML |
 //! | `page` | the page around the sections, its style and script |

@@ -7,10 +7,10 @@ use super::disturbances;
 use super::snapshot::{Counts, RunView, ShardView};
 use crate::real_time::host_stats::VitalsSample;
 use crate::real_time::sample::LateSoFar;
-use crate::storage::cell::CellRecord;
+use crate::storage::run_record::RunRecord;
 
 /// The view of an ended run. It has neither cores nor a history; the faults are left to the caller.
-pub(super) fn view(record: &CellRecord) -> RunView {
+pub(super) fn view(record: &RunRecord) -> RunView {
     let summary = &record.summary;
     RunView {
         run: record.id.clone(),

@@ -18,7 +18,7 @@ use super::disturbances;
 use super::snapshot::{CoreState, CoresView, Counts, CurveView, HistoryPoint, RunView, ShardView};
 use super::state::Dashboard;
 use crate::real_time::sample::ShardSample;
-use crate::storage::cell::{Sketch, looks};
+use crate::storage::run_record::{Sketch, looks};
 
 /// Least real time between two samples.
 const INTERVAL: Duration = Duration::from_millis(250);

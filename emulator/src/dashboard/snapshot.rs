@@ -10,7 +10,7 @@ use volary_engine::results::Cell;
 
 use crate::real_time::host_stats::VitalsSample;
 use crate::real_time::sample::LateSoFar;
-use crate::storage::cell::{Look, Sketch};
+use crate::storage::run_record::{Look, Sketch};
 
 /// An experiment at one moment.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -42,7 +42,7 @@ pub struct PageHeader {
     pub runtime: String,
     /// Labels of the policies, in order; a policy's place decides its colour.
     pub policies: Vec<String>,
-    /// The run directory.
+    /// The study directory.
     pub folder: String,
 }
 

@@ -13,7 +13,7 @@ use volary_engine::cores::Injection;
 use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
 use super::{disturbances, record};
 use crate::guard::guard;
-use crate::storage::cell::{CellRecord, Sketch};
+use crate::storage::run_record::{RunRecord, Sketch};
 
 /// How long a request for details holds.
 const REQUEST: Duration = Duration::from_secs(3);
@@ -93,7 +93,7 @@ impl Dashboard {
     }
 
     /// A run has ended; or had ended before this process began.
-    pub fn finished(&self, record: &CellRecord) {
+    pub fn finished(&self, record: &RunRecord) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(&record.id) else { return };
         let (summary, here) = (&record.summary, plan.began.contains_key(&at));

@@ -7,7 +7,7 @@ use crate::dashboard::sampler::Counted;
 use crate::dashboard::snapshot::{CoreState, CoresView, Counts, Disturbance, HistoryPoint};
 use crate::real_time::host_stats::VitalsSample;
 use crate::real_time::sample::ShardSample;
-use crate::storage::cell::{Look, Sketch};
+use crate::storage::run_record::{Look, Sketch};
 
 /// A snapshot of a run that goes on, in which every name is `name`.
 fn snapshot(name: &str) -> Snapshot {

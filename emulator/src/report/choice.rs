@@ -116,9 +116,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::storage::cell::CellRecord;
     use crate::storage::fixture::manifest;
     use crate::storage::fixture::measured;
+    use crate::storage::run_record::RunRecord;
 
     /// A study from the responses of policies by cell: entries are (policy, factor on the draws, first seed).
     fn study(cells: &[&[(&str, f64, u64)]], seeds: u64) -> Study {
@@ -128,7 +128,7 @@ mod tests {
                 for seed in 1..=seeds {
                     let mut measured = measured(policy, &[("load", json!(at))], seed + other, scale, 400);
                     measured.summary.seed = seed;
-                    records.push(CellRecord::new(&format!("{at}{policy}{seed}"), &measured));
+                    records.push(RunRecord::new(&format!("{at}{policy}{seed}"), &measured));
                 }
             }
         }

@@ -80,14 +80,14 @@ mod tests {
     use super::*;
 
     use crate::fidelity::fixture;
-    use crate::storage::cell::CellRecord;
     use crate::storage::fixture::measured;
+    use crate::storage::run_record::RunRecord;
     use crate::storage::study::PolicyRuns;
     use volary_engine::results::{RealCore, Reason, Samples};
 
     fn group(certificates: &[Option<Certificate>]) -> CellGroup {
         let runs = certificates.iter().zip(["a", "b"]).map(|(certificate, policy)| {
-            let mut run = CellRecord::new(policy, &measured(policy, &[], 1, 1.0, 10));
+            let mut run = RunRecord::new(policy, &measured(policy, &[], 1, 1.0, 10));
             run.summary.fidelity.clone_from(certificate);
             PolicyRuns { policy: policy.to_owned(), runs: vec![run] }
         });

@@ -57,7 +57,7 @@ fn unfinished(study: &Study) -> Vec<String> {
     for failure in &study.failures {
         lines.push(format!("{}: {}: {}", failure.fate(), failure.name(), failure.reason()));
     }
-    if let Some(share) = &study.manifest.share {
+    if let Some(share) = &study.manifest.slices {
         lines.push(format!("{} {PARTIAL}", share.says()));
     }
     if study.missing > 0 {
@@ -65,7 +65,7 @@ fn unfinished(study: &Study) -> Vec<String> {
         let runs = plural(study.manifest.runs.len() as u64, "run");
         lines.push(format!("missing: {missing} of {runs}: {state}"));
     }
-    if study.manifest.share.is_none() && study.cells.iter().any(|group| group.partial) {
+    if study.manifest.slices.is_none() && study.cells.iter().any(|group| group.partial) {
         lines.push(PARTIAL.to_owned());
     }
     lines
@@ -258,10 +258,10 @@ mod tests {
 
     use super::*;
     use crate::report::style::Style;
-    use crate::storage::cell::CellRecord;
     use crate::storage::fixture::manifest;
     use crate::storage::fixture::measured;
     use crate::storage::manifest::Failure;
+    use crate::storage::run_record::RunRecord;
     use volary_engine::results::{Brief, ClaimResult, ClassResults, Origin, Staleness, Summary, Verdict};
 
     fn study(seeds: u64) -> Study {
@@ -270,7 +270,7 @@ mod tests {
             .into_iter()
             .flat_map(|run| (0..seeds).map(move |seed| (run, seed)));
         let record = |((policy, scale), seed)| {
-            CellRecord::new(&format!("{policy}{seed}"), &measured(policy, &cell, seed, scale, 100))
+            RunRecord::new(&format!("{policy}{seed}"), &measured(policy, &cell, seed, scale, 100))
         };
         Study::assemble(manifest(&[]), Vec::new(), runs.map(record).collect(), Vec::new(), Vec::new())
     }
@@ -283,7 +283,7 @@ mod tests {
     fn unqueued_jobs_have_a_column_where_they_are_counted() {
         let mut counted = measured("fast", &[], 1, 1.0, 100);
         counted.summary.unqueued = Some(0.875);
-        let records = vec![CellRecord::new("fast1", &counted)];
+        let records = vec![RunRecord::new("fast1", &counted)];
         let counted = Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new());
         let shown = text(&counted, &TableStyle::default());
         assert!(
@@ -298,7 +298,7 @@ mod tests {
         let mut cut = measured("fast", &[], 1, 1.0, 100);
         cut.summary.copies.wasted_work_s = 0.0;
         cut.summary.copies.in_progress_s = 0.25 * cut.summary.copies.busy_s;
-        let records = vec![CellRecord::new("fast1", &cut)];
+        let records = vec![RunRecord::new("fast1", &cut)];
         let cut = Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new());
         let shown = text(&cut, &TableStyle::default());
         assert!(
@@ -390,7 +390,7 @@ mod tests {
         let mut manifest = manifest(&[]);
         let mix = json!({ "mix": { "class": [{ "name": "z" }, { "name": "a" }] } });
         manifest.spec = json!({ "points": [{ "resolved": { "workload": mix } }] });
-        let records = vec![CellRecord::new("fast1", &run)];
+        let records = vec![RunRecord::new("fast1", &run)];
         let study = Study::assemble(manifest, Vec::new(), records, Vec::new(), Vec::new());
         assert_eq!(study.cells[0].classes(), ["z", "a", "slo", "be", "other"]);
     }

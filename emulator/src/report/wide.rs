@@ -78,14 +78,14 @@ mod tests {
 
     use super::*;
     use crate::report::table;
-    use crate::storage::cell::CellRecord;
     use crate::storage::fixture::{manifest, measured};
+    use crate::storage::run_record::RunRecord;
 
     fn study(cells: usize) -> Study {
         let records = (0..cells).flat_map(|at| {
             [("fast", 1.0), ("slow", 2.0)].map(|(policy, scale)| {
                 let cell = [("load", json!(at))];
-                CellRecord::new(&format!("{policy}{at}"), &measured(policy, &cell, 1, scale, 50))
+                RunRecord::new(&format!("{policy}{at}"), &measured(policy, &cell, 1, scale, 50))
             })
         });
         Study::assemble(manifest(&[]), Vec::new(), records.collect(), Vec::new(), Vec::new())

@@ -7,19 +7,19 @@ use crate::storage::input_log;
 
 /// Why a run could not start, or its results not be stored.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum StudyError {
     /// The options and the experiment do not fit together.
     #[error("{0}")]
     Unsupported(String),
     /// The hosts cannot be used; nothing was run.
     #[error(transparent)]
     Hosts(#[from] HostsError),
-    /// The run directory cannot be created or opened; nothing was run.
+    /// The study directory cannot be created or opened; nothing was run.
     #[error(transparent)]
     Folder(storage::Error),
-    /// The run directory can no longer be read or written.
+    /// The study directory can no longer be read or written.
     #[error(transparent)]
-    RunDir(#[from] storage::Error),
+    StudyDir(#[from] storage::Error),
     /// The experiment's files cannot be stored with the log of inputs.
     #[error(transparent)]
     Bundle(ConfigError),

@@ -34,7 +34,7 @@ use crate::real_time::mailbox::Mailbox;
 use crate::real_time::placement::place;
 use crate::real_time::sample::{ShardSample, ShardSampler};
 use crate::storage::input_log;
-use crate::watch::{CellError, Monitor, Watch};
+use crate::watch::{Monitor, RunError, Watch};
 
 /// Capacity of the channel to the aggregator, in reports; a shard waits while it is full.
 const REPORTS: usize = 64;
@@ -85,7 +85,7 @@ struct LocalRun {
     real: Option<(RealSection, Vec<CpuId>)>,
     stop: AtomicBool,
     /// The log of inputs, if there is one.
-    log: Option<input_log::CellLog>,
+    log: Option<input_log::RunLog>,
     /// The emulated time up to which each shard has come.
     progress: Vec<AtomicU64>,
     mailboxes: Vec<Mailbox>,
@@ -168,7 +168,7 @@ impl ShardIo for LocalIo {
 /// Runs one point under one seed in real time on `threads` shards. `id` is that of the run.
 ///
 /// # Errors
-/// [`CellError::Interrupted`] when stopped, with what was measured; [`CellError::Refused`] for errors that appear only
+/// [`RunError::Interrupted`] when stopped, with what was measured; [`RunError::Refused`] for errors that appear only
 /// under this seed, and for what the system refuses.
 ///
 /// # Panics
@@ -179,16 +179,16 @@ pub fn measure(
     world: World,
     run: &RunSection,
     threads: usize,
-    log: Option<input_log::CellLog>,
+    log: Option<input_log::RunLog>,
     watch: &Watch,
-) -> Result<Measured, CellError> {
+) -> Result<Measured, RunError> {
     let clock = Instant::now();
     let cpu = cost::process_cpu_s();
     let shards = threads.clamp(1, world.layout().nodes().max(1) as usize) as u16;
     let heals_at = world.faults().heals_at();
     let cores = world.layout().workers() as usize;
     let cpus = |real: RealSection| Ok((real, assign_cpus(&real, cores, &free_cpus())?));
-    let real = run.burning().map(cpus).transpose().map_err(CellError::Refused)?;
+    let real = run.burning().map(cpus).transpose().map_err(RunError::Refused)?;
     let shared = Arc::new(LocalRun {
         homes: place(world.machines(), &vec![1.0; shards as usize]),
         speed: run.speed,
@@ -238,7 +238,7 @@ pub fn measure(
     engine.wall_s = clock.elapsed().as_secs_f64();
     engine.peak_rss_bytes = cost::peak_rss_bytes();
     if reason == EndReason::Interrupted {
-        return Err(CellError::Interrupted(Some(Box::new(measured))));
+        return Err(RunError::Interrupted(Some(Box::new(measured))));
     }
     Ok(measured)
 }
@@ -266,8 +266,8 @@ impl Drop for Arbiters {
 }
 
 /// Starts a system with an arbiter for each shard, and the shards once the addresses of all of them are known.
-fn launch(run: &Arc<LocalRun>, shards: u16, aggregator: &Sender<Report>) -> Result<Arbiters, CellError> {
-    let refused = |error: &dyn std::fmt::Display| CellError::Refused(format!("cannot start actix: {error}"));
+fn launch(run: &Arc<LocalRun>, shards: u16, aggregator: &Sender<Report>) -> Result<Arbiters, RunError> {
+    let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("cannot start actix: {error}"));
     let (send, receive) = bounded(1);
     let thread = std::thread::Builder::new()
         .name("actix".into())
@@ -373,7 +373,7 @@ fn aggregate(
     run: &LocalRun,
     mut monitor: Monitor<'_>,
     watch: &Watch,
-) -> Result<EndedRun, CellError> {
+) -> Result<EndedRun, RunError> {
     let (tally, gauge) = (Counters::default(), LatenessHistograms::default());
     let mut ended = EndedRun { reason: EndReason::Interrupted, tally, gauge, cores: None };
     let (mut reason, mut left) = (None, run.progress.len());
@@ -392,10 +392,10 @@ fn aggregate(
                 }
                 left -= 1;
             }
-            Ok(Report::Broken(why)) => return Err(CellError::Refused(why)),
+            Ok(Report::Broken(why)) => return Err(RunError::Refused(why)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(CellError::Refused("a shard ended without a report".to_owned()));
+                return Err(RunError::Refused("a shard ended without a report".to_owned()));
             }
         }
         if reason.is_none() {

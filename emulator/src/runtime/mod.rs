@@ -15,5 +15,5 @@ pub mod pool;
 pub mod replay;
 pub mod run;
 pub mod virtual_time;
-pub use error::RunError;
+pub use error::StudyError;
 pub use run::{Outcome, RunOptions, check, dashboard, run};

@@ -17,8 +17,8 @@ use crate::guard::guard;
 use crate::number::{plural, seconds};
 use crate::storage::input_log::Sink;
 use crate::storage::manifest::Failure;
-use crate::storage::{self, RunDir};
-use crate::watch::{CellError, RunWatch, Watch, panic_text};
+use crate::storage::{self, StudyDir};
+use crate::watch::{RunError, RunWatch, Watch, panic_text};
 use crate::workload::Traces;
 
 /// The state that the threads share.
@@ -27,7 +27,7 @@ struct Pool<'a> {
     threads: usize,
     controller: Option<&'a Mutex<Controller>>,
     experiment: &'a Experiment,
-    folder: &'a RunDir,
+    folder: &'a StudyDir,
     log: Option<&'a Sink>,
     watch: &'a Watch,
     traces: Traces,
@@ -44,7 +44,7 @@ pub(super) fn run(
     experiment: &Experiment,
     runs: &[Run],
     threads: Option<usize>,
-    folder: &RunDir,
+    folder: &StudyDir,
     controller: Option<&Mutex<Controller>>,
     log: Option<&Sink>,
     watch: &Watch,
@@ -96,14 +96,14 @@ impl Pool<'_> {
         let name = &self.experiment.name;
         let section = &self.experiment.run;
         let point = &self.experiment.points[run.point];
-        let world = World::build(point, run.seed, &self.traces).map_err(CellError::from);
+        let world = World::build(point, run.seed, &self.traces).map_err(RunError::from);
         let world = world.map(|world| world.with_clock(cost::thread_cpu_ns));
         let measured = world.and_then(|world| {
             let point = world.point();
             let jobs = u64::from(world.workload().chains());
             let progress = self.begin(run, &point.label, &point.cell, jobs);
             let id = &run.id;
-            let log = self.log.map(|log| log.unit(&run.id, &point.label, run.seed));
+            let log = self.log.map(|log| log.attempt(&run.id, &point.label, run.seed));
             match (section.runtime, log) {
                 (RuntimeKind::Virtual, None) => {
                     virtual_time::measure(name, &world, section, &progress.sampling(id, &world))
@@ -116,9 +116,8 @@ impl Pool<'_> {
                     local::measure(name, id, world, section, self.threads, log, self.watch)
                 }
                 (RuntimeKind::Hosts, log) => {
-                    let controller = self
-                        .controller
-                        .ok_or_else(|| CellError::Refused("no hosts were given".to_owned()))?;
+                    let controller =
+                        self.controller.ok_or_else(|| RunError::Refused("no hosts were given".to_owned()))?;
                     let mut controller = guard(controller);
                     controller.remove_lost_hosts();
                     let before = controller.held(&world, &run.id);
@@ -147,11 +146,11 @@ impl Pool<'_> {
                 self.show(|dashboard| dashboard.finished(&record));
                 Ok(())
             }
-            Err(CellError::Interrupted(measured)) => {
+            Err(RunError::Interrupted(measured)) => {
                 measured.map_or(Ok(()), |measured| self.interrupt(run, measured.summary))
             }
-            Err(CellError::Refused(why)) => self.fail(run, why, None),
-            Err(CellError::Broken { why, measured }) => self.fail(run, why, Some(measured.summary)),
+            Err(RunError::Refused(why)) => self.fail(run, why, None),
+            Err(RunError::Broken { why, measured }) => self.fail(run, why, Some(measured.summary)),
         }
     }
 

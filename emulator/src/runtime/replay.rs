@@ -1,5 +1,5 @@
-//! The replay of a run directory: the worlds of its log, planned from the logged experiment, and the log as the engine
-//! replays it.
+//! The replay of a study directory: the worlds of its log, planned from the logged experiment, and the log as the
+//! engine replays it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::storage;
 use crate::storage::hosts::{HostRecord, of_shard};
 use crate::storage::input_log::{self, Digester, FILE, InputLog, LogSection};
 use crate::storage::manifest::RunState;
-use crate::watch::{CellError, panic_text};
+use crate::watch::{RunError, panic_text};
 pub use volary_engine::replay::{Cut, Difference, Divergence, Replayed};
 use volary_engine::results::{Injected, Summary};
 use volary_engine::scenario::Point;
@@ -26,53 +26,53 @@ use volary_engine::world::World;
 /// Why a run could not be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The run directory cannot be read.
+    /// The study directory cannot be read.
     #[error(transparent)]
-    RunDir(#[from] storage::Error),
+    StudyDir(#[from] storage::Error),
     /// The directory has no log.
     #[error("{} has no {FILE}; run again with --set run.record.inputs=true", .0.display())]
     NoLog(PathBuf),
     /// The log cannot be read.
     #[error("{}: {source}", path.display())]
     Log { path: PathBuf, source: input_log::Error },
-    /// The log has no such cell.
-    #[error("{FILE} has no cell {asked}; it has {there}")]
-    NoCell { asked: String, there: String },
+    /// The log has no such run.
+    #[error("{FILE} has no run {asked}; it has {there}")]
+    NoRun { asked: String, there: String },
     /// The log belongs to another run.
     #[error(
-        "{FILE} has cell {cell} ({policy}, seed {seed}), which is none of {}; the log is of another run, or its \
+        "{FILE} has run {run} ({policy}, seed {seed}), which is none of {}; the log is of another run, or its \
          experiment was planned by another version of volary",
         path.display()
     )]
-    OtherExperiment { path: PathBuf, cell: String, policy: String, seed: u64 },
+    OtherExperiment { path: PathBuf, run: String, policy: String, seed: u64 },
     /// The experiment in the log cannot be planned.
     #[error("the experiment in {FILE} cannot be planned by this version of volary: {0}")]
     Plan(ConfigError),
-    /// The cell cannot be replayed.
-    #[error("cell {cell}: {why}")]
-    Cell { cell: String, why: String },
+    /// The run cannot be replayed.
+    #[error("run {run}: {why}")]
+    Run { run: String, why: String },
 }
 
-/// A run directory with its log, and the experiment that is planned from the log.
+/// A study directory with its log, and the experiment that is planned from the log.
 pub struct Source<R> {
     path: PathBuf,
     log: InputLog<R>,
-    cells: Vec<String>,
+    runs: Vec<String>,
     state: RunState,
     /// The hosts of the run; empty if it was not on hosts.
     hosts: Vec<HostRecord>,
     recorded: Vec<(String, Summary)>,
-    /// The injections of each cell.
+    /// The injections of each run.
     injections: BTreeMap<String, Vec<Injected>>,
     /// The experiment planned last.
     planned: Option<(usize, Experiment)>,
 }
 
-/// Opens a run directory for replay.
+/// Opens a study directory for replay.
 ///
 /// # Errors
-/// When it is not a run directory, or has no log that this version can read.
-pub fn run(path: &Path) -> Result<Source<File>, Error> {
+/// When it is not a study directory, or has no log that this version can read.
+pub fn open(path: &Path) -> Result<Source<File>, Error> {
     let manifest = storage::load_manifest(path)?;
     let name = path.join(FILE);
     if !name.exists() {
@@ -84,32 +84,32 @@ pub fn run(path: &Path) -> Result<Source<File>, Error> {
     let records = storage::load_records(path, &manifest)?;
     let recorded = records.into_iter().map(|record| (record.id, record.summary)).collect();
     let hosts = manifest.hosts.unwrap_or_default();
-    let (cells, state, injections) = (manifest.runs, manifest.state, manifest.injections);
-    Ok(Source { path: path.to_owned(), log, cells, state, hosts, recorded, injections, planned: None })
+    let (runs, state, injections) = (manifest.runs, manifest.state, manifest.injections);
+    Ok(Source { path: path.to_owned(), log, runs, state, hosts, recorded, injections, planned: None })
 }
 
 impl<R: Read + Seek> Source<R> {
-    /// Ids of the cells in the log, in the order in which they began. If a run was resumed under another plan, only
-    /// cells of the last plan; all cells if there are none.
-    pub fn cells(&self) -> Vec<String> {
-        let mut cells: Vec<String> = Vec::new();
+    /// Ids of the runs in the log, in the order in which they began. If a run was resumed under another plan, only
+    /// runs of the last plan; all runs if there are none.
+    pub fn runs(&self) -> Vec<String> {
+        let mut runs: Vec<String> = Vec::new();
         for found in self.log.found() {
-            if !cells.contains(&found.header.cell) {
-                cells.push(found.header.cell.clone());
+            if !runs.contains(&found.header.run) {
+                runs.push(found.header.run.clone());
             }
         }
-        if cells.iter().any(|cell| self.cells.contains(cell)) {
-            cells.retain(|cell| self.cells.contains(cell));
+        if runs.iter().any(|run| self.runs.contains(run)) {
+            runs.retain(|run| self.runs.contains(run));
         }
-        cells
+        runs
     }
 
     /// What the log lacks, if the run did not reach its end and the log is incomplete.
     pub fn ends_early(&self) -> Option<String> {
-        let (logged, state) = (self.cells(), self.state);
-        let missing = self.cells.iter().filter(|cell| !logged.contains(cell)).count();
+        let (logged, state) = (self.runs(), self.state);
+        let missing = self.runs.iter().filter(|run| !logged.contains(run)).count();
         (state != RunState::Finished && missing > 0).then(|| {
-            let all = plural(self.cells.len() as u64, "run");
+            let all = plural(self.runs.len() as u64, "run");
             format!("the record ends early: {state}, and without {missing} of {all}")
         })
     }
@@ -124,52 +124,53 @@ impl<R: Read + Seek> Source<R> {
         self.log.damage()
     }
 
-    /// Replays the last attempt at a cell.
+    /// Replays the last attempt at a run.
     ///
     /// # Errors
-    /// [`Error::NoCell`], [`Error::OtherExperiment`], [`Error::Plan`], [`Error::Cell`].
-    pub fn replay(&mut self, cell: &str) -> Result<Replayed, Error> {
-        let sections = self.sections(cell)?;
+    /// [`Error::NoRun`], [`Error::OtherExperiment`], [`Error::Plan`], [`Error::Run`].
+    pub fn replay(&mut self, run: &str) -> Result<Replayed, Error> {
+        let sections = self.sections(run)?;
         let path = self.path.clone();
         let header = sections[0].header.clone();
         let other = || Error::OtherExperiment {
             path,
-            cell: cell.to_owned(),
+            run: run.to_owned(),
             policy: header.policy.clone(),
             seed: header.seed,
         };
-        if !self.cells.iter().any(|id| id == cell) {
+        if !self.runs.iter().any(|id| id == run) {
             return Err(other());
         }
         let experiment = self.plan(sections[0].experiment)?;
         let seed = header.seed;
-        let of_cell = |point: &Point| id_under(point, seed, &experiment.run) == cell;
-        let Some(point) = experiment.points.iter().position(of_cell) else { return Err(other()) };
-        let refused = |why: String| Error::Cell { cell: cell.to_owned(), why };
+        let of_run = |point: &Point| id_under(point, seed, &experiment.run) == run;
+        let Some(point) = experiment.points.iter().position(of_run) else { return Err(other()) };
+        let refused = |why: String| Error::Run { run: run.to_owned(), why };
         let world = World::build(&experiment.points[point], seed, &experiment.traces())
             .map_err(|error| refused(error.to_string()))?;
         let on_hosts = experiment.run.runtime == RuntimeKind::Hosts;
         let world = world.on_hosts(if on_hosts { header.shards } else { 1 });
-        let recorded = self.recorded.iter().find(|(id, _)| id == cell).map(|(_, summary)| summary);
-        let (run, log) = (experiment.run.clone(), &mut self.log);
+        let recorded = self.recorded.iter().find(|(id, _)| id == run).map(|(_, summary)| summary);
+        let (section, log) = (experiment.run.clone(), &mut self.log);
         // If a bug stopped the recorded run, it stops the replay as well.
-        let mut replayed = catch_unwind(AssertUnwindSafe(|| replay(&world, &run, log, &sections, recorded)))
-            .map_err(|panic| refused(panic_text(panic.as_ref())))?
-            .map_err(|error| refused(error.to_string()))?;
-        replayed.injections = self.injections.get(cell).cloned().unwrap_or_default();
+        let mut replayed =
+            catch_unwind(AssertUnwindSafe(|| replay(&world, &section, log, &sections, recorded)))
+                .map_err(|panic| refused(panic_text(panic.as_ref())))?
+                .map_err(|error| refused(error.to_string()))?;
+        replayed.injections = self.injections.get(run).cloned().unwrap_or_default();
         for cut in &mut replayed.cuts {
-            cut.host = of_shard(&self.hosts, cell, cut.shard).map(str::to_owned);
+            cut.host = of_shard(&self.hosts, run, cut.shard).map(str::to_owned);
         }
         Ok(replayed)
     }
 
-    /// The sections of the last attempt at a cell.
-    fn sections(&self, cell: &str) -> Result<Vec<LogSection>, Error> {
-        let of_cell = self.log.found().iter().filter(|found| found.header.cell == cell);
-        let last = of_cell.clone().map(|found| found.header.attempt).max();
-        let sections: Vec<_> = of_cell.filter(|found| Some(found.header.attempt) == last).cloned().collect();
+    /// The sections of the last attempt at a run.
+    fn sections(&self, run: &str) -> Result<Vec<LogSection>, Error> {
+        let of_run = self.log.found().iter().filter(|found| found.header.run == run);
+        let last = of_run.clone().map(|found| found.header.attempt).max();
+        let sections: Vec<_> = of_run.filter(|found| Some(found.header.attempt) == last).cloned().collect();
         if sections.is_empty() {
-            return Err(Error::NoCell { asked: cell.to_owned(), there: self.cells().join(", ") });
+            return Err(Error::NoRun { asked: run.to_owned(), there: self.runs().join(", ") });
         }
         Ok(sections)
     }
@@ -191,7 +192,7 @@ impl<R: Read + Seek> Source<R> {
 /// Replays the sections of one attempt at `world`.
 ///
 /// # Errors
-/// [`CellError::Refused`] for a log that is damaged or belongs to another world, or a world that cannot be built.
+/// [`RunError::Refused`] for a log that is damaged or belongs to another world, or a world that cannot be built.
 ///
 /// # Panics
 /// On a bug in a policy that stopped the recorded run as well.
@@ -201,12 +202,12 @@ pub fn replay<R: Read + Seek>(
     log: &mut InputLog<R>,
     sections: &[LogSection],
     recorded: Option<&Summary>,
-) -> Result<Replayed, CellError> {
+) -> Result<Replayed, RunError> {
     let Some(LogSection { header, .. }) = sections.first() else {
-        return Err(CellError::Refused("the log has no section of it".to_owned()));
+        return Err(RunError::Refused("the log has no section of it".to_owned()));
     };
     let logged = Logged {
-        cell: &header.cell,
+        run: &header.run,
         config: RunConfig { until: run.until, recording: run.recording() },
         real_time: run.runtime != RuntimeKind::Virtual,
         shards: header.shards,

@@ -1,4 +1,4 @@
-//! The execution of an experiment: checks beforehand, replications, the run directory, and verdicts on its claims.
+//! The execution of an experiment: checks beforehand, replications, the study directory, and verdicts on its claims.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::sync::Mutex;
 
 use volary_engine::results::{ClaimResult, SCHEMA, Summary};
 
-use super::error::RunError;
+use super::error::StudyError;
 use super::pool;
 use crate::cluster::controller::Controller;
 use crate::cluster::{Fleet, nothing_held};
 use crate::config::experiment::MOST_REPLICATIONS;
-use crate::config::{CellLoad, Experiment, Repeat, Run, RuntimeKind, SweepSlice, describe};
+use crate::config::{CellLoad, Experiment, Repeat, Run, RuntimeKind, describe};
 use crate::dashboard::Dashboard;
 use crate::dashboard::snapshot::{PageHeader, RunEntry};
 use crate::executor::{assign_cpus, free_cpus};
@@ -21,21 +21,21 @@ use crate::stats::enough;
 use crate::storage::input_log::{self, Sink};
 use crate::storage::manifest::{Failure, Manifest, OfferedLoad, RunState, utc_now};
 use crate::storage::origin::Provenance;
-use crate::storage::share::{Shares, SweepShare};
+use crate::storage::slices::{Slices, SweepSlice};
 use crate::storage::study::Study;
-use crate::storage::{self, Render, RenderedReport, RunDir};
+use crate::storage::{self, Render, RenderedReport, StudyDir};
 use crate::watch::{NOTICE, Watch};
 
 /// Options of `volary run` beyond the experiment itself.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     pub out: PathBuf,
-    /// Run only units that the run directory lacks.
+    /// Run only what the study directory lacks.
     pub resume: bool,
     /// Concurrent runs; one per processor if absent.
     pub threads: Option<usize>,
-    /// Run only this share of the runs.
-    pub shard: Option<SweepSlice>,
+    /// Run only this slice of the runs.
+    pub slice: Option<SweepSlice>,
     /// The hosts of a run on several machines.
     pub fleet: Option<Fleet>,
     pub quiet: bool,
@@ -48,7 +48,7 @@ pub struct RunOptions {
 /// The results of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Everything in the run directory.
+    /// Everything in the study directory.
     pub study: Study,
     /// One summary per finished run, in order of runs.
     pub summaries: Vec<Summary>,
@@ -59,15 +59,15 @@ pub struct Outcome {
     pub state: RunState,
 }
 
-/// Runs every run of `experiment` and keeps what it measures in the run directory as it comes.
+/// Runs every run of `experiment` and keeps what it measures in the study directory as it comes.
 ///
 /// # Errors
 /// When the run cannot begin or its results not be written; a run that fails is in [`Outcome::failures`].
-pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Result<Outcome, RunError> {
+pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Result<Outcome, StudyError> {
     check(experiment, options)?;
     let logged = experiment.run.record.inputs;
-    let bundle = logged.then(|| experiment.bundle()).transpose().map_err(RunError::Bundle)?;
-    let mut runs = experiment.runs(options.shard);
+    let bundle = logged.then(|| experiment.bundle()).transpose().map_err(StudyError::Bundle)?;
+    let mut runs = experiment.runs(options.slice);
     let mut manifest = manifest(experiment, options, &runs);
     let show = |change: &dyn Fn(&Dashboard)| watch.dashboard.iter().for_each(|dashboard| change(dashboard));
     // Before the folder, so that a run that cannot start leaves none.
@@ -75,10 +75,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let controller = fleet.map(|fleet| Controller::open(fleet, experiment, watch)).transpose()?;
     manifest.hosts = controller.as_ref().map(|controller| nothing_held(controller.members()));
     let folder = match options.resume {
-        true => RunDir::open(&options.out, manifest),
-        false => RunDir::create(&options.out, manifest),
+        true => StudyDir::open(&options.out, manifest),
+        false => StudyDir::create(&options.out, manifest),
     }
-    .map_err(RunError::Folder)?;
+    .map_err(StudyError::Folder)?;
     if options.resume {
         take_up(&runs, &folder, watch);
     }
@@ -136,9 +136,9 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
 /// Checks whether an experiment can be run with these options on this machine.
 ///
 /// # Errors
-/// [`RunError::Unsupported`], with what to do.
-pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> {
-    let unsupported = |text: &str| Err(RunError::Unsupported(text.to_owned()));
+/// [`StudyError::Unsupported`], with what to do.
+pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), StudyError> {
+    let unsupported = |text: &str| Err(StudyError::Unsupported(text.to_owned()));
     let on_hosts = experiment.run.runtime == RuntimeKind::Hosts;
     if on_hosts && options.fleet.is_none() {
         return unsupported(
@@ -149,9 +149,9 @@ pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunErr
     if !on_hosts && options.fleet.is_some() {
         return unsupported("--hosts and --spawn belong to --runtime hosts: add it, or drop them");
     }
-    if options.shard.is_some() && experiment.repeat == Repeat::Auto {
+    if options.slice.is_some() && experiment.repeat == Repeat::Auto {
         return unsupported(
-            "a share of a sweep cannot decide how often to repeat; give --repeat N with --shard",
+            "a slice of a sweep cannot decide how often to repeat; give --repeat N with --slice",
         );
     }
     // Spawned agents share this machine's CPUs; agents of other machines check their own.
@@ -166,14 +166,14 @@ pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunErr
     }
     if let Some(real) = experiment.run.burning().filter(|_| !on_hosts) {
         let most = experiment.points.iter().map(|point| point.resolved.cluster.core_count()).max();
-        assign_cpus(&real, most.unwrap_or(0) as usize, &free_cpus()).map_err(RunError::Unsupported)?;
+        assign_cpus(&real, most.unwrap_or(0) as usize, &free_cpus()).map_err(StudyError::Unsupported)?;
     }
     Ok(())
 }
 
 fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Manifest {
-    let share = options.shard.map(|SweepSlice { index, of }| Shares {
-        held: vec![SweepShare { of, index }],
+    let slices = options.slice.map(|SweepSlice { index, of }| Slices {
+        held: vec![SweepSlice { of, index }],
         runs: experiment.runs(None).len() as u64,
     });
     Manifest {
@@ -196,7 +196,7 @@ fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Mani
         injections: BTreeMap::new(),
         origins: vec![Provenance::here(experiment.files_read())],
         runs: runs.iter().map(|run| run.id.clone()).collect(),
-        share: share.filter(|share| share.left_out() > 0),
+        slices: slices.filter(|slices| slices.left_out() > 0),
         state: RunState::Running,
         started: utc_now(),
         ended: None,
@@ -208,7 +208,7 @@ fn offered((cell, load): &CellLoad) -> OfferedLoad {
 }
 
 /// Says how many runs the folder has already, and shows them on the live page.
-fn take_up(runs: &[Run], folder: &RunDir, watch: &Watch) {
+fn take_up(runs: &[Run], folder: &StudyDir, watch: &Watch) {
     let kept = || runs.iter().filter(|run| folder.has(&run.id));
     let (there, all) = (kept().count(), plural(runs.len() as u64, "run"));
     let disturbed = kept().filter(|run| folder.is_injected(&run.id)).count();
@@ -224,7 +224,7 @@ fn take_up(runs: &[Run], folder: &RunDir, watch: &Watch) {
 }
 
 /// Shows the runs that the folder has already on the live page.
-fn show_kept(runs: &[Run], folder: &RunDir, dashboard: &Dashboard) {
+fn show_kept(runs: &[Run], folder: &StudyDir, dashboard: &Dashboard) {
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
     match folder.records(&ids) {
         Ok(kept) => kept.iter().for_each(|record| dashboard.finished(record)),
@@ -241,7 +241,7 @@ pub fn dashboard(experiment: &Experiment, options: &RunOptions) -> Dashboard {
         policies: experiment.labels().into_iter().map(str::to_owned).collect(),
         folder: options.out.display().to_string(),
     };
-    Dashboard::new(header, entries(experiment, &experiment.runs(options.shard)))
+    Dashboard::new(header, entries(experiment, &experiment.runs(options.slice)))
 }
 
 /// Runs as the live page shows them before they begin.
@@ -255,7 +255,7 @@ fn entries(experiment: &Experiment, runs: &[Run]) -> Vec<RunEntry> {
 
 /// The next replication of every cell whose precision is not reached yet. Each policy is compared with the first one
 /// of its cell, by the mean response time.
-fn more(experiment: &Experiment, runs: &[Run], folder: &RunDir) -> Vec<Run> {
+fn more(experiment: &Experiment, runs: &[Run], folder: &StudyDir) -> Vec<Run> {
     let mean = |point: usize, replication: u32| {
         let summary = folder.summary(&experiment.run_of(point, replication).id);
         summary.expect("without failures every run has finished").response_s.mean

@@ -9,12 +9,12 @@ use volary_engine::world::{EngineError, World};
 
 use crate::config::RunSection;
 use crate::cost;
-use crate::watch::CellError;
+use crate::watch::RunError;
 
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///
 /// # Errors
-/// [`CellError::Interrupted`] when stopped, with what was measured; [`CellError::Refused`] for errors that appear only
+/// [`RunError::Interrupted`] when stopped, with what was measured; [`RunError::Refused`] for errors that appear only
 /// under this seed.
 ///
 /// # Panics
@@ -24,7 +24,7 @@ pub fn measure(
     world: &World,
     run: &RunSection,
     progress: &dyn Progress,
-) -> Result<Measured, CellError> {
+) -> Result<Measured, RunError> {
     // The engine compiles this function, with its loop and all that the loop calls, in one unit.
     with_cost(|| volary_engine::virtual_time::measure(name, world, &run.config(), progress))
 }
@@ -39,12 +39,12 @@ pub fn measure_observed(
     run: &RunSection,
     observer: impl Observer,
     progress: &dyn Progress,
-) -> Result<Measured, CellError> {
+) -> Result<Measured, RunError> {
     with_cost(|| measure_with(name, world, &run.config(), observer, progress))
 }
 
 /// Adds what a run has cost to its results.
-fn with_cost(run: impl FnOnce() -> Result<Measured, EngineError>) -> Result<Measured, CellError> {
+fn with_cost(run: impl FnOnce() -> Result<Measured, EngineError>) -> Result<Measured, RunError> {
     let (clock, cpu) = (Instant::now(), cost::thread_cpu_s());
     let mut run = run();
     if let Ok(measured) = run.as_mut().or_else(|error| match error {

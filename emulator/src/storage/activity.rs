@@ -1,4 +1,4 @@
-//! Messages and load on the timeline of a cell, as they are stored.
+//! Messages and load on the timeline of a run, as they are stored.
 
 use serde::{Deserialize, Serialize};
 use volary_engine::results::{LoadRow, Measured, MessageRow};
@@ -101,10 +101,10 @@ mod tests {
 
     #[test]
     fn names_are_stored_once() {
-        let cell = measured("a", &[], 3, 1.0, 10);
-        let activity = Activity::of(&cell);
+        let run = measured("a", &[], 3, 1.0, 10);
+        let activity = Activity::of(&run);
         assert!(activity.messages.len() > 10 && activity.actors.len() < 10 && activity.kinds.len() == 2);
-        for (arrow, row) in activity.messages.iter().zip(&cell.messages) {
+        for (arrow, row) in activity.messages.iter().zip(&run.messages) {
             assert_eq!(activity.named(arrow), Some([row.from.as_str(), &row.to, &row.kind]));
             assert_eq!((arrow.sent, arrow.delivered, arrow.job), (row.sent, row.delivered, row.job));
         }

@@ -1,4 +1,4 @@
-//! Folders of run directories, as array jobs leave them.
+//! Folders of study directories, as array jobs leave them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::error::{Error, io};
 use super::paths::MANIFEST;
 
-/// The run directories that `path` stands for: itself, or, if it is a folder of run directories, those in it, in the
-/// order of their names. `except` is left out, where it is one of several.
+/// The study directories that `path` stands for: itself, or, if it is a folder of study directories, those in it, in
+/// the order of their names. `except` is left out, where it is one of several.
 ///
 /// # Errors
 /// [`Error::NotARun`], or the folder cannot be read.
@@ -31,7 +31,7 @@ pub fn run_dirs(path: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>, Erro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::RunDir;
+    use crate::storage::StudyDir;
     use crate::storage::fixture::manifest;
 
     #[test]
@@ -40,7 +40,7 @@ mod tests {
         let root = root.path();
         assert!(matches!(run_dirs(root, None), Err(Error::NotARun { .. })));
         for name in ["b", "a", "whole"] {
-            RunDir::create(&root.join(name), manifest(&[])).unwrap();
+            StudyDir::create(&root.join(name), manifest(&[])).unwrap();
         }
         fs::create_dir(root.join("log")).unwrap();
         fs::write(root.join("note"), "").unwrap();

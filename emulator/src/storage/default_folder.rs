@@ -80,7 +80,7 @@ fn folder_name(experiment: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::RunDir;
+    use crate::storage::StudyDir;
     use crate::storage::fixture::manifest;
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
         let run = |name: &str, experiment: &str, started: &str| {
             let mut manifest = manifest(&[]);
             (manifest.experiment, manifest.started) = (experiment.into(), started.into());
-            RunDir::create(&runs.join(name), manifest).unwrap();
+            StudyDir::create(&runs.join(name), manifest).unwrap();
         };
         let fresh = || NewFolder::make(runs, "a/b").unwrap().path().to_owned();
         assert_eq!((latest(runs, "a/b"), fresh()), (None, runs.join("a-b")));

@@ -1,4 +1,4 @@
-//! Errors of run directories, and of the union of several.
+//! Errors of study directories, and of the union of several.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use super::lost_rows::LostRows;
 use super::paths::MANIFEST;
 use crate::storage::manifest::RunState;
 
-/// Why a run directory cannot be used.
+/// Why a study directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file operation failed.
     #[error("cannot {doing} {}: {source}; {}, or choose another with --out", path.display(), io_remedy(source))]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
     /// The folder already holds a run.
-    #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
+    #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its runs and run what is missing, or choose another folder with --out", path.display())]
     Occupied { path: PathBuf, experiment: String, state: RunState },
     /// The folder holds a run of another experiment, so there is nothing to resume.
     #[error("{} holds a run of another experiment, none of whose cells is wanted here ({differs}); name its folder with --out, or leave out --resume", path.display())]
@@ -30,13 +30,13 @@ pub enum Error {
         pid: String,
     },
     /// The folder holds something else than a run.
-    #[error("{} is no run directory, and not empty: it holds `{file}`; choose a new or an empty folder with --out", path.display())]
+    #[error("{} is no study directory, and not empty: it holds `{file}`; choose a new or an empty folder with --out", path.display())]
     Foreign { path: PathBuf, file: String },
-    /// The folder holds run directories, which would no longer be found through it.
-    #[error("{} holds run directories, such as `{run}`, which a run there would hide; choose another folder with --out", path.display())]
+    /// The folder holds study directories, which would no longer be found through it.
+    #[error("{} holds study directories, such as `{run}`, which a run there would hide; choose another folder with --out", path.display())]
     Collection { path: PathBuf, run: String },
     /// The folder holds no run.
-    #[error("{} is not a run directory: it has no {MANIFEST}; name the folder given to --out", path.display())]
+    #[error("{} is not a study directory: it has no {MANIFEST}; name the folder given to --out", path.display())]
     NotARun { path: PathBuf },
     /// A file does not parse.
     #[error("{} is damaged: {source}; {}", path.display(), remedy(path))]

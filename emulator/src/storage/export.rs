@@ -1,4 +1,4 @@
-//! Flat tables of a study for other programs: runs with a column a figure, and those of the run directory.
+//! Flat tables of a study for other programs: runs with a column a figure, and those of the study directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -44,7 +44,7 @@ impl ExportFormat {
 pub enum ExportTable {
     /// A row for each run, with a column for each figure.
     Runs,
-    /// A table of the run directory.
+    /// A table of the study directory.
     Stored(TableKind),
 }
 
@@ -69,7 +69,7 @@ impl ExportTable {
 /// Writes `tables` in `format` to the folder `out`, and returns the files.
 ///
 /// # Errors
-/// No run has finished, `out` is a run directory, a part is damaged, or `out` cannot be written.
+/// No run has finished, `out` is a study directory, a part is damaged, or `out` cannot be written.
 pub fn export(
     study: &Study,
     tables: &[ExportTable],
@@ -83,7 +83,7 @@ pub fn export(
     }
     if out.join(MANIFEST).exists() {
         return Err(Error::Merge(format!(
-            "{} is a run directory, whose files would be written over; name another folder with --out",
+            "{} is a study directory, whose files would be written over; name another folder with --out",
             out.display()
         )));
     }
@@ -223,12 +223,12 @@ mod tests {
     use super::*;
     use crate::storage::fixture::{manifest, measured};
     use crate::storage::manifest::RunState;
-    use crate::storage::{RenderedReport, RunDir, load};
+    use crate::storage::{RenderedReport, StudyDir, load};
     use serde_json::json;
 
     /// A study of two runs under distributions, with a policy whose label needs quotes.
     fn study(root: &Path) -> Study {
-        let run = RunDir::create(root, manifest(&["1", "2"])).unwrap();
+        let run = StudyDir::create(root, manifest(&["1", "2"])).unwrap();
         for (id, loss) in [("1", 0.0), ("2", 0.5)] {
             let distribution = json!({"exponential": {"mean": "5ms"}});
             let cell = [("network.loss", json!(loss)), ("service.demand", distribution)];
@@ -281,12 +281,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_directory_as_target_and_a_study_without_runs_are_refused() {
+    fn a_study_directory_as_target_and_a_study_without_runs_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("run");
         let study = study(&root);
         let error = export(&study, &ExportTable::USUAL, ExportFormat::Csv, &root).unwrap_err().to_string();
-        assert!(error.contains("is a run directory") && error.contains("--out"), "{error}");
+        assert!(error.contains("is a study directory") && error.contains("--out"), "{error}");
         let none = Study::assemble(manifest(&["1"]), Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let error = export(&none, &ExportTable::USUAL, ExportFormat::Csv, &folder.path().join("o"));
         let error = error.unwrap_err().to_string();

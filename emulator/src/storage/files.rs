@@ -1,4 +1,4 @@
-//! Files of a run directory, and its lock.
+//! Files of a study directory, and its lock.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -66,9 +66,9 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Refuses a folder without a run that holds anything but the beginnings of one, or run directories other than `kept`,
-/// which it would hide. Hidden files, logs but for the log of inputs, which a run would overwrite, and what a file
-/// system has in its first folder are accepted.
+/// Refuses a folder without a run that holds anything but the beginnings of one, or study directories other than
+/// `kept`, which it would hide. Hidden files, logs but for the log of inputs, which a run would overwrite, and what a
+/// file system has in its first folder are accepted.
 ///
 /// # Errors
 /// [`Error::Foreign`], [`Error::Collection`], or the folder cannot be read.

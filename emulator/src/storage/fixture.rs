@@ -45,7 +45,7 @@ impl Draws {
     }
 }
 
-/// A cell in which every response is `scale` times an exponential draw plus a start-up time; equal seeds share draws.
+/// A run in which every response is `scale` times an exponential draw plus a start-up time; equal seeds share draws.
 pub(crate) fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f64, count: u32) -> Measured {
     let mut draws = Draws::new(seed);
     let jobs: Vec<JobRow> = (0..count)
@@ -241,7 +241,7 @@ fn load(sample: u32) -> LoadRow {
     LoadRow { time: 0.5 * f64::from(sample), waiting: u64::from(sample % 5), busy: sample % 9 }
 }
 
-/// A manifest for these cells.
+/// A manifest for these runs.
 pub(crate) fn manifest(cells: &[&str]) -> Manifest {
     Manifest {
         schema: SCHEMA,
@@ -259,7 +259,7 @@ pub(crate) fn manifest(cells: &[&str]) -> Manifest {
         clock_error_s: None,
         injections: [].into(),
         runs: cells.iter().map(|&id| id.to_owned()).collect(),
-        share: None,
+        slices: None,
         origins: Vec::new(),
         state: RunState::Running,
         started: "2024-01-01T00:00:00Z".into(),

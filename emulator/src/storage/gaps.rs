@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use super::error::Error;
 use super::load::load_manifest;
 use crate::number::plural;
-use crate::storage::share::Shares;
+use crate::storage::slices::Slices;
 use crate::storage::study::Study;
 
-/// What is missing, a sentence for each cause: shares that are in none of the folders, and each folder in which runs
+/// What is missing, a sentence for each cause: slices that are in none of the folders, and each folder in which runs
 /// of its plan are missing. Empty if the study has every run of its experiment.
 ///
 /// # Errors
 /// A manifest cannot be read.
 pub fn gaps(study: &Study) -> Result<Vec<String>, Error> {
     let there: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
-    let mut says: Vec<String> = study.manifest.share.iter().map(Shares::says).collect();
+    let mut says: Vec<String> = study.manifest.slices.iter().map(Slices::says).collect();
     for folder in &study.folders {
         let mut manifest = load_manifest(folder)?;
         if study.folders.len() == 1 {
@@ -49,18 +49,18 @@ mod tests {
     use super::*;
     use crate::storage::fixture::{manifest, measured};
     use crate::storage::manifest::{Failure, Manifest, RunState};
-    use crate::storage::share::SweepShare;
-    use crate::storage::{RenderedReport, RunDir, merge};
+    use crate::storage::slices::SweepSlice;
+    use crate::storage::{RenderedReport, StudyDir, merge};
 
     #[test]
     fn every_cause_is_named() {
         let root = tempfile::tempdir().unwrap();
-        let share = |index, plan: &[&str]| {
-            let held = vec![SweepShare { of: 3, index }];
-            let manifest = Manifest { share: Some(Shares { held, runs: 6 }), ..manifest(plan) };
-            RunDir::create(&root.path().join(format!("part-{index}")), manifest).unwrap()
+        let slice = |index, plan: &[&str]| {
+            let held = vec![SweepSlice { of: 3, index }];
+            let manifest = Manifest { slices: Some(Slices { held, runs: 6 }), ..manifest(plan) };
+            StudyDir::create(&root.path().join(format!("part-{index}")), manifest).unwrap()
         };
-        let (first, second) = (share(1, &["a", "d"]), share(2, &["b", "e"]));
+        let (first, second) = (slice(1, &["a", "d"]), slice(2, &["b", "e"]));
         let run = |seed| measured("a", &[], seed, 1.0, 5);
         first.store("a", &run(1)).unwrap();
         first.store("d", &run(2)).unwrap();
@@ -80,13 +80,13 @@ mod tests {
         second.finish(RunState::Failed, &[], |_| RenderedReport::default()).unwrap();
         let part = |index| root.path().join(format!("part-{index}"));
         let says = gaps(&merge(&[part(1), part(2)]).unwrap()).unwrap();
-        assert_eq!(says[0], "Share 3 of 3 is missing: 2 of 6 runs.");
+        assert_eq!(says[0], "Slice 3 of 3 is missing: 2 of 6 runs.");
         let folder = part(2);
         assert_eq!(
             says[1..],
             [format!("{} lacks 1 of its 2 runs (failed in part, 1 failed: no room).", folder.display())]
         );
-        let third = share(3, &["c", "f"]);
+        let third = slice(3, &["c", "f"]);
         third.store("c", &run(5)).unwrap();
         third.store("f", &run(6)).unwrap();
         third.finish(RunState::Finished, &[], |_| RenderedReport::default()).unwrap();

@@ -13,19 +13,18 @@ pub struct HostRecord {
     pub address: SocketAddr,
     /// Its share of the nodes and schedulers, relative to the others'.
     pub weight: f64,
-    /// The actors it held; cells with the same assignment share an entry.
+    /// The actors it held; runs with the same assignment share an entry.
     pub held: Vec<HostShard>,
-    /// Cells in which it was lost.
+    /// Runs in which it was lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<HostLoss>,
 }
 
-/// The loss of a host while a cell was run.
+/// The loss of a host while a run was executed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HostLoss {
     /// Id of the run.
-    #[serde(rename = "run", alias = "cell")]
-    pub cell: String,
+    pub run: String,
     /// The reason, as far as known.
     pub why: String,
     /// Whether all actors on the host had crashed for good by then because of the experiment's faults: such a run
@@ -54,17 +53,16 @@ pub struct HostShard {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub extras: String,
     /// Ids of the runs.
-    #[serde(rename = "runs", alias = "cells")]
-    pub cells: Vec<String>,
+    pub runs: Vec<String>,
 }
 
-/// Adds hosts and their assignments to the known ones. For a cell that was tried before, the later assignment counts.
+/// Adds hosts and their assignments to the known ones. For a run that was tried before, the later assignment counts.
 pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
-    let again = |cell: &String| more.iter().flat_map(|host| &host.held).any(|held| held.cells.contains(cell));
+    let again = |run: &String| more.iter().flat_map(|host| &host.held).any(|held| held.runs.contains(run));
     for host in known.iter_mut() {
-        host.held.iter_mut().for_each(|held| held.cells.retain(|cell| !again(cell)));
-        host.held.retain(|held| !held.cells.is_empty());
-        host.lost.retain(|lost| !again(&lost.cell));
+        host.held.iter_mut().for_each(|held| held.runs.retain(|run| !again(run)));
+        host.held.retain(|held| !held.runs.is_empty());
+        host.lost.retain(|lost| !again(&lost.run));
     }
     for host in more {
         let same = known.iter_mut().find(|old| (&old.name, old.address) == (&host.name, host.address));
@@ -81,16 +79,16 @@ pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
                         == [&held.nodes, &held.schedulers, &held.extras]
             };
             match old.held.iter_mut().find(alike) {
-                Some(old) => old.cells.extend(held.cells.iter().cloned()),
+                Some(old) => old.runs.extend(held.runs.iter().cloned()),
                 None => old.held.push(held.clone()),
             }
         }
     }
 }
 
-/// The host that held a shard of a cell.
-pub fn of_shard<'a>(hosts: &'a [HostRecord], cell: &str, shard: u16) -> Option<&'a str> {
-    let held_it = |held: &HostShard| held.shard == shard && held.cells.iter().any(|id| id == cell);
+/// The host that held a shard of a run.
+pub fn of_shard<'a>(hosts: &'a [HostRecord], run: &str, shard: u16) -> Option<&'a str> {
+    let held_it = |held: &HostShard| held.shard == shard && held.runs.iter().any(|id| id == run);
     hosts.iter().find(|host| host.held.iter().any(held_it)).map(|host| host.name.as_str())
 }
 
@@ -98,10 +96,10 @@ pub fn of_shard<'a>(hosts: &'a [HostRecord], cell: &str, shard: u16) -> Option<&
 mod tests {
     use super::*;
 
-    fn host(name: &str, shard: u16, nodes: &str, cells: &[&str]) -> HostRecord {
-        let cells = cells.iter().map(|&cell| cell.to_owned()).collect();
+    fn host(name: &str, shard: u16, nodes: &str, runs: &[&str]) -> HostRecord {
+        let runs = runs.iter().map(|&run| run.to_owned()).collect();
         let (nodes, schedulers) = (nodes.to_owned(), "0".to_owned());
-        let held = vec![HostShard { shard, nodes, schedulers, extras: String::new(), cells }];
+        let held = vec![HostShard { shard, nodes, schedulers, extras: String::new(), runs }];
         HostRecord {
             name: name.to_owned(),
             address: ([127, 0, 0, 1], 4433).into(),
@@ -126,13 +124,13 @@ mod tests {
 
     #[test]
     fn a_loss_is_of_the_cell_as_it_ran_last() {
-        let lost = |cell: &str| HostLoss {
-            cell: cell.to_owned(),
+        let lost = |run: &str| HostLoss {
+            run: run.to_owned(),
             why: "the peer fell silent".to_owned(),
             expected: false,
         };
         let mut known = vec![host("h1", 0, "0-9", &["a"])];
-        // Once before a cell, and once more after it.
+        // Once before a run, and once more after it.
         add(&mut known, &[HostRecord { lost: vec![lost("a")], ..host("h1", 0, "0-9", &["a"]) }]);
         add(&mut known, &[HostRecord { lost: vec![lost("b")], ..host("h1", 0, "0-9", &["b"]) }]);
         assert_eq!((known.len(), &known[0].lost[..]), (1, &[lost("a"), lost("b")][..]));

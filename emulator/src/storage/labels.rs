@@ -15,7 +15,7 @@ use ::parquet::schema::types::{Type, TypePtr};
 use serde_json::Value;
 use volary_engine::results::plain;
 
-use super::cell::CellRecord;
+use super::run_record::RunRecord;
 use super::study::Study;
 
 /// The columns that name a run, with their meanings.
@@ -107,7 +107,7 @@ impl Kind {
 }
 
 impl Labels {
-    /// The labels of a study. The types follow from all values of the sweep, so that every share of an experiment has
+    /// The labels of a study. The types follow from all values of the sweep, so that every slice of an experiment has
     /// the same.
     pub(super) fn of(study: &Study) -> Self {
         let planned: Vec<(String, Vec<Value>)> = study
@@ -149,7 +149,7 @@ impl Labels {
     pub(super) fn write<'a, W: Write + Send>(
         &self,
         group: &mut SerializedRowGroupWriter<'_, W>,
-        runs: impl Iterator<Item = (&'a CellRecord, usize)> + Clone,
+        runs: impl Iterator<Item = (&'a RunRecord, usize)> + Clone,
     ) -> Result<()> {
         let runs = runs.map(|(record, rows)| (record, &record.summary, rows));
         let ids = runs.clone().flat_map(|(run, _, rows)| repeat_n(ByteArray::from(run.id.as_str()), rows));

@@ -1,4 +1,4 @@
-//! Readers of a run directory.
+//! Readers of a study directory.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,9 +19,9 @@ use super::records::records;
 use super::rows::RowIndex;
 use super::study::Study;
 use super::tables::{TableKind, TableRow};
-use crate::storage::cell::CellRecord;
+use crate::storage::run_record::RunRecord;
 
-/// The study of one run directory, finished or not.
+/// The study of one study directory, finished or not.
 ///
 /// # Errors
 /// The folder holds no run, or a file in it is damaged.
@@ -33,7 +33,7 @@ pub fn load(root: &Path) -> Result<Study, Error> {
     Ok(Study::assemble(manifest, vec![root.to_owned()], records, claims, failures))
 }
 
-/// The manifest of a run directory. A run whose process has ended is not shown as running.
+/// The manifest of a study directory. A run whose process has ended is not shown as running.
 ///
 /// # Errors
 /// [`Error::NotARun`], [`Error::Schema`], [`Error::Damaged`].
@@ -52,12 +52,12 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-/// The finished cells of a run directory, in the manifest's order; cells of earlier plans are left out. Of many, only
+/// The finished runs of a study directory, in the manifest's order; runs of earlier plans are left out. Of many, only
 /// those that are drawn have their timelines.
 ///
 /// # Errors
-/// A cell is damaged.
-pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<CellRecord>, Error> {
+/// A run is damaged.
+pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<RunRecord>, Error> {
     load_records_with(root, manifest, TIMELINES)
 }
 
@@ -66,7 +66,7 @@ pub(super) fn load_records_with(
     root: &Path,
     manifest: &Manifest,
     timelines: usize,
-) -> Result<Vec<CellRecord>, Error> {
+) -> Result<Vec<RunRecord>, Error> {
     let early: BTreeSet<&String> = manifest.runs.iter().take(timelines).collect();
     let mut found = RecordList::default();
     for record in records(root, distinct(&manifest.runs)) {
@@ -83,8 +83,8 @@ pub(super) fn load_records_with(
 ///
 /// # Errors
 /// A record is damaged.
-pub fn records_of(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
-    let mut found: Vec<CellRecord> = records(root, distinct(ids)).collect::<Result<_, _>>()?;
+pub fn records_of(root: &Path, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
+    let mut found: Vec<RunRecord> = records(root, distinct(ids)).collect::<Result<_, _>>()?;
     sort(&mut found, ids);
     Ok(found)
 }
@@ -96,7 +96,7 @@ fn distinct(ids: &[String]) -> impl Iterator<Item = &String> {
 }
 
 /// Puts records into the order of their ids.
-fn sort(records: &mut [CellRecord], ids: &[String]) {
+fn sort(records: &mut [RunRecord], ids: &[String]) {
     // Of an id that is there twice, the first place is inserted last.
     let places: BTreeMap<&str, usize> =
         ids.iter().enumerate().rev().map(|(at, id)| (id.as_str(), at)).collect();
@@ -116,7 +116,7 @@ pub fn load_summary<L: DeserializeOwned>(root: &Path) -> Result<Vec<L>, Error> {
     lines.map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect()
 }
 
-/// The claims of a finished run directory; empty if it has none. Earlier versions kept them in the last line of the
+/// The claims of a finished study directory; empty if it has none. Earlier versions kept them in the last line of the
 /// summary.
 ///
 /// # Errors
@@ -148,7 +148,7 @@ pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
 /// The start of the line of claims; no summary starts like this.
 const CLAIMS_LINE: &str = "{\"claims\"";
 
-/// The failures of a run directory's cells, in its manifest's order.
+/// The failures of a study directory's runs, in its manifest's order.
 ///
 /// # Errors
 /// A log is damaged.
@@ -157,8 +157,8 @@ pub fn load_failures(root: &Path, manifest: &Manifest) -> Result<Vec<Failure>, E
     paths.map(|path| read(&path)).collect()
 }
 
-/// The rows of a finished cell: jobs in order of id, sampled executions in order of their ends, stretches of real cores
-/// by core and time. For several cells of a folder, [`StudyRows`] finds the rows of all at once.
+/// The rows of a finished run: jobs in order of id, sampled executions in order of their ends, stretches of real cores
+/// by core and time. For several runs of a folder, [`StudyRows`] finds the rows of all at once.
 ///
 /// # Errors
 /// They are missing or damaged.
@@ -192,7 +192,7 @@ impl StudyRows {
     ///
     /// # Errors
     /// They are missing or damaged.
-    pub fn read<R: TableRow>(&self, record: &CellRecord) -> Result<Vec<R>, Error> {
+    pub fn read<R: TableRow>(&self, record: &RunRecord) -> Result<Vec<R>, Error> {
         let index = self.index(R::KIND)?;
         let root = self.folders.first().map_or_else(|| Path::new(""), PathBuf::as_path);
         if !index.has(&record.id) {

@@ -1,4 +1,4 @@
-//! The file `manifest.json`: the content of a run directory, and its progress.
+//! The file `manifest.json`: the content of a study directory, and its progress.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,7 +11,7 @@ use volary_engine::results::{Cell, Injected, Summary, run_name};
 
 use super::hosts::{self, HostRecord};
 use super::origin::Provenance;
-use super::share::Shares;
+use super::slices::Slices;
 
 /// A run: its experiment, times and state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -38,8 +38,8 @@ pub struct Manifest {
     pub argv: Vec<String>,
     /// Hosts that took part, in order of shards, for `hosts` runs; null otherwise.
     pub hosts: Option<Vec<HostRecord>>,
-    /// Bound on the error of hosts' corrected clocks in any cell, real seconds; null if there is a single clock, and
-    /// until the first cell ends.
+    /// Bound on the error of hosts' corrected clocks in any run, real seconds; null if there is a single clock, and
+    /// until the first run ends.
     pub clock_error_s: Option<f64>,
     /// Injections by run; absent if there were none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -51,9 +51,9 @@ pub struct Manifest {
     /// Ids of the runs of the plan, in display order.
     #[serde(alias = "cells")]
     pub runs: Vec<String>,
-    /// The shares of the experiment that it holds; absent if it has all its runs.
+    /// The slices of the experiment that it holds; absent if it has all its runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<Shares>,
+    pub slices: Option<Slices>,
     pub state: RunState,
     /// When it started, UTC, RFC 3339.
     pub started: String,
@@ -74,13 +74,13 @@ pub struct OfferedLoad {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// Every cell is finished.
+    /// Every run is finished.
     Finished,
-    /// Stopped by the user, or killed; finished cells are kept.
+    /// Stopped by the user, or killed; finished runs are kept.
     Interrupted,
     /// In progress, or ended without writing its state.
     Running,
-    /// Some cell failed; its log is in `cells/`.
+    /// Some run failed; its log is in `cells/`.
     Failed,
 }
 
@@ -111,7 +111,7 @@ impl Manifest {
     }
 
     /// Adds the hosts, injections and origins of another manifest of the same experiment: an earlier one of the folder,
-    /// or that of another shard.
+    /// or that of another slice.
     pub(super) fn unite(&mut self, other: &Self) {
         if let Some(more) = &other.hosts {
             hosts::add(self.hosts.get_or_insert_default(), more);
@@ -129,7 +129,7 @@ impl Manifest {
     }
 }
 
-/// A cell that could not finish, or was interrupted.
+/// A run that could not finish, or was interrupted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Failure {
     /// Id of the run: hash of what it depends on.

@@ -1,4 +1,4 @@
-//! The union of the run directories of one experiment.
+//! The union of the study directories of one experiment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,36 +10,36 @@ use super::load::{load_claims, load_failures, load_manifest, load_records_with};
 use super::record_list::{PointKey, RecordList, TIMELINES, point_key};
 use super::study::cell_key;
 use crate::storage::Study;
-use crate::storage::cell::CellRecord;
 use crate::storage::manifest::Manifest;
 use crate::storage::planned::PlannedPoint;
+use crate::storage::run_record::RunRecord;
 use crate::storage::spec_diff::{differences, summary};
 
-/// Combines the run directories of one experiment.
+/// Combines the study directories of one experiment.
 ///
 /// Runs that occur in several folders count once. A claim that holds in every folder holds, one that fails in some
 /// folder fails, and any other is not tested, since a comparison may need numbers of several folders. Callers with the
 /// experiment should evaluate the claims again over [`Study::records`].
 ///
 /// # Errors
-/// A folder cannot be read, or they are not shards of one experiment.
+/// A folder cannot be read, or they are not slices of one experiment.
 pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     let (first, rest) =
-        folders.split_first().ok_or_else(|| Error::Merge("no run directory was named".to_owned()))?;
+        folders.split_first().ok_or_else(|| Error::Merge("no study directory was named".to_owned()))?;
     let mut manifest = load_manifest(first)?;
     let mut union = RunUnion::default();
-    // Shares take turns, so the first runs of the experiment are the first of each.
+    // Slices take turns, so the first runs of the experiment are the first of each.
     let early = TIMELINES.div_ceil(folders.len());
     for (at, record) in load_records_with(first, &manifest, early)?.into_iter().enumerate() {
         union.push(record, at < early);
     }
     let mut failures = load_failures(first, &manifest)?;
     let mut claims = load_claims(first)?;
-    let mut share = manifest.share.is_some().then(|| (first, manifest.clone()));
+    let mut slice = manifest.slices.is_some().then(|| (first, manifest.clone()));
     for folder in rest {
         let other = load_manifest(folder)?;
-        if other.share.is_some() {
-            let (one, known) = share.get_or_insert_with(|| (folder, other.clone()));
+        if other.slices.is_some() {
+            let (one, known) = slice.get_or_insert_with(|| (folder, other.clone()));
             check_plan((one, known), (folder, &other))?;
         }
         for (what, expected, found) in [
@@ -48,7 +48,7 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
         ] {
             if expected != found {
                 return Err(Error::Merge(format!(
-                    "{} ran {what} `{found}`, {} ran `{expected}`: they are not shards of one experiment; set them side by \
+                    "{} ran {what} `{found}`, {} ran `{expected}`: they are not slices of one experiment; set them side by \
                      side with `volary compare`",
                     folder.display(),
                     first.display()
@@ -62,7 +62,7 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
         claims = combine(claims, load_claims(folder)?);
         absorb(&mut manifest, other);
     }
-    manifest.share.take_if(|shares| shares.left_out() == 0);
+    manifest.slices.take_if(|slices| slices.left_out() == 0);
     failures.retain(|failure| !union.ids.contains(&failure.id));
     failures.sort_by(|a, b| a.id.cmp(&b.id));
     failures.dedup_by(|a, b| a.id == b.id);
@@ -71,22 +71,22 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     Ok(Study::assemble(manifest, folders.to_vec(), records, claims, failures))
 }
 
-/// Refuses shares of different plans: each would leave out other runs than the rest believe.
+/// Refuses slices of different plans: each would leave out other runs than the rest believe.
 fn check_plan((one, known): (&Path, &Manifest), (folder, other): (&Path, &Manifest)) -> Result<(), Error> {
     let found = differences(known, other, ["there", "here"]);
     if found.is_empty() {
         return Ok(());
     }
     Err(Error::Merge(format!(
-        "{} is a share of another plan than {} ({}); run it again with the same options, or leave it out",
+        "{} is a slice of another plan than {} ({}); run it again with the same options, or leave it out",
         folder.display(),
         one.display(),
         summary(&found)
     )))
 }
 
-/// Puts runs into the order of the experiment, in which shares take turns.
-fn sort(manifest: &mut Manifest, records: &mut [CellRecord]) {
+/// Puts runs into the order of the experiment, in which slices take turns.
+fn sort(manifest: &mut Manifest, records: &mut [RunRecord]) {
     let key = |point: PlannedPoint<'_>| (cell_key(&point.cell()), point.label().to_owned());
     let places: BTreeMap<_, _> = manifest.points().map(key).zip(0..).collect();
     let place = |Summary { cell, policy, seed, .. }: &Summary| {
@@ -102,8 +102,8 @@ fn sort(manifest: &mut Manifest, records: &mut [CellRecord]) {
 fn absorb(manifest: &mut Manifest, other: Manifest) {
     manifest.unite(&other);
     manifest.expect(other.runs);
-    // A folder without shares has all the runs.
-    manifest.share = manifest.share.take().zip(other.share).map(|(all, more)| all.unite(more));
+    // A folder without slices has all the runs.
+    manifest.slices = manifest.slices.take().zip(other.slices).map(|(all, more)| all.unite(more));
     manifest.state = manifest.state.max(other.state);
     manifest.started = std::mem::take(&mut manifest.started).min(other.started);
     manifest.ended = manifest.ended.take().max(other.ended);
@@ -121,14 +121,14 @@ struct RunUnion {
 }
 
 impl RunUnion {
-    fn push(&mut self, record: CellRecord, is_early: bool) {
+    fn push(&mut self, record: RunRecord, is_early: bool) {
         self.ids.insert(record.id.clone());
         self.keys.insert(Self::key(&record.summary));
         self.records.push(record, is_early);
     }
 
     /// Adds a record, unless it is known.
-    fn add(&mut self, record: CellRecord, is_early: bool, folder: &Path) -> Result<(), Error> {
+    fn add(&mut self, record: RunRecord, is_early: bool, folder: &Path) -> Result<(), Error> {
         if self.ids.contains(&record.id) {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use crate::files::FileSum;
 /// The commit that the program was built from, stated by this variable of the build's environment.
 const COMMIT: Option<&str> = option_env!("VOLARY_COMMIT");
 
-/// What one process that filled a run directory was, and read.
+/// What one process that filled a study directory was, and read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Provenance {
     /// Version of the program.

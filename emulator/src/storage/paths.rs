@@ -1,4 +1,4 @@
-//! Names of the files of a run directory.
+//! Names of the files of a study directory.
 
 use std::path::{Path, PathBuf};
 
@@ -16,28 +16,28 @@ pub const REPORT: &str = "report.html";
 pub const REPORT_CELLS: &str = "report";
 /// Name of the timeline.
 pub const TIMELINE: &str = "timeline.perfetto-trace";
-/// Name of the folder of cells, while a run goes on.
+/// Name of the folder of finished runs, while the study goes on.
 pub const CELLS: &str = "cells";
 /// Name of the file with the records of a run that has ended.
 pub const RECORDS: &str = "records.jsonl.zst";
 pub(super) const LOGS: &str = "logs";
 
-/// The path of the record of a finished cell, while the run goes on.
+/// The path of the record of a finished run, while the run goes on.
 pub(super) fn record_path(root: &Path, id: &str) -> PathBuf {
     root.join(CELLS).join(format!("{id}.json"))
 }
 
-/// The id of the finished cell whose record a file in `cells/` is, by its name.
+/// The id of the finished run whose record a file in `cells/` is, by its name.
 pub(super) fn record_id(name: &str) -> Option<&str> {
     name.strip_suffix(".json").filter(|id| !id.ends_with(".failed"))
 }
 
-/// The path of the record of a cell that could not finish.
+/// The path of the record of a run that could not finish.
 pub fn failure_path(root: &Path, id: &str) -> PathBuf {
     root.join(CELLS).join(format!("{id}.failed.json"))
 }
 
-/// The path of the rows of a finished cell, while the run goes on.
+/// The path of the rows of a finished run, while the run goes on.
 pub(super) fn part_path(root: &Path, id: &str, kind: TableKind) -> PathBuf {
     root.join(CELLS).join(format!("{id}{}", part_suffix(kind)))
 }

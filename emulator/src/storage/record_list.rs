@@ -5,8 +5,8 @@ use std::collections::btree_map::Entry;
 
 use volary_engine::results::Summary;
 
-use super::cell::CellRecord;
 use super::perfetto::RUNS;
+use super::run_record::RunRecord;
 use super::study::cell_key;
 
 /// Number of the first runs of an experiment that keep their timelines in memory: one more than the file of timelines
@@ -25,7 +25,7 @@ pub(super) fn point_key(Summary { policy, cell, .. }: &Summary) -> PointKey {
 /// the first few. A timeline takes far more memory than the rest, and a wide sweep has many thousand runs.
 #[derive(Debug, Default)]
 pub(super) struct RecordList {
-    records: Vec<CellRecord>,
+    records: Vec<RunRecord>,
     /// The first run of a policy in a cell so far.
     first: BTreeMap<PointKey, FirstRun>,
 }
@@ -41,7 +41,7 @@ struct FirstRun {
 
 impl RecordList {
     /// Adds a record; `is_early` says whether it is one of the first few of the experiment.
-    pub(super) fn push(&mut self, mut record: CellRecord, is_early: bool) {
+    pub(super) fn push(&mut self, mut record: RunRecord, is_early: bool) {
         let run = FirstRun { seed: record.summary.seed, at: self.records.len(), is_early };
         match self.first.entry(point_key(&record.summary)) {
             Entry::Vacant(free) => {
@@ -60,7 +60,7 @@ impl RecordList {
     }
 
     /// All records, in the order in which they were added.
-    pub(super) fn into_records(self) -> Vec<CellRecord> {
+    pub(super) fn into_records(self) -> Vec<RunRecord> {
         self.records
     }
 }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn drawn_runs_keep_their_timelines() {
         let mut list = RecordList::default();
-        let record = |policy, seed| CellRecord::new("r", &measured(policy, &[], seed, 1.0, 2));
+        let record = |policy, seed| RunRecord::new("r", &measured(policy, &[], seed, 1.0, 2));
         for (policy, seed, is_early) in [
             ("a", 1, true),
             ("a", 2, true),

@@ -1,4 +1,4 @@
-//! Records of finished runs: files in `cells/` while a run goes on, and one compressed file once it has ended.
+//! Records of finished runs: files in `runs/` while a run goes on, and one compressed file once it has ended.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -10,11 +10,11 @@ use std::{iter, mem};
 
 use serde::de::Error as _;
 
-use super::cell::CellRecord;
 use super::error::{Error, io as failed};
 use super::files::{cell_files, checked_line, parse, read, remove, replace, set_aside, write};
 use super::manifest::Manifest;
 use super::paths::{CELLS, MANIFEST, RECORDS, failure_path, part_path, record_id, record_path, table_path};
+use super::run_record::RunRecord;
 use super::study::Study;
 use super::tables::TableKind;
 use crate::parallel;
@@ -32,7 +32,7 @@ struct RecordText {
 }
 
 impl RecordText {
-    fn parse(&self, root: &Path) -> Result<CellRecord, Error> {
+    fn parse(&self, root: &Path) -> Result<RunRecord, Error> {
         if !self.is_packed {
             return parse(&record_path(root, &self.run), &self.text);
         }
@@ -57,7 +57,7 @@ fn run_of(text: &str) -> Option<&str> {
     text.split_once("\"run\":\"").and_then(|(_, rest)| rest.split_once('"')).map(|(run, _)| run)
 }
 
-/// The records of the finished runs among `ids`, in no order: those in `cells/`, then the packed ones that are not
+/// The records of the finished runs among `ids`, in no order: those in `runs/`, then the packed ones that are not
 /// there as well.
 ///
 /// # Errors
@@ -65,7 +65,7 @@ fn run_of(text: &str) -> Option<&str> {
 pub(super) fn records<'a>(
     root: &'a Path,
     ids: impl IntoIterator<Item = &'a String>,
-) -> impl Iterator<Item = Result<CellRecord, Error>> {
+) -> impl Iterator<Item = Result<RunRecord, Error>> {
     let mut texts = texts(root, ids);
     let batches = iter::from_fn(move || {
         let batch: Vec<_> = texts.by_ref().take(BATCH).collect();
@@ -131,7 +131,7 @@ fn packed(root: &Path) -> impl Iterator<Item = Result<RecordText, Error>> {
     lines.take_while(move |line| !mem::replace(&mut ended, line.is_err()))
 }
 
-/// Packs the records of a study and removes the files of its runs from `cells/`; its rows must be in the folder's
+/// Packs the records of a study and removes the files of its runs from `runs/`; its rows must be in the folder's
 /// tables. Other runs are left, and those that were packed must have been [unpacked](others).
 pub(super) fn pack(root: &Path, study: &Study) -> Result<(), Error> {
     let path = root.join(RECORDS);
@@ -182,8 +182,8 @@ fn write_packed(path: &Path, to: impl io::Write, study: &Study) -> Result<(), Er
 }
 
 /// The records of finished runs that a study does not have, those of an earlier plan. Packed ones are written to
-/// `cells/` again; their rows are left where they are. Damaged ones in `cells/` are left out.
-pub(super) fn others(root: &Path, study: &Study) -> Result<Vec<CellRecord>, Error> {
+/// `runs/` again; their rows are left where they are. Damaged ones in `runs/` are left out.
+pub(super) fn others(root: &Path, study: &Study) -> Result<Vec<RunRecord>, Error> {
     let kept: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
     unpack(root, |id| !kept.contains(id))?;
     let names = cell_files(root)?;
@@ -192,7 +192,7 @@ pub(super) fn others(root: &Path, study: &Study) -> Result<Vec<CellRecord>, Erro
     records.filter(|record| !matches!(record, Err(Error::Damaged { .. }))).collect()
 }
 
-/// Writes packed records that can be read to `cells/`, and sets the damaged file of packed ones aside.
+/// Writes packed records that can be read to `runs/`, and sets the damaged file of packed ones aside.
 pub(super) fn salvage(root: &Path) -> Result<(), Error> {
     let unpacked = unpack(root, |_| true);
     if !matches!(unpacked, Err(Error::DamagedRecords { .. })) {
@@ -201,28 +201,28 @@ pub(super) fn salvage(root: &Path) -> Result<(), Error> {
     set_aside(&root.join(RECORDS))
 }
 
-/// Leaves out finished runs, of which something else is missing: all others are in `cells/` then.
-pub(super) fn forget(root: &Path, runs: &[CellRecord]) -> Result<(), Error> {
+/// Leaves out finished runs, of which something else is missing: all others are in `runs/` then.
+pub(super) fn forget(root: &Path, runs: &[RunRecord]) -> Result<(), Error> {
     unpack(root, |_| true)?;
     remove(&root.join(RECORDS))?;
     runs.iter().try_for_each(|run| remove(&record_path(root, &run.id)))
 }
 
-/// Writes the packed records of runs for which `is_wanted` holds to `cells/`, unless they are there.
+/// Writes the packed records of runs for which `is_wanted` holds to `runs/`, unless they are there.
 ///
 /// # Errors
 /// A record is damaged: those that can be read have been written. Or a file cannot be read or written.
 fn unpack(root: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<(), Error> {
-    let cells = root.join(CELLS);
+    let runs = root.join(CELLS);
     let mut whole = Ok(());
     for record in packed(root) {
         let unpacked = record.and_then(|record| {
             let path = record_path(root, &record.run);
-            if !is_wanted(&record.run) || read::<CellRecord>(&path).is_ok() {
+            if !is_wanted(&record.run) || read::<RunRecord>(&path).is_ok() {
                 return Ok(());
             }
             record.parse(root)?;
-            fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
+            fs::create_dir_all(&runs).map_err(failed("create", &runs))?;
             write(&path, record.text.as_bytes())
         });
         match unpacked {
@@ -237,14 +237,14 @@ fn unpack(root: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::report::render;
-    use crate::storage::RunDir;
+    use crate::storage::StudyDir;
     use crate::storage::fixture::{manifest, measured};
     use crate::storage::manifest::RunState;
 
     #[test]
     fn records_are_found_though_they_are_packed_meanwhile() {
         let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
+        let run = StudyDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
         run.store("a", &measured("first", &[], 1, 1.0, 50)).unwrap();
         run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
         let ids = ["a", "b"].map(str::to_owned);

@@ -22,7 +22,8 @@ pub struct RenderedReport {
 }
 
 impl RenderedReport {
-    /// Writes the report to a run directory, where it replaces an earlier one; a report without a page only removes it.
+    /// Writes the report to a study directory, where it replaces an earlier one; a report without a page only removes
+    /// it.
     pub(super) fn write(&self, root: &Path) -> Result<(), Error> {
         let folder = root.join(REPORT_CELLS);
         let file = |number: usize| folder.join(format!("{number}.js"));

@@ -27,14 +27,14 @@ use super::files::cell_files;
 use super::labels::{Labels, RUN};
 use super::paths::{CELLS, part_suffix, table_path};
 use super::tables::{RowSum, TableKind, TableRow, missing};
-use crate::storage::cell::CellRecord;
+use crate::storage::run_record::RunRecord;
 
 /// Number of rows from which a row group is full. A run with as many has a group for itself.
 const GROUP_ROWS: usize = 1 << 16;
 /// Number of runs with which a row group is full. Each may be in a file of its own, which is open with the others.
 const GROUP_RUNS: usize = 256;
 
-/// Where the rows of runs are that a table has, in several run directories.
+/// Where the rows of runs are that a table has, in several study directories.
 pub(super) struct RowIndex {
     kind: TableKind,
     places: BTreeMap<String, RowPlace>,
@@ -112,12 +112,12 @@ impl RowIndex {
     }
 
     /// Which of the runs have their rows here, undamaged, or need none.
-    pub(super) fn whole(&self, runs: &[CellRecord]) -> Vec<bool> {
+    pub(super) fn whole(&self, runs: &[RunRecord]) -> Vec<bool> {
         runs.chunks(GROUP_RUNS).flat_map(|runs| self.whole_of(runs)).collect()
     }
 
     /// The same of so few runs that the files of all can be open.
-    fn whole_of(&self, runs: &[CellRecord]) -> Vec<bool> {
+    fn whole_of(&self, runs: &[RunRecord]) -> Vec<bool> {
         let found: Vec<_> = runs.iter().map(|run| self.rows(&run.id)).collect();
         let (mut at, mut rows) = (Vec::new(), Vec::new());
         for (number, found) in found.iter().enumerate() {
@@ -132,7 +132,7 @@ impl RowIndex {
         }
         let mut sums: BTreeMap<usize, Option<u32>> =
             at.into_iter().zip(sums).map(|(number, sum)| (number, sum.map(RowSum::finish))).collect();
-        let is_whole = |(number, run): (usize, &CellRecord)| {
+        let is_whole = |(number, run): (usize, &RunRecord)| {
             let stored = run.rows.get(self.kind.name());
             match &found[number] {
                 Err(_) => false,
@@ -176,7 +176,7 @@ impl RowIndex {
         &self,
         to: W,
         labels: Option<&Labels>,
-        runs: impl Iterator<Item = &'a CellRecord>,
+        runs: impl Iterator<Item = &'a RunRecord>,
     ) -> Result<()> {
         let mut file = self.kind.create(to, labels)?;
         let (mut group, mut count) = (Vec::new(), 0);
@@ -265,7 +265,7 @@ fn write_group<W: Write + Send>(
     to: &mut SerializedFileWriter<W>,
     kind: TableKind,
     labels: Option<&Labels>,
-    runs: &[(&CellRecord, RunRows)],
+    runs: &[(&RunRecord, RunRows)],
 ) -> Result<()> {
     if runs.is_empty() {
         return Ok(());
@@ -491,7 +491,7 @@ mod tests {
         let record = |(i, run): (usize, &Measured)| {
             let path = part_path(root, &format!("run{i}"), TableKind::Jobs);
             TableKind::Jobs.write(File::create(path).unwrap(), run).unwrap();
-            CellRecord { rows: row_sums(run), ..CellRecord::new(&format!("run{i}"), run) }
+            RunRecord { rows: row_sums(run), ..RunRecord::new(&format!("run{i}"), run) }
         };
         let records = runs.iter().enumerate().map(record).collect();
         Study::assemble(manifest(&[]), vec![root.to_owned()], records, Vec::new(), Vec::new())

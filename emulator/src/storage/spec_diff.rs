@@ -15,7 +15,7 @@ const NAMED: usize = 3;
 /// Length in characters at which a value in the message is cut.
 const SHOWN: usize = 40;
 
-/// The differences, if the two experiments differ and have no cell in common. Shards of one experiment may share a
+/// The differences, if the two experiments differ and have no cell in common. Slices of one experiment may share a
 /// folder without sharing cells.
 pub(super) fn another(old: &Manifest, new: &Manifest) -> Option<String> {
     if old.runs.is_empty() || old.runs.iter().any(|id| new.runs.contains(id)) {
@@ -216,7 +216,7 @@ mod tests {
         let with = |cells: &[&str], spec: Value| Manifest { spec, ..manifest(cells) };
         let old = with(&["a", "b"], json!({"seed": 1, "file": "x.toml", "run": {"speed": 1.0}}));
         let same = with(&["c"], json!({"seed": 1, "file": "./x.toml", "run": {"speed": 1.0}}));
-        assert_eq!(another(&old, &same), None, "another shard");
+        assert_eq!(another(&old, &same), None, "another slice");
         let other = json!({"seed": 2, "file": "x.toml", "run": {}});
         assert_eq!(another(&old, &with(&["b", "c"], other.clone())), None, "more cells");
         assert_eq!(another(&with(&[], json!(null)), &with(&["c"], other.clone())), None, "nothing to lose");

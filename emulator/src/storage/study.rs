@@ -1,4 +1,4 @@
-//! The results of one experiment, from one run directory or from those of its shards.
+//! The results of one experiment, from one study directory or from those of its slices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,23 +9,23 @@ use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, Tally, cell
 
 use crate::number;
 use crate::stats::Interval;
-use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Failure, Manifest};
 use crate::storage::planned::PlannedPoint;
+use crate::storage::run_record::RunRecord;
 
 /// One experiment's results.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Study {
-    /// The manifest; for several shards that of the first, with the cells of all.
+    /// The manifest; for several slices that of the first, with the runs of all.
     pub manifest: Manifest,
     /// The folders it was loaded from.
     pub folders: Vec<PathBuf>,
     /// Cells in the manifest's order.
     pub cells: Vec<CellGroup>,
     pub claims: Vec<ClaimResult>,
-    /// Cells that could not finish.
+    /// Runs that could not finish.
     pub failures: Vec<Failure>,
-    /// Cells of the plan that neither finished nor failed.
+    /// Runs of the plan that neither finished nor failed.
     pub missing: usize,
 }
 
@@ -38,7 +38,7 @@ pub struct CellGroup {
     pub policies: Vec<PolicyRuns>,
     /// Labels of the classes of jobs in the order of the experiment, as far as it has one.
     pub order: Vec<String>,
-    /// Whether it lacks runs, which other shares of the experiment have, or which failed or are missing: its policies
+    /// Whether it lacks runs, which other slices of the experiment have, or which failed or are missing: its policies
     /// cannot be ranked.
     pub partial: bool,
 }
@@ -48,7 +48,7 @@ pub struct CellGroup {
 pub struct PolicyRuns {
     pub policy: String,
     /// One run per seed, in order of seed.
-    pub runs: Vec<CellRecord>,
+    pub runs: Vec<RunRecord>,
 }
 
 impl Study {
@@ -56,7 +56,7 @@ impl Study {
     pub fn assemble(
         manifest: Manifest,
         folders: Vec<PathBuf>,
-        records: Vec<CellRecord>,
+        records: Vec<RunRecord>,
         claims: Vec<ClaimResult>,
         failures: Vec<Failure>,
     ) -> Self {
@@ -77,8 +77,8 @@ impl Study {
         for runs in cells.iter_mut().flat_map(|group| &mut group.policies) {
             runs.runs.sort_by_key(|run| run.summary.seed);
         }
-        if let Some(share) = &manifest.share {
-            let whole = share.runs / planned_cells(&manifest).max(1);
+        if let Some(slices) = &manifest.slices {
+            let whole = slices.runs / planned_cells(&manifest).max(1);
             for group in &mut cells {
                 group.partial = whole > group.policies.iter().map(|runs| runs.runs.len() as u64).sum();
             }
@@ -90,7 +90,7 @@ impl Study {
     }
 
     /// All runs: by cell, policy and seed.
-    pub fn records(&self) -> impl Iterator<Item = &CellRecord> {
+    pub fn records(&self) -> impl Iterator<Item = &RunRecord> {
         self.cells.iter().flat_map(|group| group.policies.iter().flat_map(|runs| &runs.runs))
     }
 
@@ -277,7 +277,7 @@ impl CellGroup {
         classes.into_iter().map(|class| class.0).collect()
     }
 
-    fn add(&mut self, record: CellRecord) {
+    fn add(&mut self, record: RunRecord) {
         let policy = &record.summary.policy;
         if let Some(runs) = self.policies.iter_mut().find(|runs| runs.policy == *policy) {
             runs.runs.push(record);
@@ -336,7 +336,7 @@ mod tests {
             let point = |label: &str| json!({"label": label, "cell": {}});
             manifest.spec = json!({"points": [point("a"), point("b")]});
             let record = |&(policy, seed): &(&str, u64)| {
-                CellRecord::new(&format!("{policy}{seed}"), &measured(policy, &[], seed, 1.0, 2))
+                RunRecord::new(&format!("{policy}{seed}"), &measured(policy, &[], seed, 1.0, 2))
             };
             let records = found.iter().map(record).collect();
             Study::assemble(manifest, Vec::new(), records, Vec::new(), Vec::new()).cells[0].partial
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn json_lines_parse_one_by_one() {
-        let record = |seed| CellRecord::new(&format!("a{seed}"), &measured("a", &[], seed, 1.0, 100));
+        let record = |seed| RunRecord::new(&format!("a{seed}"), &measured("a", &[], seed, 1.0, 100));
         let claim = ClaimResult {
             says: "s".into(),
             origin: Origin::Paper,

@@ -16,9 +16,9 @@ use ::parquet::schema::types::{Type, TypePtr};
 use flate2::Crc;
 use volary_engine::results::{CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, StalenessRow};
 
-use super::cell::CellRecord;
 use super::labels::{self, Labels, properties, write_values};
 use super::lost_rows::LostRows;
+use super::run_record::RunRecord;
 
 /// A row of a table.
 pub trait TableRow: Sized {
@@ -397,7 +397,7 @@ impl TableKind {
         [&labels::RUN, self.meanings()].concat()
     }
 
-    /// Whether a cell has a file of such rows: always of jobs and tasks, of cores if copies burned real ones, and of
+    /// Whether a run has a file of such rows: always of jobs and tasks, of cores if copies burned real ones, and of
     /// samples if there are some.
     pub fn concerns(self, measured: &Measured) -> bool {
         match self {
@@ -412,7 +412,7 @@ impl TableKind {
     }
 
     /// Whether a run can have such rows.
-    pub(super) fn may_have(self, run: &CellRecord) -> bool {
+    pub(super) fn may_have(self, run: &RunRecord) -> bool {
         match self {
             Self::Jobs | Self::Tasks => true,
             Self::Staleness | Self::Decisions | Self::Cores => self.may_lack(run).is_err(),
@@ -420,7 +420,7 @@ impl TableKind {
     }
 
     /// Refuses a run without such rows that must have some.
-    pub(super) fn may_lack(self, run: &CellRecord) -> Result<()> {
+    pub(super) fn may_lack(self, run: &RunRecord) -> Result<()> {
         let must = match self {
             Self::Jobs => run.summary.jobs.submitted > 0,
             Self::Tasks => run.sampled_one_in == 1 && run.summary.tasks.finished > 0,

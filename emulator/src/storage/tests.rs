@@ -7,14 +7,14 @@ use std::path::Path;
 use serde_json::json;
 use volary_engine::results::{
     Cell, Certificate, ClaimResult, CopyRow, CoreRow, JobRow, Origin, RealWork, SCHEMA, StalenessRow,
-    Summary, Verdict, cell_id,
+    Summary, Verdict, run_id,
 };
 
-use super::cell::CellRecord;
 use super::files::{append, write_json};
 use super::manifest::{Failure, Manifest, RunState};
 use super::paths::record_path;
-use super::share::{Shares, SweepShare};
+use super::run_record::RunRecord;
+use super::slices::{Slices, SweepSlice};
 use super::*;
 use crate::fidelity::fixture;
 use crate::report::render;
@@ -41,7 +41,7 @@ fn load_summaries(root: &Path) -> Vec<Summary> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn record(run: &RunDir, id: &str) -> Result<CellRecord, Error> {
+fn record(run: &StudyDir, id: &str) -> Result<RunRecord, Error> {
     run.records(&[id.to_owned()]).map(|mut records| records.remove(0))
 }
 
@@ -49,7 +49,7 @@ fn record(run: &RunDir, id: &str) -> Result<CellRecord, Error> {
 fn a_finished_run_has_every_file() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("deep/run");
-    let run = RunDir::create(&root, manifest(&["b", "a"])).unwrap();
+    let run = StudyDir::create(&root, manifest(&["b", "a"])).unwrap();
     std::thread::scope(|threads| {
         for (id, policy) in [("a", "first"), ("b", "second")] {
             let run = &run;
@@ -84,7 +84,7 @@ fn a_finished_run_has_every_file() {
 fn lost_tables_are_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    shard(root, &[("1", "p", 1), ("2", "q", 1)], &[]);
+    slice(root, &[("1", "p", 1), ("2", "q", 1)], &[]);
     for (table, damage) in [
         ("jobs", None),
         ("jobs", Some("PAR1")),
@@ -99,12 +99,12 @@ fn lost_tables_are_made_again() {
         let study = load(root).unwrap();
         let error = LockedDir::take(root, &[]).unwrap().write(&study, render).unwrap_err().to_string();
         assert!(error.contains(table) && error.contains("--resume"), "{error}");
-        let run = RunDir::open(root, manifest(&["1", "2"])).unwrap();
+        let run = StudyDir::open(root, manifest(&["1", "2"])).unwrap();
         assert!(!run.has("1") && !run.has("2"), "{table}");
         run.store("2", &measured("q", &[], 1, 1.0, 10)).unwrap();
         assert_eq!(run.finish(RunState::Interrupted, &[], render).unwrap().missing, 1);
         drop(run);
-        let run = RunDir::open(root, manifest(&["1", "2"])).unwrap();
+        let run = StudyDir::open(root, manifest(&["1", "2"])).unwrap();
         assert!(!run.has("1") && run.has("2"), "{table}");
         run.store("1", &measured("p", &[], 1, 1.0, 10)).unwrap();
         run.finish(RunState::Finished, &[], render).unwrap();
@@ -121,13 +121,13 @@ fn lost_tables_are_made_again() {
 fn runs_with_empty_parts_are_made_again() {
     for kind in ["jobs", "decisions"] {
         let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::create(folder.path(), manifest(&["1", "2"])).unwrap();
+        let run = StudyDir::create(folder.path(), manifest(&["1", "2"])).unwrap();
         for id in ["1", "2"] {
             run.store(id, &measured("p", &[], 1, 1.0, 10)).unwrap();
         }
         drop(run);
         fs::write(folder.path().join(format!("cells/1.{kind}.parquet")), "").unwrap();
-        let run = RunDir::open(folder.path(), manifest(&["1", "2"])).unwrap();
+        let run = StudyDir::open(folder.path(), manifest(&["1", "2"])).unwrap();
         assert!(!run.has("1") && run.has("2"), "{kind}");
     }
 }
@@ -143,7 +143,7 @@ fn rows_with_a_flipped_byte_are_made_again() {
         for flip in 0..12 {
             let folder = tempfile::tempdir().unwrap();
             let root = folder.path();
-            let run = RunDir::create(root, manifest(&ids)).unwrap();
+            let run = StudyDir::create(root, manifest(&ids)).unwrap();
             ids.iter().for_each(|id| drop(run.store(id, &cell(id)).unwrap()));
             if ended {
                 run.finish(RunState::Finished, &[], render).unwrap();
@@ -158,7 +158,7 @@ fn rows_with_a_flipped_byte_are_made_again() {
             let at = flip * bytes.len() / 12;
             bytes[at] ^= 1 << (flip % 8);
             fs::write(&path, bytes).unwrap();
-            let run = RunDir::open(root, manifest(&ids)).unwrap();
+            let run = StudyDir::open(root, manifest(&ids)).unwrap();
             for id in ids.iter().filter(|id| !run.has(id)) {
                 made_again += 1;
                 run.store(id, &cell(id)).unwrap();
@@ -179,7 +179,7 @@ fn rows_with_a_flipped_byte_are_made_again() {
 #[test]
 fn the_end_is_noted_after_the_final_files() {
     let folder = tempfile::tempdir().unwrap();
-    let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
+    let run = StudyDir::create(folder.path(), manifest(&["a"])).unwrap();
     run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
     let render = |study: &Study| {
         let noted = load_manifest(&study.folders[0]).unwrap();
@@ -202,7 +202,7 @@ fn a_folder_of_an_earlier_version_is_read() {
         verdict: Verdict::Fails,
         measured: [].into(),
     };
-    let run = RunDir::create(root, manifest(&["1"])).unwrap();
+    let run = StudyDir::create(root, manifest(&["1"])).unwrap();
     run.store("1", &measured("p", &[], 1, 1.0, 10)).unwrap();
     let text = |name: &str| fs::read_to_string(root.join(name)).unwrap();
     let cells = names(&root.join(CELLS));
@@ -226,11 +226,11 @@ fn a_folder_of_an_earlier_version_is_read() {
     assert!(!root.join(CELLS).exists() && load(root).unwrap() == study, "it is packed now");
 }
 
-/// Measurements of real cores are stored for cells whose copies burned some.
+/// Measurements of real cores are stored for runs whose copies burned some.
 #[test]
 fn real_cores_have_a_file_where_there_are_some() {
     let folder = tempfile::tempdir().unwrap();
-    let run = RunDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
+    let run = StudyDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
     let timed = measured("timed", &[], 1, 1.0, 50);
     let mut burnt = measured("burnt", &[], 1, 1.0, 50);
     burnt.summary.fidelity = Some(Certificate { cores: Some(RealWork::default()), ..fixture::faithful() });
@@ -246,7 +246,7 @@ fn real_cores_have_a_file_where_there_are_some() {
 #[test]
 fn the_rows_of_a_study_are_searched_for_once() {
     let folder = tempfile::tempdir().unwrap();
-    let run = RunDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
+    let run = StudyDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
     let cells = [measured("p", &[], 1, 1.0, 50), measured("q", &[], 1, 1.0, 70)];
     run.store("a", &cells[0]).unwrap();
     run.store("b", &cells[1]).unwrap();
@@ -259,12 +259,12 @@ fn the_rows_of_a_study_are_searched_for_once() {
     assert!(StudyRows::of(&study).read::<JobRow>(records[1]).is_err());
 }
 
-/// A killed run leaves complete cells, perhaps a partial one, and a summary that may end within a line.
+/// A killed run leaves complete runs, perhaps a partial one, and a summary that may end within a line.
 #[test]
 fn a_killed_run_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    let run = RunDir::create(root, manifest(&["a", "b", "c"])).unwrap();
+    let run = StudyDir::create(root, manifest(&["a", "b", "c"])).unwrap();
     let first = measured("first", &[], 1, 1.0, 50);
     run.store("a", &first).unwrap();
     assert_eq!(load_manifest(root).unwrap().state, RunState::Running);
@@ -275,7 +275,7 @@ fn a_killed_run_goes_on_where_it_was() {
     lines.write_all(b"{\"experiment\":\"pa").unwrap();
     assert_eq!(load_manifest(root).unwrap().state, RunState::Interrupted, "nobody runs it any more");
 
-    let run = RunDir::open(root, manifest(&["a", "b", "c"])).unwrap();
+    let run = StudyDir::open(root, manifest(&["a", "b", "c"])).unwrap();
     assert_eq!(["a", "b", "c"].map(|id| run.has(id)), [true, false, false]);
     assert_eq!(load_summaries(root), std::slice::from_ref(&first.summary), "the torn line is gone");
     assert_eq!(record(&run, "a").unwrap().summary, first.summary, "to the bit");
@@ -288,26 +288,26 @@ fn a_killed_run_goes_on_where_it_was() {
 #[test]
 fn an_interrupted_run_is_closed_with_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
-    let run = RunDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
+    let run = StudyDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
     run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
     let study = run.finish(RunState::Interrupted, &[], render).unwrap();
     assert_eq!((study.missing, jobs(folder.path())), (1, 30));
     assert!(fs::read_to_string(folder.path().join(REPORT)).unwrap().contains("Missing: 1 of 2 runs"));
-    // A later plan adds cells and drops some: only the plan's cells are shown.
+    // A later plan adds runs and drops some: only the plan's runs are shown.
     drop(run);
-    let run = RunDir::open(folder.path(), manifest(&["b"])).unwrap();
+    let run = StudyDir::open(folder.path(), manifest(&["b"])).unwrap();
     run.expect(vec!["c".to_owned(), "b".to_owned()]).unwrap();
     run.store("c", &measured("third", &[], 1, 1.0, 5)).unwrap();
     let study = run.finish(RunState::Finished, &[], render).unwrap();
     assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
     assert!(!folder.path().join(CELLS).exists());
-    // A plan without a finished cell keeps it for the next one.
+    // A plan without a finished run keeps it for the next one.
     drop(run);
-    let run = RunDir::open(folder.path(), manifest(&["c"])).unwrap();
+    let run = StudyDir::open(folder.path(), manifest(&["c"])).unwrap();
     run.finish(RunState::Finished, &[], render).unwrap();
     assert_eq!((jobs(folder.path()), load_rows::<JobRow>(folder.path(), "b").unwrap().len()), (5, 30));
     drop(run);
-    let run = RunDir::open(folder.path(), manifest(&["b", "c"])).unwrap();
+    let run = StudyDir::open(folder.path(), manifest(&["b", "c"])).unwrap();
     let study = run.finish(RunState::Finished, &[], render).unwrap();
     assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
     assert!(!folder.path().join(CELLS).exists());
@@ -322,7 +322,7 @@ fn damaged_records_are_run_again() {
     let ids: Vec<String> = (0..40).map(|i| i.to_string()).collect();
     let plan = || manifest(&ids.iter().map(String::as_str).collect::<Vec<_>>());
     let cell = |id: &str| measured("p", &[], id.parse().unwrap(), 1.0, 200);
-    let run = RunDir::create(root, plan()).unwrap();
+    let run = StudyDir::create(root, plan()).unwrap();
     ids.iter().for_each(|id| drop(run.store(id, &cell(id)).unwrap()));
     let whole = run.finish(RunState::Finished, &[], render).unwrap();
     drop(run);
@@ -331,7 +331,7 @@ fn damaged_records_are_run_again() {
         fs::write(&packed, &content[..damage]).unwrap();
         let error = load(root).unwrap_err().to_string();
         assert!(error.contains(RECORDS) && error.contains("--resume"), "{damage}: {error}");
-        let run = RunDir::open(root, plan()).unwrap();
+        let run = StudyDir::open(root, plan()).unwrap();
         let missing: Vec<&String> = ids.iter().filter(|id| !run.has(id)).collect();
         kept.push(ids.len() - missing.len());
         let rows = |id: &String| load_rows::<JobRow>(root, id).map(|rows| rows.len());
@@ -351,7 +351,7 @@ fn runs_of_an_earlier_plan_survive_damage() {
     for damaged in [RECORDS, "jobs.parquet"] {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        let run = RunDir::create(root, manifest(&["a", "b"])).unwrap();
+        let run = StudyDir::create(root, manifest(&["a", "b"])).unwrap();
         run.store("a", &measured("first", &[], 1, 1.0, 30)).unwrap();
         run.store("b", &measured("second", &[], 1, 1.0, 40)).unwrap();
         run.finish(RunState::Finished, &[], render).unwrap();
@@ -362,14 +362,14 @@ fn runs_of_an_earlier_plan_survive_damage() {
         let at = content.len() - 1;
         content[at] ^= 1;
         fs::write(&path, content).unwrap();
-        let run = RunDir::open(root, manifest(&["a"])).unwrap();
+        let run = StudyDir::open(root, manifest(&["a"])).unwrap();
         if !run.has("a") {
             run.store("a", &measured("first", &[], 1, 1.0, 30)).unwrap();
         }
         run.finish(RunState::Finished, &[], render).unwrap();
         assert_eq!(jobs(root), 30, "{damaged}");
         drop(run);
-        let run = RunDir::open(root, manifest(&["a", "b"])).unwrap();
+        let run = StudyDir::open(root, manifest(&["a", "b"])).unwrap();
         // Rows of a damaged table are gone.
         assert_eq!(run.has("b"), damaged == RECORDS, "{damaged}");
         if !run.has("b") {
@@ -384,10 +384,10 @@ fn runs_of_an_earlier_plan_survive_damage() {
 #[test]
 fn the_end_is_noted_on_a_full_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
+    let run = StudyDir::create(folder.path(), manifest(&["a"])).unwrap();
     let partial = folder.path().join(format!("{MANIFEST}.partial"));
     fs::create_dir(&partial).unwrap();
-    let many = (0..100).map(|i| format!("a cell that came later, {i}")).collect();
+    let many = (0..100).map(|i| format!("a run that came later, {i}")).collect();
     assert!(run.expect(many).is_err(), "nothing else is written over");
     run.finish(RunState::Failed, &[], render).unwrap();
     drop(run);
@@ -400,11 +400,11 @@ fn the_end_is_noted_on_a_full_disk() {
 #[test]
 fn a_reader_keeps_nobody_out() {
     let folder = tempfile::tempdir().unwrap();
-    drop(RunDir::create(folder.path(), manifest(&["a"])).unwrap());
+    drop(StudyDir::create(folder.path(), manifest(&["a"])).unwrap());
     let lock = File::open(folder.path().join(".lock")).unwrap();
     lock.try_lock_shared().unwrap();
     std::thread::scope(|threads| {
-        let opened = threads.spawn(|| RunDir::open(folder.path(), manifest(&["a"])).map(drop));
+        let opened = threads.spawn(|| StudyDir::open(folder.path(), manifest(&["a"])).map(drop));
         std::thread::sleep(std::time::Duration::from_millis(20));
         drop(lock);
         opened.join().unwrap().unwrap();
@@ -419,14 +419,14 @@ fn failure(cell: &Cell) -> Failure {
 #[test]
 fn failures_keep_their_log_until_they_succeed() {
     let folder = tempfile::tempdir().unwrap();
-    let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
+    let run = StudyDir::create(folder.path(), manifest(&["a"])).unwrap();
     let failure = failure(&[("load".to_owned(), json!(0.5))].into());
     run.fail(&failure).unwrap();
-    assert!(!run.has("a"), "a failed cell is run again");
+    assert!(!run.has("a"), "a failed run is executed again");
     let study = run.finish(RunState::Failed, &[], render).unwrap();
     assert_eq!((study.failures.as_slice(), study.missing), ([failure].as_slice(), 0));
     drop(run);
-    let run = RunDir::open(folder.path(), manifest(&["a"])).unwrap();
+    let run = StudyDir::open(folder.path(), manifest(&["a"])).unwrap();
     run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
     let manifest = load_manifest(folder.path()).unwrap();
     assert!(load_failures(folder.path(), &manifest).unwrap().is_empty());
@@ -437,7 +437,7 @@ fn failures_keep_their_log_until_they_succeed() {
 fn a_merge_forgets_failures_of_runs_that_have_finished() {
     let folder = tempfile::tempdir().unwrap();
     let [part, whole] = ["part", "whole"].map(|name| folder.path().join(name));
-    let run = RunDir::create(&part, manifest(&["a"])).unwrap();
+    let run = StudyDir::create(&part, manifest(&["a"])).unwrap();
     let failure = failure(&[].into());
     run.fail(&failure).unwrap();
     run.finish(RunState::Failed, &[], render).unwrap();
@@ -448,7 +448,7 @@ fn a_merge_forgets_failures_of_runs_that_have_finished() {
         load_failures(&whole, &load_manifest(&whole).unwrap()).unwrap().len()
     };
     assert_eq!(gather(), 1);
-    let run = RunDir::open(&part, manifest(&["a"])).unwrap();
+    let run = StudyDir::open(&part, manifest(&["a"])).unwrap();
     run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
     run.finish(RunState::Finished, &[], render).unwrap();
     drop(run);
@@ -458,33 +458,33 @@ fn a_merge_forgets_failures_of_runs_that_have_finished() {
 #[test]
 fn two_runs_cannot_share_a_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let run = RunDir::create(folder.path(), manifest(&[])).unwrap();
-    let error = RunDir::open(folder.path(), manifest(&[])).unwrap_err();
+    let run = StudyDir::create(folder.path(), manifest(&[])).unwrap();
+    let error = StudyDir::open(folder.path(), manifest(&[])).unwrap_err();
     let pid = std::process::id().to_string();
     assert!(matches!(&error, Error::Locked { pid: other, .. } if *other == pid), "{error}");
     assert!(matches!(LockedDir::take(folder.path(), &[]), Err(Error::Locked { .. })), "nor run and report");
     drop(run);
     let report = LockedDir::take(folder.path(), &[]).unwrap();
-    assert!(matches!(RunDir::open(folder.path(), manifest(&[])), Err(Error::Locked { .. })));
+    assert!(matches!(StudyDir::open(folder.path(), manifest(&[])), Err(Error::Locked { .. })));
     drop(report);
-    let error = RunDir::create(folder.path(), manifest(&[])).unwrap_err();
+    let error = StudyDir::create(folder.path(), manifest(&[])).unwrap_err();
     assert!(error.to_string().contains("--resume") && error.to_string().contains("interrupted"), "{error}");
-    RunDir::open(folder.path(), manifest(&[])).unwrap();
+    StudyDir::open(folder.path(), manifest(&[])).unwrap();
 }
 
 #[test]
 fn errors_name_the_place_and_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let error = load_manifest(folder.path()).unwrap_err().to_string();
-    assert!(error.contains("is not a run directory"), "{error}");
+    assert!(error.contains("is not a study directory"), "{error}");
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = RunDir::create(&file.join("run"), manifest(&[])).unwrap_err().to_string();
+    let error = StudyDir::create(&file.join("run"), manifest(&[])).unwrap_err().to_string();
     assert!(error.contains("cannot create") && error.contains("--out"), "{error}");
     let mut old = manifest(&[]);
     old.schema = SCHEMA + 1;
     write_json(&folder.path().join(MANIFEST), &old).unwrap();
-    let error = RunDir::open(folder.path(), manifest(&[])).unwrap_err().to_string();
+    let error = StudyDir::open(folder.path(), manifest(&[])).unwrap_err().to_string();
     assert!(error.contains("another folder"), "{error}");
     fs::write(folder.path().join(MANIFEST), "{").unwrap();
     let error = load_manifest(folder.path()).unwrap_err().to_string();
@@ -494,7 +494,7 @@ fn errors_name_the_place_and_the_remedy() {
 #[test]
 fn a_flipped_digit_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
-    let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
+    let run = StudyDir::create(folder.path(), manifest(&["a"])).unwrap();
     run.store("a", &measured("p", &[], 7, 1.0, 40)).unwrap();
     let path = record_path(folder.path(), "a");
     let text = fs::read_to_string(&path).unwrap();
@@ -503,7 +503,7 @@ fn a_flipped_digit_is_noticed() {
     let error = record(&run, "a").unwrap_err().to_string();
     assert!(error.contains("checksum") && error.contains("--resume"), "{error}");
     drop(run);
-    assert!(!RunDir::open(folder.path(), manifest(&["a"])).unwrap().has("a"), "it is run again");
+    assert!(!StudyDir::open(folder.path(), manifest(&["a"])).unwrap().has("a"), "it is run again");
 }
 
 #[test]
@@ -513,18 +513,18 @@ fn nothing_is_written_through_a_link() {
     fs::create_dir(&root).unwrap();
     fs::write(&victim, "mine").unwrap();
     std::os::unix::fs::symlink(&victim, root.join("manifest.json.partial")).unwrap();
-    drop(RunDir::create(&root, manifest(&["a"])).unwrap());
+    drop(StudyDir::create(&root, manifest(&["a"])).unwrap());
     fs::remove_file(root.join(".lock")).unwrap();
     std::os::unix::fs::symlink(&victim, root.join(".lock")).unwrap();
-    let error = RunDir::open(&root, manifest(&["a"])).unwrap_err().to_string();
+    let error = StudyDir::open(&root, manifest(&["a"])).unwrap_err().to_string();
     assert!(error.contains(".lock") && error.contains("link"), "{error}");
     assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
 }
 
-/// One shard of an experiment: cells `ids`, each with `jobs` jobs.
-fn shard(root: &Path, cells: &[(&str, &str, u64)], claims: &[ClaimResult]) {
+/// One slice of an experiment: runs `ids`, each with `jobs` jobs.
+fn slice(root: &Path, cells: &[(&str, &str, u64)], claims: &[ClaimResult]) {
     let ids: Vec<&str> = cells.iter().map(|cell| cell.0).collect();
-    let run = RunDir::create(root, manifest(&ids)).unwrap();
+    let run = StudyDir::create(root, manifest(&ids)).unwrap();
     for (id, policy, seed) in cells {
         run.store(id, &measured(policy, &[], *seed, 1.0, 10)).unwrap();
     }
@@ -535,28 +535,28 @@ fn shard(root: &Path, cells: &[(&str, &str, u64)], claims: &[ClaimResult]) {
 fn what_is_no_runs_is_not_written_over() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(RECORDS), "mine").unwrap();
-    assert!(matches!(RunDir::create(folder.path(), manifest(&["a"])), Err(Error::Foreign { .. })));
+    assert!(matches!(StudyDir::create(folder.path(), manifest(&["a"])), Err(Error::Foreign { .. })));
     fs::remove_file(folder.path().join(RECORDS)).unwrap();
     fs::write(folder.path().join("jobs.parquet"), "mine").unwrap();
-    let error = RunDir::create(folder.path(), manifest(&["a"])).unwrap_err();
+    let error = StudyDir::create(folder.path(), manifest(&["a"])).unwrap_err();
     assert!(matches!(&error, Error::Foreign { file, .. } if file == "jobs.parquet"), "{error}");
-    assert!(RunDir::open(folder.path(), manifest(&["a"])).is_err());
+    assert!(StudyDir::open(folder.path(), manifest(&["a"])).is_err());
     assert_eq!(names(folder.path()), ["jobs.parquet"], "and nothing is added");
     fs::rename(folder.path().join("jobs.parquet"), folder.path().join("notes.txt")).unwrap();
-    let error = RunDir::create(folder.path(), manifest(&["a"])).unwrap_err();
+    let error = StudyDir::create(folder.path(), manifest(&["a"])).unwrap_err();
     assert!(matches!(&error, Error::Foreign { file, .. } if file == "notes.txt"), "{error}");
     let error = LockedDir::take(folder.path(), &[]).unwrap_err();
     assert!(matches!(&error, Error::Foreign { .. }), "{error}");
     assert_eq!(names(folder.path()), ["notes.txt"], "and nothing is added");
     // Of all logs this one is written over.
     fs::rename(folder.path().join("notes.txt"), folder.path().join(input_log::FILE)).unwrap();
-    assert!(matches!(RunDir::create(folder.path(), manifest(&["a"])), Err(Error::Foreign { .. })));
+    assert!(matches!(StudyDir::create(folder.path(), manifest(&["a"])), Err(Error::Foreign { .. })));
 }
 
 #[test]
 fn a_file_in_place_of_the_folder_is_named() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let error = RunDir::create(file.path(), manifest(&["a"])).unwrap_err().to_string();
+    let error = StudyDir::create(file.path(), manifest(&["a"])).unwrap_err().to_string();
     assert!(error.contains("a file is in the way"), "{error}");
 }
 
@@ -570,18 +570,18 @@ fn the_beginnings_of_a_run_are_taken_up() {
     for begun in [".lock", ".gitkeep", "manifest.json.partial", "controller.log"] {
         fs::write(folder.path().join(begun), "").unwrap();
     }
-    RunDir::create(folder.path(), manifest(&["a"])).unwrap();
+    StudyDir::create(folder.path(), manifest(&["a"])).unwrap();
 }
 
 /// A run in a folder of runs would hide them.
 #[test]
 fn a_folder_of_runs_takes_none() {
     let folder = tempfile::tempdir().unwrap();
-    shard(&folder.path().join("part"), &[("1", "p", 1)], &[]);
+    slice(&folder.path().join("part"), &[("1", "p", 1)], &[]);
     let refused =
-        |made: Result<RunDir, Error>| matches!(made, Err(Error::Collection { run, .. }) if run == "part");
-    assert!(refused(RunDir::create(folder.path(), manifest(&["a"]))));
-    assert!(refused(RunDir::open(folder.path(), manifest(&["a"]))));
+        |made: Result<StudyDir, Error>| matches!(made, Err(Error::Collection { run, .. }) if run == "part");
+    assert!(refused(StudyDir::create(folder.path(), manifest(&["a"]))));
+    assert!(refused(StudyDir::open(folder.path(), manifest(&["a"]))));
     assert_eq!(names(folder.path()), ["part"], "and nothing is added");
 }
 
@@ -598,12 +598,12 @@ fn shards_merge_into_one_study() {
     };
     let claims =
         |verdicts: [Verdict; 3]| [("x", 0), ("y", 1), ("z", 2)].map(|(says, at)| claim(says, verdicts[at]));
-    shard(
+    slice(
         &a,
         &[("1", "p", 1), ("2", "q", 1)],
         &claims([Verdict::OtherSize, Verdict::OtherSize, Verdict::Holds]),
     );
-    shard(
+    slice(
         &b,
         &[("2", "q", 1), ("3", "p", 2)],
         &claims([Verdict::Fails, Verdict::NotTested, Verdict::OtherSize]),
@@ -621,31 +621,31 @@ fn shards_merge_into_one_study() {
     assert_eq!(fs::read_to_string(out.join(CLAIMS)).unwrap().lines().count(), 3);
 
     let c = folder.path().join("c");
-    shard(&c, &[("other", "p", 1)], &[]);
+    slice(&c, &[("other", "p", 1)], &[]);
     let error = merge(&[a.clone(), c]).unwrap_err().to_string();
     assert!(error.contains("`p, seed 1` under other settings"), "{error}");
     let d = folder.path().join("d");
     let mut local = manifest(&[]);
     local.runtime = "local".into();
-    RunDir::create(&d, local).unwrap().finish(RunState::Finished, &[], render).unwrap();
+    StudyDir::create(&d, local).unwrap().finish(RunState::Finished, &[], render).unwrap();
     let error = merge(&[a, d]).unwrap_err().to_string();
     assert!(error.contains("volary compare") && error.contains("`local`"), "{error}");
     assert!(merge(&[]).is_err());
 }
 
-/// Two shares of two runs each, of which the second was run with another seed.
+/// Two slices of two runs each, of which the second was run with another seed.
 #[test]
 fn shares_of_different_plans_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let share = |index, seed| {
+    let slice = |index, seed| {
         let root = folder.path().join(format!("{index}-{seed}"));
-        let held = vec![SweepShare { of: 2, index }];
-        let mut plan = Manifest { share: Some(Shares { held, runs: 4 }), ..manifest(&[]) };
+        let held = vec![SweepSlice { of: 2, index }];
+        let mut plan = Manifest { slices: Some(Slices { held, runs: 4 }), ..manifest(&[]) };
         plan.spec = json!({ "seed": seed, "file": format!("{index}.toml") });
-        RunDir::create(&root, plan).unwrap().finish(RunState::Finished, &[], render).unwrap();
+        StudyDir::create(&root, plan).unwrap().finish(RunState::Finished, &[], render).unwrap();
         root
     };
-    let (first, second, other) = (share(1, 1), share(2, 1), share(2, 5));
+    let (first, second, other) = (slice(1, 1), slice(2, 1), slice(2, 5));
     assert!(merge(&[first.clone(), second]).is_ok(), "files may lie elsewhere");
     let error = merge(&[first, other]).unwrap_err().to_string();
     assert!(error.contains("another plan") && error.contains("seed: there 1, here 5"), "{error}");
@@ -653,12 +653,12 @@ fn shares_of_different_plans_are_refused() {
 
 #[test]
 fn ids_depend_on_everything_and_on_no_order() {
-    let id = cell_id(&json!({"policy": "a", "seed": 1}));
-    assert_eq!(id, cell_id(&serde_json::from_str(r#"{"seed":1,"policy":"a"}"#).unwrap()));
-    assert_ne!(id, cell_id(&json!({"policy": "a", "seed": 2})));
+    let id = run_id(&json!({"policy": "a", "seed": 1}));
+    assert_eq!(id, run_id(&serde_json::from_str(r#"{"seed":1,"policy":"a"}"#).unwrap()));
+    assert_ne!(id, run_id(&json!({"policy": "a", "seed": 2})));
     assert_eq!(id.len(), 16);
     // The hash is stored in folders and must not change. FNV-1a 128 of `1`, folded.
-    assert_eq!(cell_id(&json!(1)), "aab9e0197150c2fb");
+    assert_eq!(run_id(&json!(1)), "aab9e0197150c2fb");
 }
 
 /// Marks the child process of the test below, which has the limit, and says where to write.

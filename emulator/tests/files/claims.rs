@@ -107,7 +107,7 @@ fn what_check_leaves_untested_is_said() {
     let run = |out: &str| expect(here, &format!("run e.toml --quiet --check --out {out}"), 0).1;
     assert_eq!(run("a"), "");
     let left_out =
-        " WARN 1 of 2 claims not tested: --policy, --set or --shard leaves out what they compare\n";
+        " WARN 1 of 2 claims not tested: --policy, --set or --slice leaves out what they compare\n";
     assert_eq!(run("b --policy random"), left_out);
     assert_eq!(run("c --set service.correlated=true"), left_out);
     fs::write(

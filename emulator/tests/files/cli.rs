@@ -50,20 +50,20 @@ fn a_run_without_a_report_gets_one_later() {
 }
 
 #[test]
-fn shards_together_are_the_whole() {
+fn slices_together_are_the_whole() {
     let folder = folder();
     let here = folder.path();
     let claim =
         "[[claim]]\nsays = \"both\"\ncheck = [\"random.response_s.mean > 0 * sparrow.response_s.mean\"]\n";
     fs::write(here.join("e.toml"), format!("{EXPERIMENT}\n{claim}")).unwrap();
     let (whole, _) = expect(here, "run e.toml --json --out whole", 0);
-    let (one, _) = expect(here, "run e.toml --json --out a --shard 1/2", 0);
+    let (one, _) = expect(here, "run e.toml --json --out a --slice 1/2", 0);
     assert_eq!(lines(&one).last().unwrap()["claims"][1]["verdict"], "not-tested");
-    expect(here, "run e.toml --json --out b --shard 2/2", 0);
+    expect(here, "run e.toml --json --out b --slice 2/2", 0);
     let (merged, _) = expect(here, "report a b --json", 0);
     assert_eq!(results(&merged), results(&whole));
 
-    // The folder of all shares is a run directory, in the order of the experiment.
+    // The folder of all slices is a study directory, in the order of the experiment.
     let (_, err) = expect(here, "report b a --out all", 0);
     assert!(!err.contains("missing"), "{err}");
     let (merged, _) = expect(here, "report all --json", 0);
@@ -126,8 +126,8 @@ fn exports_are_flat() {
         fs::read(here.join("r/jobs.parquet")).unwrap()
     );
     for (command, why) in [
-        ("export r --out r", "is a run directory"),
-        ("export gone --out t", "is not a run directory"),
+        ("export r --out r", "is a study directory"),
+        ("export gone --out t", "is not a study directory"),
         ("export r --format xls --out t", "[possible values: csv, parquet]"),
         ("export r", "--out"),
     ] {
@@ -155,26 +155,26 @@ fn a_run_keeps_what_it_was_read_from() {
 }
 
 #[test]
-fn forgotten_shares_are_named() {
+fn forgotten_slices_are_named() {
     let folder = folder();
     let here = folder.path();
     let swept = "[sweep]\n\"cluster.nodes\" = [20, 30, 40]\n";
     fs::write(here.join("e.toml"), format!("{EXPERIMENT}\n{swept}")).unwrap();
-    for share in 1..=3 {
-        let (shown, _) = expect(here, &format!("run e.toml --out s{share} --shard {share}/4"), 0);
-        assert!(shown.contains(&format!("This is share {share} of 4: ")), "{shown}");
+    for slice in 1..=3 {
+        let (shown, _) = expect(here, &format!("run e.toml --out s{slice} --slice {slice}/4"), 0);
+        assert!(shown.contains(&format!("This is slice {slice} of 4: ")), "{shown}");
         assert!(!shown.contains(" *"), "a policy alone in its cell is not the best: {shown}");
     }
     let page = |name: &str| fs::read_to_string(here.join(name).join("report.html")).unwrap();
     assert!(page("s1").contains("<dd>1 of 4</dd>") && !page("s1").contains("Which policy when"));
     let (shown, err) = expect(here, "report s1 s3 --out some", 0);
-    let missing = "Shares 2, 4 of 4 are missing";
+    let missing = "Slices 2, 4 of 4 are missing";
     assert!(
         shown.contains(missing) && err.contains(missing) && page("some").contains(missing),
         "{shown}{err}"
     );
     let (_, err) = expect(here, "report some s2 --out more", 0);
-    assert!(err.contains("Share 4 of 4 is missing"), "{err}");
+    assert!(err.contains("Slice 4 of 4 is missing"), "{err}");
     let (_, err) = expect(here, "report s1 --out more", 2);
     assert!(err.contains("none of those named"), "{err}");
     let (shown, err) = expect(here, "run e.toml --resume --out more", 0);
@@ -190,28 +190,28 @@ fn a_plan_of_a_share_shows_what_the_share_runs() {
     let here = folder.path();
     let sweep = "[sweep]\n\"network.loss\" = [0.0, 0.1]\n";
     fs::write(here.join("s.toml"), format!("{EXPERIMENT}{sweep}")).unwrap();
-    let (first, _) = expect(here, "plan s.toml --shard 1/4", 0);
-    let claims = "claims on other policies are tested where the shares are merged";
-    assert!(first.contains(&format!("share         random in 1 of 2 cells; {claims}\n")), "{first}");
+    let (first, _) = expect(here, "plan s.toml --slice 1/4", 0);
+    let claims = "claims on other policies are tested where the slices are merged";
+    assert!(first.contains(&format!("slice         random in 1 of 2 cells; {claims}\n")), "{first}");
     assert!(!first.contains("sparrow = {") && !first.contains("network.loss = 0.1\n"), "{first}");
-    let (half, _) = expect(here, "plan s.toml --shard 2/2", 0);
-    assert!(half.contains("share         sparrow in 2 of 2 cells") && !half.contains("random = {"), "{half}");
-    let (none, _) = expect(here, "plan s.toml --shard 5/5", 0);
-    assert!(none.contains("share         no run: there are more shares than runs"), "{none}");
-    assert!(!expect(here, "plan s.toml", 0).0.contains("share "));
+    let (half, _) = expect(here, "plan s.toml --slice 2/2", 0);
+    assert!(half.contains("slice         sparrow in 2 of 2 cells") && !half.contains("random = {"), "{half}");
+    let (none, _) = expect(here, "plan s.toml --slice 5/5", 0);
+    assert!(none.contains("slice         no run: there are more slices than runs"), "{none}");
+    assert!(!expect(here, "plan s.toml", 0).0.contains("slice "));
 }
 
-/// The same command begins a share and takes it up again; all of them are merged from the folder that they are in.
+/// The same command begins a slice and takes it up again; all of them are merged from the folder that they are in.
 #[test]
 fn an_array_job_is_repeated_until_it_is_complete() {
     let folder = folder();
     let here = folder.path();
     let task =
-        |index: u32| format!("run e.toml --quiet --resume=auto --shard {index}+1/2 --out parts/{index}");
+        |index: u32| format!("run e.toml --quiet --resume=auto --slice {index}+1/2 --out parts/{index}");
     let merge = "report parts --out whole --quiet --complete";
     expect(here, &task(0), 0);
     let (_, err) = expect(here, merge, 3);
-    assert!(err.contains("This is share 1 of 2: 1 of 2 runs are in other shares"), "{err}");
+    assert!(err.contains("This is slice 1 of 2: 1 of 2 runs are in other slices"), "{err}");
     expect(here, &task(1), 0);
     forget(&here.join("parts/1"));
     let (_, err) = expect(here, merge, 3);
@@ -228,7 +228,7 @@ fn an_array_job_is_repeated_until_it_is_complete() {
     };
     assert_eq!(exported("parts"), exported("whole"));
     assert_eq!(exported("parts/0 parts/1"), exported("whole"));
-    assert!(exported("parts/0").1.contains("This is share 1 of 2: 1 of 2 runs are in other shares"));
+    assert!(exported("parts/0").1.contains("This is slice 1 of 2: 1 of 2 runs are in other slices"));
     let (merged, _) = expect(here, "report whole --json --complete", 0);
     assert_eq!(results(&merged), results(&expect(here, "run e.toml --json --out alone", 0).0));
 }
@@ -248,16 +248,16 @@ profile show p.tml | 2 | cannot read p.tml: No such file or directory (os error 
 run none.toml | 2 | the file lacks `policy` | none.toml:1:1 | sparrow = { probe_ratio = 2 } | `volary policies` lists all
 run label.toml | 2 | no policy is named | label.toml:18:1 | `volary policies NAME` explains one
 run e.toml --runtime vitual | 2 | expected virtual, local or hosts
-run e.toml --shard 3/2 | 2 | I/N
-run e.toml --shard 0/4 | 2 | counted from 1 | 0+1/4
-run e.toml --shard 4+1/4 | 2 | I/N
+run e.toml --slice 3/2 | 2 | I/N
+run e.toml --slice 0/4 | 2 | counted from 1 | 0+1/4
+run e.toml --slice 4+1/4 | 2 | I/N
 run e.toml --resume=sometimes | 2 | sometimes
 report e.toml --complete --markdown | 2 | cannot be used with
-report empty | 2 | not a run directory
+report empty | 2 | not a study directory
 run e.toml --repeat 0 | 2 | at least 1
 run | 2 | EXPERIMENT
 policies sparow | 2 | did you mean `sparrow`?
-report e.toml | 2 | not a run directory
+report e.toml | 2 | not a study directory
 profile show e.toml | 2 | e.toml is an experiment | volary run e.toml
 profile show p.toml --until 200000d | 2 | --until  | a shorter
 profile show p.toml --until 0s | 2 | --until  | longer time

@@ -70,9 +70,9 @@ fn injection_seeds() -> Vec<(&'static str, Vec<u8>)> {
         all_policies: true,
     };
     let plan = InjectionPlan {
-        cell: "sparrow-3".to_owned(),
+        run: "sparrow-3".to_owned(),
         policy: "sparrow".to_owned(),
-        cell_seed: 3,
+        run_seed: 3,
         seed: 9,
         cores: cores.clone(),
         from: Time(300_000_000),

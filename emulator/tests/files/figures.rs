@@ -83,7 +83,7 @@ plot r --policy sparow | 2 | --policy sparow | did you mean `sparrow`
 plot r --what cdf --number p50 | 2 | --number: the figure cdf does not use it, only `sweep` and `heat`
 plot r --over nodes | 2 | --over: the figure cdf does not use it, only `sweep`
 plot r --at load=1 | 2 | --at load: the run has no swept keys
-plot e.toml | 2 | not a run directory
+plot e.toml | 2 | not a study directory
 run e.toml --columns p50,regrett | 2 | --columns: no column is named `regrett`; did you mean `regret`?
 run e.toml --columns p50,short.p99 | 2 | --columns: the run has no class short; it has none
 report r --columns | 2 | --columns

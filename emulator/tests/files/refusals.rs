@@ -41,7 +41,7 @@ fn nothing_is_left_behind() {
         ("", "", "--set run.speed=0", "--set:1:11 | run.speed | between"),
         ("", "", "--set run.speed=inf", "--set:1:11 | run.speed | between"),
         ("", "", "--set run.speed=nan", "--set:1:11 | run.speed | between"),
-        ("seed = 3", "repeat = \"auto\"", "--shard 1/2", "--repeat N"),
+        ("seed = 3", "repeat = \"auto\"", "--slice 1/2", "--repeat N"),
         ("title = \"small\"", "title = \"\\u001b]0;x\"", "", "x.toml:1:9 | control character, U+001B"),
         ("says = \"time passes\"", "says = \"\\u202eon\"", "", "x.toml:25:8 | control character, U+202E"),
         (LINKS, "one_way = { empirical = { file = \"/dev/zero\" } }", "", "/dev/zero | pipe or device"),
@@ -314,7 +314,7 @@ fn an_output_folder_that_cannot_be_one_is_refused() {
     {
         let (_, err) = expect(here, &format!("{command} --out mine"), 2);
         assert_eq!(
-            lacks(&err, "mine is no run directory | not empty | notes.txt | --out", 0),
+            lacks(&err, "mine is no study directory | not empty | notes.txt | --out", 0),
             Vec::<&str>::new(),
             "{err}"
         );

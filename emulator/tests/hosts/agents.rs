@@ -6,7 +6,7 @@ use std::thread;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
-use volary::cluster::agent::{Agent, RunLog, Settings};
+use volary::cluster::agent::{Agent, AgentLog, Settings};
 use volary::cluster::net::link::LinkEvent;
 use volary::cluster::net::{Arrival, Connection, Control, End, Host, Link, Options, Transport};
 use volary::cluster::protocol::{
@@ -47,7 +47,7 @@ impl Fixture {
             once: false,
             events: EVENTS,
             cpus: Vec::new(),
-            log: RunLog::default(),
+            log: AgentLog::default(),
             ticks: MonotonicClock::new(),
         };
         let agent = Agent::new(&settings).unwrap();
@@ -388,7 +388,7 @@ async fn injections_begin_and_end_as_ordered() {
     assert!(matches!(controller.receive().await, AgentMessage::Injected { id: 8, .. }));
     let AgentMessage::Lifted { id: 8, until, why } = controller.receive().await else { panic!("not lifted") };
     assert_eq!((until, why.as_str()), (soon, "its time was over"));
-    // The end of the cell is reported as the end of the injection, before the final report.
+    // The end of the run is reported as the end of the injection, before the final report.
     controller.send(order(9, "0", Time::MAX)).await;
     assert!(matches!(controller.receive().await, AgentMessage::Injected { id: 9, .. }));
     controller.send(ControllerMessage::Stop).await;

@@ -150,7 +150,7 @@ impl Cluster {
         last
     }
 
-    /// A host's log in the run directory.
+    /// A host's log in the study directory.
     pub fn log(&self, out: &str, host: &str) -> String {
         fs::read_to_string(self.path().join(out).join("logs").join(format!("{host}.log"))).unwrap()
     }
@@ -205,7 +205,7 @@ pub fn inject(folder: &Path, args: &str) -> Child {
     child
 }
 
-/// The manifest of a run directory.
+/// The manifest of a study directory.
 pub fn manifest(out: &Path) -> Value {
     serde_json::from_slice(&fs::read(out.join("manifest.json")).unwrap()).unwrap()
 }

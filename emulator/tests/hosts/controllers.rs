@@ -292,15 +292,15 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     assert!(said.contains("host h2 was lost in mid-run: the peer closed: the power is off"), "{said}");
     assert!(said.contains("going on without h2, on h1"), "{said}");
     let manifest = fixture.manifest();
-    let cell = &manifest["runs"][0];
-    let file = format!("cells/{}.failed.json", cell.as_str().unwrap());
+    let run = &manifest["runs"][0];
+    let file = format!("cells/{}.failed.json", run.as_str().unwrap());
     assert!(said.contains(&format!("what was measured until then is in r/{file}")), "{said}");
     let failed: Value = serde_json::from_slice(&fs::read(fixture.out().join(file)).unwrap()).unwrap();
     let copies = &failed["summary"]["copies"];
     let counts = ["started", "in_progress", "lost"].map(|count| copies[count].as_u64().unwrap());
     assert_eq!(counts, [2, 1, 1], "{failed}");
     let lost =
-        serde_json::json!([{ "run": cell, "why": "the peer closed: the power is off", "expected": false }]);
+        serde_json::json!([{ "run": run, "why": "the peer closed: the power is off", "expected": false }]);
     assert_eq!(manifest["hosts"][1]["lost"], lost);
     assert_eq!(manifest["hosts"][0]["held"].as_array().unwrap().len(), 2, "a half, then all: {manifest}");
     assert!(manifest["hosts"][0].get("lost").is_none(), "{manifest}");

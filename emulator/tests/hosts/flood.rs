@@ -79,7 +79,7 @@ fn peak_mib(cluster: &Cluster) -> u64 {
     cluster.agents.iter().map(peak).max().unwrap()
 }
 
-/// Every cell has links of its own, which must come through.
+/// Every run has links of its own, which must come through.
 #[test]
 fn a_sweep_goes_on_beside_handshakes_that_do_not_end() {
     let cluster = Cluster::start("");
@@ -95,20 +95,20 @@ fn a_sweep_goes_on_beside_handshakes_that_do_not_end() {
 
 #[test]
 #[ignore = "takes minutes; run every night"]
-fn ten_cells_end_beside_two_thousand_handshakes_a_second() {
+fn ten_runs_end_beside_two_thousand_handshakes_a_second() {
     let cluster = Cluster::start("");
     let flood = flood(&cluster, 30_000, 2_000);
     flood.until(20_000);
     let began = Instant::now();
     let values = (5..15).map(|ms| format!("\"{ms}ms\"")).collect::<Vec<_>>().join(",");
-    let cells = format!("--set policy=[{{random={{}}}}] --set sweep={{\"network.one_way\"=[{values}]}}");
-    finish(cluster.run("r", &cells), 0);
+    let runs = format!("--set policy=[{{random={{}}}}] --set sweep={{\"network.one_way\"=[{values}]}}");
+    finish(cluster.run("r", &runs), 0);
     assert_eq!(cluster.summary("r").len(), 10);
     // A minute at least.
     flood.until(120_000);
     let (sent, peak) = (flood.sent(), peak_mib(&cluster));
     eprintln!(
-        "{sent} packets, ten cells in {:.1} s, agents of {peak} MiB at most",
+        "{sent} packets, ten runs in {:.1} s, agents of {peak} MiB at most",
         began.elapsed().as_secs_f64()
     );
     assert!(peak < 100, "{peak} MiB");

@@ -31,10 +31,10 @@ fn run(cluster: &Cluster) -> Child {
     run
 }
 
-/// Waits until something holds of the cells of all hosts.
+/// Waits until something holds of the runs of all hosts.
 fn until(cluster: &Cluster, holds: impl Fn(&Value) -> bool) {
     let late = Instant::now() + crate::cluster::PATIENCE;
-    while !cluster.hosts().iter().all(|host| holds(&host["cell"])) {
+    while !cluster.hosts().iter().all(|host| holds(&host["run"])) {
         assert!(Instant::now() < late, "{:?}", cluster.hosts());
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -54,7 +54,7 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
     let run = run(&cluster);
     let args = "inject p.toml --hosts ids/hosts.toml --node 0-11 --core 20 --for 3s --json";
     let (out, told) = expect(cluster.path(), args, 0);
-    assert!(told.contains("p.toml with seed 5 is injected into cores of random (cell "), "{told}");
+    assert!(told.contains("p.toml with seed 5 is injected into cores of random (run "), "{told}");
     let done: Value = serde_json::from_str(&out).unwrap();
     finish(run, 0);
     // Each host holds eight of the nodes, of one core each.
@@ -72,9 +72,9 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
         }
         assert_eq!(done[n]["throughput"], 0.25);
     }
-    let cell = summary["injections"][0].clone();
+    let run = summary["injections"][0].clone();
     let manifest = cluster.manifest("r");
-    assert_eq!(manifest["injections"][manifest["runs"][0].as_str().unwrap()][0], cell);
+    assert_eq!(manifest["injections"][manifest["runs"][0].as_str().unwrap()][0], run);
     assert_copies_were_slow(&cluster, &manifest, hosts);
     // People see it wherever they look.
     let report = fs::read_to_string(cluster.path().join("r/report.html")).unwrap();
@@ -86,7 +86,7 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
     assert_eq!((&replayed["cut"], &replayed["divergence"]), (&false.into(), &Value::Null));
     assert!(replayed["measured"].as_array().unwrap().iter().all(|line| line["replayed"] == line["recorded"]));
     assert_eq!(replayed["injections"], summary["injections"]);
-    // The cell counts as finished.
+    // The run counts as finished.
     let said = finish(cluster.run("r", &format!("--resume {LONG} {JOBS}")), 0);
     assert!(
         said.contains("kept 1 of 1 run (1 of them injected into, which is not repeated), running 0"),
@@ -103,7 +103,7 @@ const TWO: &str = "--set policy=[{random={}},{round-robin={}}] --set cluster={no
 /// results by policy, and the verdict.
 fn injected_into_one_of_two(cluster: &Cluster, second: f64, args: &str) -> (String, [Value; 2], Value) {
     let run = cluster.run("r", &format!("{LONG} {TWO}"));
-    until(cluster, |cell| cell["at_s"].as_f64() > Some(second));
+    until(cluster, |run| run["at_s"].as_f64() > Some(second));
     let (_, told) = expect(cluster.path(), &format!("inject p.toml --hosts ids/hosts.toml --json {args}"), 0);
     finish(run, 0);
     let claims = fs::read_to_string(cluster.path().join("r/claims.jsonl")).unwrap();
@@ -151,7 +151,7 @@ fn an_injection_into_all_policies_is_repeated_in_later_runs() {
 fn an_injection_into_all_policies_names_the_runs_that_lack_it() {
     let cluster = cluster();
     let run = cluster.run("r", &format!("{LONG} {TWO}"));
-    until(&cluster, |cell| cell["policy"] == "round-robin" && cell["at_s"].as_f64() > Some(0.0));
+    until(&cluster, |run| run["policy"] == "round-robin" && run["at_s"].as_f64() > Some(0.0));
     let args = "inject p.toml --hosts ids/hosts.toml --host h1 --for 200ms --all-policies --json";
     let (_, told) = expect(cluster.path(), args, 0);
     finish(run, 0);
@@ -274,7 +274,7 @@ fn real_cores_are_slowed_down_by_an_injection() {
 }
 
 #[test]
-fn an_injection_can_be_ended_and_ends_with_its_cell() {
+fn an_injection_can_be_ended_and_ends_with_its_run() {
     let cluster = cluster();
     let run = run(&cluster);
     let first = inject(cluster.path(), "--host h1");
@@ -289,7 +289,7 @@ fn an_injection_can_be_ended_and_ends_with_its_cell() {
         hosts.map(|host| [&host["cores"], &host["ended"]].map(|value| value.as_str().unwrap())).collect()
     };
     assert_eq!(ends(0), [["0-7", "ended by the injector"]]);
-    assert_eq!(ends(1), [["8", "the cell was over"], ["23", "the cell was over"]]);
+    assert_eq!(ends(1), [["8", "the run was over"], ["23", "the run was over"]]);
 }
 
 #[test]

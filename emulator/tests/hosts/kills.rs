@@ -138,7 +138,7 @@ fn kill_each(victims: &[Victim]) {
     finish(cluster.run("last", ""), 0);
     let last = cluster.summary("last");
     assert!(
-        last.iter().all(|cell| cell.get("injections").is_none() && cell["jobs"]["finished"] == 80),
+        last.iter().all(|run| run.get("injections").is_none() && run["jobs"]["finished"] == 80),
         "{last:?}"
     );
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::runtime::{Builder, Runtime};
 use volary::cluster::Fleet;
-use volary::cluster::agent::{Agent, RunLog, Settings};
+use volary::cluster::agent::{Agent, AgentLog, Settings};
 use volary::config::{Experiment, Overrides, RuntimeKind};
 use volary::real_time::clock::MonotonicClock;
 use volary::runtime::{self, Outcome, RunOptions, virtual_time};
@@ -123,7 +123,7 @@ impl Pair {
                 once: false,
                 events: 1 << 24,
                 cpus: Vec::new(),
-                log: RunLog::default(),
+                log: AgentLog::default(),
                 ticks: MonotonicClock::new(),
             };
             let agent = Agent::new(&settings).unwrap();
@@ -169,11 +169,11 @@ impl Pair {
     /// Asserts that the effects in the logs of the latest run are those of actors that are replayed.
     fn replays(&self) {
         let last = self.runs.load(Ordering::Relaxed) - 1;
-        let mut source = runtime::replay::run(&self.net.folder(&format!("r{last}"))).unwrap();
-        let cells = source.cells();
-        assert!(!cells.is_empty());
-        for cell in cells {
-            let replayed = source.replay(&cell).unwrap();
+        let mut source = runtime::replay::open(&self.net.folder(&format!("r{last}"))).unwrap();
+        let runs = source.runs();
+        assert!(!runs.is_empty());
+        for run in runs {
+            let replayed = source.replay(&run).unwrap();
             assert!(replayed.is_identical() && replayed.is_equal() && !replayed.cut, "{replayed:#?}");
         }
     }

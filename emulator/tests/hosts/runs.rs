@@ -95,8 +95,8 @@ fn the_same_experiment_on_hosts_and_in_virtual_time() {
     }
 }
 
-/// The manifest names the hosts, what each held in every cell, and how far their clocks can be trusted.
-fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, cells: usize) {
+/// The manifest names the hosts, what each held in every run, and how far their clocks can be trusted.
+fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, runs: usize) {
     let manifest = cluster.manifest(out);
     let hosts = manifest["hosts"].as_array().unwrap();
     let file = fs::read_to_string(cluster.path().join("ids/hosts.toml")).unwrap();
@@ -108,7 +108,7 @@ fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, cells: usize) {
         let [held] = &host["held"].as_array().unwrap()[..] else { panic!("placed alike: {host}") };
         assert_eq!((&held["shard"], &held["nodes"]), (&i.into(), &nodes.into()));
         assert_eq!(held["schedulers"], i.to_string());
-        assert_eq!(held["runs"].as_array().unwrap().len(), cells);
+        assert_eq!(held["runs"].as_array().unwrap().len(), runs);
         assert_eq!(held["runs"], manifest["runs"]);
     }
     let error = manifest["clock_error_s"].as_f64().unwrap();
@@ -196,7 +196,7 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     finish(cluster.run("again", ""), 0);
 }
 
-/// A sweep loses the cell in which a host dies, and no more; with the host back, that cell can be run again.
+/// A sweep loses the run in which a host dies, and no more; with the host back, that run can be run again.
 #[test]
 fn a_sweep_goes_on_with_the_hosts_that_are_left() {
     let mut cluster = Cluster::start("");
@@ -247,20 +247,17 @@ fn a_run_shows_its_progress_and_can_be_waited_for() {
     let second = cluster.run("second", "--wait 2min --policy sparrow --set workload.synthetic.jobs=10");
     let mut shown = cluster.hosts();
     let patience = Instant::now();
-    while shown[0]["cell"]["late"].is_null() && patience.elapsed() < Duration::from_secs(20) {
+    while shown[0]["run"]["late"].is_null() && patience.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(100));
         shown = cluster.hosts();
     }
     for host in &shown {
-        let cell = &host["cell"];
-        assert_eq!(
-            (&cell["experiment"], &cell["seed"], &cell["jobs"]),
-            (&"e".into(), &5.into(), &200.into())
-        );
-        assert!(cell["at_s"].as_f64().unwrap() >= 1.0, "{host}");
-        assert!(cell["finished"].as_u64().unwrap() > 0, "{host}");
-        assert!(cell["clock_error_s"].as_f64().unwrap() > 0.0, "{host}");
-        assert!(cell["late"]["p99_s"].as_f64().unwrap() > 0.0, "{host}");
+        let run = &host["run"];
+        assert_eq!((&run["experiment"], &run["seed"], &run["jobs"]), (&"e".into(), &5.into(), &200.into()));
+        assert!(run["at_s"].as_f64().unwrap() >= 1.0, "{host}");
+        assert!(run["finished"].as_u64().unwrap() > 0, "{host}");
+        assert!(run["clock_error_s"].as_f64().unwrap() > 0.0, "{host}");
+        assert!(run["late"]["p99_s"].as_f64().unwrap() > 0.0, "{host}");
         assert!(host["version"].as_str().unwrap().starts_with(env!("CARGO_PKG_VERSION")), "{host}");
     }
     let (lines, _) = expect(cluster.path(), "status --hosts ids/hosts.toml", 0);
@@ -270,7 +267,7 @@ fn a_run_shows_its_progress_and_can_be_waited_for() {
     assert!(said.contains("is busy with a run of the controller at ") && said.contains("waiting"), "{said}");
     assert_eq!(cluster.summary("second")[0]["jobs"]["finished"], 10);
     cluster.until_idle();
-    assert!(cluster.hosts().iter().all(|host| host["cell"].is_null()));
+    assert!(cluster.hosts().iter().all(|host| host["run"].is_null()));
 }
 
 /// A host that is free while another one is waited for is not claimed, and serves the run in the end: also one that

@@ -39,9 +39,9 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// Asserts properties of a run on real cores that hold on any machine.
-fn assert_burnt(cell: &serde_json::Value, host: &str) {
-    assert_eq!(cell["jobs"]["finished"], 8, "{cell}");
-    let cores = &cell["fidelity"]["cores"];
+fn assert_burnt(run: &serde_json::Value, host: &str) {
+    assert_eq!(run["jobs"]["finished"], 8, "{run}");
+    let cores = &run["fidelity"]["cores"];
     assert_eq!((&cores["kernel"], &cores["degrade"]), (&"hash".into(), &"threads".into()), "{cores}");
     let [core] = &cores["cores"].as_array().unwrap()[..] else { panic!("{cores}") };
     assert_eq!((&core["core"], &core["host"]), (&0.into(), &host.into()));
@@ -102,8 +102,8 @@ fn suspended_copies_lose_no_work() {
     assert_eq!((&copies["started"], &copies["finished"]), (&24.into(), &24.into()), "{line}");
     let suspensions = copies["suspensions"].as_f64().unwrap();
     assert!(suspensions > 20.0, "{line}");
-    let cell = &load_manifest(&root).unwrap().runs[0];
-    let cores: Vec<CoreRow> = load_rows(&root, cell).unwrap();
+    let run = &load_manifest(&root).unwrap().runs[0];
+    let cores: Vec<CoreRow> = load_rows(&root, run).unwrap();
     assert!(cores.iter().any(|row| row.core == 0) && cores.iter().any(|row| row.core == 1), "{cores:?}");
     // By the rounds that the burners counted, whatever time they took.
     let done: f64 = cores.iter().map(|row| row.done).sum();

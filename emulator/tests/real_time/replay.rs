@@ -25,15 +25,15 @@ fn faulty(policies: &[&str], set: &[&str]) -> Experiment {
     plan(&format!("{FAULTY}{policies}"), &[&["run.record.inputs=true", bursts], set].concat())
 }
 
-/// Runs an experiment and replays every cell of it.
+/// Runs an experiment and replays every run of it.
 fn run_and_replay(experiment: &Experiment) -> Vec<Replayed> {
     let folder = tempfile::tempdir().unwrap();
     let options = RunOptions { out: folder.path().to_owned(), threads: Some(2), ..RunOptions::default() };
     let outcome = runtime::run(experiment, &options, &Watch::default()).unwrap();
     assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
-    let mut source = runtime::replay::run(folder.path()).unwrap();
+    let mut source = runtime::replay::open(folder.path()).unwrap();
     assert!(!source.is_cut() && source.damage().is_none());
-    source.cells().iter().map(|cell| source.replay(cell).unwrap()).collect()
+    source.runs().iter().map(|run| source.replay(run).unwrap()).collect()
 }
 
 fn assert_identical(replayed: &[Replayed], policies: usize) {
@@ -127,7 +127,7 @@ fn other_parameters_give_other_effects() {
     let [two, three] = [2, 3].map(|ratio| faulty(&[&format!("sparrow = {{ probe_ratio = {ratio} }}")], &[]));
     let sink = Sink::create(&path, &"none").unwrap();
     let world = worlds(&two).next().unwrap();
-    let unit = sink.unit("cell", "sparrow", world.seed());
+    let unit = sink.attempt("run", "sparrow", world.seed());
     let measured: Measured = runtime::virtual_time::measure_observed(
         "test",
         &world,
@@ -182,19 +182,19 @@ fn the_command_says_what_it_found() {
     assert!(err.contains("run.record.inputs=true"), "{err}");
     expect(at, "replay nowhere", 2);
 
-    // One thread: which cell comes first in the log is then known.
+    // One thread: which run comes first in the log is then known.
     expect(at, "run e.toml --out r --quiet --threads 1 --set run.record.inputs=true", 0);
     let (out, _) = expect(at, "replay r", 0);
     assert_eq!(out.matches("steps replayed, effects identical").count(), 2, "{out}");
     assert!(out.contains("jobs.finished") && !out.contains("differs"), "{out}");
     let (out, _) = expect(at, "replay r --json", 0);
-    let cells = lines(&out);
-    assert_eq!(cells.len(), 2);
-    let cell = cells[1]["cell"].as_str().unwrap();
-    let (one, _) = expect(at, &format!("replay r --json --cell {cell}"), 0);
-    assert_eq!(lines(&one), &cells[1..]);
-    let (_, err) = expect(at, "replay r --cell 0", 2);
-    assert!(err.contains(cell), "{err}");
+    let runs = lines(&out);
+    assert_eq!(runs.len(), 2);
+    let run = runs[1]["run"].as_str().unwrap();
+    let (one, _) = expect(at, &format!("replay r --json --run {run}"), 0);
+    assert_eq!(lines(&one), &runs[1..]);
+    let (_, err) = expect(at, "replay r --run 0", 2);
+    assert!(err.contains(run), "{err}");
 
     // The experiment may have changed since: the log has its own.
     fs::remove_file(at.join("e.toml")).unwrap();
@@ -226,9 +226,9 @@ fn the_command_says_what_it_found() {
 
     fs::write(at.join("none").join(FILE), &whole).unwrap();
     let manifest = at.join("none/manifest.json");
-    let other = fs::read_to_string(&manifest).unwrap().replace(cell, "0123456789abcdef");
+    let other = fs::read_to_string(&manifest).unwrap().replace(run, "0123456789abcdef");
     fs::write(manifest, other).unwrap();
-    let (_, err) = expect(at, &format!("replay none --cell {cell}"), 2);
+    let (_, err) = expect(at, &format!("replay none --run {run}"), 2);
     assert!(err.contains("another run"), "{err}");
 }
 
@@ -238,18 +238,18 @@ fn a_resumed_run_goes_on_with_its_log() {
     let folder = tempfile::tempdir().unwrap();
     let experiment = faulty(&POLICIES, &[]);
     let mut options = RunOptions { out: folder.path().to_owned(), resume: true, ..RunOptions::default() };
-    options.shard = Some("1/2".parse().unwrap());
+    options.slice = Some("1/2".parse().unwrap());
     runtime::run(&experiment, &options, &Watch::default()).unwrap();
     let log = folder.path().join(FILE);
     // A killed run leaves half a frame behind.
     let mut bytes = fs::read(&log).unwrap();
     bytes.extend_from_slice(&[9; 7]);
     fs::write(&log, bytes).unwrap();
-    options.shard = None;
+    options.slice = None;
     runtime::run(&experiment, &options, &Watch::default()).unwrap();
-    let mut source = runtime::replay::run(folder.path()).unwrap();
-    let cells = source.cells();
-    let replayed: Vec<_> = cells.iter().map(|cell| source.replay(cell).unwrap()).collect();
+    let mut source = runtime::replay::open(folder.path()).unwrap();
+    let runs = source.runs();
+    let replayed: Vec<_> = runs.iter().map(|run| source.replay(run).unwrap()).collect();
     assert_identical(&replayed, 5);
-    assert!(matches!(source.replay("0"), Err(Error::NoCell { .. })));
+    assert!(matches!(source.replay("0"), Err(Error::NoRun { .. })));
 }

@@ -14,8 +14,8 @@ use crate::world::{EngineError, World};
 /// The result of a replay.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Replayed {
-    /// Id of the cell.
-    pub cell: String,
+    /// Id of the run.
+    pub run: String,
     /// Label of its policy.
     pub policy: String,
     /// Its seed.
@@ -103,8 +103,8 @@ impl<I: Iterator<Item = LogRead>> Section<I> {
 /// How a run was made whose logs are replayed.
 #[derive(Debug)]
 pub struct Logged<'a> {
-    /// Id of the cell.
-    pub cell: &'a str,
+    /// Id of the run.
+    pub run: &'a str,
     /// Its time limit, and what it recorded.
     pub config: RunConfig,
     /// Whether it was in real time.
@@ -169,7 +169,7 @@ pub fn replay<I: Iterator<Item = LogRead>>(
     let whole = cuts.is_empty() && divergence.is_none();
     let recorded = logged.recorded.filter(|_| whole);
     Ok(Replayed {
-        cell: logged.cell.to_owned(),
+        run: logged.run.to_owned(),
         policy: world.point().label.clone(),
         seed: world.seed(),
         shards,

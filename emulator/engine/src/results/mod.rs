@@ -32,8 +32,8 @@ pub use policy::{
 };
 pub use schema::{
     CENSORED, Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, LoadRow,
-    MOST_BURSTS, Measured, MessageRow, Messages, RunLine, SCHEMA, Summary, TaskCounts, canonical, cell_id,
-    cell_name, in_words, is_censored, plain, point_name, run_name, same,
+    MOST_BURSTS, Measured, MessageRow, Messages, RunLine, SCHEMA, Summary, TaskCounts, canonical, cell_name,
+    in_words, is_censored, plain, point_name, run_id, run_name, same,
 };
 pub use shared::SharedNodes;
 pub use unequal::unequal_injections;

@@ -131,7 +131,7 @@ fn shortest_time(text: &str) -> Option<String> {
 /// A cell's id: a hash of what it depends on, 16 hex digits; equal JSON values have equal ids.
 ///
 /// Hashes the canonical text (object keys are sorted).
-pub fn cell_id(depends_on: &serde_json::Value) -> String {
+pub fn run_id(depends_on: &serde_json::Value) -> String {
     fingerprint::folded(depends_on.to_string().as_bytes())
 }
 

@@ -92,7 +92,7 @@ async fn claim(
     }
 }
 
-/// Takes the link that another host opens for a cell.
+/// Takes the link that another host opens for a run.
 async fn accept_link(state: &AgentState, peer: Peer) {
     let Peer { who, connection, streams } = peer;
     let mut control = Control::<(), LinkPurpose>::new(&connection, streams, FIRST_FRAME);

@@ -1,4 +1,4 @@
-//! State shared by the tasks of a cell on an agent.
+//! State shared by the tasks of a run on an agent.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use volary_engine::results::ClockError;
 
 use super::injections::InjectionOrder;
 use crate::cluster::net::clock_offset::{OffsetEstimator, RoundTrip};
-use crate::cluster::protocol::CellStatus;
+use crate::cluster::protocol::RunStatus;
 use crate::real_time::clock::{Clock, MonotonicClock};
 use crate::real_time::event_loop::Inbox;
 use crate::real_time::sample::LateSoFar;
@@ -20,13 +20,13 @@ const CLOCK_SAMPLES: usize = 64;
 /// up to 500.
 const MAX_DRIFT_PPM: f64 = 1000.0;
 
-/// State shared by the tasks of a cell.
-pub(super) struct CellContext {
+/// State shared by the tasks of a run.
+pub(super) struct RunContext {
     pub(super) inbox: Inbox,
     pub(super) stopped: Cell<bool>,
     /// The common start on the controller's clock, ns.
     start: Cell<Option<i64>>,
-    /// Notified when the cell is stopped, when the start is known, and when a pong arrives.
+    /// Notified when the run is stopped, when the start is known, and when a pong arrives.
     changed: Notify,
     /// The progress of the slowest host.
     pub(super) slowest: Cell<Time>,
@@ -34,22 +34,22 @@ pub(super) struct CellContext {
     pub(super) reached: Cell<Time>,
     /// Finished jobs, as the controller counts them.
     pub(super) finished: Cell<u64>,
-    /// What `volary status` reports of the cell; `None` before its world is built and when it is over.
-    about: RefCell<Option<CellStatus>>,
+    /// What `volary status` reports of the run; `None` before its world is built and when it is over.
+    about: RefCell<Option<RunStatus>>,
     ticks: MonotonicClock,
     estimator: RefCell<OffsetEstimator>,
     /// Pings answered so far.
     pongs: Cell<u32>,
-    /// The largest bound of the clock error during the cell, ns.
+    /// The largest bound of the clock error during the run, ns.
     max_bound: Cell<i64>,
     /// The message of the first panic of a task.
     panic: RefCell<Option<String>>,
     /// Orders of the controller that have not been carried out. The controller orders at most a hundred injections a
-    /// cell.
+    /// run.
     orders: RefCell<VecDeque<InjectionOrder>>,
 }
 
-impl CellContext {
+impl RunContext {
     pub(super) fn new(ticks: MonotonicClock) -> Self {
         Self {
             inbox: Inbox::default(),
@@ -69,8 +69,8 @@ impl CellContext {
         }
     }
 
-    /// Sets what `volary status` reports; `None` once the cell is over.
-    pub(super) fn describe(&self, about: Option<CellStatus>) {
+    /// Sets what `volary status` reports; `None` once the run is over.
+    pub(super) fn describe(&self, about: Option<RunStatus>) {
         *self.about.borrow_mut() = about;
     }
 
@@ -81,10 +81,10 @@ impl CellContext {
         }
     }
 
-    /// The state of the cell; `None` if it is not running.
-    pub(super) fn status(&self) -> Option<CellStatus> {
+    /// The state of the run; `None` if it is not running.
+    pub(super) fn status(&self) -> Option<RunStatus> {
         let about = self.about.borrow().clone()?;
-        Some(CellStatus {
+        Some(RunStatus {
             at_s: self.reached.get().as_secs_f64(),
             finished: self.finished.get(),
             clock_error_s: self.offset().map(|(_, bound)| bound as f64 * 1e-9),
@@ -103,14 +103,14 @@ impl CellContext {
         self.orders.borrow_mut().pop_front()
     }
 
-    /// Ends the cell in any phase.
+    /// Ends the run in any phase.
     pub(super) fn stop(&self) {
         self.stopped.set(true);
         self.changed.notify_waiters();
         self.inbox.wake();
     }
 
-    /// Ends the cell because one of its tasks panicked.
+    /// Ends the run because one of its tasks panicked.
     pub(super) fn fail(&self, panic: String) {
         tracing::error!("{panic}");
         self.panic.borrow_mut().get_or_insert(panic);
@@ -122,12 +122,12 @@ impl CellContext {
         self.panic.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Why the cell ended before it began.
+    /// Why the run ended before it began.
     pub(super) fn stop_reason(&self) -> String {
-        self.check_panic().err().unwrap_or_else(|| "the controller cancelled the cell".to_owned())
+        self.check_panic().err().unwrap_or_else(|| "the controller cancelled the run".to_owned())
     }
 
-    /// Sets the common start, which begins the cell.
+    /// Sets the common start, which begins the run.
     pub(super) fn set_start(&self, at: i64) {
         self.start.set(Some(at));
         self.changed.notify_waiters();
@@ -138,7 +138,7 @@ impl CellContext {
         self.until(|| self.start.get().is_some()).await;
     }
 
-    /// Waits for the end of the cell.
+    /// Waits for the end of the run.
     pub(super) async fn until_stopped(&self) {
         self.until(|| self.stopped.get()).await;
     }
@@ -175,7 +175,7 @@ impl CellContext {
         Some((-offset.offset, offset.bound.cast_signed()))
     }
 
-    /// Sets the clock of the cell by the current estimate of the offset.
+    /// Sets the clock of the run by the current estimate of the offset.
     pub(super) fn adjust(&self, clock: &Clock) {
         if let (Some(start), Some((ahead, bound))) = (self.start.get(), self.offset()) {
             clock.set_start(start + ahead);
@@ -183,7 +183,7 @@ impl CellContext {
         }
     }
 
-    /// The clock error at the end of a cell; its bound is the largest of the cell.
+    /// The clock error at the end of a run; its bound is the largest of the run.
     pub(super) fn clock_error(&self) -> ClockError {
         let (ahead, bound) = self.offset().unwrap_or_default();
         ClockError {

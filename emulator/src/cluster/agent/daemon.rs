@@ -1,7 +1,7 @@
 //! `Agent`: the daemon on each host.
 //!
 //! Network and shard share one thread, so that a message needs no switch of threads. An agent serves one controller
-//! at a time, and a cell ends with the connection of its controller.
+//! at a time, and a run ends with the connection of its controller.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The injections that a running cell carries out for the controller.
+//! The injections that a run in progress carries out for the controller.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use volary_actors::base::Time;
 use volary_engine::cores::{CoreSet, Injection};
 use volary_engine::shard::Shard;
 
-use crate::cluster::protocol::{AgentMessage, CELL_OVER, InjectOrder, load_profile};
+use crate::cluster::protocol::{AgentMessage, InjectOrder, RUN_OVER, load_profile};
 use crate::real_time::event_loop::RealTimeObserver;
 
 /// An order of the controller that concerns injections.
@@ -15,7 +15,7 @@ pub(super) enum InjectionOrder {
     Lift { id: u64, at: Time, why: String },
 }
 
-/// The injections into the shard of a cell.
+/// The injections into the shard of a run.
 pub(super) struct ShardInjections {
     /// The cores of this host.
     held: CoreSet,
@@ -81,12 +81,12 @@ impl ShardInjections {
         Some(InjectionOrder::Lift { id, at: active.until, why: "its time was over".to_owned() })
     }
 
-    /// Ends all injections with the cell, at `at`; returns the reports of that.
+    /// Ends all injections with the run, at `at`; returns the reports of that.
     pub(super) fn close(&mut self, at: Time) -> Vec<AgentMessage> {
         let lifted = |(id, active): (u64, Active)| {
             let until = active.until.min(at);
             tracing::info!("interference was injected into cores {} until {until}", active.cores);
-            AgentMessage::Lifted { id, until, why: CELL_OVER.to_owned() }
+            AgentMessage::Lifted { id, until, why: RUN_OVER.to_owned() }
         };
         std::mem::take(&mut self.active).into_iter().map(lifted).collect()
     }

@@ -8,7 +8,7 @@ use volary_actors::base::{Class, Time};
 use volary_engine::parcel::{Observation, Parcel};
 use volary_engine::shard::Shard;
 
-use super::context::CellContext;
+use super::context::RunContext;
 use super::injections::ShardInjections;
 use crate::cluster::net::Link;
 use crate::cluster::net::link::SendError;
@@ -26,7 +26,7 @@ const INPUT_QUEUE: usize = 64;
 
 /// The [`ShardIo`] of a shard on an agent.
 pub(super) struct QuicIo {
-    context: Rc<CellContext>,
+    context: Rc<RunContext>,
     /// Links to the other hosts, by shard; none to itself.
     links: Vec<Option<Link>>,
     messages: mpsc::Sender<AgentMessage>,
@@ -44,7 +44,7 @@ pub(super) struct QuicIo {
 
 impl QuicIo {
     pub(super) fn new(
-        context: Rc<CellContext>,
+        context: Rc<RunContext>,
         links: Vec<Option<Link>>,
         messages: mpsc::Sender<AgentMessage>,
         inputs: Option<Carried>,

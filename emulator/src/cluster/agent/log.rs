@@ -16,7 +16,7 @@ const MAX_WAITING_BYTES: usize = 64 << 10;
 
 /// A writer that keeps log lines during a session. Clones share the lines.
 #[derive(Clone, Default, Debug)]
-pub struct RunLog(Arc<SharedLines>);
+pub struct AgentLog(Arc<SharedLines>);
 
 #[derive(Default, Debug)]
 struct SharedLines {
@@ -32,7 +32,7 @@ struct Lines {
     left_out: u64,
 }
 
-impl RunLog {
+impl AgentLog {
     /// Keeps lines from now on.
     pub(crate) fn begin(&self) {
         *self.lines() = Lines { open: true, ..Lines::default() };
@@ -71,7 +71,7 @@ pub(crate) fn one_line(written: &[u8]) -> String {
     format!("{}{end}", sanitize::line(text))
 }
 
-impl io::Write for RunLog {
+impl io::Write for AgentLog {
     /// Takes one line: the formatter writes each with one call, and what peers say in it may have line breaks.
     fn write(&mut self, written: &[u8]) -> io::Result<usize> {
         let line = one_line(written);
@@ -93,7 +93,7 @@ impl io::Write for RunLog {
     }
 }
 
-impl MakeWriter<'_> for RunLog {
+impl MakeWriter<'_> for AgentLog {
     type Writer = Self;
 
     fn make_writer(&self) -> Self {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn lines_are_kept_while_a_controller_is_there_and_bounded() {
-        let log = RunLog::default();
+        let log = AgentLog::default();
         let say = |line: &str| log.clone().write_all(line.as_bytes()).unwrap();
         say("before\n");
         log.begin();

@@ -1,4 +1,4 @@
-//! The session of one controller: its experiment planned, then one cell after the other.
+//! The session of one controller: its experiment planned, then one run after the other.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::cell::AgentCell;
-use super::context::CellContext;
+use super::context::RunContext;
 use super::injections::InjectionOrder;
-use super::log::RunLog;
+use super::log::AgentLog;
+use super::run::HostRun;
 use super::state::AgentState;
 use super::tasks::{TaskGroup, catch_panic};
 use crate::cluster::net::Control;
@@ -21,8 +21,8 @@ use crate::codec::LARGEST_FRAME;
 use crate::config::{Bundle, Experiment};
 use crate::sanitize;
 
-/// Cells that may wait for the one before them to end.
-const CELL_QUEUE: usize = 4;
+/// Runs that may wait for the one before them to end.
+const RUN_QUEUE: usize = 4;
 /// How long a controller may take to send its experiment, which can hold traces.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a controller may take to close the connection when its experiment was refused.
@@ -46,39 +46,39 @@ pub(super) async fn serve(
         Err(_) => return Err(format!("no experiment within {} s", LOAD_TIMEOUT.as_secs())),
     };
     let Control { outgoing, incoming } = control.receive_limit(MESSAGE_FRAME);
-    let (cell, mut cells) = mpsc::channel(CELL_QUEUE);
+    let (run, mut runs) = mpsc::channel(RUN_QUEUE);
     let mut tasks = TaskGroup::default();
     tasks.spawn(send_all(outgoing, queue));
-    tasks.spawn(receive_all(Rc::clone(state), incoming, cell));
+    tasks.spawn(receive_all(Rc::clone(state), incoming, run));
     tasks.spawn(send_log(state.settings.log.clone(), messages.clone()));
     let planned = tokio::select! {
         planned = plan(bundle) => planned,
         // The thread that plans ends by itself; the session need not wait for it.
-        cell = cells.recv() => return Err(match cell {
+        run = runs.recv() => return Err(match run {
             Some(_) => "it did not wait until the experiment was planned".to_owned(),
             None => "it went before the experiment was planned".to_owned(),
         }),
     };
     match planned {
-        Ok(experiment) => run_cells(state, experiment, &mut cells, &messages).await,
+        Ok(experiment) => run_all(state, experiment, &mut runs, &messages).await,
         Err(why) => {
             let _ = messages.send(AgentMessage::Refused { run: 0, why: why.clone() }).await;
             // The controller closes the connection when it has received this.
-            let _ = timeout(CLOSE_TIMEOUT, cells.recv()).await;
+            let _ = timeout(CLOSE_TIMEOUT, runs.recv()).await;
             Err(why)
         }
     }
 }
 
-/// Runs one cell after the other until the controller is gone.
-async fn run_cells(
+/// Executes one run after the other until the controller is gone.
+async fn run_all(
     state: &Rc<AgentState>,
     experiment: Experiment,
-    cells: &mut mpsc::Receiver<(Assignment, Rc<CellContext>)>,
+    runs: &mut mpsc::Receiver<(Assignment, Rc<RunContext>)>,
     messages: &mpsc::Sender<AgentMessage>,
 ) -> Result<(), String> {
     let experiment = Arc::new(experiment);
-    // Traces read for one cell serve the next.
+    // Traces read for one run serve the next.
     let traces = Arc::new(experiment.traces());
     let mut message = AgentMessage::Loaded;
     loop {
@@ -89,11 +89,11 @@ async fn run_cells(
         if messages.send(message).await.is_err() {
             return Err("the controller does not listen any more".to_owned());
         }
-        let Some((assignment, context)) = cells.recv().await else { return Ok(()) };
+        let Some((assignment, context)) = runs.recv().await else { return Ok(()) };
         let (latest, run) = (Rc::clone(&context), assignment.run);
-        let cell = AgentCell { state, context, messages: messages.clone() };
+        let of_host = HostRun { state, context, messages: messages.clone() };
         state.expect_run(run);
-        let ran = catch_panic(cell.run(Arc::clone(&experiment), Arc::clone(&traces), assignment)).await;
+        let ran = catch_panic(of_host.run(Arc::clone(&experiment), Arc::clone(&traces), assignment)).await;
         latest.describe(None);
         state.expect_run(run.saturating_add(1));
         message = match ran {
@@ -110,7 +110,7 @@ async fn run_cells(
     }
 }
 
-async fn send_log(log: RunLog, messages: mpsc::Sender<AgentMessage>) {
+async fn send_log(log: AgentLog, messages: mpsc::Sender<AgentMessage>) {
     loop {
         log.filled().await;
         if let Some(text) = log.take() {
@@ -129,8 +129,8 @@ async fn send_all(mut outgoing: ControlSender<AgentMessage>, mut queue: mpsc::Re
     }
 }
 
-/// The context of the latest cell. Its cell ends when the next one is prepared or the controller is gone.
-struct Latest(Rc<CellContext>);
+/// The context of the latest run. Its run ends when the next one is prepared or the controller is gone.
+struct Latest(Rc<RunContext>);
 
 impl Drop for Latest {
     fn drop(&mut self) {
@@ -138,13 +138,13 @@ impl Drop for Latest {
     }
 }
 
-/// Carries out the controller's messages until it is gone, which ends the latest cell.
+/// Carries out the controller's messages until it is gone, which ends the latest run.
 async fn receive_all(
     state: Rc<AgentState>,
     mut incoming: ControlReceiver<ControllerMessage>,
-    cells: mpsc::Sender<(Assignment, Rc<CellContext>)>,
+    runs: mpsc::Sender<(Assignment, Rc<RunContext>)>,
 ) {
-    let mut latest = Latest(Rc::new(CellContext::new(state.settings.ticks)));
+    let mut latest = Latest(Rc::new(RunContext::new(state.settings.ticks)));
     loop {
         let context = &latest.0;
         match incoming.receive().await {
@@ -164,8 +164,8 @@ async fn receive_all(
                 state.reply_to_injector(injector, reply);
             }
             Ok(ControllerMessage::Prepare(assignment)) => {
-                latest = Latest(Rc::new(CellContext::new(state.settings.ticks)));
-                if cells.send((*assignment, Rc::clone(&latest.0))).await.is_err() {
+                latest = Latest(Rc::new(RunContext::new(state.settings.ticks)));
+                if runs.send((*assignment, Rc::clone(&latest.0))).await.is_err() {
                     return;
                 }
             }

@@ -11,8 +11,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 use volary_actors::base::Span;
 
-use super::context::CellContext;
-use super::log::RunLog;
+use super::context::RunContext;
+use super::log::AgentLog;
 use crate::cluster::net::{Connection, Transport, engine};
 use crate::cluster::protocol::{AgentMessage, AgentStatus, InjectReply};
 use crate::executor::CpuId;
@@ -35,14 +35,14 @@ pub struct Settings {
     pub lease: Span,
     /// Whether to end after one controller.
     pub once: bool,
-    /// Events of a cell that may wait at most; a cell that exceeds this ends.
+    /// Events of a run that may wait at most; a run that exceeds this ends.
     pub events: usize,
     /// CPUs that copies may burn.
     pub cpus: Vec<CpuId>,
     /// Its clock.
     pub ticks: MonotonicClock,
     /// Where log lines are kept for the controller.
-    pub log: RunLog,
+    pub log: AgentLog,
 }
 
 /// State shared by all tasks of an agent.
@@ -50,11 +50,11 @@ pub(super) struct AgentState {
     pub(super) transport: Transport,
     pub(super) settings: Settings,
     session: RefCell<Option<Session>>,
-    /// The latest cell of the session.
-    cell: RefCell<Option<Rc<CellContext>>>,
+    /// The latest run of the session.
+    current: RefCell<Option<Rc<RunContext>>>,
     /// The smallest run number that links are accepted for.
     run: Cell<u64>,
-    /// The latest link that each other host has opened, until the cell that it is for takes it.
+    /// The latest link that each other host has opened, until the run that it is for takes it.
     links: RefCell<BTreeMap<String, (u64, Connection)>>,
     link_added: Notify,
     /// When it was last asked for its state, or began.
@@ -79,7 +79,7 @@ impl AgentState {
             transport,
             settings,
             session: RefCell::default(),
-            cell: RefCell::default(),
+            current: RefCell::default(),
             run: Cell::default(),
             links: RefCell::default(),
             link_added: Notify::new(),
@@ -113,13 +113,13 @@ impl AgentState {
     /// The answer to a question about its state.
     pub(super) fn status(&self) -> AgentStatus {
         self.asked.set(Instant::now());
-        let cell = self.cell.borrow().as_ref().and_then(|cell| cell.status());
-        AgentStatus::new(engine(), self.controller(), cell)
+        let run = self.current.borrow().as_ref().and_then(|run| run.status());
+        AgentStatus::new(engine(), self.controller(), run)
     }
 
-    /// A cell of the session begins.
-    pub(super) fn enter(&self, cell: &Rc<CellContext>) {
-        *self.cell.borrow_mut() = Some(Rc::clone(cell));
+    /// A run of the session begins.
+    pub(super) fn enter(&self, run: &Rc<RunContext>) {
+        *self.current.borrow_mut() = Some(Rc::clone(run));
     }
 
     /// The address of the controller that is served.
@@ -169,13 +169,13 @@ impl AgentState {
         }
     }
 
-    /// Drops links for cells before `run`, and refuses them from now on.
+    /// Drops links for runs before `run`, and refuses them from now on.
     pub(super) fn expect_run(&self, run: u64) {
         self.run.set(run);
         self.links.borrow_mut().retain(|_, (of, _)| *of >= run);
     }
 
-    /// Keeps a link that another host has opened; a newer one replaces it. Fails if the cell is over.
+    /// Keeps a link that another host has opened; a newer one replaces it. Fails if the run is over.
     pub(super) fn add_link(&self, peer: String, run: u64, connection: Connection) -> Result<(), Connection> {
         if self.session.borrow().is_none() || run < self.run.get() {
             return Err(connection);
@@ -185,7 +185,7 @@ impl AgentState {
         Ok(())
     }
 
-    /// Waits for the link that `peer` opens for a cell.
+    /// Waits for the link that `peer` opens for a run.
     pub(super) async fn link_from(&self, run: u64, peer: &str) -> Connection {
         loop {
             let added = self.link_added.notified();
@@ -209,7 +209,7 @@ impl Drop for SessionGuard {
     fn drop(&mut self) {
         let state = &self.0;
         *state.session.borrow_mut() = None;
-        *state.cell.borrow_mut() = None;
+        *state.current.borrow_mut() = None;
         state.run.set(0);
         state.links.borrow_mut().clear();
         state.settings.log.end();

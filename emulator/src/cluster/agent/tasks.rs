@@ -6,7 +6,7 @@ use std::rc::Rc;
 use futures_util::FutureExt;
 use tokio::task::JoinSet;
 
-use super::context::CellContext;
+use super::context::RunContext;
 use crate::watch::panic_text;
 
 /// Local tasks, aborted when this is dropped.
@@ -23,12 +23,12 @@ impl TaskGroup {
         });
     }
 
-    /// Spawns a task of a cell. Its panic ends the cell.
-    pub(super) fn spawn_in(&mut self, cell: &Rc<CellContext>, task: impl Future<Output = ()> + 'static) {
-        let cell = Rc::clone(cell);
+    /// Spawns a task of a run. Its panic ends the run.
+    pub(super) fn spawn_in(&mut self, run: &Rc<RunContext>, task: impl Future<Output = ()> + 'static) {
+        let run = Rc::clone(run);
         self.0.spawn_local(async move {
             if let Err(panic) = catch_panic(task).await {
-                cell.fail(panic);
+                run.fail(panic);
             }
         });
     }

@@ -18,7 +18,7 @@ const MAX_LOG_BYTES: u64 = 1 << 20;
 /// Bytes of a log that are kept in memory until there is a folder.
 const MAX_EARLY_BYTES: usize = 64 << 10;
 
-/// The logs of hosts, and their inputs during a cell that logs them. Clones share the files.
+/// The logs of hosts, and their inputs during a run that logs them. Clones share the files.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Archive {
     logs: Arc<Mutex<Vec<HostLog>>>,
@@ -47,7 +47,7 @@ enum LogState {
 
 #[derive(Default, Debug)]
 struct InputRelays {
-    /// The destinations during a cell that logs inputs, by slot.
+    /// The destinations during a run that logs inputs, by slot.
     relays: BTreeMap<usize, Relay>,
     /// Hosts that the user was warned about: some of their frames were dropped.
     warned: BTreeSet<usize>,
@@ -72,16 +72,16 @@ impl Archive {
         tokio::task::block_in_place(|| guard(&self.logs).get_mut(host).map(|log| log.write(&text)));
     }
 
-    /// Begins a cell, whose inputs go to `log`. `slots` are those of its hosts, by shard.
-    pub(crate) fn begin(&self, log: Option<&input_log::CellLog>, slots: &[usize]) {
-        let relay = |log: &input_log::CellLog| {
+    /// Begins a run, whose inputs go to `log`. `slots` are those of its hosts, by shard.
+    pub(crate) fn begin(&self, log: Option<&input_log::RunLog>, slots: &[usize]) {
+        let relay = |log: &input_log::RunLog| {
             let relay = |(i, slot): (usize, &usize)| (*slot, log.relay(i as u16, slots.len() as u16));
             slots.iter().enumerate().map(relay).collect()
         };
         guard(&self.inputs).relays = log.map(relay).unwrap_or_default();
     }
 
-    /// Ends the cell: later frames are dropped, and the log can be closed.
+    /// Ends the run: later frames are dropped, and the log can be closed.
     pub(crate) fn end(&self) {
         guard(&self.inputs).relays.clear();
     }
@@ -198,7 +198,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         let sink = Sink::create(&path, &"the experiment").unwrap();
-        let unit = sink.unit("aa", "sparrow", 5);
+        let unit = sink.attempt("aa", "sparrow", 5);
         let (mut section, carried) = Section::carried();
         (0..3).for_each(|n| section.put(Time(n * 2_000_000_000), LogEvent::Crashed(n as u32)));
         drop(section);

@@ -1,4 +1,4 @@
-//! `Controller`: the blocking interface through which a runtime runs cells on hosts.
+//! `Controller`: the blocking interface through which a runtime executes runs on hosts.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use volary_engine::metrics::EndReason;
 use volary_engine::results::{Injected, Measured, RealWork, Worked};
 use volary_engine::world::World;
 
-use super::cell::ControllerCell;
 use super::host_pool::HostPool;
 use super::losses;
+use super::run::ControlledRun;
 use super::spawn::Spawned;
 use crate::cluster::error::HostsError;
 use crate::cluster::net::{Host, Hosts};
@@ -25,7 +25,7 @@ use crate::fidelity::measure::real_time;
 use crate::number::plural;
 use crate::storage::hosts::HostRecord;
 use crate::storage::input_log;
-use crate::watch::CellError;
+use crate::watch::RunError;
 use crate::watch::Watch;
 
 /// The hosts of a run.
@@ -45,7 +45,7 @@ pub enum Fleet {
 #[derive(Debug)]
 pub struct Controller {
     pool: HostPool,
-    /// Injections into the latest cell.
+    /// Injections into the latest run.
     injected: Vec<Injected>,
     runtime: Runtime,
     _spawned: Option<Spawned>,
@@ -97,14 +97,14 @@ impl Controller {
         &self.pool.members
     }
 
-    /// The actors that each host holds in a cell, and the hosts lost in it.
-    pub fn held(&self, world: &World, cell: &str) -> Vec<HostRecord> {
-        let mut records = held(self.members(), world, cell);
-        self.pool.lost_in(cell).for_each(|(host, lost)| records[host].lost.push(lost.clone()));
+    /// The actors that each host holds in a run, and the hosts lost in it.
+    pub fn held(&self, world: &World, run: &str) -> Vec<HostRecord> {
+        let mut records = held(self.members(), world, run);
+        self.pool.lost_in(run).for_each(|(host, lost)| records[host].lost.push(lost.clone()));
         records
     }
 
-    /// Takes the injections into the latest cell.
+    /// Takes the injections into the latest run.
     pub fn injected(&mut self) -> Vec<Injected> {
         std::mem::take(&mut self.injected)
     }
@@ -117,11 +117,11 @@ impl Controller {
         self.pool.archive.keep_logs_in(folder)
     }
 
-    /// Runs one cell on the hosts; their inputs go to `log`.
+    /// Executes one run on the hosts; their inputs go to `log`.
     ///
     /// # Errors
-    /// [`CellError::Interrupted`] if `watch` is stopped; [`CellError::Refused`] if the cell cannot begin;
-    /// [`CellError::Broken`] if a host was lost during the cell, or if it stood still after datagrams had been lost.
+    /// [`RunError::Interrupted`] if `watch` is stopped; [`RunError::Refused`] if the run cannot begin;
+    /// [`RunError::Broken`] if a host was lost during the run, or if it stood still after datagrams had been lost.
     /// The first and the last have what had been measured.
     ///
     /// # Panics
@@ -131,15 +131,15 @@ impl Controller {
         name: &str,
         world: &World,
         point: usize,
-        run: &RunSection,
-        log: Option<&input_log::CellLog>,
+        section: &RunSection,
+        log: Option<&input_log::RunLog>,
         watch: &Watch,
-    ) -> Result<Measured, CellError> {
+    ) -> Result<Measured, RunError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
-        let cell = ControllerCell::run(&mut self.pool, world, point, run, log, watch);
-        let mut cell = self.runtime.block_on(cell)?;
-        cell.lose_copies();
-        let ControllerCell { pool, aggregator, over, reports, broken, injections, .. } = cell;
+        let run = ControlledRun::run(&mut self.pool, world, point, section, log, watch);
+        let mut run = self.runtime.block_on(run)?;
+        run.lose_copies();
+        let ControlledRun { pool, aggregator, over, reports, broken, injections, .. } = run;
         let (accounts, now) = aggregator.close();
         let disturbed = injections.record(pool, now);
         self.injected.clone_from(&disturbed.results);
@@ -157,7 +157,7 @@ impl Controller {
             let Some(report) = report else { continue };
             tally.add(&report.tally);
             gauge.merge(&report.reading);
-            if let (Some(real), Some(cores)) = (run.burning(), report.cores.clone()) {
+            if let (Some(real), Some(cores)) = (section.burning(), report.cores.clone()) {
                 work.get_or_insert_with(Worked::default).merge(&name_cores(cores, &real, &member.name));
             }
         }
@@ -167,10 +167,10 @@ impl Controller {
         let finished = FinishedRun {
             experiment: name,
             world,
-            recording: run.recording(),
+            recording: section.recording(),
             runtime: "hosts",
             counters: &tally,
-            real: Some(real_time(world, run.speed, &tally, &gauge, hosts, work, (&accounts, over, now))),
+            real: Some(real_time(world, section.speed, &tally, &gauge, hosts, work, (&accounts, over, now))),
             injected: Some(&disturbed),
         };
         let mut measured = finished.measured(accounts, now);
@@ -178,11 +178,11 @@ impl Controller {
         engine.cpu_s = cost::process_cpu_s() - cpu + hosts_cpu_s;
         engine.wall_s = clock.elapsed().as_secs_f64();
         engine.peak_rss_bytes = peak_rss_bytes;
-        let lost = self.pool.lost_in(&self.pool.cell);
+        let lost = self.pool.lost_in(&self.pool.run_id);
         measured.notes.extend(lost.map(|(host, lost)| lost.note(&self.members()[host].name)));
         match broken {
-            _ if over == EndReason::Interrupted => Err(CellError::Interrupted(Some(Box::new(measured)))),
-            Some(why) => Err(CellError::Broken { why, measured: Box::new(measured) }),
+            _ if over == EndReason::Interrupted => Err(RunError::Interrupted(Some(Box::new(measured)))),
+            Some(why) => Err(RunError::Broken { why, measured: Box::new(measured) }),
             None => Ok(measured),
         }
     }

@@ -28,7 +28,7 @@ use crate::real_time::clock::MonotonicClock;
 use crate::storage::hosts::HostLoss;
 use crate::watch::Watch;
 
-/// How long hosts may take to plan an experiment and to build a cell.
+/// How long hosts may take to plan an experiment and to build a run.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Interval at which hosts that are busy are asked again.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
@@ -50,19 +50,19 @@ pub(super) struct HostPool {
     pub(super) ticks: MonotonicClock,
     /// Logs and inputs of the hosts.
     pub(super) archive: Archive,
-    /// Number of the latest cell, unique among all cells of all controllers.
+    /// Number of the latest run, unique among all runs of all controllers.
     pub(super) run: u64,
-    /// Id of the latest cell.
-    pub(super) cell: String,
-    /// Injections requested while no cell was running.
+    /// Id of the latest run.
+    pub(super) run_id: String,
+    /// Injections requested between runs.
     pub(super) requests: Vec<(InjectorId, InjectRequest)>,
-    /// Injections that are repeated in each later cell.
+    /// Injections that are repeated in each later run.
     pub(super) repeated: Vec<RepeatedInjection>,
     /// The runs that are over: their points of the sweep, and their names.
     pub(super) over: Vec<(Cell, String)>,
 }
 
-/// An injection into an earlier cell that is repeated in each later one.
+/// An injection into an earlier run that is repeated in each later one.
 #[derive(Clone, Debug)]
 pub(super) struct RepeatedInjection {
     pub(super) request: InjectRequest,
@@ -77,7 +77,7 @@ pub(super) struct InjectorId {
     pub(super) injector: u64,
 }
 
-/// The emulated time of a cell on the controller's clock.
+/// The emulated time of a run on the controller's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunClock {
     pub(super) ticks: MonotonicClock,
@@ -145,7 +145,7 @@ impl HostPool {
             ticks: MonotonicClock::new(),
             archive: Archive::default(),
             run: run_number(),
-            cell: String::new(),
+            run_id: String::new(),
             requests: Vec::new(),
             repeated: Vec::new(),
             over: Vec::new(),
@@ -234,7 +234,7 @@ impl HostPool {
         Err(HostsError::Host { host: self.members[host].name.clone(), why })
     }
 
-    /// Keeps a request for an injection until the next cell. Other messages belong to a cell that was cancelled, and
+    /// Keeps a request for an injection until the next run. Other messages belong to a run that was cancelled, and
     /// are dropped.
     pub(super) fn defer(&mut self, host: usize, message: AgentMessage) {
         if let AgentMessage::Injector { injector, message: InjectorMessage::Request(request) } = message {
@@ -261,7 +261,7 @@ impl HostPool {
 
     /// Records the loss of a host, which is final.
     pub(super) fn lose(&mut self, host: usize, why: &str, expected: bool) {
-        let lost = HostLoss { cell: self.cell.clone(), why: why.to_owned(), expected };
+        let lost = HostLoss { run: self.run_id.clone(), why: why.to_owned(), expected };
         self.hosts[host].lost.get_or_insert(lost);
     }
 
@@ -277,7 +277,7 @@ impl HostPool {
         }
     }
 
-    /// Removes the hosts that were lost, so that the next cell is laid out over the others, and returns their names. If
+    /// Removes the hosts that were lost, so that the next run is laid out over the others, and returns their names. If
     /// no other is left, none is removed.
     pub(super) fn remove_lost_hosts(&mut self) -> Vec<String> {
         let kept: Vec<bool> = self.hosts.iter().map(|host| host.lost.is_none()).collect();
@@ -302,10 +302,10 @@ impl HostPool {
         self.hosts.iter().map(|host| host.slot).collect()
     }
 
-    /// Hosts that were lost in a cell, by shard.
-    pub(super) fn lost_in(&self, cell: &str) -> impl Iterator<Item = (usize, &HostLoss)> {
+    /// Hosts that were lost in a run, by shard.
+    pub(super) fn lost_in(&self, run: &str) -> impl Iterator<Item = (usize, &HostLoss)> {
         let lost = self.hosts.iter().enumerate().filter_map(|(i, host)| Some((i, host.lost.as_ref()?)));
-        lost.filter(move |(_, lost)| lost.cell == cell)
+        lost.filter(move |(_, lost)| lost.run == run)
     }
 
     /// The longest round trip to a host that is not lost.

@@ -1,4 +1,4 @@
-//! The injections into a running cell: checked, ordered from the agents, leased to their injectors, and recorded.
+//! The injections into the current run: checked, ordered from the agents, leased to their injectors, and recorded.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use volary_netem::Target;
 use super::host_pool::{HostEvent, HostPool, InjectorId, RepeatedInjection, RunClock};
 use crate::cluster::placement::cores_of;
 use crate::cluster::protocol::{
-    AgentMessage, CELL_OVER, ControllerMessage, INJECTOR_LEASE, InjectOrder, InjectReply, InjectRequest,
-    InjectionPlan, InjectionShare, InjectorMessage, Refusal, load_profile,
+    AgentMessage, ControllerMessage, INJECTOR_LEASE, InjectOrder, InjectReply, InjectRequest, InjectionPlan,
+    InjectionShare, InjectorMessage, RUN_OVER, Refusal, load_profile,
 };
 use crate::cluster::timing::at_least;
 use crate::dashboard::Dashboard;
 
-/// Injections into one cell at most: cores evaluate each of them whenever a copy begins, and some profiles keep state
+/// Injections into one run at most: cores evaluate each of them whenever a copy begins, and some profiles keep state
 /// per core.
 const MAX_INJECTIONS: usize = 100;
 /// Targets of an injection at most, and bytes of each: they are resolved while reports of the hosts wait.
@@ -30,22 +30,22 @@ const MAX_LACKING: usize = 100;
 /// From a request until the injection begins, and from an order to end it until it ends: at least this long, and this
 /// many round trips to the furthest host. All hosts begin and end at the same emulated time.
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
-/// How long injectors may take at the end of a cell to acknowledge the last reply by disconnecting.
+/// How long injectors may take at the end of a run to acknowledge the last reply by disconnecting.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The injections into a cell, in the order in which they were ordered.
+/// The injections into a run, in the order in which they were ordered.
 pub(super) struct Injections<'a> {
     world: &'a World,
     /// The cores of each host.
     held: Vec<CoreSet>,
     clock: RunClock,
-    entries: Vec<CellInjection>,
+    entries: Vec<RunInjection>,
 }
 
-struct CellInjection {
+struct RunInjection {
     id: u64,
     request: InjectRequest,
-    /// `None` if the controller repeats an injection into an earlier cell.
+    /// `None` if the controller repeats an injection into an earlier run.
     injector: Option<InjectorId>,
     /// Time of the injector's last message.
     renewed: Instant,
@@ -80,17 +80,17 @@ pub(super) struct Share {
     pub(super) ended: Option<String>,
 }
 
-impl CellInjection {
+impl RunInjection {
     /// The injection as one host carried it out. Where the host was lost, or the order to end it was for a later time,
-    /// it ended with the cell, at `end`.
+    /// it ended with the run, at `end`.
     fn of_share(&self, share: &Share, end: Time) -> Injection {
         let from = share.from.unwrap_or(self.injection.from);
         let until = share.until.unwrap_or(self.injection.until).min(end).max(from);
         Injection { cores: share.cores.clone(), from, until, ..self.injection.clone() }
     }
 
-    /// What later cells repeat of it: it lasts as long as it was ordered to, unless its injector ended it before.
-    /// `None` if it is only for this cell, or did not begin on all hosts.
+    /// What later runs repeat of it: it lasts as long as it was ordered to, unless its injector ended it before.
+    /// `None` if it is only for this run, or did not begin on all hosts.
     fn repetition(&self) -> Option<RepeatedInjection> {
         if !self.request.all_policies
             || self.injector.is_none()
@@ -140,7 +140,7 @@ impl<'a> Injections<'a> {
         Self { world, held, clock, entries: Vec::new() }
     }
 
-    /// Repeats the injections into earlier cells that are meant for all, and begins what was requested while no cell
+    /// Repeats the injections into earlier runs that are meant for all, and begins what was requested while no run
     /// was running.
     pub(super) async fn begin_waiting(&mut self, pool: &mut HostPool) {
         for RepeatedInjection { request, from, until } in pool.repeated.clone() {
@@ -179,7 +179,7 @@ impl<'a> Injections<'a> {
     }
 
     /// The injection of an injector.
-    fn of(&mut self, injector: InjectorId) -> Option<&mut CellInjection> {
+    fn of(&mut self, injector: InjectorId) -> Option<&mut RunInjection> {
         self.entries.iter_mut().find(|entry| entry.injector == Some(injector))
     }
 
@@ -216,31 +216,31 @@ impl<'a> Injections<'a> {
 
     /// Lifts the injections whose injectors have been silent for longer than their lease.
     pub(super) async fn expire(&mut self, pool: &HostPool) {
-        let expired = |entry: &CellInjection| !entry.lifted && entry.renewed.elapsed() > INJECTOR_LEASE;
+        let expired = |entry: &RunInjection| !entry.lifted && entry.renewed.elapsed() > INJECTOR_LEASE;
         for injector in self.injectors(expired) {
             let why = format!("no renewal for {} s", INJECTOR_LEASE.as_secs());
             self.on_disconnect(pool, injector, &why).await;
         }
     }
 
-    fn injectors(&self, which: impl Fn(&CellInjection) -> bool) -> Vec<InjectorId> {
+    fn injectors(&self, which: impl Fn(&RunInjection) -> bool) -> Vec<InjectorId> {
         self.entries.iter().filter(|entry| which(entry)).filter_map(|entry| entry.injector).collect()
     }
 
-    /// Sends the last replies at the end of a cell, and waits until they have arrived: connections may be closed right
+    /// Sends the last replies at the end of a run, and waits until they have arrived: connections may be closed right
     /// after.
     ///
     /// `expected` says of each host whether the experiment's faults have crashed all of it.
     pub(super) async fn finish(&mut self, pool: &mut HostPool, expected: &[bool]) {
         for share in self.entries.iter_mut().flat_map(|entry| &mut entry.shares) {
-            share.ended.get_or_insert_with(|| CELL_OVER.to_owned());
+            share.ended.get_or_insert_with(|| RUN_OVER.to_owned());
         }
         self.update_all(pool).await;
-        pool.repeated.extend(self.entries.iter().filter_map(CellInjection::repetition));
+        pool.repeated.extend(self.entries.iter().filter_map(RunInjection::repetition));
         pool.over.push((self.world.point().cell.clone(), self.name()));
         let late = tokio::time::Instant::now() + DISCONNECT_TIMEOUT;
         let is_connected =
-            |entry: &CellInjection| entry.injector.is_some() && entry.phase != Phase::Disconnected;
+            |entry: &RunInjection| entry.injector.is_some() && entry.phase != Phase::Disconnected;
         while self.entries.iter().any(is_connected) {
             match timeout_at(late, pool.next_event()).await {
                 Ok(Some((host, HostEvent::Message(AgentMessage::InjectorGone { injector, why })))) => {
@@ -268,7 +268,7 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// What took effect in a cell that was over at `end`, for the record.
+    /// What took effect in a run that was over at `end`, for the record.
     pub(super) fn record(&self, pool: &HostPool, end: Time) -> InjectionRecord {
         let mut disturbed = InjectionRecord::default();
         for (i, entry) in self.entries.iter().enumerate() {
@@ -285,7 +285,7 @@ impl<'a> Injections<'a> {
                     from_s: injection.from.as_secs_f64(),
                     until_s: injection.until.as_secs_f64(),
                     ended: format!("{ended}{note}"),
-                    cut: ended == CELL_OVER || share.until.is_none_or(|until| until > end),
+                    cut: ended == RUN_OVER || share.until.is_none_or(|until| until > end),
                     degraded: effect.map(|effect| effect.degraded),
                 });
                 disturbed.injections.push(injection);
@@ -335,14 +335,14 @@ impl<'a> Injections<'a> {
         let profile = load_profile(&request.profile).map_err(|why| invalid(format!("the profile: {why}")))?;
         let cores = self.cores(pool, request).map_err(invalid)?;
         if self.entries.len() >= MAX_INJECTIONS && !request.dry_run {
-            return Err((Refusal::Failed, format!("this cell was injected into {MAX_INJECTIONS} times")));
+            return Err((Refusal::Failed, format!("this run was injected into {MAX_INJECTIONS} times")));
         }
-        let (point, cell_seed) = (self.world.point(), self.world.seed());
+        let (point, run_seed) = (self.world.point(), self.world.seed());
         let plan = InjectionPlan {
-            cell: pool.cell.clone(),
+            run: pool.run_id.clone(),
             policy: point.label.clone(),
-            cell_seed,
-            seed: request.seed.unwrap_or(cell_seed),
+            run_seed,
+            seed: request.seed.unwrap_or(run_seed),
             cores: cores.clone(),
             from,
             until,
@@ -426,7 +426,7 @@ impl<'a> Injections<'a> {
             let why = "no host of the run holds any of these cores".to_owned();
             return answer(pool, injector, InjectReply::Refused(Refusal::Failed, why)).await;
         }
-        self.entries.push(CellInjection {
+        self.entries.push(RunInjection {
             id,
             request: request.clone(),
             injector,

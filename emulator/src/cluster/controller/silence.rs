@@ -1,7 +1,7 @@
 //! The silence of each host: how long it has been connected and has reported nothing.
 //!
-//! A host in a cell reports twenty times a second, whether or not anything happens. One that is stopped or cut off is
-//! given up by its lease; one whose machine answers and that does not report would hold the cell for ever.
+//! A host in a run reports twenty times a second, whether or not anything happens. One that is stopped or cut off is
+//! given up by its lease; one whose machine answers and that does not report would hold the run for ever.
 
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,7 @@ use crate::chart::line::{Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
 use crate::report::columns::{SummaryColumn, percentiles_of_response};
-use crate::storage::cell::{CellRecord, Sketch};
+use crate::storage::run_record::{RunRecord, Sketch};
 use crate::storage::study::{CellGroup, PolicyRuns};
 
 /// The index of a policy among those of the study, which sets its colour.
@@ -17,7 +17,7 @@ pub(in crate::report) fn colour(policies: &[&str], policy: &str) -> usize {
 pub(in crate::report) fn curves<'a>(
     group: &'a CellGroup,
     policies: &[&str],
-    sketch: impl Fn(&'a CellRecord) -> Option<(&'a Sketch, u64)>,
+    sketch: impl Fn(&'a RunRecord) -> Option<(&'a Sketch, u64)>,
 ) -> Vec<Curve<'a>> {
     let curve = |runs: &'a PolicyRuns| Curve {
         label: runs.label(),
@@ -28,7 +28,7 @@ pub(in crate::report) fn curves<'a>(
 }
 
 /// The response times of all jobs of a run, and how many were submitted.
-pub(in crate::report) const fn responses(record: &CellRecord) -> Option<(&Sketch, u64)> {
+pub(in crate::report) const fn responses(record: &RunRecord) -> Option<(&Sketch, u64)> {
     Some((&record.response, record.summary.jobs.submitted))
 }
 

@@ -11,7 +11,7 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
 use crate::chart::timeline::{Extent, Shades, timeline};
 use crate::number;
-use crate::storage::cell::{CellRecord, Look};
+use crate::storage::run_record::{Look, RunRecord};
 use crate::storage::study::CellGroup;
 
 /// A measure of caches over time: title, label of the axis, unit, and value.
@@ -116,7 +116,7 @@ type BurstsBySeed = BTreeMap<u64, Vec<(u32, f64, f64, f64)>>;
 
 /// The bursts that runs without injections recorded, each with the latest end that any of them recorded: policies meet
 /// the same interference under the same seed.
-fn shared_bursts<'a>(runs: impl Iterator<Item = &'a CellRecord>) -> BurstsBySeed {
+fn shared_bursts<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> BurstsBySeed {
     let mut known: BTreeMap<(u64, u32, u64), (f64, f64)> = BTreeMap::new();
     for run in runs.filter(|run| run.summary.injections.is_empty()) {
         for &(core, from, until, slowdown) in &run.bursts {
@@ -132,13 +132,13 @@ fn shared_bursts<'a>(runs: impl Iterator<Item = &'a CellRecord>) -> BurstsBySeed
 }
 
 /// The bursts to draw for a run: those of all policies under its seed, or its own if any were injected.
-fn bursts<'a>(run: &'a CellRecord, shared: &'a BurstsBySeed) -> &'a [(u32, f64, f64, f64)] {
+fn bursts<'a>(run: &'a RunRecord, shared: &'a BurstsBySeed) -> &'a [(u32, f64, f64, f64)] {
     let shared = shared.get(&run.summary.seed).filter(|_| run.summary.injections.is_empty());
     shared.unwrap_or(&run.bursts)
 }
 
 /// The times at which interference was injected into cores of a timeline.
-fn injected(run: &CellRecord) -> Vec<(u32, f64, f64)> {
+fn injected(run: &RunRecord) -> Vec<(u32, f64, f64)> {
     let mut drawn: Vec<u32> = run.timeline.iter().map(|slice| slice.0.core).collect();
     drawn.dedup();
     let applied = run.summary.injections.iter().flat_map(|injected| &injected.hosts);
@@ -158,8 +158,8 @@ mod tests {
 
     use super::*;
     use crate::storage::Study;
-    use crate::storage::cell::TIMELINE_ROWS;
     use crate::storage::fixture::{manifest, measured};
+    use crate::storage::run_record::TIMELINE_ROWS;
 
     #[test]
     fn many_points_are_averaged() {
@@ -178,7 +178,7 @@ mod tests {
         let titles = |rows: usize, cell: &mut Measured| {
             let row = |at| CopyRow { start: at, end: at + 1.0, ..first };
             cell.timeline = (0..rows).map(|at| row(at as f64)).collect();
-            let record = CellRecord::new("a", cell);
+            let record = RunRecord::new("a", cell);
             let study = Study::assemble(manifest(&[]), Vec::new(), vec![record], Vec::new(), Vec::new());
             let (charts, _) = timelines(&study.cells[0], &["a"], 700, 500.0);
             charts[0].1.in_page().into_string()

@@ -16,7 +16,7 @@ use crate::number;
 use crate::report::columns::{in_progress_share, messages_per_task, miss_rate, of_deadlines, wasted_share};
 use crate::report::figures::distribution::{curves, responses};
 use crate::report::figures::over_time;
-use crate::storage::cell::{CellRecord, Sketch};
+use crate::storage::run_record::{RunRecord, Sketch};
 use crate::storage::study::{CellGroup, Metric, PolicyRuns};
 
 /// Number of message kinds drawn separately; the others are drawn as one part.
@@ -50,7 +50,7 @@ pub(super) const CHART: Point = (520.0, 310.0);
 
 /// Distributions of response times, of all jobs and of each class, their tails, and distributions of slowdown.
 fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Picture> {
-    let submitted = |record: &CellRecord| record.summary.jobs.submitted;
+    let submitted = |record: &RunRecord| record.summary.jobs.submitted;
     let response = curves(group, view.policies, responses);
     let slowdown = curves(group, view.policies, |record| Some((&record.slowdown, submitted(record))));
     let work = "response time over that of the longest task alone, or as stated";
@@ -68,7 +68,7 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Picture> {
 }
 
 /// The response times of a class of jobs, and how many arrived.
-fn class_of<'a>(record: &'a CellRecord, label: &str) -> Option<(&'a Sketch, u64)> {
+fn class_of<'a>(record: &'a RunRecord, label: &str) -> Option<(&'a Sketch, u64)> {
     Some((record.classes.get(label)?, record.summary.classes.get(label)?.jobs))
 }
 

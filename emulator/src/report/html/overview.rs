@@ -25,7 +25,7 @@ const NAMED: usize = 8;
 /// Warnings about the reliability of the numbers; empty if there are none.
 pub(super) fn warnings(study: &Study) -> Markup {
     let mut lines: Vec<Markup> = study.warnings().map(prose).collect();
-    if let Some(share) = &study.manifest.share {
+    if let Some(share) = &study.manifest.slices {
         lines.push(html! { (share.says()) " " (PARTIAL) });
     }
     if study.missing > 0 {
@@ -34,7 +34,7 @@ pub(super) fn warnings(study: &Study) -> Markup {
             html! { "Missing: " (study.missing) " of " (of) "; run again with " code { "--resume" } "." },
         );
     }
-    if study.manifest.share.is_none() && study.cells.iter().any(|group| group.partial) {
+    if study.manifest.slices.is_none() && study.cells.iter().any(|group| group.partial) {
         lines.push(html! { (PARTIAL) });
     }
     lines.extend(study.failures.iter().take(NAMED).map(|failure| {

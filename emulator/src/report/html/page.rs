@@ -178,7 +178,7 @@ fn header(study: &Study) -> Markup {
     let readable = |utc: &String| utc.replacen('T', " ", 1).replace('Z', " UTC");
     let facts = [
         ("experiment", Some(manifest.experiment.clone())),
-        ("share", manifest.share.as_ref().map(ToString::to_string)),
+        ("slice", manifest.slices.as_ref().map(ToString::to_string)),
         ("runtime", Some(manifest.runtime.clone())),
         ("seed", Some(manifest.seed.to_string())),
         ("cells × policies", Some(format!("{} × {}", study.cells.len(), study.policies().len()))),
@@ -272,7 +272,7 @@ fn placed(hosts: &[HostRecord]) -> Markup {
                     td { (held.nodes) }
                     td { (held.schedulers) }
                     td { (held.extras) }
-                    td { (held.cells.len()) }
+                    td { (held.runs.len()) }
                 }
             }
         },

@@ -8,7 +8,7 @@ use super::table::{class_row, policy_row, table};
 use super::view::View;
 use crate::number;
 use crate::report::figures::over_time;
-use crate::storage::cell::CellRecord;
+use crate::storage::run_record::RunRecord;
 use crate::storage::study::{CellGroup, PolicyRuns};
 
 /// The sections of a cell; empty if no policy has such a metric.
@@ -18,7 +18,7 @@ pub(super) fn sections(group: &CellGroup, view: &View<'_>) -> Markup {
 
 /// Plans and estimates; empty if no policy decides in cycles.
 fn planning(group: &CellGroup, policies: &[&str]) -> Markup {
-    let runs: Vec<&CellRecord> = group.policies.iter().flat_map(|runs| &runs.runs).collect();
+    let runs: Vec<&RunRecord> = group.policies.iter().flat_map(|runs| &runs.runs).collect();
     let plans: Vec<_> = runs.iter().filter_map(|run| Some((run, run.summary.planning?))).collect();
     let errors: Vec<_> = runs.iter().filter_map(|run| Some((run, run.summary.prediction?))).collect();
     html! {
@@ -57,11 +57,11 @@ const PLAN_HEADINGS: [&str; 14] = [
 ];
 
 /// The row of one run of a policy.
-fn run_row(policies: &[&str], run: &CellRecord, cells: &Markup) -> Markup {
+fn run_row(policies: &[&str], run: &RunRecord, cells: &Markup) -> Markup {
     class_row(policies, &run.summary.policy, Some(&format!("seed {}", run.summary.seed)), cells)
 }
 
-fn plan_cells(run: &CellRecord, plan: &Planning) -> Markup {
+fn plan_cells(run: &RunRecord, plan: &Planning) -> Markup {
     html! {
         td { (number::count(plan.cycles)) }
         td { (number::count(plan.solved)) }
@@ -75,7 +75,7 @@ fn plan_cells(run: &CellRecord, plan: &Planning) -> Markup {
     }
 }
 
-fn error_table(errors: &[(&&CellRecord, PredictionErrors)], policies: &[&str]) -> Markup {
+fn error_table(errors: &[(&&RunRecord, PredictionErrors)], policies: &[&str]) -> Markup {
     let headings = ["run", "estimates", "within 2×", "below half", "above twice", "mean error"];
     let rows = html! {
         @for (run, errors) in errors {

@@ -11,11 +11,11 @@ use volary_engine::results::{
 use super::render;
 use crate::fidelity::fixture as certificates;
 use crate::storage::Study;
-use crate::storage::cell::CellRecord;
 use crate::storage::fixture::manifest;
 use crate::storage::fixture::measured;
 use crate::storage::hosts::{HostRecord, HostShard};
 use crate::storage::manifest::{Failure, RunState};
+use crate::storage::run_record::RunRecord;
 
 /// The page of a report that is no more than a page.
 fn html(study: &Study) -> String {
@@ -55,7 +55,7 @@ fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
                     let cell = [("service.correlated", json!(correlated)), ("workload.load", json!(load))];
                     let scale = scale / (1.0 - load) * if correlated { 1.3 } else { 1.0 };
                     let id = format!("{policy}-{correlated}-{load}-{seed}");
-                    records.push(CellRecord::new(&id, &measured(policy, &cell, seed, scale, jobs)));
+                    records.push(RunRecord::new(&id, &measured(policy, &cell, seed, scale, jobs)));
                 }
             }
         }
@@ -208,9 +208,9 @@ fn all_text_is_escaped() {
     measured.summary.staleness = Some(Staleness::default());
     measured.summary.placements = Some(Placements::default());
     measured.summary.engine.order_hash = evil.into();
-    let record = CellRecord::new("x", &measured);
+    let record = RunRecord::new("x", &measured);
     let other = format!("{evil}, other");
-    let other = CellRecord::new("z", &self::measured(evil, &[(evil, json!(other))], 1, 1.0, 50));
+    let other = RunRecord::new("z", &self::measured(evil, &[(evil, json!(other))], 1, 1.0, 50));
     let mut manifest = manifest(&["x", "y", "z"]);
     manifest.title = evil.into();
     manifest.source = Some(evil.into());
@@ -222,7 +222,7 @@ fn all_text_is_escaped() {
         nodes: evil.into(),
         schedulers: evil.into(),
         extras: evil.into(),
-        cells: vec![evil.into()],
+        runs: vec![evil.into()],
     };
     let address = ([127, 0, 0, 1], 4433).into();
     manifest.hosts = Some(vec![HostRecord {
@@ -444,7 +444,7 @@ fn shared_nodes_have_a_table_with_a_row_a_policy() {
 fn nothing_measured_is_still_a_page() {
     let page = html(&Study::assemble(manifest(&[]), Vec::new(), Vec::new(), Vec::new(), Vec::new()));
     assert_balanced(&page);
-    let none = CellRecord::new("x", &measured("idle", &[], 1, 1.0, 0));
+    let none = RunRecord::new("x", &measured("idle", &[], 1, 1.0, 0));
     let page = html(&Study::assemble(manifest(&["x"]), Vec::new(), vec![none], Vec::new(), Vec::new()));
     assert!(!page.contains("NaN"));
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::vocabulary;
 
-/// Name of the log in a run directory.
+/// Name of the log in a study directory.
 pub const FILE: &str = "inputs.log";
 /// The first bytes of the file.
 pub(super) const MAGIC: [u8; 8] = *b"volaryin";
@@ -17,11 +17,11 @@ pub(super) const NUMBER: usize = size_of::<u32>();
 /// The number of the section of experiments.
 pub(super) const EXPERIMENT: u32 = 0;
 
-/// The shard and cell of a section.
+/// The shard and run of a section.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Header {
-    pub cell: String,
-    /// Distinguishes repeated attempts at the cell; the last one counts.
+    pub run: String,
+    /// Distinguishes repeated attempts at the run; the last one counts.
     pub attempt: u32,
     /// Label of the policy, for messages.
     pub policy: String,

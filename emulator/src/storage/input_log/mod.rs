@@ -1,6 +1,6 @@
 //! The file `inputs.log`: the inputs of every actor of a run, and digests of the effects.
 //!
-//! `volary replay` steps the same actors through it. One file serves all cells and shards of a run directory:
+//! `volary replay` steps the same actors through it. One file serves all runs and shards of a study directory:
 //!
 //! ```text
 //! magic 8 bytes, format u32, vocabulary u32
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Integers are little endian. Frames of section 0 hold the experiment with its files, as it was planned; later
-//! sections belong to the latest experiment before them. Every other section is one shard of one cell: its first frame
+//! sections belong to the latest experiment before them. Every other section is one shard of one run: its first frame
 //! is its [`Header`], the others hold their own number, from zero, as a u32, and entries
 //! ([`LogEntry`](volary_engine::replay::LogEntry)). Sections are interleaved as shards fill their frames, and a frame
 //! can be read without any other, so the log of a killed run is readable up to its last whole frame. Shards on other
@@ -29,7 +29,7 @@ mod write;
 pub use check::Digester;
 pub use format::{Error, FILE, FORMAT, Header};
 pub use read::{InputLog, LogCursor, LogSection};
-pub use write::{Carried, CellLog, Relay, Section, Sink, frame, prefix};
+pub use write::{Carried, Relay, RunLog, Section, Sink, frame, prefix};
 
 #[cfg(test)]
 mod tests;

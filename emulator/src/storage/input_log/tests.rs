@@ -26,12 +26,12 @@ fn step(section: &mut Section, n: u64) {
     section.step(Time(n * 300_000_000), ActorId(n as u32 % 5), Input::Start { epoch: n as u32 }, &effects(n));
 }
 
-/// A log of two shards of one cell and one of another, which ends early.
+/// A log of two shards of one run and one of another, which ends early.
 fn sample(path: &std::path::Path) {
     let sink = Sink::create(path, &"the experiment").unwrap();
-    let unit = sink.unit("aa", "sparrow", 5);
+    let unit = sink.attempt("aa", "sparrow", 5);
     let (mut one, mut two) = (unit.section(0, 2), unit.section(1, 2));
-    let mut broken = sink.unit("bb", "random", 6).section(0, 1);
+    let mut broken = sink.attempt("bb", "random", 6).section(0, 1);
     for n in 0..2000 {
         step(&mut one, n);
         step(&mut two, n + 1);
@@ -60,7 +60,7 @@ fn what_is_written_is_read() {
     assert!(!log.is_cut() && log.damage().is_none());
     assert_eq!(log.experiment::<String>(0).unwrap(), "the experiment");
     let headers: Vec<_> = log.found().iter().map(|found| found.header.clone()).collect();
-    let shards: Vec<_> = headers.iter().map(|h| (h.cell.as_str(), h.seed, h.shard, h.shards)).collect();
+    let shards: Vec<_> = headers.iter().map(|h| (h.run.as_str(), h.seed, h.shard, h.shards)).collect();
     assert_eq!(shards, [("aa", 5, 0, 2), ("aa", 5, 1, 2), ("bb", 6, 0, 1)]);
     assert!(headers[0].attempt == headers[1].attempt && headers[0].attempt != headers[2].attempt);
 
@@ -103,7 +103,7 @@ fn a_cut_log_is_read_up_to_the_cut_and_can_go_on() {
 
     fs::write(&path, &whole[..whole.len() - 5]).unwrap();
     let sink = Sink::append(&path, &"again").unwrap();
-    let mut section = sink.unit("bb", "random", 6).section(0, 1);
+    let mut section = sink.attempt("bb", "random", 6).section(0, 1);
     section.put(Time(1), LogEvent::End);
     drop(section);
     sink.close().unwrap();
@@ -111,7 +111,7 @@ fn a_cut_log_is_read_up_to_the_cut_and_can_go_on() {
     assert!(!log.is_cut() && log.damage().is_none());
     let last = log.found().len() - 1;
     let found = log.found()[last].clone();
-    assert_eq!((last, found.experiment, found.header.cell.as_str()), (3, 1, "bb"));
+    assert_eq!((last, found.experiment, found.header.run.as_str()), (3, 1, "bb"));
     assert!(log.found()[..last].iter().all(|f| f.header.attempt < found.header.attempt));
     assert_eq!(log.experiment::<String>(1).unwrap(), "again");
     assert_eq!(entries(&mut log, last).len(), 1);
@@ -128,7 +128,7 @@ fn a_log_that_cannot_be_continued_is_set_aside() {
         bytes[at] ^= 4;
         fs::write(&path, &bytes).unwrap();
         let sink = Sink::append(&path, &"again").unwrap();
-        let mut section = sink.unit("bb", "random", 6).section(0, 1);
+        let mut section = sink.attempt("bb", "random", 6).section(0, 1);
         section.put(Time(1), LogEvent::End);
         drop(section);
         sink.close().unwrap();
@@ -151,7 +151,7 @@ fn a_frame_that_is_not_there_is_missed() {
     assert_eq!(frames().len(), 4, "each second has its own");
     for lost in 0..3 {
         let sink = Sink::create(&path, &"the experiment").unwrap();
-        let relay = sink.unit("aa", "sparrow", 5).relay(0, 1);
+        let relay = sink.attempt("aa", "sparrow", 5).relay(0, 1);
         frames().into_iter().enumerate().filter(|(n, _)| *n != lost).for_each(|(_, f)| assert!(relay.put(f)));
         drop(relay);
         sink.close().unwrap();

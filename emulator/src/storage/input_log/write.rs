@@ -108,12 +108,12 @@ impl Sink {
         Ok(Self { frames, next: Arc::new(AtomicU32::new(next)), flushed: Mutex::new(flushed), thread })
     }
 
-    /// The start of the sections of all shards for one attempt at a cell.
-    pub fn unit(&self, cell: &str, policy: &str, seed: u64) -> CellLog {
+    /// The start of the sections of all shards for one attempt at a run.
+    pub fn attempt(&self, run: &str, policy: &str, seed: u64) -> RunLog {
         let attempt = self.next.fetch_add(1, Ordering::Relaxed);
         let header =
-            Header { cell: cell.to_owned(), attempt, policy: policy.to_owned(), seed, shard: 0, shards: 1 };
-        CellLog { header, frames: self.frames.clone(), next: Arc::clone(&self.next) }
+            Header { run: run.to_owned(), attempt, policy: policy.to_owned(), seed, shard: 0, shards: 1 };
+        RunLog { header, frames: self.frames.clone(), next: Arc::clone(&self.next) }
     }
 
     /// Waits until what was logged is in the file; whether it is. If not, what is logged from then on is lost too, and
@@ -170,15 +170,15 @@ pub fn frame(section: u32, payload: &[u8], out: &mut impl Write) -> io::Result<(
     out.write_all(payload)
 }
 
-/// One attempt at a cell.
+/// One attempt at a run.
 #[derive(Clone, Debug)]
-pub struct CellLog {
+pub struct RunLog {
     header: Header,
     frames: Sender<Frame>,
     next: Arc<AtomicU32>,
 }
 
-impl CellLog {
+impl RunLog {
     /// The section of one of the shards.
     pub fn section(&self, shard: u16, shards: u16) -> Section {
         Section::to(self.relay(shard, shards))
@@ -355,12 +355,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = File::create(folder.path().join("log")).unwrap();
         let whole = Sink::start(file, 1, &"experiment").unwrap();
-        drop(whole.unit("cell", "policy", 1).section(0, 1));
+        drop(whole.attempt("run", "policy", 1).section(0, 1));
         assert!(whole.is_whole() && whole.is_whole());
         whole.close().unwrap();
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let broken = Sink::start(full, 1, &"experiment").unwrap();
-        drop(broken.unit("cell", "policy", 1).section(0, 1));
+        drop(broken.attempt("run", "policy", 1).section(0, 1));
         assert!(!broken.is_whole() && !broken.is_whole());
         assert!(broken.close().is_err());
     }

@@ -7,7 +7,7 @@ use volary_engine::results::CopyRow;
 use super::proto::{DebugAnnotation, TrackEvent, Type, Value};
 use super::tracks::{TrackKey, Tracks};
 use crate::storage::activity::{Activity, Arrow};
-use crate::storage::cell::CellRecord;
+use crate::storage::run_record::RunRecord;
 use crate::storage::tables::end_name;
 
 /// An event on a track, ns.
@@ -20,7 +20,7 @@ pub(super) struct Event {
 }
 
 /// All events of a run in order of time; of those at one time, causes before what follows from them.
-pub(super) fn events(record: &CellRecord, tracks: &Tracks, first_flow: u64) -> Vec<Event> {
+pub(super) fn events(record: &RunRecord, tracks: &Tracks, first_flow: u64) -> Vec<Event> {
     let activity = &record.activity;
     let links = Links::of(record, tracks);
     let mut events = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn events(record: &CellRecord, tracks: &Tracks, first_flow: u64) -> V
 }
 
 /// The number of flows of a run.
-pub(super) fn flows(record: &CellRecord) -> u64 {
+pub(super) fn flows(record: &RunRecord) -> u64 {
     record.activity.messages.len() as u64 + 2 * record.timeline.len() as u64
 }
 
@@ -68,7 +68,7 @@ struct Links {
 const ROUNDING: u64 = 1_000;
 
 impl Links {
-    fn of(record: &CellRecord, tracks: &Tracks) -> Self {
+    fn of(record: &RunRecord, tracks: &Tracks) -> Self {
         let activity = &record.activity;
         let actor = |name: String| activity.actors.iter().position(|actor| *actor == name);
         // By actor and job: times of messages to it and from it, each in order.
@@ -183,7 +183,7 @@ fn load(activity: &Activity, tracks: &Tracks) -> impl Iterator<Item = Event> {
 }
 
 /// The counter of degraded cores.
-fn degraded_cores(record: &CellRecord, tracks: &Tracks) -> Vec<Event> {
+fn degraded_cores(record: &RunRecord, tracks: &Tracks) -> Vec<Event> {
     let track = tracks.of(TrackKey::Degraded);
     let mut edges = vec![(0.0, 0)];
     edges.extend(record.bursts.iter().flat_map(|&(_, start, end, _)| [(start, 1), (end, -1)]));

@@ -7,12 +7,12 @@ use super::proto::{Data, Trace, TrackDescriptor, TrackEvent, Type};
 use super::write::RUNS;
 use super::write::append;
 use super::{CAP_BYTES, write};
-use crate::storage::cell::CellRecord;
 use crate::storage::fixture::measured;
+use crate::storage::run_record::RunRecord;
 use crate::storage::tables::end_name;
 
-fn records(count: u64) -> Vec<CellRecord> {
-    (0..count).map(|seed| CellRecord::new(&seed.to_string(), &measured("a", &[], seed, 1.0, 5))).collect()
+fn records(count: u64) -> Vec<RunRecord> {
+    (0..count).map(|seed| RunRecord::new(&seed.to_string(), &measured("a", &[], seed, 1.0, 5))).collect()
 }
 
 fn decode(bytes: &[u8]) -> (Vec<TrackDescriptor>, Vec<(u64, TrackEvent)>) {
@@ -84,7 +84,7 @@ fn a_long_timeline_keeps_its_beginning() {
     assert!(write(&mut bytes, records.iter(), cap).unwrap(), "it says that it was cut");
     assert!(bytes.len() <= cap && bytes.len() > cap / 2, "{}", bytes.len());
     let (tracks, events) = decode(&bytes);
-    let begun = |record: &CellRecord| record.timeline.iter().filter(|slice| slice.0.start == 0.0).count();
+    let begun = |record: &RunRecord| record.timeline.iter().filter(|slice| slice.0.start == 0.0).count();
     let at_start = events.iter().filter(|(time, event)| *time == 0 && event.r#type == Some(1)).count();
     assert!(at_start >= records.iter().map(begun).sum(), "every run kept its first slices");
     assert_eq!(tracks.iter().filter(|track| track.process.is_some()).count(), 3);
@@ -93,7 +93,7 @@ fn a_long_timeline_keeps_its_beginning() {
 #[test]
 fn of_many_runs_the_first_are_shown() {
     let record = records(1).remove(0);
-    let short = CellRecord { timeline: record.timeline[..1].to_vec(), ..record };
+    let short = RunRecord { timeline: record.timeline[..1].to_vec(), ..record };
     let shown = |runs: usize| {
         let mut bytes = Vec::new();
         let cut = write(&mut bytes, std::iter::repeat_n(&short, runs), usize::MAX).unwrap();
@@ -182,7 +182,7 @@ fn counters_take_the_values_that_were_sampled() {
 fn an_earlier_record_has_a_trace_without_messages() {
     let mut value = serde_json::to_value(&records(1)[0]).unwrap();
     value.as_object_mut().unwrap().remove("activity").unwrap();
-    let record: CellRecord = serde_json::from_value(value).unwrap();
+    let record: RunRecord = serde_json::from_value(value).unwrap();
     let mut bytes = Vec::new();
     write(&mut bytes, [&record].into_iter(), CAP_BYTES).unwrap();
     let (tracks, events) = decode(&bytes);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::proto::{COUNT, CounterDescriptor, EXPLICIT, ProcessDescriptor, TrackDescriptor};
-use crate::storage::cell::CellRecord;
+use crate::storage::run_record::RunRecord;
 
 /// What a track shows, in the order of tracks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -51,7 +51,7 @@ pub(super) fn process(pid: u32, name: String) -> TrackDescriptor {
 
 impl Tracks {
     /// The tracks that a run needs.
-    pub(super) fn new(record: &CellRecord, pid: u32) -> Self {
+    pub(super) fn new(record: &RunRecord, pid: u32) -> Self {
         let summary = &record.summary;
         let name = summary.name();
         let activity = &record.activity;

@@ -7,7 +7,7 @@ use prost::Message;
 use super::events::{Event, events, flows};
 use super::proto::{Data, Trace, TracePacket, TrackEvent, Type};
 use super::tracks::{Tracks, process};
-use crate::storage::cell::CellRecord;
+use crate::storage::run_record::RunRecord;
 
 /// Size above which the trace is cut: viewers load traces into memory.
 pub const CAP_BYTES: usize = 50_000_000;
@@ -24,11 +24,11 @@ pub(in crate::storage) const RUNS: usize = 500;
 /// `to` cannot be written.
 pub fn write<'a, W: Write>(
     to: W,
-    records: impl Iterator<Item = &'a CellRecord>,
+    records: impl Iterator<Item = &'a RunRecord>,
     cap: usize,
 ) -> io::Result<bool> {
-    let shown = |record: &&CellRecord| !record.timeline.is_empty() || !record.activity.messages.is_empty();
-    let mut records: Vec<&CellRecord> = records.filter(shown).collect();
+    let shown = |record: &&RunRecord| !record.timeline.is_empty() || !record.activity.messages.is_empty();
+    let mut records: Vec<&RunRecord> = records.filter(shown).collect();
     let (mut left, mut cut) = (cap, records.len() > RUNS);
     records.truncate(RUNS);
     let mut to = BufWriter::new(to);
@@ -52,7 +52,7 @@ pub fn write<'a, W: Write>(
         let cap_mb = cap / 1_000_000;
         tracing::warn!(
             "the file of timelines is not whole: its {cap_mb} MB are shared out among the runs, and the record of a run \
-             has a limit; name fewer cells, shorten run.record.timeline, or leave it out with 0s"
+             has a limit; choose fewer runs, shorten run.record.timeline, or leave it out with 0s"
         );
     }
     Ok(cut)
@@ -60,7 +60,7 @@ pub fn write<'a, W: Write>(
 
 /// The packets of one run as bytes of the trace, at most `share`, and whether all of them fit. Its flows are numbered
 /// from `flow` on.
-fn encode(record: &CellRecord, pid: u32, flow: u64, share: usize) -> (Vec<u8>, bool) {
+fn encode(record: &RunRecord, pid: u32, flow: u64, share: usize) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     let tracks = Tracks::new(record, pid);
     for track in tracks.descriptors() {

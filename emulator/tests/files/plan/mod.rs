@@ -119,7 +119,7 @@ fn ids_follow_what_a_result_depends_on() {
 }
 
 #[test]
-fn shards_share_the_units_out() {
+fn slices_partition_the_runs() {
     let experiment = plan(GOOD).unwrap();
     let all = experiment.runs(None);
     let mut dealt = Vec::new();
@@ -134,7 +134,7 @@ fn shards_share_the_units_out() {
     for bad in
         ["0/3", "4/3", "x", "1/0", "1", "3+1/3", "0+0/3", "1+/3", "+1+1/3", "1+1+1/3", "4294967295+1/3"]
     {
-        assert!(bad.parse::<volary::config::SweepSlice>().is_err(), "{bad}");
+        assert!(bad.parse::<volary::storage::slices::SweepSlice>().is_err(), "{bad}");
     }
 }
 

@@ -155,7 +155,7 @@ fn examine(world: &World, again: Again) {
         }
         Again::Replay => {
             let recorded = Some(&measured.summary);
-            let logged = Logged { cell: "", config: config(), real_time: false, shards: 1, recorded };
+            let logged = Logged { run: "", config: config(), real_time: false, shards: 1, recorded };
             let log = inputs.0.into_iter().map(Ok);
             let replayed = replay(world, &logged, [(0, log)], digest).expect("the log is whole");
             assert!(replayed.is_identical() && replayed.is_equal() && !replayed.cut, "{replayed:#?}");

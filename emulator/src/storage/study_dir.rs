@@ -1,4 +1,4 @@
-//! The run directory: filled by a run, or locked while its final files are written again.
+//! The study directory: filled by a run, or locked while its final files are written again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -29,24 +29,24 @@ use super::tables::{TableKind, row_sums};
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
 use crate::number::plural;
-use crate::storage::cell::CellRecord;
+use crate::storage::run_record::RunRecord;
 
-/// A run directory that this process owns. May be shared between threads.
+/// A study directory that this process owns. May be shared between threads.
 #[derive(Debug)]
-pub struct RunDir {
+pub struct StudyDir {
     root: PathBuf,
     /// As last written.
     manifest: Mutex<Manifest>,
     /// Kept open and locked during the run; summary lines are appended to it.
     summary: Mutex<File>,
-    /// The finished cells, by id.
+    /// The finished runs, by id.
     finished: Mutex<BTreeMap<String, Summary>>,
     /// The offered load of each cell.
     loads: HashMap<Cell, Option<f64>>,
     _lock: File,
 }
 
-impl RunDir {
+impl StudyDir {
     /// Takes ownership of a folder without a run, and creates it if needed.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl RunDir {
 
     /// Takes ownership of a folder to continue its run, or [`create`](Self::create)s it.
     ///
-    /// Finished cells are kept independent of the manifest: their ids are hashes of what they depend on.
+    /// Finished runs are kept independent of the manifest: their ids are hashes of what they depend on.
     ///
     /// # Errors
     /// [`Error::Another`], [`Error::Foreign`], [`Error::Collection`], [`Error::Locked`], [`Error::Schema`], or the
@@ -110,12 +110,12 @@ impl RunDir {
         &self.root
     }
 
-    /// Whether the cell is finished; one whose record was damaged when the run began is not.
+    /// Whether the run is finished; one whose record was damaged when the run began is not.
     pub fn has(&self, id: &str) -> bool {
         guard(&self.finished).contains_key(id)
     }
 
-    /// The summary of a finished cell.
+    /// The summary of a finished run.
     pub fn summary(&self, id: &str) -> Option<Summary> {
         guard(&self.finished).get(id).cloned()
     }
@@ -124,11 +124,11 @@ impl RunDir {
     ///
     /// # Errors
     /// A record is damaged.
-    pub fn records(&self, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
+    pub fn records(&self, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
         records_of(&self.root, ids)
     }
 
-    /// Adds cells to the plan, when a stopping rule asks for more replications.
+    /// Adds runs to the plan, when a stopping rule asks for more replications.
     ///
     /// # Errors
     /// The manifest cannot be written.
@@ -148,11 +148,11 @@ impl RunDir {
         Ok(())
     }
 
-    /// Stores a finished cell and removes the log of an earlier failure; returns the record.
+    /// Stores a finished run and removes the log of an earlier failure; returns the record.
     ///
     /// # Errors
-    /// The folder cannot be written. The cell counts as missing, unless only its line in the summary is.
-    pub fn store(&self, id: &str, measured: &Measured) -> Result<CellRecord, Error> {
+    /// The folder cannot be written. The run counts as missing, unless only its line in the summary is.
+    pub fn store(&self, id: &str, measured: &Measured) -> Result<RunRecord, Error> {
         for kind in TableKind::ALL {
             let path = part_path(&self.root, id, *kind);
             if kind.concerns(measured) {
@@ -163,7 +163,7 @@ impl RunDir {
         }
         self.clock_error(&measured.summary)?;
         let load = self.loads.get(&measured.summary.cell).copied().flatten();
-        let record = CellRecord { load, rows: row_sums(measured), ..CellRecord::new(id, measured) };
+        let record = RunRecord { load, rows: row_sums(measured), ..RunRecord::new(id, measured) };
         write_json(&record_path(&self.root, id), &record)?;
         remove(&failure_path(&self.root, id))?;
         let path = self.root.join(SUMMARY);
@@ -173,7 +173,7 @@ impl RunDir {
         Ok(record)
     }
 
-    /// Stores the log of a cell that could not finish.
+    /// Stores the log of a run that could not finish.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -182,13 +182,13 @@ impl RunDir {
         write_json(&failure_path(&self.root, &failure.id), failure)
     }
 
-    /// Writes the final files from all finished cells and closes the manifest; `render` makes the report.
+    /// Writes the final files from all finished runs and closes the manifest; `render` makes the report.
     ///
-    /// This also applies to a run that ends early: its files contain the finished cells. The manifest comes last: a run
+    /// This also applies to a run that ends early: its files contain the finished runs. The manifest comes last: a run
     /// that is killed before has been interrupted.
     ///
     /// # Errors
-    /// The folder cannot be written; the cells stay, so `volary report` can make the files later.
+    /// The folder cannot be written; the runs stay, so `volary report` can make the files later.
     pub fn finish(&self, state: RunState, claims: &[ClaimResult], render: Render) -> Result<Study, Error> {
         let ended = Some(utc_now());
         let write = || -> Result<Study, Error> {
@@ -212,7 +212,7 @@ impl RunDir {
         keep_in(&logs).map_err(failed("write", &logs))
     }
 
-    /// Records the actors that hosts hold in a cell, and the hosts lost in it so far.
+    /// Records the actors that hosts hold in a run, and the hosts lost in it so far.
     ///
     /// # Errors
     /// The manifest cannot be written.
@@ -220,7 +220,7 @@ impl RunDir {
         self.note(|manifest| hosts::add(manifest.hosts.get_or_insert_default(), hosts))
     }
 
-    /// Records the injections into a cell, replacing those of an earlier attempt.
+    /// Records the injections into a run, replacing those of an earlier attempt.
     ///
     /// # Errors
     /// The manifest cannot be written.
@@ -234,12 +234,12 @@ impl RunDir {
         })
     }
 
-    /// Whether something was injected into a cell.
+    /// Whether something was injected into a run.
     pub fn is_injected(&self, cell: &str) -> bool {
         guard(&self.manifest).injections.contains_key(cell)
     }
 
-    /// Records the bound of the clock error in a cell on hosts.
+    /// Records the bound of the clock error in a run on hosts.
     pub(super) fn clock_error(&self, summary: &Summary) -> Result<(), Error> {
         let on_hosts = guard(&self.manifest).hosts.is_some();
         let Some(certificate) = summary.fidelity.as_ref().filter(|_| on_hosts) else { return Ok(()) };
@@ -259,7 +259,7 @@ pub struct LockedDir {
 
 impl LockedDir {
     /// Locks the folder, and creates it if needed. Must be called before files that are to be rewritten are read. The
-    /// run directories `kept` may be in it.
+    /// study directories `kept` may be in it.
     ///
     /// # Errors
     /// [`Error::Locked`], [`Error::Foreign`], [`Error::Collection`], or the folder cannot be written.
@@ -272,8 +272,8 @@ impl LockedDir {
         &self.root
     }
 
-    /// Writes the files that are made from cells: rows, timeline, summary and report. If the cells are in other
-    /// folders, they and the manifest are copied first, so that the folder is a run directory.
+    /// Writes the files that are made from runs: rows, timeline, summary and report. If the runs are in other
+    /// folders, they and the manifest are copied first, so that the folder is a study directory.
     ///
     /// # Errors
     /// The folder cannot be written, or holds something else, or a part is damaged.
@@ -343,7 +343,7 @@ impl LockedDir {
     }
 }
 
-/// Writes the files that are made from cells, whose rows are taken from the folders that the study was loaded from, and
+/// Writes the files that are made from runs, whose rows are taken from the folders that the study was loaded from, and
 /// moves what is in `cells/` there.
 fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), Error> {
     let labels = Labels::of(study);
@@ -386,7 +386,7 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
 }
 
 /// Writes rows of runs to `cells/` again that are in the folder's table, unless it is damaged.
-fn unpack_rows(root: &Path, kind: TableKind, others: &[CellRecord]) -> Result<(), Error> {
+fn unpack_rows(root: &Path, kind: TableKind, others: &[RunRecord]) -> Result<(), Error> {
     if others.is_empty() {
         return Ok(());
     }
@@ -412,15 +412,15 @@ fn unpack_rows(root: &Path, kind: TableKind, others: &[CellRecord]) -> Result<()
 
 /// The records, without timelines, of those of the runs `ids` that have finished. Runs whose record or rows are damaged
 /// are left to be run again.
-fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
+fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
     let mut found = undamaged_records(root, ids)?;
     for kind in TableKind::ALL.iter().copied() {
         let ids = found.iter().map(|record| record.id.as_str());
         let (index, is_damaged) = RowIndex::of_readable(root, kind, ids)?;
         let mut wholes = index.whole(&found).into_iter();
         // Of a damaged table, the rows of all runs without a part are missing.
-        let is_lost = |record: &CellRecord| is_damaged && !index.has(&record.id) && kind.may_have(record);
-        let is_whole = |record: &CellRecord| wholes.next().unwrap_or_default() && !is_lost(record);
+        let is_lost = |record: &RunRecord| is_damaged && !index.has(&record.id) && kind.may_have(record);
+        let is_whole = |record: &RunRecord| wholes.next().unwrap_or_default() && !is_lost(record);
         let (whole, lacking): (Vec<_>, Vec<_>) = found.into_iter().partition(is_whole);
         if !lacking.is_empty() {
             let lost = plural(lacking.len() as u64, "run");
@@ -439,7 +439,7 @@ fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
 }
 
 /// The records that can be read. If packed ones are damaged, all others are in `cells/` then.
-fn undamaged_records(root: &Path, ids: &[String]) -> Result<Vec<CellRecord>, Error> {
+fn undamaged_records(root: &Path, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
     let (mut found, mut is_damaged) = (Vec::new(), false);
     for record in records(root, ids) {
         match record {

@@ -1,4 +1,4 @@
-//! The execution of one cell on the hosts: reports merged, hosts lost, and the end.
+//! The execution of one run on the hosts: reports merged, hosts lost, and the end.
 
 use std::time::{Duration, Instant};
 
@@ -19,30 +19,30 @@ use crate::config::{RunSection, id_under};
 use crate::dashboard::Dashboard;
 use crate::storage::input_log;
 use crate::watch::Monitor;
-use crate::watch::{CellError, Watch};
+use crate::watch::{RunError, Watch};
 
 /// From the decision to start until the start: at least this long, and this many round trips. Half a round trip takes
 /// the message there, the rest is for one that is lost and sent again.
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
 /// The same for the final report of a host: it can be several megabytes on a path that was idle.
 const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
-/// The same where the user waits for the end of an interrupted cell.
+/// The same where the user waits for the end of an interrupted run.
 const INTERRUPTED: (Duration, u32) = (Duration::from_millis(1500), 20);
 /// Observations that may wait until every host has reported as much; they take some hundred megabytes.
 const MAX_WAITING_OBSERVATIONS: usize = 16_000_000;
 
-/// A running cell, and its outcome.
-pub(super) struct ControllerCell<'a> {
+/// A run in progress, and its outcome.
+pub(super) struct ControlledRun<'a> {
     pub(super) pool: &'a mut HostPool,
     world: &'a World,
     homes: Vec<u16>,
     pub(super) aggregator: Aggregator<'a>,
     pub(super) over: EndReason,
-    /// Whether each host has sent its last message on this cell, by shard.
+    /// Whether each host has sent its last message on this run, by shard.
     done: Vec<bool>,
     /// The final reports, by shard, of the hosts that sent one.
     pub(super) reports: Vec<Option<Box<FinalReport>>>,
-    /// Why the cell could not go on.
+    /// Why the run could not go on.
     pub(super) broken: Option<String>,
     /// The host that `broken` names, if only other hosts reported its loss.
     accused: Option<usize>,
@@ -60,19 +60,19 @@ pub(super) struct ControllerCell<'a> {
     clock: RunClock,
 }
 
-/// A host without which the cell cannot go on, and why.
+/// A host without which the run cannot go on, and why.
 type Lost = (usize, String);
 
-impl<'a> ControllerCell<'a> {
-    /// Has the hosts build a cell and runs it to its end.
+impl<'a> ControlledRun<'a> {
+    /// Has the hosts build a run and runs it to its end.
     pub(super) async fn run(
         pool: &'a mut HostPool,
         world: &'a World,
         point: usize,
         run: &RunSection,
-        log: Option<&input_log::CellLog>,
+        log: Option<&input_log::RunLog>,
         watch: &'a Watch,
-    ) -> Result<Self, CellError> {
+    ) -> Result<Self, RunError> {
         prepare(pool, world, point, run, watch).await?;
         // Hosts send inputs as soon as they start.
         pool.archive.begin(log, &pool.slots());
@@ -81,8 +81,8 @@ impl<'a> ControllerCell<'a> {
         let start = pool.ticks.now() + lead.as_nanos() as i64;
         let names = pool.members.iter().map(|member| member.name.clone());
         let clock = RunClock { ticks: pool.ticks, start, speed: run.speed };
-        let mut cell = Self {
-            monitor: Monitor::new(watch, &pool.cell, world, names),
+        let mut run = Self {
+            monitor: Monitor::new(watch, &pool.run_id, world, names),
             dashboard: watch.dashboard.as_deref(),
             world,
             aggregator: Aggregator::new(
@@ -106,29 +106,29 @@ impl<'a> ControllerCell<'a> {
             homes,
             pool,
         };
-        cell.pool.broadcast(&ControllerMessage::Start { at: start }).await;
-        cell.injections.begin_waiting(cell.pool).await;
-        cell.over = cell.until_over(watch).await;
-        cell.stopping = true;
-        cell.pool.broadcast(&ControllerMessage::Stop).await;
-        let limit = if cell.over == EndReason::Interrupted { INTERRUPTED } else { CLOSING };
-        cell.collect_reports(at_least(limit, cell.pool.round_trip())).await;
-        cell.pool.archive.end();
-        let expected: Vec<_> = (0..cell.pool.hosts.len()).map(|host| cell.is_dead(host)).collect();
-        cell.injections.finish(cell.pool, &expected).await;
-        Ok(cell)
+        run.pool.broadcast(&ControllerMessage::Start { at: start }).await;
+        run.injections.begin_waiting(run.pool).await;
+        run.over = run.until_over(watch).await;
+        run.stopping = true;
+        run.pool.broadcast(&ControllerMessage::Stop).await;
+        let limit = if run.over == EndReason::Interrupted { INTERRUPTED } else { CLOSING };
+        run.collect_reports(at_least(limit, run.pool.round_trip())).await;
+        run.pool.archive.end();
+        let expected: Vec<_> = (0..run.pool.hosts.len()).map(|host| run.is_dead(host)).collect();
+        run.injections.finish(run.pool, &expected).await;
+        Ok(run)
     }
 
     /// Records the copies that were lost with unexpectedly lost hosts. Copies on a host whose loss was expected had
     /// crashed before.
     pub(super) fn lose_copies(&mut self) {
-        let lost: Vec<_> = self.pool.lost_in(&self.pool.cell).filter(|(_, lost)| !lost.expected).collect();
+        let lost: Vec<_> = self.pool.lost_in(&self.pool.run_id).filter(|(_, lost)| !lost.expected).collect();
         for (host, _) in lost {
             self.aggregator.lose(cores_of(self.world, &self.homes, host as u16));
         }
     }
 
-    /// Handles events until the cell is over.
+    /// Handles events until the run is over.
     async fn until_over(&mut self, watch: &Watch) -> EndReason {
         let mut interval = tokio::time::interval(PROGRESS_INTERVAL);
         loop {
@@ -164,7 +164,7 @@ impl<'a> ControllerCell<'a> {
         }
     }
 
-    /// Records why the cell cannot go on.
+    /// Records why the run cannot go on.
     fn break_off(&mut self, (host, why): Lost) {
         let name = &self.pool.members[host].name;
         self.broken = Some(format!("host {name} was lost in mid-run: {why}"));
@@ -189,7 +189,7 @@ impl<'a> ControllerCell<'a> {
             };
             let handled = match event {
                 Some((host, event)) => self.on_event(host, event).await,
-                // No cell follows, and the user waits: the host notices that the controller is gone.
+                // No run follows, and the user waits: the host notices that the controller is gone.
                 None if self.over == EndReason::Interrupted => {
                     let name = &self.pool.members[slowest].name;
                     return tracing::warn!("host {name} has not stopped in time: its counts are missing");
@@ -278,14 +278,14 @@ impl<'a> ControllerCell<'a> {
         }
     }
 
-    /// Gives up a host that reported what cannot be true: it takes no part in further cells.
+    /// Gives up a host that reported what cannot be true: it takes no part in further runs.
     async fn distrust(&mut self, host: usize, why: String) -> Lost {
         self.pool.lose(host, &why, false);
         self.injections.on_lost(self.pool, host).await;
         (host, why)
     }
 
-    /// Records that the cell cannot go on if the observations of the hosts contradict each other. Fails if too many of
+    /// Records that the run cannot go on if the observations of the hosts contradict each other. Fails if too many of
     /// them wait for a silent host.
     fn on_merged(&mut self, merged: Result<(), FalseReport>) -> Result<(), Lost> {
         if let Err(FalseReport { shard, why }) = merged {
@@ -329,7 +329,7 @@ impl<'a> ControllerCell<'a> {
         }
     }
 
-    /// Records the loss of a host. Fails unless the cell can go on: nothing on the host was alive, or its loss is
+    /// Records the loss of a host. Fails unless the run can go on: nothing on the host was alive, or its loss is
     /// known.
     async fn on_gone(&mut self, host: usize, why: &str) -> Result<(), Lost> {
         if self.pool.hosts[host].lost.is_some() {
@@ -356,29 +356,29 @@ impl<'a> ControllerCell<'a> {
     }
 }
 
-/// Has every host build its shard of a cell and connect to the others.
+/// Has every host build its shard of a run and connect to the others.
 async fn prepare(
     pool: &mut HostPool,
     world: &World,
     point: usize,
     run: &RunSection,
     watch: &Watch,
-) -> Result<(), CellError> {
+) -> Result<(), RunError> {
     // Hosts that were lost have been released, unless none was left.
     for (host, member) in pool.hosts.iter().zip(&pool.members) {
         if let Some(lost) = &host.lost {
             let why = format!("host {} is gone since an earlier run: {}", member.name, lost.why);
-            return Err(CellError::Refused(why));
+            return Err(RunError::Refused(why));
         }
     }
     pool.run += 1;
-    pool.cell = id_under(world.point(), world.seed(), run);
+    pool.run_id = id_under(world.point(), world.seed(), run);
     for (me, host) in pool.hosts.iter().enumerate() {
         let assignment = Assignment {
             run: pool.run,
             point: point as u32,
             seed: world.seed(),
-            id: pool.cell.clone(),
+            id: pool.run_id.clone(),
             members: pool.members.clone(),
             me: me as u16,
         };
@@ -390,9 +390,9 @@ async fn prepare(
         pool.broadcast(&ControllerMessage::Stop).await;
         let interrupted = matches!(error, HostsError::Interrupted);
         return Err(if interrupted {
-            CellError::Interrupted(None)
+            RunError::Interrupted(None)
         } else {
-            CellError::Refused(error.to_string())
+            RunError::Refused(error.to_string())
         });
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The stored form of one cell: its summary, and data for every chart without a rerun.
+//! The stored form of one run: its summary, and data for every chart without a rerun.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ pub const SKETCH_POINTS: usize = 2_000;
 /// Limit on the executions of a stored timeline; a longer one is cut at the end and marked as cut.
 pub const TIMELINE_ROWS: usize = 10_000;
 
-/// One cell, policy and seed, as it is stored.
+/// A run as it is stored.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct CellRecord {
+pub struct RunRecord {
     /// Id of the run: hash of what it depends on.
     #[serde(rename = "run", alias = "id")]
     pub id: String,
@@ -52,7 +52,7 @@ pub struct CellRecord {
     pub rows: BTreeMap<String, u32>,
 }
 
-impl CellRecord {
+impl RunRecord {
     /// Extracts from `measured` what charts need.
     pub fn new(id: &str, measured: &Measured) -> Self {
         let finished = || measured.jobs.iter().filter(|job| job.response.is_finite());
@@ -277,14 +277,14 @@ mod tests {
 
     #[test]
     fn a_record_survives_json() {
-        let mut cell = measured("a", &[], 3, 1.0, 3_000);
-        cell.jobs[5].response = f64::NAN;
-        cell.summary.wait_s.p99 = f64::NAN;
-        let mut record = CellRecord::new("id", &cell);
+        let mut measured = measured("a", &[], 3, 1.0, 3_000);
+        measured.jobs[5].response = f64::NAN;
+        measured.summary.wait_s.p99 = f64::NAN;
+        let mut record = RunRecord::new("id", &measured);
         record.staleness[0].error = f64::NAN;
         assert_eq!(record.response.count, 2_999, "an unfinished job has no response time");
         let json = serde_json::to_string(&record).unwrap();
-        let mut back: CellRecord = serde_json::from_str(&json).unwrap();
+        let mut back: RunRecord = serde_json::from_str(&json).unwrap();
         assert!(back.summary.wait_s.p99.is_nan(), "what was not measured stays so");
         assert!(back.staleness[0].error.is_nan(), "so does what a policy has no measure of");
         for record in [&mut back, &mut record] {
@@ -295,18 +295,18 @@ mod tests {
 
     #[test]
     fn long_timelines_keep_their_beginning_on_every_core() {
-        let mut cell = measured("a", &[], 3, 1.0, 10);
-        let slice = |core: u32, start: f64| CopyRow { core, start, end: start + 1.0, ..cell.timeline[0] };
-        cell.timeline = (0..4)
+        let mut measured = measured("a", &[], 3, 1.0, 10);
+        let slice = |core: u32, start: f64| CopyRow { core, start, end: start + 1.0, ..measured.timeline[0] };
+        measured.timeline = (0..4)
             .flat_map(|core| (0..10_000).map(move |i| (core, f64::from(i))))
             .map(|(c, s)| slice(c, s))
             .collect();
-        let record = CellRecord::new("id", &cell);
+        let record = RunRecord::new("id", &measured);
         assert!(record.cut && record.timeline.len() == TIMELINE_ROWS);
         let of_core = |core| record.timeline.iter().filter(|slice| slice.0.core == core).count();
         assert_eq!((of_core(0), of_core(3)), (2_500, 2_500));
         assert_eq!(record.cut_at(), Some(2_499.0));
-        cell.timeline.truncate(5);
-        assert_eq!(CellRecord::new("id", &cell).cut_at(), None);
+        measured.timeline.truncate(5);
+        assert_eq!(RunRecord::new("id", &measured).cut_at(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The part of a cell on one host: its shard, and the links to the other hosts.
+//! The part of a run on one host: its shard, and the links to the other hosts.
 
 use std::cmp::Ordering;
 use std::io;
@@ -17,7 +17,7 @@ use volary_engine::results::{HostVitals, cell_name};
 use volary_engine::shard::{Parts, Placement, Shard};
 use volary_engine::world::{EngineError, World};
 
-use super::context::CellContext;
+use super::context::RunContext;
 use super::injections::ShardInjections;
 use super::io::{LINK_QUEUE, QuicIo};
 use super::state::AgentState;
@@ -26,7 +26,7 @@ use crate::awake::Attempt;
 use crate::cluster::net::link::LinkEvent;
 use crate::cluster::net::{Arrival, Connection, Control, Host, Link, Transport};
 use crate::cluster::placement::{cores_of, homes};
-use crate::cluster::protocol::{AgentMessage, Assignment, CellStatus, FIRST_FRAME, FinalReport, LinkPurpose};
+use crate::cluster::protocol::{AgentMessage, Assignment, FIRST_FRAME, FinalReport, LinkPurpose, RunStatus};
 use crate::config::{Experiment, RealSection, id_under};
 use crate::cost;
 use crate::executor::{Burners, RealExecutor, assign_cpus};
@@ -43,23 +43,23 @@ const SETUP_PER_HOST: Duration = Duration::from_millis(250);
 const LAST_ATTEMPT: Duration = Duration::from_secs(10);
 /// Nodes and cores of a cluster at most. Every host has the tables of all of them, which take about 2 GB then.
 const MOST_MACHINES: u64 = 4_000_000;
-/// Pings before a cell, and the interval between them.
+/// Pings before a run, and the interval between them.
 const PINGS: u32 = 40;
 const FAST_PING_INTERVAL: Duration = Duration::from_millis(3);
-/// Interval of pings during a cell.
+/// Interval of pings during a run.
 const PING_INTERVAL: Duration = Duration::from_millis(200);
 /// Batches of parcels that may wait between the links and the inbox of the shard.
 const ARRIVAL_QUEUE: usize = 64;
 
-/// One host's part of a cell.
-pub(super) struct AgentCell<'a> {
+/// One host's part of a run.
+pub(super) struct HostRun<'a> {
     pub(super) state: &'a Rc<AgentState>,
-    pub(super) context: Rc<CellContext>,
+    pub(super) context: Rc<RunContext>,
     pub(super) messages: mpsc::Sender<AgentMessage>,
 }
 
-impl AgentCell<'_> {
-    /// Builds the shard, runs it until the cell is over, and returns the measurements.
+impl HostRun<'_> {
+    /// Builds the shard, runs it until the run is over, and returns the measurements.
     pub(super) async fn run(
         &self,
         experiment: Arc<Experiment>,
@@ -73,7 +73,7 @@ impl AgentCell<'_> {
         let world = self.unless_stopped(build(experiment, traces, &task)).await?;
         let point = world.point();
         let jobs = u64::from(world.workload().chains());
-        let about = CellStatus::new(&name, &point.label, &cell_name(&point.cell), task.seed, jobs);
+        let about = RunStatus::new(&name, &point.label, &cell_name(&point.cell), task.seed, jobs);
         self.context.describe(Some(about));
         self.state.enter(&self.context);
         let mut tasks = TaskGroup::default();
@@ -174,7 +174,7 @@ impl AgentCell<'_> {
         connections.into_iter().enumerate().map(start).collect()
     }
 
-    /// Sends what has not been sent of the cell, and returns its measurements.
+    /// Sends what has not been sent of the run, and returns its measurements.
     async fn finish(
         &self,
         driven: io::Result<()>,
@@ -185,7 +185,7 @@ impl AgentCell<'_> {
     ) -> Result<Box<FinalReport>, String> {
         let datagrams = io.datagrams();
         io.close();
-        // The input log ends when its writer is dropped. It is sent even if the cell failed.
+        // The input log ends when its writer is dropped. It is sent even if the run failed.
         shard.observer.inputs = None;
         let lifted = io.injections.close(now);
         for message in std::iter::from_fn(|| io.next_waiting()).chain(lifted) {
@@ -220,7 +220,7 @@ impl AgentCell<'_> {
         self.unless_stopped(known).await
     }
 
-    /// The result of `work`, or an error if the cell is stopped before.
+    /// The result of `work`, or an error if the run is stopped before.
     async fn unless_stopped<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
         tokio::select! {
             biased;
@@ -259,7 +259,7 @@ fn setup_timeout(task: &Assignment) -> Duration {
     SETUP + SETUP_PER_HOST * task.members.len() as u32
 }
 
-/// Opens a link to another host for a cell; tries it again for as long as `patience`.
+/// Opens a link to another host for a run; tries it again for as long as `patience`.
 async fn open_link(
     transport: &Transport,
     run: u64,
@@ -273,7 +273,7 @@ async fn open_link(
     Ok(peer.connection)
 }
 
-/// A description of the cell for the agent's log.
+/// A description of the run for the agent's log.
 fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> String {
     let layout = world.layout();
     let here = |actor: ActorId| homes[layout.endpoint(actor).index()] == task.me;
@@ -285,7 +285,7 @@ fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> Str
         count => format!(", {count} {}s", world.point().policy.extras()),
     };
     format!(
-        "cell {}: {} with seed {}, shard {} of {}: {nodes} nodes and {schedulers} schedulers{extras}; the clock is known to {:.1} µs",
+        "run {}: {} with seed {}, shard {} of {}: {nodes} nodes and {schedulers} schedulers{extras}; the clock is known to {:.1} µs",
         task.id,
         world.point().label,
         task.seed,
@@ -324,14 +324,14 @@ async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignme
     built.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
-/// Ends the cell when the task that sends to the controller has ended.
-async fn stop_when_closed(context: Rc<CellContext>, messages: mpsc::Sender<AgentMessage>) {
+/// Ends the run when the task that sends to the controller has ended.
+async fn stop_when_closed(context: Rc<RunContext>, messages: mpsc::Sender<AgentMessage>) {
     messages.closed().await;
     context.stop();
 }
 
 /// Samples the controller's clock: at short intervals first, then at longer ones.
-async fn ping(context: Rc<CellContext>, messages: mpsc::Sender<AgentMessage>, ticks: MonotonicClock) {
+async fn ping(context: Rc<RunContext>, messages: mpsc::Sender<AgentMessage>, ticks: MonotonicClock) {
     let mut count = 0;
     loop {
         // A ping that waited in the queue would make the answer useless.
@@ -346,8 +346,8 @@ async fn ping(context: Rc<CellContext>, messages: mpsc::Sender<AgentMessage>, ti
     }
 }
 
-/// Sets the clock of the cell again as the estimate of the offset improves.
-async fn keep_time(context: Rc<CellContext>, clock: Rc<Clock>) {
+/// Sets the clock of the run again as the estimate of the offset improves.
+async fn keep_time(context: Rc<RunContext>, clock: Rc<Clock>) {
     loop {
         tokio::time::sleep(PING_INTERVAL).await;
         context.adjust(&clock);
@@ -358,7 +358,7 @@ async fn keep_time(context: Rc<CellContext>, clock: Rc<Clock>) {
 async fn receive(
     mut arrivals: mpsc::Receiver<Arrival>,
     names: Vec<String>,
-    context: Rc<CellContext>,
+    context: Rc<RunContext>,
     messages: mpsc::Sender<AgentMessage>,
 ) {
     while let Some(Arrival { link, event }) = arrivals.recv().await {
