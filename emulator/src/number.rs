@@ -1,5 +1,7 @@
 //! Numbers formatted for people: three significant digits, and suitable units.
 
+use volary_engine::results::Unit;
+
 /// `1234567` as `1 234 567` (thin spaces).
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -115,47 +117,47 @@ fn unit_of(size: f64, units: &[(f64, f64, &'static str)], last: (f64, &'static s
     unit.map_or(last, |&(_, factor, name)| (factor, name))
 }
 
-/// What a number of the results measures, which decides its unit in tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Quantity {
-    /// Seconds.
-    Time,
-    /// A share of one, shown in per cent.
-    Share,
-    /// A number without a unit.
-    Plain,
-    /// A whole number.
-    Count,
+/// Text of a value in a unit.
+pub trait UnitText: Copy {
+    /// The value with its unit.
+    fn text(self, value: f64) -> String;
+
+    /// Values that are read together, all in the unit of the largest; those of less than a thousandth of it would be
+    /// hard to read there and have units of their own.
+    fn alike<const N: usize>(self, values: [f64; N]) -> [String; N];
+
+    /// A mean and the half-width of its interval, both in the unit of the larger and with the digits of the half-width,
+    /// which has two: `1.240 ± 0.031 s`. Without a half-width, or with one of zero, the mean alone.
+    fn interval(self, mean: f64, half_width: Option<f64>) -> String;
+
+    /// The parts of [`interval`](Self::interval): the mean, the half-width, and their unit; `None` without a
+    /// half-width.
+    fn interval_parts(self, mean: f64, half_width: Option<f64>) -> Option<(String, String, &'static str)>;
 }
 
-impl Quantity {
-    /// The value with its unit.
-    pub fn text(self, value: f64) -> String {
+impl UnitText for Unit {
+    fn text(self, value: f64) -> String {
         match self {
-            Self::Time => seconds(value),
+            Self::Seconds => seconds(value),
             Self::Share => percent(value),
-            Self::Plain => short(value),
+            Self::Plain | Self::Hours => short(value),
             Self::Count if value.is_finite() => format!("{value:.0}"),
             Self::Count => "–".to_owned(),
         }
     }
 
-    /// Values that are read together, all in the unit of the largest; those of less than a thousandth of it would be
-    /// hard to read there and have units of their own.
-    pub fn alike<const N: usize>(self, values: [f64; N]) -> [String; N] {
+    fn alike<const N: usize>(self, values: [f64; N]) -> [String; N] {
         let sizes = values.iter().map(|value| value.abs()).filter(|size| size.is_finite());
         let largest = sizes.fold(0.0, f64::max);
         let (factor, unit) = unit_of_time(largest);
         let is_alike = |value: f64| value.is_finite() && value != 0.0 && value.abs() >= 1e-3 * largest;
         values.map(|value| match self {
-            Self::Time if is_alike(value) => format!("{}\u{202f}{unit}", short(value * factor)),
-            Self::Time | Self::Share | Self::Plain | Self::Count => self.text(value),
+            Self::Seconds if is_alike(value) => format!("{}\u{202f}{unit}", short(value * factor)),
+            Self::Seconds | Self::Hours | Self::Share | Self::Plain | Self::Count => self.text(value),
         })
     }
 
-    /// A mean and the half-width of its interval, both in the unit of the larger and with the digits of the half-width,
-    /// which has two: `1.240 ± 0.031 s`. Without a half-width, or with one of zero, the mean alone.
-    pub fn interval(self, mean: f64, half_width: Option<f64>) -> String {
+    fn interval(self, mean: f64, half_width: Option<f64>) -> String {
         let Some((mean_text, half, unit)) = self.interval_parts(mean, half_width) else {
             return self.text(mean);
         };
@@ -163,18 +165,12 @@ impl Quantity {
         format!("{mean_text} ± {half}{space}{unit}")
     }
 
-    /// The parts of [`interval`](Self::interval): the mean, the half-width, and their unit; `None` without a
-    /// half-width.
-    pub fn interval_parts(
-        self,
-        mean: f64,
-        half_width: Option<f64>,
-    ) -> Option<(String, String, &'static str)> {
+    fn interval_parts(self, mean: f64, half_width: Option<f64>) -> Option<(String, String, &'static str)> {
         let half = half_width.filter(|half| half.is_finite() && *half > 0.0 && mean.is_finite())?;
         let (factor, unit) = match self {
-            Self::Time => unit_of_time(mean.abs().max(half)),
+            Self::Seconds => unit_of_time(mean.abs().max(half)),
             Self::Share => (100.0, "%"),
-            Self::Plain | Self::Count => (1.0, ""),
+            Self::Hours | Self::Plain | Self::Count => (1.0, ""),
         };
         let (mean, half) = to_error(mean * factor, half * factor);
         Some((mean, half, unit))
@@ -274,10 +270,10 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_a_dash() {
-        for quantity in [Quantity::Time, Quantity::Share, Quantity::Plain, Quantity::Count] {
+        for quantity in [Unit::Seconds, Unit::Share, Unit::Plain, Unit::Count] {
             assert_eq!(quantity.text(f64::NAN), "–");
         }
-        assert_eq!(Quantity::Count.alike([3.0, f64::NAN]), ["3", "–"]);
+        assert_eq!(Unit::Count.alike([3.0, f64::NAN]), ["3", "–"]);
     }
 
     #[test]
@@ -289,19 +285,19 @@ mod tests {
     #[test]
     fn an_interval_has_one_unit() {
         for (quantity, mean, half, text) in [
-            (Quantity::Time, 1.24, Some(0.03), "1.240 ± 0.030\u{202f}s"),
-            (Quantity::Time, 2.9234, Some(0.0588), "2.923 ± 0.059\u{202f}s"),
-            (Quantity::Time, -0.002, Some(1.5), "0.0 ± 1.5\u{202f}s"),
-            (Quantity::Time, 0.0, Some(0.0), "0 s"),
-            (Quantity::Time, 3.3, Some(0.0), "3.30\u{202f}s"),
-            (Quantity::Time, 1.24, None, "1.24\u{202f}s"),
-            (Quantity::Share, 0.5, Some(0.01), "50.0 ± 1.0\u{202f}%"),
-            (Quantity::Plain, 5.65, Some(0.00410), "5.6500 ± 0.0041"),
-            (Quantity::Plain, 2.0, Some(0.0996), "2.00 ± 0.10"),
-            (Quantity::Plain, 123_456.0, Some(1_234.0), "123\u{202f}456 ± 1234"),
-            (Quantity::Count, 120_000.0, Some(49_687.0), "120\u{202f}000 ± 49\u{202f}687"),
-            (Quantity::Plain, 2.0, Some(1e-9), "2.00 ± 1.00e-9"),
-            (Quantity::Count, 3.0, None, "3"),
+            (Unit::Seconds, 1.24, Some(0.03), "1.240 ± 0.030\u{202f}s"),
+            (Unit::Seconds, 2.9234, Some(0.0588), "2.923 ± 0.059\u{202f}s"),
+            (Unit::Seconds, -0.002, Some(1.5), "0.0 ± 1.5\u{202f}s"),
+            (Unit::Seconds, 0.0, Some(0.0), "0 s"),
+            (Unit::Seconds, 3.3, Some(0.0), "3.30\u{202f}s"),
+            (Unit::Seconds, 1.24, None, "1.24\u{202f}s"),
+            (Unit::Share, 0.5, Some(0.01), "50.0 ± 1.0\u{202f}%"),
+            (Unit::Plain, 5.65, Some(0.00410), "5.6500 ± 0.0041"),
+            (Unit::Plain, 2.0, Some(0.0996), "2.00 ± 0.10"),
+            (Unit::Plain, 123_456.0, Some(1_234.0), "123\u{202f}456 ± 1234"),
+            (Unit::Count, 120_000.0, Some(49_687.0), "120\u{202f}000 ± 49\u{202f}687"),
+            (Unit::Plain, 2.0, Some(1e-9), "2.00 ± 1.00e-9"),
+            (Unit::Count, 3.0, None, "3"),
         ] {
             assert_eq!(quantity.interval(mean, half), text);
         }
@@ -309,11 +305,11 @@ mod tests {
 
     #[test]
     fn values_that_are_read_together_have_one_unit() {
-        let texts = |values| Quantity::Time.alike(values).map(|text| text.replace('\u{202f}', " "));
+        let texts = |values| Unit::Seconds.alike(values).map(|text| text.replace('\u{202f}', " "));
         assert_eq!(texts([1.24, 0.98, 0.03]), ["1.24 s", "0.980 s", "0.0300 s"]);
         assert_eq!(texts([30_000.0, 4.0, 0.0]), ["8.33 h", "4.00 s", "0 s"]);
         assert_eq!(texts([f64::NAN, 0.5, 0.25]), ["–", "500 ms", "250 ms"]);
-        assert_eq!(Quantity::Plain.alike([2.0, 0.1]), ["2.00", "0.100"]);
+        assert_eq!(Unit::Plain.alike([2.0, 0.1]), ["2.00", "0.100"]);
     }
 
     #[test]

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use volary_engine::results::Unit;
 
 use clap::{Args, Subcommand};
 use volary_netem::topology::Facts;
 
 use super::output::show;
 use crate::config::cluster;
-use crate::number::{self, Quantity, plural};
+use crate::number::{self, UnitText, plural};
 
 /// Show topology files.
 #[derive(Debug, Args)]
@@ -65,7 +66,7 @@ fn text(facts: &Facts) -> String {
         let _ = writeln!(out, "group {}: {nodes}, {cores}", group.name);
     }
     for class in &facts.classes {
-        let [mean, std] = Quantity::Time.alike([class.one_way_mean_s, class.one_way_std_s]);
+        let [mean, std] = Unit::Seconds.alike([class.one_way_mean_s, class.one_way_std_s]);
         let rtt = number::seconds(class.rtt_mean_s);
         let loss = class.loss.map_or_else(String::new, |loss| format!(", loss {}", number::percent(loss)));
         let rate = class.rate.as_ref().map_or_else(String::new, |rate| format!(", {rate}"));

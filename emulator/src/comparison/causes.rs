@@ -6,7 +6,6 @@ use super::divergence::MetricDivergence;
 use super::metrics::{ENOUGH, split_class};
 use super::validation::JobPlacement;
 use crate::number;
-use crate::report::columns::messages_per_task;
 
 /// The part of a difference that a cause must explain.
 const MOST: f64 = 0.5;
@@ -49,7 +48,7 @@ fn degraded(certificates: &[&Certificate]) -> Option<String> {
 fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<String> {
     let lateness = |of: fn(&Certificate) -> f64| mean(certificates, of);
     let (delivery, work) = (lateness(|c| c.lateness.deliveries.mean_s), lateness(|c| c.lateness.work.mean_s));
-    let hops = messages_per_task(run);
+    let hops = run.messages_per_task();
     let expected = hops * delivery + work;
     (apart > 0.0 && expected >= MOST * apart).then(|| {
         format!(
@@ -66,7 +65,7 @@ fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<Stri
 /// The error of the hosts' clocks, which may be as large as the difference.
 fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certificate]) -> Option<String> {
     let bound = certificates.iter().map(|c| c.clock_bound_s()).fold(0.0, f64::max);
-    let hops = runs.first().map_or(0.0, |run| messages_per_task(run));
+    let hops = runs.first().map_or(0.0, |run| run.messages_per_task());
     (seconds && bound > 0.0 && hops * bound >= MOST * apart.abs()).then(|| {
         format!(
             "clocks of hosts: {} messages a task, each timed to within {}, make up to {} of {}",

@@ -1,8 +1,10 @@
 //! The table of a policy and a cell that two studies ran.
 
+use volary_engine::results::Unit;
+
 use super::compared_point::{ComparedPoint, MetricDifference};
-use super::metrics::ComparedMetric;
-use crate::number::{self, Quantity};
+use super::metrics::named;
+use crate::number::{self, UnitText};
 use crate::report::style::{missing, text_table};
 
 const HEADER: [&str; 6] = ["metric", "first", "second", "difference", "change", ""];
@@ -50,12 +52,12 @@ pub(super) fn point_table(point: &ComparedPoint, width: Option<usize>) -> String
 }
 
 fn row(difference: &MetricDifference) -> Option<Vec<String>> {
-    let metric = ComparedMetric::named(&difference.metric)?;
-    let [a, b] = metric.quantity.alike([difference.a, difference.b].map(|side| side.unwrap_or(f64::NAN)));
+    let metric = named(&difference.metric)?;
+    let [a, b] = metric.unit.alike([difference.a, difference.b].map(|side| side.unwrap_or(f64::NAN)));
     let change = difference.difference.map(|mean| {
-        let text = metric.quantity.interval(mean, difference.half_width);
+        let text = metric.unit.interval(mean, difference.half_width);
         // Shares differ by percentage points, not by a share.
-        let text = if metric.quantity == Quantity::Share { text.replace('%', "pp") } else { text };
+        let text = if metric.unit == Unit::Share { text.replace('%', "pp") } else { text };
         format!("{}{text}", if mean > 0.0 { "+" } else { "" })
     });
     Some(vec![

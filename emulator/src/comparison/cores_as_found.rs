@@ -232,7 +232,11 @@ mod tests {
         let experiment = Experiment::plan("t.toml", text, &Overrides::default()).unwrap();
         let world = || World::build(&experiment.points[0], 5, &experiment.traces()).unwrap();
         let run = |world: &World| {
-            virtual_time::measure("t", world, &experiment.run, &Watch::default()).unwrap().summary.response_s
+            virtual_time::measure("t", world, &experiment.run, &Watch::default())
+                .unwrap()
+                .summary
+                .times
+                .response_s
         };
         let plain = world();
         let end = Time(30_000_000_000);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use volary_engine::results::Summary;
+use volary_engine::results::{Metric, Summary};
 
-use super::metrics::{BAR, ComparedMetric, class_metric, mean, relative, spread};
+use super::metrics::{BAR, class_metric, mean, named, relative, spread, values};
 use super::policy::{ComparedSection, SECTIONS};
 
 /// The compared metrics, and whether they must stay within the bar.
@@ -54,21 +54,21 @@ pub struct MetricDivergence {
 impl MetricDivergence {
     /// Compares runs with the reference, and with the same reference run `again` with cores as they were found.
     fn new(
-        metric: &ComparedMetric,
+        metric: &Metric,
         judged: bool,
         (reference, again): (&Summary, &[Summary]),
         runs: &[&Summary],
     ) -> Self {
-        let values = metric.values(runs.iter().copied());
+        let found = mean(&values(metric, again));
+        let values = values(metric, runs.iter().copied());
         let (value, spread) = (mean(&values), spread(&values));
         let reference = Some((metric.value)(reference)).filter(|value| value.is_finite());
-        let found = mean(&metric.values(again));
         let within = |reference: Option<f64>| {
             let (to, value) = reference.zip(value).filter(|_| judged)?;
             Some((value - to).abs() <= (BAR * to.abs()).max(spread.unwrap_or(0.0)))
         };
         Self {
-            metric: metric.name.to_owned(),
+            metric: metric.key.to_owned(),
             reference,
             value,
             relative: relative(reference, value),
@@ -106,7 +106,7 @@ fn shown(
     reference: (&Summary, &[Summary]),
     runs: &[&Summary],
 ) -> Vec<MetricDivergence> {
-    let shown = names.iter().filter_map(|(name, judged)| Some((ComparedMetric::named(name)?, *judged)));
+    let shown = names.iter().filter_map(|(name, judged)| Some((named(name)?, *judged)));
     let rows = shown.map(|(metric, judged)| (judged, MetricDivergence::new(metric, judged, reference, runs)));
     let is_measured = |row: &MetricDivergence| row.reference.is_some() || row.value.is_some();
     rows.filter(|(judged, row)| *judged || is_measured(row)).map(|(_, row)| row).collect()
@@ -116,14 +116,14 @@ fn shown(
 pub(super) fn of_policy(reference: &Summary, runs: &[&Summary]) -> BTreeMap<String, Vec<MetricDivergence>> {
     let section = |section: &ComparedSection| {
         let rows = (section.tolerance)(reference, runs).map_or_else(Vec::new, |allowed| {
-            let row = |(i, metric): (usize, &ComparedMetric)| {
+            let row = |(i, metric): (usize, &Metric)| {
                 let mut row = MetricDivergence::new(metric, false, (reference, &[]), runs);
                 if let (Some(allowed), Some(relative), true) = (allowed, row.relative, i < section.judged) {
                     row.within = Some(relative.abs() <= allowed);
                 }
                 row
             };
-            section.metrics.iter().enumerate().map(row).collect()
+            section.metrics.iter().filter_map(|name| named(name)).enumerate().map(row).collect()
         });
         (section.key.to_owned(), rows)
     };

@@ -2,15 +2,13 @@
 
 use volary_engine::results::Summary;
 
-use super::metrics::{BAR, ComparedMetric, METRICS, metric, split_class};
-use crate::number::Quantity;
-use crate::report::columns::of_staleness;
+use super::metrics::BAR;
 
 /// The compared metrics of a section of the summary.
 pub struct ComparedSection {
     /// Key of the section.
     pub key: &'static str,
-    pub metrics: &'static [ComparedMetric],
+    pub metrics: &'static [&'static str],
     /// How many of the metrics, the first ones, are judged. The others are only shown.
     pub judged: usize,
     /// The tolerance of judged metrics as a share of the reference, given the reference and the runs: the inner `None`
@@ -29,26 +27,14 @@ pub const SECTIONS: [ComparedSection; 1] = [ComparedSection {
 }];
 
 /// The metrics of policies whose schedulers keep caches.
-const STALENESS: [ComparedMetric; 7] = [
-    metric(
-        "staleness.age_of_synchronisation_s.mean",
-        |s| of_staleness(s, |s| s.age_of_synchronisation_s.mean),
-        Quantity::Time,
-    ),
-    metric("staleness.version_age.mean", |s| of_staleness(s, |s| s.version_age.mean), Quantity::Plain),
-    metric("staleness.error_s.mean", |s| of_staleness(s, |s| s.error_s.mean), Quantity::Time),
-    metric("staleness.out_of_sync", |s| of_staleness(s, |s| s.out_of_sync), Quantity::Share),
-    metric(
-        "staleness.age_of_information_s.mean",
-        |s| of_staleness(s, |s| s.age_of_information_s.mean),
-        Quantity::Time,
-    ),
-    metric(
-        "staleness.decision_error_s.mean",
-        |s| of_staleness(s, |s| s.decision_error_s.mean),
-        Quantity::Time,
-    ),
-    metric("staleness.regret_s.mean", |s| of_staleness(s, |s| s.regret_s.mean), Quantity::Time),
+const STALENESS: [&str; 7] = [
+    "staleness.age_of_synchronisation_s.mean",
+    "staleness.version_age.mean",
+    "staleness.error_s.mean",
+    "staleness.out_of_sync",
+    "staleness.age_of_information_s.mean",
+    "staleness.decision_error_s.mean",
+    "staleness.regret_s.mean",
 ];
 
 /// Standard deviations by which samples of caches may differ by chance.
@@ -75,15 +61,6 @@ fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
     // Updates that take longer are older, and more of them are in flight.
     let allowed = BAR + (1.0 + late).powi(2) - 1.0 + chance;
     Some((allowed < 1.0).then_some(allowed))
-}
-
-impl ComparedMetric {
-    /// The metric of this name, of all jobs or of a class.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        let (_, name) = split_class(name);
-        let of_policies = SECTIONS.iter().flat_map(|section| section.metrics);
-        METRICS.iter().chain(of_policies).find(|metric| metric.name == name)
-    }
 }
 
 #[cfg(test)]

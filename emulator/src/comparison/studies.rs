@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use volary_engine::results::{Summary, canonical, is_censored, point_name, unequal_injections};
+use volary_engine::results::{
+    METRICS, Metric, Summary, canonical, is_censored, point_name, unequal_injections,
+};
 
 use super::compared_point::{ComparedPoint, MetricDifference};
 use super::compared_table::point_table;
-use super::metrics::{ComparedMetric, METRICS, OF_CLASSES, class_metric, mean, relative};
-use super::policy::SECTIONS;
+use super::metrics::{class_metric, mean, relative, values};
 use crate::number::{count, plural};
-use crate::report::columns::not_finished;
 use crate::stats::Interval;
 use crate::storage::Study;
 use crate::storage::manifest::{Manifest, RunState};
@@ -120,11 +120,11 @@ fn point(policy: &str, a: &[RunRecord], b: &[RunRecord]) -> ComparedPoint {
         .filter_map(|right| Some((&a.iter().find(|left| same(left, right))?.summary, &right.summary)))
         .collect();
     let equal = |(a, b): &(&Summary, &Summary)| {
-        a.engine.order_hash == b.engine.order_hash && a.response_s == b.response_s
+        a.engine.order_hash == b.engine.order_hash && a.times.response_s == b.times.response_s
     };
     let degraded = |runs: &[RunRecord]| runs.iter().any(|run| run.summary.is_degraded());
     let injected = |runs: &[RunRecord]| runs.iter().any(|run| !run.summary.injections.is_empty());
-    let unfinished = |runs: &[RunRecord]| runs.iter().map(|run| not_finished(&run.summary)).sum();
+    let unfinished = |runs: &[RunRecord]| runs.iter().map(|run| run.summary.not_finished()).sum();
     let unfinished = [unfinished(a), unfinished(b)];
     let mut metrics = differences(&pairs, a, b);
     let unequal = pairs.iter().any(|(a, b)| unequal_injections([*a, *b]).is_some());
@@ -155,7 +155,8 @@ fn point(policy: &str, a: &[RunRecord], b: &[RunRecord]) -> ComparedPoint {
 fn differences(pairs: &[(&Summary, &Summary)], a: &[RunRecord], b: &[RunRecord]) -> Vec<MetricDifference> {
     let summaries = |runs: &[RunRecord]| runs.iter().map(|run| run.summary.clone()).collect::<Vec<_>>();
     let (a, b) = (summaries(a), summaries(b));
-    let mut all: Vec<_> = METRICS.iter().map(|metric| difference(metric, pairs, &a, &b)).collect();
+    let compared = METRICS.iter().filter(|metric| metric.compared);
+    let mut all: Vec<_> = compared.clone().map(|metric| difference(metric, pairs, &a, &b)).collect();
     let labels = b.first().map_or_else(Vec::new, |run| run.classes.keys().collect());
     for label in labels {
         let of = |run: &Summary| run.of_class(label);
@@ -166,29 +167,26 @@ fn differences(pairs: &[(&Summary, &Summary)], a: &[RunRecord], b: &[RunRecord])
         }
         let pairs: Vec<_> = pairs.iter().filter_map(|(a, b)| of(a).zip(of(b))).collect();
         let pairs: Vec<_> = pairs.iter().map(|(a, b)| (a, b)).collect();
-        all.extend(METRICS[..OF_CLASSES].iter().map(|metric| MetricDifference {
-            metric: class_metric(label, metric.name),
+        all.extend(compared.clone().filter(|metric| metric.by_class).map(|metric| MetricDifference {
+            metric: class_metric(label, metric.key),
             ..difference(metric, &pairs, &a, &b)
         }));
     }
-    // Not every experiment counts unqueued jobs.
+    // Not every run measures every metric.
     all.retain(|row| row.a.is_some() || row.b.is_some());
-    let of_policies = SECTIONS.iter().flat_map(|section| section.metrics);
-    let of_both = of_policies.map(|metric| difference(metric, pairs, &a, &b));
-    all.extend(of_both.filter(|row| row.a.is_some() && row.b.is_some()));
     all
 }
 
 /// Compares pairs if seeds are shared, otherwise the means.
 fn difference(
-    metric: &ComparedMetric,
+    metric: &Metric,
     pairs: &[(&Summary, &Summary)],
     a: &[Summary],
     b: &[Summary],
 ) -> MetricDifference {
     let pairs = pairs.iter().map(|(a, b)| ((metric.value)(a), (metric.value)(b)));
     let pairs: Vec<(f64, f64)> = pairs.filter(|(a, b)| a.is_finite() && b.is_finite()).collect();
-    let all = |runs: &[Summary]| mean(&metric.values(runs));
+    let all = |runs: &[Summary]| mean(&values(metric, runs));
     let (left, right): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let (left, right) = match (mean(&left), mean(&right)) {
         (Some(left), Some(right)) => (Some(left), Some(right)),
@@ -197,7 +195,7 @@ fn difference(
     let paired = Interval::paired(&pairs.iter().map(|&(a, b)| (b, a)).collect::<Vec<_>>());
     let half_width = paired.and_then(|interval| interval.half_width);
     MetricDifference {
-        metric: metric.name.to_owned(),
+        metric: metric.key.to_owned(),
         pairs: pairs.len(),
         a: left,
         b: right,

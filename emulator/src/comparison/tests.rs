@@ -50,7 +50,7 @@ fn compared_with(reference: &dyn Fn(&mut Measured), runs: &[&dyn Fn(&mut Measure
         let certificate = run.summary.fidelity.as_ref().filter(|certificate| certificate.cores.is_some());
         Ok(certificate.map(|certificate| {
             let mut slower = measured("a", &[], 1, 1.0, 400).summary;
-            slower.response_s.p50 *= 1.0 + 2.0 * certificate.core_s.excess();
+            slower.times.response_s.p50 *= 1.0 + 2.0 * certificate.core_s.excess();
             slower
         }))
     };
@@ -66,9 +66,9 @@ fn slower(by: f64) -> impl Fn(&mut Measured) {
     move |run| {
         run.summary.fidelity = Some(fixture::faithful());
         for value in [
-            &mut run.summary.response_s.p50,
-            &mut run.summary.response_s.p90,
-            &mut run.summary.response_s.p99,
+            &mut run.summary.times.response_s.p50,
+            &mut run.summary.times.response_s.p90,
+            &mut run.summary.times.response_s.p99,
         ] {
             *value *= 1.0 + by;
         }

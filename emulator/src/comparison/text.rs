@@ -7,7 +7,7 @@ use comfy_table::Table;
 use volary_engine::results::run_name;
 
 use super::divergence::MetricDivergence;
-use super::metrics::{BAR, ComparedMetric};
+use super::metrics::{BAR, entry, named};
 use super::validation::{Against, ValidatedPoint, Validation};
 use crate::number;
 use crate::report::style::{missing, text_table};
@@ -45,11 +45,11 @@ impl Validation {
             }
         }
         let rows = divergences.into_iter().filter_map(|divergence| {
-            let metric = ComparedMetric::named(&divergence.metric)?;
-            let mut cells = vec![divergence.metric.clone(), metric.entry(divergence.reference)];
+            let metric = named(&divergence.metric)?;
+            let mut cells = vec![divergence.metric.clone(), entry(metric, divergence.reference)];
             for against in &point.against {
                 let other = against.rows().find(|row| row.metric == divergence.metric);
-                let value = |of: fn(&MetricDivergence) -> Option<f64>| metric.entry(other.and_then(of));
+                let value = |of: fn(&MetricDivergence) -> Option<f64>| entry(metric, other.and_then(of));
                 cells.extend([value(|row| row.value), other.map_or_else(missing, change)]);
                 if against.has_found() {
                     cells.extend([value(|row| row.found), other.map_or_else(missing, from_found)]);

@@ -101,8 +101,8 @@ impl Dashboard {
         (entry.stage, entry.why) = (RunStage::Finished, None);
         (entry.jobs, entry.finished) = (summary.jobs.submitted, summary.jobs.finished);
         // Not a number where no job finished.
-        entry.response_s =
-            Some((summary.response_s.p50, summary.response_s.p99)).filter(|(p50, _)| p50.is_finite());
+        entry.response_s = Some((summary.times.response_s.p50, summary.times.response_s.p99))
+            .filter(|(p50, _)| p50.is_finite());
         plan.kept += if here { 0 } else { summary.jobs.submitted };
         plan.growing.remove(&at);
         let points = (POINTS / plan.entries.len()).max(FEWEST);

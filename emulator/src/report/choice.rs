@@ -1,12 +1,14 @@
 //! The best policy of each cell, and the safest over the whole sweep.
 
-use super::columns::not_finished;
 use crate::stats::Interval;
-use crate::storage::study::{CellGroup, Metric, PolicyRuns, Study};
+use crate::storage::study::{CellGroup, PolicyRuns, Study};
+use volary_engine::results::Reading;
 
 /// The metrics by which a policy can be chosen.
-pub const AIMS: [(&str, Metric); 2] =
-    [("shortest median", |s| s.response_s.p50), ("shortest 99th percentile", |s| s.response_s.p99)];
+pub const AIMS: [(&str, Reading); 2] = [
+    ("shortest median", |s| s.times.response_s.p50),
+    ("shortest 99th percentile", |s| s.times.response_s.p99),
+];
 
 /// A policy within this factor of the best counts as close.
 pub const CLOSE: f64 = 1.1;
@@ -35,7 +37,7 @@ impl Choice {
 
 /// The best policy of a cell by `metric`, where smaller is better; `None` if no policy finished its jobs, or
 /// they cannot be [ranked](CellGroup::is_ranked).
-pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Choice> {
+pub fn choose(group: &CellGroup, policies: &[&str], metric: Reading) -> Option<Choice> {
     if !group.is_ranked() {
         return None;
     }
@@ -59,7 +61,7 @@ pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Ch
 /// The runs of a policy in a cell, if all of them finished their jobs.
 fn finished<'a>(group: &'a CellGroup, policy: &str) -> Option<&'a PolicyRuns> {
     let runs = group.of(policy)?;
-    runs.runs.iter().all(|run| not_finished(&run.summary) == 0).then_some(runs)
+    runs.runs.iter().all(|run| run.summary.not_finished() == 0).then_some(runs)
 }
 
 /// The performance of a policy over all cells in which it can be compared.
@@ -82,11 +84,11 @@ pub struct Standing {
 }
 
 /// Core time of a run, including copies without use.
-const CORE_TIME: Metric = |summary| summary.copies.busy_s;
+const CORE_TIME: Reading = |summary| summary.copies.busy_s;
 
 /// The performance of each policy over all cells: sorted by the number of cells finished, then by the worst factor.
 /// Without knowledge of the cell, the first is the safest choice.
-pub fn standings(study: &Study, policies: &[&str], metric: Metric) -> Vec<Standing> {
+pub fn standings(study: &Study, policies: &[&str], metric: Reading) -> Vec<Standing> {
     let all = |metric| study.cells.iter().map(move |group| choose(group, policies, metric));
     let choices: Vec<_> = all(metric).zip(all(CORE_TIME)).enumerate().collect();
     let standing = |policy: usize| {
@@ -135,7 +137,7 @@ mod tests {
         Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new())
     }
 
-    const MEDIAN: Metric = |summary| summary.response_s.p50;
+    const MEDIAN: Reading = |summary| summary.times.response_s.p50;
 
     #[test]
     fn the_least_mean_is_best_and_noise_ties() {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde_json::Value;
-use volary_engine::results::{ClaimResult, Tally, Tolerance, Verdict, in_words};
+use volary_engine::results::{ClaimResult, Tally, Tolerance, Unit, Verdict, in_words};
 
 use super::style::{Style, TableStyle, wrapped};
 use crate::config::claims::NOT_RUN;
-use crate::number::{Quantity, count};
+use crate::number::{UnitText, count};
 
 /// The claims of each origin under their tally, with what `--set` has changed in the experiment that they are about.
 pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> String {
@@ -160,19 +160,19 @@ fn is_measured(value: &Value) -> bool {
 
 /// What was compared, with units: `1.24 s against 0.980 s (of 0.490 s)`, or the values along a swept key.
 fn numbers(value: &Value) -> String {
-    let quantity = match value["unit"].as_str() {
-        Some("s") => Quantity::Time,
-        Some(_) => Quantity::Share,
-        None => Quantity::Plain,
+    let unit = match value["unit"].as_str() {
+        Some("s") => Unit::Seconds,
+        Some(_) => Unit::Share,
+        None => Unit::Plain,
     };
-    let text = |number: &Value| quantity.text(number.as_f64().unwrap_or(f64::NAN));
+    let text = |number: &Value| unit.text(number.as_f64().unwrap_or(f64::NAN));
     if let Some(along) = value["along"].as_array() {
         let point = |point: &Value| format!("{}: {}", in_words(&point[0]), text(&point[1]));
         return along.iter().map(point).collect::<Vec<_>>().join("; ");
     }
     let at = value["at"].as_str().map_or_else(String::new, |at| format!(" at {at}"));
     let number = |key: &str| value[key].as_f64().unwrap_or(f64::NAN);
-    let told = quantity.alike(["left", "right", "half_width", "left_of", "right_of"].map(number));
+    let told = unit.alike(["left", "right", "half_width", "left_of", "right_of"].map(number));
     let [left, right, half, left_of, right_of] = told;
     let of = |key: &str, told: String| value.get(key).map_or_else(String::new, |_| format!(" (of {told})"));
     let half = match value["half_width"].as_f64() {

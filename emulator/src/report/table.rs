@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::iter;
 
-use super::columns::{COLUMNS, PickedColumn, SummaryColumn};
+use super::columns::{PickedColumn, SummaryColumn};
 use super::style::{TableStyle, missing, text_table, wrapped};
 use super::{claims, fidelity, wide};
-use crate::number::{elided, plural};
+use crate::number::{UnitText, elided, plural};
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
 /// What follows from missing shares.
@@ -143,14 +143,14 @@ struct TerminalColumn {
 
 impl TerminalColumn {
     fn new(picked: &PickedColumn, group: &CellGroup, rows: &[LabelledRow<'_>]) -> Self {
-        let column = picked.column();
+        let column = picked.column;
         let mut starred = false;
         let mut entry = |(runs, class): &LabelledRow<'_>| {
             let class = class.or(picked.class.as_deref());
             let best = column.best(group, class);
             let is_best = best.contains(&runs.policy.as_str());
             starred |= is_best;
-            entry(column, runs, class, (!best.is_empty()).then_some(is_best))
+            entry(&column, runs, class, (!best.is_empty()).then_some(is_best))
         };
         let entries = rows.iter().map(&mut entry).collect();
         let heading = picked
@@ -204,19 +204,17 @@ fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> Strin
 /// The columns that are shown unasked, in order: those that are informative.
 fn unasked(group: &CellGroup) -> Vec<PickedColumn> {
     let runs = || group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
-    let shown = |(at, column): (usize, &SummaryColumn)| {
-        (column.rank.is_some() && column.is_worth(runs())).then_some(PickedColumn { class: None, at })
-    };
-    COLUMNS.iter().enumerate().filter_map(shown).collect()
+    let shown = SummaryColumn::all().filter(|column| column.rank.is_some() && column.is_worth(runs()));
+    shown.map(|column| PickedColumn { class: None, column }).collect()
 }
 
 impl Legend {
     /// Leaves out the least important columns, as many as it takes to fit `room` characters. One is always kept.
     fn leave_out(&mut self, columns: &mut Vec<TerminalColumn>, room: usize) {
         while columns.len() > 1 && columns.iter().map(TerminalColumn::width).sum::<usize>() > room {
-            let last = columns.iter().enumerate().max_by_key(|(_, column)| column.picked.column().rank);
+            let last = columns.iter().enumerate().max_by_key(|(_, column)| column.picked.column.rank);
             let Some(at) = last.map(|(at, _)| at) else { return };
-            let name = columns.remove(at).picked.column().name();
+            let name = columns.remove(at).picked.column.name();
             if !self.left_out.contains(&name) {
                 self.left_out.push(name);
             }
@@ -226,7 +224,7 @@ impl Legend {
     /// Takes note of what is shown.
     fn add(&mut self, columns: &[TerminalColumn]) {
         for column in columns {
-            let shown = column.picked.column();
+            let shown = column.picked.column;
             self.starred |= column.starred;
             if column.entries.iter().all(|entry| *entry == missing()) && !self.empty.contains(&column.heading)
             {
@@ -242,12 +240,12 @@ impl Legend {
 /// The entry of a policy in a column, of one class of jobs or of all; empty if classes do not have the number. `best`
 /// says whether it is the best, and is `None` in a column without one.
 fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: Option<bool>) -> String {
-    let absent = if class.is_some() && !column.by_class { String::new() } else { missing() };
+    let absent = if class.is_some() && !column.metric.by_class { String::new() } else { missing() };
     runs.interval(column.of(class)).map_or_else(
         || absent,
         |interval| {
             let mark = best.map_or("", |best| if best { " *" } else { "  " });
-            format!("{}{mark}", column.quantity.interval(interval.mean, interval.half_width))
+            format!("{}{mark}", column.metric.unit.interval(interval.mean, interval.half_width))
         },
     )
 }
@@ -262,7 +260,9 @@ mod tests {
     use crate::storage::fixture::measured;
     use crate::storage::manifest::Failure;
     use crate::storage::run_record::RunRecord;
-    use volary_engine::results::{Brief, ClaimResult, ClassResults, Origin, Staleness, Summary, Verdict};
+    use volary_engine::results::{
+        Brief, ClaimResult, ClassResults, JobTimes, Origin, Staleness, Summary, Verdict,
+    };
 
     fn study(seeds: u64) -> Study {
         let cell = [("load", json!(0.8))];
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn unqueued_jobs_have_a_column_where_they_are_counted() {
         let mut counted = measured("fast", &[], 1, 1.0, 100);
-        counted.summary.unqueued = Some(0.875);
+        counted.summary.times.unqueued = Some(0.875);
         let records = vec![RunRecord::new("fast1", &counted)];
         let counted = Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new());
         let shown = text(&counted, &TableStyle::default());
@@ -323,16 +323,9 @@ mod tests {
     fn classes_have_rows_of_their_own() {
         let mut study = study(1);
         for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
-            let Summary { response_s, wait_s, slowdown, longest_s, unqueued, .. } = run.summary;
-            let class = |longest| ClassResults {
-                jobs: 50,
-                not_finished: Some(3),
-                response_s,
-                wait_s,
-                slowdown,
-                longest_s: Brief { p50: longest, ..longest_s },
-                unqueued,
-            };
+            let times = run.summary.times;
+            let longest = |p50| JobTimes { longest_s: Brief { p50, ..times.longest_s }, ..times };
+            let class = |p50| ClassResults { jobs: 50, not_finished: Some(3), times: longest(p50) };
             run.summary.classes =
                 [("batch".to_owned(), class(9.0)), ("serving".to_owned(), class(0.1))].into();
         }
@@ -383,9 +376,7 @@ mod tests {
     #[test]
     fn classes_are_in_the_order_of_the_experiment() {
         let mut run = measured("fast", &[], 1, 1.0, 100);
-        let Summary { response_s, wait_s, slowdown, longest_s, unqueued, .. } = run.summary;
-        let class =
-            ClassResults { jobs: 50, not_finished: None, response_s, wait_s, slowdown, longest_s, unqueued };
+        let class = ClassResults { jobs: 50, not_finished: None, times: run.summary.times };
         run.summary.classes = ["a", "be", "other", "slo", "z"].map(|label| (label.to_owned(), class)).into();
         let mut manifest = manifest(&[]);
         let mix = json!({ "mix": { "class": [{ "name": "z" }, { "name": "a" }] } });
@@ -441,7 +432,7 @@ mod tests {
         assert!(!unequal.contains('*'), "{unequal}");
         let why = "UNEQUAL: interference was injected into slow, load = 0.8, seed 0 and not into fast, load = 0.8, seed 0";
         assert!(unequal.contains(why), "{unequal}");
-        let metric = |summary: &Summary| summary.response_s.p50;
+        let metric = |summary: &Summary| summary.times.response_s.p50;
         let choose =
             |study: &Study| crate::report::choice::choose(&study.cells[0], &study.policies(), metric);
         assert_eq!(choose(&study), None);
@@ -500,9 +491,9 @@ mod tests {
         for (run, other) in (0..4).map(|i| (i, if i == 0 { 3.0 } else { 0.9 })) {
             let quick = study.cells[0].policies[1].runs[run].summary.clone();
             let slow = &mut study.cells[0].policies[0].runs[run].summary;
-            slow.response_s = quick.response_s;
-            slow.response_s.p99 *= other;
-            slow.response_s.p50 *= 1.5;
+            slow.times.response_s = quick.times.response_s;
+            slow.times.response_s.p99 *= other;
+            slow.times.response_s.p50 *= 1.5;
         }
         study
     }
@@ -557,7 +548,7 @@ mod tests {
         assert!(error("xyz").contains("no column is named `xyz`: `help` in its place"), "{}", error("xyz"));
         assert!(error("short.wasted").contains("classes of jobs have no column `wasted`"));
         let tail: PickedColumn = "my.class.p99.9".parse().unwrap();
-        assert_eq!((tail.class.as_deref(), tail.column().heading), (Some("my.class"), "p99.9"));
+        assert_eq!((tail.class.as_deref(), tail.column.heading), (Some("my.class"), "p99.9"));
     }
 
     #[test]

@@ -258,7 +258,7 @@ fn entries(experiment: &Experiment, runs: &[Run]) -> Vec<RunEntry> {
 fn more(experiment: &Experiment, runs: &[Run], folder: &StudyDir) -> Vec<Run> {
     let mean = |point: usize, replication: u32| {
         let summary = folder.summary(&experiment.run_of(point, replication).id);
-        summary.expect("without failures every run has finished").response_s.mean
+        summary.expect("without failures every run has finished").times.response_s.mean
     };
     let done = |point: usize| runs.iter().filter(|run| run.point == point).count() as u32;
     let mut wanted = BTreeSet::new();

@@ -234,7 +234,7 @@ mod tests {
             let cell = [("network.loss", json!(loss)), ("service.demand", distribution)];
             let mut measured = measured("a, \"b\"", &cell, u64::MAX, 1.0, 3);
             measured.jobs[1].response = f64::NAN;
-            measured.summary.wait_s.p99 = f64::NAN;
+            measured.summary.times.wait_s.p99 = f64::NAN;
             run.store(id, &measured).unwrap();
         }
         run.finish(RunState::Finished, &[], |_| RenderedReport::default()).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use volary_engine::results::{
     Applied, Brief, Cell, CopyCounts, CopyEnd, CopyRow, CoreRow, Distribution, Engine, Injected, JobCounts,
-    JobRow, LoadRow, Measured, MessageRow, Messages, SCHEMA, StalenessRow, Summary, TaskCounts,
+    JobRow, JobTimes, LoadRow, Measured, MessageRow, Messages, SCHEMA, StalenessRow, Summary, TaskCounts,
 };
 
 use super::manifest::{Manifest, RunState};
@@ -111,17 +111,19 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             suspensions: 3 * submitted,
             suspended_s: 0.5 * submitted as f64,
         },
-        response_s: Distribution::of(responses),
-        wait_s: Brief { mean: 0.02, p50: 0.01, p90: 0.1, p99: 0.2 },
-        slowdown: Brief { p50: 1.2, p99: 9.0, ..Brief::of(jobs.iter().filter_map(JobRow::slowdown)) },
-        longest_s: Brief::of(jobs.iter().map(|job| job.longest)),
+        times: JobTimes {
+            response_s: Distribution::of(responses),
+            wait_s: Brief { mean: 0.02, p50: 0.01, p90: 0.1, p99: 0.2 },
+            slowdown: Brief { p50: 1.2, p99: 9.0, ..Brief::of(jobs.iter().filter_map(JobRow::slowdown)) },
+            longest_s: Brief::of(jobs.iter().map(|job| job.longest)),
+            unqueued: None,
+        },
         classes: BTreeMap::new(),
         makespan_s: 0.02 * submitted as f64,
         drain_s: 0.5,
         throughput_per_s: 2.0,
         utilization: 0.7,
         goodput: 0.6,
-        unqueued: None,
         deadlines: None,
         messages: Messages {
             total: 64 * submitted,

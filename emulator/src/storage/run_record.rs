@@ -279,16 +279,16 @@ mod tests {
     fn a_record_survives_json() {
         let mut measured = measured("a", &[], 3, 1.0, 3_000);
         measured.jobs[5].response = f64::NAN;
-        measured.summary.wait_s.p99 = f64::NAN;
+        measured.summary.times.wait_s.p99 = f64::NAN;
         let mut record = RunRecord::new("id", &measured);
         record.staleness[0].error = f64::NAN;
         assert_eq!(record.response.count, 2_999, "an unfinished job has no response time");
         let json = serde_json::to_string(&record).unwrap();
         let mut back: RunRecord = serde_json::from_str(&json).unwrap();
-        assert!(back.summary.wait_s.p99.is_nan(), "what was not measured stays so");
+        assert!(back.summary.times.wait_s.p99.is_nan(), "what was not measured stays so");
         assert!(back.staleness[0].error.is_nan(), "so does what a policy has no measure of");
         for record in [&mut back, &mut record] {
-            (record.summary.wait_s.p99, record.staleness[0].error) = (0.0, 0.0);
+            (record.summary.times.wait_s.p99, record.staleness[0].error) = (0.0, 0.0);
         }
         assert_eq!(back, record);
     }

@@ -183,9 +183,6 @@ fn order_of_classes(manifest: &Manifest) -> Vec<String> {
 /// The mark of a policy in charts if interference was injected into some of its runs.
 pub const INJECTED: &str = " (injected)";
 
-/// A number of a summary.
-pub type Metric = fn(&Summary) -> f64;
-
 impl PolicyRuns {
     /// Whether interference was injected into some of its runs.
     pub fn is_injected(&self) -> bool {
@@ -199,8 +196,9 @@ impl PolicyRuns {
 
     /// Whether there are several seeds, and all gave the same times: nothing that a seed decides was random.
     pub fn seeds_change_nothing(&self) -> bool {
-        let times =
-            |run: &Summary| (run.response_s, run.wait_s, run.slowdown, run.makespan_s, run.utilization);
+        let times = |run: &Summary| {
+            (run.times.response_s, run.times.wait_s, run.times.slowdown, run.makespan_s, run.utilization)
+        };
         let runs = || self.runs.iter().map(|run| times(&run.summary));
         self.runs.len() > 1 && runs().zip(runs().skip(1)).all(|(one, next)| one == next)
     }
@@ -267,7 +265,7 @@ impl CellGroup {
         let mut classes: BTreeMap<&str, f64> = BTreeMap::new();
         for run in self.policies.iter().flat_map(|runs| &runs.runs) {
             for (label, class) in &run.summary.classes {
-                classes.entry(label).or_insert(class.longest_s.p50);
+                classes.entry(label).or_insert(class.times.longest_s.p50);
             }
         }
         let mut classes: Vec<_> = classes.into_iter().collect();

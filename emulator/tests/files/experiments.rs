@@ -90,7 +90,7 @@ fn stragglers_decide_where_bursts_outlast_tasks() {
         let runs = run(&experiment);
         let p99 = |label: &str| {
             let run = runs.iter().find(|run| run.summary.policy == label);
-            run.map(|run| run.summary.response_s.p99).unwrap()
+            run.map(|run| run.summary.times.response_s.p99).unwrap()
         };
         p99("latin-square") / p99("sparrow")
     };

@@ -17,7 +17,7 @@ use super::table::CoreTable;
 
 /// The unit of a process: a core, a node or a rack.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unit {
+pub(super) struct ScopeUnit {
     pub(super) id: u32,
     pub(super) address: Address,
 }
@@ -49,16 +49,16 @@ pub(super) trait Process {
     const REMEMBERS: bool;
 
     /// The stretch that contains `at`. `known` is any stretch of this unit, or [`Cursor::NOWHERE`].
-    fn locate(&self, unit: Unit, at: u64, known: Cursor) -> Cursor;
+    fn locate(&self, unit: ScopeUnit, at: u64, known: Cursor) -> Cursor;
 
     /// The stretch after one that ends.
-    fn follow(&self, unit: Unit, cursor: &Cursor) -> Cursor {
+    fn follow(&self, unit: ScopeUnit, cursor: &Cursor) -> Cursor {
         self.locate(unit, cursor.end, *cursor)
     }
 
     /// Advances through many stretches at once. `integral` is at the end of `cursor`; both may be moved to the end of a
     /// later stretch if neither the work nor `limit` ends before it.
-    fn stride(&self, _: Unit, _: &mut Cursor, _: CoreRate, _: &mut WorkIntegral, _limit: u64) {}
+    fn stride(&self, _: ScopeUnit, _: &mut Cursor, _: CoreRate, _: &mut WorkIntegral, _limit: u64) {}
 }
 
 /// A process of any kind.
@@ -86,7 +86,7 @@ macro_rules! with {
 }
 
 /// σ of slot, run or burst k. Its address differs from those of other draws for k.
-fn sample(distribution: &DistributionSpec<f64>, unit: Unit, k: u64) -> f64 {
+fn sample(distribution: &DistributionSpec<f64>, unit: ScopeUnit, k: u64) -> f64 {
     // Skips computing the address of a draw that is not needed.
     if let DistributionSpec::Constant(value) = distribution {
         return *value;
@@ -104,11 +104,11 @@ const fn slot(k: u64, length: Span, slowdown: f64) -> Cursor {
 const STRIDE: u64 = 4;
 
 impl Bernoulli {
-    fn is_degraded(&self, unit: Unit, k: u64) -> bool {
+    fn is_degraded(&self, unit: ScopeUnit, k: u64) -> bool {
         unit.address.at(k).unit() < self.probability
     }
 
-    fn slot(&self, unit: Unit, k: u64) -> Cursor {
+    fn slot(&self, unit: ScopeUnit, k: u64) -> Cursor {
         let slowdown = if self.is_degraded(unit, k) { sample(&self.slowdown, unit, k) } else { 1.0 };
         slot(k, self.slot, slowdown)
     }
@@ -117,11 +117,11 @@ impl Bernoulli {
 impl Process for Bernoulli {
     const REMEMBERS: bool = false;
 
-    fn locate(&self, unit: Unit, at: u64, _: Cursor) -> Cursor {
+    fn locate(&self, unit: ScopeUnit, at: u64, _: Cursor) -> Cursor {
         self.slot(unit, at / self.slot.0)
     }
 
-    fn follow(&self, unit: Unit, cursor: &Cursor) -> Cursor {
+    fn follow(&self, unit: ScopeUnit, cursor: &Cursor) -> Cursor {
         self.slot(unit, cursor.index + 1)
     }
 
@@ -129,7 +129,7 @@ impl Process for Bernoulli {
     /// one hash.
     fn stride(
         &self,
-        unit: Unit,
+        unit: ScopeUnit,
         cursor: &mut Cursor,
         rate: CoreRate,
         integral: &mut WorkIntegral,
@@ -150,7 +150,7 @@ impl Process for Bernoulli {
 }
 
 impl Scripted {
-    fn slot(&self, unit: Unit, k: u64) -> Cursor {
+    fn slot(&self, unit: ScopeUnit, k: u64) -> Cursor {
         let row = self.rows.get(unit.id as usize).map_or(&[][..], Vec::as_slice);
         let bit = match row.len() as u64 {
             0 => None,
@@ -169,11 +169,11 @@ impl Scripted {
 impl Process for Scripted {
     const REMEMBERS: bool = false;
 
-    fn locate(&self, unit: Unit, at: u64, _: Cursor) -> Cursor {
+    fn locate(&self, unit: ScopeUnit, at: u64, _: Cursor) -> Cursor {
         self.slot(unit, at / self.slot.0)
     }
 
-    fn follow(&self, unit: Unit, cursor: &Cursor) -> Cursor {
+    fn follow(&self, unit: ScopeUnit, cursor: &Cursor) -> Cursor {
         self.slot(unit, cursor.index + 1)
     }
 }
@@ -194,13 +194,13 @@ impl Runs {
 
     /// Whether run 0 is degraded: the chain starts in its stationary distribution; a chain that never moves starts
     /// healthy.
-    fn starts_degraded(&self, unit: Unit) -> bool {
+    fn starts_degraded(&self, unit: ScopeUnit) -> bool {
         let Markov { p_on, p_off, .. } = self.chain;
         p_on > 0.0 && unit.address.at(0).unit() * (p_on + p_off) < p_on
     }
 
     /// Run `k`, which starts at `start`. Run k draws at k + 1, the initial state at 0.
-    fn run(&self, unit: Unit, k: u64, start: u64, degraded: bool) -> Cursor {
+    fn run(&self, unit: ScopeUnit, k: u64, start: u64, degraded: bool) -> Cursor {
         // Geometric on 1, 2, …: a chain that stays with probability 1 has 1 / ln 1 = −∞, one that leaves at once has 1
         // / ln 0 = −0.
         let stays = (-unit.address.at(k + 1).unit()).ln_1p() * self.inverse_log[usize::from(degraded)];
@@ -214,7 +214,7 @@ impl Runs {
 impl Process for Runs {
     const REMEMBERS: bool = true;
 
-    fn locate(&self, unit: Unit, at: u64, known: Cursor) -> Cursor {
+    fn locate(&self, unit: ScopeUnit, at: u64, known: Cursor) -> Cursor {
         let mut cursor =
             if known.start <= at { known } else { self.run(unit, 0, 0, self.starts_degraded(unit)) };
         while cursor.end <= at && cursor.end < u64::MAX {
@@ -223,7 +223,7 @@ impl Process for Runs {
         cursor
     }
 
-    fn follow(&self, unit: Unit, cursor: &Cursor) -> Cursor {
+    fn follow(&self, unit: ScopeUnit, cursor: &Cursor) -> Cursor {
         let k = cursor.index + 1;
         // Not derived from the cursor's slowdown, which may be 1 in a burst.
         let degraded = self.starts_degraded(unit) ^ (k % 2 == 1);
@@ -233,7 +233,7 @@ impl Process for Runs {
 
 impl Renewal {
     /// Stretch `k`, which starts at `start`: even ones are gaps, odd ones bursts.
-    fn stretch(&self, unit: Unit, k: u64, start: u64) -> Cursor {
+    fn stretch(&self, unit: ScopeUnit, k: u64, start: u64) -> Cursor {
         let burst = k % 2 == 1;
         let distribution = if burst { &self.burst } else { &self.gap };
         let length = distribution.sample(&mut unit.address.at(k).draw());
@@ -245,7 +245,7 @@ impl Renewal {
 impl Process for Renewal {
     const REMEMBERS: bool = true;
 
-    fn locate(&self, unit: Unit, at: u64, known: Cursor) -> Cursor {
+    fn locate(&self, unit: ScopeUnit, at: u64, known: Cursor) -> Cursor {
         let mut cursor = if known.start <= at { known } else { self.stretch(unit, 0, 0) };
         while cursor.end <= at && cursor.end < u64::MAX {
             cursor = self.stretch(unit, cursor.index + 1, cursor.end);
@@ -282,7 +282,7 @@ impl Bursts {
     }
 
     /// The end of a healthy stretch after the last of the rows before `i`, which are those of a unit or of lower ones.
-    fn round_end(&self, unit: Unit, i: usize, round: u64) -> u64 {
+    fn round_end(&self, unit: ScopeUnit, i: usize, round: u64) -> u64 {
         let is_named = i.checked_sub(1).is_some_and(|last| self.rows[last].unit == unit.id);
         let period = self.period.filter(|_| is_named);
         period.map_or(u64::MAX, |period| round.saturating_add(period.0))
@@ -292,7 +292,7 @@ impl Bursts {
 impl Process for Bursts {
     const REMEMBERS: bool = false;
 
-    fn locate(&self, unit: Unit, at: u64, _: Cursor) -> Cursor {
+    fn locate(&self, unit: ScopeUnit, at: u64, _: Cursor) -> Cursor {
         let round = self.round(at);
         let i = self.rows.partition_point(|row| (row.unit, row.end.0) <= (unit.id, at - round));
         let index = i as u64;
@@ -423,16 +423,16 @@ impl SeededProfile {
     }
 
     /// The unit whose process a core follows; `None` if the unit takes no part.
-    pub(super) fn unit(&self, table: &CoreTable, core: u32) -> Option<Unit> {
+    pub(super) fn unit(&self, table: &CoreTable, core: u32) -> Option<ScopeUnit> {
         let id = self.profile.scope.unit(table, core);
         let address = self.base.at(u64::from(id));
         let takes_part =
             self.profile.affected >= 1.0 || address.at(WHOLE_UNIT).unit() < self.profile.affected;
-        takes_part.then_some(Unit { id, address })
+        takes_part.then_some(ScopeUnit { id, address })
     }
 
     /// The stretch of the process at `at` or, outside the window, at its edge. `known` as in [`Process::locate`].
-    pub(super) fn locate(&self, unit: Unit, at: u64, known: Cursor) -> Cursor {
+    pub(super) fn locate(&self, unit: ScopeUnit, at: u64, known: Cursor) -> Cursor {
         with!(&self.profile.process, process => process.locate(unit, at.clamp(self.profile.from.0, self.profile.until.0), known))
     }
 
@@ -440,7 +440,7 @@ impl SeededProfile {
     /// which the integral begins, or an earlier one, and is advanced as well.
     pub(super) fn work(
         &self,
-        unit: Unit,
+        unit: ScopeUnit,
         cursor: &mut Cursor,
         rate: CoreRate,
         integral: &mut WorkIntegral,
@@ -469,7 +469,7 @@ impl SeededProfile {
     }
 
     /// The slowdown of a unit at `at`: σ ≥ 1, or 1.
-    pub(super) fn slowdown(&self, unit: Unit, at: u64, known: Cursor) -> f64 {
+    pub(super) fn slowdown(&self, unit: ScopeUnit, at: u64, known: Cursor) -> f64 {
         if (self.profile.from.0..self.profile.until.0).contains(&at) {
             self.locate(unit, at, known).slowdown
         } else {
@@ -478,7 +478,7 @@ impl SeededProfile {
     }
 
     /// The bursts of a unit that overlap [from, to), clipped to it. `known` as in [`Process::locate`].
-    pub(super) fn bursts(&self, unit: Unit, known: Cursor, from: Time, to: Time) -> BurstIter<'_> {
+    pub(super) fn bursts(&self, unit: ScopeUnit, known: Cursor, from: Time, to: Time) -> BurstIter<'_> {
         let (at, to) = (from.max(self.profile.from).0, to.min(self.profile.until).0);
         let cursor = if at < to { Some(self.locate(unit, at, known)) } else { None };
         BurstIter { profile: self, unit, at, to, cursor }
@@ -507,7 +507,7 @@ impl Burst {
 #[derive(Clone, Debug)]
 pub(super) struct BurstIter<'a> {
     profile: &'a SeededProfile,
-    unit: Unit,
+    unit: ScopeUnit,
     at: u64,
     to: u64,
     /// The current stretch; `None` at the end.

@@ -331,7 +331,7 @@ impl BurstColumns {
         Ok(Self { header: true, all: names.len(), unit, slowdown, times })
     }
 
-    /// Unit and slowdown of a line, after a check that it has all columns.
+    /// ScopeUnit and slowdown of a line, after a check that it has all columns.
     fn read(&self, fields: &[Cow<'_, str>]) -> Result<(u32, f64), String> {
         if fields.len() != self.all {
             let found = fields.len();
@@ -460,7 +460,7 @@ mod tests {
         table(trace).load(Path::new(""), |_| Ok(text.as_bytes().into())).map_err(|error| error.to_string())
     }
 
-    /// Unit, start, end and slowdown of the rows, in seconds.
+    /// ScopeUnit, start, end and slowdown of the rows, in seconds.
     fn rows(profile: &Profile) -> Vec<(u32, f64, f64, f64)> {
         let rows = &profile.table.trace.as_ref().unwrap().rows;
         rows.iter()

@@ -7,7 +7,7 @@ use volary_actors::machine::Effect;
 
 use crate::metrics::{Accounts, Aggregator, Recorder};
 use crate::parcel::{Observation, Seen};
-use crate::results::{ClassResults, Summary};
+use crate::results::Summary;
 use crate::virtual_time::RunConfig;
 use crate::world::World;
 
@@ -95,18 +95,15 @@ impl Difference {
 
 /// Compares every number that the summary takes from the recorder.
 pub(super) fn compare(accounts: &Accounts, recorded: &Summary) -> Vec<Difference> {
-    let ClassResults { jobs: _, not_finished: _, response_s, wait_s, slowdown, longest_s, unqueued } =
-        accounts.times;
     let mut replayed = json!({
-        "jobs": accounts.jobs, "tasks": accounts.tasks, "copies": accounts.copies, "response_s": response_s,
-        "wait_s": wait_s, "slowdown": slowdown, "longest_s": longest_s, "classes": accounts.classes,
+        "jobs": accounts.jobs, "tasks": accounts.tasks, "copies": accounts.copies, "classes": accounts.classes,
         "makespan_s": accounts.makespan, "drain_s": accounts.drain, "throughput_per_s": accounts.throughput,
-        "utilization": accounts.utilization, "goodput": accounts.goodput, "unqueued": unqueued, "deadlines": accounts.deadlines,
+        "utilization": accounts.utilization, "goodput": accounts.goodput, "deadlines": accounts.deadlines,
     });
-    if let (Some(all), Ok(Value::Object(policy))) =
-        (replayed.as_object_mut(), serde_json::to_value(&accounts.policy))
-    {
-        all.extend(policy);
+    for section in [serde_json::to_value(accounts.times.times), serde_json::to_value(&accounts.policy)] {
+        if let (Some(all), Ok(Value::Object(section))) = (replayed.as_object_mut(), section) {
+            all.extend(section);
+        }
     }
     let recorded = serde_json::to_value(recorded).unwrap_or_default();
     let mut all = Vec::new();

@@ -8,6 +8,7 @@ mod distribution;
 mod findings;
 mod injections;
 mod interference;
+mod metric;
 mod policy;
 mod schema;
 mod shared;
@@ -26,14 +27,17 @@ pub use distribution::{Brief, Distribution, Spread, percentile};
 pub use findings::Findings;
 pub use injections::{Applied, Injected, ScheduledSpan};
 pub use interference::InterferenceMet;
+pub use metric::{
+    Better, ColumnGroup, METRICS, Metric, Reading, TableColumn, Unit, censored_sections, is_censored,
+};
 pub use policy::{
     DecisionRow, Placements, PlanGap, Planning, PolicyResults, PredictionErrors, Stage, Staleness,
     StalenessRow,
 };
 pub use schema::{
-    CENSORED, Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, LoadRow,
+    Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, JobTimes, Line, LoadRow,
     MOST_BURSTS, Measured, MessageRow, Messages, RunLine, SCHEMA, Summary, TaskCounts, canonical, cell_name,
-    in_words, is_censored, plain, point_name, run_id, run_name, same,
+    in_words, plain, point_name, run_id, run_name, same,
 };
 pub use shared::SharedNodes;
 pub use unequal::unequal_injections;

@@ -72,19 +72,6 @@ pub fn canonical(value: &serde_json::Value) -> String {
     }
 }
 
-/// Sections of a summary that only finished jobs have: where jobs are unfinished, they are those of the fast ones, so
-/// that policies cannot be compared by them.
-pub const CENSORED: [&str; 7] =
-    ["response_s", "slowdown", "wait_s", "longest_s", "makespan_s", "drain_s", "unqueued"];
-
-/// Whether a number, given by the parts of its key, is in a [`CENSORED`] section, of all jobs or of a class.
-pub fn is_censored<'a>(key: impl IntoIterator<Item = &'a str>) -> bool {
-    let mut parts = key.into_iter();
-    let first = parts.next();
-    let section = if first == Some("classes") { parts.nth(1) } else { first };
-    section.is_some_and(|section| CENSORED.contains(&section))
-}
-
 /// A value without the quotes of a string.
 pub fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
@@ -154,20 +141,9 @@ pub struct Summary {
     pub tasks: TaskCounts,
     /// Counts of copies.
     pub copies: CopyCounts,
-    /// Response times of finished jobs: from the arrival at the client to the client's receipt of the end, that of the
-    /// last stage where jobs have stages.
-    pub response_s: Distribution,
-    /// Wait of tasks: from the arrival of the job, or the submission of its stage, to the start of the copy that
-    /// finished first. Under a policy that runs several copies of a task it includes the time of slower copies that
-    /// started earlier.
-    pub wait_s: Brief,
-    /// Slowdown of finished jobs: the response time of each over the work of its longest task (`longest_s`), or over
-    /// `alone` where the class of a mix states that.
-    pub slowdown: Brief,
-    /// Work of the longest task of finished jobs (attempt 0 on a healthy core), of a job with stages the sum of that of
-    /// each. `response_s.p99 / longest_s.p99` is the
-    /// slowdown that the Pigeon paper prints, a ratio of percentiles.
-    pub longest_s: Brief,
+    /// Times of all jobs.
+    #[serde(flatten)]
+    pub times: JobTimes,
     /// The times of each class of jobs, by its label: `slo` and `be` where the workload has a section `slo`, `short`
     /// and `long` where it has a cutoff, the names of the classes of a mix; otherwise, and where there is one class
     /// only, empty.
@@ -194,10 +170,6 @@ pub struct Summary {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub goodput: f64,
-    /// Share of the finished jobs that took at most `run.record.unqueued` longer than their longest task (`longest_s`);
-    /// absent if that key is not set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unqueued: Option<f64>,
     /// Deadlines met and missed, and the work of the jobs that ended; absent if no job has a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines: Option<Deadlines>,
@@ -252,16 +224,38 @@ impl Summary {
     /// The summary with the jobs of one class in place of all jobs, no job at all if it was not counted how many ended;
     /// `None` if there is no such class.
     pub fn of_class(&self, label: &str) -> Option<Self> {
-        let ClassResults { jobs, not_finished, response_s, wait_s, slowdown, longest_s, unqueued } =
-            *self.classes.get(label)?;
+        let ClassResults { jobs, not_finished, times } = *self.classes.get(label)?;
         let jobs = not_finished.map_or_else(JobCounts::default, |unfinished| JobCounts {
             submitted: jobs,
             finished: jobs.saturating_sub(unfinished),
             failed: 0,
             unfinished,
         });
-        Some(Self { jobs, response_s, wait_s, slowdown, longest_s, unqueued, ..self.clone() })
+        Some(Self { jobs, times, ..self.clone() })
     }
+}
+
+/// The times of all jobs, or of those of a class.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct JobTimes {
+    /// Response times of finished jobs: from the arrival at the client to the client's receipt of the end, that of the
+    /// last stage where jobs have stages.
+    pub response_s: Distribution,
+    /// Wait of tasks: from the arrival of the job, or the submission of its stage, to the start of the copy that
+    /// finished first. Under a policy that runs several copies of a task it includes the time of slower copies that
+    /// started earlier.
+    pub wait_s: Brief,
+    /// Slowdown of finished jobs: the response time of each over the work of its longest task (`longest_s`), or over
+    /// `alone` where the class of a mix states that.
+    pub slowdown: Brief,
+    /// Work of the longest task of finished jobs (attempt 0 on a healthy core), of a job with stages the sum of that of
+    /// each. `response_s.p99 / longest_s.p99` is the
+    /// slowdown that the Pigeon paper prints, a ratio of percentiles.
+    pub longest_s: Brief,
+    /// Share of the finished jobs that took at most `run.record.unqueued` longer than their longest task (`longest_s`);
+    /// absent if that key is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unqueued: Option<f64>,
 }
 
 /// The jobs of one class.
@@ -272,18 +266,9 @@ pub struct ClassResults {
     /// Jobs that failed or were open when the run ended; absent in results of commits that did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_finished: Option<u64>,
-    /// Response times of finished jobs.
-    pub response_s: Distribution,
-    /// Wait of tasks.
-    pub wait_s: Brief,
-    /// Slowdown of finished jobs.
-    pub slowdown: Brief,
-    /// Work of the longest task of finished jobs.
-    pub longest_s: Brief,
-    /// Share of the finished jobs that took at most `run.record.unqueued` longer than their longest task; absent if
-    /// that key is not set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unqueued: Option<f64>,
+    /// Times of these jobs.
+    #[serde(flatten)]
+    pub times: JobTimes,
 }
 
 /// submitted = finished + failed + unfinished.

@@ -26,7 +26,7 @@ fn estimates_decide_how_many_share_a_node() {
         ("1", "{}", both),
         ("1", "{ risk = 0.0, of = \"max\" }", both),
     ] {
-        let mean = three_jobs(request, policy).summary.response_s.mean;
+        let mean = three_jobs(request, policy).summary.times.response_s.mean;
         assert!((mean - expected).abs() < 1e-9, "{policy}: {mean} instead of {expected}");
     }
 }

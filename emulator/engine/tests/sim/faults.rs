@@ -23,7 +23,7 @@ fn one(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> Measured {
 fn finishes(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> (f64, CopyCounts) {
     let summary = one(nodes, schedulers, policy, faults).summary;
     assert_eq!((summary.jobs.finished, summary.tasks.finished), (1, 1), "{policy} {faults}\n{summary:#?}");
-    (summary.response_s.max, summary.copies)
+    (summary.times.response_s.max, summary.copies)
 }
 
 fn exactly(found: f64, expected: f64, what: &str) {

@@ -91,7 +91,7 @@ fn short_quanta_serve_the_least_attained() {
         r#"kairos = { pass = "eager", queue = 1000000, quantum = "50ms", guard = "none" }"#,
     );
     let demand = r#"service.demand={ hyperexponential = { means = ["500ms", "5s"], weights = [8, 1] } }"#;
-    let mean = run(&with(&text, &[demand])).summary.response_s.mean;
+    let mean = run(&with(&text, &[demand])).summary.times.response_s.mean;
     eprintln!("{mean} s, foreground-background {expected} s, processor sharing 2 s");
     assert!((mean - expected).abs() < 0.03 * expected, "{mean} s instead of {expected} s");
     assert!(mean < 1.9, "{mean} s");
@@ -251,7 +251,7 @@ fn big_c_makes_room_for_short_jobs() {
         ],
     );
     let [fifo, suspend, kill] = &run_all(&text)[..] else { panic!("three policies") };
-    let short = |run: &Measured| run.summary.classes["short"].response_s.p90;
+    let short = |run: &Measured| run.summary.classes["short"].times.response_s.p90;
     eprintln!("{} {} {}", short(fifo), short(suspend), short(kill));
     assert!(short(suspend) < 0.8 * short(fifo), "{} against {} s", short(suspend), short(fifo));
     let (suspended, killed) = (suspend.summary.copies, kill.summary.copies);

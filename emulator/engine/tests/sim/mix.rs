@@ -42,7 +42,7 @@ fn near(found: f64, expected: f64) -> bool {
 fn a_chain_alone_takes_the_sum_of_its_stages() {
     for (policy, hops, _) in HOPS {
         let run = alone(8, policy, &[(1, "\"1s\""), (1, "\"2s\""), (1, "\"250ms\"")]);
-        let response = run.summary.response_s.mean;
+        let response = run.summary.times.response_s.mean;
         let expected = 3.25 + 3.0 * 0.01 * f64::from(*hops);
         assert!(near(response, expected), "{policy}: {response} instead of {expected}");
         assert_eq!(
@@ -68,9 +68,9 @@ proptest! {
         let policy = "central-queue = {}";
         let single = |(tasks, demand): &(u32, &str)| {
             let set = [format!("workload.synthetic.tasks={tasks}"), format!("service.demand={demand}")];
-            run(&with(&one_task(nodes, 1, policy, ""), &set.each_ref().map(String::as_str))).summary.response_s.mean
+            run(&with(&one_task(nodes, 1, policy, ""), &set.each_ref().map(String::as_str))).summary.times.response_s.mean
         };
-        let chain = alone(nodes, policy, &stages).summary.response_s.mean;
+        let chain = alone(nodes, policy, &stages).summary.times.response_s.mean;
         let sum: f64 = stages.iter().map(single).sum();
         prop_assert!(near(chain, sum), "{} for {}", chain, sum);
     }
@@ -86,7 +86,7 @@ fn a_mix_of_one_stage_runs_like_a_synthetic_workload() {
         let one = run(&mixed(&text, 80, gap, &[class("only", 0.4, &[(4, demand)], "")]));
         let other = run(&text);
         assert_eq!(one.summary.engine.order_hash, other.summary.engine.order_hash, "{policy}");
-        assert_eq!(one.summary.response_s, other.summary.response_s, "{policy}");
+        assert_eq!(one.summary.times.response_s, other.summary.times.response_s, "{policy}");
     }
 }
 
@@ -107,9 +107,18 @@ fn results_see_chains_under_the_names_of_their_classes() {
     assert!(one.jobs > 10 && two.jobs > 10);
     assert_eq!(run.summary.tasks.submitted, one.jobs + 5 * two.jobs);
     for (times, response, slowdown, longest) in [(one, 1.02, 1.02, 1.0), (two, 3.04, 3.04 / 1.51, 3.0)] {
-        assert!(near(times.response_s.p50, response) && near(times.response_s.max, response), "{times:?}");
-        assert!(near(times.slowdown.p50, slowdown) && near(times.longest_s.p50, longest), "{times:?}");
-        assert!((times.wait_s.p99 - 0.01).abs() < 1e-4, "a stage waits from its own submission: {times:?}");
+        assert!(
+            near(times.times.response_s.p50, response) && near(times.times.response_s.max, response),
+            "{times:?}"
+        );
+        assert!(
+            near(times.times.slowdown.p50, slowdown) && near(times.times.longest_s.p50, longest),
+            "{times:?}"
+        );
+        assert!(
+            (times.times.wait_s.p99 - 0.01).abs() < 1e-4,
+            "a stage waits from its own submission: {times:?}"
+        );
     }
     // Tasks are numbered through their chain, in both tables by the number of the job.
     for job in &run.jobs {

@@ -204,6 +204,6 @@ fn single_tasks_wait_as_in_an_m_m_n_queue() {
     let unqueued = 1.0 - waited as f64 / run.jobs.len() as f64;
     let (expected, wait) = (task_unqueued(10, 0.8), 0.1 * task_wait(10, 0.8));
     assert!((unqueued - expected).abs() < 0.02 * expected, "{unqueued} instead of {expected}");
-    let mean = run.summary.wait_s.mean;
+    let mean = run.summary.times.wait_s.mean;
     assert!((mean - wait).abs() < 0.06 * wait, "{mean} s instead of {wait} s");
 }

@@ -205,7 +205,7 @@ fn the_makespan_of_a_paused_client_counts_from_the_arrival() {
     let pause =
         "one_way = \"1ms\"\n[[network.fault]]\npause = { who = [\"all\"], at = \"0s\", for = \"10s\" }";
     let summary = at_once(1, 1, 2, 1, pause, "random = {}").summary;
-    assert!((summary.makespan_s - summary.response_s.max).abs() < 1e-9, "{summary:#?}");
+    assert!((summary.makespan_s - summary.times.response_s.max).abs() < 1e-9, "{summary:#?}");
     assert!((summary.utilization - 2.0 / summary.makespan_s).abs() < 1e-9);
 }
 

@@ -26,7 +26,7 @@ fn processor_sharing_is_insensitive_to_the_distribution_of_service() {
         "{ hyperexponential = { means = [\"200ms\", \"2200ms\"], weights = [4, 1] } }",
     ] {
         let measured = processor_sharing(demand);
-        let mean = measured.summary.response_s.mean;
+        let mean = measured.summary.times.response_s.mean;
         assert!((mean / 1.5 - 1.0).abs() < 0.05, "{demand}: {mean} s for 1.5 s");
         let shared = measured.summary.shared.unwrap();
         assert!((shared.cpu - 0.6).abs() < 0.02, "{shared:?}");

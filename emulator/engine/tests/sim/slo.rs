@@ -132,7 +132,7 @@ fn deadlines_are_met_missed_or_open() {
     let classes = ["slo", "be"].map(|label| some.classes[label]);
     let found = some.deadlines.unwrap();
     assert_eq!(classes[0].jobs + classes[1].jobs, 100);
-    assert_eq!((found.slo, found.be_response_s.mean), (classes[0].jobs, classes[1].response_s.mean));
+    assert_eq!((found.slo, found.be_response_s.mean), (classes[0].jobs, classes[1].times.response_s.mean));
     assert_eq!(hours(found.goodput_h.be), classes[1].jobs as f64);
     assert_eq!(found.value, found.met, "best-effort jobs earn nothing");
     // Without a queue job i ends at 3 + i; at 9 s jobs 0 to 6 have ended, and the first deadline is at 12 s.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use volary_engine::results::{Origin, Tolerance};
 
-use super::form::{Form, Metric, Op};
+use super::form::{Form, MetricName, Op};
 use super::metric::{Names, unknown_key};
 use super::parse::{self, ParseError};
 use super::unit::{refuse_mixed, unit_of};
@@ -87,7 +87,7 @@ impl Check {
         matches!(self.form, Form::Compare { op: Op::Within(_), .. })
     }
 
-    pub(super) fn metrics(&self) -> Vec<&Metric> {
+    pub(super) fn metrics(&self) -> Vec<&MetricName> {
         let sides = match &self.form {
             Form::Compare { left, right, .. } => vec![left, right],
             Form::Trend { side, .. } => vec![side],
@@ -102,7 +102,7 @@ impl Check {
 /// Whether checks can compare the number at a path of the results; `class` stands for the label of any class.
 pub fn is_comparable(path: &[&str], class: &str) -> bool {
     let path = path.iter().map(|part| (*part).to_owned()).collect();
-    let metric = Metric { label: String::new(), path, at: Vec::new(), span: 0..0 };
+    let metric = MetricName { label: String::new(), path, at: Vec::new(), span: 0..0 };
     let classes = BTreeSet::from([class.to_owned()]);
     let names = Names { labels: &[String::new()], classes: &classes, axes: &BTreeMap::new() };
     metric.resolve(names, false).is_ok()

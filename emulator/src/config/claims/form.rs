@@ -16,8 +16,8 @@ pub(super) enum Form {
     },
     /// Every percentile of the left distribution is smaller than that of the right one.
     Below {
-        left: Metric,
-        right: Metric,
+        left: MetricName,
+        right: MetricName,
     },
 }
 
@@ -34,14 +34,14 @@ pub(super) enum Side {
     Number(f64),
     /// Seconds, written with a unit.
     Duration(f64),
-    Metric(Metric),
+    Metric(MetricName),
     /// Two operands of `+`, `-`, `*` or `/`.
     Binary(Box<Self>, &'static str, Box<Self>),
 }
 
 /// A number in the results.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Metric {
+pub(super) struct MetricName {
     pub(super) label: String,
     pub(super) path: Vec<String>,
     /// Bracketed keys and values of other cells, as written.
@@ -51,7 +51,7 @@ pub(super) struct Metric {
 }
 
 impl Side {
-    pub(super) fn collect<'a>(&'a self, found: &mut Vec<&'a Metric>) {
+    pub(super) fn collect<'a>(&'a self, found: &mut Vec<&'a MetricName>) {
         match self {
             Self::Number(_) | Self::Duration(_) => {}
             Self::Metric(metric) => found.push(metric),
@@ -63,7 +63,7 @@ impl Side {
     }
 
     /// The number of the results that this is a multiple of.
-    pub(super) fn scaled(&self) -> Option<&Metric> {
+    pub(super) fn scaled(&self) -> Option<&MetricName> {
         let Self::Binary(left, op, right) = self else { return None };
         match (left.as_ref(), *op, right.as_ref()) {
             (Self::Number(_), "*", Self::Metric(metric)) => Some(metric),
@@ -72,7 +72,7 @@ impl Side {
         }
     }
 
-    pub(super) fn value(&self, of: &impl Fn(&Metric) -> Option<f64>) -> Option<f64> {
+    pub(super) fn value(&self, of: &impl Fn(&MetricName) -> Option<f64>) -> Option<f64> {
         let value = match self {
             Self::Number(number) | Self::Duration(number) => *number,
             Self::Metric(metric) => of(metric)?,

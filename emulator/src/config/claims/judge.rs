@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Value, json};
 use volary_actors::message::kinds;
 use volary_engine::results::{
-    CENSORED, Cell, ClaimResult, Findings, Origin, Summary, Verdict, in_words, is_censored, same,
+    Cell, ClaimResult, Findings, Origin, Summary, Verdict, censored_sections, in_words, is_censored, same,
     unequal_injections,
 };
 
 use super::check::{Check, Claim};
-use super::form::{Form, Metric, Op, Side};
+use super::form::{Form, MetricName, Op, Side};
 use crate::stats::Interval;
 
 /// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than
@@ -80,9 +80,9 @@ impl<'a> Table<'a> {
             let mut numbers = serde_json::to_value(summary).unwrap_or_default();
             let open = summary.jobs.unfinished + summary.jobs.failed > 0;
             if open {
-                CENSORED.iter().for_each(|key| numbers[*key] = Value::Null);
+                censored_sections().for_each(|key| numbers[key] = Value::Null);
                 for class in numbers["classes"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
-                    CENSORED.iter().for_each(|key| class[*key] = Value::Null);
+                    censored_sections().for_each(|key| class[key] = Value::Null);
                 }
             }
             // Results list only the kinds that were sent.
@@ -145,13 +145,13 @@ impl<'a> Table<'a> {
 
     /// The comparison at the percentile where the left one is largest relative to the right one. If it holds, any other
     /// percentile could have decided otherwise; if it fails, only those that fail decide.
-    fn below(&self, check: &Check, cell: Cell, left: &Metric, right: &Metric) -> (Cell, Finding) {
+    fn below(&self, check: &Check, cell: Cell, left: &MetricName, right: &MetricName) -> (Cell, Finding) {
         let whole =
             self.lines(left, &cell).and_then(|lines| at_path(&lines.values().next()?.numbers, &left.path));
         let names = whole.and_then(Value::as_object).into_iter().flat_map(|numbers| numbers.keys());
-        let at = |metric: &Metric, name: &String| {
+        let at = |metric: &MetricName, name: &String| {
             let path = metric.path.iter().chain([name]).cloned().collect();
-            Side::Metric(Metric { path, ..metric.clone() })
+            Side::Metric(MetricName { path, ..metric.clone() })
         };
         let findings = names.filter(|name| name.starts_with('p')).map(|name| {
             let (left, right) = (at(left, name), at(right, name));
@@ -183,7 +183,7 @@ impl<'a> Table<'a> {
     fn compare(&self, check: &Check, cell: Cell, left: &Side, op: Op, right: &Side) -> (Cell, Finding) {
         let seeds = self.seeds(check, &cell);
         let at = |seeds: &BTreeSet<u64>| {
-            let of = |metric: &Metric| self.mean(metric, &cell, seeds);
+            let of = |metric: &MetricName| self.mean(metric, &cell, seeds);
             left.value(&of).zip(right.value(&of))
         };
         let means = at(&seeds);
@@ -228,8 +228,8 @@ impl<'a> Table<'a> {
 
     /// Why a metric has no number in a cell: its policy was not run, left jobs unfinished, has no such number, or has
     /// the number without a value.
-    fn lacks(&self, metric: &Metric, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<String> {
-        let Metric { label, path, .. } = metric;
+    fn lacks(&self, metric: &MetricName, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<String> {
+        let MetricName { label, path, .. } = metric;
         let Some(lines) = self.lines(metric, cell) else {
             return Some(format!("`{label}` {NOT_RUN}"));
         };
@@ -356,11 +356,11 @@ impl<'a> Table<'a> {
         unequal_injections(self.runs(check, cells))
     }
 
-    fn lines<'b>(&'b self, metric: &'b Metric, cell: &Cell) -> Option<&'b BTreeMap<u64, Line<'a>>> {
+    fn lines<'b>(&'b self, metric: &'b MetricName, cell: &Cell) -> Option<&'b BTreeMap<u64, Line<'a>>> {
         self.lines.get(&(metric.label.as_str(), metric.place(cell, self.cells)?))
     }
 
-    fn mean(&self, metric: &Metric, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<f64> {
+    fn mean(&self, metric: &MetricName, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<f64> {
         let lines = self.lines(metric, cell)?;
         let number = |line: &Line<'_>| at_path(&line.numbers, &metric.path)?.as_f64();
         let values: Vec<f64> = seeds.iter().map(|seed| number(lines.get(seed)?)).collect::<Option<_>>()?;

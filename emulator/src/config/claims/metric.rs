@@ -6,11 +6,11 @@ use std::ops::Range;
 use serde_json::Value;
 use volary_actors::message::kinds;
 use volary_engine::results::{
-    Cell, Certificate, ClassResults, Compared, Deadlines, Engine, Messages, Placements, Planning,
+    Cell, Certificate, ClassResults, Compared, Deadlines, Engine, JobTimes, Messages, Placements, Planning,
     PredictionErrors, RealWork, SharedNodes, Staleness, Summary,
 };
 
-use super::form::Metric;
+use super::form::MetricName;
 use super::parse::ParseError;
 use crate::config::error::{did_you_mean, listed};
 
@@ -32,7 +32,7 @@ pub const BY_KIND: [&str; 2] = ["messages", "by_kind"];
 /// The path below which jobs are split by class.
 const BY_CLASS: [&str; 1] = ["classes"];
 
-impl Metric {
+impl MetricName {
     /// Checks every name; the metric must be a number, or a distribution.
     pub(super) fn resolve(&self, names: Names<'_>, distribution: bool) -> Result<(), ParseError> {
         let at = |from: usize, len: usize| self.span.start + from..self.span.start + from + len;
@@ -147,14 +147,15 @@ fn template(classes: &BTreeSet<String>) -> Value {
     fidelity.cores = Some(RealWork::default());
     let messages =
         Messages { by_kind: kinds().map(|(kind, _)| (kind.to_owned(), 0)).collect(), ..Messages::default() };
-    let of_class = ClassResults { unqueued: Some(0.0), not_finished: Some(0), ..ClassResults::default() };
+    let times = JobTimes { unqueued: Some(0.0), ..JobTimes::default() };
+    let of_class = ClassResults { times, not_finished: Some(0), ..ClassResults::default() };
     let engine = Engine { planning_cpu_s: Some(0.0), ..Engine::default() };
     let summary = Summary {
         messages,
         engine,
         classes: classes.iter().map(|label| (label.clone(), of_class)).collect(),
         placements: Some(Placements::default()),
-        unqueued: Some(0.0),
+        times,
         deadlines: Some(Deadlines::default()),
         staleness: Some(Staleness::default()),
         planning: Some(Planning::default()),

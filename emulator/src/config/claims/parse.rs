@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use volary_actors::base::Span;
 
-use super::form::{Form, Metric, Op, Side};
+use super::form::{Form, MetricName, Op, Side};
 
 /// A syntax error in a check.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -201,7 +201,7 @@ impl<'a> Parser<'a> {
         Ok(&rest[..end])
     }
 
-    fn metric(&mut self) -> Result<Metric, ParseError> {
+    fn metric(&mut self) -> Result<MetricName, ParseError> {
         self.skip();
         let start = self.at;
         let label = self.name("a number or the label of a policy")?.to_owned();
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         }
         let span = start..self.at;
         let at = if self.rest().starts_with('[') { self.values()? } else { Vec::new() };
-        Ok(Metric { label, path, at, span })
+        Ok(MetricName { label, path, at, span })
     }
 
     /// `[key=value, key=value]`
@@ -283,13 +283,13 @@ mod tests {
 
     fn metric(label: &str, path: &[&str]) -> Side {
         let path = path.iter().map(|s| (*s).to_owned()).collect();
-        Side::Metric(Metric { label: label.into(), path, at: Vec::new(), span: 0..0 })
+        Side::Metric(MetricName { label: label.into(), path, at: Vec::new(), span: 0..0 })
     }
 
     /// The side without positions, for comparisons.
     fn plain(side: Side) -> Side {
         match side {
-            Side::Metric(m) => Side::Metric(Metric { span: 0..0, ..m }),
+            Side::Metric(m) => Side::Metric(MetricName { span: 0..0, ..m }),
             Side::Binary(l, op, r) => Side::Binary(Box::new(plain(*l)), op, Box::new(plain(*r))),
             Side::Number(x) => Side::Number(x),
             Side::Duration(x) => Side::Duration(x),

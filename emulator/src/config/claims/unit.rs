@@ -1,11 +1,13 @@
 //! The units of the numbers in a check.
 
-use super::form::{Form, Metric, Side};
+use volary_engine::results::{Metric, Unit};
+
+use super::form::{Form, MetricName, Side};
 use super::parse::ParseError;
 
-/// The unit of a side.
+/// What a side measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Unit {
+enum Dimension {
     /// A number as written, which takes the unit of what it is compared with.
     Any,
     Seconds,
@@ -19,28 +21,26 @@ enum Unit {
     Other,
 }
 
-/// Numbers of the results that are shares of one.
-const SHARES: [&str; 6] = ["utilization", "goodput", "unqueued", "miss_rate", "degraded", "work_lost"];
-
-impl Unit {
-    /// The unit of a number of the results, by the names on its path.
-    fn of(metric: &Metric) -> Self {
-        // Labels of classes and kinds of messages are no such names.
-        let labels = match metric.path.first().map(String::as_str) {
-            Some("classes") => 1..2,
-            Some("messages") => 2..metric.path.len(),
-            _ => 0..0,
-        };
-        let named = |ends: fn(&str) -> bool| {
-            let mut names = metric.path.iter().enumerate();
-            names.any(|(at, name)| !labels.contains(&at) && ends(name))
-        };
+impl Dimension {
+    /// The dimension of a number of the results: that of its metric, or else by the names on its path.
+    fn of(metric: &MetricName) -> Self {
+        let of_class = metric.path.first().is_some_and(|first| first == "classes");
+        let path = metric.path.get(if of_class { 2 } else { 0 }..).unwrap_or_default();
+        if let Some(known) = Metric::named(&path.join(".")) {
+            return match known.unit {
+                Unit::Seconds => Self::Seconds,
+                Unit::Hours => Self::Hours,
+                Unit::Share => Self::Share,
+                Unit::Plain | Unit::Count => Self::Plain,
+            };
+        }
+        // Kinds of messages are no such names.
+        let names = if path.first().is_some_and(|first| first == "messages") { &[] } else { path };
+        let named = |ends: fn(&str) -> bool| names.iter().any(|name| ends(name));
         if named(|name| name.ends_with("_s") && !name.ends_with("_per_s")) {
             Self::Seconds
         } else if named(|name| name.ends_with("_h")) {
             Self::Hours
-        } else if metric.path.last().is_some_and(|name| SHARES.contains(&name.as_str())) {
-            Self::Share
         } else {
             Self::Plain
         }
@@ -89,9 +89,9 @@ impl Unit {
 /// The unit of the compared numbers, as results name it: `s` for seconds, `share` for shares of one.
 pub(super) fn unit_of(form: &Form) -> Option<&'static str> {
     match common(form).ok()? {
-        Unit::Seconds => Some("s"),
-        Unit::Share => Some("share"),
-        Unit::Any | Unit::Hours | Unit::Plain | Unit::Other => None,
+        Dimension::Seconds => Some("s"),
+        Dimension::Share => Some("share"),
+        Dimension::Any | Dimension::Hours | Dimension::Plain | Dimension::Other => None,
     }
 }
 
@@ -100,7 +100,7 @@ pub(super) fn unit_of(form: &Form) -> Option<&'static str> {
 /// # Errors
 /// With the two units; the place is the whole check.
 pub(super) fn refuse_mixed(form: &Form, text: &str) -> Result<(), ParseError> {
-    let mixed = |(left, right): (Unit, Unit)| {
+    let mixed = |(left, right): (Dimension, Dimension)| {
         let message = format!("{} and {} are not comparable", left.name(), right.name());
         ParseError::new(
             0..text.len(),
@@ -112,24 +112,24 @@ pub(super) fn refuse_mixed(form: &Form, text: &str) -> Result<(), ParseError> {
 }
 
 /// The unit of what is compared, or two units that are not comparable.
-fn common(form: &Form) -> Result<Unit, (Unit, Unit)> {
+fn common(form: &Form) -> Result<Dimension, (Dimension, Dimension)> {
     match form {
         Form::Compare { left, right, .. } => join(unit(left)?, unit(right)?),
         Form::Trend { side, .. } => unit(side),
-        Form::Below { left, right } => join(Unit::of(left), Unit::of(right)),
+        Form::Below { left, right } => join(Dimension::of(left), Dimension::of(right)),
     }
 }
 
-fn join(left: Unit, right: Unit) -> Result<Unit, (Unit, Unit)> {
+fn join(left: Dimension, right: Dimension) -> Result<Dimension, (Dimension, Dimension)> {
     left.plus(right).ok_or((left, right))
 }
 
 /// The unit of a side, or the units of two parts that have no sum.
-fn unit(side: &Side) -> Result<Unit, (Unit, Unit)> {
+fn unit(side: &Side) -> Result<Dimension, (Dimension, Dimension)> {
     match side {
-        Side::Number(_) => Ok(Unit::Any),
-        Side::Duration(_) => Ok(Unit::Seconds),
-        Side::Metric(metric) => Ok(Unit::of(metric)),
+        Side::Number(_) => Ok(Dimension::Any),
+        Side::Duration(_) => Ok(Dimension::Seconds),
+        Side::Metric(metric) => Ok(Dimension::of(metric)),
         Side::Binary(left, "*", right) => Ok(unit(left)?.times(unit(right)?)),
         Side::Binary(left, "/", right) => Ok(unit(left)?.over(unit(right)?)),
         Side::Binary(left, _, right) => join(unit(left)?, unit(right)?),

@@ -6,7 +6,7 @@ use volary_engine::scenario::{Point, Resolved, Room};
 use volary_engine::workload::WorkloadSpec;
 
 use super::check::{Check, Claim};
-use super::form::Metric;
+use super::form::MetricName;
 use crate::config::file::Record;
 
 /// Warnings about claims on numbers that no run has, because policies of that kind do not produce them.
@@ -21,7 +21,7 @@ pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], record: 
 }
 
 /// Why no run has the number. A policy that is left out of the run may have it.
-fn lacks(metric: &Metric, points: &[Point], record: &Record) -> Option<String> {
+fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<String> {
     let path: Vec<&str> = metric.path.iter().map(String::as_str).collect();
     let (has, why): (fn(&PolicySpec) -> bool, _) = match path[..] {
         ["staleness", ..] if record.staleness == Span::ZERO => {
@@ -59,7 +59,7 @@ fn has_no_deadlines(resolved: &Resolved) -> bool {
 }
 
 /// Why no run has this number of the staleness of caches.
-fn lacks_staleness(metric: &Metric, number: &str, points: &[Point]) -> Option<String> {
+fn lacks_staleness(metric: &MetricName, number: &str, points: &[Point]) -> Option<String> {
     let why = if never(metric, points, |policy| policy.caches() != Caches::None) {
         "keeps no caches"
     } else {
@@ -75,11 +75,11 @@ fn lacks_staleness(metric: &Metric, number: &str, points: &[Point]) -> Option<St
 }
 
 /// Whether the policy is among the points, and none of them has the number.
-fn never(metric: &Metric, points: &[Point], has: impl Fn(&PolicySpec) -> bool) -> bool {
+fn never(metric: &MetricName, points: &[Point], has: impl Fn(&PolicySpec) -> bool) -> bool {
     let mut of_label = points.iter().filter(|point| point.label == metric.label).peekable();
     of_label.peek().is_some() && of_label.all(|point| !has(&point.policy))
 }
 
-fn says(metric: &Metric, why: &str) -> String {
+fn says(metric: &MetricName, why: &str) -> String {
     format!("`{}` {why}, so its results have no `{}`", metric.label, metric.path.join("."))
 }

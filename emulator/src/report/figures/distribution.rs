@@ -34,7 +34,7 @@ pub(in crate::report) const fn responses(record: &RunRecord) -> Option<(&Sketch,
 
 /// Percentiles of the response time side by side, a line a policy, with intervals over replications.
 pub(super) fn percentiles(title: &str, group: &CellGroup, policies: &[&str], size: Point) -> Picture {
-    let columns: Vec<&SummaryColumn> = percentiles_of_response().collect();
+    let columns: Vec<SummaryColumn> = percentiles_of_response().collect();
     let names = columns.iter().map(|column| column.heading.to_owned()).collect();
     let series: Vec<Series> = group
         .policies

@@ -111,7 +111,7 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
     let kind = options.what.unwrap_or(of_sweep);
     let what = FigureKind::ALL.iter().find(|known| known.1 == kind).map_or("", |known| known.0);
     refuse_unused(options, kind, what)?;
-    let number = options.number.clone().unwrap_or_else(PickedColumn::p99);
+    let number = options.number.clone().or_else(|| "p99".parse().ok()).ok_or(FigureError::Empty)?;
     let request = Request { study: &study, policies: &policies, options, title: &title, number, what };
     let panels = match kind {
         FigureKind::Cdf | FigureKind::Ccdf | FigureKind::Percentiles => request.responses(kind)?,

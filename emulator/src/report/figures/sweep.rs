@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 use volary_actors::base::Span;
-use volary_engine::results::{Cell, in_words};
+use volary_engine::results::{Cell, Unit, in_words};
 
 use super::distribution::colour;
 use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::chart::line::{Band, Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit, bounds};
 use crate::chart::svg::{Picture, Point};
-use crate::number::{self, Quantity};
+use crate::number::{self, UnitText};
 use crate::report::columns::PickedColumn;
 use crate::storage::study::{CellGroup, INJECTED, PolicyRuns, Study};
 
@@ -203,10 +203,10 @@ pub(in crate::report) fn named(cell: &Cell) -> String {
 }
 
 const fn unit(number: &PickedColumn) -> TickUnit {
-    match number.column().quantity {
-        Quantity::Time => TickUnit::Seconds,
-        Quantity::Share => TickUnit::Share,
-        Quantity::Plain | Quantity::Count => TickUnit::Number,
+    match number.column.metric.unit {
+        Unit::Seconds => TickUnit::Seconds,
+        Unit::Share => TickUnit::Share,
+        Unit::Hours | Unit::Plain | Unit::Count => TickUnit::Number,
     }
 }
 
@@ -263,7 +263,7 @@ fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &PickedColumn)
         false if most > best => (mean - best) / (most - best),
         false => 0.0,
     };
-    let text = number.column().quantity.text(mean);
+    let text = number.column.metric.unit.text(mean);
     let title = format!("{policy}: {text} {small}");
     Shade { depth, title, text, small, series: None, link: String::new() }
 }

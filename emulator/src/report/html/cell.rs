@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use volary_engine::results::{Deadlines, Summary};
+use volary_engine::results::{Deadlines, Reading, Summary};
 
 use super::view::{View, prose};
 use super::{fidelity, policy, shared, table};
@@ -13,11 +13,10 @@ use crate::chart::scale::TickUnit;
 use crate::chart::svg::{Picture, Point};
 use crate::chart::theme::Hue;
 use crate::number;
-use crate::report::columns::{in_progress_share, messages_per_task, miss_rate, of_deadlines, wasted_share};
 use crate::report::figures::distribution::{curves, responses};
 use crate::report::figures::over_time;
 use crate::storage::run_record::{RunRecord, Sketch};
-use crate::storage::study::{CellGroup, Metric, PolicyRuns};
+use crate::storage::study::{CellGroup, PolicyRuns};
 
 /// Number of message kinds drawn separately; the others are drawn as one part.
 const KINDS: usize = 7;
@@ -92,11 +91,11 @@ fn core_time(group: &CellGroup, view: &View<'_>) -> Picture {
     let bar = |runs: &PolicyRuns| {
         let busy = runs.mean(|summary| summary.utilization);
         // The share of a run without busy time is not a number, and its part none.
-        let part_of = |summary: &Summary, share: Metric| {
+        let part_of = |summary: &Summary, share: Reading| {
             Some(summary.utilization * share(summary)).filter(|size| size.is_finite()).unwrap_or(0.0)
         };
-        let wasted = runs.mean(|summary| part_of(summary, wasted_share));
-        let open = runs.mean(|summary| part_of(summary, in_progress_share));
+        let wasted = runs.mean(|summary| part_of(summary, Summary::wasted_share));
+        let open = runs.mean(|summary| part_of(summary, Summary::in_progress_share));
         let part = |class, size: f64, what: &str| {
             let title = format!("{}: {what} {}", runs.policy, number::percent(size));
             BarPart { class, hue: None, size, title }
@@ -112,7 +111,7 @@ fn core_time(group: &CellGroup, view: &View<'_>) -> Picture {
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
     let mut runs = group.policies.iter().flat_map(|runs| &runs.runs);
     let time = if runs.any(|run| run.summary.shared.is_some()) { "Time of pods" } else { "Core time" };
-    let title = if group.policies.iter().any(|runs| runs.mean(in_progress_share) > 0.0) {
+    let title = if group.policies.iter().any(|runs| runs.mean(Summary::in_progress_share) > 0.0) {
         format!("{time}: useful, in progress (pale), wasted (paler), idle (grey)")
     } else {
         format!("{time}: useful, wasted (pale), idle (grey)")
@@ -136,7 +135,7 @@ fn has_deadlines(group: &CellGroup) -> bool {
 /// Shares of missed deadlines; without the policies none of whose deadlines was due.
 fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
     let bar = |runs: &PolicyRuns| {
-        let missed = Some(runs.mean(miss_rate)).filter(|missed| missed.is_finite())?;
+        let missed = Some(runs.mean(Summary::miss_rate)).filter(|missed| missed.is_finite())?;
         let title = format!("{}: {} missed", runs.policy, number::percent(missed));
         let part = BarPart { class: "fill", hue: None, size: missed, title };
         Some(bar(runs, view, vec![part], number::percent(missed)))
@@ -157,7 +156,9 @@ fn done(group: &CellGroup, view: &View<'_>) -> Picture {
         ("best-effort", |deadlines| deadlines.goodput_h.be),
     ];
     let bar = |runs: &PolicyRuns| {
-        let of = |number| runs.mean(|summary| of_deadlines(summary, number));
+        let of = |number: fn(&Deadlines) -> f64| {
+            runs.mean(|summary| summary.deadlines.as_ref().map_or(f64::NAN, number))
+        };
         let part = |(i, (what, number)): (usize, Part)| {
             let hours = of(number);
             let title = format!("{}: {} node-hours {what}", runs.policy, number::short(hours));
@@ -192,7 +193,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
         let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind)));
         // The rest comes last, in the colour after those of the kinds.
         let sizes = sizes.enumerate().chain([(KINDS, ("other", other))]);
-        bar(runs, view, sizes.map(part).collect(), number::short(runs.mean(messages_per_task)))
+        bar(runs, view, sizes.map(part).collect(), number::short(runs.mean(Summary::messages_per_task)))
     };
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
     let other = (!rest.is_empty()).then_some("other");

@@ -8,7 +8,7 @@ use super::view::{anchor, prose};
 use crate::chart::svg::Picture;
 use crate::number::{count, plural};
 use crate::report::claims::{changed, finding, is_of_generator};
-use crate::report::columns::{PickedColumn, not_finished};
+use crate::report::columns::PickedColumn;
 use crate::report::figures::sweep::{Sweep, heat};
 use crate::report::table::PARTIAL;
 use crate::storage::study::{CellGroup, Study};
@@ -48,7 +48,7 @@ pub(super) fn warnings(study: &Study) -> Markup {
         lines.push(html! { (plural(unnamed as u64, "more run")) " failed; " code { "cells/*.failed.json" } " have their logs." });
     }
     let summaries = || study.records().map(|record| &record.summary);
-    let open = summaries().map(not_finished).filter(|jobs| *jobs > 0);
+    let open = summaries().map(Summary::not_finished).filter(|jobs| *jobs > 0);
     let (runs, jobs) = open.fold((0, 0), |(runs, sum), jobs| (runs + 1, sum + jobs));
     if jobs > 0 {
         lines.push(html! {

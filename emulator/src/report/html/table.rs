@@ -1,14 +1,12 @@
 //! The tables of a cell, and of the cost of runs.
 
 use maud::{Markup, html};
-use volary_engine::results::Summary;
+use volary_engine::results::{ColumnGroup, Summary, Unit};
 
 use super::view::{plain, policy_anchor, prose};
 use crate::chart::theme;
-use crate::number::{self, Quantity};
-use crate::report::columns::{
-    COLUMNS, ColumnGroup, SummaryColumn, degraded_share, percentiles_of_response, work_lost,
-};
+use crate::number::{self, UnitText};
+use crate::report::columns::{SummaryColumn, percentiles_of_response};
 use crate::report::figures::distribution::colour;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
@@ -60,14 +58,14 @@ const BRIEF: usize = 8;
 /// important columns first, and all of them in tables below.
 pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
     let runs = || group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
-    let all: Vec<&SummaryColumn> = COLUMNS.iter().filter(|column| column.is_worth(runs())).collect();
+    let all: Vec<SummaryColumn> = SummaryColumn::all().filter(|column| column.is_worth(runs())).collect();
     let mut ranks: Vec<u8> = all.iter().filter_map(|column| column.rank).collect();
     ranks.sort_unstable();
     let last = ranks.get(BRIEF - 1).or_else(|| ranks.last()).copied();
     let brief = all.iter().filter(|column| column.rank.is_some() && column.rank <= last);
-    let brief: Vec<&SummaryColumn> = brief.copied().collect();
+    let brief: Vec<SummaryColumn> = brief.copied().collect();
     let tables = ColumnGroup::ALL.iter().filter_map(|(about, title)| {
-        let columns: Vec<_> = all.iter().filter(|column| column.group == *about).copied().collect();
+        let columns: Vec<_> = all.iter().filter(|column| column.group == *about).copied().collect::<Vec<_>>();
         (!columns.is_empty()).then_some((title, columns))
     });
     html! {
@@ -102,15 +100,15 @@ pub(super) fn meanings(study: &Study) -> Markup {
         details.more {
             summary { "What the columns mean" }
             dl.numbers {
-                @for column in COLUMNS.iter().filter(|column| column.is_worth(runs())) {
-                    dt { (column.heading) } dd { (prose(column.meaning)) }
+                @for column in SummaryColumn::all().filter(|column| column.is_worth(runs())) {
+                    dt { (column.heading) } dd { (prose(column.metric.meaning)) }
                 }
             }
         }
     }
 }
 
-fn columns_table(name: &str, shown: &[&SummaryColumn], group: &CellGroup, policies: &[&str]) -> Markup {
+fn columns_table(name: &str, shown: &[SummaryColumn], group: &CellGroup, policies: &[&str]) -> Markup {
     // All jobs of a policy, then each class of them; with the best policies of each column.
     let classes: Vec<_> = std::iter::once(None)
         .chain(group.classes().into_iter().map(Some))
@@ -118,23 +116,23 @@ fn columns_table(name: &str, shown: &[&SummaryColumn], group: &CellGroup, polici
         .collect();
     let row = |runs: &PolicyRuns, class: Option<&str>, best: &[Vec<&str>]| {
         let entries = shown.iter().zip(best).map(|(column, best)| {
-            (runs.interval(column.of(class)), best.contains(&runs.policy.as_str()), column.quantity)
+            (runs.interval(column.of(class)), best.contains(&runs.policy.as_str()), column.metric.unit)
         });
         class_row(
             policies,
             &runs.policy,
             class,
             &html! {
-                @for (interval, best, quantity) in entries {
+                @for (interval, best, unit) in entries {
                     @match interval {
-                        Some(found) => td class=[best.then_some("best")] { (of_interval(&found, quantity)) }
+                        Some(found) => td class=[best.then_some("best")] { (of_interval(&found, unit)) }
                         None => td { "–" }
                     }
                 }
             },
         )
     };
-    let explained: Vec<_> = shown.iter().map(|column| (column.heading, column.meaning)).collect();
+    let explained: Vec<_> = shown.iter().map(|column| (column.heading, column.metric.meaning)).collect();
     let rows = html! {
         @for runs in &group.policies {
             @for (class, best) in &classes { (row(runs, *class, best)) }
@@ -144,10 +142,10 @@ fn columns_table(name: &str, shown: &[&SummaryColumn], group: &CellGroup, polici
 }
 
 /// A mean with its unit, and the half-width below it, which takes half the room of one beside it.
-fn of_interval(interval: &Interval, quantity: Quantity) -> Markup {
+fn of_interval(interval: &Interval, in_unit: Unit) -> Markup {
     let Interval { mean, half_width, .. } = *interval;
-    let Some((mean, half, unit)) = quantity.interval_parts(mean, half_width) else {
-        return html! { (quantity.text(mean)) };
+    let Some((mean, half, unit)) = in_unit.interval_parts(mean, half_width) else {
+        return html! { (in_unit.text(mean)) };
     };
     html! {
         (mean) @if !unit.is_empty() { "\u{202f}" (unit) }
@@ -157,22 +155,18 @@ fn of_interval(interval: &Interval, quantity: Quantity) -> Markup {
 
 /// The interference that cores met under each policy; empty if there was none.
 pub(super) fn interference(group: &CellGroup, policies: &[&str]) -> Markup {
-    let explained = [
-        (
-            "degraded",
-            "share of the core time in which cores were degraded, from the start of the run to its end",
-        ),
-        ("work lost", "share of the work of healthy cores that degraded ones could not do"),
-    ];
-    let met = |runs: &&PolicyRuns| runs.interval(degraded_share).is_some();
+    let of_interference = |column: &SummaryColumn| column.metric.key.starts_with("interference.");
+    let columns: Vec<SummaryColumn> = SummaryColumn::all().filter(of_interference).collect();
+    let explained: Vec<_> = columns.iter().map(|column| (column.heading, column.metric.meaning)).collect();
+    let met = |runs: &&PolicyRuns| columns.iter().any(|column| runs.interval(column.of(None)).is_some());
     let entry = |interval: Option<Interval>| {
-        let text = |found: Interval| Quantity::Share.interval(found.mean, found.half_width);
+        let text = |found: Interval| Unit::Share.interval(found.mean, found.half_width);
         html! { td { (interval.map_or_else(|| "–".to_owned(), text)) } }
     };
     let rows = html! {
         @for runs in group.policies.iter().filter(met) {
             (policy_row(policies, &runs.policy, &html! {
-                (entry(runs.interval(degraded_share))) (entry(runs.interval(work_lost)))
+                @for column in &columns { (entry(runs.interval(column.of(None)))) }
             }))
         }
     };
@@ -204,13 +198,13 @@ pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> Markup {
             p.hint { "Not compared, because the runs did not meet the same conditions: " (why) "." }
         };
     }
-    let columns: Vec<&SummaryColumn> = percentiles_of_response().collect();
+    let columns: Vec<SummaryColumn> = percentiles_of_response().collect();
     let mut headings = vec!["policy"];
     headings.extend(columns.iter().map(|column| column.heading));
     let rows = html! {
         @for runs in others {
             (policy_row(policies, &runs.policy, &html! {
-                @for column in &columns { (difference(&runs.pairs(reference, column.value))) }
+                @for column in &columns { (difference(&runs.pairs(reference, column.metric.value))) }
             }))
         }
     };

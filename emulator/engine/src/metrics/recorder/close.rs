@@ -12,8 +12,8 @@ use super::Recorder;
 use super::fold::Job;
 use crate::parcel::Delivered;
 use crate::results::{
-    Brief, ClassResults, CopyCounts, CopyEnd, CopyRow, Deadlines, Distribution, JobCounts, JobRow, LoadRow,
-    PolicyResults, TaskCounts, percentile,
+    Brief, ClassResults, CopyCounts, CopyEnd, CopyRow, Deadlines, Distribution, JobCounts, JobRow, JobTimes,
+    LoadRow, PolicyResults, TaskCounts, percentile,
 };
 
 /// Totals of a run that has ended.
@@ -224,11 +224,13 @@ fn times<'a>(
     ClassResults {
         jobs: rows.clone().count() as u64,
         not_finished: Some(rows.filter(|row| row.response.is_nan()).count() as u64),
-        response_s: Distribution::of(finished.clone().map(|row| row.response)),
-        wait_s: brief_of_histograms(waits),
-        slowdown: Brief::of(finished.clone().filter_map(JobRow::slowdown)),
-        longest_s: Brief::of(finished.clone().map(|row| row.longest)),
-        unqueued: bound.and_then(|bound| unqueued(finished, bound)),
+        times: JobTimes {
+            response_s: Distribution::of(finished.clone().map(|row| row.response)),
+            wait_s: brief_of_histograms(waits),
+            slowdown: Brief::of(finished.clone().filter_map(JobRow::slowdown)),
+            longest_s: Brief::of(finished.clone().map(|row| row.longest)),
+            unqueued: bound.and_then(|bound| unqueued(finished, bound)),
+        },
     }
 }
 

@@ -114,10 +114,10 @@ fn unqueued_jobs_are_counted_to_the_nanosecond() {
         recorder.note(arrival + Span::from_secs(2), worker, Note::Started { copy, resumed: false });
         recorder.note(end, worker, Note::Completed { copy });
         recorder.note(end, client, Note::Finished { job });
-        assert_eq!(recorder.close(end).times.unqueued, share, "within {bound} ns");
+        assert_eq!(recorder.close(end).times.times.unqueued, share, "within {bound} ns");
     }
     assert_eq!(
-        accounts(true, |recorder| recorder.close(Time::MAX)).times.unqueued,
+        accounts(true, |recorder| recorder.close(Time::MAX)).times.times.unqueued,
         None,
         "it was not asked for"
     );
@@ -148,13 +148,13 @@ fn each_class_has_its_times() {
     assert_eq!(short.jobs + long.jobs, 40);
     assert!(short.jobs.min(long.jobs) > 5, "{classes:?}");
     for (times, work) in [(short, 1.0), (long, 100.0)] {
-        assert_eq!((times.longest_s.mean, times.longest_s.p99), (work, work));
-        assert!((times.response_s.p90 - work - 2.0).abs() < 1e-9, "{times:?}");
-        assert!((times.slowdown.p50 - (work + 2.0) / work).abs() < 1e-9, "{times:?}");
-        assert!((times.wait_s.p90 - 2.0).abs() < 0.002, "{times:?}");
+        assert_eq!((times.times.longest_s.mean, times.times.longest_s.p99), (work, work));
+        assert!((times.times.response_s.p90 - work - 2.0).abs() < 1e-9, "{times:?}");
+        assert!((times.times.slowdown.p50 - (work + 2.0) / work).abs() < 1e-9, "{times:?}");
+        assert!((times.times.wait_s.p90 - 2.0).abs() < 0.002, "{times:?}");
     }
     assert_eq!(closed.times.jobs, 40);
-    assert_eq!(closed.times.response_s.max, long.response_s.max);
+    assert_eq!(closed.times.times.response_s.max, long.times.response_s.max);
     assert_eq!(closed.goodput, closed.utilization, "nothing was wasted");
 }
 

@@ -1,6 +1,6 @@
 //! Tests of verdicts on results that are made up.
 
-use volary_engine::results::{ClassResults, Distribution, Messages};
+use volary_engine::results::{ClassResults, Distribution, JobTimes, Messages};
 
 use super::*;
 
@@ -16,7 +16,10 @@ fn line(policy: &str, cell_of: &Value, seed: u64, p50: f64) -> Summary {
         policy: policy.into(),
         cell: cell(cell_of),
         seed,
-        response_s: Distribution { p50, ..Distribution::default() },
+        times: JobTimes {
+            response_s: Distribution { p50, ..Distribution::default() },
+            ..JobTimes::default()
+        },
         messages: Messages { by_kind, ..Messages::default() },
         ..Summary::default()
     }
@@ -158,17 +161,17 @@ fn a_distribution_is_below_another_at_every_percentile() {
         (found.verdict, at.unwrap_or_default())
     };
     for line in &mut lines {
-        let mean = line.response_s.p50;
-        line.response_s = Distribution::of([0.1, 1.0, 3.0].map(|factor| factor * mean));
+        let mean = line.times.response_s.p50;
+        line.times.response_s = Distribution::of([0.1, 1.0, 3.0].map(|factor| factor * mean));
     }
     assert_eq!(below(&lines).0, Verdict::Holds);
     for line in lines.iter_mut().filter(|line| line.policy == "a") {
-        line.response_s.p25 = 9.0;
+        line.times.response_s.p25 = 9.0;
     }
     assert_eq!(below(&lines), (Verdict::Fails, json!("p25")));
     // The 10th percentile fails by more, but by chance; the failure at the 25th remains.
     for line in lines.iter_mut().filter(|line| line.policy == "a") {
-        line.response_s.p10 = if line.seed == 1 { 1000.0 } else { 0.0 };
+        line.times.response_s.p10 = if line.seed == 1 { 1000.0 } else { 0.0 };
     }
     assert_eq!(below(&lines), (Verdict::Fails, json!("p10")));
     let claims = [claim(&json!({}), "a.response_s below b.response_s")];
@@ -383,7 +386,7 @@ fn what_was_not_measured_says_why() {
     let apart: Vec<_> = seed.into_iter().filter(|line| line.policy != "a" || line.seed == 2).collect();
     let none = json!(["no seed was run with all of its policies"]);
     assert_eq!(why("a.response_s.p50 < b.response_s.p50", &apart), none);
-    lines.iter_mut().for_each(|line| line.response_s.p50 = f64::NAN);
+    lines.iter_mut().for_each(|line| line.times.response_s.p50 = f64::NAN);
     let empty = json!(["`response_s.p50` of `a` has no value: nothing was counted"]);
     assert_eq!(why("a.response_s.p50 < 1", &lines), empty);
     lines.iter_mut().for_each(|line| line.jobs.unfinished = 1);
