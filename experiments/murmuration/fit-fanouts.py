@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the numbers of tasks of the Cloudera trace's long jobs to waits in the authors' outputs; see fig13.toml.
+"""Fits the numbers of tasks of the Cloudera trace's long jobs to waits in the authors' outputs; see docs/src/findings/murmuration.md.
 
     fit-fanouts.py TRACE.csv.xz OUTPUT... > FITTED.csv
 
