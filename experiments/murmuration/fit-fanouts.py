@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the numbers of tasks of the Cloudera trace's long jobs to waits in the authors' outputs; see fig13.toml.
+"""Fits the numbers of tasks of the Cloudera trace's long jobs to waits in the authors' outputs.
 
     fit-fanouts.py TRACE.csv.xz OUTPUT... > FITTED.csv
 
@@ -8,6 +8,7 @@ results/simulation/rebuttal/1000X_CCc/run[2-5]/m.10000J.1000X.1000N.1000S.CCc: f
 where all jobs arrive within 123 s and the work takes 1.7 million seconds. The mean wait of a job's tasks is then the
 work ahead of the job and half its own, over the nodes. The tasks of a long job are as many as make the work of all
 jobs up to the next long one that of the outputs; short jobs keep those of the trace.
+docs/src/findings/murmuration.md says under fig13.toml what that trace shows.
 """
 
 import csv

@@ -1,4 +1,5 @@
-//! Rules that the source tree keeps: allowed imports, names, documentation, and complete registration of policies.
+//! Rules that the source tree keeps: allowed imports, names, documentation, complete registration of policies, and
+//! heads of experiments.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -6,9 +7,10 @@ mod imports;
 mod names;
 mod sources;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use sources::{root, sources};
+use sources::{root, sources, walk};
 
 /// One file knows the codec, so that it can be replaced.
 #[test]
@@ -43,4 +45,31 @@ fn every_policy_is_registered_tested_and_listed() {
         assert!(row, "{name} has no row in emulator/engine/tests/sim/oracles.rs");
     }
     assert_eq!(found, volary_actors::policies::PolicySpec::cards().len());
+}
+
+/// Lines of the comment at the head of an experiment file: question, command, answer, and where the findings are.
+const HEAD: usize = 15;
+
+#[test]
+fn heads_of_experiments_are_short_and_their_findings_are_sections_of_the_page_that_they_name() {
+    let (mut files, mut sections) = (Vec::new(), BTreeMap::<String, BTreeSet<String>>::new());
+    walk(&root().join("experiments"), "toml", &mut files);
+    assert!(files.len() > 80, "the walk found only {} experiments", files.len());
+    for path in files {
+        let text = fs::read_to_string(&path).unwrap();
+        let above = text.lines().take_while(|line| line.is_empty() || line.starts_with('#'));
+        let head: Vec<&str> = above.filter(|line| !line.is_empty()).collect();
+        let lines = head.len();
+        assert!(lines <= HEAD, "the head of {} has {lines} lines: move findings to the book", path.display());
+        if let Some(page) = head.iter().find_map(|line| line.strip_prefix("# Findings: ")) {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            sections.entry(page.to_owned()).or_default().insert(name.to_owned());
+        }
+    }
+    for (page, names) in sections {
+        let text = fs::read_to_string(root().join(&page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+        let found: BTreeSet<String> =
+            text.lines().filter_map(|line| line.strip_prefix("## ")).map(str::to_owned).collect();
+        assert_eq!(found, names, "sections of {page}, and experiments that name it");
+    }
 }

@@ -95,7 +95,7 @@ fn comments_fit_the_page() {
         for part in ["src", "tests", "benches", "engine/src", "engine/tests", "engine/benches"] {
             let folder = root().join(folder).join(part);
             if folder.is_dir() {
-                walk(&folder, &mut files);
+                walk(&folder, "rs", &mut files);
             }
         }
     }

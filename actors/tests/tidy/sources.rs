@@ -43,14 +43,14 @@ impl Source {
     }
 }
 
-/// Files below a folder with the suffix `.rs`, in order.
-pub(crate) fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
+/// Files below a folder with a suffix, such as `rs`, in order.
+pub(crate) fn walk(folder: &Path, suffix: &str, out: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
-            walk(&path, out);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            walk(&path, suffix, out);
+        } else if path.extension().is_some_and(|extension| extension == suffix) {
             out.push(path);
         }
     }
@@ -62,7 +62,7 @@ pub(crate) fn sources() -> Vec<Source> {
     for (krate, folder) in CRATES {
         let (src, mut paths) = (root().join(folder).join("src"), Vec::new());
         if src.is_dir() {
-            walk(&src, &mut paths);
+            walk(&src, "rs", &mut paths);
         }
         for path in paths {
             let below = path.strip_prefix(&src).unwrap().with_extension("");
