@@ -139,8 +139,8 @@ const BUDGETS: [(&str, usize); 5] = [
     ("volary_lp", 1_658),
     ("volary_actors", 18_564),
     ("volary_netem", 3_016),
-    ("volary_engine", 14_755),
-    ("volary", 31_705),
+    ("volary_engine", 14_762),
+    ("volary", 31_731),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
 const SLACK: usize = 200;

@@ -1,9 +1,11 @@
 //! The `volary schema` command.
 
+use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
+use volary_engine::results::{Better, METRICS, Metric, Unit};
 
 use super::output::show;
 use crate::config::reference;
@@ -30,8 +32,38 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         }
         schema
     };
-    let text = || tables.iter().fold(reference::text(options.what), |text, table| text + &row_text(*table));
+    let text = || {
+        let mut text = reference::text(options.what);
+        if options.what == What::Results {
+            text.push_str(&metrics());
+        }
+        tables.iter().fold(text, |text, table| text + &row_text(*table))
+    };
     show(!options.text, json, text)
+}
+
+/// The metrics that tables and comparisons show, for readers.
+fn metrics() -> String {
+    let mut text = "\nMetrics of tables, figures and comparisons, with their columns\n\n".to_owned();
+    for Metric { key, unit, better, meaning, by_class, censored, column, .. } in &METRICS {
+        let unit = match unit {
+            Unit::Seconds => "s",
+            Unit::Hours => "h",
+            Unit::Share => "share of one",
+            Unit::Plain => "number",
+            Unit::Count => "count",
+        };
+        let better = match better {
+            Better::Less => ", less is better",
+            Better::More => ", more is better",
+            Better::Neither => "",
+        };
+        let class = if *by_class { ", also of a class" } else { "" };
+        let censored = if *censored { ", of jobs that ended" } else { "" };
+        let column = column.map_or_else(String::new, |column| format!(", column `{}`", column.heading));
+        let _ = writeln!(text, "  {key}  ({unit}{better}{class}{censored}{column})\n      {meaning}");
+    }
+    text
 }
 
 /// The columns of a table and their meanings, as a schema of its rows.

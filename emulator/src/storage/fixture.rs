@@ -116,6 +116,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             wait_s: Brief { mean: 0.02, p50: 0.01, p90: 0.1, p99: 0.2 },
             slowdown: Brief { p50: 1.2, p99: 9.0, ..Brief::of(jobs.iter().filter_map(JobRow::slowdown)) },
             longest_s: Brief::of(jobs.iter().map(|job| job.longest)),
+            over_10x: 0.05,
             unqueued: None,
         },
         classes: BTreeMap::new(),

@@ -140,7 +140,8 @@ fn canonical(value: &Value, out: &mut String) {
                 // Runs without suspensions and work in progress keep digests from before these were counted.
                 let counted = ["suspensions", "suspended_s", "in_progress", "in_progress_s"];
                 let none = counted.contains(&key.as_str()) && value.as_f64() == Some(0.0);
-                // The interference that cores met follows from the profile and was not always counted.
+                // The interference that cores met follows from the profile, and the share of slow jobs from their
+                // times; neither was always counted.
                 let besides = [
                     "cpu_s",
                     "planning_cpu_s",
@@ -149,6 +150,7 @@ fn canonical(value: &Value, out: &mut String) {
                     "run",
                     "sampled_one_in",
                     "interference",
+                    "over_10x",
                 ];
                 if !none && !besides.contains(&key.as_str()) {
                     write!(out, "{key:?}:").unwrap();

@@ -248,7 +248,7 @@ use Unit::{Count, Hours, Plain, Seconds, Share};
 
 /// All metrics, in the order of tables.
 #[rustfmt::skip]
-pub static METRICS: [Metric; 67] = [
+pub static METRICS: [Metric; 68] = [
     Metric::of_jobs("response_s.p50", Seconds, Less, |s| s.times.response_s.p50)
         .means("median response time").column(Response, "p50").ranked(2).compared(),
     Metric::of_jobs("response_s.p90", Seconds, Less, |s| s.times.response_s.p90)
@@ -299,6 +299,9 @@ pub static METRICS: [Metric; 67] = [
     Metric::of_jobs("unqueued", Share, More, |s| s.times.unqueued.unwrap_or(f64::NAN))
         .means("share of jobs that took hardly longer than their longest task, by at most run.record.unqueued")
         .column(Service, "unqueued").ranked(14).compared(),
+    Metric::of_jobs("over_10x", Share, Less, |s| s.times.over_10x)
+        .means("share of jobs that took more than ten times as long as their longest task")
+        .column(Service, "over 10x").compared(),
     Metric::new("shared.cpu", Share, Neither, |s| of_shared(s, |nodes| nodes.cpu))
         .means("share of the CPU of all shared nodes that copies were given").column(Cost, "CPU used").ranked(10).compared(),
     Metric::new("shared.wasted_core_h / shared.used_core_h", Share, Neither, |s| of_shared(s, |nodes| nodes.wasted_core_h / nodes.used_core_h))
@@ -487,7 +490,16 @@ mod tests {
     #[test]
     fn times_of_jobs_are_censored_and_counts_are_not() {
         let censored: std::collections::BTreeSet<_> = censored_sections().collect();
-        let sections = ["drain_s", "longest_s", "makespan_s", "response_s", "slowdown", "unqueued", "wait_s"];
+        let sections = [
+            "drain_s",
+            "longest_s",
+            "makespan_s",
+            "over_10x",
+            "response_s",
+            "slowdown",
+            "unqueued",
+            "wait_s",
+        ];
         assert_eq!(censored, sections.into());
         assert!(is_censored("classes.a.response_s.p1".split('.')) && !is_censored(["jobs", "failed"]));
     }

@@ -252,6 +252,10 @@ pub struct JobTimes {
     /// each. `response_s.p99 / longest_s.p99` is the
     /// slowdown that the Pigeon paper prints, a ratio of percentiles.
     pub longest_s: Brief,
+    /// Share of the finished jobs that took more than ten times as long as their longest task (`longest_s`).
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub over_10x: f64,
     /// Share of the finished jobs that took at most `run.record.unqueued` longer than their longest task (`longest_s`);
     /// absent if that key is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]

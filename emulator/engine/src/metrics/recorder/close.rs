@@ -229,21 +229,23 @@ fn times<'a>(
             wait_s: brief_of_histograms(waits),
             slowdown: Brief::of(finished.clone().filter_map(JobRow::slowdown)),
             longest_s: Brief::of(finished.clone().map(|row| row.longest)),
-            unqueued: bound.and_then(|bound| unqueued(finished, bound)),
+            over_10x: share(finished.clone(), |row| row.response > 10.0 * row.longest + HALF_NS)
+                .unwrap_or(f64::NAN),
+            unqueued: bound.and_then(|bound| {
+                let most = bound.as_secs_f64() + HALF_NS;
+                share(finished, |row| row.response - row.longest <= most)
+            }),
         },
     }
 }
 
-/// The share of jobs that took at most `bound` longer than their longest task; `None` without jobs.
-fn unqueued<'a>(finished: impl Iterator<Item = &'a JobRow>, bound: Span) -> Option<f64> {
-    // Rows are in seconds, of whole nanoseconds.
-    let most = bound.as_secs_f64() + 0.5e-9;
-    let (mut jobs, mut unqueued) = (0u64, 0u64);
-    for row in finished {
-        jobs += 1;
-        unqueued += u64::from(row.response - row.longest <= most);
-    }
-    (jobs > 0).then(|| unqueued as f64 / jobs as f64)
+/// Half a nanosecond, s: rows are in seconds, of whole nanoseconds.
+const HALF_NS: f64 = 0.5e-9;
+
+/// The share of jobs of which something is true; `None` without jobs.
+fn share<'a>(rows: impl Iterator<Item = &'a JobRow>, is: impl Fn(&JobRow) -> bool) -> Option<f64> {
+    let (jobs, found) = rows.fold((0u64, 0u64), |(jobs, found), row| (jobs + 1, found + u64::from(is(row))));
+    (jobs > 0).then(|| found as f64 / jobs as f64)
 }
 
 fn brief_of_histograms(waits: &[Histogram<u64>]) -> Brief {

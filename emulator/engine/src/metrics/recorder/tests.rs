@@ -114,13 +114,31 @@ fn unqueued_jobs_are_counted_to_the_nanosecond() {
         recorder.note(arrival + Span::from_secs(2), worker, Note::Started { copy, resumed: false });
         recorder.note(end, worker, Note::Completed { copy });
         recorder.note(end, client, Note::Finished { job });
-        assert_eq!(recorder.close(end).times.times.unqueued, share, "within {bound} ns");
+        let times = recorder.close(end).times.times;
+        assert_eq!((times.unqueued, times.over_10x), (share, 0.0), "within {bound} ns");
     }
     assert_eq!(
         accounts(true, |recorder| recorder.close(Time::MAX)).times.times.unqueued,
         None,
         "it was not asked for"
     );
+}
+
+/// The first job ends when it has taken ten times its longest task, or a nanosecond later.
+#[test]
+fn jobs_that_take_more_than_ten_times_their_longest_task_are_counted() {
+    let (layout, workload, faults) = (Layout::new(1, 0, [1]), jobs(), Faults::default());
+    for (later, share) in [(0, 0.0), (1, 1.0)] {
+        let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS, 1);
+        let (client, worker, job) = (layout.client(0), layout.worker(0, 0), JobId(0));
+        let (arrival, copy) = (workload.job(job).arrival, job.task(0).copy(0));
+        let end = arrival + Span(10 * workload.longest(job).0 + later);
+        recorder.note(arrival, client, Note::Arrived { job });
+        recorder.note(arrival, worker, Note::Started { copy, resumed: false });
+        recorder.note(end, worker, Note::Completed { copy });
+        recorder.note(end, client, Note::Finished { job });
+        assert_eq!(recorder.close(end).times.times.over_10x, share, "{later} ns later");
+    }
 }
 
 /// Each job is alone and waits for 2 s: jobs of 1 s are slowed down threefold, those of 100 s by a fiftieth.
