@@ -12,6 +12,7 @@
 //! | [`watch`], [`cost`] | stop flag and progress of a run; its CPU time and memory |
 //! | [`dashboard`] | the live page |
 //! | [`runtime`] | the clocks of runs, and parallel execution of cells |
+//! | [`observer`] | what runtimes report of a study while it goes on |
 //! | [`fidelity`] | how far a real run departed from what was asked |
 //! | [`stats`], [`number`], `sanitize`, `parallel`, `atomic_file` | replications; numbers formatted for people; text of others made harmless; work on all processors; files replaced as a whole |
 //! | [`chart`], [`report`] | charts and reports |
@@ -37,6 +38,7 @@ pub mod fidelity;
 pub mod files;
 mod guard;
 pub mod number;
+pub mod observer;
 mod parallel;
 pub mod real_time;
 pub mod report;

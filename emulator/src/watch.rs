@@ -1,4 +1,4 @@
-//! The interface between a run and its caller: stop flag, progress bar, live page, and why a run has no result.
+//! The interface between a study and its caller: stop flag, progress bar, observer, and why a run has no result.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,9 +15,9 @@ use volary_engine::shard::Traffic;
 use volary_engine::virtual_time::Progress;
 use volary_engine::world::{EngineError, World};
 
-use crate::dashboard::{Counted, Dashboard, Sampler};
 use crate::guard::guard;
 use crate::number::{count, elided, rough, seconds, short};
+use crate::observer::{Counted, RunObserver, StudyObserver};
 use crate::real_time::sample::ShardSample;
 
 /// The target of log lines at level `INFO` that are shown by default, unlike others of that level.
@@ -30,8 +30,8 @@ pub struct Watch {
     pub stop: AtomicBool,
     /// Counts finished jobs.
     pub bar: ProgressBar,
-    /// What the live page shows, if there is one.
-    pub(crate) dashboard: Option<Arc<Dashboard>>,
+    /// What else is told of the study, such as the live page.
+    pub(crate) observer: Option<Arc<dyn StudyObserver>>,
     clock: Arc<EmulatedClock>,
     running: Mutex<RunningRuns>,
 }
@@ -41,7 +41,7 @@ impl Default for Watch {
         Self {
             stop: AtomicBool::new(false),
             bar: ProgressBar::hidden(),
-            dashboard: None,
+            observer: None,
             clock: Arc::default(),
             running: Mutex::default(),
         }
@@ -75,9 +75,9 @@ impl Watch {
         watch
     }
 
-    /// The same with what a live page shows.
-    pub fn with_dashboard(self, dashboard: Option<Arc<Dashboard>>) -> Self {
-        Self { dashboard, ..self }
+    /// The same with an observer of the study.
+    pub fn observed_by(self, observer: Option<Arc<dyn StudyObserver>>) -> Self {
+        Self { observer, ..self }
     }
 
     /// The view of a run that begins, the `number`-th of `of`, until it is dropped. The bar names the oldest run under
@@ -87,7 +87,7 @@ impl Watch {
             running.of = of;
             running.oldest_first.push((number, policy.to_owned()));
         });
-        RunWatch { watch: self, number, sampler: RefCell::default() }
+        RunWatch { watch: self, number, observer: RefCell::default() }
     }
 
     /// Changes which runs are under way, and what the bar says of them.
@@ -98,9 +98,9 @@ impl Watch {
         self.bar.set_message(running.text());
     }
 
-    /// A sampler of the run with this id, if there is a page of the run.
-    pub(crate) fn sampler<'a>(&'a self, run: &str, world: &'a World) -> Option<Sampler<'a>> {
-        self.dashboard.as_deref().map(|dashboard| Sampler::new(dashboard, run, world))
+    /// An observer of the run with this id, if the study has one.
+    fn observer_of<'a>(&'a self, run: &str, world: &'a World) -> Option<Box<dyn RunObserver + 'a>> {
+        self.observer.as_deref().map(|observer| observer.of_run(run, world))
     }
 
     /// Draws the bar from now on. Before the first run starts the number of jobs is unknown.
@@ -198,13 +198,13 @@ impl EmulatedClock {
 pub(crate) struct RunWatch<'a> {
     watch: &'a Watch,
     number: u64,
-    sampler: RefCell<Option<Sampler<'a>>>,
+    observer: RefCell<Option<Box<dyn RunObserver + 'a>>>,
 }
 
 impl<'a> RunWatch<'a> {
-    /// Samples the run with this id as well.
-    pub(crate) fn sampling(self, run: &str, world: &'a World) -> Self {
-        self.sampler.replace(self.watch.sampler(run, world));
+    /// Has the run with this id observed as well.
+    pub(crate) fn observed(self, run: &str, world: &'a World) -> Self {
+        self.observer.replace(self.watch.observer_of(run, world));
         self
     }
 }
@@ -237,8 +237,8 @@ impl Progress for RunWatch<'_> {
     }
 
     fn look(&self, now: Time, recorder: &Recorder<'_>, traffic: &Traffic) {
-        if let Some(sampler) = &mut *self.sampler.borrow_mut() {
-            sampler.look(now, recorder, || Counted::of_traffic(traffic));
+        if let Some(observer) = &mut *self.observer.borrow_mut() {
+            observer.look(now, recorder, &|| Counted::of_traffic(traffic));
         }
     }
 
@@ -307,7 +307,7 @@ pub struct Monitor<'a> {
     warned: bool,
     /// When an event was pending last.
     pending: Instant,
-    sampler: Option<Sampler<'a>>,
+    observer: Option<Box<dyn RunObserver + 'a>>,
     /// The latest sample of each shard, with its name.
     samples: Vec<(String, Option<ShardSample>)>,
 }
@@ -320,7 +320,7 @@ impl<'a> Monitor<'a> {
             folded: (0, Instant::now()),
             warned: false,
             pending: Instant::now(),
-            sampler: watch.sampler(run, world),
+            observer: watch.observer_of(run, world),
             samples: shards.map(|name| (name, None)).collect(),
         }
     }
@@ -342,15 +342,15 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Why the run has ended, or `None` while it goes on. Updates the progress bar and the live page.
+    /// Why the run has ended, or `None` while it goes on. Updates the progress bar and the observer.
     pub fn end_reason(&mut self, aggregator: &Aggregator<'_>, watch: &Watch) -> Option<EndReason> {
         let finished = aggregator.finished_jobs();
         watch.bar.inc(finished - self.shown_jobs);
         self.shown_jobs = finished;
         watch.clock.show(aggregator.complete());
-        if let Some(sampler) = &mut self.sampler {
-            let samples = self.samples.iter().map(|(name, sample)| (name.clone(), sample.as_ref()));
-            sampler.look(aggregator.now(), aggregator.recorder(), || Counted::of_shards(samples));
+        if let Some(observer) = &mut self.observer {
+            let samples = || self.samples.iter().map(|(name, sample)| (name.clone(), sample.as_ref()));
+            observer.look(aggregator.now(), aggregator.recorder(), &|| Counted::of_shards(samples()));
         }
         if aggregator.folded() > self.folded.0 {
             self.folded = (aggregator.folded(), Instant::now());

@@ -57,27 +57,28 @@ volary_engine::world: cores metrics quiet results scenario shard workload
 volary::atomic_file:
 volary::awake:
 volary::chart: number sanitize stats storage
-volary::cli: atomic_file chart cluster comparison config dashboard executor files number real_time report runtime sanitize shell storage watch workload
-volary::cluster: awake codec config cost dashboard executor fidelity guard number real_time sanitize storage watch workload
+volary::cli: atomic_file chart cluster comparison config dashboard executor files number observer real_time report runtime sanitize shell storage watch workload
+volary::cluster: awake codec config cost executor fidelity guard number observer real_time sanitize storage watch workload
 volary::codec:
 volary::comparison: cluster config number report runtime stats storage watch
 volary::config: files number sanitize stats storage workload
 volary::cost:
-volary::dashboard: chart guard number real_time report sanitize storage
+volary::dashboard: chart guard number observer real_time report sanitize storage
 volary::executor: config guard number real_time
 volary::fidelity: number stats
 volary::files: guard
 volary::guard:
 volary::number:
+volary::observer: real_time storage
 volary::parallel:
 volary::real_time: cost fidelity guard storage
 volary::report: chart config number parallel sanitize shell stats storage workload
-volary::runtime: awake cluster config cost dashboard executor fidelity guard number real_time report stats storage watch workload
+volary::runtime: awake cluster config cost executor fidelity guard number observer real_time stats storage watch workload
 volary::sanitize:
 volary::shell:
 volary::stats:
 volary::storage: atomic_file codec files guard number parallel stats
-volary::watch: dashboard guard number real_time
+volary::watch: guard number observer real_time
 volary::workload: atomic_file files guard number
 ";
 

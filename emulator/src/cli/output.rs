@@ -12,7 +12,8 @@ use anyhow::Context;
 
 use crate::atomic_file;
 use crate::cluster::remove_identities;
-use crate::dashboard::{Dashboard, Server, SnapshotSource};
+use crate::dashboard::{Server, SnapshotSource};
+use crate::observer::StudyObserver;
 use crate::report::style::{Style, folded};
 use crate::sanitize;
 use crate::storage::{self, Study};
@@ -23,10 +24,10 @@ pub(super) fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
     watch_for(quiet, None)
 }
 
-/// The same, with what a live page shows.
-pub(super) fn watch_for(quiet: bool, dashboard: Option<Arc<Dashboard>>) -> anyhow::Result<Arc<Watch>> {
+/// The same, with an observer of the study.
+pub(super) fn watch_for(quiet: bool, observer: Option<Arc<dyn StudyObserver>>) -> anyhow::Result<Arc<Watch>> {
     let watch = if quiet { Watch::default() } else { Watch::on_terminal(width_of(io::stderr())) };
-    let watch = Arc::new(watch.with_dashboard(dashboard));
+    let watch = Arc::new(watch.observed_by(observer));
     let stop = Arc::clone(&watch);
     ctrlc::set_handler(move || {
         // A second signal exits at once, with the status of an interrupted program.

@@ -12,11 +12,13 @@ use super::output::{port, print, print_exact, print_folded, print_note, serve, w
 use super::resume;
 use crate::cluster::Fleet;
 use crate::config::error::nearest;
-use crate::config::{RunSection, RuntimeKind};
-use crate::dashboard::SnapshotSource;
+use crate::config::{Experiment, RunSection, RuntimeKind};
+use crate::dashboard::snapshot::PageHeader;
+use crate::dashboard::{Dashboard, SnapshotSource};
 use crate::files::Files;
 use crate::number;
-use crate::report::{columns, table};
+use crate::observer::StudyObserver;
+use crate::report::{self, columns, table};
 use crate::runtime::{self, Outcome, RunOptions, StudyError};
 use crate::storage::manifest::RunState;
 use crate::storage::run_record::RunRecord;
@@ -92,12 +94,13 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         slice: options.slice,
         fleet: options.fleet.fleet(),
         quiet: options.quiet,
-        no_report: options.no_report,
+        render: (!options.no_report).then_some(report::render),
         argv: argv(),
     };
-    let dashboard = options.live.map(|_| Arc::new(runtime::dashboard(&experiment, &run)));
-    let source = dashboard.as_ref().map(|dashboard| Arc::clone(dashboard) as Arc<dyn SnapshotSource>);
-    let watch = watch_for(options.quiet, dashboard)?;
+    let dashboard = options.live.map(|_| Arc::new(dashboard(&experiment, &run)));
+    let observer = dashboard.clone().map(|dashboard| dashboard as Arc<dyn StudyObserver>);
+    let source = dashboard.map(|dashboard| dashboard as Arc<dyn SnapshotSource>);
+    let watch = watch_for(options.quiet, observer)?;
     let live = options.live.zip(source).map(|(port, source)| serve("--live", port, source)).transpose()?;
     let outcome = runtime::run(&experiment, &run, &watch).inspect_err(|error| {
         if matches!(error, StudyError::StudyDir(_) | StudyError::Inputs(_)) {
@@ -128,6 +131,18 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         warn_untested(&outcome, options);
     }
     Ok(status(&outcome, &run, &experiment.run, options.check))
+}
+
+/// What the live page shows before anything has been run.
+fn dashboard(experiment: &Experiment, options: &RunOptions) -> Dashboard {
+    let header = PageHeader {
+        experiment: experiment.name.clone(),
+        title: experiment.title.clone(),
+        runtime: experiment.run.runtime.to_string(),
+        policies: experiment.labels().into_iter().map(str::to_owned).collect(),
+        folder: options.out.display().to_string(),
+    };
+    Dashboard::new(header, &runtime::expected(experiment, &experiment.runs(options.slice)))
 }
 
 /// The study directory, and what removes it again while it is empty if it was made here.

@@ -8,6 +8,7 @@ use super::validation::{SkippedRuntime, ValidatedPoint, Validation};
 use super::variant::{Error, RunVariant, VariantRuns};
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Repeat, RuntimeKind};
+use crate::report;
 use crate::runtime::{self, Outcome, RunOptions, StudyError};
 use crate::storage::manifest::RunState;
 use crate::storage::run_record::RunRecord;
@@ -114,6 +115,7 @@ fn run_options(variant: RunVariant, repetition: u32, options: &ValidateOptions) 
         resume: options.resume,
         threads: options.threads,
         argv: options.argv.clone(),
+        render: Some(report::render),
         ..RunOptions::default()
     }
 }

@@ -5,7 +5,7 @@
 //! | [`snapshot`] | what the page shows at one moment, in one form for all runtimes |
 //! | `source` | [`SnapshotSource`]: where snapshots come from |
 //! | `state` | [`Dashboard`]: what runs report, from which snapshots are taken |
-//! | `sampler` | [`Sampler`]: one run while it goes on |
+//! | `sampler` | one run while it goes on |
 //! | `folder` | [`RunFolder`]: snapshots of a study directory |
 //! | `record`, `disturbances` | views of ended runs, of faults and of injections |
 //! | `sections`, `grid` | a snapshot as HTML |
@@ -29,7 +29,6 @@ mod state;
 mod streams;
 
 pub use folder::RunFolder;
-pub use sampler::{Counted, Sampler};
 pub use server::{LiveError, Server};
 pub use source::SnapshotSource;
 pub use state::Dashboard;

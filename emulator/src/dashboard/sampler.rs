@@ -8,17 +8,18 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use volary_actors::base::{Endpoint, Time};
-use volary_actors::message::{KINDS, kind_name};
+use volary_actors::message::kind_name;
 use volary_engine::cores::{Cores, Injection};
 use volary_engine::metrics::{Recorder, SoFar};
-use volary_engine::shard::Traffic;
 use volary_engine::world::World;
 
 use super::disturbances;
 use super::snapshot::{CoreState, CoresView, Counts, CurveView, HistoryPoint, RunView, ShardView};
 use super::state::Dashboard;
+use crate::observer::{Counted, ExpectedRun, RunObserver, StudyObserver};
 use crate::real_time::sample::ShardSample;
-use crate::storage::run_record::{Sketch, looks};
+use crate::storage::manifest::RunState;
+use crate::storage::run_record::{RunRecord, Sketch, looks};
 
 /// Least real time between two samples.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -35,7 +36,7 @@ const HISTORY: usize = 400;
 
 /// Samples one run.
 #[derive(Debug)]
-pub struct Sampler<'a> {
+pub(super) struct Sampler<'a> {
     dashboard: &'a Dashboard,
     /// Id of the run.
     run: String,
@@ -47,55 +48,15 @@ pub struct Sampler<'a> {
     due: Instant,
 }
 
-/// What only shards count.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Counted {
-    /// Messages sent over the network, in the order of [`KINDS`].
-    by_kind: Vec<u64>,
-    dropped: u64,
-    shards: Vec<ShardView>,
-}
-
-impl Counted {
-    /// The counters of the only shard of a run in virtual time.
-    pub fn of_traffic(traffic: &Traffic) -> Self {
-        Self { by_kind: traffic.by_kind.to_vec(), dropped: traffic.dropped, shards: Vec::new() }
-    }
-
-    /// The latest samples of shards in real time, with their names; `None` before the first.
-    pub fn of_shards<'a>(samples: impl IntoIterator<Item = (String, Option<&'a ShardSample>)>) -> Self {
-        let mut all = Self::default();
-        for (name, sample) in samples {
-            let Some(sample) = sample else {
-                all.shards.push(ShardView { name, ..ShardView::default() });
-                continue;
-            };
-            // Other hosts report these numbers: there may be too many, and the sum must not overflow.
-            all.by_kind.resize(KINDS.len(), 0);
-            let sums = all.by_kind.iter_mut().zip(&sample.by_kind);
-            sums.for_each(|(sum, count)| *sum = sum.saturating_add(*count));
-            all.dropped = all.dropped.saturating_add(sample.dropped);
-            let (deliveries, timers) = (Some(sample.deliveries), Some(sample.timers));
-            all.shards.push(ShardView { name, deliveries, timers, vitals: sample.vitals });
-        }
-        all
-    }
-
-    pub(super) fn messages(&self) -> BTreeMap<String, u64> {
-        let named = (0..).zip(&self.by_kind).filter(|(_, count)| **count > 0);
-        named.map(|(kind, count)| (kind_name(kind).to_owned(), *count)).collect()
-    }
-}
-
 impl<'a> Sampler<'a> {
     /// A sampler of the run with this id.
-    pub fn new(dashboard: &'a Dashboard, run: &str, world: &'a World) -> Self {
+    pub(super) fn new(dashboard: &'a Dashboard, run: &str, world: &'a World) -> Self {
         let (run, history) = (run.to_owned(), History::default());
         Self { dashboard, run, world, cores: None, history, due: Instant::now() }
     }
 
     /// Takes a sample of what was recorded by `now`, if one is due.
-    pub fn look(&mut self, now: Time, recorder: &Recorder<'_>, counted: impl FnOnce() -> Counted) {
+    fn sample(&mut self, now: Time, recorder: &Recorder<'_>, counted: &dyn Fn() -> Counted) {
         let began = Instant::now();
         if began < self.due {
             return;
@@ -133,11 +94,11 @@ impl<'a> Sampler<'a> {
             at_s: now.as_secs_f64(),
             counts: Counts::new(self.world.workload().chains().into(), so_far),
             history: self.history.points.clone(),
-            messages: counted.messages(),
+            messages: messages(counted),
             dropped: counted.dropped,
             staleness: looks(recorder.looks()),
             cores: self.cores(now, recorder),
-            shards: counted.shards.clone(),
+            shards: shards(counted),
             disturbances,
         }
     }
@@ -164,6 +125,59 @@ impl<'a> Sampler<'a> {
         };
         CoresView { total, step, listed: (0..total).step_by(step as usize).map(state).collect() }
     }
+}
+
+impl StudyObserver for Dashboard {
+    fn expect(&self, runs: &[ExpectedRun<'_>]) {
+        self.expect(runs);
+    }
+
+    fn begin(&self, run: &str, jobs: u64) {
+        self.begin(run, jobs);
+    }
+
+    fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a> {
+        Box::new(Sampler::new(self, run, world))
+    }
+
+    fn inject(&self, number: String, injection: Injection, says: String) {
+        self.inject(number, injection, says);
+    }
+
+    fn finished(&self, record: &RunRecord) {
+        self.finished(record);
+    }
+
+    fn failed(&self, run: &str, why: &str) {
+        self.failed(run, why);
+    }
+
+    fn over(&self, state: RunState) {
+        self.over(state);
+    }
+}
+
+impl RunObserver for Sampler<'_> {
+    fn look(&mut self, now: Time, recorder: &Recorder<'_>, counted: &dyn Fn() -> Counted) {
+        self.sample(now, recorder, counted);
+    }
+}
+
+/// Messages by the names of their kinds.
+pub(super) fn messages(counted: &Counted) -> BTreeMap<String, u64> {
+    let named = (0..).zip(&counted.by_kind).filter(|(_, count)| **count > 0);
+    named.map(|(kind, count)| (kind_name(kind).to_owned(), *count)).collect()
+}
+
+/// The shards as the page shows them.
+fn shards(counted: &Counted) -> Vec<ShardView> {
+    let view = |(name, sample): &(String, Option<ShardSample>)| ShardView {
+        name: name.clone(),
+        deliveries: sample.as_ref().map(|sample| sample.deliveries),
+        timers: sample.as_ref().map(|sample| sample.timers),
+        vitals: sample.as_ref().and_then(|sample| sample.vitals),
+    };
+    counted.shards.iter().map(view).collect()
 }
 
 /// A history of bounded length: of a long run every second, fourth, eighth … sample is kept.
@@ -214,21 +228,5 @@ mod tests {
         assert!(times.len() >= HISTORY / 2 && times.len() < HISTORY, "{}", times.len());
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] == history.stride as f64), "{times:?}");
         assert_eq!(times[0], 0.0);
-    }
-
-    #[test]
-    fn counts_of_shards_add_up() {
-        let sample = |by_kind: &[u64]| ShardSample {
-            by_kind: by_kind.to_vec(),
-            dropped: u64::MAX,
-            ..ShardSample::default()
-        };
-        let (one, two) = (sample(&[1, 2]), sample(&[10, 20, 30]));
-        let all = Counted::of_shards([
-            ("a".to_owned(), Some(&one)),
-            ("b".to_owned(), None),
-            ("c".to_owned(), Some(&two)),
-        ]);
-        assert_eq!((&all.by_kind[..4], all.dropped, all.shards.len()), (&[11, 22, 30, 0][..], u64::MAX, 3));
     }
 }

@@ -13,6 +13,8 @@ use volary_engine::cores::Injection;
 use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
 use super::{disturbances, record};
 use crate::guard::guard;
+use crate::observer::ExpectedRun;
+use crate::storage::manifest::RunState;
 use crate::storage::run_record::{RunRecord, Sketch};
 
 /// How long a request for details holds.
@@ -58,27 +60,10 @@ struct Plan {
 
 impl Dashboard {
     /// What is going to be run.
-    pub fn new(header: PageHeader, runs: Vec<RunEntry>) -> Self {
+    pub fn new(header: PageHeader, runs: &[ExpectedRun<'_>]) -> Self {
         let mut plan = Plan { header, running: true, state: "running".to_owned(), ..Plan::default() };
-        plan.add(runs);
+        plan.add(waiting(runs));
         Self { origin: Instant::now(), requested_until: AtomicU64::new(0), state: Mutex::new(plan) }
-    }
-
-    /// Adds runs, when a stopping rule asks for more replications.
-    pub fn expect(&self, runs: Vec<RunEntry>) {
-        guard(&self.state).add(runs);
-    }
-
-    /// A run begins, with this many jobs.
-    pub fn begin(&self, run: &str, jobs: u64) {
-        let mut plan = guard(&self.state);
-        let Some(&at) = plan.places.get(run) else { return };
-        plan.began.insert(at, Instant::now());
-        let entry = &mut plan.entries[at];
-        (entry.stage, entry.jobs, entry.finished) = (RunStage::Running, jobs, 0);
-        let before = plan.latest.replace(at);
-        plan.injections.clear();
-        plan.forget(before);
     }
 
     /// A run goes on: `finished` of its jobs have. `details` are its details and response times, if requested.
@@ -90,67 +75,6 @@ impl Dashboard {
             plan.growing.insert(at, curve);
             plan.views.insert(at, view);
         }
-    }
-
-    /// A run has ended; or had ended before this process began.
-    pub fn finished(&self, record: &RunRecord) {
-        let mut plan = guard(&self.state);
-        let Some(&at) = plan.places.get(&record.id) else { return };
-        let (summary, here) = (&record.summary, plan.began.contains_key(&at));
-        let entry = &mut plan.entries[at];
-        (entry.stage, entry.why) = (RunStage::Finished, None);
-        (entry.jobs, entry.finished) = (summary.jobs.submitted, summary.jobs.finished);
-        // Not a number where no job finished.
-        entry.response_s = Some((summary.times.response_s.p50, summary.times.response_s.p99))
-            .filter(|(p50, _)| p50.is_finite());
-        plan.kept += if here { 0 } else { summary.jobs.submitted };
-        plan.growing.remove(&at);
-        let points = (POINTS / plan.entries.len()).max(FEWEST);
-        plan.ended.insert(at, (record.response.thinned(points), summary.jobs.submitted));
-        let before = plan.views.remove(&at);
-        if plan.latest == Some(at) || plan.latest.is_none() {
-            plan.latest = Some(at);
-            let mut view = record::view(record);
-            if let Some(before) = before {
-                view.history = before.history;
-                let faults = before.disturbances.into_iter().filter(|one| !disturbances::is_injection(one));
-                view.disturbances.extend(faults);
-                view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-            }
-            plan.views.insert(at, view);
-        }
-    }
-
-    /// A run has failed.
-    pub fn failed(&self, run: &str, why: &str) {
-        let mut plan = guard(&self.state);
-        let Some(&at) = plan.places.get(run) else { return };
-        let entry = &mut plan.entries[at];
-        (entry.stage, entry.why) = (RunStage::Failed, Some(why.to_owned()));
-        plan.growing.remove(&at);
-        if let Some(view) = plan.views.get_mut(&at) {
-            view.running = false;
-        }
-        if plan.latest != Some(at) {
-            plan.views.remove(&at);
-        }
-    }
-
-    /// The experiment has ended, in this state.
-    pub fn over(&self, state: &str) {
-        let mut plan = guard(&self.state);
-        (plan.running, plan.state) = (false, state.to_owned());
-        // A run that was interrupted has no result.
-        plan.growing.clear();
-        plan.entries.iter_mut().filter(|entry| entry.stage == RunStage::Running).for_each(|entry| {
-            (entry.stage, entry.finished) = (RunStage::Waiting, 0);
-        });
-        plan.views.values_mut().for_each(|view| view.running = false);
-    }
-
-    /// Something was injected into the run that began last, or what was injected under this number has another end.
-    pub fn inject(&self, number: String, injection: Injection, says: String) {
-        guard(&self.state).injections.insert(number, (injection, says));
     }
 
     /// The injections into the run that began last.
@@ -180,6 +104,91 @@ impl Dashboard {
     pub fn snapshot(&self) -> Snapshot {
         guard(&self.state).snapshot(self.origin.elapsed().as_secs_f64())
     }
+}
+
+impl Dashboard {
+    /// Adds runs, when a stopping rule asks for more replications.
+    pub(super) fn expect(&self, runs: &[ExpectedRun<'_>]) {
+        guard(&self.state).add(waiting(runs));
+    }
+
+    /// A run begins, with this many jobs.
+    pub(super) fn begin(&self, run: &str, jobs: u64) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(run) else { return };
+        plan.began.insert(at, Instant::now());
+        let entry = &mut plan.entries[at];
+        (entry.stage, entry.jobs, entry.finished) = (RunStage::Running, jobs, 0);
+        let before = plan.latest.replace(at);
+        plan.injections.clear();
+        plan.forget(before);
+    }
+
+    /// Something was injected into the run that began last, or what was injected under this number has another end.
+    pub(super) fn inject(&self, number: String, injection: Injection, says: String) {
+        guard(&self.state).injections.insert(number, (injection, says));
+    }
+
+    /// A run has ended; or had ended before this process began.
+    pub(super) fn finished(&self, record: &RunRecord) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(&record.id) else { return };
+        let (summary, here) = (&record.summary, plan.began.contains_key(&at));
+        let entry = &mut plan.entries[at];
+        (entry.stage, entry.why) = (RunStage::Finished, None);
+        (entry.jobs, entry.finished) = (summary.jobs.submitted, summary.jobs.finished);
+        // Not a number where no job finished.
+        entry.response_s = Some((summary.times.response_s.p50, summary.times.response_s.p99))
+            .filter(|(p50, _)| p50.is_finite());
+        plan.kept += if here { 0 } else { summary.jobs.submitted };
+        plan.growing.remove(&at);
+        let points = (POINTS / plan.entries.len()).max(FEWEST);
+        plan.ended.insert(at, (record.response.thinned(points), summary.jobs.submitted));
+        let before = plan.views.remove(&at);
+        if plan.latest == Some(at) || plan.latest.is_none() {
+            plan.latest = Some(at);
+            let mut view = record::view(record);
+            if let Some(before) = before {
+                view.history = before.history;
+                let faults = before.disturbances.into_iter().filter(|one| !disturbances::is_injection(one));
+                view.disturbances.extend(faults);
+                view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+            }
+            plan.views.insert(at, view);
+        }
+    }
+
+    /// A run has failed.
+    pub(super) fn failed(&self, run: &str, why: &str) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(run) else { return };
+        let entry = &mut plan.entries[at];
+        (entry.stage, entry.why) = (RunStage::Failed, Some(why.to_owned()));
+        plan.growing.remove(&at);
+        if let Some(view) = plan.views.get_mut(&at) {
+            view.running = false;
+        }
+        if plan.latest != Some(at) {
+            plan.views.remove(&at);
+        }
+    }
+
+    /// The study has ended, in this state.
+    pub(super) fn over(&self, state: RunState) {
+        let mut plan = guard(&self.state);
+        (plan.running, plan.state) = (false, state.to_string());
+        // A run that was interrupted has no result.
+        plan.growing.clear();
+        plan.entries.iter_mut().filter(|entry| entry.stage == RunStage::Running).for_each(|entry| {
+            (entry.stage, entry.finished) = (RunStage::Waiting, 0);
+        });
+        plan.views.values_mut().for_each(|view| view.running = false);
+    }
+}
+
+/// Runs as the page shows them before they begin.
+fn waiting(runs: &[ExpectedRun<'_>]) -> Vec<RunEntry> {
+    runs.iter().map(|run| RunEntry::waiting(run.run, run.policy, run.cell, Some(run.seed))).collect()
 }
 
 impl Plan {

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::dashboard::sampler::Counted;
 use crate::dashboard::snapshot::{CoreState, CoresView, Counts, Disturbance, HistoryPoint};
+use crate::observer::Counted;
 use crate::real_time::host_stats::VitalsSample;
 use crate::real_time::sample::ShardSample;
 use crate::storage::run_record::{Look, Sketch};
@@ -117,7 +117,11 @@ fn counts_of_hosts_are_bounded() {
     let by_kind = vec![u64::MAX; kinds + 5];
     let sample = ShardSample { by_kind, dropped: u64::MAX, ..ShardSample::default() };
     let counted = Counted::of_shards(["a", "b"].map(|name| (name.to_owned(), Some(&sample))));
-    let run = RunView { messages: counted.messages(), dropped: u64::MAX, ..RunView::default() };
+    let run = RunView {
+        messages: crate::dashboard::sampler::messages(&counted),
+        dropped: u64::MAX,
+        ..RunView::default()
+    };
     assert!((1..=kinds).contains(&run.messages.len()));
     let cell = Some(CellView { run: Some(run), ..CellView::default() });
     assert!(

@@ -16,4 +16,4 @@ pub mod replay;
 pub mod run;
 pub mod virtual_time;
 pub use error::StudyError;
-pub use run::{Outcome, RunOptions, check, dashboard, run};
+pub use run::{Outcome, RunOptions, check, expected, run};

@@ -12,9 +12,9 @@ use super::{local, virtual_time};
 use crate::cluster::controller::Controller;
 use crate::config::{Experiment, Run, RuntimeKind};
 use crate::cost;
-use crate::dashboard::Dashboard;
 use crate::guard::guard;
 use crate::number::{plural, seconds};
+use crate::observer::StudyObserver;
 use crate::storage::input_log::Sink;
 use crate::storage::manifest::Failure;
 use crate::storage::{self, StudyDir};
@@ -106,10 +106,10 @@ impl Pool<'_> {
             let log = self.log.map(|log| log.attempt(&run.id, &point.label, run.seed));
             match (section.runtime, log) {
                 (RuntimeKind::Virtual, None) => {
-                    virtual_time::measure(name, &world, section, &progress.sampling(id, &world))
+                    virtual_time::measure(name, &world, section, &progress.observed(id, &world))
                 }
                 (RuntimeKind::Virtual, Some(log)) => {
-                    let progress = progress.sampling(id, &world);
+                    let progress = progress.observed(id, &world);
                     virtual_time::measure_observed(name, &world, section, log.section(0, 1), &progress)
                 }
                 (RuntimeKind::Local, log) => {
@@ -143,7 +143,7 @@ impl Pool<'_> {
             Ok(measured) => {
                 finished(&measured.summary);
                 let record = self.folder.store(&run.id, &measured)?;
-                self.show(|dashboard| dashboard.finished(&record));
+                self.report(|observer| observer.finished(&record));
                 Ok(())
             }
             Err(RunError::Interrupted(measured)) => {
@@ -156,7 +156,7 @@ impl Pool<'_> {
 
     /// Logs the start of a run. The length of the bar is an estimate of all jobs of all runs.
     fn begin(&self, run: &Run, label: &str, cell: &Cell, jobs: u64) -> RunWatch<'_> {
-        self.show(|dashboard| dashboard.begin(&run.id, jobs));
+        self.report(|observer| observer.begin(&run.id, jobs));
         let mut begun = guard(&self.begun);
         *begun = (begun.0 + 1, begun.1 + jobs);
         let (number, jobs_so_far) = *begun;
@@ -170,9 +170,9 @@ impl Pool<'_> {
         watched
     }
 
-    /// Changes the live page, if there is one.
-    fn show(&self, change: impl FnOnce(&Dashboard)) {
-        self.watch.dashboard.as_deref().map(change);
+    /// Reports to the observer, if there is one.
+    fn report(&self, what: impl FnOnce(&dyn StudyObserver)) {
+        self.watch.observer.as_deref().map(what);
     }
 
     /// Stops all runs if results cannot be stored any more.
@@ -184,7 +184,7 @@ impl Pool<'_> {
     }
 
     fn fail(&self, run: &Run, log: String, summary: Option<Summary>) -> Result<(), storage::Error> {
-        self.show(|dashboard| dashboard.failed(&run.id, &log));
+        self.report(|observer| observer.failed(&run.id, &log));
         let failure = self.failure(run, log, summary, false);
         self.folder.fail(&failure)?;
         guard(&self.failures).push(failure);

@@ -12,11 +12,9 @@ use crate::cluster::controller::Controller;
 use crate::cluster::{Fleet, nothing_held};
 use crate::config::experiment::MOST_REPLICATIONS;
 use crate::config::{CellLoad, Experiment, Repeat, Run, RuntimeKind, describe};
-use crate::dashboard::Dashboard;
-use crate::dashboard::snapshot::{PageHeader, RunEntry};
 use crate::executor::{assign_cpus, free_cpus};
 use crate::number::plural;
-use crate::report;
+use crate::observer::{ExpectedRun, StudyObserver};
 use crate::stats::enough;
 use crate::storage::input_log::{self, Sink};
 use crate::storage::manifest::{Failure, Manifest, OfferedLoad, RunState, utc_now};
@@ -39,8 +37,8 @@ pub struct RunOptions {
     /// The hosts of a run on several machines.
     pub fleet: Option<Fleet>,
     pub quiet: bool,
-    /// Write no report.
-    pub no_report: bool,
+    /// What makes the report; `None` for no report.
+    pub render: Option<Render>,
     /// The command line, for the manifest.
     pub argv: Vec<String>,
 }
@@ -54,7 +52,7 @@ pub struct Outcome {
     pub summaries: Vec<Summary>,
     /// The experiment's claims with their verdicts.
     pub claims: Vec<ClaimResult>,
-    /// Units that could not finish.
+    /// Runs that could not finish.
     pub failures: Vec<Failure>,
     pub state: RunState,
 }
@@ -69,7 +67,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let bundle = logged.then(|| experiment.bundle()).transpose().map_err(StudyError::Bundle)?;
     let mut runs = experiment.runs(options.slice);
     let mut manifest = manifest(experiment, options, &runs);
-    let show = |change: &dyn Fn(&Dashboard)| watch.dashboard.iter().for_each(|dashboard| change(dashboard));
+    let observer = watch.observer.as_deref();
     // Before the folder, so that a run that cannot start leaves none.
     let fleet = options.fleet.as_ref();
     let controller = fleet.map(|fleet| Controller::open(fleet, experiment, watch)).transpose()?;
@@ -92,7 +90,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let log = bundle.map(sink).transpose()?;
     let (count, cells) = (plural(runs.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
     tracing::info!("{}: {count} in {cells}, results in {}", experiment.name, options.out.display());
-    let render: Render = if options.no_report { |_| RenderedReport::default() } else { report::render };
+    let render: Render = options.render.unwrap_or(|_| RenderedReport::default());
     let mut failures = Vec::new();
     let mut measure = || -> Result<(), storage::Error> {
         let mut todo = runs.clone();
@@ -104,8 +102,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
                 Repeat::Auto | Repeat::Times(_) => Vec::new(),
             };
             folder.expect(todo.iter().map(|run| run.id.clone()).collect())?;
-            show(&|dashboard| dashboard.expect(entries(experiment, &todo)));
-            show(&|dashboard| show_kept(&todo, &folder, dashboard));
+            if let Some(observer) = observer {
+                observer.expect(&expected(experiment, &todo));
+                show_kept(&todo, &folder, observer);
+            }
             runs.extend(todo.iter().cloned());
         }
         Ok(())
@@ -113,7 +113,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     measure().inspect_err(|_| {
         // The disk is probably full; closing what was stored before may still work.
         let _ = folder.finish(RunState::Failed, &[], render);
-        show(&|dashboard| dashboard.over(&RunState::Failed.to_string()));
+        observer.inspect(|observer| observer.over(RunState::Failed));
     })?;
     // Releases the hosts, and their references to the log.
     drop(controller);
@@ -128,7 +128,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         (false, false) => RunState::Failed,
     };
     let study = folder.finish(state, &claims, render)?;
-    show(&|dashboard| dashboard.over(&state.to_string()));
+    observer.inspect(|observer| observer.over(state));
     log.map_or(Ok(()), Sink::close)?;
     Ok(Outcome { study, summaries, claims, failures, state })
 }
@@ -207,7 +207,7 @@ fn offered((cell, load): &CellLoad) -> OfferedLoad {
     OfferedLoad { cell: cell.clone(), load: load.as_ref().map(|load| load.offered) }
 }
 
-/// Says how many runs the folder has already, and shows them on the live page.
+/// Says how many runs the folder has already, and shows them to the observer.
 fn take_up(runs: &[Run], folder: &StudyDir, watch: &Watch) {
     let kept = || runs.iter().filter(|run| folder.has(&run.id));
     let (there, all) = (kept().count(), plural(runs.len() as u64, "run"));
@@ -218,39 +218,27 @@ fn take_up(runs: &[Run], folder: &StudyDir, watch: &Watch) {
         String::new()
     };
     tracing::info!(target: NOTICE, "kept {there} of {all}{but}, running {}", runs.len() - there);
-    if let Some(dashboard) = &watch.dashboard {
-        show_kept(runs, folder, dashboard);
+    if let Some(observer) = watch.observer.as_deref() {
+        show_kept(runs, folder, observer);
     }
 }
 
-/// Shows the runs that the folder has already on the live page.
-fn show_kept(runs: &[Run], folder: &StudyDir, dashboard: &Dashboard) {
+/// Shows the runs that the folder has already to the observer.
+fn show_kept(runs: &[Run], folder: &StudyDir, observer: &dyn StudyObserver) {
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
     match folder.records(&ids) {
-        Ok(kept) => kept.iter().for_each(|record| dashboard.finished(record)),
+        Ok(kept) => kept.iter().for_each(|record| observer.finished(record)),
         Err(error) => tracing::warn!("{error}"),
     }
 }
 
-/// What the live page of [`run`] shows, before anything has been run.
-pub fn dashboard(experiment: &Experiment, options: &RunOptions) -> Dashboard {
-    let header = PageHeader {
-        experiment: experiment.name.clone(),
-        title: experiment.title.clone(),
-        runtime: experiment.run.runtime.to_string(),
-        policies: experiment.labels().into_iter().map(str::to_owned).collect(),
-        folder: options.out.display().to_string(),
-    };
-    Dashboard::new(header, entries(experiment, &experiment.runs(options.slice)))
-}
-
-/// Runs as the live page shows them before they begin.
-fn entries(experiment: &Experiment, runs: &[Run]) -> Vec<RunEntry> {
-    let entry = |run: &Run| {
+/// Runs as an observer expects them.
+pub fn expected<'a>(experiment: &'a Experiment, runs: &'a [Run]) -> Vec<ExpectedRun<'a>> {
+    let expected = |run: &'a Run| {
         let point = &experiment.points[run.point];
-        RunEntry::waiting(&run.id, &point.label, &point.cell, Some(run.seed))
+        ExpectedRun { run: &run.id, policy: &point.label, cell: &point.cell, seed: run.seed }
     };
-    runs.iter().map(entry).collect()
+    runs.iter().map(expected).collect()
 }
 
 /// The next replication of every cell whose precision is not reached yet. Each policy is compared with the first one

@@ -13,6 +13,7 @@ use serde_json::Value;
 use volary::config::{Experiment, Overrides};
 use volary::dashboard::snapshot::{PageHeader, RunStage, Snapshot};
 use volary::dashboard::{Dashboard, Server, SnapshotSource};
+use volary::observer::StudyObserver;
 use volary::runtime::{self, RunOptions};
 use volary::watch::Watch;
 
@@ -91,7 +92,7 @@ fn the_end_of_a_run_says_how_to_see_its_page_again() {
 /// Connections without a request, which need no token, keep nobody out for as long as they may stay.
 #[test]
 fn half_open_requests_keep_nobody_out() {
-    let dashboard = Arc::new(Dashboard::new(PageHeader::default(), Vec::new()));
+    let dashboard = Arc::new(Dashboard::new(PageHeader::default(), &[]));
     let server = Server::start(0, dashboard).unwrap();
     let host = server.url().trim_start_matches("http://").split('/').next().unwrap();
     let viewer = get(server.url(), "events");
@@ -113,7 +114,7 @@ fn half_open_requests_keep_nobody_out() {
 
 #[test]
 fn only_requests_with_token_and_own_host_are_answered() {
-    let dashboard = Arc::new(Dashboard::new(PageHeader::default(), Vec::new()));
+    let dashboard = Arc::new(Dashboard::new(PageHeader::default(), &[]));
     let server = Server::start(0, dashboard).unwrap();
     let url = server.url().to_owned();
     let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap();
@@ -204,8 +205,11 @@ fn hashes(viewed: bool) -> (Vec<String>, bool) {
     let (over, seen) = (AtomicBool::new(false), AtomicBool::new(false));
     let out = folder.path().join("r");
     let options = RunOptions { out, threads: Some(1), ..RunOptions::default() };
-    let dashboard = viewed.then(|| Arc::new(runtime::dashboard(&experiment, &options)));
-    let watch = Watch::default().with_dashboard(dashboard.clone());
+    let runs = experiment.runs(None);
+    let header = PageHeader::default();
+    let dashboard = viewed.then(|| Arc::new(Dashboard::new(header, &runtime::expected(&experiment, &runs))));
+    let observer = dashboard.clone().map(|dashboard| dashboard as Arc<dyn StudyObserver>);
+    let watch = Watch::default().observed_by(observer);
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
             while let (Some(dashboard), false) = (&dashboard, over.load(Ordering::Relaxed)) {

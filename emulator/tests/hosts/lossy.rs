@@ -149,7 +149,6 @@ impl Pair {
             out: self.net.folder(&format!("r{number}")),
             fleet: Some(Fleet::Hosts { file: self.net.folder("lab.toml"), wait }),
             quiet: true,
-            no_report: true,
             ..RunOptions::default()
         };
         let (watch, (over, waiting)) = (Watch::default(), mpsc::channel::<()>());

@@ -178,8 +178,8 @@ impl Controller {
         engine.cpu_s = cost::process_cpu_s() - cpu + hosts_cpu_s;
         engine.wall_s = clock.elapsed().as_secs_f64();
         engine.peak_rss_bytes = peak_rss_bytes;
-        let lost = self.pool.lost_in(&self.pool.run_id);
-        measured.notes.extend(lost.map(|(host, lost)| lost.note(&self.members()[host].name)));
+        let lost = pool.lost_in(&pool.run_id);
+        measured.notes.extend(lost.map(|(host, lost)| lost.note(&pool.members[host].name)));
         match broken {
             _ if over == EndReason::Interrupted => Err(RunError::Interrupted(Some(Box::new(measured)))),
             Some(why) => Err(RunError::Broken { why, measured: Box::new(measured) }),

@@ -17,7 +17,7 @@ use crate::cluster::protocol::{
     InjectionShare, InjectorMessage, RUN_OVER, Refusal, load_profile,
 };
 use crate::cluster::timing::at_least;
-use crate::dashboard::Dashboard;
+use crate::observer::StudyObserver;
 
 /// Injections into one run at most: cores evaluate each of them whenever a copy begins, and some profiles keep state
 /// per core.
@@ -256,14 +256,14 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// Shows on the live page what hosts have confirmed.
-    pub(super) fn show(&self, pool: &HostPool, dashboard: &Dashboard) {
+    /// Reports to the observer what hosts have confirmed.
+    pub(super) fn show(&self, pool: &HostPool, observer: &dyn StudyObserver) {
         for entry in &self.entries {
             for share in entry.begun() {
                 let host = &pool.members[share.host].name;
                 let says = format!("cores {} on {host}", share.cores);
                 let number = format!("{:016x} {}", entry.id, share.host);
-                dashboard.inject(number, entry.of_share(share, Time::MAX), says);
+                observer.inject(number, entry.of_share(share, Time::MAX), says);
             }
         }
     }

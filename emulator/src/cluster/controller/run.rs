@@ -16,7 +16,7 @@ use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, Fina
 use crate::cluster::report_check::ReportCheck;
 use crate::cluster::timing::at_least;
 use crate::config::{RunSection, id_under};
-use crate::dashboard::Dashboard;
+use crate::observer::StudyObserver;
 use crate::storage::input_log;
 use crate::watch::Monitor;
 use crate::watch::{RunError, Watch};
@@ -56,7 +56,7 @@ pub(super) struct ControlledRun<'a> {
     stopping: bool,
     monitor: Monitor<'a>,
     /// What the live page shows, if there is one.
-    dashboard: Option<&'a Dashboard>,
+    observer: Option<&'a dyn StudyObserver>,
     clock: RunClock,
 }
 
@@ -83,7 +83,7 @@ impl<'a> ControlledRun<'a> {
         let clock = RunClock { ticks: pool.ticks, start, speed: run.speed };
         let mut run = Self {
             monitor: Monitor::new(watch, &pool.run_id, world, names),
-            dashboard: watch.dashboard.as_deref(),
+            observer: watch.observer.as_deref(),
             world,
             aggregator: Aggregator::new(
                 world.recorder(run.recording()),
@@ -273,8 +273,8 @@ impl<'a> ControlledRun<'a> {
     }
 
     fn show_injections(&self) {
-        if let Some(dashboard) = self.dashboard {
-            self.injections.show(self.pool, dashboard);
+        if let Some(observer) = self.observer {
+            self.injections.show(self.pool, observer);
         }
     }
 
