@@ -104,8 +104,8 @@ impl UsageTable {
 
     /// The core whose copy is to be evicted: `None` if there is memory enough. Copies of best-effort jobs go first, of
     /// them those that use most above what was requested, then those that use most (Park's thesis, section 5.4.1);
-    /// among equals the one that has done the least work. Copies of tasks that were launched very often go last, the newest
-    /// of them first: copies whose use grows would evict each other for ever, and so the oldest one ends.
+    /// among equals the one that has done the least work. Copies of tasks that were launched very often go last, the
+    /// newest of them first: copies whose use grows would evict each other for ever, and so the oldest one ends.
     pub(super) fn victim<'a>(
         &self,
         running: impl Iterator<Item = (usize, &'a RowState)>,
