@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::eagle::Hybrid;
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_probes, partitions};
 use crate::base::{ActorId, Span, parameters};
 use crate::layout::{Layout, Role};
@@ -50,14 +50,12 @@ impl Policy for Hawk {
     const VARIANTS: &'static [&'static str] =
         &["{ big_partition = 0.6, replacement = true }", "{ min_probes = 0, cancellation = true }"];
 
-    const CENTRAL_JOBS: CentralJobs = CentralJobs::Long;
+    fn traits(&self) -> Traits<'_> {
+        Traits { central_jobs: CentralJobs::Long, reservations: self.probes(), ..Traits::default() }
+    }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_probes(self.big_partition, self.probe_timeout)
-    }
-
-    fn reservations(&self, tasks: u32) -> u64 {
-        self.probes().reserved_for(tasks)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

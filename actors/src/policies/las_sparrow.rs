@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::check_period;
 use crate::base::{ActorId, JobId, Span, parameters};
 use crate::layout::Layout;
@@ -53,17 +53,17 @@ impl Policy for LasSparrow {
         r#"{ quantum = "1s", queue = 1, missed = 1, stretch = 2, attained = "work" }"#,
     ];
 
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            time_slice: Some(("quantum", self.quantum)),
+            reservations: self.probes(),
+            ..Traits::default()
+        }
+    }
+
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_period("quantum", self.quantum)?;
         check_period("probe_timeout", self.probe_timeout)
-    }
-
-    fn time_slice(&self) -> Option<(&'static str, Span)> {
-        Some(("quantum", self.quantum))
-    }
-
-    fn reservations(&self, tasks: u32) -> u64 {
-        self.probes().reserved_for(tasks)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -1,11 +1,11 @@
 //! LATE: back up what will end last.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_scaled, reports};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::node::{ProgressErrors, ReportOptions};
+use crate::roles::node::ProgressErrors;
 use crate::roles::speculation::rule::quantile;
 use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, speculate};
 
@@ -48,21 +48,18 @@ impl Policy for LatePolicy {
         r#"{ scale = 0.01, cap = 0.5, binding = "random", progress = { phases = [4, 1, 1], delay = "3s" } }"#,
     ];
 
-    fn one_scheduler(&self) -> bool {
-        self.binding == CopyBinding::Central
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            one_scheduler: self.binding == CopyBinding::Central,
+            patience: Some(self.running.max(self.report).scale(self.scale)),
+            reports: Some(reports(self.report, &self.progress, self.scale, self.binding)),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         self.progress.check()?;
         check_scaled(self.scale, &[("report", self.report), ("scan", self.scan)])
-    }
-
-    fn reports(&self) -> Option<ReportOptions> {
-        Some(reports(self.report, &self.progress, self.scale, self.binding))
-    }
-
-    fn patience(&self) -> Option<Span> {
-        Some(self.running.max(self.report).scale(self.scale))
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -15,7 +15,6 @@ pub mod central_queue;
 pub mod distsched;
 pub mod dolly;
 pub mod eagle;
-mod erased;
 pub mod full_repetition;
 pub mod gang;
 pub mod hadoop2;
@@ -44,7 +43,6 @@ pub mod yaq_c;
 pub mod yaq_d;
 pub mod yarn_fifo;
 
-pub use erased::DynPolicy;
-pub use policy::{BuildContext, Caches, Policy, is_watched};
+pub use policy::{Auxiliaries, BuildContext, Caches, DynPolicy, Policy, Traits, is_watched};
 pub use registry::{Card, Registry, vocabulary};
 pub use spec::PolicySpec;

@@ -1,11 +1,11 @@
 //! Speculative execution as the first Hadoop had it.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_scaled, reports};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::node::{ProgressErrors, ReportOptions};
+use crate::roles::node::ProgressErrors;
 use crate::roles::speculation::{Action, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
@@ -41,21 +41,18 @@ impl Policy for Naive {
         r#"{ scale = 0.02, binding = "random", progress = { noise = 0.3 } }"#,
     ];
 
-    fn one_scheduler(&self) -> bool {
-        self.binding == CopyBinding::Central
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            one_scheduler: self.binding == CopyBinding::Central,
+            patience: Some(self.running.max(self.report).scale(self.scale)),
+            reports: Some(reports(self.report, &self.progress, self.scale, self.binding)),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         self.progress.check()?;
         check_scaled(self.scale, &[("report", self.report), ("scan", self.scan)])
-    }
-
-    fn reports(&self) -> Option<ReportOptions> {
-        Some(reports(self.report, &self.progress, self.scale, self.binding))
-    }
-
-    fn patience(&self) -> Option<Span> {
-        Some(self.running.max(self.report).scale(self.scale))
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -5,7 +5,7 @@ use super::planner::UsagePlanner;
 use crate::base::Parameters as _;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Policy, Traits};
 use crate::policies::shared::check_period;
 use crate::roles::node::NodeUsage;
 use crate::roles::planning::PlanningScheduler;
@@ -34,12 +34,8 @@ impl Policy for DistSched {
         r#"{ cycle = "300ms", of = "max", risk = 0.5, constantly = "500ms", utilization = 0.5, horizon = "10s" }"#,
     ];
 
-    const PLANS: bool = true;
-
-    const NODE_USAGE: Option<NodeUsage> = Some(NodeUsage::Reports);
-
-    fn one_scheduler(&self) -> bool {
-        true
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: true, plans: true, node_usage: Some(NodeUsage::Reports), ..Traits::default() }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

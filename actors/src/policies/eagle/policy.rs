@@ -5,7 +5,7 @@ use super::scheduler::Hybrid;
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Caches, Policy};
+use crate::policies::policy::{BuildContext, Caches, Policy, Traits};
 use crate::policies::shared::{check_bypass, check_probes, partitions};
 use crate::roles::NodeManager;
 use crate::roles::client::CentralJobs;
@@ -81,10 +81,14 @@ impl Policy for Eagle {
         "{ retry_rounds = 3, sticky = false, min_probes = 4, cancellation = false }",
     ];
 
-    const CENTRAL_JOBS: CentralJobs = CentralJobs::Long;
-
-    fn caches(&self) -> Caches {
-        Caches::SharedState
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            central_jobs: CentralJobs::Long,
+            caches: Caches::SharedState,
+            oracle: self.ranks_left().then_some("rank"),
+            reservations: self.probes(),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
@@ -93,10 +97,6 @@ impl Policy for Eagle {
             return Err("rank: has no effect with srpt = false; remove either".into());
         }
         check_bypass(self.bypass)
-    }
-
-    fn oracle(&self) -> Option<&'static str> {
-        self.ranks_left().then_some("rank")
     }
 
     fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String> {
@@ -111,10 +111,6 @@ impl Policy for Eagle {
             _ => return Vec::new(),
         };
         vec![format!("{remark}; lower big_partition, or use more nodes")]
-    }
-
-    fn reservations(&self, tasks: u32) -> u64 {
-        self.probes().reserved_for(tasks)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -375,8 +371,8 @@ mod tests {
             }
             assert_eq!(node.ended(SHORT.task(0).copy(0))[1..], [(scheduler, claim(next))], "{begin} begun");
         }
-        assert_eq!(Eagle { srpt: false, ..Eagle::default() }.oracle(), None);
-        assert_eq!(Eagle::default().oracle(), Some("rank"));
+        assert_eq!(Eagle { srpt: false, ..Eagle::default() }.traits().oracle, None);
+        assert_eq!(Eagle::default().traits().oracle, Some("rank"));
     }
 
     /// The node asks the same scheduler again, until there is nothing; then the next job's.

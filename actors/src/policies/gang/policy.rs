@@ -5,7 +5,7 @@ use super::scheduler::GangScheduler;
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Policy, Traits};
 use crate::policies::shared::check_period;
 
 parameters! {
@@ -25,8 +25,8 @@ impl Policy for Gang {
 
     const VARIANTS: &'static [&'static str] = &[r#"{ quantum = "200ms" }"#];
 
-    fn one_scheduler(&self) -> bool {
-        true
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: true, time_slice: Some(("quantum", self.quantum)), ..Traits::default() }
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
@@ -35,10 +35,6 @@ impl Policy for Gang {
             return Err(format!("gang orders at most 65535 cores of a node; node {node} has more: split it"));
         }
         Ok(())
-    }
-
-    fn time_slice(&self) -> Option<(&'static str, Span)> {
-        Some(("quantum", self.quantum))
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -3,10 +3,9 @@
 use super::config::Kairos;
 use super::node::KairosNode;
 use super::scheduler::KairosScheduler;
-use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Policy, Traits};
 use crate::policies::shared::check_period;
 
 impl Policy for Kairos {
@@ -24,17 +23,13 @@ impl Policy for Kairos {
         r#"{ quantum = "2s", interval = "3s", queue = 1, central = "newest-job", guard = "running", missed = 1, attained = "work" }"#,
     ];
 
-    fn one_scheduler(&self) -> bool {
-        true
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: true, time_slice: Some(("quantum", self.quantum)), ..Traits::default() }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_period("quantum", self.quantum)?;
         check_period("interval", self.interval)
-    }
-
-    fn time_slice(&self) -> Option<(&'static str, Span)> {
-        Some(("quantum", self.quantum))
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

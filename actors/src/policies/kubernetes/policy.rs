@@ -5,7 +5,7 @@ use super::scheduler::KubernetesScheduler;
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Policy, Traits};
 use crate::policies::shared::check_period;
 use crate::roles::client::CentralJobs;
 
@@ -38,7 +38,9 @@ impl Policy for Kubernetes {
         r#"{ retry = "events", attempt = "0s" }"#,
     ];
 
-    const CENTRAL_JOBS: CentralJobs = CentralJobs::All;
+    fn traits(&self) -> Traits<'_> {
+        Traits { central_jobs: CentralJobs::All, ..Traits::default() }
+    }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_period("retry_after", self.retry_after)?;

@@ -6,7 +6,7 @@ use super::scheduler::MurmurationScheduler;
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Caches, Policy};
+use crate::policies::policy::{BuildContext, Caches, Policy, Traits};
 use crate::policies::shared::check_period;
 
 /// Upper bound of `fan_out`.
@@ -33,8 +33,13 @@ impl Policy for Murmuration {
         r#"{ spread = "epidemic", fan_out = #, repair = "5s" }"#,
     ];
 
-    fn caches(&self) -> Caches {
-        Caches::Updates
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            caches: Caches::Updates,
+            time_slice: (self.order == MurmurationOrder::Las).then_some(("quantum", self.quantum)),
+            oracle: (self.rank == MurmurationRank::JobLeftOracle).then_some("rank"),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
@@ -58,14 +63,6 @@ impl Policy for Murmuration {
             ));
         }
         Ok(())
-    }
-
-    fn time_slice(&self) -> Option<(&'static str, Span)> {
-        (self.order == MurmurationOrder::Las).then_some(("quantum", self.quantum))
-    }
-
-    fn oracle(&self) -> Option<&'static str> {
-        (self.rank == MurmurationRank::JobLeftOracle).then_some("rank")
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -307,7 +307,7 @@ impl MurmurationScheduler {
                 self.again(None, |_, (at, _)| at == node, fx);
             }
             Role::Scheduler(_) => self.placer.disseminator.down(actor, fx.layout()),
-            Role::Client(_) | Role::Extra(_) | Role::Worker { .. } => {}
+            Role::Client(_) | Role::Auxiliary(_) | Role::Worker { .. } => {}
         }
     }
 
@@ -318,7 +318,7 @@ impl MurmurationScheduler {
                 self.again(None, |_, (at, _)| at == NOWHERE, fx);
             }
             Role::Scheduler(_) => self.placer.disseminator.up(actor, fx),
-            Role::Client(_) | Role::Extra(_) | Role::Worker { .. } => {}
+            Role::Client(_) | Role::Auxiliary(_) | Role::Worker { .. } => {}
         }
     }
 }

@@ -5,7 +5,7 @@ use super::node::PeacockNode;
 use super::scheduler::PeacockScheduler;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Caches, Policy};
+use crate::policies::policy::{BuildContext, Caches, Policy, Traits};
 use crate::policies::shared::check_period;
 
 impl Policy for Peacock {
@@ -18,11 +18,12 @@ impl Policy for Peacock {
 
     const VARIANTS: &'static [&'static str] = &[r#"{ interval = "500ms" }"#, r#"{ form = "threshold" }"#];
 
-    fn caches(&self) -> Caches {
-        match self.form {
+    fn traits(&self) -> Traits<'_> {
+        let caches = match self.form {
             PeacockForm::Elastic => Caches::SharedState,
             PeacockForm::Threshold => Caches::None,
-        }
+        };
+        Traits { caches, ..Traits::default() }
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {

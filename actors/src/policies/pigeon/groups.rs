@@ -121,21 +121,21 @@ impl WorkerGroups {
 
     /// The master of a group.
     pub(super) fn master(&self, group: u32, layout: &Layout) -> ActorId {
-        layout.extra(group)
+        layout.auxiliary(group)
     }
 
     /// Its standby.
     pub(super) fn standby(&self, group: u32, layout: &Layout) -> Option<ActorId> {
-        self.standby.then(|| layout.extra(self.count + group))
+        self.standby.then(|| layout.auxiliary(self.count + group))
     }
 
-    /// The group of an extra actor, and whether it is a standby.
-    pub(super) const fn of_extra(&self, extra: u32) -> (u32, bool) {
-        if extra < self.count { (extra, false) } else { (extra - self.count, true) }
+    /// The group of a master or standby, and whether it is a standby.
+    pub(super) const fn of_master(&self, number: u32) -> (u32, bool) {
+        if number < self.count { (number, false) } else { (number - self.count, true) }
     }
 
-    /// Masters and standbys.
-    pub(super) const fn extras(&self) -> u32 {
+    /// Number of masters and standbys.
+    pub(super) const fn masters(&self) -> u32 {
         if self.standby { 2 * self.count } else { self.count }
     }
 }

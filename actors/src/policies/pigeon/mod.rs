@@ -3,10 +3,10 @@
 
 mod claim;
 mod config;
-mod extra;
 mod groups;
 mod load;
 mod master;
+mod master_seat;
 mod node;
 mod policy;
 mod queues;

@@ -5,7 +5,7 @@ use super::planner::SigmaPlanner;
 use crate::base::Parameters as _;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Policy, Traits};
 use crate::policies::shared::check_period;
 use crate::roles::planning::PlanningScheduler;
 
@@ -31,10 +31,8 @@ impl Policy for ThreeSigma {
         r#"{ cycle = "500ms", slot = "1s", slots = 6, consider = 2, pivots = 200, price = 3.0 }"#,
     ];
 
-    const PLANS: bool = true;
-
-    fn one_scheduler(&self) -> bool {
-        true
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: true, plans: true, ..Traits::default() }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

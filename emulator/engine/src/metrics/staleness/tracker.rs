@@ -119,7 +119,7 @@ impl<'a> Tracker<'a> {
     fn scheduler(&self, who: ActorId) -> Option<u32> {
         match self.layout.role(who) {
             Role::Scheduler(index) => Some(index),
-            Role::Client(_) | Role::Node(_) | Role::Extra(_) | Role::Worker { .. } => None,
+            Role::Client(_) | Role::Node(_) | Role::Auxiliary(_) | Role::Worker { .. } => None,
         }
     }
 
@@ -128,7 +128,7 @@ impl<'a> Tracker<'a> {
         match self.layout.role(who) {
             Role::Scheduler(index) => Some(index),
             Role::Node(index) => Some(self.layout.schedulers() + index),
-            Role::Client(_) | Role::Extra(_) | Role::Worker { .. } => None,
+            Role::Client(_) | Role::Auxiliary(_) | Role::Worker { .. } => None,
         }
     }
 

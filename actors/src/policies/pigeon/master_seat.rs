@@ -1,4 +1,4 @@
-//! The extra actors of Pigeon: the first master of a group, and its standby.
+//! The auxiliary actors of Pigeon: the first master of a group, and its standby.
 //!
 //! The first master acts whenever it is up, the standby while the first master is down. What reaches a standby that
 //! does not act is passed on.
@@ -31,9 +31,9 @@ pub(super) struct MasterSeat {
 }
 
 impl MasterSeat {
-    pub(super) fn new(config: &Pigeon, extra: u32, layout: &Layout) -> Self {
+    pub(super) fn new(config: &Pigeon, number: u32, layout: &Layout) -> Self {
         let groups = WorkerGroups::new(config, layout);
-        let (group, is_standby) = groups.of_extra(extra);
+        let (group, is_standby) = groups.of_master(number);
         let mirror = TaskQueues::new(config);
         Self {
             config: config.clone(),
