@@ -6,4 +6,4 @@ mod nodes;
 mod policy;
 mod scheduler;
 
-pub use config::{Kairos, KairosOrder, KairosPass, KairosPick};
+pub use config::{Kairos, KairosPass, KairosPick};

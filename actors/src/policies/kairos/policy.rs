@@ -19,8 +19,8 @@ impl Policy for Kairos {
         r#"{ quantum = "1s", pass = "eager", queue = 0 }"#,
         r#"{ quantum = "300ms", pass = "eager", queue = 2, pick = "sum", stretch = 2, missed = 1 }"#,
         r#"{ quantum = "500ms", interval = "100ms", pass = "levels", queue = 8, pick = "random", hysteresis = "500ms", guard = "none" }"#,
-        r#"{ quantum = "100ms", pass = "eager", central = "newest-job", silent = true, guard = "least-attained" }"#,
-        r#"{ quantum = "2s", interval = "3s", queue = 1, central = "newest-job", guard = "running", missed = 1, attained = "work" }"#,
+        r#"{ quantum = "100ms", pass = "eager", silent = true }"#,
+        r#"{ quantum = "2s", interval = "3s", queue = 1, guard = "running", missed = 1, attained = "work" }"#,
     ];
 
     fn traits(&self) -> Traits<'_> {

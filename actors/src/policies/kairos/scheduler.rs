@@ -1,6 +1,6 @@
 //! The central scheduler of Kairos: one queue of tasks, dealt to the nodes with the fewest copies (algorithm 2).
 
-use super::config::{Kairos, KairosOrder, KairosPass};
+use super::config::{Kairos, KairosPass};
 use super::nodes::DealtNodes;
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
@@ -19,7 +19,6 @@ const NODES: u32 = 1;
 pub(super) struct KairosScheduler {
     interval: Span,
     eager: bool,
-    order: KairosOrder,
     nodes: DealtNodes,
     queue: TaskQueue,
     jobs: JobTable<OpenJob>,
@@ -32,7 +31,6 @@ impl KairosScheduler {
         Self {
             interval: config.interval,
             eager: config.pass == KairosPass::Eager,
-            order: config.central,
             nodes: DealtNodes::new(config, layout),
             queue: TaskQueue::default(),
             jobs: JobTable::default(),
@@ -76,10 +74,7 @@ impl KairosScheduler {
     /// The next task without a finished copy.
     fn pop(&mut self) -> Option<CopyId> {
         loop {
-            let copy = match self.order {
-                KairosOrder::Fifo => self.queue.pop()?,
-                KairosOrder::NewestJob => self.queue.pop_newest()?,
-            };
+            let copy = self.queue.pop()?;
             let TaskId { job, index } = copy.task;
             if self.jobs.get_mut(job).is_some_and(|open| !open.is_done(index)) {
                 return Some(copy);
@@ -215,16 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn an_eager_centre_serves_the_oldest_or_the_newest_job() {
-        for (central, next) in [(KairosOrder::Fifo, 0), (KairosOrder::NewestJob, 1)] {
-            let mut bench =
-                bench(&Kairos { pass: KairosPass::Eager, queue: 0, central, ..Kairos::default() }, &[1], 2);
-            let node = bench.layout.node(0);
-            assert_eq!(dealt(&bench.submit(0)), [(node, copy(0, 0, 0))]);
-            assert_eq!(dealt(&bench.submit(1)), []);
-            let sent = bench.deliver(node, Launch::Completed { copy: copy(0, 0, 0) });
-            assert_eq!(dealt(&sent), [(node, copy(next, 1 - next, 0))]);
-        }
+    fn an_eager_centre_serves_the_oldest_job() {
+        let mut bench = bench(&Kairos { pass: KairosPass::Eager, queue: 0, ..Kairos::default() }, &[1], 2);
+        let node = bench.layout.node(0);
+        assert_eq!(dealt(&bench.submit(0)), [(node, copy(0, 0, 0))]);
+        assert_eq!(dealt(&bench.submit(1)), []);
+        let sent = bench.deliver(node, Launch::Completed { copy: copy(0, 0, 0) });
+        assert_eq!(dealt(&sent), [(node, copy(0, 1, 0))]);
     }
 
     /// A node is lost with its task; what could not be delivered goes elsewhere, and its node rests for a while.

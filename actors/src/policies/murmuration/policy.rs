@@ -27,8 +27,8 @@ impl Policy for Murmuration {
         r#"{ order = "srjf", rank = "job", bypass = 5, preemptive = true, decision_per_job = "20ms", decision_per_task = "5ms", news = "between-tasks" }"#,
         r#"{ order = "srjf", rank = "job-left-oracle", bypass = 5, ties = "lowest" }"#,
         r#"{ order = "las", quantum = "300ms" }"#,
-        r#"{ order = "las", quantum = "1s", missed = 1, attained = "work", batch = false, repair = "5s" }"#,
-        r#"{ wait = "clock", copy = "naive", forget_dead = false }"#,
+        r#"{ order = "las", quantum = "1s", batch = false, repair = "5s" }"#,
+        r#"{ wait = "clock", copy = "naive" }"#,
         r#"{ spread = "datagrams", repair = "2s" }"#,
         r#"{ spread = "epidemic", fan_out = #, repair = "5s" }"#,
     ];
@@ -83,11 +83,6 @@ impl Murmuration {
             (MurmurationOrder::Srjf, "bypass", self.bypass < default.bypass),
             (MurmurationOrder::Srjf, "preemptive", self.preemptive),
             (MurmurationOrder::Las, "quantum", self.quantum != default.quantum),
-            (MurmurationOrder::Las, "hysteresis", self.hysteresis != default.hysteresis),
-            (MurmurationOrder::Las, "guard", self.guard != default.guard),
-            (MurmurationOrder::Las, "missed", self.missed != default.missed),
-            (MurmurationOrder::Las, "stretch", self.stretch > default.stretch),
-            (MurmurationOrder::Las, "attained", self.attained != default.attained),
         ];
         if let Some((order, key, _)) = unread.iter().find(|(order, _, given)| *given && *order != self.order)
         {

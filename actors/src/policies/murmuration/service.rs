@@ -6,7 +6,7 @@ use crate::layout::Role;
 use crate::machine::Effects;
 use crate::message::Core;
 use crate::policies::policy::BuildContext;
-use crate::roles::las::Las;
+use crate::roles::las::{Las, LasOptions};
 use crate::roles::node_queue::{NodeQueue, QueueOrder, Rank};
 
 /// A task that waits or runs.
@@ -43,9 +43,10 @@ impl TaskService {
     pub(super) fn new(config: &Murmuration, context: BuildContext<'_>) -> Self {
         let cores = context.layout.cores(context.index);
         match config.order {
-            MurmurationOrder::Las => {
-                Self::Las(LasService { las: Las::new(config.las(), cores), tasks: Vec::new() })
-            }
+            MurmurationOrder::Las => Self::Las(LasService {
+                las: Las::new(LasOptions::with(config.quantum), cores),
+                tasks: Vec::new(),
+            }),
             MurmurationOrder::Fcfs | MurmurationOrder::Srjf => {
                 Self::Queue(QueueService::new(config, context.index, cores))
             }
@@ -102,11 +103,8 @@ impl TaskService {
     /// A worker answers an order of least attained service; returns whether there is one that it can answer.
     pub(super) fn answer(&mut self, worker: ActorId, answer: Core, fx: &mut Effects<'_>) -> bool {
         let Self::Las(LasService { las, .. }) = self else { return false };
-        match answer {
-            Core::Suspended { copy, left } => las.suspended(worker, copy, left, fx),
-            Core::Score { copy, done_ms, .. } => las.told(worker, copy, done_ms, fx),
-            _ => return false,
-        }
+        let Core::Suspended { copy, left } = answer else { return false };
+        las.suspended(worker, copy, left, fx);
         true
     }
 
