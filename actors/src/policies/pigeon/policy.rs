@@ -27,7 +27,7 @@ impl Policy for Pigeon {
         "{ group = # }",
         r#"{ group = #, reserved = 0.3, weight = 5, standby = true, push = "50ms", declare_after = "2s", split = "round-robin" }"#,
         r#"{ group = #, weight = "strict", lengths = "200ms" }"#,
-        r#"{ group = #, rule = "released", split = "in-order", master_on_worker = true, declare_after = "1s" }"#,
+        r#"{ group = #, split = "in-order", master_on_worker = true, declare_after = "1s" }"#,
         "{ group = #, reserved = 0.3, phantom_reserved = true }",
     ];
 
