@@ -39,7 +39,10 @@ struct EvictedFrom {
     until: Time,
 }
 
-/// Doublings of the time for which a job avoids a node, at most.
+/// How long a job avoids a node that has evicted one of its tasks, twice as long after each further eviction there.
+const AVOIDED: Span = Span::from_secs(60);
+
+/// Doublings of that time, at most.
 const MOST_DOUBLINGS: u32 = 10;
 
 impl ExpectedJob {
@@ -84,15 +87,14 @@ impl ExpectedJob {
         }
     }
 
-    /// Records that a node has evicted a task of the job, which then avoids it for a while: at first for `avoid`, and
-    /// twice as long after each further eviction.
-    pub(super) fn evicted(&mut self, node: u32, now: Time, avoid: Span) {
+    /// Records that a node has evicted a task of the job, which then avoids it for a while.
+    pub(super) fn evicted(&mut self, node: u32, now: Time) {
         let at = self.evicted.binary_search_by_key(&node, |from| from.node).unwrap_or_else(|at| {
             self.evicted.insert(at, EvictedFrom { node, times: 0, until: now });
             at
         });
         let from = &mut self.evicted[at];
-        from.until = now + avoid.scale(f64::from(1u32 << from.times.min(MOST_DOUBLINGS)));
+        from.until = now + AVOIDED.scale(f64::from(1u32 << from.times.min(MOST_DOUBLINGS)));
         from.times += 1;
     }
 

@@ -33,4 +33,4 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-pub use config::{DistSched, GreedyTime, UsageEstimates, UsageStatistic};
+pub use config::{DistSched, UsageEstimates, UsageStatistic};

@@ -50,7 +50,6 @@ impl UsagePlanner {
         fx: &mut Effects<'_>,
     ) -> (Vec<PendingJob>, Option<Time>) {
         let (mut pending, mut due) = (Vec::new(), None::<Time>);
-        let valuation = self.config.valuation();
         for (job, planned) in situation.jobs.iter_mut().filter(|(_, job)| !job.waiting.is_empty()) {
             let Some(known) = self.known.get_mut(job) else { continue };
             let mut held: Vec<u32> = planned.held.iter().map(|core| core.node).collect();
@@ -65,7 +64,7 @@ impl UsagePlanner {
                 waiting: planned.waiting.len() as u32,
                 tasks: Arc::clone(&known.tasks),
                 work: known.work,
-                utility: known.utility.at(fx.now(), &valuation),
+                utility: known.utility.at(fx.now()),
                 salt: u64::from(fx.rng().below(u32::MAX)),
             });
         }
@@ -74,9 +73,8 @@ impl UsagePlanner {
 }
 
 impl Planner for UsagePlanner {
-    fn started(&mut self, epoch: u32, fx: &mut Effects<'_>) {
-        let lost = epoch > 0 && !self.config.keeps;
-        if !self.restored && !lost {
+    fn started(&mut self, fx: &mut Effects<'_>) {
+        if !self.restored {
             self.source.study(fx.catalog());
         }
     }
@@ -94,8 +92,7 @@ impl Planner for UsagePlanner {
     fn decide(&mut self, mut situation: Situation<'_>, fx: &mut Effects<'_>) -> Decision {
         let mut stops = Vec::new();
         if std::mem::take(&mut self.contended) {
-            let by = (fx.now(), &self.config);
-            stops = relieve(situation.jobs, &mut self.known, self.loads.nodes(), by);
+            stops = relieve(situation.jobs, &mut self.known, self.loads.nodes(), fx.now());
         }
         let known = &mut self.known;
         self.loads.refresh((situation.jobs, situation.pool), stops.clone(), |job| {
@@ -109,8 +106,7 @@ impl Planner for UsagePlanner {
         };
         let launches = select(&pending, &mut self.loads, options);
         let due = due(&pending, &launches).into_iter().chain(usable).min();
-        let takes = self.config.decide.of(pending.len(), self.loads.nodes().len());
-        Decision { stops, launches, due, takes, ..Decision::default() }
+        Decision { stops, launches, due, ..Decision::default() }
     }
 
     fn reported(&mut self, report: UsageReport, _: &mut Effects<'_>) -> bool {
@@ -134,7 +130,7 @@ impl Planner for UsagePlanner {
 
     fn evicted(&mut self, copy: CopyId, node: u32, alone: bool, fx: &mut Effects<'_>) {
         let Some(known) = self.known.get_mut(copy.task.job) else { return };
-        known.evicted(node, fx.now(), self.config.avoid);
+        known.evicted(node, fx.now());
         if alone {
             known.needs_more_than(self.loads.nodes()[node as usize].room.memory);
         }
@@ -155,7 +151,7 @@ impl Planner for UsagePlanner {
     }
 
     fn stored(&mut self) -> Option<Stored> {
-        self.config.keeps.then(|| Box::new(self.source.take_history()) as Stored)
+        Some(Box::new(self.source.take_history()))
     }
 
     fn restore(&mut self, stored: Stored) {

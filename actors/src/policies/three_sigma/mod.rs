@@ -18,4 +18,4 @@ mod problem;
 #[cfg(test)]
 mod tests;
 
-pub use config::{DecisionTime, RunTimeEstimates, ThreeSigma};
+pub use config::{RunTimeEstimates, ThreeSigma};

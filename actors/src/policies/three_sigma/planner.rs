@@ -43,8 +43,7 @@ impl SigmaPlanner {
 
     /// Solves a problem.
     fn solve(&mut self, problem: &Problem) -> PlannedCycle {
-        let ThreeSigma { pivots, ruins, .. } = self.config;
-        let work = Work { pivots, ruins, ..Work::default() };
+        let work = Work { ruins: self.config.ruins, ..Work::default() };
         let relaxed = relax(problem, Some(&self.basis), work);
         let plan = round(problem, &relaxed, work);
         self.basis = relaxed.basis;
@@ -53,9 +52,8 @@ impl SigmaPlanner {
 }
 
 impl Planner for SigmaPlanner {
-    fn started(&mut self, epoch: u32, fx: &mut Effects<'_>) {
-        let lost = epoch > 0 && !self.config.keeps;
-        if !self.restored && !lost {
+    fn started(&mut self, fx: &mut Effects<'_>) {
+        if !self.restored {
             self.source.study(fx.catalog());
         }
     }
@@ -71,14 +69,13 @@ impl Planner for SigmaPlanner {
         let formulated = formulate(&self.config, &mut self.known, situation, now);
         let problem = &formulated.problem;
         let planned = self.solve(problem);
-        let takes = self.config.decide.of(problem.jobs().len(), problem.options(), planned.pivots);
         fx.note(Note::Planned {
             options: problem.options() as u32,
             columns: problem.variables() as u32,
             pivots: planned.pivots,
             gap: gap(planned.plan.value, planned.bound),
         });
-        decision(&formulated, &planned.plan, takes, (now, self.config.slot))
+        decision(&formulated, &planned.plan, self.config.decide, (now, self.config.slot))
     }
 
     fn ended(&mut self, job: JobId, run: Option<JobRun>, fx: &mut Effects<'_>) {
@@ -91,7 +88,7 @@ impl Planner for SigmaPlanner {
     }
 
     fn stored(&mut self) -> Option<Stored> {
-        self.config.keeps.then(|| Box::new(self.source.take_history()) as Stored)
+        Some(Box::new(self.source.take_history()))
     }
 
     fn restore(&mut self, stored: Stored) {

@@ -2,7 +2,6 @@
 
 use super::config::{RunTimeEstimates, ThreeSigma};
 use super::planner::SigmaPlanner;
-use crate::base::Parameters as _;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::policy::{BuildContext, Policy, Traits};
@@ -24,11 +23,11 @@ impl Policy for ThreeSigma {
     const VARIANTS: &'static [&'static str] = &[
         "{}",
         r#"{ cycle = "100ms", slot = "500ms" }"#,
-        r#"{ cycle = "200ms", slot = "500ms", slots = 8, estimates = "point", samples = 5, over = "never", keeps = false }"#,
-        r#"{ cycle = "100ms", slot = "250ms", estimates = "perfect", decide = { base = "50ms", per_option = "1us" } }"#,
+        r#"{ cycle = "200ms", slot = "500ms", slots = 8, estimates = "point", samples = 5, over = "never" }"#,
+        r#"{ cycle = "100ms", slot = "250ms", estimates = "perfect", decide = "50ms" }"#,
         r#"{ cycle = "250ms", slot = "1s", estimates = "normal", shift = 0.3, cov = 0.5, over = "always" }"#,
-        r#"{ cycle = "500ms", slot = "500ms", slots = 10, samples = 10, preempt = false, pivots = 20 }"#,
-        r#"{ cycle = "500ms", slot = "1s", slots = 6, consider = 2, pivots = 200, price = 3.0 }"#,
+        r#"{ cycle = "500ms", slot = "500ms", slots = 10, samples = 10, preempt = false }"#,
+        r#"{ cycle = "500ms", slot = "1s", slots = 6, consider = 2, price = 3.0 }"#,
     ];
 
     fn traits(&self) -> Traits<'_> {
@@ -38,7 +37,6 @@ impl Policy for ThreeSigma {
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_period("cycle", self.cycle)?;
         check_period("slot", self.slot)?;
-        self.decide.check_ranges()?;
         let window = self.slot.0.saturating_mul(u64::from(self.slots));
         if window < self.cycle.0 {
             return Err(format!(

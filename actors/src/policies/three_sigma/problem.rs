@@ -107,7 +107,7 @@ pub(super) fn formulate(
             }
         }
         if !job.waiting.is_empty() {
-            candidates.push((rank(&job.open.spec, known.utility.at(now, &config.valuation())), id));
+            candidates.push((rank(&job.open.spec, known.utility.at(now)), id));
         }
     }
     form.capacity.iter_mut().for_each(|cores| *cores = cores.max(0.0));
@@ -178,7 +178,7 @@ impl Formulation<'_> {
 
     /// The options of a waiting job that are worth something, on kinds of nodes that have a core for each of its tasks.
     fn blocks(&mut self, known: &KnownJob, tasks: u32, usable: &[u32]) -> Vec<Block> {
-        let utility = known.utility.at(self.now, &self.config.valuation());
+        let utility = known.utility.at(self.now);
         if let Utility::Slo { zero, .. } = utility {
             self.wake(zero);
         }

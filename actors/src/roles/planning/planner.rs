@@ -72,8 +72,8 @@ pub struct JobRun {
 
 /// What decides which jobs run.
 pub trait Planner: Send {
-    /// The scheduler starts, for the `epoch`-th time after a crash.
-    fn started(&mut self, _epoch: u32, _fx: &mut Effects<'_>) {}
+    /// The scheduler starts, after [`restore`](Self::restore) if it has crashed.
+    fn started(&mut self, _fx: &mut Effects<'_>) {}
 
     /// A job was submitted.
     fn submitted(&mut self, _job: JobId, _spec: &JobSpec, _fx: &mut Effects<'_>) {}

@@ -222,7 +222,7 @@ fn what_3sigma_cannot_plan_is_refused() {
         ("3sigma = { best_effort = 0.0 }", "best_effort: must be between"),
         ("3sigma = { estimates = \"exact\" }", "`distribution`, `point`, `perfect`"),
         ("3sigma = { over = \"maybe\" }", "`adaptive`, `always`"),
-        ("3sigma = { decide = { per_jobs = \"1s\" } }", "per_jobs"),
+        ("3sigma = { decide = { base = \"1s\" } }", "decide`: invalid type: map"),
         ("prio = { cycle = \"0s\" }", "cycle: must be 1us or longer, not 0ns"),
     ] {
         let error = message(&with("schedulers = 1\n", policy));
