@@ -15,8 +15,9 @@ parameters! {
         /// 0, and never all. The paper has 0.02 for the Yahoo trace, 0.08 for Cloudera, 0.09 for Google.
         #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
         reserved: f64 = 0.02,
-        /// Of this many tasks that unreserved workers get while both queues hold some, the last one is long; `"strict"`:
-        /// long tasks run when no short one waits. The paper has 20 in simulations and strict priority on EC2.
+        /// Of this many tasks that unreserved workers get while both queues hold some, the last one is long;
+        /// `"strict"`: long tasks run when no short one waits. The paper has 20 in simulations and strict priority on
+        /// EC2.
         weight: GroupWeight = GroupWeight::Tasks(20),
         /// Which tasks go to which master.
         split: TaskSplit = TaskSplit::Blocks,
