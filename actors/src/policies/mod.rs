@@ -1,4 +1,5 @@
-//! Scheduling systems, one file or folder each, and their registry.
+//! Scheduling systems, one file or folder each, and their registry. In a folder `config.rs` has the parameters, and
+//! `scheduler.rs`, `planner.rs` or `policy.rs` the policy.
 //!
 //! A policy is its parameters: a serde struct that experiment files name and that builds the machines of a run. To add
 //! one: a file here (parameters with defaults, units, ranges and paper section; its variants for randomised tests; its

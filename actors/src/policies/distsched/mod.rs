@@ -21,14 +21,10 @@ mod estimate;
 mod greedy;
 mod known;
 mod load;
-mod observed;
 mod placement;
 mod planner;
-mod policy;
 mod relief;
-mod sum;
 mod value;
-mod view;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The cache: the work a scheduler expects at every node.
 
 use super::config::{Copying, Murmuration, MurmurationSpread, MurmurationTies, MurmurationWait};
-use super::seen_window::SeenWindow;
+use super::disseminator::SeenWindow;
 use crate::base::{JobId, Span, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Note};

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::claim::{GroupMasters, MasterClaim};
 use super::config::Pigeon;
 use super::groups::WorkerGroups;
+use super::groups::{GroupMasters, MasterClaim};
+use super::master::Tick;
 use super::master::{Master, Takeover};
-use super::tick::Tick;
 use crate::base::{ActorId, CopyId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};

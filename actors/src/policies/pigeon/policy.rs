@@ -2,7 +2,7 @@
 
 use super::config::{GroupWeight, Pigeon, TaskSplit};
 use super::groups::WorkerGroups;
-use super::master_seat::MasterSeat;
+use super::master::MasterSeat;
 use super::node::PigeonNode;
 use super::scheduler::PigeonScheduler;
 use crate::base::Span;

@@ -10,9 +10,7 @@
 
 mod config;
 mod estimate;
-mod outlook;
 mod planner;
-mod policy;
 mod problem;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The machine of a planning scheduler: cycles, launches, preemption, and repairs.
 
-use super::job::{HeldCore, PlannedJob};
 use super::planner::{Decision, JobRun, LaunchOrder, Planner, Situation, TaskPlaces};
+use super::planner::{HeldCore, PlannedJob};
 use super::pool::CorePool;
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
