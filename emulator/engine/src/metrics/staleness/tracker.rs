@@ -256,7 +256,7 @@ impl<'a> Tracker<'a> {
 
     /// A scheduler received a snapshot of a node.
     fn snapshot(&mut self, now: Time, who: ActorId, node: u32, made: Time) {
-        assert!(self.snapshots, "a policy that sends snapshots must say so in Policy::caches");
+        assert!(self.snapshots, "a policy that sends snapshots must say so in Policy::traits");
         let by = self.scheduler(who);
         if let Some(state) = self.at(now) {
             state.snapshot(now, by, node, made);
