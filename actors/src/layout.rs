@@ -1,6 +1,6 @@
 //! Roles and endpoints of actors.
 //!
-//! Ids are dense and in this order: clients, schedulers, nodes, extras (masters of groups), workers. Client i
+//! Ids are dense and in this order: clients, schedulers, nodes, auxiliary actors (masters of groups), workers. Client i
 //! submits to scheduler i and shares its machine, so the two talk without network delay. A worker shares the endpoint
 //! of its node manager; every other actor has an endpoint of its own, with its own number.
 
@@ -15,8 +15,8 @@ pub enum Role {
     Scheduler(u32),
     /// Node manager.
     Node(u32),
-    /// Additional actors of a policy, such as masters of groups.
-    Extra(u32),
+    /// Auxiliary actor of a policy, such as the master of a group.
+    Auxiliary(u32),
     /// One core of a node.
     Worker {
         /// The node it belongs to.
@@ -78,7 +78,7 @@ impl Sharing {
 pub struct Layout {
     schedulers: u32,
     nodes: u32,
-    extras: u32,
+    auxiliaries: u32,
     /// First core of each node, and the total at the end.
     first_core: Vec<u32>,
     /// Cores of every node if all nodes have as many, else 0. Saves table lookups.
@@ -94,13 +94,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// `schedulers` schedulers with a client each, `extras` further actors, and one node for each entry of
+    /// `schedulers` schedulers with a client each, `auxiliaries` further actors, and one node for each entry of
     /// `cores`, which says how many workers it has.
-    pub fn new(schedulers: u32, extras: u32, cores: impl IntoIterator<Item = u32>) -> Self {
+    pub fn new(schedulers: u32, auxiliaries: u32, cores: impl IntoIterator<Item = u32>) -> Self {
         let layout = Self {
             schedulers,
             nodes: 0,
-            extras: 0,
+            auxiliaries: 0,
             first_core: Vec::new(),
             equal: 0,
             room: None,
@@ -108,7 +108,7 @@ impl Layout {
             request: None,
             kinds: 1,
         };
-        layout.with_cores(cores).with_extras(extras)
+        layout.with_cores(cores).with_auxiliaries(auxiliaries)
     }
 
     /// Has one node for each entry of `cores`, which says how many workers it has, instead of those it has.
@@ -126,12 +126,12 @@ impl Layout {
         self
     }
 
-    /// Has `extras` further actors instead of those it has. The ids of workers follow theirs; all other ids stay.
-    pub fn with_extras(mut self, extras: u32) -> Self {
+    /// Has `auxiliaries` further actors instead of those it has. The ids of workers follow theirs; all other ids stay.
+    pub fn with_auxiliaries(mut self, auxiliaries: u32) -> Self {
         let others = 2 * u64::from(self.schedulers) + u64::from(self.nodes) + u64::from(self.workers());
-        let actors = others + u64::from(extras);
+        let actors = others + u64::from(auxiliaries);
         assert!(actors < u64::from(u32::MAX), "{actors} actors do not fit 32-bit ids");
-        self.extras = extras;
+        self.auxiliaries = auxiliaries;
         self
     }
 
@@ -228,9 +228,14 @@ impl Layout {
         self.nodes
     }
 
-    /// Number of extras.
-    pub const fn extras(&self) -> u32 {
-        self.extras
+    /// Number of auxiliary actors: those of the policy beside clients, schedulers and nodes.
+    pub const fn auxiliaries(&self) -> u32 {
+        self.auxiliaries
+    }
+
+    /// The number of nodes in a share of them, at least one.
+    pub fn nodes_in(&self, share: f64) -> u32 {
+        ((share * f64::from(self.nodes)).ceil() as u32).clamp(1, self.nodes.max(1))
     }
 
     /// Number of workers of all nodes.
@@ -283,9 +288,9 @@ impl Layout {
         node.0 - 2 * self.schedulers
     }
 
-    /// The `i`-th extra.
+    /// The `i`-th auxiliary actor.
     #[inline]
-    pub const fn extra(&self, i: u32) -> ActorId {
+    pub const fn auxiliary(&self, i: u32) -> ActorId {
         ActorId(2 * self.schedulers + self.nodes + i)
     }
 
@@ -334,15 +339,15 @@ impl Layout {
     #[inline]
     pub fn role(&self, actor: ActorId) -> Role {
         let id = actor.0;
-        let (first_node, first_extra) = (2 * self.schedulers, 2 * self.schedulers + self.nodes);
+        let (first_node, first_auxiliary) = (2 * self.schedulers, 2 * self.schedulers + self.nodes);
         if id < self.schedulers {
             Role::Client(id)
         } else if id < first_node {
             Role::Scheduler(id - self.schedulers)
-        } else if id < first_extra {
+        } else if id < first_auxiliary {
             Role::Node(id - first_node)
         } else if id < self.first_worker() {
-            Role::Extra(id - first_extra)
+            Role::Auxiliary(id - first_auxiliary)
         } else {
             let core = id - self.first_worker();
             let node = self.node_of_core(core);
@@ -373,7 +378,8 @@ impl Layout {
                 && b.0 < 2 * self.schedulers)
     }
 
-    /// Whether the failure detector notifies this actor of nodes as well: true for clients, schedulers and extras.
+    /// Whether the failure detector notifies this actor of nodes as well: true for clients, schedulers and auxiliary
+    /// actors.
     #[inline]
     pub const fn coordinates(&self, actor: ActorId) -> bool {
         actor.0 < 2 * self.schedulers
@@ -382,7 +388,7 @@ impl Layout {
 
     #[inline]
     const fn first_worker(&self) -> u32 {
-        2 * self.schedulers + self.nodes + self.extras
+        2 * self.schedulers + self.nodes + self.auxiliaries
     }
 }
 
@@ -422,11 +428,11 @@ mod tests {
     }
 
     #[test]
-    fn other_cores_and_extras_leave_the_ids_of_nodes() {
+    fn other_cores_and_auxiliaries_leave_the_ids_of_nodes() {
         let cluster = Layout::new(2, 0, [1; 3]);
-        let run = cluster.clone().with_cores([1, 3, 1]).with_extras(2);
+        let run = cluster.clone().with_cores([1, 3, 1]).with_auxiliaries(2);
         assert_eq!(run, Layout::new(2, 2, [1, 3, 1]));
-        assert_eq!((run.node(2), run.extra(0)), (cluster.node(2), cluster.worker(0, 0)));
+        assert_eq!((run.node(2), run.auxiliary(0)), (cluster.node(2), cluster.worker(0, 0)));
         assert_eq!(run.endpoint(run.worker(1, 2)), run.endpoint(run.node(1)));
     }
 
@@ -441,7 +447,7 @@ mod tests {
                 Role::Client(i) => layout.client(i),
                 Role::Scheduler(i) => layout.scheduler(i),
                 Role::Node(i) => layout.node(i),
-                Role::Extra(i) => layout.extra(i),
+                Role::Auxiliary(i) => layout.auxiliary(i),
                 Role::Worker { node, core } => layout.worker(node, core),
             };
             assert_eq!(back, actor);
@@ -453,6 +459,6 @@ mod tests {
         assert!(!layout.local(layout.node(0), layout.node(1)));
         assert!(layout.local(layout.node(2), layout.worker(2, 1)));
         assert!(layout.local(layout.worker(2, 0), layout.worker(2, 1)));
-        assert!(layout.coordinates(layout.extra(0)) && !layout.coordinates(layout.node(0)));
+        assert!(layout.coordinates(layout.auxiliary(0)) && !layout.coordinates(layout.node(0)));
     }
 }

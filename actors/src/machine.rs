@@ -68,7 +68,7 @@ pub enum Input {
         done: Span,
     },
     /// What a copy uses of this node, which is shared: it has begun, its use has changed, or what it is given has. Only
-    /// node managers see this, of policies that [ask for it](crate::policies::Policy::NODE_USAGE). Changes at one
+    /// node managers see this, of policies that [ask for it](crate::policies::Traits::node_usage). Changes at one
     /// instant come one after the other.
     Usage {
         /// The copy.
@@ -92,7 +92,7 @@ pub enum Input {
         msg: Message,
     },
     /// The failure detector reports that an actor crashed and lost its state. Coordinators (clients, schedulers,
-    /// extras) are notified of every coordinator and node, nodes of coordinators.
+    /// auxiliary actors) are notified of every coordinator and node, nodes of coordinators.
     Down {
         /// The actor that crashed.
         actor: ActorId,
@@ -339,7 +339,7 @@ pub enum Note {
 
 /// The number of copies of each job that have begun anywhere in the run. No actor of a real system knows it at the
 /// time. It reproduces simulators whose actors read shared state without messages. The shard counts in virtual time,
-/// for policies with an [oracle](crate::policies::Policy::oracle).
+/// for policies with an [oracle](crate::policies::Traits::oracle).
 #[derive(Debug)]
 pub struct Oracle {
     begun: Box<[u32]>,

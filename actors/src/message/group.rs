@@ -1,7 +1,7 @@
 //! Pigeon: tasks pass from schedulers through the masters of groups to workers.
 //!
-//! A master is an extra actor, or a node that declared itself one. A worker is named by the number of its core among
-//! all cores of the run.
+//! A master is an auxiliary actor, or a node that declared itself one. A worker is named by the number of its core
+//! among all cores of the run.
 
 use serde::{Deserialize, Serialize};
 
@@ -169,26 +169,26 @@ pub enum Group {
 protocol! {
     Group in run;
     Tasks = "group.tasks", Stream,
-        Scheduler -> Extra | Scheduler -> Node | Extra -> Extra | Node -> Extra | Node -> Node:
+        Scheduler -> Auxiliary | Scheduler -> Node | Auxiliary -> Auxiliary | Node -> Auxiliary | Node -> Node:
         Self::Tasks { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run) => batch.job,
-    Run = "group.run", Stream, Extra -> Node | Node -> Node: Self::Run { core, copy, scheduler }
+    Run = "group.run", Stream, Auxiliary -> Node | Node -> Node: Self::Run { core, copy, scheduler }
         if run.has_core(core) && matches!(run.to, Role::Node(node) if run.layout.node_of_core(core) == node)
             && run.has_task(copy.task) && run.has_scheduler(scheduler) => copy.task.job,
-    Idle = "group.idle", Stream, Node -> Extra | Node -> Node | Extra -> Extra:
+    Idle = "group.idle", Stream, Node -> Auxiliary | Node -> Node | Auxiliary -> Auxiliary:
         Self::Idle { core, .. } if run.has_core(core),
-    Status = "group.status", Stream, Node -> Extra | Node -> Node | Extra -> Extra:
+    Status = "group.status", Stream, Node -> Auxiliary | Node -> Node | Auxiliary -> Auxiliary:
         Self::Status { core, copy, scheduler, .. }
         if run.has_core(core) && run.has_task(copy.task) && run.has_scheduler(scheduler) => copy.task.job,
-    Ask = "group.ask", Stream, Extra -> Scheduler | Node -> Scheduler: Self::Ask,
+    Ask = "group.ask", Stream, Auxiliary -> Scheduler | Node -> Scheduler: Self::Ask,
     Watch = "group.watch", Stream, Node -> Node: Self::Watch,
     Open = "group.open", Stream,
-        Scheduler -> Extra | Scheduler -> Node | Extra -> Extra | Node -> Extra | Node -> Node:
+        Scheduler -> Auxiliary | Scheduler -> Node | Auxiliary -> Auxiliary | Node -> Auxiliary | Node -> Node:
         Self::Open { scheduler, batch, .. } if run.has_scheduler(scheduler) && batch.fits(run) => batch.job,
-    Takes = "group.takes", Stream, Extra -> Node | Extra -> Scheduler | Node -> Node | Node -> Scheduler:
+    Takes = "group.takes", Stream, Auxiliary -> Node | Auxiliary -> Scheduler | Node -> Node | Node -> Scheduler:
         Self::Takes { .. },
-    Mirror = "group.mirror", Stream, Extra -> Extra:
+    Mirror = "group.mirror", Stream, Auxiliary -> Auxiliary:
         Self::Mirror(mirror) if !matches!(mirror, Mirror::Queued { batch, .. } if !batch.fits(run)),
-    Lengths = "group.lengths", Datagram, Extra -> Scheduler | Node -> Scheduler: Self::Lengths { .. },
+    Lengths = "group.lengths", Datagram, Auxiliary -> Scheduler | Node -> Scheduler: Self::Lengths { .. },
 }
 
 #[cfg(test)]

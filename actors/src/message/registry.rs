@@ -232,7 +232,7 @@ mod tests {
     fn messages_pass_between_the_roles_of_their_table_only() {
         let layout = Layout::new(2, 1, [1, 2]);
         let (client, scheduler, node) = (layout.client(0), layout.scheduler(0), layout.node(1));
-        let ends = [client, scheduler, layout.scheduler(1), layout.node(0), node, layout.extra(0)];
+        let ends = [client, scheduler, layout.scheduler(1), layout.node(0), node, layout.auxiliary(0)];
         let submit = Message::from(Job::Submit { job: JOB, round: 0 });
         let run = Core::run(JOB.task(0).copy(0));
         for from in ends.into_iter().chain([layout.worker(0, 0), ActorId(u32::MAX)]) {

@@ -1,6 +1,6 @@
 //! Big-C, which suspends long jobs for short ones, the second baseline of the Kairos paper.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::check_period;
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
@@ -47,8 +47,8 @@ impl Policy for BigC {
         r#"{ heartbeat = "300ms", monitor = "500ms", short_share = 0.7, kill = true }"#,
     ];
 
-    fn one_scheduler(&self) -> bool {
-        true
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: true, needs_long: Some("short_share"), ..Traits::default() }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
@@ -61,10 +61,6 @@ impl Policy for BigC {
             "short_share: must be above 0 and below 1, not {}; long jobs get the rest",
             self.short_share
         ))
-    }
-
-    fn needs_long(&self) -> Option<&'static str> {
-        Some("short_share")
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

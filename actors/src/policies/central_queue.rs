@@ -1,6 +1,6 @@
 //! A central FIFO queue: the M/M/c of the textbooks.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use crate::base::parameters;
 use crate::machine::Machine;
 use crate::roles::speculation::{CopyBinding, NoBackups, speculate};
@@ -18,8 +18,8 @@ impl Policy for CentralQueue {
 
     const VARIANTS: &'static [&'static str] = &["{}"];
 
-    fn one_scheduler(&self) -> bool {
-        true
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: true, ..Traits::default() }
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -1,6 +1,6 @@
 //! Dolly: clones of small jobs from the start.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use crate::base::parameters;
 use crate::machine::Machine;
 use crate::roles::speculation::{Action, Cluster, CopyBinding, JobView, Rule, speculate};
@@ -37,8 +37,8 @@ impl Policy for Dolly {
         r#"{ budget = 1.0, load = 1.0, straggler = 0.3, binding = "random" }"#,
     ];
 
-    fn one_scheduler(&self) -> bool {
-        self.binding == CopyBinding::Central
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: self.binding == CopyBinding::Central, ..Traits::default() }
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

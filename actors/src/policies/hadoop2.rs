@@ -1,11 +1,11 @@
 //! Speculative execution as Hadoop 2 has it.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_scaled, reports};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::node::{ProgressErrors, ReportOptions};
+use crate::roles::node::ProgressErrors;
 use crate::roles::speculation::rule::mean_and_deviation;
 use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, speculate};
 
@@ -13,10 +13,6 @@ parameters! {
     /// Parameters of Hadoop 2's speculator; defaults and names in brackets from `MRJobConfig`,
     /// `DefaultSpeculator` and `StartEndTimesBase` of Hadoop 2.7.
     struct Hadoop2 {
-        /// Tasks of a job that must have finished before any is backed up (`MINIMUM_COMPLETE_NUMBER`).
-        finished: u32 = 1,
-        /// And their share of the job (`MINIMUM_COMPLETE_PROPORTION`).
-        finished_share: f64 = 0.05 => 0.0..=1.0,
         /// Standard deviations above the mean time of finished tasks from which on a task is slow
         /// (`slowtaskthreshold`).
         slow: f64 = 1.0 => 0.0..=1000.0,
@@ -30,9 +26,6 @@ parameters! {
         scan: Span = Span::from_secs(1),
         /// Time to the next look once something was backed up (`retry-after-speculate`).
         rest: Span = Span::from_secs(15),
-        /// After this silence a copy counts as having made no progress since its last report
-        /// (`notHeartbeatedInAWhile`).
-        silence: Span = Span::from_secs(9),
         /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
         report: Span = Span::from_secs(3),
         /// How far reported progress is from the truth.
@@ -57,8 +50,14 @@ impl Policy for Hadoop2 {
         r#"{ scale = 0.02, slow = 0.0, binding = "random" }"#,
     ];
 
-    fn one_scheduler(&self) -> bool {
-        self.binding == CopyBinding::Central
+    fn traits(&self) -> Traits<'_> {
+        let reports = reports(self.report, &self.progress, self.scale, self.binding);
+        Traits {
+            one_scheduler: self.binding == CopyBinding::Central,
+            patience: Some(reports.every),
+            reports: Some(reports),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
@@ -66,14 +65,17 @@ impl Policy for Hadoop2 {
         check_scaled(self.scale, &[("report", self.report), ("rest", self.rest), ("scan", self.scan)])
     }
 
-    fn reports(&self) -> Option<ReportOptions> {
-        Some(reports(self.report, &self.progress, self.scale, self.binding))
-    }
-
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         speculate(self.clone(), self.binding, context.layout, true, context.lossy)
     }
 }
+
+/// Share of a job's tasks that must have finished before any is backed up (`MINIMUM_COMPLETE_PROPORTION`).
+const FINISHED: f64 = 0.05;
+
+/// After this silence, times `scale`, a copy counts as having made no progress since its last report
+/// (`notHeartbeatedInAWhile`).
+const SILENCE: Span = Span::from_secs(9);
 
 /// Progress below this counts as this (`LegacyTaskRuntimeEstimator`).
 const LEAST_PROGRESS: f64 = 0.0001;
@@ -82,13 +84,12 @@ impl Hadoop2 {
     /// Mean and standard deviation of what finished, s, if it is enough to judge by.
     fn usual(&self, view: &JobView<'_>) -> Option<(f64, f64)> {
         let share = f64::from(view.finished) / f64::from(view.tasks);
-        let enough = view.finished >= self.finished && share >= self.finished_share;
-        if enough { mean_and_deviation(view.took) } else { None }
+        if share >= FINISHED { mean_and_deviation(view.took) } else { None }
     }
 
     /// How long an attempt is expected to take in all, s.
     fn estimate(&self, attempt: &Attempt, view: &JobView<'_>) -> f64 {
-        let silent = view.now.since(attempt.reported_at) > self.silence.scale(self.scale);
+        let silent = view.now.since(attempt.reported_at) > SILENCE.scale(self.scale);
         let until = if silent { view.now } else { attempt.reported_at };
         attempt.ran(until) / attempt.score.share().max(LEAST_PROGRESS)
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::eagle::Hybrid;
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_probes, partitions};
 use crate::base::{ActorId, Span, parameters};
 use crate::layout::{Layout, Role};
@@ -31,9 +31,6 @@ parameters! {
         /// How many random nodes of the big partition an idle node asks for probes that wait behind a long task;
         /// 0: none.
         steal_attempts: u32 = 10 => 0..=65536,
-        /// Cancel probes at the nodes once a job's last task is launched. Nodes of Eagle's simulator claim in vain, as
-        /// its settings for Hawk have no SRPT.
-        cancellation: bool = false,
         /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
         /// network can lose datagrams.
         probe_timeout: Span = Span::from_secs(1),
@@ -48,16 +45,14 @@ impl Policy for Hawk {
         long task. Which jobs are long is said by `cutoff` of the workload, or `long` of a class.";
 
     const VARIANTS: &'static [&'static str] =
-        &["{ big_partition = 0.6, replacement = true }", "{ min_probes = 0, cancellation = true }"];
+        &["{ big_partition = 0.6, replacement = true }", "{ min_probes = 0 }"];
 
-    const CENTRAL_JOBS: CentralJobs = CentralJobs::Long;
+    fn traits(&self) -> Traits<'_> {
+        Traits { central_jobs: CentralJobs::Long, reservations: self.probes(), ..Traits::default() }
+    }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_probes(self.big_partition, self.probe_timeout)
-    }
-
-    fn reservations(&self, tasks: u32) -> u64 {
-        self.probes().reserved_for(tasks)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -73,12 +68,13 @@ impl Policy for Hawk {
 
 impl Hawk {
     fn probes(&self) -> ProbeOptions {
-        let Self { probe_ratio, min_probes, replacement, cancellation, probe_timeout, .. } = *self;
+        let Self { probe_ratio, min_probes, replacement, probe_timeout, .. } = *self;
         ProbeOptions {
             probe_ratio,
             min_probes,
             replacement,
-            cancellation,
+            // Nodes of Eagle's simulator claim in vain, as its settings for Hawk have no SRPT.
+            cancellation: false,
             probe_timeout,
             ..ProbeOptions::default()
         }

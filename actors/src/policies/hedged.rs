@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::check_period;
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
@@ -40,8 +40,8 @@ impl Policy for Hedged {
         r#"{ quantile = 0.6, window = 20, binding = "random" }"#,
     ];
 
-    fn one_scheduler(&self) -> bool {
-        self.binding == CopyBinding::Central
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: self.binding == CopyBinding::Central, ..Traits::default() }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

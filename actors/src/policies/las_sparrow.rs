@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::check_period;
 use crate::base::{ActorId, JobId, Span, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, Probe};
-use crate::roles::las::{AttainedMeasure, Las, LasGuard, LasOptions};
+use crate::roles::las::{Las, LasOptions};
 use crate::roles::late_binding::{LateBinding, ProbeOptions};
 use crate::roles::node::Reservation;
 
@@ -17,27 +17,14 @@ parameters! {
     struct LasSparrow {
         /// Reservations per task, d, on random nodes.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
-        /// Reservations of a job, at least.
-        min_probes: u32 = 0 => 0..=65536,
         /// First wait before a reservation that may have been lost is sent again; doubles each time. Armed only where
         /// the network can lose datagrams.
         probe_timeout: Span = Span::from_secs(1),
         /// Q: a node asks for a task while it has fewer than N + Q, with N cores. With 0 it is Sparrow.
         queue: u32 = 4,
-        /// W: how long a core runs a copy before it compares it with the suspended ones.
+        /// W: how long a core runs a copy before it compares it with the suspended ones. All else is as in the Kairos
+        /// paper (section 3.2).
         quantum: Span = Span::from_secs(50),
-        /// At the end of a quantum a suspended copy takes the core if it has attained at least that much less; zero: if
-        /// it has attained less.
-        hysteresis: Span = Span::ZERO,
-        /// What keeps a copy from waiting for ever behind newer ones.
-        guard: LasGuard = LasGuard::Promote,
-        /// Quanta in which a copy is passed over, or suspensions, before the guard protects it.
-        missed: u32 = 3 => 1..=1000000,
-        /// Quanta for which it does.
-        stretch: f64 = 1.0 => 1.0..=1000000.0,
-        /// What attained service is: time on cores, which a node can measure, or work done, which its cores tell it in
-        /// the emulation. They differ where cores are degraded or of unequal speed.
-        attained: AttainedMeasure = AttainedMeasure::Time,
     }
 }
 
@@ -48,22 +35,20 @@ impl Policy for LasSparrow {
         new copy runs at once, and the running copy that has attained most service is suspended for it, as in Kairos. \
         Nodes and schedulers know neither run times nor the state of other nodes.";
 
-    const VARIANTS: &'static [&'static str] = &[
-        r#"{ quantum = "300ms" }"#,
-        r#"{ quantum = "1s", queue = 1, missed = 1, stretch = 2, attained = "work" }"#,
-    ];
+    const VARIANTS: &'static [&'static str] =
+        &[r#"{ quantum = "300ms" }"#, r#"{ quantum = "1s", queue = 1 }"#];
+
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            time_slice: Some(("quantum", self.quantum)),
+            reservations: self.probes(),
+            ..Traits::default()
+        }
+    }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_period("quantum", self.quantum)?;
         check_period("probe_timeout", self.probe_timeout)
-    }
-
-    fn time_slice(&self) -> Option<(&'static str, Span)> {
-        Some(("quantum", self.quantum))
-    }
-
-    fn reservations(&self, tasks: u32) -> u64 {
-        self.probes().reserved_for(tasks)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -71,17 +56,9 @@ impl Policy for LasSparrow {
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let options = LasOptions {
-            quantum: self.quantum,
-            hysteresis: self.hysteresis,
-            guard: self.guard,
-            missed: self.missed,
-            stretch: self.stretch,
-            attained: self.attained,
-        };
         let cores = context.layout.cores(context.index);
         Box::new(ClaimingLas {
-            las: Las::new(options, cores),
+            las: Las::new(LasOptions::with(self.quantum), cores),
             cores,
             most: cores.saturating_add(self.queue),
             places: VecDeque::new(),
@@ -94,7 +71,6 @@ impl LasSparrow {
     fn probes(&self) -> ProbeOptions {
         ProbeOptions {
             probe_ratio: self.probe_ratio,
-            min_probes: self.min_probes,
             probe_timeout: self.probe_timeout,
             ..ProbeOptions::default()
         }
@@ -179,7 +155,6 @@ impl ClaimingLas {
                 }
             }
             Message::Core(Core::Suspended { copy, left }) => self.las.suspended(from, copy, left, fx),
-            Message::Core(Core::Score { copy, done_ms, .. }) => self.las.told(from, copy, done_ms, fx),
             _ => fx.unexpected(msg),
         }
     }

@@ -1,16 +1,16 @@
 //! LATE: back up what will end last.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_scaled, reports};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::node::{ProgressErrors, ReportOptions};
+use crate::roles::node::ProgressErrors;
 use crate::roles::speculation::rule::quantile;
 use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
-    /// Parameters of LATE; names and defaults are the paper's, but for `report` and `scan`.
+    /// Parameters of LATE; names and defaults are the paper's, but for `report`.
     struct LatePolicy {
         /// How long a copy runs before it can be a straggler.
         running: Span = Span::from_secs(60),
@@ -21,10 +21,9 @@ parameters! {
         slow_node: f64 = 0.25 => 0.0..=1.0,
         /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up.
         slow_task: f64 = 0.25 => 0.0..=1.0,
-        /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
+        /// How often nodes report how far their copies are, and the scheduler looks for stragglers of a job (Hadoop's
+        /// nodes report and ask for work every 3 s).
         report: Span = Span::from_secs(3),
-        /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
-        scan: Span = Span::from_secs(3),
         /// How far reported progress is from the truth.
         progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
@@ -43,26 +42,23 @@ impl Policy for LatePolicy {
 
     const VARIANTS: &'static [&'static str] = &[
         "{ scale = 0.01, cap = 0.5 }",
-        r#"{ running = "0s", report = "200ms", scan = "100ms", slow_task = 1.0, cap = 1.0 }"#,
-        r#"{ running = "0s", report = "200ms", scan = "100ms", slow_task = 1.0, cap = 1.0, binding = "sparrow" }"#,
+        r#"{ running = "0s", report = "200ms", slow_task = 1.0, cap = 1.0 }"#,
+        r#"{ running = "0s", report = "200ms", slow_task = 1.0, cap = 1.0, binding = "sparrow" }"#,
         r#"{ scale = 0.01, cap = 0.5, binding = "random", progress = { phases = [4, 1, 1], delay = "3s" } }"#,
     ];
 
-    fn one_scheduler(&self) -> bool {
-        self.binding == CopyBinding::Central
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            one_scheduler: self.binding == CopyBinding::Central,
+            patience: Some(self.running.max(self.report).scale(self.scale)),
+            reports: Some(reports(self.report, &self.progress, self.scale, self.binding)),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         self.progress.check()?;
-        check_scaled(self.scale, &[("report", self.report), ("scan", self.scan)])
-    }
-
-    fn reports(&self) -> Option<ReportOptions> {
-        Some(reports(self.report, &self.progress, self.scale, self.binding))
-    }
-
-    fn patience(&self) -> Option<Span> {
-        Some(self.running.max(self.report).scale(self.scale))
+        check_scaled(self.scale, &[("report", self.report)])
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -120,7 +116,7 @@ impl Rule for Longest {
     }
 
     fn pause(&self, _: bool) -> Option<Span> {
-        Some(self.terms.scan.scale(self.terms.scale))
+        Some(self.terms.report.scale(self.terms.scale))
     }
 
     fn serves(&self, node: u32) -> bool {

@@ -1,10 +1,11 @@
 //! The latin-square scheduling policy.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::check_period;
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
+use crate::roles::late_binding::ProbeOptions;
 use crate::roles::replication::{Design, Drops, Replication};
 
 parameters! {
@@ -56,6 +57,11 @@ impl Policy for LatinSquare {
         r#"{ order = #, choices = 2, binding = "late" }"#,
     ];
 
+    fn traits(&self) -> Traits<'_> {
+        let reservations = ProbeOptions { probe_ratio: self.choices.into(), ..ProbeOptions::default() };
+        Traits { reservations, ..Traits::default() }
+    }
+
     fn check(&self, layout: &Layout) -> Result<(), String> {
         check_order(self.order, layout)?;
         if self.binding == Binding::Late && self.choices == 1 {
@@ -68,10 +74,6 @@ impl Policy for LatinSquare {
             }
             _ => Ok(()),
         }
-    }
-
-    fn reservations(&self, tasks: u32) -> u64 {
-        u64::from(tasks) * u64::from(self.choices)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

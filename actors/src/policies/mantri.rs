@@ -1,11 +1,11 @@
 //! Mantri: a copy must be worth its cores.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_scaled, reports};
 use crate::base::{Score, Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::node::{ProgressErrors, ReportOptions};
+use crate::roles::node::ProgressErrors;
 use crate::roles::speculation::rule::mean;
 use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, speculate};
 
@@ -47,17 +47,19 @@ impl Policy for Mantri {
         r#"{ report = "50ms", delta = 0.0, binding = "random" }"#,
     ];
 
-    fn one_scheduler(&self) -> bool {
-        self.binding == CopyBinding::Central
+    fn traits(&self) -> Traits<'_> {
+        let reports = reports(self.report, &self.progress, self.scale, self.binding);
+        Traits {
+            one_scheduler: self.binding == CopyBinding::Central,
+            patience: Some(reports.every),
+            reports: Some(reports),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         self.progress.check()?;
         check_scaled(self.scale, &[("report", self.report)])
-    }
-
-    fn reports(&self) -> Option<ReportOptions> {
-        Some(reports(self.report, &self.progress, self.scale, self.binding))
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

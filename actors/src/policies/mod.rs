@@ -1,4 +1,5 @@
-//! Scheduling systems, one file or folder each, and their registry.
+//! Scheduling systems, one file or folder each, and their registry. In a folder `config.rs` has the parameters, and
+//! `scheduler.rs`, `planner.rs` or `policy.rs` the policy.
 //!
 //! A policy is its parameters: a serde struct that experiment files name and that builds the machines of a run. To add
 //! one: a file here (parameters with defaults, units, ranges and paper section; its variants for randomised tests; its
@@ -15,7 +16,6 @@ pub mod central_queue;
 pub mod distsched;
 pub mod dolly;
 pub mod eagle;
-mod erased;
 pub mod full_repetition;
 pub mod gang;
 pub mod hadoop2;
@@ -44,7 +44,6 @@ pub mod yaq_c;
 pub mod yaq_d;
 pub mod yarn_fifo;
 
-pub use erased::DynPolicy;
-pub use policy::{BuildContext, Caches, Policy, is_watched};
+pub use policy::{Auxiliaries, BuildContext, Caches, DynPolicy, Policy, Traits, is_watched};
 pub use registry::{Card, Registry, vocabulary};
 pub use spec::PolicySpec;

@@ -1,11 +1,11 @@
 //! Speculative execution as the first Hadoop had it.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_scaled, reports};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::node::{ProgressErrors, ReportOptions};
+use crate::roles::node::ProgressErrors;
 use crate::roles::speculation::{Action, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
@@ -15,10 +15,9 @@ parameters! {
         running: Span = Span::from_secs(60),
         /// How far below the mean score of its job's tasks a straggler is (as the LATE paper says).
         behind: f64 = 0.2 => 0.0..=1.0,
-        /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
+        /// How often nodes report how far their copies are, and the scheduler looks for stragglers of a job (Hadoop's
+        /// nodes report and ask for work every 3 s).
         report: Span = Span::from_secs(3),
-        /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
-        scan: Span = Span::from_secs(3),
         /// How far reported progress is from the truth.
         progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
@@ -41,21 +40,18 @@ impl Policy for Naive {
         r#"{ scale = 0.02, binding = "random", progress = { noise = 0.3 } }"#,
     ];
 
-    fn one_scheduler(&self) -> bool {
-        self.binding == CopyBinding::Central
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            one_scheduler: self.binding == CopyBinding::Central,
+            patience: Some(self.running.max(self.report).scale(self.scale)),
+            reports: Some(reports(self.report, &self.progress, self.scale, self.binding)),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         self.progress.check()?;
-        check_scaled(self.scale, &[("report", self.report), ("scan", self.scan)])
-    }
-
-    fn reports(&self) -> Option<ReportOptions> {
-        Some(reports(self.report, &self.progress, self.scale, self.binding))
-    }
-
-    fn patience(&self) -> Option<Span> {
-        Some(self.running.max(self.report).scale(self.scale))
+        check_scaled(self.scale, &[("report", self.report)])
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -75,7 +71,7 @@ impl Rule for Naive {
     }
 
     fn pause(&self, _: bool) -> Option<Span> {
-        Some(self.scan.scale(self.scale))
+        Some(self.report.scale(self.scale))
     }
 }
 

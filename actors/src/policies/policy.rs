@@ -1,13 +1,13 @@
-//! The trait `Policy`, a factory of machines, and the context they are built in.
+//! The trait `Policy`, a factory of machines, the context they are built in, and what only some policies do.
 
-use serde::Serialize;
-use serde_json::Value;
+use std::fmt::Debug;
 
 use crate::base::{ActorId, Parameters, Span};
 use crate::harness::Harness;
 use crate::layout::{Layout, Role};
 use crate::machine::Machine;
 use crate::roles::client::CentralJobs;
+use crate::roles::late_binding::ProbeOptions;
 use crate::roles::node::{NodeOptions, NodeUsage, ReportOptions, UsageOptions};
 use crate::roles::{Client, NodeManager, Worker};
 
@@ -37,7 +37,7 @@ pub const fn is_watched(index: u32, among: u32) -> bool {
 }
 
 /// Kind of cache that a policy's actors keep; it selects the metrics of staleness.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub enum Caches {
     /// Nothing.
     #[default]
@@ -50,6 +50,8 @@ pub enum Caches {
     Snapshots {
         /// The period in which a node sends one.
         every: Span,
+        /// The share of the nodes that schedulers use and have snapshots of: the first ones.
+        nodes: f64,
     },
     /// Snapshots of one state of the whole cluster, as Eagle's bitmap and Peacock's load. There are no errors, and no
     /// decisions are measured.
@@ -72,20 +74,57 @@ impl Caches {
     }
 }
 
-/// The sum of all lengths of time among parameters, multiplied by the number `scale` beside them, if it is above one.
-fn lengths(parameters: &impl Serialize) -> Span {
-    fn sum(value: &Value) -> Span {
-        match value {
-            Value::String(text) => text.parse().unwrap_or(Span::ZERO),
-            Value::Array(all) => all.iter().map(sum).fold(Span::ZERO, |sum, length| sum + length),
-            Value::Object(all) => {
-                let scale = all.get("scale").and_then(Value::as_f64).unwrap_or(1.0);
-                all.values().map(sum).fold(Span::ZERO, |sum, length| sum + length).scale(scale.max(1.0))
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => Span::ZERO,
-        }
-    }
-    serde_json::to_value(parameters).map_or(Span::ZERO, |value| sum(&value))
+/// What only some policies do; the defaults are what most do. It depends on nothing but the parameters.
+#[derive(Clone, Default)]
+pub struct Traits<'a> {
+    /// The jobs that clients submit to the first scheduler that is up instead of to their own.
+    pub central_jobs: CentralJobs,
+    /// Whether this policy keeps all state in its only scheduler.
+    pub one_scheduler: bool,
+    /// Whether its schedulers plan at the ends of cycles: the CPU time of their timers is measured.
+    pub plans: bool,
+    /// What its schedulers or nodes keep of others; notes of watched ones give the staleness.
+    pub caches: Caches,
+    /// What its nodes, where they are shared, tell its schedulers about copies. If anything, they evict copies when
+    /// memory is short, and its schedulers launch the tasks of these again; if `None`, the policy runs on shared nodes
+    /// without memory only.
+    pub node_usage: Option<NodeUsage>,
+    /// Its actors beside clients, schedulers and nodes.
+    pub auxiliaries: Option<&'a dyn Auxiliaries>,
+    /// How nodes report the progress of running copies; `None` if they do not.
+    pub reports: Option<ReportOptions>,
+    /// How long a copy runs before this policy judges its progress; `None` if it never does.
+    pub patience: Option<Span>,
+    /// How long a copy runs before this policy preempts it, with the parameter that says so; `None` if it preempts none
+    /// by time.
+    pub time_slice: Option<(&'static str, Span)>,
+    /// Reservations that it makes for a job at most: nodes may claim one after the other in vain when all tasks have
+    /// started. By default two for each task, with which speculating policies bind copies.
+    pub reservations: ProbeOptions,
+    /// The parameter that is about long jobs, where the policy makes no sense without them.
+    pub needs_long: Option<&'static str>,
+    /// The parameter that has no effect where datagrams can be lost.
+    pub lossless: Option<&'static str>,
+    /// The parameter by which actors look at the [`Oracle`](crate::machine::Oracle), which exists in virtual time only.
+    pub oracle: Option<&'static str>,
+}
+
+/// The actors of a policy beside clients, schedulers and nodes, such as masters of groups.
+pub trait Auxiliaries {
+    /// What each of them is called, in the singular: the targets of faults at them (`"master:3"`) and the word in
+    /// messages and reports.
+    fn name(&self) -> &'static str;
+
+    /// The actors of a run: those of the cluster, which has no auxiliary actors, and as many of these as the policy has
+    /// there. Nodes may get other cores, for emulating simulators whose workers run several tasks at once.
+    fn layout(&self, cluster: Layout) -> Layout;
+
+    /// The node whose rack and shard an auxiliary actor shares, `None` if it shares neither; it has an endpoint of its
+    /// own anyway, so it talks to that node over the network and does not crash with it.
+    fn beside(&self, number: u32, layout: &Layout) -> Option<u32>;
+
+    /// An auxiliary actor.
+    fn auxiliary(&self, context: BuildContext<'_>) -> Box<dyn Machine>;
 }
 
 /// A scheduling system: a parsed configuration that is the factory of its machines.
@@ -97,114 +136,22 @@ pub trait Policy: Parameters {
     /// servers between 1 and the number of nodes.
     const VARIANTS: &'static [&'static str];
 
-    /// Checks the parameters against a layout, which has no extras yet; the error reads "key: reason and remedy".
-    /// Nothing else is asked of parameters that do not pass.
+    /// What this policy does that most do not.
+    fn traits(&self) -> Traits<'_> {
+        Traits::default()
+    }
+
+    /// Checks the parameters against a layout, which has no auxiliary actors yet; the error reads "key: reason and
+    /// remedy". Nothing but the traits is asked of parameters that do not pass.
     fn check(&self, _layout: &Layout) -> Result<(), String> {
         Ok(())
     }
 
     /// What a user should know before a run with these parameters, as `volary plan` prints it after the policy's label:
-    /// what they amount to on this layout, which has the extras, and where they make no sense. `classes` is the number
-    /// of classes of jobs.
+    /// what they amount to on this layout, which has the auxiliary actors, and where they make no sense. `classes` is
+    /// the number of classes of jobs.
     fn remarks(&self, _layout: &Layout, _classes: usize) -> Vec<String> {
         Vec::new()
-    }
-
-    /// The jobs that clients submit to the first scheduler that is up instead of to their own.
-    const CENTRAL_JOBS: CentralJobs = CentralJobs::None;
-
-    /// Whether this policy keeps all state in its only scheduler.
-    fn one_scheduler(&self) -> bool {
-        false
-    }
-
-    /// Whether its schedulers plan at the ends of cycles: the CPU time of their timers is measured.
-    const PLANS: bool = false;
-
-    /// What its schedulers or nodes keep of others; notes of watched ones give the staleness.
-    fn caches(&self) -> Caches {
-        Caches::None
-    }
-
-    /// What its nodes, where they are shared, tell its schedulers about copies. If anything, they evict copies when
-    /// memory is short, and its schedulers launch the tasks of these again; if `None`, the policy runs on shared nodes
-    /// without memory only.
-    const NODE_USAGE: Option<NodeUsage> = None;
-
-    /// What its extras are called, in the singular: the targets of faults at them (`"master:3"`) and the word in
-    /// messages and reports. Empty: it has none.
-    const EXTRAS: &'static str = "";
-
-    /// The number of extras, the actors of a policy beside clients, schedulers and nodes, among the actors of `layout`,
-    /// which has none.
-    fn extras(&self, _layout: &Layout) -> u32 {
-        0
-    }
-
-    /// The cores of each node of `layout` in a run of this policy, if they are not those of the cluster: for emulating
-    /// simulators whose workers run several tasks at once.
-    fn cores(&self, _layout: &Layout) -> Option<Vec<u32>> {
-        None
-    }
-
-    /// An extra; `context.index` is below [`extras`](Self::extras).
-    fn extra(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        unreachable!("a policy without extras is asked for number {}", context.index)
-    }
-
-    /// The node whose rack and shard an extra shares, `None` if it shares neither; it has an endpoint of its own
-    /// anyway, so it talks to that node over the network and does not crash with it.
-    fn beside(&self, _extra: u32, _layout: &Layout) -> Option<u32> {
-        None
-    }
-
-    /// The parameter that is about long jobs, where the policy makes no sense without them; otherwise `None`.
-    fn needs_long(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// How nodes report the progress of running copies; `None` if they do not.
-    fn reports(&self) -> Option<ReportOptions> {
-        None
-    }
-
-    /// How long a copy runs before this policy queries its progress; `None` if it never does.
-    fn patience(&self) -> Option<Span> {
-        self.reports().map(|reports| reports.every)
-    }
-
-    /// How long its actors wait at most of their own accord: the sum of its periods, timeouts and other lengths of
-    /// time.
-    fn longest_wait(&self) -> Span {
-        lengths(self)
-    }
-
-    /// The parameter that has no effect where datagrams can be lost; `None` if all have.
-    fn lossless(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Reservations of a job of that many tasks at most: nodes may claim one after the other in vain when all tasks
-    /// have started. By default two for each task, with which speculating policies bind copies.
-    fn reservations(&self, tasks: u32) -> u64 {
-        2 * u64::from(tasks)
-    }
-
-    /// How long a copy runs before this policy preempts it, with the parameter that says so; `None` if it preempts none
-    /// by time.
-    fn time_slice(&self) -> Option<(&'static str, Span)> {
-        None
-    }
-
-    /// The parameter by which actors look at the [`Oracle`](crate::machine::Oracle), which exists in virtual time only;
-    /// `None` if they do not.
-    fn oracle(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Number of nodes that the caches of schedulers cover, the first ones.
-    fn cached_nodes(&self, layout: &Layout) -> u32 {
-        layout.nodes()
     }
 
     /// A scheduler.
@@ -212,8 +159,9 @@ pub trait Policy: Parameters {
 
     /// A node manager.
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let usage = Self::NODE_USAGE.and_then(|told| UsageOptions::of(context.layout, context.index, told));
-        let options = NodeOptions { reports: self.reports(), usage, ..NodeOptions::default() };
+        let Traits { node_usage, reports, .. } = self.traits();
+        let usage = node_usage.and_then(|told| UsageOptions::of(context.layout, context.index, told));
+        let options = NodeOptions { reports, usage, ..NodeOptions::default() };
         Box::new(NodeManager::with(options, context.layout.cores(context.index)))
     }
 
@@ -228,16 +176,51 @@ pub trait Policy: Parameters {
             watched: observed && is_watched(index, among),
         };
         match layout.role(me) {
-            Role::Client(i) => Box::new(Client::new(i, Self::CENTRAL_JOBS, layout)),
+            Role::Client(i) => Box::new(Client::new(i, self.traits().central_jobs, layout)),
             Role::Scheduler(i) => self.scheduler(context(i, layout.schedulers())),
             Role::Node(i) => self.node(context(i, layout.nodes())),
             Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
-            Role::Extra(i) => self.extra(context(i, layout.extras())),
+            Role::Auxiliary(i) => match self.traits().auxiliaries {
+                Some(auxiliaries) => auxiliaries.auxiliary(context(i, layout.auxiliaries())),
+                None => unreachable!("a policy without auxiliary actors is asked for number {i}"),
+            },
         }
     }
 
     /// A machine of this policy under test, without losses. Each job has `tasks` tasks.
     fn bench(&self, layout: &Layout, me: ActorId, tasks: u32) -> Harness {
         Harness::new(layout.clone(), me, tasks, self.machine(me, layout, false, false))
+    }
+}
+
+/// A [`Policy`] without constants and constructors, so that it can be a trait object. Implemented for all of them; the
+/// methods are those of the same name.
+pub trait DynPolicy: Debug + Send + Sync + erased_serde::Serialize {
+    /// [`Policy::traits`].
+    fn traits(&self) -> Traits<'_>;
+    /// [`Policy::check`], after the ranges of the parameters.
+    fn check_parameters(&self, layout: &Layout) -> Result<(), String>;
+    /// [`Policy::remarks`].
+    fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String>;
+    /// [`Policy::machine`].
+    fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine>;
+}
+
+impl<P: Policy> DynPolicy for P {
+    fn traits(&self) -> Traits<'_> {
+        Policy::traits(self)
+    }
+
+    fn check_parameters(&self, layout: &Layout) -> Result<(), String> {
+        Parameters::check_ranges(self)?;
+        Policy::check(self, layout)
+    }
+
+    fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String> {
+        Policy::remarks(self, layout, classes)
+    }
+
+    fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {
+        Policy::machine(self, me, layout, lossy, observed)
     }
 }

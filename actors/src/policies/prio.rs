@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::check_period;
 use crate::base::{JobId, Span, parameters};
 use crate::catalog::Preference;
@@ -30,10 +30,8 @@ impl Policy for Prio {
     const VARIANTS: &'static [&'static str] =
         &[r#"{ cycle = "200ms" }"#, r#"{ cycle = "1s", preempt = false }"#];
 
-    const PLANS: bool = true;
-
-    fn one_scheduler(&self) -> bool {
-        true
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: true, plans: true, ..Traits::default() }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

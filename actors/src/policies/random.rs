@@ -1,6 +1,6 @@
 //! Random: each task to a node drawn uniformly.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use crate::base::{ActorId, TaskId, parameters};
 use crate::machine::{Effects, Machine};
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
@@ -19,7 +19,9 @@ impl Policy for Random {
 
     const VARIANTS: &'static [&'static str] = &["{}"];
 
-    const NODE_USAGE: Option<NodeUsage> = Some(NodeUsage::Evictions);
+    fn traits(&self) -> Traits<'_> {
+        Traits { node_usage: Some(NodeUsage::Evictions), ..Traits::default() }
+    }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(EarlyBinding::new(Uniform, context.layout))

@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use super::erased::DynPolicy;
-use super::policy::Policy;
+use super::policy::{Auxiliaries, DynPolicy, Policy, Traits};
 use crate::base::Class;
 use crate::message::{self, CustomKind, CustomProtocol};
 
@@ -23,15 +22,14 @@ pub struct Card {
     pub variants: &'static [&'static str],
     /// Whether it runs with one scheduler only, if no parameter says otherwise.
     pub one_scheduler: bool,
-    /// What its extras are called; see [`Policy::EXTRAS`].
-    pub extras: &'static str,
+    /// What an auxiliary actor of it is called; empty if it has none.
+    pub auxiliary: &'static str,
 }
 
 /// A policy of the registry: what makes one from parameters, and what describes it.
 #[derive(Clone, Copy)]
 pub(super) struct Registered {
     pub(super) name: &'static str,
-    pub(super) extras: &'static str,
     card: fn(&'static str) -> Card,
     pub(super) default: fn() -> Arc<dyn DynPolicy>,
     /// Reads parameters. An error within one of them begins with its name.
@@ -44,7 +42,6 @@ impl Registered {
         const { assert!(!P::VARIANTS.is_empty(), "a policy states its variants") };
         Self {
             name,
-            extras: P::EXTRAS,
             card: card::<P>,
             default: || Arc::new(P::default()),
             read: read::<P>,
@@ -58,13 +55,15 @@ impl Registered {
 }
 
 fn card<P: Policy>(name: &'static str) -> Card {
+    let default = P::default();
+    let Traits { one_scheduler, auxiliaries, .. } = Policy::traits(&default);
     Card {
         name,
         about: P::ABOUT,
         schema: schemars::schema_for!(P),
         variants: P::VARIANTS,
-        one_scheduler: P::default().one_scheduler(),
-        extras: P::EXTRAS,
+        one_scheduler,
+        auxiliary: auxiliaries.map_or("", Auxiliaries::name),
     }
 }
 

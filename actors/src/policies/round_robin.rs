@@ -1,6 +1,6 @@
 //! Round-robin: each task to the next node of a fixed cycle.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use crate::base::{ActorId, TaskId, parameters};
 use crate::machine::{Effects, Machine};
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
@@ -20,7 +20,9 @@ impl Policy for RoundRobin {
 
     const VARIANTS: &'static [&'static str] = &["{}"];
 
-    const NODE_USAGE: Option<NodeUsage> = Some(NodeUsage::Evictions);
+    fn traits(&self) -> Traits<'_> {
+        Traits { node_usage: Some(NodeUsage::Evictions), ..Traits::default() }
+    }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let start = u64::from(context.index) * u64::from(context.layout.nodes())

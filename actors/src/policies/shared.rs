@@ -24,15 +24,9 @@ pub(super) fn longest_task(job: JobId, catalog: &dyn Catalog) -> Span {
     tasks.max().unwrap_or(Span::ZERO)
 }
 
-/// The number of nodes in a share of them, at least one.
-pub(super) fn partition(share: f64, layout: &Layout) -> u32 {
-    let nodes = layout.nodes();
-    ((share * f64::from(nodes)).ceil() as u32).clamp(1, nodes.max(1))
-}
-
 /// The partitions of a hybrid scheduler, by the share of the big one.
 pub(super) fn partitions(big: f64, layout: &Layout) -> Partitions {
-    Partitions::new(layout.nodes(), partition(big, layout))
+    Partitions::new(layout.nodes(), layout.nodes_in(big))
 }
 
 /// Checks the parameters of a hybrid scheduler.

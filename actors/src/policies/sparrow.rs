@@ -1,6 +1,6 @@
 //! Sparrow: batch sampling with late binding and cancellation, its pair form, and per-task sampling.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::check_period;
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -21,6 +21,10 @@ impl Policy for Sparrow {
         "{ min_probes = 20, replacement = true }",
     ];
 
+    fn traits(&self) -> Traits<'_> {
+        Traits { reservations: self.clone(), ..Traits::default() }
+    }
+
     fn check(&self, layout: &Layout) -> Result<(), String> {
         if self.form == SamplingForm::Pairs && (self.group == 0 || self.group > layout.nodes()) {
             return Err(format!(
@@ -30,10 +34,6 @@ impl Policy for Sparrow {
             ));
         }
         check_period("probe_timeout", self.probe_timeout)
-    }
-
-    fn reservations(&self, tasks: u32) -> u64 {
-        self.reserved_for(tasks)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -11,8 +11,9 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::erased::DynPolicy;
+use super::policy::{Auxiliaries, DynPolicy};
 use super::registry::{Card, Registered, registry};
+use crate::base::Span;
 use crate::layout::Layout;
 
 /// A registered policy and its parameters, as an experiment file names them: `sparrow = { probe_ratio = 2 }`.
@@ -60,33 +61,31 @@ impl PolicySpec {
         })
     }
 
-    /// What the extras of each registered policy are called, in the order of the registry; empty for those without.
-    pub fn all_extras() -> impl Iterator<Item = &'static str> {
-        registry().policies().map(|registered| registered.extras)
+    /// What an auxiliary actor of this policy is [called](super::Auxiliaries::name); empty if it has none.
+    pub fn auxiliary(&self) -> &'static str {
+        self.traits().auxiliaries.map_or("", Auxiliaries::name)
     }
 
-    /// What its extras are called; see [`Policy::EXTRAS`](super::Policy::EXTRAS).
-    pub fn extras(&self) -> &'static str {
-        self.policy.extras_name()
+    /// The actors of a run of this policy, which passes the [check](Self::check), on the cluster's.
+    pub fn layout(&self, cluster: Layout) -> Layout {
+        match self.traits().auxiliaries {
+            Some(auxiliaries) => auxiliaries.layout(cluster),
+            None => cluster,
+        }
     }
 
-    /// The actors of a run of this policy, which passes the [check](Self::check): those of the cluster's `layout`, with
-    /// its extras, and the cores that it has.
-    pub fn layout(&self, layout: Layout) -> Layout {
-        let (extras, cores) = (self.policy.extras_on(&layout), self.policy.cores_on(&layout));
-        let layout = match cores {
-            Some(cores) => layout.with_cores(cores),
-            None => layout,
-        };
-        layout.with_extras(extras)
+    /// How long its actors wait at most of their own accord: the sum of its periods, timeouts and other lengths of
+    /// time.
+    pub fn longest_wait(&self) -> Span {
+        serde_json::to_value(self).map_or(Span::ZERO, |parameters| lengths(&parameters))
     }
 
-    /// Checks whether this policy can run on a layout, which needs no extras.
+    /// Checks whether this policy can run on a layout, which needs no auxiliary actors.
     ///
     /// # Errors
     /// When it cannot; the text reads "key: reason and remedy".
     pub fn check(&self, layout: &Layout) -> Result<(), String> {
-        if self.policy.one_scheduler() && layout.schedulers() != 1 {
+        if self.traits().one_scheduler && layout.schedulers() != 1 {
             let (name, found) = (self.name, layout.schedulers());
             return Err(format!("{name} is a central scheduler; set cluster.schedulers = 1, not {found}"));
         }
@@ -127,6 +126,19 @@ impl Serialize for PolicySpec {
         let mut map = serializer.serialize_map(Some(1))?;
         map.serialize_entry(self.name, &Erased(&*self.policy))?;
         map.end()
+    }
+}
+
+/// The sum of all lengths of time among parameters, multiplied by the number `scale` beside them, if it is above one.
+fn lengths(parameters: &Value) -> Span {
+    match parameters {
+        Value::String(text) => text.parse().unwrap_or(Span::ZERO),
+        Value::Array(all) => all.iter().map(lengths).fold(Span::ZERO, |sum, length| sum + length),
+        Value::Object(all) => {
+            let scale = all.get("scale").and_then(Value::as_f64).unwrap_or(1.0);
+            all.values().map(lengths).fold(Span::ZERO, |sum, length| sum + length).scale(scale.max(1.0))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => Span::ZERO,
     }
 }
 

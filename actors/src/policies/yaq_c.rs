@@ -1,7 +1,7 @@
 //! Yaq-c: one scheduler that knows what it sent to every node.
 
 use super::eagle::LeastWait;
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_bypass, partitions, plain};
 use crate::base::parameters;
 use crate::layout::Layout;
@@ -27,7 +27,9 @@ impl Policy for YaqC {
 
     const VARIANTS: &'static [&'static str] = &["{}", "{ srpt = false }"];
 
-    const CENTRAL_JOBS: CentralJobs = CentralJobs::All;
+    fn traits(&self) -> Traits<'_> {
+        Traits { central_jobs: CentralJobs::All, ..Traits::default() }
+    }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_bypass(self.bypass)

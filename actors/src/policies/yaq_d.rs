@@ -1,7 +1,7 @@
 //! Yaq-d: schedulers that see nodes as of their last heartbeats.
 
-use super::policy::{BuildContext, Caches, Policy};
-use super::shared::{check_bypass, check_period, partition, plain};
+use super::policy::{BuildContext, Caches, Policy, Traits};
+use super::shared::{check_bypass, check_period, plain};
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
@@ -55,12 +55,12 @@ impl Policy for YaqD {
         r#"{ heartbeat = "2s", together = true, jitter = true, remembers = false, nodes = 0.5 }"#,
     ];
 
-    fn lossless(&self) -> Option<&'static str> {
-        self.silent.then_some("silent")
-    }
-
-    fn caches(&self) -> Caches {
-        Caches::Snapshots { every: self.heartbeat }
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            caches: Caches::Snapshots { every: self.heartbeat, nodes: self.nodes },
+            lossless: self.silent.then_some("silent"),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
@@ -72,10 +72,6 @@ impl Policy for YaqD {
             return Err(format!("nodes: must be above 0 and at most 1, not {}", self.nodes));
         }
         check_bypass(self.bypass)
-    }
-
-    fn cached_nodes(&self, layout: &Layout) -> u32 {
-        partition(self.nodes, layout)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -98,7 +94,7 @@ impl HeartbeatNode {
     /// A silent node sends every heartbeat where its last one may have been lost. Schedulers place nothing on nodes
     /// beyond `nodes` unless no other is up, and need no heartbeats of them.
     fn new(config: &YaqD, manager: NodeManager, context: BuildContext<'_>) -> Self {
-        let is_used = context.index < partition(config.nodes, context.layout);
+        let is_used = context.index < context.layout.nodes_in(config.nodes);
         let beats = Heartbeats::new(config.heartbeat, context.index, context.layout.nodes())
             .together(config.together)
             .always(is_used && (context.lossy || !config.silent))
@@ -192,7 +188,7 @@ struct Snapshot {
 
 impl Snapshot {
     fn new(config: &YaqD, context: BuildContext<'_>) -> Self {
-        let nodes = partition(config.nodes, context.layout);
+        let nodes = context.layout.nodes_in(config.nodes);
         let noise = vec![Span::ZERO; if config.jitter { nodes as usize } else { 0 }];
         let (beliefs, ranks) =
             (vec![Belief::default(); nodes as usize], MinWaitIndex::new(nodes, Vec::new()));

@@ -1,6 +1,6 @@
 //! YARN's FIFO scheduler, the baseline of the Kairos paper.
 
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, Traits};
 use super::shared::check_period;
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
@@ -28,8 +28,8 @@ impl Policy for YarnFifo {
     const VARIANTS: &'static [&'static str] =
         &[r#"{ heartbeat = "200ms" }"#, r#"{ heartbeat = "500ms", am = true }"#];
 
-    fn one_scheduler(&self) -> bool {
-        true
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: true, ..Traits::default() }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

@@ -33,9 +33,10 @@ struct Submission {
 }
 
 /// The jobs that go to the first scheduler that is up instead of to the client's own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum CentralJobs {
     /// None.
+    #[default]
     None,
     /// Those of the long class.
     Long,

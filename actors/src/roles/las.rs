@@ -34,8 +34,6 @@ parameters! {
         /// has waited longest comes first, which the paper leaves open.
         #[default]
         Promote,
-        /// The same, but of several the one that has attained least comes first.
-        LeastAttained,
         /// A copy that was suspended more than `missed` times goes on for `stretch` quanta at the end of its next one,
         /// without being compared; newcomers can still preempt it. The authors' YARN code does so (with 3 and 2) since
         /// August 2018.
@@ -60,6 +58,20 @@ pub struct LasOptions {
     pub stretch: f64,
     /// What attained service is.
     pub attained: AttainedMeasure,
+}
+
+impl LasOptions {
+    /// Those of the Kairos paper (sections 3.2 and 6.2) with a quantum.
+    pub const fn with(quantum: Span) -> Self {
+        Self {
+            quantum,
+            hysteresis: Span::ZERO,
+            guard: LasGuard::Promote,
+            missed: 3,
+            stretch: 1.0,
+            attained: AttainedMeasure::Time,
+        }
+    }
 }
 
 /// A copy on the node.
@@ -300,20 +312,18 @@ impl Las {
 
     /// Whether a copy was passed over in so many quanta that it runs next: in each once by every core.
     const fn is_starved(&self, waiting: &ServedCopy) -> bool {
-        matches!(self.options.guard, LasGuard::Promote | LasGuard::LeastAttained)
+        matches!(self.options.guard, LasGuard::Promote)
             && waiting.missed >= self.options.missed.saturating_mul(self.cores.len() as u32)
     }
 
-    /// The place among those that wait of the one that runs next: it is starved, or has attained least; of equals, the
-    /// one that has waited longest, which is also the first to starve.
+    /// The place among those that wait of the one that runs next: it has waited longest and is starved, or has attained
+    /// least; of equals, it has waited longest.
     fn next(&self) -> Option<usize> {
-        if self.options.guard == LasGuard::Promote && self.is_starved(self.waiting.first()?) {
+        if self.is_starved(self.waiting.first()?) {
             return Some(0);
         }
-        (0..self.waiting.len()).min_by_key(|&at| {
-            let waiting = &self.waiting[at];
-            (!self.is_starved(waiting), waiting.attained)
-        })
+        (0..self.waiting.len())
+            .min_by_key(|&at| (!self.is_starved(&self.waiting[at]), self.waiting[at].attained))
     }
 
     /// Protects a running copy that was suspended too often for the next quanta, if the guard is for those that run;

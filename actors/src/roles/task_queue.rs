@@ -59,64 +59,33 @@ impl TaskQueue {
 
     /// Takes the next task of the oldest job.
     pub fn pop(&mut self) -> Option<CopyId> {
-        let copy = next_of(self.runs.front_mut()?);
-        if self.runs.front().is_some_and(|run| run.tasks.is_empty()) {
+        let copy = self.next()?;
+        let run = self.runs.front_mut()?;
+        run.tasks.start += 1;
+        if run.tasks.is_empty() {
             self.runs.pop_front();
         }
         self.len -= 1;
         Some(copy)
     }
-
-    /// Takes the next task of the newest job.
-    pub fn pop_newest(&mut self) -> Option<CopyId> {
-        let copy = next_of(self.runs.back_mut()?);
-        if self.runs.back().is_some_and(|run| run.tasks.is_empty()) {
-            self.runs.pop_back();
-        }
-        self.len -= 1;
-        Some(copy)
-    }
-}
-
-/// Takes the first task of a run.
-fn next_of(run: &mut TaskRun) -> CopyId {
-    let index = run.tasks.start;
-    run.tasks.start += 1;
-    run.job.task(index).copy(run.attempt)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn drain(mut next: impl FnMut() -> Option<CopyId>) -> Vec<(u32, u32, u32)> {
-        std::iter::from_fn(|| next().map(|copy| (copy.task.job.0, copy.task.index, copy.attempt))).collect()
-    }
-
-    fn filled() -> TaskQueue {
+    #[test]
+    fn older_jobs_come_first_and_lost_tasks_first_of_their_job() {
         let mut queue = TaskQueue::default();
         queue.add(JobId(4), 0..2, 0);
         queue.add(JobId(7), 0..2, 0);
         queue.add(JobId(5), 3..3, 0);
         queue.add_copy(JobId(4).task(9).copy(1));
         queue.add_copy(JobId(2).task(1).copy(6));
-        queue
-    }
-
-    #[test]
-    fn older_jobs_come_first_and_lost_tasks_first_of_their_job() {
-        let mut queue = filled();
         assert_eq!((queue.len(), queue.next()), (6, Some(JobId(2).task(1).copy(6))));
         let order = [(2, 1, 6), (4, 9, 1), (4, 0, 0), (4, 1, 0), (7, 0, 0), (7, 1, 0)];
-        assert_eq!(drain(|| queue.pop()), order);
+        let next = || queue.pop().map(|copy| (copy.task.job.0, copy.task.index, copy.attempt));
+        assert_eq!(std::iter::from_fn(next).collect::<Vec<_>>(), order);
         assert!(queue.is_empty() && queue.next().is_none());
-    }
-
-    #[test]
-    fn the_newest_job_can_come_first() {
-        let mut queue = filled();
-        let order = [(7, 0, 0), (7, 1, 0), (4, 0, 0), (4, 1, 0), (4, 9, 1), (2, 1, 6)];
-        assert_eq!(drain(|| queue.pop_newest()), order);
-        assert_eq!(queue.len(), 0);
     }
 }

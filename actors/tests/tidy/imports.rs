@@ -80,6 +80,10 @@ volary::stats:
 volary::storage: atomic_file codec files guard number parallel stats
 volary::watch: guard number observer real_time
 volary::workload: atomic_file files guard number
+reserved::messages:
+reserved::node: messages
+reserved::policy: node scheduler
+reserved::scheduler: messages
 ";
 
 /// Every path in the code that starts with `crate`, `super`, `self` or a crate of the workspace, absolute.

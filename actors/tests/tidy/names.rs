@@ -137,9 +137,9 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 5] = [
     ("volary_lp", 1_658),
-    ("volary_actors", 18_564),
+    ("volary_actors", 18_186),
     ("volary_netem", 3_016),
-    ("volary_engine", 14_762),
+    ("volary_engine", 14_761),
     ("volary", 31_808),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.

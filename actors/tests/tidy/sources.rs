@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Crates of the workspace, innermost first: package name as it is imported, and folder.
-pub(crate) const CRATES: [(&str, &str); 5] = [
-    ("volary_lp", "actors/lp"),
-    ("volary_actors", "actors"),
-    ("volary_netem", "netem"),
-    ("volary_engine", "emulator/engine"),
-    ("volary", "emulator"),
+/// Crates of the workspace, innermost first, and its example: package name as it is imported, and folder of sources.
+pub(crate) const CRATES: [(&str, &str); 6] = [
+    ("volary_lp", "actors/lp/src"),
+    ("volary_actors", "actors/src"),
+    ("volary_netem", "netem/src"),
+    ("volary_engine", "emulator/engine/src"),
+    ("volary", "emulator/src"),
+    ("reserved", "emulator/examples/reserved"),
 ];
 
 /// The root of the workspace.
@@ -17,7 +18,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// A file of a crate's library.
+/// A file of a crate's library, or of the example.
 pub(crate) struct Source {
     /// The crate's name as it is imported.
     pub(crate) krate: &'static str,
@@ -56,11 +57,11 @@ pub(crate) fn walk(folder: &Path, suffix: &str, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// The library sources of every crate.
+/// The library sources of every crate, and the example.
 pub(crate) fn sources() -> Vec<Source> {
     let mut out = Vec::new();
     for (krate, folder) in CRATES {
-        let (src, mut paths) = (root().join(folder).join("src"), Vec::new());
+        let (src, mut paths) = (root().join(folder), Vec::new());
         if src.is_dir() {
             walk(&src, "rs", &mut paths);
         }

@@ -191,7 +191,7 @@ impl FinishedRun<'_> {
             engine: Engine {
                 events: self.counters.events,
                 order_hash: format!("{:016x}", self.counters.hash),
-                planning_cpu_s: point.policy.plans().then_some(self.counters.planning as f64 * 1e-9),
+                planning_cpu_s: point.policy.traits().plans.then_some(self.counters.planning as f64 * 1e-9),
                 ..Engine::default()
             },
         };
@@ -241,7 +241,7 @@ impl FinishedRun<'_> {
             Role::Client(number) => format!("client {number}"),
             Role::Scheduler(number) => format!("scheduler {number}"),
             Role::Node(number) => format!("node {number}"),
-            Role::Extra(number) => format!("{} {number}", self.world.point().policy.extras()),
+            Role::Auxiliary(number) => format!("{} {number}", self.world.point().policy.auxiliary()),
             Role::Worker { node, core } => format!("core {core} of node {node}"),
         }
     }

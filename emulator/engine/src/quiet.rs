@@ -51,7 +51,8 @@ pub(crate) fn longest(
     let messages: u64 = tasks().map(|tasks| u64::from(tasks) * u64::from(IN_TURN)).sum();
     let delay = worst.longest_delay(messages.saturating_mul(Message::WIRE_BYTES.into()));
     let round = policy.longest_wait() + network.peer_timeout + LONGEST_WAIT + delay + delay;
-    let claims: u64 = tasks().map(|tasks| policy.reservations(tasks)).sum();
+    let reservations = policy.traits().reservations;
+    let claims: u64 = tasks().map(|tasks| reservations.reserved_for(tasks)).sum();
     let trip = 2.0 * worst.mean_delay().min(delay.as_secs_f64());
     let workers = f64::from(machines.layout.workers().max(1));
     let in_vain = Span::from_secs_f64(SKEW * claims as f64 / workers * trip);

@@ -188,10 +188,10 @@ impl World {
 
     /// Creates a recorder for this world.
     pub fn recorder(&self, recording: Recording) -> Recorder<'_> {
-        let cached_nodes = Some(self.point.policy.cached_nodes(self.layout()));
-        let snapshots = matches!(self.point.policy.caches(), Caches::Snapshots { .. });
-        let quiet = self.longest_quiet();
-        let recording = Recording { cached_nodes, snapshots, quiet, ..recording };
+        let mut recording = Recording { quiet: self.longest_quiet(), ..recording };
+        if let Caches::Snapshots { nodes, .. } = self.point.policy.traits().caches {
+            (recording.cached_nodes, recording.snapshots) = (Some(self.layout().nodes_in(nodes)), true);
+        }
         Recorder::new(self.layout(), &self.workload, &self.faults, recording, self.seed)
     }
 

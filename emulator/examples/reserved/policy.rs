@@ -38,7 +38,7 @@ impl Policy for Reserved {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(Reserving::new(self, context.layout, context.lossy))
+        Box::new(Reserving::new(self.probes, self.probe_timeout, context.layout, context.lossy))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

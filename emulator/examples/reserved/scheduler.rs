@@ -14,7 +14,6 @@ use volary_actors::roles::membership::Membership;
 use volary_actors::roles::resend;
 
 use crate::messages::Reservation;
-use crate::policy::Reserved;
 
 /// What is known about a task.
 #[derive(Clone, Default)]
@@ -67,10 +66,10 @@ pub(crate) struct Reserving {
 }
 
 impl Reserving {
-    /// A scheduler with these parameters; questions are repeated only where datagrams can be lost.
-    pub(crate) fn new(options: &Reserved, layout: &Layout, lossy: bool) -> Self {
-        let (probes, timeout) = (options.probes as usize, options.probe_timeout);
-        Self { probes, timeout, lossy, members: Membership::new(layout), jobs: JobTable::default() }
+    /// A scheduler that asks `probes` nodes for each task, and again after `timeout` if datagrams can be lost.
+    pub(crate) fn new(probes: u32, timeout: Span, layout: &Layout, lossy: bool) -> Self {
+        let (probes, members) = (probes as usize, Membership::new(layout));
+        Self { probes, timeout, lossy, members, jobs: JobTable::default() }
     }
 
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {

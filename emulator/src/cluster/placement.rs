@@ -33,11 +33,11 @@ pub(crate) fn held(members: &[Host], world: &World, run: &str) -> Vec<HostRecord
     for (shard, record) in (0u16..).zip(&mut records) {
         let nodes = (0..layout.nodes()).filter(|&node| homes[layout.node(node).index()] == shard);
         let schedulers = (0..layout.schedulers()).filter(|&i| homes[layout.scheduler(i).index()] == shard);
-        let extras = (0..layout.extras()).filter(|&i| homes[layout.extra(i).index()] == shard);
+        let extras = (0..layout.auxiliaries()).filter(|&i| homes[layout.auxiliary(i).index()] == shard);
         let (nodes, schedulers) = (nodes.collect::<CoreSet>(), schedulers.collect::<CoreSet>());
         let (nodes, schedulers) = (nodes.to_string(), schedulers.to_string());
         let extras: CoreSet = extras.collect();
-        let named = format!("{}s {extras}", world.point().policy.extras());
+        let named = format!("{}s {extras}", world.point().policy.auxiliary());
         let extras = if extras.is_empty() { String::new() } else { named };
         record.held = vec![HostShard { shard, nodes, schedulers, extras, runs: vec![run.to_owned()] }];
     }

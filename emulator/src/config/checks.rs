@@ -118,8 +118,8 @@ pub(super) fn duration(
     Err(document.error_at(key, message).help("lower the work, the jobs or the tasks, or add cores"))
 }
 
-/// Refuses targets of faults that exist under none of the policies, whose machines these are: their kind, or extras
-/// of that number.
+/// Refuses targets of faults that exist under none of the policies, whose machines these are: their kind, or
+/// auxiliary actors of that number.
 pub(super) fn targets(
     document: &Document<'_>,
     faults: &[FaultSpec],
@@ -158,14 +158,14 @@ fn remedy(kind: &str, known: &BTreeSet<&str>) -> String {
 fn exceeded(target: &Target, machines: &[Machines]) -> Option<String> {
     let kind = target.kind()?;
     let having = machines.iter().filter(|machines| machines.groups.kinds().any(|known| known == kind));
-    let most = having.max_by_key(|machines| machines.layout.extras())?;
+    let most = having.max_by_key(|machines| machines.layout.auxiliaries())?;
     most.groups.exceeded(target)
 }
 
 /// The remedy for a target that only policies outside the experiment have.
 fn nobody_has(kind: &str) -> Option<String> {
     let cards = PolicySpec::cards();
-    let names: Vec<_> = cards.iter().filter(|card| card.extras == kind).map(|card| card.name).collect();
+    let names: Vec<_> = cards.iter().filter(|card| card.auxiliary == kind).map(|card| card.name).collect();
     (!names.is_empty()).then(|| {
         format!(
             "no policy of this experiment has {kind}s; add one that has, {}, or leave the fault out",

@@ -47,9 +47,9 @@ pub fn text(experiment: &Experiment, slice: Option<SweepSlice>) -> String {
         if !policy.starts_with(&format!("{label} =")) {
             policy = format!("{label}: {policy}");
         }
-        if !point.policy.extras().is_empty() {
-            let extras = point.policy.layout(point.resolved.cluster.layout()).extras();
-            policy += &format!(" ({})", plural(u64::from(extras), point.policy.extras()));
+        if !point.policy.auxiliary().is_empty() {
+            let count = point.policy.layout(point.resolved.cluster.layout()).auxiliaries();
+            policy += &format!(" ({})", plural(u64::from(count), point.policy.auxiliary()));
         }
         rows.push(("policies", policy));
         rows.extend(jobs.as_ref().and_then(|jobs| patience(point, jobs)).map(|words| ("policies", words)));

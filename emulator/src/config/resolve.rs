@@ -329,9 +329,9 @@ impl Planner<'_> {
         }
         let refused = |error| cluster::refused(&self.files, document, &error);
         world.network.check().map_err(refused)?;
-        // Policies without extras have the same machines: one stands for all.
+        // Policies without auxiliary actors have the same machines: one stands for all.
         let specs = file.policy.iter().filter(|entry| self.wants(entry)).map(|entry| &entry.spec);
-        let (plain, other): (Vec<_>, Vec<_>) = specs.partition(|spec| spec.extras().is_empty());
+        let (plain, other): (Vec<_>, Vec<_>) = specs.partition(|spec| spec.auxiliary().is_empty());
         let differing = plain.into_iter().take(1).chain(other);
         let machines: Vec<_> = differing.map(|spec| world.cluster.machines(spec, file.seed)).collect();
         let fault = &world.network.fault;
@@ -459,22 +459,22 @@ fn check_policy(
     layout: &Layout,
     file: &File,
 ) -> Result<(), ConfigError> {
-    let preemption = file.service.preemption;
-    let slice = match entry.spec.time_slice() {
+    let (traits, preemption) = (entry.spec.traits(), file.service.preemption);
+    let slice = match traits.time_slice {
         Some((key, slice)) if slice <= preemption => Err(format!(
             "{key}: {slice} are used up by service.preemption, {preemption}, so no task would ever end; make it longer"
         )),
         _ => Ok(()),
     };
-    let classes = match entry.spec.needs_long() {
+    let classes = match traits.needs_long {
         Some(key) if !file.workload.has_long() => Err(format!(
             "{key}: all jobs of this workload are short; give it a `cutoff` from which jobs are long, or a class of its mix `long = true`"
         )),
         _ => Ok(()),
     };
-    let memory = if layout.evicts() && entry.spec.node_usage().is_none() {
+    let memory = if layout.evicts() && traits.node_usage.is_none() {
         let all = PolicySpec::defaults();
-        let able = listed(all.iter().filter(|spec| spec.node_usage().is_some()).map(|spec| spec.name()));
+        let able = listed(all.iter().filter(|spec| spec.traits().node_usage.is_some()).map(PolicySpec::name));
         Err(format!(
             "does not launch again what shared nodes evict; leave cluster.memory out, or run {able}, of those that \
              `volary policies` lists"
@@ -482,7 +482,7 @@ fn check_policy(
     } else {
         Ok(())
     };
-    let fits = || Cluster::check_size(&entry.spec.layout(layout.clone()), entry.spec.extras());
+    let fits = || Cluster::check_size(&entry.spec.layout(layout.clone()), entry.spec.auxiliary());
     entry.spec.check(layout).and(slice).and(classes).and(memory).and_then(|()| fits()).map_err(|why| {
         let index = i.to_string();
         let key = why.split_once(':').map_or("", |(key, _)| key);

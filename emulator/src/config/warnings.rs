@@ -32,20 +32,20 @@ pub(super) fn of_policy(
     let without = |key: Option<&str>, why: &str| {
         key.map(|key| format!("policy `{}`: {key} has no effect {why}", entry.label()))
     };
-    let network = &world.network;
+    let (traits, network) = (entry.spec.traits(), &world.network);
     let is_lossy = runtime == RuntimeKind::Hosts || network.expect_loss || network.loss.mean() > 0.0;
     let lossless = without(
-        entry.spec.lossless().filter(|_| is_lossy),
+        traits.lossless.filter(|_| is_lossy),
         "where datagrams can be lost, as between hosts and with network.loss; leave it out",
     );
-    let oracle = entry.spec.oracle().filter(|_| runtime != RuntimeKind::Virtual);
+    let oracle = traits.oracle.filter(|_| runtime != RuntimeKind::Virtual);
     let oracle = without(oracle, "in real time, where no actor knows what all others do; set another value");
     named.chain(of_patience(entry, mean_task)).chain(lossless).chain(oracle).collect()
 }
 
 /// Warns about a policy that inspects copies later than they end, and so does nothing in this world.
 fn of_patience(entry: &PolicyEntry, mean: f64) -> Option<String> {
-    let patience = entry.spec.patience()?.as_secs_f64();
+    let patience = entry.spec.traits().patience?.as_secs_f64();
     (patience > LONG * mean).then(|| {
         let times = number::short(patience / mean);
         let (name, patience, mean) = (entry.label(), number::seconds(patience), number::seconds(mean));
@@ -104,7 +104,7 @@ pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
 
 /// Warns about a period of snapshots in which all jobs arrive, or after which `until` ends the run.
 pub(super) fn of_snapshots(entry: &PolicyEntry, run: RunLength, until: Option<Span>) -> Option<String> {
-    let Caches::Snapshots { every } = entry.spec.caches() else { return None };
+    let Caches::Snapshots { every, .. } = entry.spec.traits().caches else { return None };
     let last = until.map_or(run.least, |until| run.least.min(until));
     (every > last).then(|| {
         let [every, last] = [every, last].map(|span| number::seconds(span.as_secs_f64()));

@@ -9,8 +9,8 @@
 //! 3. Each shard gets schedulers in proportion to its weight. A scheduler goes to the shard with the nodes next to it
 //!    (on its machine, else in its rack, pod or region) while that has room, else to the first with room. Its client
 //!    goes with it.
-//! 4. An extra goes to the shard with the node that it is beside. Those beside no node are shared in proportion to the
-//!    weights.
+//! 4. An auxiliary actor goes to the shard with the node that it is beside. Those beside no node are shared in
+//!    proportion to the weights.
 
 use std::ops::Range;
 
@@ -35,11 +35,11 @@ pub fn place(machines: &Machines, weights: &[f64]) -> Vec<u16> {
     let cuts = cuts(layout, links, &shares);
     let nodes: Vec<u16> = (0..layout.nodes()).map(|i| below(&cuts, f64::from(i) + 0.5)).collect();
     let schedulers = schedulers(layout, links, &shares, &nodes);
-    let extras = (0..layout.extras()).zip(beside).map(|(i, node)| {
-        node.map_or_else(|| by_weight(&shares, i, layout.extras()), |node| nodes[node as usize])
+    let auxiliaries = (0..layout.auxiliaries()).zip(beside).map(|(i, node)| {
+        node.map_or_else(|| by_weight(&shares, i, layout.auxiliaries()), |node| nodes[node as usize])
     });
     let coordinators = schedulers.iter().chain(&schedulers);
-    coordinators.copied().chain(nodes.iter().copied()).chain(extras).collect()
+    coordinators.copied().chain(nodes.iter().copied()).chain(auxiliaries).collect()
 }
 
 /// The share of each shard, as a range within 0 to 1.
@@ -149,7 +149,7 @@ mod tests {
         for i in 0..5 {
             assert_eq!(homes[layout.client(i).index()], homes[layout.scheduler(i).index()]);
         }
-        let nodes = &homes[layout.node(0).index()..layout.extra(0).index()];
+        let nodes = &homes[layout.node(0).index()..layout.auxiliary(0).index()];
         let count = |shard| nodes.iter().filter(|&&home| home == shard).count();
         assert_eq!((count(0), count(1), count(2)), (25, 50, 25));
         assert!(nodes.is_sorted(), "adjacent nodes stay together");
@@ -162,11 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn extras_go_with_the_nodes_that_they_are_beside() {
+    fn auxiliaries_go_with_the_nodes_that_they_are_beside() {
         let beside = vec![Some(9), Some(0), None, None];
         let all = machines(Layout::new(1, 4, [1; 10]), Links::uniform(), beside);
         let homes = place(&all, &[1.0, 1.0]);
-        assert_eq!(homes[all.layout.extra(0).index()..], [1, 0, 1, 1], "two have no place of their own");
+        assert_eq!(homes[all.layout.auxiliary(0).index()..], [1, 0, 1, 1], "two have no place of their own");
     }
 
     /// Homes of the schedulers and of the nodes of a topology.

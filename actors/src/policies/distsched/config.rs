@@ -32,36 +32,14 @@ parameters! {
         /// Whether the utility of a best-effort job falls with the time from its arrival to its completion, as the
         /// utility of section 4.2.1 and equation 4.1 does, instead of with its run time.
         by_completion: bool = false,
-        /// Utility of an SLO job that can no longer meet its deadline, so that it still runs eventually.
-        late: f64 = 0.01 => 0.0001..=1.0,
         /// Whether the observed use replaces the expected one once it has constantly been above the largest expected
         /// value (section 5.3.2; NoObs has `false`).
         observe: bool = true,
         /// How long reports of a copy must stay above the expected maximum before they replace it.
         constantly: Span = Span::from_secs(60),
-        /// Whether best-effort tasks are preempted on nodes that throttle, if SLO tasks run there; what they have done
-        /// is lost (section 5.3.2; NoPreempt has `false`).
+        /// Whether best-effort tasks are preempted on nodes that throttle, if SLO tasks run there, until the others
+        /// want no more CPU than there is; what they have done is lost (section 5.3.2; NoPreempt has `false`).
         preempt: bool = true,
-        /// Preemption stops when the remaining tasks want no more than this share of the node's CPU.
-        utilization: f64 = 1.0 => 0.01..=1.0,
-        /// How long a job avoids a node that has evicted one of its tasks, twice as long after each further eviction
-        /// there, up to a thousand times; zero if not at all. Once a task was evicted that ran alone on its node, the
-        /// job avoids all nodes with no more memory while a larger one can be used.
-        avoid: Span = Span::from_secs(60),
-        /// How long deciding takes in the emulated world, during which jobs come and go.
-        decide: GreedyTime = GreedyTime::default(),
-        /// Whether the history of use survives a crash of the scheduler.
-        keeps: bool = true,
-    }
-
-    /// The time of a decision, a sum; it takes none by default.
-    struct GreedyTime {
-        /// Time of any decision.
-        base: Span = Span::ZERO,
-        /// Time of each waiting job.
-        per_job: Span = Span::ZERO,
-        /// Time of each node for each waiting job.
-        per_node: Span = Span::ZERO,
     }
 
     /// What is expected of the use of tasks.
@@ -90,16 +68,8 @@ parameters! {
 impl DistSched {
     /// Parameters of the utility of jobs.
     pub(super) fn valuation(&self) -> Valuation {
-        let Self { over, threshold, decay, best_effort, late, .. } = *self;
+        let Self { over, threshold, decay, best_effort, .. } = *self;
         let completion = self.by_completion.then(|| self.horizon.as_secs_f64());
-        Valuation { over, threshold, decay, best_effort, late, completion }
-    }
-}
-
-impl GreedyTime {
-    /// The time of a decision about some jobs.
-    pub(super) fn of(&self, jobs: usize, nodes: usize) -> Span {
-        let times = |span: Span, count: usize| Span(span.0.saturating_mul(count as u64));
-        self.base + times(self.per_job, jobs) + times(self.per_node, jobs.saturating_mul(nodes))
+        Valuation { over, threshold, decay, best_effort, completion }
     }
 }

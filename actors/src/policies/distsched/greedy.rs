@@ -5,9 +5,8 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::load::{NodeLoads, TaskUse};
-use super::placement::{Terms, place};
+use super::placement::{PlacementView, Terms, place};
 use super::value::expected;
-use super::view::PlacementView;
 use crate::base::JobId;
 use crate::roles::planning::{LaunchOrder, TaskPlaces, Utility};
 

@@ -1,16 +1,15 @@
-//! An open job as DistSched knows it.
+//! An open job as DistSched knows it, by what was expected and by reports of nodes.
 
 use std::sync::Arc;
 
 use super::config::DistSched;
 use super::estimate::UsageForecast;
 use super::load::{NodeLoads, TaskUse};
-use super::observed::{ObservedUse, work_after};
 use super::value::LEAST_CPU;
 use crate::base::{CopyId, Span, Time};
 use crate::catalog::JobSpec;
-use crate::message::UsageReport;
-use crate::predict::Distribution;
+use crate::message::{Contention, UsageReport};
+use crate::predict::{Distribution, Histogram};
 use crate::roles::planning::Utility;
 
 /// What is known of an open job.
@@ -39,7 +38,10 @@ struct EvictedFrom {
     until: Time,
 }
 
-/// Doublings of the time for which a job avoids a node, at most.
+/// How long a job avoids a node that has evicted one of its tasks, twice as long after each further eviction there.
+const AVOIDED: Span = Span::from_secs(60);
+
+/// Doublings of that time, at most.
 const MOST_DOUBLINGS: u32 = 10;
 
 impl ExpectedJob {
@@ -84,15 +86,14 @@ impl ExpectedJob {
         }
     }
 
-    /// Records that a node has evicted a task of the job, which then avoids it for a while: at first for `avoid`, and
-    /// twice as long after each further eviction.
-    pub(super) fn evicted(&mut self, node: u32, now: Time, avoid: Span) {
+    /// Records that a node has evicted a task of the job, which then avoids it for a while.
+    pub(super) fn evicted(&mut self, node: u32, now: Time) {
         let at = self.evicted.binary_search_by_key(&node, |from| from.node).unwrap_or_else(|at| {
             self.evicted.insert(at, EvictedFrom { node, times: 0, until: now });
             at
         });
         let from = &mut self.evicted[at];
-        from.until = now + avoid.scale(f64::from(1u32 << from.times.min(MOST_DOUBLINGS)));
+        from.until = now + AVOIDED.scale(f64::from(1u32 << from.times.min(MOST_DOUBLINGS)));
         from.times += 1;
     }
 
@@ -126,4 +127,237 @@ impl ExpectedJob {
 /// The distribution of the run time of work that gets all the CPU that it would use, s.
 fn run_time(cpu: &Distribution, work: f64) -> Distribution {
     cpu.dividing(work, LEAST_CPU)
+}
+
+// Reports of nodes about the tasks of a job: how much they use, and how much they have done.
+
+/// Bytes in a MiB.
+const MIB: f64 = 1_048_576.0;
+
+/// The last that is known of a copy.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct CopyUse {
+    copy: CopyId,
+    /// CPU that it is given, cores; `None` before the first report.
+    cpu: Option<f64>,
+    /// Its memory, bytes.
+    pub(super) memory: f64,
+    /// The part of the CPU it would use that it is given.
+    pub(super) rate: f64,
+    /// When that was so.
+    rate_at: Time,
+    /// Core-seconds that it has done, by its reports.
+    done: f64,
+    /// The newest report.
+    at: Time,
+    /// Since when its CPU and its memory have been above the largest expected value in every report.
+    above: [Option<Time>; 2],
+}
+
+/// One of CPU and memory: what was reported of it.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct SeenAmount {
+    values: Histogram,
+    /// Whether what was seen has taken the place of what was expected.
+    replaces: bool,
+}
+
+/// What was reported of a job.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct ObservedUse {
+    cpu: SeenAmount,
+    memory: SeenAmount,
+    /// By task.
+    copies: Vec<CopyUse>,
+    /// Core-seconds that a stopped copy has done, the most of all of them: a task needs more.
+    pub(super) lost: f64,
+}
+
+impl SeenAmount {
+    /// Counts a value at a time, of a copy whose values have been above the expected ones since `above`. Returns the
+    /// distribution of all values where it is to take the place of `expected`, because a copy was constantly above it.
+    fn count(
+        &mut self,
+        (value, at): (f64, Time),
+        above: &mut Option<Time>,
+        expected: &Distribution,
+        constantly: Span,
+    ) -> Option<Distribution> {
+        self.values.add(value);
+        if !self.replaces {
+            *above = (value > expected.max()).then(|| above.unwrap_or(at));
+            self.replaces = above.is_some_and(|since| at.since(since) >= constantly);
+        }
+        if self.replaces { Distribution::of(&self.values) } else { None }
+    }
+}
+
+impl ObservedUse {
+    /// Records a report about a copy, of which there is one every `period`. Returns the expected use of tasks if that
+    /// changes. `constantly` is how long reports must stay above the expected maximum before they replace it; `None` if
+    /// they never do.
+    pub(super) fn report(
+        &mut self,
+        report: UsageReport,
+        (expected, constantly): (&TaskUse, Option<Span>),
+        period: Span,
+    ) -> Option<TaskUse> {
+        let UsageReport::Report { copy, cpu, memory, at } = report;
+        let (cpu, memory, at) = (f64::from(cpu) / 1000.0, f64::from(memory) * MIB, Time::from(at));
+        let known = self.copy(copy);
+        if known.cpu.is_some() && at <= known.at {
+            return None;
+        }
+        // How long the copy had run before its first report is not known.
+        let since = if known.cpu.is_some() { at.since(known.at).min(period) } else { Span::ZERO };
+        let done = known.done + cpu * since.as_secs_f64();
+        *known = CopyUse { cpu: Some(cpu), memory, done, at, ..*known };
+        // A copy that is throttled would use more than it is given.
+        let demand = known.demand().unwrap_or(cpu);
+        let [mut cpu_above, mut memory_above] = known.above;
+        let constantly = constantly?;
+        let cpu = self.cpu.count((demand, at), &mut cpu_above, &expected.cpu, constantly);
+        let memory = self.memory.count((memory, at), &mut memory_above, &expected.memory, constantly);
+        self.copy(copy).above = [cpu_above, memory_above];
+        if cpu.is_none() && memory.is_none() {
+            return None;
+        }
+        Some(TaskUse {
+            cpu: cpu.unwrap_or_else(|| expected.cpu.clone()),
+            memory: memory.unwrap_or_else(|| expected.memory.clone()),
+            request: expected.request,
+        })
+    }
+
+    /// Records the part of its demand that a copy was given at some time, in millionths.
+    pub(super) fn throttled(&mut self, copy: CopyId, rate: u32, at: Time) {
+        let known = self.copy(copy);
+        if at >= known.rate_at {
+            (known.rate, known.rate_at) = (f64::from(rate) / f64::from(Contention::ALL), at);
+        }
+    }
+
+    /// Records that a copy was stopped. Returns whether its tasks need more CPU-time than was known.
+    pub(super) fn stopped(&mut self, copy: CopyId) -> bool {
+        let done = self.of(copy).map_or(0.0, |known| known.done);
+        let more = done > self.lost;
+        self.lost = self.lost.max(done);
+        more
+    }
+
+    /// What is known of a copy.
+    pub(super) fn of(&self, copy: CopyId) -> Option<&CopyUse> {
+        let at = self.copies.binary_search_by_key(&copy.task.index, |known| known.copy.task.index).ok()?;
+        Some(&self.copies[at]).filter(|known| known.copy == copy)
+    }
+
+    /// The same, new if there is nothing; what is known of an earlier copy of the task is forgotten.
+    fn copy(&mut self, copy: CopyId) -> &mut CopyUse {
+        let new = CopyUse {
+            copy,
+            cpu: None,
+            memory: 0.0,
+            rate: 1.0,
+            rate_at: Time::ZERO,
+            done: 0.0,
+            at: Time::ZERO,
+            above: [None; 2],
+        };
+        let at = match self.copies.binary_search_by_key(&copy.task.index, |known| known.copy.task.index) {
+            Ok(at) if self.copies[at].copy == copy => at,
+            Ok(at) => {
+                self.copies[at] = new;
+                at
+            }
+            Err(at) => {
+                self.copies.insert(at, new);
+                at
+            }
+        };
+        &mut self.copies[at]
+    }
+}
+
+impl CopyUse {
+    /// The CPU that the copy would use, cores; `None` before the first report.
+    pub(super) fn demand(&self) -> Option<f64> {
+        self.cpu.map(|cpu| if self.rate > 0.0 { cpu / self.rate } else { cpu })
+    }
+}
+
+/// The expected CPU-time of a task of which a copy was stopped after it had done `lost`: `before` where that is not
+/// more than the task was sure to need, else the mean of the larger expected values, and beyond all of them twice as
+/// much as was lost (thesis, section 5.3.2).
+pub(super) fn work_after(lost: f64, before: f64, expected: &Distribution) -> f64 {
+    let least = expected.pieces().first().map_or(0.0, |piece| piece.low);
+    if lost <= least {
+        return before;
+    }
+    expected.given(lost).map_or(2.0 * lost, |rest| rest.mean())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::tests::of;
+    use super::*;
+    use crate::base::JobId;
+
+    const PERIOD: Span = Span::from_secs(15);
+
+    fn copy(task: u32, attempt: u32) -> CopyId {
+        JobId(3).task(task).copy(attempt)
+    }
+
+    fn report(copy: CopyId, cpu: u32, memory: u32, at: u64) -> UsageReport {
+        UsageReport::Report { copy, cpu, memory, at: (Time::ZERO + Span::from_secs(at)).into() }
+    }
+
+    fn expected() -> TaskUse {
+        TaskUse { cpu: of(&[(1.0, 1.0), (2.0, 1.0)]), memory: of(&[(100.0 * MIB, 1.0)]), request: 2.0 }
+    }
+
+    /// CPU above the largest expected value for a minute, memory only at times.
+    #[test]
+    fn what_is_constantly_seen_replaces_what_was_expected() {
+        let (expected, mut seen) = (expected(), ObservedUse::default());
+        let minute = Some(Span::from_secs(60));
+        let mut count =
+            |cpu, memory, at| seen.report(report(copy(0, 0), cpu, memory, at), (&expected, minute), PERIOD);
+        assert_eq!(count(1500, 90, 15), None);
+        for (at, memory) in [(30, 110), (45, 110), (60, 90), (75, 110)] {
+            assert_eq!(count(3000, memory, at), None);
+        }
+        let now = count(4000, 110, 90).expect("a minute has passed");
+        assert_eq!(now.memory, expected.memory);
+        assert_eq!(now.cpu, of(&[(1.5, 1.0), (3.0, 4.0), (4.0, 1.0)]));
+        let later = count(3000, 90, 105).expect("what is seen counts from now on");
+        assert_eq!(later.cpu, of(&[(1.5, 1.0), (3.0, 5.0), (4.0, 1.0)]));
+        assert_eq!(count(9000, 90, 105), None, "a report of the past");
+        assert_eq!(seen.report(report(copy(0, 0), 9000, 1, 120), (&expected, None), PERIOD), None);
+    }
+
+    #[test]
+    fn lost_work_is_a_condition() {
+        let work = of(&[(100.0, 1.0), (200.0, 1.0), (400.0, 1.0)]);
+        let found = [0.0, 150.0, 300.0, 400.0].map(|lost| work_after(lost, 555.0, &work).round());
+        assert_eq!(found, [555.0, 300.0, 400.0, 800.0]);
+    }
+
+    #[test]
+    fn copies_are_told_apart() {
+        let (expected, mut seen) = (expected(), ObservedUse::default());
+        seen.report(report(copy(4, 0), 2000, 1, 15), (&expected, None), PERIOD);
+        seen.report(report(copy(4, 0), 4000, 1, 30), (&expected, None), PERIOD);
+        let at = |s| Time::ZERO + Span::from_secs(s);
+        seen.throttled(copy(4, 0), Contention::ALL / 4, at(20));
+        seen.throttled(copy(4, 0), Contention::ALL, at(19));
+        seen.throttled(copy(2, 0), Contention::ALL / 2, at(20));
+        assert_eq!(seen.of(copy(4, 0)).and_then(CopyUse::demand), Some(16.0));
+        assert_eq!(seen.of(copy(2, 0)).and_then(CopyUse::demand), None);
+        assert!(seen.stopped(copy(4, 0)) && !seen.stopped(copy(2, 0)));
+        assert!((seen.lost - 4.0 * 15.0).abs() < 1e-9, "the time before the first report is not known");
+        seen.report(report(copy(4, 1), 1000, 1, 45), (&expected, None), PERIOD);
+        assert_eq!(seen.of(copy(4, 0)), None);
+        assert!(!seen.stopped(copy(4, 1)), "it has done less");
+    }
 }

@@ -21,16 +21,12 @@ mod estimate;
 mod greedy;
 mod known;
 mod load;
-mod observed;
 mod placement;
 mod planner;
-mod policy;
 mod relief;
-mod sum;
 mod value;
-mod view;
 
 #[cfg(test)]
 mod tests;
 
-pub use config::{DistSched, GreedyTime, UsageEstimates, UsageStatistic};
+pub use config::{DistSched, UsageEstimates, UsageStatistic};

@@ -1,8 +1,8 @@
-//! The planner of DistSched.
+//! The policy DistSched, and its planner: each cycle it places the waiting jobs that are worth most.
 
 use std::sync::Arc;
 
-use super::config::DistSched;
+use super::config::{DistSched, UsageEstimates};
 use super::estimate::{UsageHistory, UsageSource};
 use super::greedy::{GreedyOptions, PendingJob, select};
 use super::known::ExpectedJob;
@@ -11,10 +11,72 @@ use super::relief::relieve;
 use crate::base::{CopyId, JobId, Span, Time};
 use crate::catalog::JobSpec;
 use crate::layout::Layout;
-use crate::machine::{Effects, Note, Stored};
+use crate::machine::{Effects, Machine, Note, Stored};
 use crate::message::{Contention, UsageReport};
+use crate::policies::policy::{BuildContext, Policy, Traits};
+use crate::policies::shared::check_period;
 use crate::roles::job_table::JobTable;
-use crate::roles::planning::{Decision, JobRun, LaunchOrder, Planner, Situation, Utility};
+use crate::roles::node::NodeUsage;
+use crate::roles::planning::{Decision, JobRun, LaunchOrder, Planner, PlanningScheduler, Situation, Utility};
+
+impl Policy for DistSched {
+    const ABOUT: &'static str = "DistSched (Park's thesis, chapter 5)\n\
+        A central scheduler for shared nodes expects distributions of the CPU, memory and CPU-time of each job's \
+        tasks, from the jobs like it that have ended. Each cycle it places one waiting job after the other, the one \
+        with the highest expected utility first: a task goes to the node on which memory and CPU are least likely to \
+        be over-allocated, and of these to the fullest one. What a job is worth is the probability that none of its \
+        tasks is evicted times the expected utility of the end of its last task, as the CPU of a task depends on what \
+        else runs on its node. Use that is constantly above what was expected takes its place, and best-effort tasks \
+        are preempted on nodes that throttle SLO tasks.\n\
+        Actual, Point and Request are { estimates = \"actual\" }, \"point\" and \"request\", each with { over = \
+        \"never\", observe = false, preempt = false }; DistMax, ActualMax and PointMax have of = \"max\". NoDist is { \
+        estimates = \"point\" }, NoPack { risk = 0.0 }, NoOver { over = \"never\" }, NoObs { observe = false }, \
+        NoPreempt { preempt = false }. A task of which more is expected than any node has runs alone on a node, and a \
+        job with more tasks than idle nodes would hold runs as many at a time as they do. Where nodes are not shared, \
+        each task uses a core.";
+
+    const VARIANTS: &'static [&'static str] = &[
+        r#"{ cycle = "500ms" }"#,
+        r#"{ cycle = "100ms", estimates = "point", of = "max", risk = 0.0, constantly = "1s" }"#,
+        r#"{ cycle = "250ms", estimates = "actual", over = "never", observe = false, preempt = false }"#,
+        r#"{ cycle = "200ms", estimates = "request", over = "always" }"#,
+        r#"{ cycle = "300ms", of = "max", risk = 0.5, constantly = "500ms", horizon = "10s" }"#,
+    ];
+
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: true, plans: true, node_usage: Some(NodeUsage::Reports), ..Traits::default() }
+    }
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        check_period("cycle", self.cycle)?;
+        check_period("horizon", self.horizon)
+    }
+
+    fn remarks(&self, layout: &Layout, _: usize) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if layout.sharing().is_none() {
+            remarks.push(
+                "nodes are not shared, so that each task has a core; set cluster.shared = true for nodes that tasks \
+                 share"
+                    .to_owned(),
+            );
+        }
+        if self.estimates != UsageEstimates::Dist && self.risk != Self::default().risk && self.risk > 0.0 {
+            remarks.push(
+                "risk has little effect on points, which are over-allocated for certain or not".to_owned(),
+            );
+        }
+        if layout.kinds() > 1 {
+            remarks.push("jobs' preferences of nodes are ignored: nodes are chosen by their load".to_owned());
+        }
+        remarks
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let planner = UsagePlanner::new(self, context.layout);
+        Box::new(PlanningScheduler::new(self.cycle, planner, context.layout))
+    }
+}
 
 /// The planner.
 pub(super) struct UsagePlanner {
@@ -50,7 +112,6 @@ impl UsagePlanner {
         fx: &mut Effects<'_>,
     ) -> (Vec<PendingJob>, Option<Time>) {
         let (mut pending, mut due) = (Vec::new(), None::<Time>);
-        let valuation = self.config.valuation();
         for (job, planned) in situation.jobs.iter_mut().filter(|(_, job)| !job.waiting.is_empty()) {
             let Some(known) = self.known.get_mut(job) else { continue };
             let mut held: Vec<u32> = planned.held.iter().map(|core| core.node).collect();
@@ -65,7 +126,7 @@ impl UsagePlanner {
                 waiting: planned.waiting.len() as u32,
                 tasks: Arc::clone(&known.tasks),
                 work: known.work,
-                utility: known.utility.at(fx.now(), &valuation),
+                utility: known.utility.at(fx.now()),
                 salt: u64::from(fx.rng().below(u32::MAX)),
             });
         }
@@ -74,9 +135,8 @@ impl UsagePlanner {
 }
 
 impl Planner for UsagePlanner {
-    fn started(&mut self, epoch: u32, fx: &mut Effects<'_>) {
-        let lost = epoch > 0 && !self.config.keeps;
-        if !self.restored && !lost {
+    fn started(&mut self, fx: &mut Effects<'_>) {
+        if !self.restored {
             self.source.study(fx.catalog());
         }
     }
@@ -94,8 +154,7 @@ impl Planner for UsagePlanner {
     fn decide(&mut self, mut situation: Situation<'_>, fx: &mut Effects<'_>) -> Decision {
         let mut stops = Vec::new();
         if std::mem::take(&mut self.contended) {
-            let by = (fx.now(), &self.config);
-            stops = relieve(situation.jobs, &mut self.known, self.loads.nodes(), by);
+            stops = relieve(situation.jobs, &mut self.known, self.loads.nodes(), fx.now());
         }
         let known = &mut self.known;
         self.loads.refresh((situation.jobs, situation.pool), stops.clone(), |job| {
@@ -109,8 +168,7 @@ impl Planner for UsagePlanner {
         };
         let launches = select(&pending, &mut self.loads, options);
         let due = due(&pending, &launches).into_iter().chain(usable).min();
-        let takes = self.config.decide.of(pending.len(), self.loads.nodes().len());
-        Decision { stops, launches, due, takes, ..Decision::default() }
+        Decision { stops, launches, due, ..Decision::default() }
     }
 
     fn reported(&mut self, report: UsageReport, _: &mut Effects<'_>) -> bool {
@@ -134,7 +192,7 @@ impl Planner for UsagePlanner {
 
     fn evicted(&mut self, copy: CopyId, node: u32, alone: bool, fx: &mut Effects<'_>) {
         let Some(known) = self.known.get_mut(copy.task.job) else { return };
-        known.evicted(node, fx.now(), self.config.avoid);
+        known.evicted(node, fx.now());
         if alone {
             known.needs_more_than(self.loads.nodes()[node as usize].room.memory);
         }
@@ -155,7 +213,7 @@ impl Planner for UsagePlanner {
     }
 
     fn stored(&mut self) -> Option<Stored> {
-        self.config.keeps.then(|| Box::new(self.source.take_history()) as Stored)
+        Some(Box::new(self.source.take_history()))
     }
 
     fn restore(&mut self, stored: Stored) {

@@ -2,12 +2,11 @@
 
 use std::cmp::Ordering;
 
-use super::config::DistSched;
 use super::known::ExpectedJob;
 use super::load::NodeLoad;
 use crate::base::Time;
 use crate::roles::job_table::JobTable;
-use crate::roles::planning::{HeldCore, PlannedJob, Utility, Valuation};
+use crate::roles::planning::{HeldCore, PlannedJob, Utility};
 
 /// What the tasks on a node want of its CPU.
 #[derive(Clone, Copy, Default)]
@@ -44,14 +43,14 @@ impl Victim {
 }
 
 /// The best-effort copies to be preempted on nodes that throttle copies while an SLO task runs there: the worst first,
-/// until the others want no more than a share of the node's CPU.
+/// until the others want no more CPU than the node has.
 pub(super) fn relieve(
     jobs: &mut JobTable<PlannedJob>,
     known: &mut JobTable<ExpectedJob>,
     loads: &[NodeLoad],
-    (now, config): (Time, &DistSched),
+    now: Time,
 ) -> Vec<HeldCore> {
-    let mut nodes = contention(jobs, known, loads.len(), (now, &config.valuation()));
+    let mut nodes = contention(jobs, known, loads.len(), now);
     let mut victims = Vec::new();
     for (id, job) in jobs.iter_mut().filter(|(_, job)| job.open.spec.deadline.is_none()) {
         if let Some(known) = known.get_mut(id) {
@@ -62,7 +61,7 @@ pub(super) fn relieve(
     let mut stops = Vec::new();
     for victim in victims {
         let node = victim.core.node as usize;
-        if nodes[node].demand > config.utilization * loads[node].room.cpu {
+        if nodes[node].demand > loads[node].room.cpu {
             nodes[node].demand -= victim.demand;
             stops.push(victim.core);
         }
@@ -75,12 +74,12 @@ fn contention(
     jobs: &mut JobTable<PlannedJob>,
     known: &mut JobTable<ExpectedJob>,
     nodes: usize,
-    (now, valuation): (Time, &Valuation),
+    now: Time,
 ) -> Vec<NodeDemand> {
     let mut found = vec![NodeDemand::default(); nodes];
     for (id, job) in jobs.iter_mut() {
         let Some(known) = known.get_mut(id) else { continue };
-        let urgent = matches!(known.utility.at(now, valuation), Utility::Slo { .. });
+        let urgent = matches!(known.utility.at(now), Utility::Slo { .. });
         for core in &job.held {
             let node = &mut found[core.node as usize];
             node.throttled |= known.observed.of(core.copy).is_some_and(|seen| seen.rate < 1.0);

@@ -1,7 +1,7 @@
 //! The expected utility of a placement (thesis, section 5.2.1).
 
 use super::load::{NodeLoad, TaskUse};
-use super::view::PlacementView;
+use super::placement::PlacementView;
 
 /// Steps between the least part of the CPU that a throttled task can get and all of it.
 const LEVELS: u32 = 8;

@@ -1,12 +1,55 @@
-//! The gang scheduler: fills the matrix, rotates its slices, and orders cores to switch.
+//! The policy of gang scheduling and its scheduler: fills the matrix, rotates its slices, and orders cores to switch.
 
-use super::matrix::Matrix;
-use crate::base::{ActorId, CopyId, JobId, Span};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::node::GangNode;
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId, parameters};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Contention, Job, Launch, Message, Slice, SliceWork};
+use crate::policies::policy::{BuildContext, Policy, Traits};
+use crate::policies::shared::check_period;
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::resend;
+
+parameters! {
+    /// Parameters of gang scheduling.
+    struct Gang {
+        /// Length of a time slice. The latin-square paper models the limit of short slices (processor sharing)
+        /// and gives none.
+        quantum: Span = Span::from_millis(50),
+    }
+}
+
+impl Policy for Gang {
+    const ABOUT: &'static str = "Gang scheduling (Ousterhout matrix; latin-square paper, section V-A)\n\
+        Time is cut into slices; a slice holds jobs whose tasks fit on distinct cores together. Slices take \
+        turns, a core resting where its slice has nothing for it; tasks keep their progress between slices. A \
+        job with more tasks than cores runs in several slices.";
+
+    const VARIANTS: &'static [&'static str] = &[r#"{ quantum = "200ms" }"#];
+
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: true, time_slice: Some(("quantum", self.quantum)), ..Traits::default() }
+    }
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        check_period("quantum", self.quantum)?;
+        if let Some(node) = (0..layout.nodes()).find(|&node| layout.cores(node) > u32::from(u16::MAX)) {
+            return Err(format!("gang orders at most 65535 cores of a node; node {node} has more: split it"));
+        }
+        Ok(())
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(GangScheduler::new(self.quantum, context.layout))
+    }
+
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(GangNode::new(context.layout.cores(context.index)))
+    }
+}
 
 struct GangJob {
     open: OpenJob,
@@ -180,7 +223,7 @@ impl GangScheduler {
     }
 
     /// Cores of the run that belong to a node.
-    fn cores(node: u32, layout: &Layout) -> std::ops::Range<u32> {
+    fn cores(node: u32, layout: &Layout) -> Range<u32> {
         let first = layout.core_index(layout.worker(node, 0));
         first..first + layout.cores(node)
     }
@@ -226,6 +269,300 @@ impl Machine for GangScheduler {
     }
 }
 
+// The Ousterhout matrix: a row for each time slice, a column for each core of the run.
+
+/// What runs on which core in which slice. Cells lie on cores believed alive.
+pub(super) struct Matrix {
+    /// Rows in the order of their turns: copies by core, at least one each.
+    slices: Vec<BTreeMap<u32, CopyId>>,
+    /// The slice that runs.
+    current: usize,
+    /// By core, whether its node is believed alive.
+    alive: Vec<bool>,
+    /// How many are.
+    width: usize,
+}
+
+impl Matrix {
+    /// Without slices, over `cores` cores that are alive.
+    pub(super) fn new(cores: u32) -> Self {
+        let cores = cores as usize;
+        Self { slices: Vec::new(), current: 0, alive: vec![true; cores], width: cores }
+    }
+
+    /// Slices that take turns.
+    pub(super) fn slices(&self) -> usize {
+        self.slices.len()
+    }
+
+    /// Cores believed alive.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(super) fn is_alive(&self, core: u32) -> bool {
+        self.alive[core as usize]
+    }
+
+    /// What a core runs now.
+    pub(super) fn running(&self, core: u32) -> Option<CopyId> {
+        self.slices.get(self.current)?.get(&core).copied()
+    }
+
+    /// Cores that have something to run now, in ascending order.
+    pub(super) fn busy(&self) -> impl Iterator<Item = u32> + '_ {
+        self.slices.get(self.current).into_iter().flat_map(|slice| slice.keys().copied())
+    }
+
+    /// The first slice in which `count` cores are free, or a new one, and those that are, in ascending order.
+    pub(super) fn room(&mut self, count: usize) -> (usize, Vec<u32>) {
+        let fits = |slice: &BTreeMap<_, _>| self.width - slice.len() >= count;
+        let slice = self.slices.iter().position(fits).unwrap_or_else(|| {
+            self.slices.push(BTreeMap::new());
+            self.slices.len() - 1
+        });
+        let mut taken = self.slices[slice].keys().copied().peekable();
+        let free = |core: &u32| taken.next_if_eq(core).is_none() && self.alive[*core as usize];
+        (slice, (0..self.alive.len() as u32).filter(free).collect())
+    }
+
+    /// Fills a free cell; whether it is to run now.
+    pub(super) fn put(&mut self, slice: usize, core: u32, copy: CopyId) -> bool {
+        self.slices[slice].insert(core, copy);
+        slice == self.current
+    }
+
+    /// Goes on to the next slice; the cores for which that can change something, in ascending order.
+    pub(super) fn turn(&mut self) -> Vec<u32> {
+        let mut cores: Vec<_> = self.busy().collect();
+        self.current = (self.current + 1) % self.slices.len();
+        cores.extend(self.busy());
+        cores.sort_unstable();
+        cores.dedup();
+        cores
+    }
+
+    /// Takes a task off the core it is on; the copy that was there, and whether it was to run now.
+    pub(super) fn remove(&mut self, core: u32, task: TaskId) -> Option<(CopyId, bool)> {
+        let here = |slice: &BTreeMap<u32, CopyId>| slice.get(&core).is_some_and(|copy| copy.task == task);
+        let slice = self.slices.iter().position(here)?;
+        let copy = self.slices[slice].remove(&core)?;
+        Some((copy, slice == self.current))
+    }
+
+    /// Whether a copy has a cell on a core.
+    pub(super) fn has(&self, core: u32, copy: CopyId) -> bool {
+        self.slices.iter().any(|slice| slice.get(&core) == Some(&copy))
+    }
+
+    /// Puts another copy in the cell of one; whether it is to run now.
+    pub(super) fn replace(&mut self, core: u32, copy: CopyId, by: CopyId) -> bool {
+        let slice = self.slices.iter().position(|slice| slice.get(&core) == Some(&copy));
+        slice.is_some_and(|slice| self.put(slice, core, by))
+    }
+
+    /// Cores that died, with all cells on them.
+    pub(super) fn kill(&mut self, cores: Range<u32>) -> Vec<CopyId> {
+        for alive in &mut self.alive[cores.start as usize..cores.end as usize] {
+            self.width -= usize::from(std::mem::replace(alive, false));
+        }
+        let mut lost = Vec::new();
+        for slice in &mut self.slices {
+            for core in cores.clone() {
+                lost.extend(slice.remove(&core));
+            }
+        }
+        lost
+    }
+
+    /// Cores that are back.
+    pub(super) fn revive(&mut self, cores: Range<u32>) {
+        for alive in &mut self.alive[cores.start as usize..cores.end as usize] {
+            self.width += usize::from(!std::mem::replace(alive, true));
+        }
+    }
+
+    /// Drops empty slices; whether the turn passed on, because the current one was among them.
+    pub(super) fn tidy(&mut self) -> bool {
+        if self.slices.iter().all(|slice| !slice.is_empty()) {
+            return false;
+        }
+        let before = self.slices.iter().take(self.current).filter(|slice| !slice.is_empty()).count();
+        let passed = self.slices.get(self.current).is_some_and(BTreeMap::is_empty);
+        self.slices.retain(|slice| !slice.is_empty());
+        self.current = if before < self.slices.len() { before } else { 0 };
+        passed
+    }
+}
+
+#[cfg(test)]
+mod policy_tests {
+    use super::*;
+    use crate::base::{ActorId, JobId};
+    use crate::harness::{Harness, sends};
+    use crate::machine::{Effect, Input, Timer};
+    use crate::message::{Contention, Core, Launch, Message, Slice, SliceWork};
+
+    fn scheduler(nodes: usize, tasks: u32) -> Harness {
+        let layout = Layout::new(1, 0, vec![1; nodes]);
+        Gang::default().bench(&layout, layout.scheduler(0), tasks)
+    }
+
+    fn running(sent: &[(ActorId, Message)]) -> Vec<Option<u32>> {
+        let mut jobs: Vec<_> = sent
+            .iter()
+            .filter_map(|&(_, msg)| match msg {
+                Message::Gang(Slice::Switch { work, .. }) => Some(work.copy().map(|copy| copy.task.job.0)),
+                _ => None,
+            })
+            .collect();
+        jobs.sort_unstable();
+        jobs
+    }
+
+    #[test]
+    fn two_jobs_take_turns_and_one_needs_no_ticks() {
+        let mut bench = scheduler(2, 2);
+        let first = bench.submit(0);
+        assert_eq!(running(&sends(&first)), [Some(0), Some(0)]);
+        assert!(!first.iter().any(|effect| matches!(effect, Effect::Arm { .. })), "one slice needs no clock");
+        let second = bench.submit(1);
+        assert_eq!(running(&sends(&second)), [], "it waits for its slice");
+        assert!(second.iter().any(|effect| matches!(effect, Effect::Arm { .. })));
+        for job in [1, 0, 1] {
+            let tick = bench.step(Input::Fire(Timer::Tick(0)));
+            assert_eq!(running(&sends(&tick)), [Some(job), Some(job)]);
+        }
+        // Job 1, whose turn it is, ends: the turn passes on at once.
+        let node = bench.layout.node(0);
+        bench.receive(node, Launch::Completed { copy: JobId(1).task(0).copy(0) });
+        let sent = bench.receive(node, Launch::Completed { copy: JobId(1).task(1).copy(0) });
+        assert_eq!(running(&sent), [Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn jobs_that_fit_share_a_slice_and_wide_ones_take_several() {
+        let mut bench = scheduler(5, 2);
+        assert_eq!(running(&sends(&bench.submit(0))), [Some(0), Some(0)]);
+        assert_eq!(running(&sends(&bench.submit(1))), [Some(1), Some(1)], "the same slice");
+        let mut wide = scheduler(2, 3);
+        assert_eq!(running(&sends(&wide.submit(0))), [Some(0), Some(0)]);
+        let tick = wide.step(Input::Fire(Timer::Tick(0)));
+        assert_eq!(running(&sends(&tick)), [None, Some(0)], "the third task has a slice of its own");
+    }
+
+    #[test]
+    fn a_core_keeps_progress_and_runs_nothing_twice() {
+        let layout = Layout::new(1, 0, [1]);
+        let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
+        let mut node = Gang::default().bench(&layout, me, 2);
+        let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
+        let switch = |work, order| Slice::Switch { core: 0, work, epoch: 0, order, open: JobId(0) };
+        let order = |order: Core| (worker, Message::from(order));
+        assert_eq!(node.receive(scheduler, switch(SliceWork::Begin(a), 1)), [order(Core::run(a))]);
+        let both = [order(Core::Suspend { copy: a }), order(Core::run(b))];
+        assert_eq!(node.receive(scheduler, switch(SliceWork::Begin(b), 2)), both);
+        let left = Span::from_millis(300);
+        node.receive(worker, Core::Suspended { copy: a, left });
+        assert_eq!(
+            node.receive(scheduler, switch(SliceWork::Begin(a), 1)),
+            [],
+            "an order that was overtaken is void"
+        );
+        assert_eq!(node.ended(b), [(scheduler, Launch::Completed { copy: b }.into())]);
+        assert_eq!(node.receive(scheduler, switch(SliceWork::GoOn(b), 3)), [], "it has ended here");
+        assert_eq!(
+            node.receive(scheduler, switch(SliceWork::GoOn(a), 4)),
+            [order(Core::Resume { copy: a, left })]
+        );
+    }
+
+    /// A node that has crashed since it was first ordered to run a copy has lost it. It says so, and the scheduler,
+    /// which does not know of the crash, orders another one.
+    #[test]
+    fn a_copy_that_was_lost_is_not_begun_again() {
+        let layout = Layout::new(1, 0, [1]);
+        let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
+        let mut node = Gang::default().bench(&layout, me, 1);
+        let copy = JobId(0).task(0).copy(0);
+        let switch = |work, order| Slice::Switch { core: 0, work, epoch: 0, order, open: JobId(0) };
+        node.step(Input::Start { epoch: 1 });
+        let lost = Contention::Evicted { copy, age_ms: 0, alone: false };
+        assert_eq!(node.receive(scheduler, switch(SliceWork::GoOn(copy), 2)), [(scheduler, lost.into())]);
+        assert_eq!(
+            node.receive(scheduler, switch(SliceWork::Begin(copy), 3)),
+            [(worker, Core::run(copy).into())],
+            "it is new"
+        );
+
+        let mut bench = self::scheduler(1, 1);
+        let order = |sent: &[(ActorId, Message)]| match sent {
+            [(_, Message::Gang(Slice::Switch { work, .. }))] => *work,
+            sent => panic!("{sent:?}"),
+        };
+        assert_eq!(order(&sends(&bench.submit(0))), SliceWork::Begin(copy));
+        assert_eq!(order(&bench.receive(me, lost)), SliceWork::Begin(copy.task.copy(1)));
+        assert_eq!(bench.receive(me, lost), [], "another one is ordered already");
+    }
+
+    /// No scheduler gives one copy to two cores; a node keeps its cores apart even if one did.
+    #[test]
+    fn a_core_ends_what_it_runs_itself() {
+        let layout = Layout::new(1, 0, [2]);
+        let (me, scheduler) = (layout.node(0), layout.scheduler(0));
+        let workers = [0, 1].map(|core| layout.worker(0, core));
+        let mut node = Gang::default().bench(&layout, me, 2);
+        let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
+        for core in [0, 1] {
+            node.receive(
+                scheduler,
+                Slice::Switch { core, work: SliceWork::Begin(a), epoch: 0, order: 1, open: JobId(0) },
+            );
+        }
+        node.receive(workers[1], Core::Ended { copy: a });
+        let sent = node.receive(
+            scheduler,
+            Slice::Switch { core: 1, work: SliceWork::Begin(b), epoch: 0, order: 2, open: JobId(0) },
+        );
+        assert_eq!(sent, [(workers[1], Core::run(b).into())], "it is idle");
+        let sent = node.receive(
+            scheduler,
+            Slice::Switch { core: 0, work: SliceWork::Rest, epoch: 0, order: 2, open: JobId(0) },
+        );
+        assert_eq!(sent, [(workers[0], Core::Suspend { copy: a }.into())], "it still runs");
+    }
+
+    /// An order names the first open job. Of earlier ones a core forgets what ended there, or it would remember the
+    /// copies of a whole run: it would even run one again, which no scheduler orders.
+    #[test]
+    fn copies_of_closed_jobs_are_forgotten() {
+        let layout = Layout::new(1, 0, [1]);
+        let (me, from, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
+        let mut scheduler = scheduler(1, 1);
+        let mut order = |job| match sends(&scheduler.submit(job))[..] {
+            [(_, Message::Gang(order))] => {
+                scheduler.receive(me, Launch::Completed { copy: JobId(job).task(0).copy(0) });
+                order
+            }
+            ref sent => panic!("{sent:?}"),
+        };
+        let orders = [0, 1].map(&mut order);
+        let [Slice::Switch { open: first, .. }, Slice::Switch { open: second, .. }] = orders;
+        assert_eq!([first, second], [JobId(0), JobId(1)]);
+        let mut node = Gang::default().bench(&layout, me, 1);
+        let copy = JobId(0).task(0).copy(0);
+        let switch =
+            |order, open| Slice::Switch { core: 0, work: SliceWork::Begin(copy), epoch: 0, order, open };
+        let run = (worker, Message::from(Core::run(copy)));
+        assert_eq!(node.receive(from, switch(1, first)), [run]);
+        node.ended(copy);
+        assert_eq!(node.receive(from, switch(2, first)), [], "it has ended here");
+        assert_eq!(node.receive(from, switch(1, second)), [], "an order that was overtaken is void");
+        assert_eq!(node.receive(from, switch(3, first)), [], "and makes nothing be forgotten");
+        assert_eq!(node.receive(from, switch(4, second)), [run]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,7 +582,7 @@ mod tests {
             let job = JobId(epoch);
             bench.receive(layout.client(0), Job::Submit { job, round: 0 })[0].1
         };
-        let mut bench = Harness::new(layout.clone(), node, 1, Box::new(super::super::node::GangNode::new(1)));
+        let mut bench = Harness::new(layout.clone(), node, 1, Box::new(GangNode::new(1)));
         bench.receive(me, order(0, 1 << 26));
         let sent = sends(&bench.step(Input::Down { actor: me }));
         assert_eq!(sent.len(), 1, "it forgets what the dead scheduler wanted");

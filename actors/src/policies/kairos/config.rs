@@ -19,8 +19,6 @@ parameters! {
         pass: KairosPass = KairosPass::One,
         /// Which of the nodes with the fewest copies gets the next task (sections 3.3.3 and 5.3.2).
         pick: KairosPick = KairosPick::Var,
-        /// Which of the waiting tasks is dealt next.
-        central: KairosOrder = KairosOrder::Fifo,
         /// At the end of a quantum a suspended copy takes the core if it has attained at least that much less; zero: if
         /// it has attained less (algorithm 1: as much or less). The authors' YARN code has half a quantum.
         hysteresis: Span = Span::ZERO,
@@ -59,15 +57,6 @@ parameters! {
         Sum,
         /// Chance.
         Random,
-    }
-
-    /// The order of the central queue.
-    enum KairosOrder {
-        /// The oldest job first.
-        #[default]
-        Fifo,
-        /// The newest job first.
-        NewestJob,
     }
 }
 

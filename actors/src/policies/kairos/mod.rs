@@ -2,8 +2,6 @@
 
 mod config;
 mod node;
-mod nodes;
-mod policy;
 mod scheduler;
 
-pub use config::{Kairos, KairosOrder, KairosPass, KairosPick};
+pub use config::{Kairos, KairosPass, KairosPick};

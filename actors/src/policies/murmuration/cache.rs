@@ -1,7 +1,7 @@
 //! The cache: the work a scheduler expects at every node.
 
 use super::config::{Copying, Murmuration, MurmurationSpread, MurmurationTies, MurmurationWait};
-use super::seen_window::SeenWindow;
+use super::disseminator::SeenWindow;
 use crate::base::{JobId, Span, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Note};
@@ -14,7 +14,6 @@ pub(super) struct Cache {
     waits: MinWaitIndex,
     ties: MurmurationTies,
     clock: bool,
-    forget_dead: bool,
     /// Updates already applied; only where an update can arrive twice or a cache can be copied.
     seen: Option<SeenWindow>,
     /// When each node last crashed or came back; updates decided earlier are outdated. Empty where nodes cannot crash.
@@ -47,7 +46,6 @@ impl Cache {
             waits: MinWaitIndex::new(nodes, cores),
             ties: config.ties,
             clock: config.wait == MurmurationWait::Clock,
-            forget_dead: config.forget_dead,
             seen: (numbered || echoes).then(|| SeenWindow::new(layout.schedulers() + nodes, rumours)),
             since: times(context.lossy),
             reported: times(repaired),
@@ -194,11 +192,8 @@ impl Cache {
     }
 
     fn renew(&mut self, node: u32, fx: &mut Effects<'_>) {
-        // The node restarts its count too, even if its entry is kept.
+        // The node restarts its count too.
         self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = 0);
-        if !self.forget_dead {
-            return;
-        }
         self.waits.set(node, 0);
         if let Some(since) = self.since.get_mut(node as usize) {
             *since = fx.now();

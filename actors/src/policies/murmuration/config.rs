@@ -1,7 +1,6 @@
 //! Parameters of Murmuration.
 
 use crate::base::{Span, parameters};
-use crate::roles::las::{AttainedMeasure, LasGuard, LasOptions};
 
 parameters! {
     /// Parameters of Murmuration.
@@ -17,19 +16,9 @@ parameters! {
         /// with the one it has begun. It matters where deciding takes time. An update batches what was placed of one
         /// job without interruption.
         preemptive: bool = false,
-        /// `las`: W, how long a core runs a copy before it compares it with the suspended ones, as in Kairos.
+        /// `las`: W, how long a core runs a copy before it compares it with the suspended ones. All else is as in the
+        /// Kairos paper (section 3.2).
         quantum: Span = Span::from_secs(50),
-        /// `las`: at the end of a quantum a suspended copy takes the core if it has attained at least that much less;
-        /// zero: if it has attained less.
-        hysteresis: Span = Span::ZERO,
-        /// `las`: what keeps a copy from waiting for ever behind newer ones.
-        guard: LasGuard = LasGuard::Promote,
-        /// `las`: quanta in which a copy is passed over, or suspensions, before the guard protects it.
-        missed: u32 = 3 => 1..=1000000,
-        /// `las`: quanta for which it does.
-        stretch: f64 = 1.0 => 1.0..=1000000.0,
-        /// `las`: what attained service is, time on cores or work done.
-        attained: AttainedMeasure = AttainedMeasure::Time,
         /// Which of the nodes with the least expected work a task goes to.
         ties: MurmurationTies = MurmurationTies::Random,
         /// When a scheduler that takes time to decide applies updates.
@@ -67,9 +56,6 @@ parameters! {
         /// Upper bound of the artificial delay before an answer is sent: uniform from zero to this, 3 s in section
         /// 6.2.4. The answer is the cache at the time of the question.
         answer_delay: Span = Span::ZERO,
-        /// Forget the work placed on a node that crashed. The paper does not say; without it the work of a dead node
-        /// deters placements forever.
-        forget_dead: bool = true,
     }
 
     /// The order of jobs at a scheduler, and of tasks at a node.
@@ -147,19 +133,5 @@ parameters! {
         Numbered,
         /// All updates since the question are applied, whether the copy contains them or not, as in the paper.
         Naive,
-    }
-}
-
-impl Murmuration {
-    /// The discipline of nodes under `las`.
-    pub(super) const fn las(&self) -> LasOptions {
-        LasOptions {
-            quantum: self.quantum,
-            hysteresis: self.hysteresis,
-            guard: self.guard,
-            missed: self.missed,
-            stretch: self.stretch,
-            attained: self.attained,
-        }
     }
 }

@@ -1,6 +1,6 @@
-//! The disseminator: numbers updates and sends them, for schedulers and nodes alike.
+//! The disseminator: numbers updates and sends them, for schedulers and nodes alike, and tells repeated ones apart.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::config::{Copying, Murmuration, MurmurationSpread};
 use crate::base::{ActorId, Span};
@@ -188,4 +188,251 @@ fn note_numbers(update: &Gossip, fx: &mut Effects<'_>) {
 pub(super) fn others(fx: &Effects<'_>) -> impl Iterator<Item = ActorId> + use<> {
     let (me, first, count) = (fx.me(), fx.layout().scheduler(0), fx.layout().schedulers());
     (0..count).map(move |i| ActorId(first.0 + i)).filter(move |&other| other != me)
+}
+
+// The window of update numbers already applied, per origin.
+
+/// The next number of an origin of which nothing is known yet. Its window starts at the first update that arrives.
+const UNKNOWN: u32 = u32::MAX;
+
+/// How many datagram updates of an origin may be buffered before the missing ones count as lost.
+const GAP: u32 = 256;
+
+/// The epoch (number of restarts) of the origin of a number.
+const fn epoch_of(number: u32) -> u32 {
+    number >> 24
+}
+
+/// Applied updates by origin: schedulers first, then nodes.
+pub(super) struct SeenWindow {
+    /// Number of the first missing update of each origin's current epoch.
+    next: Vec<u32>,
+    /// The same of earlier epochs: origin and number.
+    past: Vec<(u32, u32)>,
+    /// Updates applied out of order, by origin and number.
+    early: BTreeMap<(u32, u32), Gossip>,
+    /// Length of `early` per origin; counting on each update would dominate the cost.
+    waiting: Vec<u32>,
+    /// Whether a missing update may be lost for good; on a stream it still arrives.
+    rumours: bool,
+}
+
+impl SeenWindow {
+    /// An empty window for origins in their first epoch.
+    pub(super) fn new(origins: u32, rumours: bool) -> Self {
+        let none = vec![0; origins as usize];
+        Self { next: none.clone(), past: Vec::new(), early: BTreeMap::new(), waiting: none, rumours }
+    }
+
+    /// Marks an update as applied; returns whether it was new.
+    pub(super) fn insert(&mut self, origin: u32, number: u32, update: Gossip) -> bool {
+        let next = self.next[origin as usize];
+        if next == UNKNOWN {
+            self.next[origin as usize] = number.saturating_add(1);
+            return true;
+        }
+        if epoch_of(number) < epoch_of(next) {
+            return self.of_the_past(origin, number);
+        }
+        if epoch_of(number) > epoch_of(next) {
+            self.retire_epoch(origin, number);
+        }
+        let next = self.next[origin as usize];
+        if number < next || self.early.contains_key(&(origin, number)) {
+            return false;
+        }
+        if number == next {
+            self.close(origin, number.saturating_add(1));
+        } else {
+            self.early.insert((origin, number), update);
+            self.waiting[origin as usize] += 1;
+            if self.rumours
+                && self.waiting[origin as usize] > GAP
+                && let Some((&(_, first), _)) = self.early.range((origin, 0)..).next()
+            {
+                self.close(origin, first);
+            }
+        }
+        true
+    }
+
+    /// Marks all updates of an origin below a number as applied, because its report contains them; `false` if a newer
+    /// update was applied, which the report would undo.
+    pub(super) fn catch_up(&mut self, origin: u32, number: u32) -> bool {
+        let next = self.next[origin as usize];
+        if next == UNKNOWN {
+            self.next[origin as usize] = number;
+            return true;
+        }
+        if epoch_of(number) > epoch_of(next) {
+            self.retire_epoch(origin, number);
+        }
+        let newer = self.early.range((origin, number)..(origin + 1, 0)).next().is_some();
+        if newer || self.next[origin as usize] > number {
+            return false;
+        }
+        self.drop_early(origin);
+        self.next[origin as usize] = number;
+        true
+    }
+
+    /// Drops the out-of-order updates of an origin.
+    fn drop_early(&mut self, origin: u32) {
+        for _ in 0..std::mem::take(&mut self.waiting[origin as usize]) {
+            if let Some((&first, _)) = self.early.range((origin, 0)..).next() {
+                self.early.remove(&first);
+            }
+        }
+    }
+
+    /// Advances an origin to a number, and past the updates that follow it without a gap.
+    fn close(&mut self, origin: u32, mut next: u32) {
+        while self.early.remove(&(origin, next)).is_some() {
+            self.waiting[origin as usize] -= 1;
+            next = next.saturating_add(1);
+        }
+        self.next[origin as usize] = next;
+    }
+
+    /// An origin was restarted: an update of its earlier epoch counts as new only if it is newer than all applied ones.
+    fn retire_epoch(&mut self, origin: u32, number: u32) {
+        let last = self
+            .early
+            .range((origin, 0)..(origin + 1, 0))
+            .next_back()
+            .map(|(&(_, last), _)| last.saturating_add(1));
+        self.past.push((origin, last.unwrap_or(0).max(self.next[origin as usize])));
+        self.drop_early(origin);
+        self.next[origin as usize] = number >> 24 << 24;
+    }
+
+    fn of_the_past(&mut self, origin: u32, number: u32) -> bool {
+        let same = |&&mut (of, next): &&mut (u32, u32)| of == origin && epoch_of(next) == epoch_of(number);
+        match self.past.iter_mut().find(same) {
+            Some((_, next)) if number < *next => false,
+            Some((_, next)) => {
+                *next = number.saturating_add(1);
+                true
+            }
+            None => {
+                self.past.push((origin, number.saturating_add(1)));
+                true
+            }
+        }
+    }
+
+    /// For each origin the number of its first update that a copy of the cache does not contain.
+    pub(super) fn contained(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let present = self.next.iter().enumerate().map(|(origin, &next)| (origin as u32, next));
+        self.past.iter().copied().chain(present)
+    }
+
+    /// Applied updates beyond what [`contained`](Self::contained) states.
+    pub(super) fn early(&self) -> impl Iterator<Item = &Gossip> {
+        self.early.values()
+    }
+
+    /// Adopts the window of another scheduler.
+    pub(super) fn adopt(&mut self, contained: &[(u32, u32)]) {
+        self.forget();
+        for &(origin, number) in contained {
+            let next = self.next[origin as usize];
+            if next == UNKNOWN || number == UNKNOWN || epoch_of(next) < epoch_of(number) {
+                if next != UNKNOWN {
+                    self.past.push((origin, next));
+                }
+                self.next[origin as usize] = number;
+            } else {
+                self.past.push((origin, number));
+            }
+        }
+    }
+
+    /// Resets all origins to unknown.
+    pub(super) fn forget(&mut self) {
+        self.next.fill(UNKNOWN);
+        self.past.clear();
+        self.early.clear();
+        self.waiting.fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UPDATE: Gossip = Gossip::Ask { round: 0 };
+
+    fn receive(seen: &mut SeenWindow, numbers: &[u32]) -> Vec<bool> {
+        numbers.iter().map(|&number| seen.insert(1, number, UPDATE)).collect()
+    }
+
+    #[test]
+    fn news_counts_once_in_any_order() {
+        let mut seen = SeenWindow::new(2, true);
+        assert_eq!(receive(&mut seen, &[2, 0, 2, 1, 0, 3]), [true, true, false, true, false, true]);
+        assert_eq!(seen.early().count(), 0);
+        assert_eq!(seen.contained().collect::<Vec<_>>(), [(0, 0), (1, 4)]);
+    }
+
+    #[test]
+    fn a_copy_contains_what_its_owner_had_heard() {
+        let mut owner = SeenWindow::new(2, true);
+        receive(&mut owner, &[0, 1, 3]);
+        assert_eq!(owner.early().count(), 1, "3 is not in the copy; its owner takes it out");
+        let contained: Vec<_> = owner.contained().collect();
+        let mut seen = SeenWindow::new(2, true);
+        seen.adopt(&contained);
+        assert_eq!(receive(&mut seen, &[1, 3, 2, 4]), [false, true, true, true]);
+    }
+
+    #[test]
+    fn a_restarted_origin_begins_anew() {
+        let (first, second) = (5, 1 << 24);
+        let mut seen = SeenWindow::new(2, true);
+        assert_eq!(
+            receive(&mut seen, &[0, 1, second + 1, second, 1, first]),
+            [true, true, true, true, false, true]
+        );
+        let contained: Vec<_> = seen.contained().collect();
+        let mut other = SeenWindow::new(2, true);
+        other.adopt(&contained);
+        assert_eq!(receive(&mut other, &[first, second + 1, second + 2]), [false, false, true]);
+    }
+
+    /// Missing datagrams are not waited for forever.
+    #[test]
+    fn what_is_missing_for_long_counts_as_lost() {
+        let mut seen = SeenWindow::new(2, true);
+        for number in 1..1000 {
+            assert!(seen.insert(1, number, UPDATE));
+            let waiting = seen.early().count() as u32;
+            assert!(waiting <= GAP && waiting == seen.waiting[1]);
+        }
+        assert_eq!(receive(&mut seen, &[0, 700]), [false, false]);
+        let mut seen = SeenWindow::new(2, false);
+        assert!((1..1000).all(|number| seen.insert(1, number, UPDATE)));
+        assert_eq!(receive(&mut seen, &[700, 0, 0]), [false, true, false], "a stream brings it all the same");
+        assert_eq!((seen.early().count(), seen.waiting[1]), (0, 0));
+    }
+
+    #[test]
+    fn a_sum_stands_for_all_that_is_in_it() {
+        let mut seen = SeenWindow::new(2, true);
+        assert_eq!(receive(&mut seen, &[0, 2]), [true, true]);
+        assert!(!seen.catch_up(1, 1) && !seen.catch_up(1, 2), "2 is newer");
+        assert!(seen.catch_up(1, 4));
+        assert_eq!(receive(&mut seen, &[1, 3, 4]), [false, false, true]);
+        assert!(seen.catch_up(1, 1 << 24), "of a new life");
+        assert_eq!((seen.early().count(), seen.waiting[1]), (0, 0));
+        assert_eq!(receive(&mut seen, &[5, 1 << 24]), [true, true]);
+        assert!(!seen.catch_up(1, 6));
+    }
+
+    #[test]
+    fn an_unknown_origin_starts_at_its_first_update() {
+        let mut seen = SeenWindow::new(2, true);
+        seen.forget();
+        assert_eq!(receive(&mut seen, &[7, 7, 8]), [true, false, true]);
+    }
 }

@@ -17,10 +17,7 @@ mod cache;
 mod config;
 mod disseminator;
 mod node;
-mod policy;
 mod scheduler;
-mod seen_window;
-mod service;
 #[cfg(test)]
 mod tests;
 

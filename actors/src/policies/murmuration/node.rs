@@ -1,13 +1,14 @@
-//! The node manager: an update for every end of a task.
+//! The node manager: the service of its tasks, and an update for every end of one.
 
-use super::config::Murmuration;
+use super::config::{Murmuration, MurmurationOrder, MurmurationRank, MurmurationWait};
 use super::disseminator::{Disseminator, SPREAD};
-use super::service::{DepartedTask, HeldTask, TaskService};
 use crate::base::{ActorId, CopyId, Span, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{BacklogReport, Core, EndUpdate, Gossip, Launch, Message};
 use crate::policies::policy::BuildContext;
+use crate::roles::las::{Las, LasOptions};
+use crate::roles::node_queue::{NodeQueue, QueueOrder, Rank};
 
 /// The tick at which the node sends its report.
 const REPORT: u32 = 3;
@@ -128,5 +129,260 @@ impl Machine for MurmurationNode {
             | Input::Progress { .. }
             | Input::Usage { .. } => {}
         }
+    }
+}
+
+// The service of the tasks of a node: a queue in front of its cores, or least attained service.
+
+/// A task that waits or runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldTask {
+    pub(super) estimate: Span,
+    /// When its placement was decided.
+    pub(super) at: Time,
+    pub(super) from: ActorId,
+    pub(super) copy: CopyId,
+}
+
+/// A task that ended or was dropped.
+pub(super) struct DepartedTask {
+    pub(super) from: ActorId,
+    pub(super) estimate: Span,
+    /// The time by which schedulers judge the update about it.
+    pub(super) since: Time,
+}
+
+impl HeldTask {
+    const fn departed(self, since: Time) -> DepartedTask {
+        DepartedTask { from: self.from, estimate: self.estimate, since }
+    }
+}
+
+/// The tasks and cores of a node.
+pub(super) enum TaskService {
+    Queue(QueueService),
+    Las(LasService),
+}
+
+impl TaskService {
+    pub(super) fn new(config: &Murmuration, context: BuildContext<'_>) -> Self {
+        let cores = context.layout.cores(context.index);
+        match config.order {
+            MurmurationOrder::Las => Self::Las(LasService {
+                las: Las::new(LasOptions::with(config.quantum), cores),
+                tasks: Vec::new(),
+            }),
+            MurmurationOrder::Fcfs | MurmurationOrder::Srjf => {
+                Self::Queue(QueueService::new(config, context.index, cores))
+            }
+        }
+    }
+
+    /// Takes a task.
+    pub(super) fn arrive(&mut self, task: HeldTask, fx: &mut Effects<'_>) {
+        match self {
+            Self::Queue(queue) => queue.arrive(task, fx),
+            Self::Las(las) => las.arrive(task, fx),
+        }
+    }
+
+    /// A worker reports that a copy ended; returns its task.
+    pub(super) fn ended(
+        &mut self,
+        worker: ActorId,
+        copy: CopyId,
+        fx: &mut Effects<'_>,
+    ) -> Option<DepartedTask> {
+        match self {
+            Self::Queue(queue) => queue.ended(worker, copy, fx),
+            Self::Las(las) => las.ended(worker, copy, fx),
+        }
+    }
+
+    /// Gives idle cores the tasks that are next.
+    pub(super) fn fill(&mut self, fx: &mut Effects<'_>) {
+        match self {
+            Self::Queue(queue) => queue.fill(fx),
+            // It never leaves a core idle.
+            Self::Las(_) => {}
+        }
+    }
+
+    /// Drops the tasks of a scheduler and returns them; the cores have to be [filled](Self::fill).
+    pub(super) fn forget(&mut self, scheduler: ActorId, fx: &mut Effects<'_>) -> Vec<DepartedTask> {
+        match self {
+            Self::Queue(queue) => queue.forget(scheduler, fx),
+            Self::Las(las) => las.forget(scheduler, fx),
+        }
+    }
+
+    /// The estimated work of all tasks.
+    pub(super) fn work(&self) -> Span {
+        let add = |sum: Span, task: &HeldTask| sum + task.estimate;
+        match self {
+            Self::Queue(queue) => queue.tasks().fold(Span::ZERO, add),
+            Self::Las(las) => las.tasks.iter().fold(Span::ZERO, add),
+        }
+    }
+
+    /// A worker answers an order of least attained service; returns whether there is one that it can answer.
+    pub(super) fn answer(&mut self, worker: ActorId, answer: Core, fx: &mut Effects<'_>) -> bool {
+        let Self::Las(LasService { las, .. }) = self else { return false };
+        let Core::Suspended { copy, left } = answer else { return false };
+        las.suspended(worker, copy, left, fx);
+        true
+    }
+
+    /// A tick of least attained service went off.
+    pub(super) fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
+        if let Self::Las(LasService { las, .. }) = self {
+            las.fire(tick, fx);
+        }
+    }
+}
+
+/// Least attained service, without a bound on the number of copies.
+pub(super) struct LasService {
+    las: Las,
+    /// What the discipline does not keep of its copies.
+    tasks: Vec<HeldTask>,
+}
+
+impl LasService {
+    fn arrive(&mut self, task: HeldTask, fx: &mut Effects<'_>) {
+        self.tasks.push(task);
+        self.las.arrive(task.from, task.copy, fx);
+    }
+
+    fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) -> Option<DepartedTask> {
+        self.las.ended(worker, copy, fx)?;
+        let at = self.tasks.iter().position(|task| task.copy == copy)?;
+        let task = self.tasks.swap_remove(at);
+        Some(task.departed(task.at))
+    }
+
+    fn forget(&mut self, scheduler: ActorId, fx: &mut Effects<'_>) -> Vec<DepartedTask> {
+        self.las.forget(scheduler, fx);
+        self.tasks.extract_if(.., |task| task.from == scheduler).map(|task| task.departed(task.at)).collect()
+    }
+}
+
+/// A task on a core.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    task: HeldTask,
+    began: Time,
+}
+
+/// The order of tasks at a node.
+#[derive(Clone, Copy, Debug)]
+struct TaskOrder {
+    jobs: MurmurationOrder,
+    rank: MurmurationRank,
+}
+
+impl TaskOrder {
+    /// The rank of a task, then the arrival of its job. Where there is no oracle, all of a job is left.
+    fn key(self, copy: CopyId, fx: &Effects<'_>) -> (Span, Time) {
+        let (catalog, job) = (fx.catalog(), copy.task.job);
+        let work = |tasks: u32| Span(catalog.job_estimate(job).0.saturating_mul(u64::from(tasks)));
+        let rank = match (self.jobs, self.rank) {
+            (MurmurationOrder::Fcfs | MurmurationOrder::Las, _) => Span::ZERO,
+            (MurmurationOrder::Srjf, MurmurationRank::Task) => work(1),
+            (MurmurationOrder::Srjf, MurmurationRank::Job) => work(catalog.tasks(job)),
+            (MurmurationOrder::Srjf, MurmurationRank::JobLeftOracle) => {
+                let begun = fx.oracle().map_or(0, |oracle| oracle.begun(job));
+                work(catalog.tasks(job).saturating_sub(begun))
+            }
+        };
+        (rank, catalog.job(job).arrival)
+    }
+}
+
+/// A queue without a bound, and cores that run each task to its end.
+pub(super) struct QueueService {
+    order: TaskOrder,
+    wait: MurmurationWait,
+    index: u32,
+    cores: Box<[Option<Running>]>,
+    queue: NodeQueue<HeldTask>,
+}
+
+impl QueueService {
+    fn new(config: &Murmuration, index: u32, cores: u32) -> Self {
+        let bypass = match config.order {
+            MurmurationOrder::Fcfs | MurmurationOrder::Las => f64::INFINITY,
+            MurmurationOrder::Srjf => config.bypass,
+        };
+        Self {
+            order: TaskOrder { jobs: config.order, rank: config.rank },
+            wait: config.wait,
+            index,
+            cores: (0..cores).map(|_| None).collect(),
+            queue: NodeQueue::new(QueueOrder::Least { bypass }),
+        }
+    }
+
+    fn arrive(&mut self, task: HeldTask, fx: &mut Effects<'_>) {
+        let rank = Rank { key: Some(self.order.key(task.copy, fx)), estimate: task.estimate };
+        self.queue.push(task, rank);
+        self.fill(fx);
+    }
+
+    /// Gives idle cores the first tasks of the queue.
+    fn fill(&mut self, fx: &mut Effects<'_>) {
+        while let Some(core) = self.cores.iter().position(Option::is_none)
+            && let Some(task) = self.next(fx)
+        {
+            self.cores[core] = Some(Running { task, began: fx.now() });
+            fx.send(fx.layout().worker(self.index, core as u32), Core::run(task.copy));
+        }
+    }
+
+    /// Takes the first task from the queue.
+    fn next(&mut self, fx: &Effects<'_>) -> Option<HeldTask> {
+        if self.order.rank == MurmurationRank::JobLeftOracle {
+            let order = self.order;
+            self.queue.rerank(|task| Some(order.key(task.copy, fx)));
+        }
+        self.queue.serve()
+    }
+
+    fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &Effects<'_>) -> Option<DepartedTask> {
+        let Role::Worker { core, .. } = fx.layout().role(worker) else {
+            unreachable!("{copy} ended on {worker}, which is no core")
+        };
+        let run = self.cores[core as usize].take()?;
+        debug_assert_eq!(run.task.copy, copy, "a core ended what it was not given");
+        Some(self.departed(run))
+    }
+
+    const fn departed(&self, run: Running) -> DepartedTask {
+        run.task.departed(match self.wait {
+            MurmurationWait::Clock => run.began,
+            MurmurationWait::PerCore | MurmurationWait::Work => run.task.at,
+        })
+    }
+
+    fn forget(&mut self, scheduler: ActorId, fx: &mut Effects<'_>) -> Vec<DepartedTask> {
+        let mut gone = Vec::new();
+        for core in 0..self.cores.len() {
+            if let Some(run) = self.cores[core].take_if(|run| run.task.from == scheduler) {
+                fx.send(fx.layout().worker(self.index, core as u32), Core::Stop { copy: run.task.copy });
+                gone.push(self.departed(run));
+            }
+        }
+        self.queue.retain_mut(|task| {
+            let keep = task.from != scheduler;
+            if !keep {
+                gone.push(task.departed(task.at));
+            }
+            keep
+        });
+        gone
+    }
+
+    fn tasks(&self) -> impl Iterator<Item = &HeldTask> {
+        self.queue.iter().chain(self.cores.iter().flatten().map(|run| &run.task))
     }
 }

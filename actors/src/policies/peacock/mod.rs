@@ -2,8 +2,6 @@
 
 mod config;
 mod node;
-mod policy;
-mod queue;
 mod scheduler;
 
 pub use config::{Peacock, PeacockForm, PeacockWait};

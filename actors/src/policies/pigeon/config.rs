@@ -15,11 +15,10 @@ parameters! {
         /// 0, and never all. The paper has 0.02 for the Yahoo trace, 0.08 for Cloudera, 0.09 for Google.
         #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
         reserved: f64 = 0.02,
-        /// Of this many tasks that leave the queues while both hold some, one is long; `"strict"`: long tasks run when
-        /// no short one waits. The paper has 20 in simulations and strict priority on EC2.
+        /// Of this many tasks that unreserved workers get while both queues hold some, the last one is long;
+        /// `"strict"`: long tasks run when no short one waits. The paper has 20 in simulations and strict priority on
+        /// EC2.
         weight: GroupWeight = GroupWeight::Tasks(20),
-        /// How the weight is counted.
-        rule: WeightRule = WeightRule::Paper,
         /// Which tasks go to which master.
         split: TaskSplit = TaskSplit::Blocks,
         /// The defect of the authors' simulator: the list of reserved workers is not cleared between groups, so the
@@ -42,16 +41,6 @@ parameters! {
         lengths: Span = Span::ZERO,
         /// The first worker of each group runs nothing, because the master is there, as on EC2 in the paper.
         master_on_worker: bool = false,
-    }
-
-    /// How the weight is counted.
-    enum WeightRule {
-        /// After weight − 1 short tasks that unreserved workers got while long ones waited, a long one is next.
-        #[default]
-        Paper,
-        /// As in the authors' simulator: weight + 1 short tasks for a long one, counting those of reserved workers and
-        /// those that left the queue while no long one waited.
-        Released,
     }
 
     /// Which tasks go to which master. Each gets ⌊F/N⌋ of F tasks, and F mod N of the N masters one more.

@@ -1,4 +1,4 @@
-//! The master of a group: gives tasks to idle workers, and queues those that find none.
+//! The masters of a group: they give tasks to idle workers, and queue those that find none.
 //!
 //! Nothing is lost as long as every open task of a scheduler is with a live master or on its way there. A master that
 //! loses sight of workers therefore asks the schedulers what is open and queues what nobody has: when a node crashes,
@@ -9,12 +9,47 @@ use std::collections::BTreeSet;
 use super::config::Pigeon;
 use super::groups::WorkerGroups;
 use super::queues::{Next, TaskQueues, Waiting};
-use super::tick::Tick;
 use super::workers::Workers;
 use crate::base::{ActorId, CopyId, Span};
 use crate::layout::{Layout, Role};
-use crate::machine::Effects;
-use crate::message::{Batch, Group, Stamp, Turn};
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Batch, Group, Message, Stamp, Turn};
+
+// Timers of masters and of nodes.
+
+/// What a timer is for. Those of a master that has handed over, and those of a node that were armed before the masters
+/// of its group changed, are void: a timer carries the number of the master, or of the change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Tick {
+    /// A master tells its standby what changed.
+    Push,
+    /// A master reports the lengths of its queues.
+    Report,
+    /// A new master no longer waits for workers that have not answered.
+    Settle,
+    /// A worker that is the master tells everybody so, because it is not told of crashes.
+    Probe,
+    /// A node becomes the master of a group without one.
+    Claim,
+    /// A node makes sure that the worker that is its master is there.
+    Watch,
+}
+
+impl Tick {
+    const ALL: [Self; 6] = [Self::Push, Self::Report, Self::Settle, Self::Probe, Self::Claim, Self::Watch];
+    /// Numbers set aside for each master or change.
+    const STRIDE: u32 = 8;
+
+    /// The timer of this kind under a number.
+    pub(super) const fn timer(self, number: u32) -> Timer {
+        Timer::Tick(Self::STRIDE.wrapping_mul(number).wrapping_add(self as u32))
+    }
+
+    /// The kind of a tick that was armed under this number; `None` if it was armed under another.
+    pub(super) fn armed(tick: u32, number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.timer(number) == Timer::Tick(tick))
+    }
+}
 
 /// A new master that waits for its workers.
 #[derive(Debug)]
@@ -432,4 +467,158 @@ impl Master {
 fn cores(node: u32, layout: &Layout) -> std::ops::Range<u32> {
     let first = layout.core_index(layout.worker(node, 0));
     first..first + layout.cores(node)
+}
+
+// The auxiliary actors of Pigeon: the first master of a group, and its standby.
+//
+// The first master acts whenever it is up, the standby while the first master is down. What reaches a standby that
+// does not act is passed on.
+
+/// A master or a standby.
+pub(super) struct MasterSeat {
+    config: Pigeon,
+    groups: WorkerGroups,
+    group: u32,
+    is_standby: bool,
+    /// Present while this one acts.
+    master: Option<Master>,
+    /// How often this one took over.
+    takeovers: u32,
+    /// A standby's copy of the queues.
+    mirror: TaskQueues,
+    /// Actors that are down.
+    dead: BTreeSet<ActorId>,
+}
+
+impl MasterSeat {
+    pub(super) fn new(config: &Pigeon, number: u32, layout: &Layout) -> Self {
+        let groups = WorkerGroups::new(config, layout);
+        let (group, is_standby) = groups.of_master(number);
+        let mirror = TaskQueues::new(config);
+        Self {
+            config: config.clone(),
+            groups,
+            group,
+            is_standby,
+            master: None,
+            takeovers: 0,
+            mirror,
+            dead: BTreeSet::new(),
+        }
+    }
+
+    /// The other of the two.
+    fn partner(&self, layout: &Layout) -> Option<ActorId> {
+        if self.is_standby {
+            Some(self.groups.master(self.group, layout))
+        } else {
+            self.groups.standby(self.group, layout)
+        }
+    }
+
+    fn start(&mut self, epoch: u32, fx: &mut Effects<'_>) {
+        if self.is_standby {
+            return;
+        }
+        if epoch == 0 {
+            self.master = Some(Master::new(&self.config, self.groups, self.group, fx.layout()));
+            return;
+        }
+        self.take_over(None, fx);
+        // A standby that is up has to be told what waits; one that is down is reported to be.
+        if let (Some(master), Some(_)) = (&mut self.master, self.groups.standby(self.group, fx.layout())) {
+            master.set_standby_up(true, fx);
+        }
+    }
+
+    fn take_over(&mut self, mirror: Option<TaskQueues>, fx: &mut Effects<'_>) {
+        self.takeovers += 1;
+        let (dead, of) = (self.dead.iter().copied(), (self.groups, self.group));
+        let takeover = Takeover { number: self.takeovers, term: 0, mirror };
+        self.master = Some(Master::take_over(&self.config, of, takeover, dead, fx));
+    }
+
+    fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
+        match (&mut self.master, msg) {
+            (Some(master), _) => master.receive(from, msg, fx),
+            (None, Group::Mirror(change)) => self.mirror.follow(change),
+            (None, Group::Tasks { .. } | Group::Open { .. } | Group::Idle { .. } | Group::Status { .. }) => {
+                // The first master acts: this was on its way when it came back.
+                fx.recover(self.groups.master(self.group, fx.layout()), msg);
+            }
+            (None, _) => fx.unexpected(&msg.into()),
+        }
+    }
+
+    /// The failure detector reports a crash.
+    fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        self.dead.insert(actor);
+        if self.partner(fx.layout()) != Some(actor) {
+            if let Some(master) = &mut self.master {
+                master.down(actor, fx);
+            }
+        } else if self.is_standby {
+            let mirror = std::mem::replace(&mut self.mirror, TaskQueues::new(&self.config));
+            self.take_over(Some(mirror), fx);
+        } else if let Some(master) = &mut self.master {
+            master.set_standby_up(false, fx);
+        }
+    }
+
+    /// The failure detector reports that an actor is back.
+    fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        self.dead.remove(&actor);
+        if self.partner(fx.layout()) != Some(actor) {
+            if let Some(master) = &mut self.master {
+                master.up(actor, fx);
+            }
+        } else if self.is_standby {
+            // The first master asks workers and schedulers for what this one knows.
+            self.master = None;
+            self.mirror.clear();
+        } else if let Some(master) = &mut self.master {
+            master.set_standby_up(true, fx);
+        }
+    }
+}
+
+impl Machine for MasterSeat {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Start { epoch } => self.start(epoch, fx),
+            Input::Deliver { from, msg: Message::Group(msg) } => self.receive(from, msg, fx),
+            Input::Deliver { ref msg, .. } => fx.unexpected(msg),
+            Input::Undelivered { to, msg: Message::Group(msg) } => {
+                // After a handover nothing has to be repeated: the first master asks for all that was said here.
+                if let Some(master) = &mut self.master {
+                    master.undelivered(to, msg, fx);
+                }
+            }
+            Input::Fire(Timer::Tick(tick)) => {
+                if let Some(master) = &mut self.master {
+                    master.tick(tick, fx);
+                }
+            }
+            Input::Down { actor } => self.down(actor, fx),
+            Input::Up { actor } => self.up(actor, fx),
+            // A master has a conversation of one kind and arms ticks only; the other inputs are a worker's.
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_of_another_number_are_void() {
+        for number in [0, 1, u32::MAX] {
+            for kind in Tick::ALL {
+                let Timer::Tick(tick) = kind.timer(number) else { panic!("{kind:?}") };
+                assert_eq!(Tick::armed(tick, number), Some(kind));
+                assert_eq!(Tick::armed(tick, number.wrapping_add(1)), None);
+            }
+        }
+    }
 }

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::claim::{GroupMasters, MasterClaim};
 use super::config::Pigeon;
 use super::groups::WorkerGroups;
+use super::groups::{GroupMasters, MasterClaim};
+use super::master::Tick;
 use super::master::{Master, Takeover};
-use super::tick::Tick;
 use crate::base::{ActorId, CopyId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
@@ -157,7 +157,7 @@ impl PigeonNode {
 
     /// Whether an actor is the master of another group.
     fn is_foreign(&self, actor: ActorId, layout: &Layout) -> bool {
-        matches!(layout.role(actor), Role::Extra(extra) if self.groups.of_extra(extra).0 != self.group)
+        matches!(layout.role(actor), Role::Auxiliary(master) if self.groups.of_master(master).0 != self.group)
     }
 
     /// The state of a core, as its master is told.

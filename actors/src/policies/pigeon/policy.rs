@@ -1,14 +1,14 @@
 //! Pigeon as a policy.
 
 use super::config::{GroupWeight, Pigeon, TaskSplit};
-use super::extra::MasterSeat;
 use super::groups::WorkerGroups;
+use super::master::MasterSeat;
 use super::node::PigeonNode;
 use super::scheduler::PigeonScheduler;
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{Auxiliaries, BuildContext, Policy, Traits};
 use crate::policies::shared::check_period;
 
 /// Limit on the workers of a run with phantom reserved workers, whose number grows with the square of the groups.
@@ -27,11 +27,13 @@ impl Policy for Pigeon {
         "{ group = # }",
         r#"{ group = #, reserved = 0.3, weight = 5, standby = true, push = "50ms", declare_after = "2s", split = "round-robin" }"#,
         r#"{ group = #, weight = "strict", lengths = "200ms" }"#,
-        r#"{ group = #, rule = "released", split = "in-order", master_on_worker = true, declare_after = "1s" }"#,
+        r#"{ group = #, split = "in-order", master_on_worker = true, declare_after = "1s" }"#,
         "{ group = #, reserved = 0.3, phantom_reserved = true }",
     ];
 
-    const EXTRAS: &'static str = "master";
+    fn traits(&self) -> Traits<'_> {
+        Traits { auxiliaries: Some(self), ..Traits::default() }
+    }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
         if !(self.reserved >= 0.0 && self.reserved < 1.0) {
@@ -89,33 +91,39 @@ impl Policy for Pigeon {
         remarks
     }
 
-    fn extras(&self, layout: &Layout) -> u32 {
-        WorkerGroups::new(self, layout).extras()
-    }
-
-    fn cores(&self, layout: &Layout) -> Option<Vec<u32>> {
-        let groups = WorkerGroups::new(self, layout);
-        self.phantom_reserved
-            .then(|| (0..layout.nodes()).map(|node| groups.phantom_cores(node, layout)).collect())
-    }
-
-    fn extra(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(MasterSeat::new(self, context.index, context.layout))
-    }
-
-    fn beside(&self, extra: u32, layout: &Layout) -> Option<u32> {
-        let groups = WorkerGroups::new(self, layout);
-        let (group, is_standby) = groups.of_extra(extra);
-        let nodes = groups.nodes(group, layout);
-        Some(if is_standby { nodes.end - 1 } else { nodes.start })
-    }
-
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(PigeonScheduler::new(self, context.layout))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(PigeonNode::new(self, context.index, context.layout))
+    }
+}
+
+impl Auxiliaries for Pigeon {
+    fn name(&self) -> &'static str {
+        "master"
+    }
+
+    fn layout(&self, cluster: Layout) -> Layout {
+        let groups = WorkerGroups::new(self, &cluster);
+        let masters = groups.masters();
+        if !self.phantom_reserved {
+            return cluster.with_auxiliaries(masters);
+        }
+        let cores: Vec<_> = (0..cluster.nodes()).map(|node| groups.phantom_cores(node, &cluster)).collect();
+        cluster.with_cores(cores).with_auxiliaries(masters)
+    }
+
+    fn auxiliary(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(MasterSeat::new(self, context.index, context.layout))
+    }
+
+    fn beside(&self, number: u32, layout: &Layout) -> Option<u32> {
+        let groups = WorkerGroups::new(self, layout);
+        let (group, is_standby) = groups.of_master(number);
+        let nodes = groups.nodes(group, layout);
+        Some(if is_standby { nodes.end - 1 } else { nodes.start })
     }
 }
 

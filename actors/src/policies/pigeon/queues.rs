@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::config::{GroupWeight, Pigeon, WeightRule};
+use super::config::{GroupWeight, Pigeon};
 use crate::base::{CopyId, JobId, is_same_submission};
 use crate::message::{Batch, Mirror};
 
@@ -33,8 +33,7 @@ pub(super) struct TaskQueues {
     /// Tasks in both.
     waiting: u32,
     weight: GroupWeight,
-    rule: WeightRule,
-    /// Short tasks since the last long one, as the rule counts them.
+    /// Short tasks that unreserved workers got since the last long one, while long ones waited.
     count: u32,
     /// What a standby has not been told, if there is one.
     unsent: Option<Vec<Mirror>>,
@@ -44,9 +43,8 @@ pub(super) struct TaskQueues {
 
 impl TaskQueues {
     pub(super) fn new(config: &Pigeon) -> Self {
-        let Pigeon { weight, rule, .. } = *config;
         let (short, long) = (VecDeque::new(), VecDeque::new());
-        Self { short, long, waiting: 0, weight, rule, count: 0, unsent: None, owed: [0; 2] }
+        Self { short, long, waiting: 0, weight: config.weight, count: 0, unsent: None, owed: [0; 2] }
     }
 
     /// Tasks that wait.
@@ -91,23 +89,13 @@ impl TaskQueues {
 
     /// The next task for an idle worker.
     pub(super) fn next(&mut self, reserved: bool) -> Option<Next> {
-        let (short, long) = (self.has(true), self.has(false));
         if reserved {
-            self.count += u32::from(short && self.rule == WeightRule::Released);
             return self.pop(true);
         }
-        let turn = match (self.weight, self.rule) {
-            (GroupWeight::Strict(_), _) => false,
-            (GroupWeight::Tasks(weight), WeightRule::Paper) => self.count + 1 >= weight,
-            (GroupWeight::Tasks(weight), WeightRule::Released) => self.count > weight,
-        };
+        let (short, long) = (self.has(true), self.has(false));
+        let turn = matches!(self.weight, GroupWeight::Tasks(weight) if self.count + 1 >= weight);
         let serve_short = short && !(long && turn);
-        self.count = match self.rule {
-            _ if serve_short && (long || self.rule == WeightRule::Released) => self.count.saturating_add(1),
-            // Their counter is reset by a long task only.
-            WeightRule::Released if !long => self.count,
-            WeightRule::Released | WeightRule::Paper => 0,
-        };
+        self.count = if serve_short && long { self.count.saturating_add(1) } else { 0 };
         self.pop(serve_short)
     }
 
@@ -236,8 +224,8 @@ mod tests {
     use super::*;
 
     /// Queues with many tasks of both classes.
-    fn loaded(weight: GroupWeight, rule: WeightRule) -> TaskQueues {
-        let mut queues = TaskQueues::new(&Pigeon { weight, rule, ..Pigeon::default() });
+    fn loaded(weight: GroupWeight) -> TaskQueues {
+        let mut queues = TaskQueues::new(&Pigeon { weight, ..Pigeon::default() });
         for (job, short) in [(0, true), (1, false)] {
             let batch = Batch { job: JobId(job), base: 0, len: 1000, step: 1, attempt: 0 };
             queues.push(short, Waiting { scheduler: 0, batch });
@@ -258,22 +246,20 @@ mod tests {
         runs
     }
 
-    /// O-P6: the paper's rule serves W − 1 short tasks for a long one, 19 of 20 by default; the authors' counter W + 1.
+    /// O-P6: W − 1 short tasks for a long one, 19 of 20 by default.
     #[test]
     fn weights_share_the_workers_exactly() {
         let tasks = GroupWeight::Tasks;
-        assert_eq!(runs_of_short(&mut loaded(tasks(20), WeightRule::Paper), 5), [19; 5]);
-        assert_eq!(runs_of_short(&mut loaded(tasks(2), WeightRule::Paper), 5), [1; 5]);
-        assert_eq!(runs_of_short(&mut loaded(tasks(20), WeightRule::Released), 5), [21; 5]);
-        let mut strict =
-            loaded(GroupWeight::Strict(super::super::config::StrictPriority::Strict), WeightRule::Paper);
+        assert_eq!(runs_of_short(&mut loaded(tasks(20)), 5), [19; 5]);
+        assert_eq!(runs_of_short(&mut loaded(tasks(2)), 5), [1; 5]);
+        let mut strict = loaded(GroupWeight::Strict(super::super::config::StrictPriority::Strict));
         assert_eq!(runs_of_short(&mut strict, 1), [1000]);
     }
 
     /// Short tasks count while a long one waits, and only those of unreserved workers.
     #[test]
     fn reserved_workers_do_not_count_and_run_no_long_task() {
-        let mut queues = loaded(GroupWeight::Tasks(3), WeightRule::Paper);
+        let mut queues = loaded(GroupWeight::Tasks(3));
         for _ in 0..10 {
             assert_eq!(queues.next(true).unwrap().0.task.job, JobId(0));
         }
@@ -281,32 +267,23 @@ mod tests {
         while queues.pop(true).is_some() {}
         assert_eq!(queues.next(true), None);
         assert_eq!(queues.next(false).unwrap().0.task.job, JobId(1));
-        let mut released = loaded(GroupWeight::Tasks(3), WeightRule::Released);
-        for _ in 0..3 {
-            released.next(true);
-        }
-        assert_eq!(runs_of_short(&mut released, 2), [1, 4], "the authors' counter counts them");
     }
 
-    /// The authors' counter goes on while the queues are empty; the paper's begins anew.
     #[test]
-    fn idle_workers_without_tasks_reset_only_the_papers_counter() {
-        for (rule, first) in [(WeightRule::Paper, 2), (WeightRule::Released, 1)] {
-            let mut queues =
-                TaskQueues::new(&Pigeon { weight: GroupWeight::Tasks(3), rule, ..Pigeon::default() });
-            let push = |queues: &mut TaskQueues, job, short, len| {
-                let batch = Batch { job: JobId(job), base: 0, len, step: 1, attempt: 0 };
-                queues.push(short, Waiting { scheduler: 0, batch });
-            };
-            push(&mut queues, 0, true, 3);
-            for _ in 0..3 {
-                queues.next(false).unwrap();
-            }
-            assert_eq!(queues.next(false), None);
-            push(&mut queues, 0, true, 100);
-            push(&mut queues, 1, false, 100);
-            assert_eq!(runs_of_short(&mut queues, 1), [first], "{rule:?}");
+    fn short_tasks_do_not_count_while_no_long_one_waits() {
+        let mut queues = TaskQueues::new(&Pigeon { weight: GroupWeight::Tasks(3), ..Pigeon::default() });
+        let push = |queues: &mut TaskQueues, job, short, len| {
+            let batch = Batch { job: JobId(job), base: 0, len, step: 1, attempt: 0 };
+            queues.push(short, Waiting { scheduler: 0, batch });
+        };
+        push(&mut queues, 0, true, 3);
+        for _ in 0..3 {
+            queues.next(false).unwrap();
         }
+        assert_eq!(queues.next(false), None);
+        push(&mut queues, 0, true, 100);
+        push(&mut queues, 1, false, 100);
+        assert_eq!(runs_of_short(&mut queues, 1), [2]);
     }
 
     /// Two changes arrive in the other order: what was served is dropped when it is known.
@@ -322,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_standby_follows_the_queues() {
-        let mut queues = loaded(GroupWeight::Tasks(3), WeightRule::Paper);
+        let mut queues = loaded(GroupWeight::Tasks(3));
         queues.set_mirrored(true);
         let mut mirror = TaskQueues::new(&Pigeon::default());
         let copy = queues.next(false).unwrap().0;

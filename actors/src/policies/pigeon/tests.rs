@@ -2,13 +2,13 @@
 
 use super::Pigeon;
 use super::config::TaskSplit;
-use super::tick::Tick;
+use super::master::Tick;
 use crate::base::{ATTEMPTS_PER_ROUND, ActorId, CopyId, JobId, Span, Time};
 use crate::harness::{Harness, sends};
 use crate::layout::Layout;
 use crate::machine::{Effect, Input, Timer};
 use crate::message::{Batch, Core, Group, Job, Launch, Message, Mirror, Stamp};
-use crate::policies::policy::Policy;
+use crate::policies::policy::{Auxiliaries as _, Policy as _};
 
 const LONG: JobId = JobId(1);
 
@@ -18,8 +18,7 @@ fn config() -> Pigeon {
 }
 
 fn bench(me: impl Fn(&Layout) -> ActorId, nodes: usize) -> Harness {
-    let extras = config().extras(&Layout::new(1, 0, vec![1; nodes]));
-    let layout = Layout::new(1, extras, vec![1; nodes]);
+    let layout = config().layout(Layout::new(1, 0, vec![1; nodes]));
     let mut bench = config().bench(&layout, me(&layout), 6).with_long(&[LONG]);
     bench.step(Input::Start { epoch: 0 });
     bench
@@ -66,7 +65,7 @@ fn queued(job: u32, base: u32, len: u32) -> Mirror {
 /// Long tasks run on unreserved workers only; short ones go to those first, then to the reserved one, and wait.
 #[test]
 fn a_master_gives_tasks_to_idle_workers_and_queues_the_rest() {
-    let mut master = bench(|layout| layout.extra(0), 4);
+    let mut master = bench(|layout| layout.auxiliary(0), 4);
     let scheduler = master.layout.scheduler(0);
     let node = |core: u32| master.layout.node(core);
     let [n0, n1, n3] = [node(0), node(1), node(3)];
@@ -87,7 +86,7 @@ fn a_master_gives_tasks_to_idle_workers_and_queues_the_rest() {
 /// Which worker has been idle longest is next.
 #[test]
 fn the_longest_idle_worker_is_next() {
-    let mut master = bench(|layout| layout.extra(0), 4);
+    let mut master = bench(|layout| layout.auxiliary(0), 4);
     let scheduler = master.layout.scheduler(0);
     master.receive(scheduler, tasks(0, 0, 3));
     for core in [2, 0, 1] {
@@ -103,8 +102,8 @@ fn the_longest_idle_worker_is_next() {
 fn phantom_workers_return_to_the_master_of_their_group() {
     let config = Pigeon { group: 2, reserved: 0.5, phantom_reserved: true, ..Pigeon::default() };
     let layout = Layout::new(1, 2, [1, 2, 1, 1]);
-    let start = |extra| {
-        let mut master = config.bench(&layout, layout.extra(extra), 6);
+    let start = |number| {
+        let mut master = config.bench(&layout, layout.auxiliary(number), 6);
         master.step(Input::Start { epoch: 0 });
         master
     };
@@ -122,7 +121,7 @@ fn phantom_workers_return_to_the_master_of_their_group() {
 /// answers.
 #[test]
 fn a_worker_that_cannot_be_reached_is_asked() {
-    let mut master = bench(|layout| layout.extra(0), 4);
+    let mut master = bench(|layout| layout.auxiliary(0), 4);
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
     let run = master.receive(scheduler, tasks(0, 0, 1))[0].1;
     let back = sends(&master.step(Input::Undelivered { to: node, msg: run }));
@@ -138,7 +137,7 @@ fn a_worker_that_cannot_be_reached_is_asked() {
 /// master and answered with an earlier state, ended a copy of that master, and was given the next task.
 #[test]
 fn a_copy_that_comes_back_late_is_queued_again() {
-    let mut master = bench(|layout| layout.extra(0), 4);
+    let mut master = bench(|layout| layout.auxiliary(0), 4);
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
     let first = master.receive(scheduler, tasks(0, 0, 1))[0].1;
     assert_eq!(runs(&master.receive(scheduler, tasks(2, 0, 4)))[0], (1, copy(2, 0, 0)));
@@ -152,7 +151,7 @@ fn a_copy_that_comes_back_late_is_queued_again() {
 /// What a node said before its crash says nothing about its cores when it is back.
 #[test]
 fn messages_from_before_a_crash_are_ignored() {
-    let mut master = bench(|layout| layout.extra(0), 4);
+    let mut master = bench(|layout| layout.auxiliary(0), 4);
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(0));
     master.receive(scheduler, tasks(0, 0, 5));
     master.step(Input::Down { actor: node });
@@ -163,7 +162,7 @@ fn messages_from_before_a_crash_are_ignored() {
 /// After the crash of a worker the schedulers are asked, and what nobody has runs again with a fresh attempt.
 #[test]
 fn tasks_of_a_dead_worker_are_run_again() {
-    let mut master = bench(|layout| layout.extra(0), 4);
+    let mut master = bench(|layout| layout.auxiliary(0), 4);
     let (scheduler, node) = (master.layout.scheduler(0), master.layout.node(1));
     master.receive(scheduler, tasks(0, 0, 6));
     let sent = sends(&master.step(Input::Down { actor: node }));
@@ -181,8 +180,8 @@ fn tasks_of_a_dead_worker_are_run_again() {
 /// A copy for a scheduler that crashed, or for an earlier submission, does not stand for the task of the next one.
 #[test]
 fn each_submission_of_a_job_is_run() {
-    let layout = Layout::new(2, config().extras(&Layout::new(2, 0, [1; 4])), [1; 4]);
-    let mut master = config().bench(&layout, layout.extra(0), 1);
+    let layout = config().layout(Layout::new(2, 0, [1; 4]));
+    let mut master = config().bench(&layout, layout.auxiliary(0), 1);
     master.step(Input::Start { epoch: 0 });
     let [first, other] = [layout.scheduler(0), layout.scheduler(1)];
     let submitted =
@@ -201,7 +200,7 @@ fn each_submission_of_a_job_is_run() {
 /// Long tasks are not left to a group whose unreserved workers are gone.
 #[test]
 fn the_last_workers_run_everything() {
-    let mut master = bench(|layout| layout.extra(0), 4);
+    let mut master = bench(|layout| layout.auxiliary(0), 4);
     let scheduler = master.layout.scheduler(0);
     for node in 0..3 {
         master.step(Input::Down { actor: master.layout.node(node) });
@@ -220,8 +219,8 @@ fn the_last_workers_run_everything() {
 
 #[test]
 fn the_queues_are_mirrored_now_and_then() {
-    let mut master = bench(|layout| layout.extra(0), 4);
-    let (scheduler, standby) = (master.layout.scheduler(0), master.layout.extra(1));
+    let mut master = bench(|layout| layout.auxiliary(0), 4);
+    let (scheduler, standby) = (master.layout.scheduler(0), master.layout.auxiliary(1));
     let push = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(100) };
     let deliver = |msg: Group| Input::Deliver { from: scheduler, msg: msg.into() };
     assert!(!master.step(deliver(tasks(0, 0, 4))).contains(&push), "nothing waits");
@@ -244,7 +243,7 @@ fn the_queues_are_mirrored_now_and_then() {
 fn a_master_reports_its_lengths_while_it_has_work() {
     let (every, layout) = (Span::from_millis(500), Layout::new(1, 2, [1; 8]));
     let config = Pigeon { group: 4, lengths: every, ..config() };
-    let mut master = Pigeon { standby: false, ..config }.bench(&layout, layout.extra(0), 6);
+    let mut master = Pigeon { standby: false, ..config }.bench(&layout, layout.auxiliary(0), 6);
     let (scheduler, timer) = (layout.scheduler(0), Tick::Report.timer(0));
     let armed = |effects: &[Effect]| effects.contains(&Effect::Arm { timer, after: every });
     assert!(!armed(&master.step(Input::Start { epoch: 0 })), "it has no work");
@@ -273,24 +272,24 @@ fn tasks_follow_the_reports() {
         let mut of = [0, 0];
         for (to, msg) in sends(effects) {
             if let Message::Group(Group::Tasks { batch, .. }) = msg {
-                of[usize::from(to == layout.extra(1))] += batch.len;
+                of[usize::from(to == layout.auxiliary(1))] += batch.len;
             }
         }
         of
     };
-    scheduler.receive(layout.extra(0), report(6, 2_000));
+    scheduler.receive(layout.auxiliary(0), report(6, 2_000));
     assert_eq!(sent(&scheduler.submit(0)), [0, 6], "ten tasks are in the first group");
-    scheduler.receive(layout.extra(0), report(0, 1_000));
+    scheduler.receive(layout.auxiliary(0), report(0, 1_000));
     assert_eq!(sent(&scheduler.submit(2)), [1, 5], "an older report changes nothing");
-    scheduler.receive(layout.extra(1), report(20, 3_000));
+    scheduler.receive(layout.auxiliary(1), report(20, 3_000));
     assert_eq!(sent(&scheduler.submit(3)), [6, 0]);
 }
 
 /// A standby asks workers and schedulers, and queues what nobody has in the order that it was told.
 #[test]
 fn a_standby_takes_over() {
-    let mut standby = bench(|layout| layout.extra(1), 4);
-    let (scheduler, master) = (standby.layout.scheduler(0), standby.layout.extra(0));
+    let mut standby = bench(|layout| layout.auxiliary(1), 4);
+    let (scheduler, master) = (standby.layout.scheduler(0), standby.layout.auxiliary(0));
     for change in [queued(3, 0, 1), queued(2, 0, 2), Mirror::Served { short: 0, long: 0 }] {
         standby.receive(master, Group::Mirror(change));
     }
@@ -328,7 +327,7 @@ fn a_standby_takes_over() {
 #[test]
 fn a_master_that_comes_back_does_not_wait_for_ever() {
     let layout = Layout::new(1, 2, [1; 4]);
-    let mut master = config().bench(&layout, layout.extra(0), 6);
+    let mut master = config().bench(&layout, layout.auxiliary(0), 6);
     let start = master.step(Input::Start { epoch: 1 });
     assert_eq!(sends(&start).len(), 5);
     let settle = Tick::Settle.timer(1);
@@ -345,7 +344,7 @@ fn a_master_that_comes_back_does_not_wait_for_ever() {
 fn a_crash_during_a_recovery_is_asked_about_as_well() {
     let layout = Layout::new(1, 2, [1; 4]);
     let scheduler = layout.scheduler(0);
-    let mut master = config().bench(&layout, layout.extra(0), 6);
+    let mut master = config().bench(&layout, layout.auxiliary(0), 6);
     master.step(Input::Start { epoch: 1 });
     master.receive(layout.node(1), idle(1, 2));
     assert_eq!(runs(&master.receive(scheduler, tasks(0, 0, 1))), [(1, copy(0, 0, 0))]);
@@ -361,7 +360,7 @@ fn a_crash_during_a_recovery_is_asked_about_as_well() {
 fn a_worker_reports_to_scheduler_and_master() {
     let mut node = bench(|layout| layout.node(0), 4);
     let (scheduler, master, worker) =
-        (node.layout.scheduler(0), node.layout.extra(0), node.layout.worker(0, 0));
+        (node.layout.scheduler(0), node.layout.auxiliary(0), node.layout.worker(0, 0));
     let run = |job| Group::Run { core: 0, copy: copy(job, 0, 0), scheduler: 0 };
     let begins = |job| (worker, Message::from(Core::run(copy(job, 0, 0))));
     let done = |job| (scheduler, Message::from(Launch::Completed { copy: copy(job, 0, 0) }));
@@ -394,7 +393,7 @@ fn armed(effects: &[Effect]) -> Vec<(Timer, Span)> {
 fn a_worker_declares_itself_master() {
     let mut node = bench(|layout| layout.node(2), 4);
     let layout = node.layout.clone();
-    let (scheduler, first, standby) = (layout.scheduler(0), layout.extra(0), layout.extra(1));
+    let (scheduler, first, standby) = (layout.scheduler(0), layout.auxiliary(0), layout.auxiliary(1));
     assert_eq!(armed(&node.step(Input::Down { actor: first })), [], "the standby is there");
     let [(claim, after)] = armed(&node.step(Input::Down { actor: standby }))[..] else { panic!("it waits") };
     let least = Span::from_secs(5);
@@ -429,8 +428,8 @@ fn a_worker_declares_itself_master() {
 fn a_declared_master_is_watched() {
     let mut node = bench(|layout| layout.node(2), 4);
     let layout = node.layout.clone();
-    node.step(Input::Down { actor: layout.extra(0) });
-    node.step(Input::Down { actor: layout.extra(1) });
+    node.step(Input::Down { actor: layout.auxiliary(0) });
+    node.step(Input::Down { actor: layout.auxiliary(1) });
     let claim = Group::Takes { term: 1, at: Stamp::from(Time(7)) };
     let accepted = node.step(Input::Deliver { from: layout.node(0), msg: claim.into() });
     assert_eq!(kinds(&sends(&accepted)), [(layout.node(0), "group.idle")]);
@@ -462,7 +461,7 @@ fn dealt(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u32, u32, u32)> {
 fn a_scheduler_deals_tasks_out_and_counts_results() {
     let mut scheduler = bench(|layout| layout.scheduler(0), 8);
     let layout = scheduler.layout.clone();
-    let [first, second] = [layout.extra(0), layout.extra(1)];
+    let [first, second] = [layout.auxiliary(0), layout.auxiliary(1)];
     let sent = sends(&scheduler.submit(0));
     assert_eq!(dealt(&sent), [(first, 0, 3, 0), (second, 3, 3, 0)]);
     for task in 0..6 {
@@ -477,7 +476,7 @@ fn a_scheduler_deals_tasks_out_and_counts_results() {
 fn a_scheduler_sends_again_what_masters_lost() {
     let mut scheduler = bench(|layout| layout.scheduler(0), 8);
     let layout = scheduler.layout.clone();
-    let [first, second] = [layout.extra(0), layout.extra(1)];
+    let [first, second] = [layout.auxiliary(0), layout.auxiliary(1)];
     let lost = sends(&scheduler.submit(0))[0];
     scheduler.receive(layout.node(0), Launch::Completed { copy: copy(0, 4, 0) });
     let again = sends(&scheduler.step(Input::Undelivered { to: first, msg: lost.1 }));
@@ -488,7 +487,7 @@ fn a_scheduler_sends_again_what_masters_lost() {
         "the first is left alone for a while"
     );
     scheduler.step(Input::Fire(Timer::Tick(0)));
-    let standby = layout.extra(3);
+    let standby = layout.auxiliary(3);
     scheduler.step(Input::Down { actor: second });
     let takes = Group::Takes { term: 0, at: Stamp::from(Time(1)) };
     let told = scheduler.receive(standby, takes);

@@ -33,8 +33,6 @@ parameters! {
         /// Utility of a best-effort job that starts now; it falls linearly to zero at the end of the window, or as
         /// `by_completion` says. An SLO job is worth 1.
         best_effort: f64 = 0.2 => 0.0001..=1.0,
-        /// Utility of an SLO job that can no longer meet its deadline, so that it still runs eventually.
-        late: f64 = 0.01 => 0.0001..=1.0,
         /// Whether the utility of a best-effort job falls with the time from its arrival to its completion, to a
         /// hundredth at `horizon`, instead of with the wait until its start. Section 4.2.1 and equation 4.1 have it by
         /// completion; the example of section 4.3.3 lets it fall with the start, and no section gives its slope.
@@ -49,26 +47,10 @@ parameters! {
         price: f64 = 1.0 => 1.0..=1000.0,
         /// Waiting jobs that are planned at most: SLO jobs by deadline, then best-effort jobs by age.
         consider: u32 = 128 => 1..=10000,
-        /// Pivots of a solve at most; the plan is then the best that was found.
-        pivots: u32 = 20_000 => 1..=1000000,
         /// Attempts to improve a plan by dropping some of its jobs and planning them again.
         ruins: u32 = 100 => 0..=100000,
         /// How long deciding takes in the emulated world, during which jobs come and go.
-        decide: DecisionTime = DecisionTime::default(),
-        /// Whether the history of run times survives a crash of the scheduler.
-        keeps: bool = true,
-    }
-
-    /// The time of a decision, a sum; it takes none by default.
-    struct DecisionTime {
-        /// Time of any decision.
-        base: Span = Span::ZERO,
-        /// Time of each waiting job that is considered.
-        per_job: Span = Span::ZERO,
-        /// Time of each option.
-        per_option: Span = Span::ZERO,
-        /// Time of each pivot.
-        per_pivot: Span = Span::ZERO,
+        decide: Span = Span::ZERO,
     }
 
     /// What is expected of the run times of jobs.
@@ -88,19 +70,8 @@ parameters! {
 impl ThreeSigma {
     /// Parameters of the utility of jobs.
     pub(super) fn valuation(&self) -> Valuation {
-        let Self { over, threshold, decay, best_effort, late, .. } = *self;
+        let Self { over, threshold, decay, best_effort, .. } = *self;
         let completion = self.by_completion.then(|| self.horizon.as_secs_f64());
-        Valuation { over, threshold, decay, best_effort, late, completion }
-    }
-}
-
-impl DecisionTime {
-    /// The time of a decision about some jobs with some options in all.
-    pub(super) fn of(&self, jobs: usize, options: usize, pivots: u32) -> Span {
-        let times = |span: Span, count: u64| Span(span.0.saturating_mul(count));
-        self.base
-            + times(self.per_job, jobs as u64)
-            + times(self.per_option, options as u64)
-            + times(self.per_pivot, u64::from(pivots))
+        Valuation { over, threshold, decay, best_effort, completion }
     }
 }

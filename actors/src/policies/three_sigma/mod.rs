@@ -10,12 +10,10 @@
 
 mod config;
 mod estimate;
-mod outlook;
 mod planner;
-mod policy;
 mod problem;
 
 #[cfg(test)]
 mod tests;
 
-pub use config::{DecisionTime, RunTimeEstimates, ThreeSigma};
+pub use config::{RunTimeEstimates, ThreeSigma};

@@ -185,8 +185,7 @@ fn best_effort_jobs_give_way() {
 /// A decision takes time, and what has become impossible meanwhile is revoked and decided again.
 #[test]
 fn a_decision_takes_time() {
-    let mut config = perfect();
-    config.decide.base = Span::from_millis(300);
+    let config = ThreeSigma { decide: Span::from_millis(300), ..perfect() };
     let mut bench = bench(&config, 1, 1);
     let node = bench.layout.node(0);
     bench.submit(0);
@@ -236,25 +235,23 @@ fn wide_jobs_run_in_waves() {
     assert_eq!(launched(&cycle(&mut bench)), [(node, copy(0, 2, 1))]);
 }
 
-/// What a successor knows: all of it, or nothing.
+/// A successor knows what its predecessor learnt.
 #[test]
 fn the_history_survives_a_crash() {
-    for keeps in [true, false] {
-        let config = ThreeSigma { keeps, slot: Span::from_secs(10), ..ThreeSigma::default() };
-        let mut bench = bench(&config, 1, 1);
-        let node = bench.layout.node(0);
-        bench.submit(0);
-        cycle(&mut bench);
-        bench.now += Span::from_secs(30);
-        bench.deliver(node, Launch::Completed { copy: copy(0, 0, 0) });
-        let successor = config.machine(bench.me, &bench.layout, false, false);
-        let mut next = bench.crash(successor);
-        next.step(Input::Start { epoch: 1 });
-        next.submit(1);
-        cycle(&mut next);
-        let done = next.deliver(node, Launch::Completed { copy: copy(1, 0, 0) });
-        let expected = Span::from_secs(if keeps { 30 } else { 10 });
-        let learnt = |effect: &Effect| matches!(effect, Effect::Note(Note::Predicted { expected: e, .. }) if *e == expected);
-        assert!(done.iter().any(learnt), "{done:?}");
-    }
+    let config = ThreeSigma { slot: Span::from_secs(10), ..ThreeSigma::default() };
+    let mut bench = bench(&config, 1, 1);
+    let node = bench.layout.node(0);
+    bench.submit(0);
+    cycle(&mut bench);
+    bench.now += Span::from_secs(30);
+    bench.deliver(node, Launch::Completed { copy: copy(0, 0, 0) });
+    let successor = config.machine(bench.me, &bench.layout, false, false);
+    let mut next = bench.crash(successor);
+    next.step(Input::Start { epoch: 1 });
+    next.submit(1);
+    cycle(&mut next);
+    let done = next.deliver(node, Launch::Completed { copy: copy(1, 0, 0) });
+    let expected = Span::from_secs(30);
+    let learnt = |effect: &Effect| matches!(effect, Effect::Note(Note::Predicted { expected: e, .. }) if *e == expected);
+    assert!(done.iter().any(learnt), "{done:?}");
 }

@@ -146,15 +146,7 @@ impl Bench {
 }
 
 fn options() -> LasOptions {
-    let attained = AttainedMeasure::Time;
-    LasOptions {
-        quantum: Span::from_secs(2),
-        hysteresis: Span::ZERO,
-        guard: LasGuard::None,
-        missed: 3,
-        stretch: 1.0,
-        attained,
-    }
+    LasOptions { guard: LasGuard::None, ..LasOptions::with(Span::from_secs(2)) }
 }
 
 /// O-K1: swaps at 3, 5 and 7; the first ends at 9, in the instant its quantum ends, the second at 10.
@@ -324,16 +316,14 @@ fn the_guard_is_the_same_with_more_cores() {
 /// Copies of 10 and 1 s of service wait behind a newcomer, the first since 10 s, the other since 11: both have been
 /// passed over three times at 19 s.
 #[test]
-fn promote_runs_the_longest_waiting_copy_and_least_attained_the_one_with_least_service() {
-    for (guard, next) in [(LasGuard::Promote, 0), (LasGuard::LeastAttained, 1)] {
-        let mut bench =
-            Bench::new(1, LasOptions { guard, hysteresis: Span::from_secs(100), ..options() }, &[30, 30, 30]);
-        for (at, job) in [(0, 0), (10, 1), (11, 2)] {
-            bench.arrive(at, job);
-        }
-        bench.run_until(25);
-        assert_eq!(bench.log.iter().find(|(_, what, _)| *what == "resume"), Some(&(19, "resume", next)));
+fn promote_runs_the_copy_that_has_waited_longest() {
+    let options = LasOptions { guard: LasGuard::Promote, hysteresis: Span::from_secs(100), ..options() };
+    let mut bench = Bench::new(1, options, &[30, 30, 30]);
+    for (at, job) in [(0, 0), (10, 1), (11, 2)] {
+        bench.arrive(at, job);
     }
+    bench.run_until(25);
+    assert_eq!(bench.log.iter().find(|(_, what, _)| *what == "resume"), Some(&(19, "resume", 0)));
 }
 
 /// Two copies take turns of 2 s. With `missed = 1` and two quanta, one that was suspended twice is not compared at the

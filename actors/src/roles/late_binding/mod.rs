@@ -1,9 +1,7 @@
 //! Late binding: reservations on sampled nodes, and tasks for the nodes that claim first.
 
-mod group;
 mod options;
 pub(crate) mod places;
-mod samples;
 mod scheduler;
 mod state_sharing;
 

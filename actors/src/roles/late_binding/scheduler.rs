@@ -1,10 +1,8 @@
 //! The scheduler: reservations on sampled nodes, tasks for those that claim first, and recovery of both. Used by
 //! Sparrow, and for the short jobs of Hawk and Eagle.
 
-use super::group::TaskGroup;
 use super::options::{ProbeOptions, SamplingForm};
-use super::places::portion;
-use super::samples::Samples;
+use super::places::{Places, portion};
 use super::state_sharing::StateSharing;
 use crate::base::{ActorId, JobId, TaskId, Time};
 use crate::layout::Layout;
@@ -359,6 +357,110 @@ impl Machine for LateBinding {
             // A start needs no action; only rechecks are armed; the other inputs are a worker's.
             _ => {}
         }
+    }
+}
+
+// A group of tasks that share reservations.
+
+/// Tasks that are bound together.
+pub(super) struct TaskGroup {
+    /// First task.
+    pub base: u32,
+    /// How many tasks.
+    pub len: u32,
+    /// Tasks handed out so far, in order.
+    pub launched: u32,
+    /// Tasks that were handed out and lost.
+    pub again: Vec<u32>,
+    /// Its reservations.
+    pub places: Places,
+}
+
+impl TaskGroup {
+    /// Up to `size` of a job's `tasks`, from `base` on.
+    pub(super) fn new(base: u32, size: u32, tasks: u32) -> Self {
+        Self { base, len: size.min(tasks - base), launched: 0, again: Vec::new(), places: Places::default() }
+    }
+
+    /// Tasks that wait for a node.
+    pub(super) fn waiting(&self) -> u32 {
+        self.len - self.launched + self.again.len() as u32
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.waiting() > 0
+    }
+
+    /// The next task to be handed out, with its attempt number.
+    pub(super) fn next(&mut self, open: &mut OpenJob) -> Option<(u32, u32)> {
+        // A task given up as lost may have finished after all.
+        self.again.retain(|&task| !open.is_done(task));
+        if let Some(task) = self.again.pop() {
+            return Some((task, open.attempts(1)));
+        }
+        (self.launched < self.len).then(|| {
+            self.launched += 1;
+            (self.base + self.launched - 1, open.first_attempt())
+        })
+    }
+}
+
+// Sampled queue lengths for each task of a job.
+
+/// Open requests and the best answer, for every task of a job.
+pub(super) struct Samples {
+    /// Most nodes asked for a task.
+    each: usize,
+    /// The nodes that were asked for task t and have not answered, at `each` · t and the following indices.
+    asked: Vec<Option<ActorId>>,
+    /// The shortest reported queue for each task.
+    best: Vec<Option<(i32, ActorId)>>,
+}
+
+impl Samples {
+    /// For `tasks` tasks with up to `each` questions.
+    pub(super) fn new(tasks: u32, each: usize) -> Self {
+        let tasks = tasks as usize;
+        Self { each, asked: vec![None; tasks * each], best: vec![None; tasks] }
+    }
+
+    /// Records requests for a task to `nodes`; earlier ones are dropped.
+    pub(super) fn ask(&mut self, task: u32, nodes: &[ActorId]) {
+        let asked = self.of(task);
+        asked.fill(None);
+        for (place, &node) in asked.iter_mut().zip(nodes) {
+            *place = Some(node);
+        }
+        self.best[task as usize] = None;
+    }
+
+    /// Records an answer; returns whether all requests are answered. A duplicate, or an answer to an earlier request,
+    /// updates the best queue but does not count as the answer of another node.
+    pub(super) fn answer(&mut self, task: u32, node: ActorId, length: i32) -> bool {
+        let best = &mut self.best[task as usize];
+        if best.is_none_or(|(shortest, _)| length < shortest) {
+            *best = Some((length, node));
+        }
+        if let Some(place) = self.of(task).iter_mut().find(|place| **place == Some(node)) {
+            *place = None;
+        }
+        !self.is_waiting(task)
+    }
+
+    /// The node with the shortest reported queue.
+    pub(super) fn best(&self, task: u32) -> Option<ActorId> {
+        self.best[task as usize].map(|(_, node)| node)
+    }
+
+    /// Whether a request is open.
+    pub(super) fn is_waiting(&self, task: u32) -> bool {
+        let from = task as usize * self.each;
+        self.asked[from..from + self.each].iter().any(Option::is_some)
+    }
+
+    fn of(&mut self, task: u32) -> &mut [Option<ActorId>] {
+        let from = task as usize * self.each;
+        &mut self.asked[from..from + self.each]
     }
 }
 

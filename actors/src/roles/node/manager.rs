@@ -7,9 +7,9 @@
 
 use std::collections::VecDeque;
 
-use super::entry::{Entry, Reservation};
 use super::reports::{ReportOptions, Reporter};
 use super::row_state::RowState;
+use super::row_state::{Entry, Reservation};
 use super::tick;
 use super::usage::{UsageOptions, UsageTable, evicted};
 use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId, Time};

@@ -1,12 +1,11 @@
 //! The interface of planners: what they see, and what they decide.
 
-use super::job::{HeldCore, PlannedJob};
 use super::pool::CorePool;
 use crate::base::{CopyId, JobId, Span, Time};
 use crate::catalog::JobSpec;
 use crate::machine::{Effects, Stored};
 use crate::message::UsageReport;
-use crate::roles::job_table::JobTable;
+use crate::roles::job_table::{JobTable, OpenJob};
 
 /// What a planner sees.
 pub struct Situation<'a> {
@@ -72,8 +71,8 @@ pub struct JobRun {
 
 /// What decides which jobs run.
 pub trait Planner: Send {
-    /// The scheduler starts, for the `epoch`-th time after a crash.
-    fn started(&mut self, _epoch: u32, _fx: &mut Effects<'_>) {}
+    /// The scheduler starts, after [`restore`](Self::restore) if it has crashed.
+    fn started(&mut self, _fx: &mut Effects<'_>) {}
 
     /// A job was submitted.
     fn submitted(&mut self, _job: JobId, _spec: &JobSpec, _fx: &mut Effects<'_>) {}
@@ -114,4 +113,70 @@ pub trait Planner: Send {
 
     /// Takes over what its predecessor stored.
     fn restore(&mut self, _stored: Stored) {}
+}
+
+// An open job of a planning scheduler: which of its tasks wait, and which hold cores.
+
+/// A copy that holds a core of a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct HeldCore {
+    /// The copy.
+    pub copy: CopyId,
+    /// The number of its node.
+    pub node: u32,
+}
+
+/// An open job.
+pub struct PlannedJob {
+    /// Its description and finished tasks.
+    pub open: OpenJob,
+    /// Tasks without a finished copy that hold no core, rising.
+    pub waiting: Vec<u32>,
+    /// The copies of the others.
+    pub held: Vec<HeldCore>,
+    /// When the first of these were launched.
+    pub began: Time,
+    /// Whether one of them runs on a kind of node that the job does not prefer.
+    pub elsewhere: bool,
+    /// Whether all tasks of the job were launched at `began`, and these copies are the ones that finish.
+    pub whole: bool,
+    /// Whether some of those that wait were lost. Launching those counts as a repair; after a preemption it does not.
+    pub lost: bool,
+    /// How often all copies of the job were preempted.
+    pub preemptions: u32,
+}
+
+impl PlannedJob {
+    /// A job all of whose tasks wait.
+    pub fn new(open: OpenJob) -> Self {
+        let waiting = (0..open.spec.tasks).collect();
+        Self {
+            open,
+            waiting,
+            held: Vec::new(),
+            began: Time::ZERO,
+            elsewhere: false,
+            whole: false,
+            lost: false,
+            preemptions: 0,
+        }
+    }
+
+    /// Makes a task wait again, unless it has a finished copy.
+    pub(super) fn again(&mut self, task: u32) {
+        if !self.open.is_done(task)
+            && let Err(at) = self.waiting.binary_search(&task)
+        {
+            self.waiting.insert(at, task);
+        }
+    }
+
+    /// The cores it holds on each kind of nodes, of those that can be used.
+    pub fn held_by_kind(&self, pool: &CorePool) -> Vec<u32> {
+        let mut held = vec![0; pool.kinds()];
+        for core in self.held.iter().filter(|core| pool.is_usable(core.node)) {
+            held[pool.kind(core.node)] += 1;
+        }
+        held
+    }
 }

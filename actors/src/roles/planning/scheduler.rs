@@ -1,7 +1,7 @@
 //! The machine of a planning scheduler: cycles, launches, preemption, and repairs.
 
-use super::job::{HeldCore, PlannedJob};
 use super::planner::{Decision, JobRun, LaunchOrder, Planner, Situation, TaskPlaces};
+use super::planner::{HeldCore, PlannedJob};
 use super::pool::CorePool;
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
@@ -379,7 +379,7 @@ fn drop_copy(copy: CopyId, node: u32, fx: &mut Effects<'_>) {
 impl<P: Planner> Machine for PlanningScheduler<P> {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
-            Input::Start { epoch } => self.planner.started(epoch, fx),
+            Input::Start { .. } => self.planner.started(fx),
             Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
             Input::Undelivered { to, msg: Message::Launch(drop @ Launch::Drop(_)) } => {
                 self.not_stopped(to, drop, fx);

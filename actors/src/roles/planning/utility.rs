@@ -7,6 +7,9 @@ use crate::predict::Distribution;
 /// Utility of an SLO job that meets its deadline.
 const SLO: f64 = 1.0;
 
+/// Utility of an SLO job that can no longer meet its deadline, so that it still runs eventually.
+const LATE: f64 = 0.01;
+
 /// The least utility of a best-effort job, relative to its utility at the top: one that takes long runs some time too.
 const LEAST: f64 = 0.01;
 
@@ -35,8 +38,6 @@ pub struct Valuation {
     pub decay: f64,
     /// Utility of a best-effort job at the top, where an SLO job is worth 1.
     pub best_effort: f64,
-    /// Utility of an SLO job that can no longer meet its deadline, so that it still runs eventually.
-    pub late: f64,
     /// The time from arrival to completion in which the utility of a best-effort job falls to near zero, s; if absent
     /// it goes by its wait or run time.
     pub completion: Option<f64>,
@@ -92,10 +93,10 @@ impl Utility {
     /// The utility as of `now`: that of an SLO job whose utility has become zero is that of best effort, but less, and
     /// whatever its age.
     #[must_use]
-    pub fn at(self, now: Time, valuation: &Valuation) -> Self {
+    pub fn at(self, now: Time) -> Self {
         match self {
             Self::Slo { zero, .. } if now.as_secs_f64() >= zero => {
-                Self::BestEffort { top: valuation.late, completion: None }
+                Self::BestEffort { top: LATE, completion: None }
             }
             _ => self,
         }
@@ -155,7 +156,6 @@ mod tests {
         threshold: 0.05,
         decay: 1.0,
         best_effort: 0.2,
-        late: 0.01,
         completion: None,
     };
 
@@ -202,9 +202,9 @@ mod tests {
         let likely = Distribution::point(10.0);
         let steep = Utility::of(&job(Some(10)), &likely, &VALUATION);
         assert_eq!(steep, Utility::Slo { deadline: 10.0, zero: 10.0 }, "it can meet the deadline");
-        let late = Utility::BestEffort { top: VALUATION.late, completion: None };
-        assert_eq!(steep.at(Time::ZERO + Span::from_secs(10), &VALUATION), late);
-        assert_eq!(steep.at(Time::ZERO + Span::from_secs(9), &VALUATION), steep);
+        let late = Utility::BestEffort { top: LATE, completion: None };
+        assert_eq!(steep.at(Time::ZERO + Span::from_secs(10)), late);
+        assert_eq!(steep.at(Time::ZERO + Span::from_secs(9)), steep);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Speculative execution: the rule by which tasks get further copies, and the binding by which copies get nodes.
 
-pub mod attempts;
 pub mod binding;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -9,9 +8,9 @@ mod reservations;
 pub mod rule;
 mod scheduler;
 
-pub use self::attempts::{Attempt, Attempts};
 pub use self::binding::CopyBinding;
 pub use self::queue::{FreeCores, RandomNodes};
 pub use self::reservations::Reservations;
 pub use self::rule::{Action, Cluster, JobView, NoBackups, Rule};
+pub use self::rule::{Attempt, Attempts};
 pub use self::scheduler::{SpeculatingScheduler, speculate};

@@ -3,11 +3,11 @@
 //! A [`Rule`] decides which tasks get them, a [`NodeBinding`] which nodes. The first result of a task counts, its other
 //! copies are stopped.
 
-use super::attempts::{Attempt, Attempts};
 use super::binding::{BackupPlace, CopyBinding, LaunchReason, NodeBinding, WantedCopy};
 use super::queue::{FreeCores, RandomNodes};
 use super::reservations::Reservations;
 use super::rule::{Action, Cluster, JobView, Rule};
+use super::rule::{Attempt, Attempts};
 use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};

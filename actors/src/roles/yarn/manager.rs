@@ -3,15 +3,44 @@
 //! It counts what it gave each node, and of the room that a node reports it gives no more than that count leaves: a
 //! heartbeat does not know of containers under way.
 
-use super::hosts::{Container, ContainerHosts};
-use super::options::{Reclaiming, YarnOptions};
-use super::queues::{LeafQueue, LeafQueues};
+use std::collections::BTreeMap;
+
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, NodeReport, Preemption, TaskRange};
 use crate::roles::job_table::{Completion, JobTable, OpenJob};
+use crate::roles::task_queue::TaskQueue;
 use crate::roles::{RETRY_AFTER, resend};
+
+// Options of the resource manager.
+
+/// Options of the resource manager.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct YarnOptions {
+    /// Whether an application master keeps a container for the life of its job.
+    pub masters: bool,
+    /// Two queues, and how containers are taken back from them; `None` for one queue.
+    pub reclaiming: Option<Reclaiming>,
+}
+
+/// Two queues with shares, for short and for long jobs, and how a queue over its share is cut back
+/// (`ProportionalCapacityPreemptionPolicy` of Hadoop, as Big-C has it).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Reclaiming {
+    /// The share of the containers that is guaranteed to short jobs; the rest is for long ones.
+    pub short_share: f64,
+    /// How often queues are looked at.
+    pub every: Span,
+    /// How far a queue must be over its share, as a part of it.
+    pub over: f64,
+    /// The part of all containers that is taken back at once, at most.
+    pub round: f64,
+    /// The part of what is to be taken back that is taken at once.
+    pub damping: f64,
+    /// Whether containers are killed instead of suspended.
+    pub kill: bool,
+}
 
 /// The tick at which the queues are looked at.
 const MONITOR: u32 = 0;
@@ -269,5 +298,317 @@ impl Machine for ResourceManager {
             _ => {}
         }
         self.arm(fx);
+    }
+}
+
+// The leaf queues of the resource manager, and what they are guaranteed.
+
+/// A queue of applications.
+#[derive(Clone, Debug)]
+pub(super) struct LeafQueue {
+    /// Tasks without a container.
+    pub waiting: TaskQueue,
+    /// Containers that run.
+    pub used: u32,
+    /// The part of all containers that is guaranteed to it.
+    pub share: f64,
+}
+
+/// One queue, or one for each class of jobs.
+#[derive(Clone, Debug)]
+pub(super) struct LeafQueues(Vec<LeafQueue>);
+
+impl LeafQueues {
+    pub(super) fn new(reclaiming: Option<&Reclaiming>) -> Self {
+        let shares = reclaiming
+            .map_or_else(|| vec![1.0], |options| vec![options.short_share, 1.0 - options.short_share]);
+        let leaf = |share| LeafQueue { waiting: TaskQueue::default(), used: 0, share };
+        Self(shares.into_iter().map(leaf).collect())
+    }
+
+    /// The queue of a class of jobs.
+    pub(super) fn of(&self, class: u8) -> usize {
+        usize::from(class).min(self.0.len() - 1)
+    }
+
+    pub(super) fn get(&mut self, leaf: usize) -> &mut LeafQueue {
+        &mut self.0[leaf]
+    }
+
+    /// All queues.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut LeafQueue> {
+        self.0.iter_mut()
+    }
+
+    /// Whether a task waits anywhere.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.0.iter().any(|leaf| !leaf.waiting.is_empty())
+    }
+
+    /// The queue that is the least served for its share among those for which `wants` holds.
+    pub(super) fn least_served(&self, mut wants: impl FnMut(usize, &LeafQueue) -> bool) -> Option<usize> {
+        let ratio = |leaf: usize| f64::from(self.0[leaf].used) / self.0[leaf].share;
+        (0..self.0.len())
+            .filter(|&leaf| wants(leaf, &self.0[leaf]))
+            .min_by(|&a, &b| ratio(a).total_cmp(&ratio(b)))
+    }
+
+    /// How many containers are to be taken from each queue now, where `total` exist: a queue that is over its share by
+    /// more than the tolerance gives up what the others want within theirs and free containers do not satisfy, damped,
+    /// and no more than a part of the cluster in all.
+    ///
+    /// No queue is cut below its share. Hadoop rounds up to whole containers; where two queues share very few, each
+    /// would then lose its container to the other in turn, and killed tasks would never end.
+    pub(super) fn excess(&self, options: &Reclaiming, total: u32) -> Vec<u32> {
+        let guaranteed = |leaf: &LeafQueue| leaf.share * f64::from(total);
+        let used: u32 = self.0.iter().map(|leaf| leaf.used).sum();
+        let wanted: f64 = self
+            .0
+            .iter()
+            .map(|leaf| (guaranteed(leaf) - f64::from(leaf.used)).min(leaf.waiting.len() as f64).max(0.0))
+            .sum();
+        let mut need = (wanted - f64::from(total.saturating_sub(used))).max(0.0);
+        let mut most = (options.round * f64::from(total)).floor().max(1.0);
+        let excess = |leaf: &LeafQueue| {
+            let surplus = f64::from(leaf.used) - guaranteed(leaf);
+            if surplus <= options.over * guaranteed(leaf) {
+                return 0;
+            }
+            // A share of 1 − 0.95 of 120 is 6 + 5·10⁻¹⁵ containers, so a surplus is a little below a whole number.
+            let whole = (surplus + 1e-9).floor();
+            let taken = (options.damping * surplus.min(need)).ceil().min(whole).min(most);
+            (need, most) = ((need - taken).max(0.0), most - taken);
+            taken as u32
+        };
+        self.0.iter().map(excess).collect()
+    }
+}
+
+// The nodes as the resource manager knows them, with their containers.
+
+/// A container with a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Container {
+    pub copy: CopyId,
+    /// The leaf queue it is charged to.
+    pub leaf: usize,
+    /// Orders about it so far; it is suspended while the number is odd.
+    pub turn: u32,
+}
+
+impl Container {
+    pub(super) const fn is_suspended(&self) -> bool {
+        self.turn % 2 == 1
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub(super) struct ContainerHost {
+    /// In the order in which they were given.
+    pub containers: Vec<Container>,
+    /// Application masters that have a container here.
+    masters: u32,
+    cores: u32,
+    up: bool,
+    /// When the newest of its heartbeats was sent.
+    reported: Time,
+    /// Whether it could not be reached lately.
+    pub avoided: bool,
+}
+
+impl ContainerHost {
+    /// Containers that fit beside those that run.
+    pub(super) fn room(&self) -> u32 {
+        if !self.up || self.avoided {
+            return 0;
+        }
+        let running = self.containers.iter().filter(|container| !container.is_suspended()).count();
+        self.cores.saturating_sub(running as u32 + self.masters)
+    }
+
+    /// The suspended container of a queue that goes on first: that of the oldest application.
+    pub(super) fn suspended(&mut self, leaf: usize) -> Option<&mut Container> {
+        let mine = |container: &&mut Container| container.leaf == leaf && container.is_suspended();
+        self.containers.iter_mut().filter(mine).min_by_key(|container| container.copy.task)
+    }
+}
+
+/// All nodes.
+pub(super) struct ContainerHosts {
+    hosts: Vec<ContainerHost>,
+    /// The node of the application master of each job that has one.
+    masters: BTreeMap<JobId, u32>,
+}
+
+impl ContainerHosts {
+    pub(super) fn new(layout: &Layout) -> Self {
+        let host = |node| ContainerHost {
+            containers: Vec::new(),
+            masters: 0,
+            cores: layout.cores(node),
+            up: true,
+            reported: Time::ZERO,
+            avoided: false,
+        };
+        Self { hosts: (0..layout.nodes()).map(host).collect(), masters: BTreeMap::new() }
+    }
+
+    pub(super) fn get(&mut self, node: u32) -> &mut ContainerHost {
+        &mut self.hosts[node as usize]
+    }
+
+    /// Containers of all nodes that are up.
+    pub(super) fn total(&self) -> u32 {
+        self.hosts.iter().filter(|host| host.up).map(|host| host.cores).sum()
+    }
+
+    /// Takes note of a heartbeat; returns whether it is newer than those before, which can overtake it.
+    pub(super) fn hear(&mut self, node: u32, at: Time) -> bool {
+        let reported = &mut self.get(node).reported;
+        let newer = at >= *reported;
+        *reported = at.max(*reported);
+        newer
+    }
+
+    /// A node is lost; returns its containers.
+    pub(super) fn down(&mut self, node: u32) -> Vec<Container> {
+        self.masters.retain(|_, of| *of != node);
+        let host = self.get(node);
+        (host.up, host.masters) = (false, 0);
+        std::mem::take(&mut host.containers)
+    }
+
+    /// A node is back, without containers.
+    pub(super) fn up(&mut self, node: u32) {
+        let host = self.get(node);
+        (host.up, host.avoided) = (true, false);
+    }
+
+    /// Gives a container on a node to the application master of a job.
+    pub(super) fn add_master(&mut self, node: u32, job: JobId) {
+        self.masters.insert(job, node);
+        self.get(node).masters += 1;
+    }
+
+    /// Removes the application master of a job, if it has one.
+    pub(super) fn remove_master(&mut self, job: JobId) {
+        if let Some(node) = self.masters.remove(&job) {
+            self.get(node).masters -= 1;
+        }
+    }
+
+    /// Whether the application master of a job has a container.
+    pub(super) fn has_master(&self, job: JobId) -> bool {
+        self.masters.contains_key(&job)
+    }
+
+    /// Application masters of all nodes.
+    pub(super) fn masters(&self) -> u32 {
+        self.masters.len() as u32
+    }
+
+    /// The newest job whose application master has a container.
+    pub(super) fn newest_master(&self) -> Option<JobId> {
+        self.masters.last_key_value().map(|(&job, _)| job)
+    }
+
+    /// Whether a node has a suspended container of a queue.
+    pub(super) fn has_suspended(&self, node: u32, leaf: usize) -> bool {
+        self.hosts[node as usize].containers.iter().any(|c| c.leaf == leaf && c.is_suspended())
+    }
+
+    /// The container of a copy on a node.
+    pub(super) fn find(&mut self, node: u32, copy: CopyId) -> Option<&mut Container> {
+        self.get(node).containers.iter_mut().find(|container| container.copy == copy)
+    }
+
+    /// Removes the container of a copy from a node.
+    pub(super) fn remove(&mut self, node: u32, copy: CopyId) -> Option<Container> {
+        let containers = &mut self.get(node).containers;
+        let at = containers.iter().position(|container| container.copy == copy)?;
+        Some(containers.remove(at))
+    }
+
+    /// The running containers of a queue and their nodes: those of the newest application first, and within it the task
+    /// with the highest number.
+    pub(super) fn newest(&self, leaf: usize) -> Vec<(u32, CopyId)> {
+        let of = |(node, host): (u32, &ContainerHost)| {
+            let mine = host.containers.iter().filter(move |c| c.leaf == leaf && !c.is_suspended());
+            mine.map(move |container| (node, container.copy)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = (0..).zip(&self.hosts).flat_map(of).collect();
+        all.sort_unstable_by_key(|&(_, copy)| std::cmp::Reverse(copy));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{JobId, Span};
+
+    const OPTIONS: Reclaiming = Reclaiming {
+        short_share: 0.95,
+        every: Span::from_secs(3),
+        over: 0.1,
+        round: 0.1,
+        damping: 0.2,
+        kill: false,
+    };
+
+    fn queues(options: &Reclaiming, used: [u32; 2], waiting: [u32; 2]) -> LeafQueues {
+        let mut queues = LeafQueues::new(Some(options));
+        for class in [0, 1] {
+            let leaf = queues.get(class);
+            leaf.used = used[class];
+            leaf.waiting.add(JobId(0), 0..waiting[class], 0);
+        }
+        queues
+    }
+
+    /// Of 120 containers 114 are for short jobs and 6 for long ones.
+    #[test]
+    fn a_queue_over_its_share_gives_up_what_the_other_lacks() {
+        let excess = |used, waiting| queues(&OPTIONS, used, waiting).excess(&OPTIONS, 120);
+        assert_eq!(excess([0, 120], [100, 0]), [0, 12], "a fifth of 100, but no more than a tenth of all");
+        assert_eq!(excess([80, 40], [30, 0]), [0, 6], "a fifth of 30");
+        assert_eq!(excess([80, 40], [1, 0]), [0, 1]);
+        assert_eq!(excess([80, 30], [10, 0]), [0, 0], "ten are free");
+        assert_eq!(excess([114, 6], [100, 100]), [0, 0]);
+        assert_eq!(excess([120, 0], [0, 9]), [0, 0], "5 % over its share");
+        let even = Reclaiming { short_share: 0.7, ..OPTIONS };
+        assert_eq!(
+            queues(&even, [120, 0], [0, 50]).excess(&even, 120),
+            [8, 0],
+            "a fifth of 36, which is 7.2"
+        );
+    }
+
+    /// Of one container 0.7 are for short jobs and 0.3 for long ones: whoever has it keeps it.
+    #[test]
+    fn no_queue_is_cut_below_its_share() {
+        let options = Reclaiming { short_share: 0.7, over: 0.0, ..OPTIONS };
+        let excess = |used, waiting, total| queues(&options, used, waiting).excess(&options, total);
+        assert_eq!(excess([1, 0], [9, 9], 1), [0, 0]);
+        assert_eq!(excess([0, 1], [9, 9], 1), [0, 0]);
+        assert_eq!(queues(&OPTIONS, [110, 7], [9, 0]).excess(&OPTIONS, 117), [0, 1], "5.85 of 117");
+        assert_eq!(queues(&OPTIONS, [113, 7], [9, 0]).excess(&OPTIONS, 120), [0, 1], "6 of 120");
+        assert_eq!(excess([0, 2], [9, 9], 2), [0, 1], "0.6 of two are for long jobs");
+        assert_eq!(excess([2, 0], [9, 9], 2), [0, 0], "1.4 of two are for short jobs");
+    }
+
+    #[test]
+    fn the_least_served_queue_comes_first() {
+        let least = |used| queues(&OPTIONS, used, [1, 1]).least_served(|_, leaf| !leaf.waiting.is_empty());
+        assert_eq!([least([0, 0]), least([113, 6]), least([114, 5])], [Some(0), Some(0), Some(1)]);
+        assert_eq!(
+            queues(&OPTIONS, [0, 50], [0, 1]).least_served(|_, leaf| !leaf.waiting.is_empty()),
+            Some(1)
+        );
+        let mut one = LeafQueues::new(None);
+        assert_eq!((one.of(1), one.is_waiting()), (0, false));
+        one.get(0).waiting.add(JobId(0), 0..1, 0);
+        assert!(one.is_waiting());
     }
 }

@@ -169,7 +169,7 @@ mod tests {
         assert_eq!((seen.kind, seen.job), (msg.kind(), Some(JobId(7))));
         assert!(shown(at(2), scheduler, node(0), &msg).is_some());
         assert!(shown(at(2), scheduler, node(2), &msg).is_none(), "that node is not drawn");
-        assert!(shown(at(2), scheduler, layout.extra(0), &msg).is_none());
+        assert!(shown(at(2), scheduler, layout.auxiliary(0), &msg).is_none());
         assert!(shown(at(10), scheduler, node(0), &msg).is_none(), "the window is over");
         let bits = Share::Bits(Blocks { first: 0, len: 1, bits: [0; 3], at: Stamp::from(Time::ZERO) });
         assert!(shown(at(2), node(0), scheduler, &bits.into()).is_none(), "a fragment is no message");

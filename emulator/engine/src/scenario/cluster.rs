@@ -70,7 +70,7 @@ pub struct Machines {
     pub links: Links,
     /// Groups that faults can aim at.
     pub groups: Groups,
-    /// The node that each extra is placed with, if there is one.
+    /// The node that each auxiliary actor is placed with, if there is one.
     pub beside: Vec<Option<u32>>,
 }
 
@@ -182,14 +182,14 @@ impl Cluster {
     /// Checks that the actors of a run, with those that a policy adds, are not too many.
     ///
     /// # Errors
-    /// The reason and a remedy; `extras` is what the policy calls those that it adds.
-    pub fn check_size(layout: &Layout, extras: &str) -> Result<(), String> {
-        let (actors, added) = (layout.actors(), layout.extras());
+    /// The reason and a remedy; `name` is what the policy calls one that it adds.
+    pub fn check_size(layout: &Layout, name: &str) -> Result<(), String> {
+        let (actors, added) = (layout.actors(), layout.auxiliaries());
         if u64::from(actors) <= MOST_ACTORS {
             return Ok(());
         }
         Err(format!(
-            "{actors} actors, {added} {extras}s among them, are more than the {MOST_ACTORS} of a run; lower nodes"
+            "{actors} actors, {added} {name}s among them, are more than the {MOST_ACTORS} of a run; lower nodes"
         ))
     }
 
@@ -218,7 +218,8 @@ impl Cluster {
     /// Everything about the machines of a run of a policy under `seed`. What all policies have is the same for all.
     pub fn machines(&self, policy: &PolicySpec, seed: u64) -> Machines {
         let layout = policy.layout(self.layout());
-        let beside: Vec<_> = (0..layout.extras()).map(|extra| policy.beside(extra, &layout)).collect();
+        let beside = |number| policy.traits().auxiliaries?.beside(number, &layout);
+        let beside: Vec<_> = (0..layout.auxiliaries()).map(beside).collect();
         let mut groups = self.groups(policy, &layout);
         let topology = self.resolved(seed);
         let cores = self.core_table(&layout, topology.as_ref(), seed);
@@ -250,17 +251,16 @@ impl Cluster {
         CoreTable::of(layout).with_racks(racks).with_speeds(speeds)
     }
 
-    /// The groups of actors by kind. Other policies may have more extras.
+    /// The groups of actors by kind. Other policies may have more auxiliary actors.
     fn groups(&self, policy: &PolicySpec, layout: &Layout) -> Groups {
         let mut groups = Groups::new(layout.endpoints());
         groups.number("client", Endpoint(0), self.schedulers);
         groups.number("scheduler", Endpoint(self.schedulers), self.schedulers);
         groups.number("node", Endpoint(layout.node(0).0), layout.nodes());
-        PolicySpec::all_extras()
-            .filter(|kind| !kind.is_empty())
-            .for_each(|kind| groups.number_some(kind, Endpoint(0), 0));
-        if layout.extras() > 0 {
-            groups.number_some(policy.extras(), Endpoint(layout.extra(0).0), layout.extras());
+        let kinds = PolicySpec::defaults().into_iter().map(|policy| policy.auxiliary());
+        kinds.filter(|kind| !kind.is_empty()).for_each(|kind| groups.number_some(kind, Endpoint(0), 0));
+        if layout.auxiliaries() > 0 {
+            groups.number_some(policy.auxiliary(), Endpoint(layout.auxiliary(0).0), layout.auxiliaries());
         }
         groups
     }
@@ -283,29 +283,30 @@ impl Cluster {
     }
 }
 
-/// Adds the racks of a cluster without a topology: [`RACK`] nodes each, and the extras beside them.
+/// Adds the racks of a cluster without a topology: [`RACK`] nodes each, and the auxiliary actors beside them.
 fn add_racks(groups: &mut Groups, layout: &Layout, beside: &[Option<u32>]) {
     for rack in 0..layout.nodes().div_ceil(RACK) {
         let nodes = rack * RACK..layout.nodes().min((rack + 1) * RACK);
-        let near = (0..layout.extras())
+        let near = (0..layout.auxiliaries())
             .zip(beside)
             .filter(|(_, node)| node.is_some_and(|node| nodes.contains(&node)));
-        let extras = near.map(|(extra, _)| Endpoint(layout.extra(extra).0));
-        groups.add("rack", "", nodes.clone().map(|node| Endpoint(layout.node(node).0)).chain(extras));
+        let auxiliaries = near.map(|(number, _)| Endpoint(layout.auxiliary(number).0));
+        groups.add("rack", "", nodes.clone().map(|node| Endpoint(layout.node(node).0)).chain(auxiliaries));
     }
 }
 
-/// Location of every endpoint: a client with its scheduler; an extra on a machine of its own, in the rack of the node
-/// that it is beside, or else where the topology seats coordinators. Schedulers are seated as if there were no extras.
+/// Location of every endpoint: a client with its scheduler; an auxiliary actor on a machine of its own, in the rack of
+/// the node that it is beside, or else where the topology seats coordinators. Schedulers are seated as if there were no
+/// auxiliary actors.
 fn places(topology: &Topology, layout: &Layout, beside: &[Option<u32>]) -> Vec<Place> {
     let nodes = topology.nodes();
     let schedulers = (0..layout.schedulers()).map(|index| topology.seat(index, layout.schedulers()));
-    let extras = (0..layout.extras()).zip(beside).map(|(extra, node)| {
-        let seat = || topology.seat(extra, layout.extras());
+    let auxiliaries = (0..layout.auxiliaries()).zip(beside).map(|(number, node)| {
+        let seat = || topology.seat(number, layout.auxiliaries());
         let near = node.map_or_else(seat, |node| nodes[node as usize]);
-        Place { host: layout.nodes() + layout.schedulers() + extra, ..near }
+        Place { host: layout.nodes() + layout.schedulers() + number, ..near }
     });
-    schedulers.clone().chain(schedulers).chain(nodes.iter().copied()).chain(extras).collect()
+    schedulers.clone().chain(schedulers).chain(nodes.iter().copied()).chain(auxiliaries).collect()
 }
 
 /// Samples beyond the range of a core are clipped; a distribution that states such a speed as its bound is a mistake.

@@ -21,7 +21,7 @@ impl Machines {
         let layout = &self.layout;
         let node = |&Endpoint(endpoint): &Endpoint| match layout.role(ActorId(endpoint)) {
             Role::Node(node) => Some(node),
-            Role::Client(_) | Role::Scheduler(_) | Role::Worker { .. } | Role::Extra(_) => None,
+            Role::Client(_) | Role::Scheduler(_) | Role::Worker { .. } | Role::Auxiliary(_) => None,
         };
         let found = self.groups.resolve(target).map_err(wrong)?;
         let workers = found.iter().filter_map(node);

@@ -102,8 +102,8 @@ impl<O: Observer> Shard<'_, O> {
 
     /// Passes a report of the failure detector about an actor to all that are up.
     fn notify_all(&mut self, about: ActorId, input: Input) {
-        // Extras and nodes before schedulers before clients: by the time a receiver reacts with a message, the actors
-        // it contacts have been notified.
+        // Auxiliary actors and nodes before schedulers before clients: by the time a receiver reacts with a message,
+        // the actors it contacts have been notified.
         for other in (0..self.parts.layout.endpoints()).rev().map(ActorId) {
             if self.is_notified_of(other, about) && self.actors[other.index()].machine.is_some() {
                 self.dispatch_when_running(about, other, input);

@@ -49,18 +49,16 @@ impl Parts<'_> {
     /// Builds a machine for an actor, at its start and at each restart.
     pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
         let machine = self.policy.machine(actor, self.layout, self.lossy, self.observed);
-        let plans = |_: &&Arc<Stopwatch>| {
-            self.policy.plans() && matches!(self.layout.role(actor), Role::Scheduler(_))
-        };
-        match self.stopwatch.as_ref().filter(plans) {
-            Some(stopwatch) => stopwatch.time(machine),
-            None => machine,
+        let plans = || self.policy.traits().plans && matches!(self.layout.role(actor), Role::Scheduler(_));
+        match &self.stopwatch {
+            Some(stopwatch) if plans() => stopwatch.time(machine),
+            _ => machine,
         }
     }
 
     /// The oracle, if the policy asks for it and there is one.
     pub fn oracle(&self) -> Option<Oracle> {
-        self.policy.oracle().filter(|_| self.oracle).map(|_| Oracle::new(self.workload.jobs()))
+        self.policy.traits().oracle.filter(|_| self.oracle).map(|_| Oracle::new(self.workload.jobs()))
     }
 }
 

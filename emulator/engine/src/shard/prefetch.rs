@@ -26,7 +26,7 @@ impl<O: Observer> Shard<'_, O> {
             match parts.layout.role(event.to) {
                 Role::Node(node) => upcoming.push(parts.layout.worker(node, 0)),
                 Role::Worker { node, .. } => upcoming.push(parts.layout.node(node)),
-                Role::Client(_) | Role::Scheduler(_) | Role::Extra(_) => {}
+                Role::Client(_) | Role::Scheduler(_) | Role::Auxiliary(_) => {}
             }
         });
         for &actor in &*upcoming {

@@ -61,7 +61,7 @@ impl<O: Observer> Shard<'_, O> {
                 self.schedule_next(core, next);
             }
         }
-        if self.parts.policy.node_usage().is_some() {
+        if self.parts.policy.traits().node_usage.is_some() {
             self.tell_usage(node, &changes);
         }
         changes.clear();

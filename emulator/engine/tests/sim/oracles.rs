@@ -202,7 +202,6 @@ fn stragglers() {
         ("late = {}", 202.02, "when the others have ended: a node that has done nothing yet counts as slow"),
         ("late = { slow_node = 0.0 }", 160.02, "after 60 s: a tenth of the others' rate"),
         ("hadoop2 = {}", 201.02, "at the look after the others have ended, at 100.02 s"),
-        ("hadoop2 = { finished_share = 0.8 }", 1000.02, "three of four do not suffice"),
         ("mantri = {}", 210.02, "at the look after the others have ended, one every 10 s"),
     ] {
         check(policy, &run(&with(&one_task(5, 1, policy, ""), &slow)), "response_s", expected, 0.0, source);

@@ -79,17 +79,17 @@ fn policies_have_the_numbers_of_what_they_do() {
         let experiment = parse(&with(&text, &set));
         let policy = &experiment.points[0].policy;
         let summary = run_all(&with(&text, &set)).remove(0).summary;
-        assert_eq!(summary.staleness.is_some(), policy.caches() != Caches::None, "{}", card.name);
+        assert_eq!(summary.staleness.is_some(), policy.traits().caches != Caches::None, "{}", card.name);
         let staleness = serde_json::to_value(summary.staleness).unwrap();
         for (number, value) in staleness.as_object().into_iter().flatten() {
             let found = value.as_f64().or_else(|| value.get("mean")?.as_f64());
-            let measured = policy.caches().measures(number);
+            let measured = policy.traits().caches.measures(number);
             // Ages are means over what happened, and in a short run no shared state may have reached anybody.
-            let is_sure = policy.caches() != Caches::SharedState && number != "age_out_of_sync_s";
+            let is_sure = policy.traits().caches != Caches::SharedState && number != "age_out_of_sync_s";
             assert!(measured || found.is_none(), "{}: {number}", card.name);
             assert!(found.is_some() || !measured || !is_sure, "{}: {number}", card.name);
         }
-        assert_eq!(summary.planning.is_some(), policy.plans(), "{}", card.name);
-        assert!(policy.plans() || summary.prediction.is_none(), "{}", card.name);
+        assert_eq!(summary.planning.is_some(), policy.traits().plans, "{}", card.name);
+        assert!(policy.traits().plans || summary.prediction.is_none(), "{}", card.name);
     }
 }

@@ -279,10 +279,10 @@ fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> Str
     let here = |actor: ActorId| homes[layout.endpoint(actor).index()] == task.me;
     let nodes = (0..layout.nodes()).filter(|&node| here(layout.node(node))).count();
     let schedulers = (0..layout.schedulers()).filter(|&i| here(layout.scheduler(i))).count();
-    let extras = (0..layout.extras()).filter(|&i| here(layout.extra(i))).count();
+    let extras = (0..layout.auxiliaries()).filter(|&i| here(layout.auxiliary(i))).count();
     let extras = match extras {
         0 => String::new(),
-        count => format!(", {count} {}s", world.point().policy.extras()),
+        count => format!(", {count} {}s", world.point().policy.auxiliary()),
     };
     format!(
         "run {}: {} with seed {}, shard {} of {}: {nodes} nodes and {schedulers} schedulers{extras}; the clock is known to {:.1} µs",

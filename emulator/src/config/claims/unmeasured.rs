@@ -41,7 +41,7 @@ fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<Strin
         }
         ["staleness", number, ..] => return lacks_staleness(metric, number, points),
         ["planning" | "prediction", ..] | ["engine", "planning_cpu_s"] => {
-            (|policy| policy.plans(), "does not plan")
+            (|policy| policy.traits().plans, "does not plan")
         }
         _ => return None,
     };
@@ -60,7 +60,7 @@ fn has_no_deadlines(resolved: &Resolved) -> bool {
 
 /// Why no run has this number of the staleness of caches.
 fn lacks_staleness(metric: &MetricName, number: &str, points: &[Point]) -> Option<String> {
-    let why = if never(metric, points, |policy| policy.caches() != Caches::None) {
+    let why = if never(metric, points, |policy| policy.traits().caches != Caches::None) {
         "keeps no caches"
     } else {
         match number {
@@ -71,7 +71,7 @@ fn lacks_staleness(metric: &MetricName, number: &str, points: &[Point]) -> Optio
             _ => "keeps one state of the whole cluster, not of single nodes",
         }
     };
-    never(metric, points, |policy| policy.caches().measures(number)).then(|| says(metric, why))
+    never(metric, points, |policy| policy.traits().caches.measures(number)).then(|| says(metric, why))
 }
 
 /// Whether the policy is among the points, and none of them has the number.

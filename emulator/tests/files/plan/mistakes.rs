@@ -222,7 +222,7 @@ fn what_3sigma_cannot_plan_is_refused() {
         ("3sigma = { best_effort = 0.0 }", "best_effort: must be between"),
         ("3sigma = { estimates = \"exact\" }", "`distribution`, `point`, `perfect`"),
         ("3sigma = { over = \"maybe\" }", "`adaptive`, `always`"),
-        ("3sigma = { decide = { per_jobs = \"1s\" } }", "per_jobs"),
+        ("3sigma = { decide = { base = \"1s\" } }", "decide`: invalid type: map"),
         ("prio = { cycle = \"0s\" }", "cycle: must be 1us or longer, not 0ns"),
     ] {
         let error = message(&with("schedulers = 1\n", policy));
@@ -244,12 +244,12 @@ fn what_kairos_and_its_rivals_cannot_run_is_refused() {
         ("kairos = { stretch = 0.5 }", "stretch: must be between 1 and"),
         ("kairos = { attained = \"cpu\" }", "`time` or `work`"),
         ("las-sparrow = { quantum = \"0s\" }", "quantum: must be 1us or longer, not 0ns"),
-        ("las-sparrow = { stretch = 0 }", "stretch: must be between 1 and"),
+        ("las-sparrow = { stretch = 2 }", "unknown key `stretch`"),
         ("murmuration = { order = \"las\", quantum = \"0s\" }", "quantum: must be 1us or longer, not 0ns"),
         ("murmuration = { quantum = \"1s\" }", "has no effect with order = \"fcfs\"; add order = \"las\""),
         (
-            "murmuration = { order = \"srjf\", attained = \"work\" }",
-            "attained: has no effect with order = \"srjf\"",
+            "murmuration = { order = \"srjf\", quantum = \"1s\" }",
+            "quantum: has no effect with order = \"srjf\"",
         ),
         (
             "murmuration = { order = \"las\", bypass = 5 }",

@@ -97,7 +97,7 @@ fn lack(changes: &[Time], made: Time, at: Time) -> Lack {
 
 fn row(layout: &Layout, who: ActorId, lack: Lack, at: Time) -> StalenessRow {
     let receiver = match layout.role(who) {
-        Role::Client(index) | Role::Scheduler(index) | Role::Node(index) | Role::Extra(index) => index,
+        Role::Client(index) | Role::Scheduler(index) | Role::Node(index) | Role::Auxiliary(index) => index,
         Role::Worker { node, .. } => node,
     };
     StalenessRow {

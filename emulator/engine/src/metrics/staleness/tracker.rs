@@ -119,7 +119,7 @@ impl<'a> Tracker<'a> {
     fn scheduler(&self, who: ActorId) -> Option<u32> {
         match self.layout.role(who) {
             Role::Scheduler(index) => Some(index),
-            Role::Client(_) | Role::Node(_) | Role::Extra(_) | Role::Worker { .. } => None,
+            Role::Client(_) | Role::Node(_) | Role::Auxiliary(_) | Role::Worker { .. } => None,
         }
     }
 
@@ -128,7 +128,7 @@ impl<'a> Tracker<'a> {
         match self.layout.role(who) {
             Role::Scheduler(index) => Some(index),
             Role::Node(index) => Some(self.layout.schedulers() + index),
-            Role::Client(_) | Role::Extra(_) | Role::Worker { .. } => None,
+            Role::Client(_) | Role::Auxiliary(_) | Role::Worker { .. } => None,
         }
     }
 
@@ -256,7 +256,7 @@ impl<'a> Tracker<'a> {
 
     /// A scheduler received a snapshot of a node.
     fn snapshot(&mut self, now: Time, who: ActorId, node: u32, made: Time) {
-        assert!(self.snapshots, "a policy that sends snapshots must say so in Policy::caches");
+        assert!(self.snapshots, "a policy that sends snapshots must say so in Policy::traits");
         let by = self.scheduler(who);
         if let Some(state) = self.at(now) {
             state.snapshot(now, by, node, made);

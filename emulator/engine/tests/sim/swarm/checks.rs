@@ -73,7 +73,7 @@ fn is_ordered(world: &World) -> bool {
     // Samples of other distributions can be rounded to zero; in a topology schedulers may live on nodes.
     let positive = distribution.bounds().0.is_some_and(|least| least > 0.0)
         || matches!(distribution, DistributionSpec::Lognormal(_));
-    positive && resolved.cluster.topology.is_none() && !is_paused(world) && policy.oracle().is_none()
+    positive && resolved.cluster.topology.is_none() && !is_paused(world) && policy.traits().oracle.is_none()
 }
 
 /// The message of a panic.
@@ -176,7 +176,8 @@ fn messages(world: &World, measured: &Measured) {
     let (policy, workload) = (&world.point().policy, world.workload());
     let (summary, network) = (&measured.summary, &world.point().resolved.network);
     let tasks: u64 = (0..workload.jobs()).map(|job| u64::from(workload.tasks(JobId(job)))).sum();
-    let reserved = (0..workload.jobs()).map(|job| policy.reservations(workload.tasks(JobId(job))));
+    let reservations = policy.traits().reservations;
+    let reserved = (0..workload.jobs()).map(|job| reservations.reserved_for(workload.tasks(JobId(job))));
     let (tasks, places) = (tasks as f64, reserved.sum::<u64>() as f64);
     let lost = (1.0 - loss(world)).powi(-4).min(1e4) * (1.0 + network.duplicate.get()).powi(4);
     let repeated = summary.makespan_s / LONGEST_WAIT.min(network.peer_timeout).as_secs_f64();

@@ -178,14 +178,14 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     }
     let policy = policy(dice, card, &site);
     let spec = toml::from_str::<PolicyEntry>(&policy).map(|entry| entry.spec);
-    if card.one_scheduler && spec.as_ref().is_ok_and(|spec| !spec.one_scheduler()) {
+    if card.one_scheduler && spec.as_ref().is_ok_and(|spec| !spec.traits().one_scheduler) {
         site.schedulers = 1 + dice.below(3);
     }
-    let evicts = spec.as_ref().is_ok_and(|spec| spec.node_usage().is_some());
+    let evicts = spec.as_ref().is_ok_and(|spec| spec.traits().node_usage.is_some());
     if let Ok(spec) = spec
         && spec.check(&site.layout()).is_ok()
     {
-        site.extras = (spec.extras(), spec.layout(site.layout()).extras());
+        site.extras = (spec.auxiliary(), spec.layout(site.layout()).auxiliaries());
     }
     let demand = dice.scale(0.1, 3.0);
     let tasks = 1 + dice.below(9);

@@ -10,7 +10,7 @@ pub(crate) fn survivors(point: &Point, seed: u64) -> Result<World, String> {
     point.policy.check(&point.resolved.cluster.layout())?;
     let world = World::build(point, seed, &NoTraces).map_err(|error| error.to_string())?;
     let layout = world.layout();
-    if point.policy.time_slice().is_some_and(|(_, slice)| slice <= point.resolved.service.preemption) {
+    if point.policy.traits().time_slice.is_some_and(|(_, slice)| slice <= point.resolved.service.preemption) {
         return Err("preemption uses up the time slice".to_owned());
     }
     let crashes = world.faults().crashes();

@@ -1,17 +1,21 @@
-//! Parameters of Eagle.
+//! Eagle: a central scheduler for long jobs, and distributed ones for short jobs, which avoid nodes with long work.
 
-use super::node::SharingNode;
-use super::scheduler::Hybrid;
-use crate::base::{Span, parameters};
+use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
-use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Caches, Policy};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::message::{Job, Launch, Message, Share, Stamp};
+use crate::policies::policy::{BuildContext, Caches, Policy, Traits};
 use crate::policies::shared::{check_bypass, check_probes, partitions};
 use crate::roles::NodeManager;
+use crate::roles::backlog::Backlogs;
 use crate::roles::client::CentralJobs;
-use crate::roles::late_binding::{ProbeOptions, StateSharing};
-use crate::roles::node::NodeOptions;
+use crate::roles::early_binding::{EarlyBinding, PlacementRule};
+use crate::roles::late_binding::{LateBinding, ProbeOptions, StateSharing};
+use crate::roles::membership::Membership;
+use crate::roles::node::{NodeOptions, Reservation};
+use crate::roles::node_bitmap::NodeBitmap;
 use crate::roles::node_queue::QueueOrder;
+use crate::roles::partitions::Partitions;
 
 parameters! {
     /// Parameters of Eagle.
@@ -81,10 +85,14 @@ impl Policy for Eagle {
         "{ retry_rounds = 3, sticky = false, min_probes = 4, cancellation = false }",
     ];
 
-    const CENTRAL_JOBS: CentralJobs = CentralJobs::Long;
-
-    fn caches(&self) -> Caches {
-        Caches::SharedState
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            central_jobs: CentralJobs::Long,
+            caches: Caches::SharedState,
+            oracle: self.ranks_left().then_some("rank"),
+            reservations: self.probes(),
+            ..Traits::default()
+        }
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
@@ -93,10 +101,6 @@ impl Policy for Eagle {
             return Err("rank: has no effect with srpt = false; remove either".into());
         }
         check_bypass(self.bypass)
-    }
-
-    fn oracle(&self) -> Option<&'static str> {
-        self.ranks_left().then_some("rank")
     }
 
     fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String> {
@@ -111,10 +115,6 @@ impl Policy for Eagle {
             _ => return Vec::new(),
         };
         vec![format!("{remark}; lower big_partition, or use more nodes")]
-    }
-
-    fn reservations(&self, tasks: u32) -> u64 {
-        self.probes().reserved_for(tasks)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -153,6 +153,171 @@ impl Eagle {
     /// Whether nodes rank by what is left of jobs.
     fn ranks_left(&self) -> bool {
         self.srpt && self.rank == EagleRank::JobLeftOracle
+    }
+}
+
+// A scheduler of Eagle or Hawk: it binds short jobs late, and long ones early when they come to it. Long tasks go to
+// the node with the least wait within the big partition.
+
+/// The nodes and the work sent there.
+pub(in crate::policies) struct LeastWait {
+    backlogs: Backlogs,
+    partitions: Partitions,
+    /// The bitmap of nodes with long work, if it is shared.
+    bits: Option<NodeBitmap>,
+    observed: bool,
+}
+
+impl LeastWait {
+    /// Among the nodes of the big partition; `shares` the bitmap with them.
+    pub(in crate::policies) fn new(context: BuildContext<'_>, partitions: Partitions, shares: bool) -> Self {
+        let mut backlogs = Backlogs::new(context.layout);
+        (0..partitions.small()).for_each(|nth| backlogs.reach(partitions.small_node(nth), false));
+        let bits = shares.then(NodeBitmap::default);
+        Self { backlogs, partitions, bits, observed: context.observed }
+    }
+
+    fn mark(&mut self, node: u32, fx: &mut Effects<'_>) {
+        if let Some(bits) = &mut self.bits
+            && bits.set(node, !self.backlogs.is_idle(node), fx.layout().nodes())
+            && self.observed
+        {
+            fx.note(Note::Changed);
+        }
+    }
+}
+
+impl PlacementRule for LeastWait {
+    fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
+        let now = fx.now();
+        let Some(node) = self.backlogs.pick(now, fx.rng()) else {
+            // None of them can be reached: any live node is better than none.
+            return members.pick(fx.rng());
+        };
+        self.backlogs.add(node, task, fx.catalog().job_estimate(task.job), now);
+        self.mark(node, fx);
+        Some(fx.layout().node(node))
+    }
+
+    fn sent(&mut self, _: TaskId, node: ActorId, fx: &mut Effects<'_>) {
+        if let Some(bits) = &mut self.bits {
+            // Tasks of one job leave at one instant; a later bitmap has a later stamp all the same, because receivers
+            // keep the newest.
+            bits.stamp(fx.now().max(bits.newest() + Span(1)));
+            for part in bits.newer(Time::ZERO) {
+                fx.send(node, Share::Bits(part));
+            }
+        }
+    }
+
+    fn left(&mut self, task: TaskId, node: ActorId, fx: &mut Effects<'_>) {
+        let number = fx.layout().node_number(node);
+        self.backlogs.remove(number, task, fx.now());
+        self.mark(number, fx);
+    }
+
+    fn crashed(&mut self, node: ActorId, back: bool, fx: &mut Effects<'_>) {
+        let number = fx.layout().node_number(node);
+        self.backlogs.clear(number);
+        self.reach(node, back, fx);
+        self.mark(number, fx);
+    }
+
+    fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
+        let number = fx.layout().node_number(node);
+        self.backlogs.reach(number, can && self.partitions.is_big(number));
+        true
+    }
+}
+
+/// Both schedulers in one machine: any can become the central one.
+pub(in crate::policies) struct Hybrid {
+    short: LateBinding,
+    long: EarlyBinding<LeastWait>,
+}
+
+impl Hybrid {
+    /// Long tasks go to the nodes of the big partition.
+    pub(in crate::policies) fn new(
+        options: ProbeOptions,
+        partitions: Partitions,
+        sharing: Option<StateSharing>,
+        context: BuildContext<'_>,
+    ) -> Self {
+        let central = LeastWait::new(context, partitions, sharing.is_some());
+        Self {
+            short: LateBinding::new(options, sharing, context.layout, context.lossy),
+            long: EarlyBinding::new(central, context.layout),
+        }
+    }
+}
+
+fn is_long(job: JobId, fx: &Effects<'_>) -> bool {
+    fx.catalog().class(job) > 0
+}
+
+impl Machine for Hybrid {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        let long = match input {
+            Input::Deliver { msg: Message::Job(Job::Submit { job, .. }), .. } => is_long(job, fx),
+            Input::Deliver { msg: Message::Launch(Launch::Completed { copy }), .. } => {
+                is_long(copy.task.job, fx)
+            }
+            Input::Undelivered { msg: Message::Launch(_), .. } | Input::Fire(Timer::Tick(_)) => true,
+            // Failure notifications concern both.
+            Input::Down { .. } | Input::Up { .. } | Input::Start { .. } => {
+                self.long.step(input, fx);
+                false
+            }
+            _ => false,
+        };
+        if long { self.long.step(input, fx) } else { self.short.step(input, fx) }
+    }
+}
+
+// Eagle's node manager: rejects probes while it has long work, and shares its bitmap.
+
+/// A node manager that shares state.
+pub(super) struct SharingNode {
+    manager: NodeManager,
+    bits: NodeBitmap,
+}
+
+impl SharingNode {
+    pub(super) fn new(manager: NodeManager) -> Self {
+        Self { manager, bits: NodeBitmap::default() }
+    }
+
+    /// Sends a scheduler the blocks it does not have yet.
+    fn share(&self, with: ActorId, known: Stamp, repair: bool, fx: &mut Effects<'_>) {
+        for part in self.bits.newer(Time::from(known)) {
+            fx.send_as(repair, with, Share::Bits(part));
+        }
+    }
+
+    fn receive(&mut self, from: ActorId, share: Share, fx: &mut Effects<'_>) {
+        match share {
+            Share::Probe { job, count, round, last, repair, known } => {
+                self.share(from, known, repair, fx);
+                if !last && self.manager.has_long() {
+                    return fx.send_as(repair, from, Share::Rejected { job, count, round, repair });
+                }
+                fx.send_as(repair, from, Share::Accepted { job });
+                let place = Reservation { from, job, group: 0, count, repair };
+                self.manager.reserve(place, round > 0, fx);
+            }
+            Share::Bits(blocks) => self.bits.learn(blocks, fx.layout().nodes()),
+            Share::Accepted { .. } | Share::Rejected { .. } => fx.unexpected(&share.into()),
+        }
+    }
+}
+
+impl Machine for SharingNode {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg: Message::Share(share) } => self.receive(from, share, fx),
+            _ => self.manager.step(input, fx),
+        }
     }
 }
 
@@ -197,12 +362,12 @@ mod tests {
     }
 
     fn probe(job: JobId, last: bool) -> Message {
-        let known = Stamp::from(crate::base::Time::ZERO);
+        let known = Stamp::from(Time::ZERO);
         Share::Probe { job, count: 1, round: 0, last, repair: false, known }.into()
     }
 
     fn bits(first: u32) -> Blocks {
-        Blocks { first: 0, len: 1, bits: [first, 0, 0], at: crate::base::Time(1).into() }
+        Blocks { first: 0, len: 1, bits: [first, 0, 0], at: Time(1).into() }
     }
 
     /// Nodes that were probed, with round and whether they must accept.
@@ -236,7 +401,7 @@ mod tests {
     #[test]
     fn a_long_task_takes_the_bitmap_along() {
         let mut central = scheduler(&Eagle { big_partition: 0.75, ..Eagle::default() }, 2, 4);
-        central.now = crate::base::Time(1);
+        central.now = Time(1);
         let sent = sends(&central.submit(LONG.0));
         let of = |msg: Message| match msg {
             Message::Share(Share::Bits(Blocks { bits, .. })) => Some(bits[0]),
@@ -375,8 +540,8 @@ mod tests {
             }
             assert_eq!(node.ended(SHORT.task(0).copy(0))[1..], [(scheduler, claim(next))], "{begin} begun");
         }
-        assert_eq!(Eagle { srpt: false, ..Eagle::default() }.oracle(), None);
-        assert_eq!(Eagle::default().oracle(), Some("rank"));
+        assert_eq!(Eagle { srpt: false, ..Eagle::default() }.traits().oracle, None);
+        assert_eq!(Eagle::default().traits().oracle, Some("rank"));
     }
 
     /// The node asks the same scheduler again, until there is nothing; then the next job's.

@@ -5,11 +5,13 @@
 //! so a `normal` of mean 1 s and deviation 1.41 s stays a length of time.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::path::PathBuf;
 
 use rand_distr::Distribution;
 use schemars::{JsonSchema, Schema, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use statrs::function::gamma::gamma;
 
 use crate::base::rng::Draw;
 use crate::base::time::Span;
@@ -230,6 +232,187 @@ impl<T: Quantity> DistributionSpec<T> {
 /// A gamma sample of the given shape and mean; the constructor refuses only parameters `check` refused.
 fn gamma_sample(shape: f64, mean: f64, draw: &mut Draw) -> f64 {
     rand_distr::Gamma::new(shape, mean / shape).map_or(mean, |distribution| distribution.sample(draw))
+}
+
+// The written form of a distribution: a bare value, or a one-key table that names it.
+//
+// The table is what serde derives for [`DistributionSpec`]; with `remote = "Self"` it becomes functions beside the
+// traits, and the trait implementations here add the bare value and check the parameters.
+
+impl<T: Serialize> Serialize for DistributionSpec<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Self::Constant(value) = self {
+            return value.serialize(serializer);
+        }
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'de, T: Quantity + Deserialize<'de>> Deserialize<'de> for DistributionSpec<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<T>(PhantomData<T>);
+        impl<'de, T: Quantity + Deserialize<'de>> de::Visitor<'de> for Visitor<T> {
+            type Value = DistributionSpec<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value or a distribution such as { exponential = { mean = … } }")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<DistributionSpec<T>, E> {
+                T::deserialize(de::value::StrDeserializer::new(text)).map(DistributionSpec::Constant)
+            }
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<DistributionSpec<T>, E> {
+                T::deserialize(de::value::F64Deserializer::new(value)).map(DistributionSpec::Constant)
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<DistributionSpec<T>, E> {
+                T::deserialize(de::value::I64Deserializer::new(value)).map(DistributionSpec::Constant)
+            }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<DistributionSpec<T>, E> {
+                T::deserialize(de::value::U64Deserializer::new(value)).map(DistributionSpec::Constant)
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<DistributionSpec<T>, A::Error> {
+                // Not this trait's: the one-key table that is derived beside the enum.
+                DistributionSpec::<T>::deserialize(de::value::MapAccessDeserializer::new(map))
+            }
+        }
+        let distribution = deserializer.deserialize_any(Visitor(PhantomData))?;
+        distribution.check().map_err(de::Error::custom)?;
+        Ok(distribution)
+    }
+}
+
+impl<T: Quantity> DistributionSpec<T> {
+    /// What is wrong with the parameters, as "key: reason".
+    fn check(&self) -> Result<(), String> {
+        let positive = |name: &str, x: f64| {
+            if x.is_finite() && x > 0.0 {
+                Ok(())
+            } else {
+                Err(format!("{name} must be a positive number, not {x}"))
+            }
+        };
+        let refuse = |name: &str, values: &[T]| {
+            values.iter().find_map(|v| v.refuse()).map_or(Ok(()), |why| Err(format!("{name}: {why}")))
+        };
+        match self {
+            Self::Constant(value) => value.refuse().map_or(Ok(()), Err),
+            Self::Uniform(p) => {
+                refuse("uniform", &[p.low, p.high])?;
+                if p.low.to_f64() > p.high.to_f64() {
+                    return Err("low must not exceed high".into());
+                }
+                Ok(())
+            }
+            Self::Normal(p) => refuse("normal", &[p.mean, p.std]),
+            Self::Lognormal(p) => refuse("median", &[p.median]).and_then(|()| positive("sigma", p.sigma)),
+            Self::Exponential(p) => refuse("mean", &[p.mean]),
+            Self::Gamma(p) => refuse("mean", &[p.mean]).and_then(|()| positive("shape", p.shape)),
+            Self::Erlang(p) => {
+                refuse("mean", &[p.mean]).and_then(|()| positive("stages", f64::from(p.stages)))
+            }
+            Self::Pareto(p) | Self::Weibull(p) => {
+                refuse("scale", &[p.scale]).and_then(|()| positive("shape", p.shape))
+            }
+            Self::Hyperexponential(p) => {
+                refuse("means", &p.means)?;
+                if p.means.is_empty() || p.means.len() != p.weights.len() {
+                    return Err("means and weights must be lists of equal, positive length".into());
+                }
+                p.weights.iter().try_for_each(|&w| positive("weights", w))
+            }
+            Self::Empirical(p) => {
+                refuse("values", &p.values)?;
+                if p.values.is_empty() == p.file.is_none() {
+                    return Err("empirical needs either `values` or `file`".into());
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+// Mean, deviation and bounds of distributions.
+
+impl<T: Quantity> DistributionSpec<T> {
+    /// Least and greatest value that the distribution states outright, in the base unit; `None` where it has a tail
+    /// instead, however thin.
+    pub fn bounds(&self) -> (Option<f64>, Option<f64>) {
+        match self {
+            Self::Constant(value) => (Some(value.to_f64()), Some(value.to_f64())),
+            Self::Uniform(p) => (Some(p.low.to_f64()), Some(p.high.to_f64())),
+            Self::Pareto(p) => (Some(p.scale.to_f64()), None),
+            Self::Empirical(p) => {
+                let values = || p.values.iter().map(|value| value.to_f64());
+                (values().reduce(f64::min), values().reduce(f64::max))
+            }
+            Self::Normal(_)
+            | Self::Lognormal(_)
+            | Self::Exponential(_)
+            | Self::Gamma(_)
+            | Self::Erlang(_)
+            | Self::Weibull(_)
+            | Self::Hyperexponential(_) => (None, None),
+        }
+    }
+
+    /// The mean in the base unit; infinite for a Pareto distribution of shape ≤ 1. For `normal` it is the mean after
+    /// the cut at zero.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Constant(value) => value.to_f64(),
+            Self::Uniform(p) => f64::midpoint(p.low.to_f64(), p.high.to_f64()),
+            Self::Normal(p) => cut_normal_mean(p.mean.to_f64(), p.std.to_f64()),
+            Self::Lognormal(p) => p.median.to_f64() * (p.sigma * p.sigma / 2.0).exp(),
+            Self::Exponential(p) => p.mean.to_f64(),
+            Self::Gamma(p) => p.mean.to_f64(),
+            Self::Erlang(p) => p.mean.to_f64(),
+            Self::Pareto(p) if p.shape <= 1.0 => f64::INFINITY,
+            Self::Pareto(p) => p.scale.to_f64() * p.shape / (p.shape - 1.0),
+            Self::Weibull(p) => p.scale.to_f64() * gamma(1.0 + 1.0 / p.shape),
+            Self::Hyperexponential(p) => {
+                let total: f64 = p.weights.iter().sum();
+                p.means.iter().zip(&p.weights).map(|(mean, weight)| mean.to_f64() * weight / total).sum()
+            }
+            Self::Empirical(p) => p.values.iter().map(|v| v.to_f64()).sum::<f64>() / p.values.len() as f64,
+        }
+    }
+
+    /// The standard deviation in the base unit; infinite where the distribution has none. For `normal` it is that of
+    /// the uncut distribution.
+    pub fn std(&self) -> f64 {
+        let mean = self.mean();
+        match self {
+            Self::Constant(_) => 0.0,
+            Self::Uniform(p) => (p.high.to_f64() - p.low.to_f64()) / 12f64.sqrt(),
+            Self::Normal(p) => p.std.to_f64(),
+            Self::Lognormal(p) => mean * ((p.sigma * p.sigma).exp() - 1.0).sqrt(),
+            Self::Exponential(_) => mean,
+            Self::Gamma(p) => mean / p.shape.sqrt(),
+            Self::Erlang(p) => mean / f64::from(p.stages).sqrt(),
+            Self::Pareto(p) if p.shape <= 2.0 => f64::INFINITY,
+            Self::Pareto(p) => mean / (p.shape * (p.shape - 2.0)).sqrt(),
+            Self::Weibull(p) => (p.scale.to_f64().powi(2) * gamma(1.0 + 2.0 / p.shape) - mean * mean).sqrt(),
+            Self::Hyperexponential(p) => {
+                let total: f64 = p.weights.iter().sum();
+                let second: f64 =
+                    p.means.iter().zip(&p.weights).map(|(m, w)| 2.0 * m.to_f64().powi(2) * w / total).sum();
+                (second - mean * mean).sqrt()
+            }
+            Self::Empirical(p) => {
+                let n = p.values.len() as f64;
+                (p.values.iter().map(|v| (v.to_f64() - mean).powi(2)).sum::<f64>() / n).sqrt()
+            }
+        }
+    }
+}
+
+/// E[max(0, X)] for X ~ N(mean, std²).
+fn cut_normal_mean(mean: f64, std: f64) -> f64 {
+    if std == 0.0 {
+        return mean;
+    }
+    let z = mean / std;
+    let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    let below = 0.5 * statrs::function::erf::erfc(-z / std::f64::consts::SQRT_2);
+    mean * below + std * density
 }
 
 #[cfg(test)]
