@@ -149,10 +149,9 @@ pub(super) fn write_rows<'a>(
     labels: &Labels,
     runs: impl Iterator<Item = &'a RunRecord>,
 ) -> Result<(), Error> {
-    let own = kind.own_columns().iter().zip(kind.types()).map(|((name, ..), (kind, optional))| ColumnType {
-        name: (*name).to_owned(),
-        kind,
-        optional,
+    let own = kind.own_columns().iter().map(|&(name, (kind, optional), _)| {
+        let name = name.to_owned();
+        ColumnType { name, kind, optional }
     });
     let fixed = kind.all_meanings().into_iter().map(|(name, meaning)| (name, meaning.to_owned()));
     let meanings: BTreeMap<&str, String> = labels.meanings().chain(fixed).collect();

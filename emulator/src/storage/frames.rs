@@ -92,10 +92,10 @@ fn words<const N: usize>(file: &mut impl Read) -> io::Result<[u32; N]> {
 }
 
 /// Fingerprint of a list of names, in their order.
-pub(super) fn vocabulary<'a>(names: impl Iterator<Item = &'a str>) -> u32 {
+pub(super) fn vocabulary(names: impl Iterator<Item = impl AsRef<str>>) -> u32 {
     let mut crc = Crc::new();
     for name in names {
-        crc.update(name.as_bytes());
+        crc.update(name.as_ref().as_bytes());
         crc.update(&[0]);
     }
     crc.sum()

@@ -304,7 +304,7 @@ pub fn begin() -> Vec<u8> {
 /// Version of the format, and fingerprint of the tables.
 fn version() -> (u32, u32) {
     let columns = TableKind::ALL.iter().flat_map(|kind| kind.own_columns());
-    (FORMAT, vocabulary(columns.flat_map(|(name, of, _)| [*name, of.name()])))
+    (FORMAT, vocabulary(columns.map(|(name, of, _)| format!("{name} {of:?}"))))
 }
 
 /// The run at `at`, if a whole frame is there; the file is at that place, and behind the frame afterwards.

@@ -83,10 +83,13 @@ impl StudyDir {
     }
 
     fn take(root: &Path, mut manifest: Manifest, lock: File) -> Result<Self, Error> {
+        // A log that cannot be used leaves the folder as it is. Where there is none, the manifest comes first: it says
+        // whose the folder is.
+        let there = root.join(RUNS).exists().then(|| RunStore::open_to_write(root)).transpose()?;
         manifest.state = RunState::Running;
         manifest.ended = None;
         write_manifest(root, &manifest)?;
-        let runs = RunStore::open_to_write(root)?;
+        let runs = there.map_or_else(|| RunStore::open_to_write(root), Ok)?;
         let path = root.join(SUMMARY);
         let (mut finished, mut lines) = (BTreeMap::new(), String::new());
         for head in runs.parts_of_records::<RunHead>(&manifest.runs) {
@@ -193,13 +196,13 @@ impl StudyDir {
     pub fn finish(&self, state: RunState, claims: &[ClaimResult], render: Render) -> Result<Study, Error> {
         let ended = Some(utc_now());
         let write = || -> Result<Study, Error> {
+            guard(&self.runs).sync()?;
             let mut study = load(&self.root)?;
             study.claims = claims.to_vec();
             (study.manifest.state, study.manifest.ended) = (state, ended.clone());
             write_final_files(&self.root, &study, render)?;
             Ok(study)
         };
-        guard(&self.runs).sync()?;
         let study = write();
         self.note(|manifest| (manifest.state, manifest.ended) = (state, ended))?;
         study

@@ -57,7 +57,7 @@ macro_rules! tables {
             /// The columns after the labels, with their types and meanings.
             pub(super) const fn own_columns(self) -> &'static [OwnColumn] {
                 match self {
-                    $(Self::$table => &[$(($column, OwnType::$kind, $meaning)),*],)*
+                    $(Self::$table => &[$(($column, $kind, $meaning)),*],)*
                 }
             }
 
@@ -97,92 +97,77 @@ macro_rules! tables {
 
 /// Name, type and meaning of a column.
 pub(super) type OwnColumn = (&'static str, OwnType, &'static str);
+/// The type of a column, and whether a number that is not finite is null.
+type OwnType = (Kind, bool);
 
-/// The type of a column after the labels.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum OwnType {
-    Integer,
-    Number,
-    /// A number that is null if it is not finite.
-    Optional,
-    Text,
-}
+const INTEGER: OwnType = (Kind::Integer, false);
+const NUMBER: OwnType = (Kind::Number, false);
+const OPTIONAL: OwnType = (Kind::Number, true);
+const TEXT: OwnType = (Kind::Text, false);
 
 tables! {
     /// A job.
     Jobs "jobs", jobs: JobRow {
-        "job": Integer = job, "number of the job";
-        "arrival_s": Number = arrival, "arrival at its client, s";
-        "response_s": Optional = response, "response time, s; null if it did not finish";
-        "longest_s": Number = longest, "work of its longest task on a healthy core, s; of a job with stages the sum of that of each";
-        "alone_s": Optional = alone, "response time alone in the cluster, s; null if the workload does not state it";
-        "tasks": Integer = tasks, "number of tasks, of all its stages";
-        "class": Text = class, "label of its class; `short` if the workload has no classes";
+        "job": INTEGER = job, "number of the job";
+        "arrival_s": NUMBER = arrival, "arrival at its client, s";
+        "response_s": OPTIONAL = response, "response time, s; null if it did not finish";
+        "longest_s": NUMBER = longest, "work of its longest task on a healthy core, s; of a job with stages the sum of that of each";
+        "alone_s": OPTIONAL = alone, "response time alone in the cluster, s; null if the workload does not state it";
+        "tasks": INTEGER = tasks, "number of tasks, of all its stages";
+        "class": TEXT = class, "label of its class; `short` if the workload has no classes";
     }
 
     /// A stretch of a copy of a task on a core; of a sample of the jobs, one in `sampled_one_in` of summary.jsonl.
     Tasks "tasks", copies: CopyRow {
-        "job": Integer = job, "number of the job";
-        "task": Integer = task, "number of the task in the job; those of later stages follow those of earlier ones";
-        "attempt": Integer = attempt, "number of the copy in the task";
-        "core": Integer = core, "core, among all cores of the cluster";
-        "start_s": Number = start, "start of the stretch, s";
-        "end_s": Number = end, "end of the stretch, s";
-        "end": Text = end_kind, "how it ended: first (of its task to finish), second, preempted, suspended, lost, in-progress";
+        "job": INTEGER = job, "number of the job";
+        "task": INTEGER = task, "number of the task in the job; those of later stages follow those of earlier ones";
+        "attempt": INTEGER = attempt, "number of the copy in the task";
+        "core": INTEGER = core, "core, among all cores of the cluster";
+        "start_s": NUMBER = start, "start of the stretch, s";
+        "end_s": NUMBER = end, "end of the stretch, s";
+        "end": TEXT = end_kind, "how it ended: first (of its task to finish), second, preempted, suspended, lost, in-progress";
     }
 
     /// A sample of what a receiver knows; means and maxima are over sources.
     Staleness "staleness", staleness: StalenessRow {
-        "time_s": Number = time, "when the sample was taken, s";
-        "receiver": Integer = receiver, "number of the scheduler or node that knows";
-        "age_of_synchronisation_s": Number = age, "mean age of the oldest update that it lacks, s; 0 in sync";
-        "age_of_synchronisation_max_s": Number = age_max, "the largest, s";
-        "out_of_sync": Number = out_of_sync, "share of the sources about which it lacks an update";
-        "version_age": Number = versions, "mean number of updates that it lacks about a source";
-        "age_of_information_s": Optional = information, "mean time since the newest snapshot that arrived was made, s; null without snapshots";
-        "error_s": Optional = error, "mean absolute difference between known and true work, s; null where it is not measured";
-        "bias_s": Optional = bias, "mean of known less true work, s; null where it is not measured";
-        "error_max_s": Optional = error_max, "the largest error, s; null where it is not measured";
-        "in_flight": Integer = in_flight, "number of updates about all sources that it lacks";
+        "time_s": NUMBER = time, "when the sample was taken, s";
+        "receiver": INTEGER = receiver, "number of the scheduler or node that knows";
+        "age_of_synchronisation_s": NUMBER = age, "mean age of the oldest update that it lacks, s; 0 in sync";
+        "age_of_synchronisation_max_s": NUMBER = age_max, "the largest, s";
+        "out_of_sync": NUMBER = out_of_sync, "share of the sources about which it lacks an update";
+        "version_age": NUMBER = versions, "mean number of updates that it lacks about a source";
+        "age_of_information_s": OPTIONAL = information, "mean time since the newest snapshot that arrived was made, s; null without snapshots";
+        "error_s": OPTIONAL = error, "mean absolute difference between known and true work, s; null where it is not measured";
+        "bias_s": OPTIONAL = bias, "mean of known less true work, s; null where it is not measured";
+        "error_max_s": OPTIONAL = error_max, "the largest error, s; null where it is not measured";
+        "in_flight": INTEGER = in_flight, "number of updates about all sources that it lacks";
     }
 
     /// A sampled decision by a cache.
     Decisions "decisions", decisions: DecisionRow {
-        "time_s": Number = time, "when it was taken, s";
-        "scheduler": Integer = scheduler, "number of the scheduler";
-        "node": Integer = node, "number of the node that was chosen";
-        "best_node": Integer = best, "number of the node where the task would have waited least";
-        "age_of_synchronisation_s": Number = age, "age of the oldest update about the node that the scheduler lacked, s; 0 in sync";
-        "best_age_of_synchronisation_s": Number = age_best, "the same of the best node, s";
-        "age_of_information_s": Optional = information, "time since the newest snapshot of the node that arrived was made, s; null without snapshots";
-        "best_age_of_information_s": Optional = information_best, "the same of the best node, s";
-        "version_age": Integer = versions, "number of updates about the node that the scheduler lacked";
-        "best_version_age": Integer = versions_best, "the same of the best node";
-        "believed_wait_s": Number = believed, "wait at the node by the cache, s";
-        "true_wait_s": Number = wait, "true wait at the node, s";
-        "regret_s": Number = regret, "true wait at the node less that at the best node, s";
+        "time_s": NUMBER = time, "when it was taken, s";
+        "scheduler": INTEGER = scheduler, "number of the scheduler";
+        "node": INTEGER = node, "number of the node that was chosen";
+        "best_node": INTEGER = best, "number of the node where the task would have waited least";
+        "age_of_synchronisation_s": NUMBER = age, "age of the oldest update about the node that the scheduler lacked, s; 0 in sync";
+        "best_age_of_synchronisation_s": NUMBER = age_best, "the same of the best node, s";
+        "age_of_information_s": OPTIONAL = information, "time since the newest snapshot of the node that arrived was made, s; null without snapshots";
+        "best_age_of_information_s": OPTIONAL = information_best, "the same of the best node, s";
+        "version_age": INTEGER = versions, "number of updates about the node that the scheduler lacked";
+        "best_version_age": INTEGER = versions_best, "the same of the best node";
+        "believed_wait_s": NUMBER = believed, "wait at the node by the cache, s";
+        "true_wait_s": NUMBER = wait, "true wait at the node, s";
+        "regret_s": NUMBER = regret, "true wait at the node less that at the best node, s";
     }
 
     /// A stretch of a real core under one slowdown, if copies burned some.
     Cores "cores", cores: CoreRow {
-        "core": Integer = core, "core, among all cores of the cluster";
-        "start_s": Number = start, "start of the stretch, s";
-        "end_s": Number = end, "end of the stretch, s";
-        "asked": Number = asked, "slowdown that was asked for";
-        "had_s": Number = had, "time with a copy, s";
-        "done_s": Number = done, "work done, s of a healthy core; the slowdown achieved is the sum of had_s over that of done_s";
-    }
-}
-
-impl OwnType {
-    /// Its name in the fingerprint of the tables.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Integer => "integer",
-            Self::Number => "number",
-            Self::Optional => "optional",
-            Self::Text => "text",
-        }
+        "core": INTEGER = core, "core, among all cores of the cluster";
+        "start_s": NUMBER = start, "start of the stretch, s";
+        "end_s": NUMBER = end, "end of the stretch, s";
+        "asked": NUMBER = asked, "slowdown that was asked for";
+        "had_s": NUMBER = had, "time with a copy, s";
+        "done_s": NUMBER = done, "work done, s of a healthy core; the slowdown achieved is the sum of had_s over that of done_s";
     }
 }
 
@@ -273,13 +258,8 @@ pub const fn end_name(end: CopyEnd) -> &'static str {
 
 impl TableKind {
     /// The types of the columns after the labels, and whether they may have nulls.
-    pub(super) fn types(self) -> impl Iterator<Item = (Kind, bool)> {
-        self.own_columns().iter().map(|(_, of, _)| match of {
-            OwnType::Integer => (Kind::Integer, false),
-            OwnType::Number => (Kind::Number, false),
-            OwnType::Optional => (Kind::Number, true),
-            OwnType::Text => (Kind::Text, false),
-        })
+    pub(super) fn types(self) -> impl Iterator<Item = OwnType> {
+        self.own_columns().iter().map(|(_, of, _)| *of)
     }
 
     /// The columns that every such table has, with their meanings; columns of swept values follow the first three.
