@@ -140,7 +140,7 @@ const BUDGETS: [(&str, usize); 5] = [
     ("volary_actors", 18_564),
     ("volary_netem", 3_016),
     ("volary_engine", 14_447),
-    ("volary", 31_785),
+    ("volary", 31_768),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
 const SLACK: usize = 200;
