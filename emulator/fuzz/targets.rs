@@ -5,6 +5,7 @@ use std::io::{BufRead, Cursor};
 use std::iter::Empty;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::{fs, io};
 
 use volary::cluster::net::Host;
 use volary::cluster::protocol::{AgentMessage, InjectReply, InjectorMessage};
@@ -15,7 +16,9 @@ use volary::config::{Bundle, Experiment, Overrides};
 use volary::fidelity::gauge::LatenessHistograms;
 use volary::fidelity::measure::real_time;
 use volary::files::Pack;
+use volary::storage::RUNS;
 use volary::storage::input_log::{InputLog, frame, prefix};
+use volary::storage::run_store::{EncodedRun, RunStore, begin};
 use volary::workload::{Traces, decompress};
 use volary_actors::base::{JobId, Span, Time};
 use volary_engine::cores::config::BurstTrace;
@@ -23,7 +26,7 @@ use volary_engine::cores::{CoreTable, Cores, Interference, RunLength};
 use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::metrics::{Aggregator, EndReason, FalseReport, Recording};
 use volary_engine::parcel::Parcel;
-use volary_engine::results::{JobCounts, Summary, Worked};
+use volary_engine::results::{CopyRow, JobCounts, JobRow, Summary, Worked};
 use volary_engine::workload::{ColumnNames, Part, Reading, Trace};
 use volary_engine::world::World;
 use volary_netem::{TopologyFile, Windows};
@@ -291,4 +294,35 @@ fn read(data: &[u8]) {
         }
     }
     let _ = log.damage().map(|e| e.to_string());
+}
+
+/// A log of runs: as it is, and as the parts of whole frames, a line each but for the last, which are together as long
+/// as two bytes before them say.
+pub(crate) fn runs(data: &[u8]) {
+    read_runs(data);
+    let (mut log, mut rest) = (begin(), data);
+    while let [id, high, low, tail @ ..] = rest {
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        let (parts, tail) = tail.split_at(length.min(tail.len()));
+        let parts = parts.splitn(6, |byte| *byte == b'\n').map(|part| io::Result::Ok(part.to_vec()));
+        if let Ok(run) = EncodedRun::of(&id.to_string(), parts) {
+            log.extend_from_slice(run.bytes());
+        }
+        rest = tail;
+    }
+    read_runs(&log);
+}
+
+fn read_runs(log: &[u8]) {
+    let folder = tempfile::tempdir().expect("a folder for the log");
+    fs::write(folder.path().join(RUNS), log).expect("room for the log");
+    let Ok(store) = RunStore::open(folder.path()) else { return };
+    let ids: Vec<String> = store.runs().map(|(id, _)| id.to_owned()).collect();
+    for record in store.records(&ids) {
+        let _ = record.map_err(|e| e.to_string());
+    }
+    for rows in ids.iter().filter_map(|id| store.rows(id)) {
+        let _ = rows.read::<JobRow>().map_err(|e| e.to_string());
+        let _ = rows.read::<CopyRow>().map_err(|e| e.to_string());
+    }
 }

@@ -140,7 +140,7 @@ const BUDGETS: [(&str, usize); 5] = [
     ("volary_actors", 18_186),
     ("volary_netem", 3_016),
     ("volary_engine", 14_761),
-    ("volary", 31_808),
+    ("volary", 31_459),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
 const SLACK: usize = 200;

@@ -12,8 +12,8 @@ use super::output::{print, print_exact, print_folded};
 use super::resume;
 use crate::config::claims::{self, Claim};
 use crate::report::{self, columns, markdown, table};
+use crate::storage::manifest::PlannedPoint;
 use crate::storage::manifest::RunState;
-use crate::storage::planned::PlannedPoint;
 use crate::storage::study::{Study, json_lines};
 use crate::storage::{self, Error, LockedDir};
 

@@ -9,14 +9,13 @@ use super::divergence;
 use super::validation::{Against, DrawsCompared, JobPlacement, ValidatedPoint};
 use super::variant::{Error, VariantRuns};
 use crate::runtime::StudyError;
-use crate::storage::StudyRows;
 use crate::storage::run_record::RunRecord;
 
 /// Divergence from which a cause is searched for.
 const NOTABLE: f64 = 0.01;
 
-/// The reference with cores as a run found them, from its rows and record; `None` if that is not known.
-pub(super) type AsFound<'a> = dyn Fn((&StudyRows, &RunRecord)) -> Result<Option<Summary>, Error> + 'a;
+/// The reference with cores as a run found them; `None` if that is not known.
+pub(super) type AsFound<'a> = dyn Fn(&RunRecord) -> Result<Option<Summary>, Error> + 'a;
 
 /// Compares a runtime with the reference; `None` if either did not run the point.
 ///
@@ -31,26 +30,24 @@ pub(super) fn against(
     let of_reference = format!("{}, which it is compared with", reference.variant);
     let (reference, runs) =
         (reference.of(&point.policy, &point.cell), variant.of(&point.policy, &point.cell));
-    let (Some((rows, base)), false) = (reference.first(), runs.is_empty()) else {
+    let (Some(base), false) = (reference.first(), runs.is_empty()) else {
         return Ok(None);
     };
     let read = |error| Error::Run(StudyError::StudyDir(error));
-    let jobs = rows.read(base).map_err(read)?;
-    let copies = rows.read(base).map_err(read)?;
+    let jobs = base.rows.read().map_err(read)?;
+    let copies = base.rows.read().map_err(read)?;
     // The maximum over all repetitions.
     let (mut different, mut moved) = (Vec::new(), Vec::new());
-    for (rows, run) in &runs {
-        different.push(draws(&jobs, &rows.read(run).map_err(read)?));
-        moved.extend(placement(&copies, &rows.read(run).map_err(read)?));
+    for run in &runs {
+        different.push(draws(&jobs, &run.rows.read().map_err(read)?));
+        moved.extend(placement(&copies, &run.rows.read().map_err(read)?));
     }
-    let all: Vec<&RunRecord> = runs.iter().map(|(_, record)| *record).collect();
-    let accounts = accounts(&base.summary, &summaries(&all));
+    let accounts = accounts(&base.summary, &summaries(&runs));
     // Runs that did not do what was asked say nothing about the others.
-    let (bad, good): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|(_, run)| run.summary.has_departed());
+    let (bad, good): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|run| run.summary.has_departed());
     let left_out = if good.is_empty() { 0 } else { bad.len() };
     let compared = if good.is_empty() { bad } else { good };
-    let records: Vec<&RunRecord> = compared.iter().map(|(_, record)| *record).collect();
-    let summaries = summaries(&records);
+    let summaries = summaries(&compared);
     let is_judged = !base.summary.has_departed() && !summaries.iter().any(|run| run.has_departed());
     let again: Vec<Summary> =
         compared.iter().filter_map(|&run| as_found(run).transpose()).collect::<Result<_, _>>()?;
@@ -60,11 +57,11 @@ pub(super) fn against(
         runs: runs.len(),
         left_out,
         is_judged,
-        is_certified: all.iter().any(|run| run.summary.fidelity.is_some()),
+        is_certified: runs.iter().any(|run| run.summary.fidelity.is_some()),
         accounts,
         draws: different.into_iter().max_by_key(|draws| draws.different).unwrap_or_default(),
         placement: moved.into_iter().max_by_key(|placement| placement.moved),
-        degraded: reasons(&all).into_iter().chain(of_base).collect(),
+        degraded: reasons(&runs).into_iter().chain(of_base).collect(),
         metrics: divergence::all((&base.summary, &again), &summaries),
         policy: divergence::of_policy(&base.summary, &summaries),
     };

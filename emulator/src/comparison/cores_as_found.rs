@@ -16,7 +16,6 @@ use volary_engine::world::World;
 use super::variant::{Error, RunVariant};
 use crate::config::{Experiment, RuntimeKind};
 use crate::runtime::{StudyError, virtual_time};
-use crate::storage::StudyRows;
 use crate::storage::run_record::RunRecord;
 use crate::watch::{RunError, Watch};
 
@@ -26,7 +25,7 @@ const REPRESENTATIVE: f64 = 0.25;
 /// span.
 const BEYOND: Span = Span::from_secs(60);
 
-/// Runs point number `point` of a virtual `experiment` with cores as the `run` found them, by its rows. `None` if that
+/// Runs point number `point` of a virtual `experiment` with cores as the `run` found them. `None` if that
 /// run burnt none, or if interference was injected: the record holds only the part of it that copies met.
 ///
 /// # Errors
@@ -34,14 +33,13 @@ const BEYOND: Span = Span::from_secs(60);
 pub(super) fn as_found(
     experiment: &Experiment,
     point: usize,
-    (rows, run): (&StudyRows, &RunRecord),
+    run: &RunRecord,
     watch: &Watch,
 ) -> Result<Option<Summary>, Error> {
-    let burnt = run.summary.fidelity.as_ref().is_some_and(|certificate| certificate.cores.is_some());
-    if !burnt || !run.summary.injections.is_empty() {
+    if !run.has_burnt() || !run.summary.injections.is_empty() {
         return Ok(None);
     }
-    let rows = rows.read(run).map_err(|error| Error::Run(StudyError::StudyDir(error)))?;
+    let rows = run.rows.read().map_err(|error| Error::Run(StudyError::StudyDir(error)))?;
     let seed = experiment.runs(None)[point].seed;
     let world = World::build(&experiment.points[point], seed, &experiment.traces());
     let measured = world.map_err(RunError::from).and_then(|world| {

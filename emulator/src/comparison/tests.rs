@@ -10,24 +10,22 @@ use super::validation::{Against, DrawsCompared, SkippedRuntime, ValidatedPoint, 
 use super::variant::{RunVariant, VariantRuns};
 use crate::config::RuntimeKind;
 use crate::fidelity::fixture;
+use crate::storage::Study;
 use crate::storage::StudyDir;
 use crate::storage::fixture::manifest;
 use crate::storage::fixture::measured;
 use crate::storage::run_record::RunRecord;
-use crate::storage::{Study, StudyRows};
 
 /// Runs of one policy in study directories, each modified by a `change`.
 fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> VariantRuns {
-    let run = |(number, change): (usize, &&dyn Fn(&mut Measured))| -> (StudyRows, Study) {
+    let run = |(number, change): (usize, &&dyn Fn(&mut Measured))| -> Study {
         let root = folder.join(format!("{runtime}-{number}"));
         let id = format!("{runtime}{number}");
         let mut measured = measured("a", &[], 1, 1.0, 400);
         change(&mut measured);
         let dir = StudyDir::create(&root, manifest(&[&id])).unwrap();
         dir.store(&id, &measured).unwrap();
-        let study =
-            dir.finish(crate::storage::manifest::RunState::Finished, &[], crate::report::render).unwrap();
-        (StudyRows::of(&study), study)
+        dir.finish(crate::storage::manifest::RunState::Finished, &[], crate::report::render).unwrap()
     };
     VariantRuns {
         variant: RunVariant { runtime, real: None },
@@ -46,7 +44,7 @@ fn compared_with(reference: &dyn Fn(&mut Measured), runs: &[&dyn Fn(&mut Measure
         ValidatedPoint { policy: "a".into(), cell: volary_engine::results::Cell::new(), against: Vec::new() };
     let reference = ran(folder.path(), RuntimeKind::Virtual, &[reference]);
     // Cores slower by one part in a hundred make responses longer by two.
-    let as_found = |(_, run): (&StudyRows, &RunRecord)| {
+    let as_found = |run: &RunRecord| {
         let certificate = run.summary.fidelity.as_ref().filter(|certificate| certificate.cores.is_some());
         Ok(certificate.map(|certificate| {
             let mut slower = measured("a", &[], 1, 1.0, 400).summary;

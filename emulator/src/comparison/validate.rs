@@ -10,9 +10,9 @@ use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Repeat, RuntimeKind};
 use crate::report;
 use crate::runtime::{self, Outcome, RunOptions, StudyError};
+use crate::storage::Study;
 use crate::storage::manifest::RunState;
 use crate::storage::run_record::RunRecord;
-use crate::storage::{Study, StudyRows};
 use crate::watch::Watch;
 
 /// The options of a validation.
@@ -76,7 +76,7 @@ pub fn validate(
     });
     let mut points: Vec<ValidatedPoint> = points.collect();
     for (number, point) in points.iter_mut().enumerate() {
-        let rerun = |run: (&StudyRows, &RunRecord)| match reference.variant.runtime {
+        let rerun = |run: &RunRecord| match reference.variant.runtime {
             RuntimeKind::Virtual => as_found(experiment, number, run, watch),
             RuntimeKind::Local | RuntimeKind::Hosts => Ok(None),
         };
@@ -98,12 +98,12 @@ fn runs(
     variant: RunVariant,
     options: &ValidateOptions,
     watch: &Watch,
-) -> Result<Vec<(StudyRows, Study)>, Error> {
+) -> Result<Vec<Study>, Error> {
     let times = if variant.runtime == RuntimeKind::Virtual { 1 } else { options.repeat.max(1) };
     let run = |repetition| {
         let options = run_options(variant, repetition, options);
         let outcome = runtime::run(experiment, &options, watch)?;
-        finished(variant, outcome).map(|study| (StudyRows::of(&study), study))
+        finished(variant, outcome)
     };
     (1..=times).map(run).collect()
 }

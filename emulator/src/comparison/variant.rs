@@ -6,8 +6,8 @@ use volary_engine::results::Cell;
 
 use crate::config::{ConfigError, Experiment, RunSection, RuntimeKind};
 use crate::runtime::StudyError;
+use crate::storage::Study;
 use crate::storage::run_record::RunRecord;
-use crate::storage::{Study, StudyRows};
 
 /// A runtime, and how copies use its cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,13 +71,13 @@ pub enum Error {
 /// All runs of one variant.
 pub(super) struct VariantRuns {
     pub(super) variant: RunVariant,
-    pub(super) runs: Vec<(StudyRows, Study)>,
+    pub(super) runs: Vec<Study>,
 }
 
 impl VariantRuns {
-    /// Its runs of a policy in a cell, with the rows of their studies.
-    pub(super) fn of(&self, policy: &str, cell: &Cell) -> Vec<(&StudyRows, &RunRecord)> {
+    /// Its runs of a policy in a cell.
+    pub(super) fn of(&self, policy: &str, cell: &Cell) -> Vec<&RunRecord> {
         let is = |record: &&RunRecord| record.summary.policy == policy && record.summary.cell == *cell;
-        self.runs.iter().filter_map(|(rows, study)| Some((rows, study.records().find(is)?))).collect()
+        self.runs.iter().filter_map(|study| study.records().find(is)).collect()
     }
 }

@@ -3,7 +3,7 @@
 //! A folder says which runs have ended, and how; what a run does between its start and its end is known to its process
 //! alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -20,9 +20,7 @@ use super::{disturbances, record};
 use crate::guard::guard;
 use crate::storage::manifest::{Manifest, RunState};
 use crate::storage::run_record::RunRecord;
-use crate::storage::{
-    CELLS, Error, MANIFEST, SUMMARY, is_owned, load_failures, load_manifest, load_summary, records_of,
-};
+use crate::storage::{Error, FAILED, MANIFEST, RUNS, RunStore, is_owned, load_failures, load_manifest};
 
 /// Least real time between two readings, in multiples of what the last one took.
 const READING: u32 = 20;
@@ -40,6 +38,9 @@ pub struct RunFolder {
 #[derive(Debug)]
 struct FolderReading {
     stamp: Stamp,
+    store: RunStore,
+    /// What is shown of the runs that have ended, by id.
+    ended: BTreeMap<String, FolderRun>,
     snapshot: Snapshot,
     /// When the run started and, unless it goes on, ended.
     times: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
@@ -80,7 +81,7 @@ impl FolderReading {
         let outdated = if stamp(root) == self.stamp {
             None
         } else {
-            Self::of(root).map(|reading| *self = reading).err().map(|error| error.to_string())
+            self.read(root).err().map(|error| error.to_string())
         };
         if let Some(why) = outdated.as_ref().filter(|_| self.snapshot.outdated.is_none()) {
             tracing::warn!("the page shows an earlier state: {why}");
@@ -90,13 +91,41 @@ impl FolderReading {
     }
 
     fn of(root: &Path) -> Result<Self, Error> {
+        load_manifest(root)?; // nothing else is read of a folder that holds no run
+        let (began, store) = (Instant::now(), RunStore::open(root)?);
+        let (snapshot, times) = (Snapshot::default(), (None, None));
+        let stamp = ([None; 3], false);
+        let mut reading = Self { stamp, store, ended: BTreeMap::new(), snapshot, times, next: began };
+        reading.read(root)?;
+        reading.next = next_reading(began);
+        Ok(reading)
+    }
+
+    fn read(&mut self, root: &Path) -> Result<(), Error> {
         // The stamp first: what changes while the files are read is noticed at the next reading.
-        let (began, stamp) = (Instant::now(), stamp(root));
+        let stamp = stamp(root);
         let manifest = load_manifest(root)?;
-        let snapshot = read(root, &manifest)?;
+        self.read_ended()?;
+        self.snapshot = self.shown(root, &manifest)?;
         let time = |text: &str| Some(DateTime::parse_from_rfc3339(text).ok()?.with_timezone(&Utc));
-        let times = (time(&manifest.started), manifest.ended.as_deref().and_then(time));
-        Ok(Self { stamp, snapshot, times, next: next_reading(began) })
+        self.times = (time(&manifest.started), manifest.ended.as_deref().and_then(time));
+        self.stamp = stamp;
+        Ok(())
+    }
+
+    /// Reads the runs that have ended since the last reading.
+    fn read_ended(&mut self) -> Result<(), Error> {
+        self.store.refresh()?;
+        let places: BTreeMap<String, u64> =
+            self.store.runs().map(|(id, bytes)| (id.to_owned(), bytes.start)).collect();
+        self.ended.retain(|id, run| places.get(id) == Some(&run.at));
+        let new: Vec<&String> = places.keys().filter(|id| !self.ended.contains_key(*id)).collect();
+        for record in self.store.parts_of_records(new) {
+            let EndedRecord { run, summary } = record?;
+            let at = places.get(&run).copied().unwrap_or_default();
+            self.ended.insert(run, FolderRun { at, summary });
+        }
+        Ok(())
     }
 }
 
@@ -110,13 +139,26 @@ fn stamp(root: &Path) -> Stamp {
         let metadata = fs::metadata(root.join(name)).ok()?;
         Some((metadata.len(), metadata.modified().ok()?))
     };
-    ([MANIFEST, SUMMARY, CELLS].map(of), is_owned(root))
+    ([MANIFEST, RUNS, FAILED].map(of), is_owned(root))
 }
 
-/// What is used of a line of the summary.
+/// A run that has ended.
+#[derive(Debug)]
+struct FolderRun {
+    /// Its place in the log of runs, in the order in which they ended.
+    at: u64,
+    summary: EndedSummary,
+}
+
+/// What is used of the record of a run.
 #[derive(Deserialize)]
-struct SummaryEntry {
+struct EndedRecord {
     run: String,
+    summary: EndedSummary,
+}
+
+#[derive(Debug, Deserialize)]
+struct EndedSummary {
     policy: String,
     cell: Cell,
     seed: u64,
@@ -124,62 +166,57 @@ struct SummaryEntry {
     response_s: Response,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Jobs {
     submitted: u64,
     finished: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Response {
     p50: Option<f64>,
     p99: Option<f64>,
 }
 
-fn read(root: &Path, manifest: &Manifest) -> Result<Snapshot, Error> {
-    let lines: Vec<SummaryEntry> = load_summary(root)?;
-    let planned: BTreeSet<&str> = manifest.runs.iter().map(String::as_str).collect();
-    let last = lines.iter().rfind(|line| planned.contains(line.run.as_str()));
-    let (last, cell) = (last.map(|line| line.run.clone()), last.map(|line| line.cell.clone()));
-    let mut runs = entries(manifest, lines);
-    for failure in load_failures(root, manifest)? {
-        if let Some(entry) = runs.iter_mut().find(|entry| entry.run == failure.id) {
-            (entry.policy, entry.cell, entry.seed) = (failure.policy, failure.cell, Some(failure.seed));
-            (entry.stage, entry.why) = (RunStage::Failed, Some(failure.log));
+impl FolderReading {
+    fn shown(&self, root: &Path, manifest: &Manifest) -> Result<Snapshot, Error> {
+        let planned = manifest.runs.iter().filter_map(|id| Some((id, self.ended.get(id)?)));
+        let last = planned.max_by_key(|(_, run)| run.at);
+        let mut runs = entries(manifest, &self.ended);
+        for failure in load_failures(root, manifest)? {
+            if let Some(entry) = runs.iter_mut().find(|entry| entry.run == failure.id) {
+                (entry.policy, entry.cell, entry.seed) = (failure.policy, failure.cell, Some(failure.seed));
+                (entry.stage, entry.why) = (RunStage::Failed, Some(failure.log));
+            }
         }
+        let cell = last.map(|(last, run)| cell(&self.store, manifest, &runs, last, &run.summary.cell));
+        let header = PageHeader {
+            experiment: manifest.experiment.clone(),
+            title: manifest.title.clone(),
+            runtime: manifest.runtime.clone(),
+            policies: policies(manifest, &runs),
+            folder: root.display().to_string(),
+        };
+        let (running, state) = (manifest.state == RunState::Running, manifest.state.to_string());
+        Ok(Snapshot { header, running, state, runs, cell: cell.transpose()?, ..Snapshot::default() })
     }
-    let cell = match (last, cell) {
-        (Some(last), Some(cell)) => Some(self::cell(root, manifest, &runs, &last, cell)?),
-        _ => None,
-    };
-    let header = PageHeader {
-        experiment: manifest.experiment.clone(),
-        title: manifest.title.clone(),
-        runtime: manifest.runtime.clone(),
-        policies: policies(manifest, &runs),
-        folder: root.display().to_string(),
-    };
-    let (running, state) = (manifest.state == RunState::Running, manifest.state.to_string());
-    Ok(Snapshot { header, running, state, runs, cell, ..Snapshot::default() })
 }
 
 /// The planned runs with what is known of those that have ended. The policy and cell of a run that has not ended follow
 /// from its place in the plan, if the folder has every run of the plan and all points have the same number of runs.
-fn entries(manifest: &Manifest, lines: Vec<SummaryEntry>) -> Vec<RunEntry> {
-    let mut ended: BTreeMap<String, SummaryEntry> =
-        lines.into_iter().map(|line| (line.run.clone(), line)).collect();
+fn entries(manifest: &Manifest, ended: &BTreeMap<String, FolderRun>) -> Vec<RunEntry> {
     let points: Vec<_> = manifest.points().collect();
     let each = manifest.runs.len().checked_div(points.len()).unwrap_or(0);
     // Replications that a stopping rule adds come after those of all points.
     let fixed = manifest.slices.is_none() && manifest.spec["repeat"] != "auto";
     let regular = fixed && each > 0 && manifest.runs.len() == each * points.len();
-    let entry = |(at, id): (usize, &String)| match ended.remove(id) {
-        Some(line) => RunEntry {
+    let entry = |(at, id): (usize, &String)| match ended.get(id) {
+        Some(FolderRun { summary, .. }) => RunEntry {
             stage: RunStage::Finished,
-            jobs: line.jobs.submitted,
-            finished: line.jobs.finished,
-            response_s: line.response_s.p50.zip(line.response_s.p99),
-            ..RunEntry::waiting(id, &line.policy, &line.cell, Some(line.seed))
+            jobs: summary.jobs.submitted,
+            finished: summary.jobs.finished,
+            response_s: summary.response_s.p50.zip(summary.response_s.p99),
+            ..RunEntry::waiting(id, &summary.policy, &summary.cell, Some(summary.seed))
         },
         None if regular => {
             let (point, seed) = (points[at / each], manifest.seed.wrapping_add((at % each) as u64));
@@ -204,16 +241,17 @@ fn policies(manifest: &Manifest, runs: &[RunEntry]) -> Vec<String> {
 
 /// The cell of the run that ended last.
 fn cell(
-    root: &Path,
+    store: &RunStore,
     manifest: &Manifest,
     runs: &[RunEntry],
     last: &str,
-    cell: Cell,
+    cell: &Cell,
 ) -> Result<CellView, Error> {
-    let of_cell = runs.iter().filter(|run| run.stage == RunStage::Finished && run.cell == cell);
+    let of_cell = runs.iter().filter(|run| run.stage == RunStage::Finished && run.cell == *cell);
     let of_cell: Vec<String> = of_cell.map(|run| run.run.clone()).collect();
     let (mut distributions, mut run) = (Vec::new(), None);
-    for record in records_of(root, &of_cell)? {
+    for record in store.records(&of_cell) {
+        let record = record?;
         if record.id == last {
             let mut view = record::view(&record);
             view.disturbances.extend(faults(manifest, &record));
@@ -222,7 +260,7 @@ fn cell(
         }
         distributions.push((record.summary.policy, record.response, record.summary.jobs.submitted));
     }
-    Ok(CellView { cell, curves: CurveView::of_ended(distributions.into_iter()), run })
+    Ok(CellView { cell: cell.clone(), curves: CurveView::of_ended(distributions.into_iter()), run })
 }
 
 /// The faults that a run met.

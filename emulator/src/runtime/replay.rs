@@ -81,8 +81,8 @@ pub fn open(path: &Path) -> Result<Source<File>, Error> {
     let of_log = |source| Error::Log { path: path.to_owned(), source };
     let file = File::open(&name).map_err(|source| of_log(input_log::Error::Io { doing: "open", source }))?;
     let log = InputLog::new(file).map_err(of_log)?;
-    let records = storage::load_records(path, &manifest)?;
-    let recorded = records.into_iter().map(|record| (record.id, record.summary)).collect();
+    let study = storage::load(path)?;
+    let recorded = study.records().map(|record| (record.id.clone(), record.summary.clone())).collect();
     let hosts = manifest.hosts.unwrap_or_default();
     let (runs, state, injections) = (manifest.runs, manifest.state, manifest.injections);
     Ok(Source { path: path.to_owned(), log, runs, state, hosts, recorded, injections, planned: None })

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use ::parquet::errors::ParquetError;
 use volary_engine::results::SCHEMA;
 
-use super::lost_rows::LostRows;
 use super::paths::MANIFEST;
 use crate::storage::manifest::RunState;
 
@@ -41,21 +40,21 @@ pub enum Error {
     /// A file does not parse.
     #[error("{} is damaged: {source}; {}", path.display(), remedy(path))]
     Damaged { path: PathBuf, source: serde_json::Error },
-    /// The records of a run that has ended do not parse.
-    #[error("{} is damaged: {source}; run again with --resume: what can be read of it is kept", path.display())]
-    DamagedRecords { path: PathBuf, source: serde_json::Error },
+    /// A finished run cannot be read.
+    #[error("{} is damaged at byte {at}: {why}; run again with --resume, which runs again what is missing", path.display())]
+    DamagedRun { path: PathBuf, at: u64, why: String },
+    /// The file is no log of runs.
+    #[error("{} is no log of runs; restore it, or run again with --resume, which begins another one", path.display())]
+    ForeignLog { path: PathBuf },
+    /// The log of runs was written by another version.
+    #[error("{} is of another format than this volary reads; run again into another folder, or use the volary that wrote it", path.display())]
+    LogVersion { path: PathBuf },
     /// Written by another version.
     #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
     Schema { path: PathBuf, found: u32 },
-    /// Rows could not be written or merged.
-    #[error("cannot make {}: {source}; check the folder's permissions and space; a run with --resume makes again what is missing or damaged", path.display())]
+    /// A table could not be written.
+    #[error("cannot make {}: {source}; check the folder's permissions and space", path.display())]
     Rows { path: PathBuf, source: ParquetError },
-    /// Rows could not be read.
-    #[error("cannot read rows for {}: {source}; a run with --resume makes again what is missing or damaged", path.display())]
-    Unreadable { path: PathBuf, source: ParquetError },
-    /// A run whose record says that it has rows has none.
-    #[error(transparent)]
-    LostRows(LostRows),
     /// Several directories do not make one experiment.
     #[error("{0}")]
     Merge(String),
@@ -82,7 +81,7 @@ fn remedy(path: &Path) -> &'static str {
     }
 }
 
-pub(super) fn io(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
+pub(super) fn io(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Error + use<> {
     let path = path.to_owned();
     move |source| Error::Io { doing, path: path.clone(), source }
 }
@@ -92,18 +91,7 @@ pub(super) fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> Error {
     move |source| Error::Damaged { path: path.clone(), source }
 }
 
-pub(super) fn rows(path: &Path) -> impl FnOnce(ParquetError) -> Error {
+pub(super) fn rows(path: &Path) -> impl Fn(ParquetError) -> Error + use<> {
     let path = path.to_owned();
-    move |source| match LostRows::of(&source) {
-        Some(lost) => Error::LostRows(lost),
-        None => Error::Rows { path, source },
-    }
-}
-
-pub(super) fn unreadable(path: &Path) -> impl FnOnce(ParquetError) -> Error {
-    let path = path.to_owned();
-    move |source| match LostRows::of(&source) {
-        Some(lost) => Error::LostRows(lost),
-        None => Error::Unreadable { path, source },
-    }
+    move |source| Error::Rows { path: path.clone(), source }
 }

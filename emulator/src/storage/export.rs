@@ -1,43 +1,24 @@
 //! Flat tables of a study for other programs: runs with a column a figure, and those of the study directory.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Seek, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use ::parquet::errors::Result as ParquetResult;
-use ::parquet::file::reader::{FileReader, SerializedFileReader};
-use ::parquet::record::Field;
-use clap::ValueEnum;
 use serde_json::Value;
-use volary_engine::results::plain;
 
+pub use super::columns::ExportFormat;
+use super::columns::{Column, ColumnType, Kind, TableFile, Values};
 use super::error::{Error, io as failed, rows};
 use super::files::replace;
-use super::labels::{Labels, write_flat};
 use super::paths::MANIFEST;
-use super::rows::RowIndex;
+use super::run_record::RunRecord;
 use super::study::Study;
-use super::tables::TableKind;
+use super::tables::{GROUP_ROWS, RUN, TableKind};
 
-/// The format of exported tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum ExportFormat {
-    /// Text with a line of column names; what is null is empty.
-    Csv,
-    /// Apache Parquet.
-    Parquet,
-}
-
-impl ExportFormat {
-    const fn suffix(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::Parquet => "parquet",
-        }
-    }
-}
+/// Number of runs with which a row group is full.
+const GROUP_RUNS: usize = 256;
 
 /// A table that can be exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,21 +70,17 @@ pub fn export(
     }
     fs::create_dir_all(out).map_err(failed("create", out))?;
     let labels = Labels::of(study);
+    let suffix = match format {
+        ExportFormat::Csv => "csv",
+        ExportFormat::Parquet => "parquet",
+    };
     let write = |table: &ExportTable| {
-        let path = out.join(format!("{}.{}", table.name(), format.suffix()));
-        match table {
-            ExportTable::Runs => replace(&path, |to| write_runs(study, &labels, format, to), rows(&path))?,
-            ExportTable::Stored(kind) => {
-                let ids = study.records().map(|record| record.id.as_str());
-                let index = RowIndex::of(&study.folders, *kind, ids)?;
-                let make = |table| index.write(table, Some(&labels), study.records());
-                let fill = |to| match format {
-                    ExportFormat::Csv => write_csv(to, made(make)?),
-                    ExportFormat::Parquet => make(to),
-                };
-                replace(&path, fill, rows(&path))?;
-            }
-        }
+        let path = out.join(format!("{}.{suffix}", table.name()));
+        let fill = |to: File| match table {
+            ExportTable::Runs => write_runs(study, &labels, format, to).map_err(rows(&path)),
+            ExportTable::Stored(kind) => write_rows(*kind, format, (to, &path), &labels, study.records()),
+        };
+        replace(&path, fill, |error| error)?;
         Ok(path)
     };
     tables.iter().map(write).collect()
@@ -111,24 +88,18 @@ pub fn export(
 
 fn write_runs(study: &Study, labels: &Labels, format: ExportFormat, to: File) -> ParquetResult<()> {
     let (names, runs) = flat(study, labels);
-    match format {
-        ExportFormat::Csv => Ok(csv(to, &names, &runs)?),
-        ExportFormat::Parquet => write_flat(to, ExportTable::Runs.name(), &names, &runs),
-    }
-}
-
-/// A Parquet table in a file without a name.
-fn made(make: impl FnOnce(File) -> ParquetResult<()>) -> ParquetResult<File> {
-    let mut table = tempfile::tempfile().map_err(|error| {
-        let why = format!(
-            "cannot make a file in {}: {error}; name another folder with TMPDIR",
-            env::temp_dir().display()
-        );
-        io::Error::new(error.kind(), why)
-    })?;
-    make(table.try_clone()?)?;
-    table.rewind()?;
-    Ok(table)
+    let values = |name: &str| runs.iter().map(|row| row.get(name)).collect::<Vec<_>>();
+    let column = |name: String| {
+        let kinds = values(&name).into_iter().flatten().map(Kind::of);
+        let kind = if name == "seed" { Some(Kind::Seed) } else { kinds.reduce(Kind::with) };
+        ColumnType { name, kind: kind.unwrap_or(Kind::Text), optional: true }
+    };
+    let types: Vec<ColumnType> = names.into_iter().map(column).collect();
+    let columns: Vec<Column> =
+        types.iter().map(|column| Column::of(column.kind, values(&column.name).into_iter())).collect();
+    let mut file = TableFile::create(format, to, ExportTable::Runs.name(), types, &BTreeMap::new())?;
+    file.write(&columns, runs.len())?;
+    file.close()
 }
 
 /// A row for each run: its figures by their dotted keys.
@@ -136,7 +107,7 @@ type Flat = Vec<BTreeMap<String, Value>>;
 
 /// The columns, those that name a run first, and the rows. Swept values are under their keys alone; lists are JSON.
 fn flat(study: &Study, labels: &Labels) -> (Vec<String>, Flat) {
-    let mut names: Vec<String> = labels.names().map(str::to_owned).collect();
+    let mut names: Vec<String> = labels.columns().map(|column| column.name).collect();
     let mut runs = Flat::new();
     for record in study.records() {
         let mut row: BTreeMap<String, Value> = record.summary.cell.clone();
@@ -167,55 +138,130 @@ fn add(row: &mut BTreeMap<String, Value>, key: &str, value: &Value) {
     }
 }
 
-fn csv(to: File, names: &[String], rows: &Flat) -> io::Result<()> {
-    let mut to = BufWriter::new(to);
-    line(&mut to, names.iter().cloned())?;
-    for row in rows {
-        line(&mut to, names.iter().map(|name| row.get(name).map(plain).unwrap_or_default()))?;
-    }
-    to.flush()
-}
-
-/// Writes the rows of a Parquet table.
-fn write_csv(to: File, table: File) -> ParquetResult<()> {
-    let reader = SerializedFileReader::new(table)?;
-    let columns = reader.metadata().file_metadata().schema_descr().columns().to_vec();
-    let mut to = BufWriter::new(to);
-    line(&mut to, columns.iter().map(|column| column.name().to_owned()))?;
-    for row in reader.get_row_iter(None)? {
-        let row = row?;
-        line(&mut to, row.get_column_iter().map(|(_, field)| text(field)))?;
-    }
-    Ok(to.flush()?)
-}
-
-/// A field as it is in CSV; null is empty.
-fn text(field: &Field) -> String {
-    if let Field::Str(text) = field {
-        text.clone()
-    } else if let Field::Double(number) = field {
-        // As in JSON, and so as in the table of runs.
-        if number.is_finite() { Value::from(*number).to_string() } else { number.to_string() }
-    } else if *field == Field::Null {
-        String::new()
-    } else {
-        field.to_string()
-    }
-}
-
-/// Writes a line of fields, in quotes where they need some (RFC 4180).
-fn line(to: &mut impl Write, fields: impl Iterator<Item = String>) -> io::Result<()> {
-    for (i, field) in fields.enumerate() {
-        if i > 0 {
-            to.write_all(b",")?;
+/// Writes the rows of runs, in their order, as a table behind `labels`.
+///
+/// # Errors
+/// The rows of a run cannot be read, or `to` cannot be written.
+pub(super) fn write_rows<'a>(
+    kind: TableKind,
+    format: ExportFormat,
+    (to, path): (File, &Path),
+    labels: &Labels,
+    runs: impl Iterator<Item = &'a RunRecord>,
+) -> Result<(), Error> {
+    let own = kind.own_columns().iter().map(|&(name, (kind, optional), _)| {
+        let name = name.to_owned();
+        ColumnType { name, kind, optional }
+    });
+    let fixed = kind.all_meanings().into_iter().map(|(name, meaning)| (name, meaning.to_owned()));
+    let meanings: BTreeMap<&str, String> = labels.meanings().chain(fixed).collect();
+    let meanings = serde_json::to_string(&meanings).unwrap_or_default();
+    let notes = [("volary.row", kind.about().trim().to_owned()), ("volary.columns", meanings)].into();
+    let columns = labels.columns().chain(own).collect();
+    let file = TableFile::create(format, to, kind.name(), columns, &notes).map_err(rows(path))?;
+    let mut group = RowGroup { kind, labels, file, columns: Vec::new(), runs: Vec::new(), rows: 0 };
+    for record in runs {
+        for chunk in record.rows.chunks(kind)? {
+            group.add(record, chunk?).map_err(rows(path))?;
         }
-        if field.contains([',', '"', '\n', '\r']) {
-            write!(to, "\"{}\"", field.replace('"', "\"\""))?;
+    }
+    group.flush().and_then(|()| group.file.close()).map_err(rows(path))
+}
+
+/// The rows that are next in a table.
+struct RowGroup<'a> {
+    kind: TableKind,
+    labels: &'a Labels,
+    file: TableFile,
+    columns: Vec<Values>,
+    /// The runs, each with its number of rows.
+    runs: Vec<(&'a RunRecord, usize)>,
+    rows: usize,
+}
+
+impl<'a> RowGroup<'a> {
+    fn add(&mut self, record: &'a RunRecord, more: Vec<Values>) -> ParquetResult<()> {
+        let count = more.first().map_or(0, Values::len);
+        if self.rows + count > GROUP_ROWS || self.runs.len() == GROUP_RUNS {
+            self.flush()?;
+        }
+        self.rows += count;
+        self.runs.push((record, count));
+        if self.columns.is_empty() {
+            self.columns = more;
         } else {
-            to.write_all(field.as_bytes())?;
+            self.columns.iter_mut().zip(more).for_each(|(column, more)| column.append(more));
         }
+        Ok(())
     }
-    to.write_all(b"\n")
+
+    fn flush(&mut self) -> ParquetResult<()> {
+        let (runs, rows) = (mem::take(&mut self.runs), mem::take(&mut self.rows));
+        let own = mem::take(&mut self.columns).into_iter().zip(self.kind.types());
+        let own = own.map(|(values, (_, optional))| Column::own(values, optional));
+        let columns: Vec<Column> = self.labels.of_runs(&runs).chain(own).collect();
+        if rows > 0 { self.file.write(&columns, rows) } else { Ok(()) }
+    }
+}
+
+/// The first columns of every table, equal for all rows of a run: those that name a run, then one for each swept key,
+/// under the dotted key.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Labels {
+    swept: BTreeMap<String, Kind>,
+}
+
+impl Labels {
+    /// The labels of a study. The types follow from all values of the sweep, so that every slice of an experiment has
+    /// the same.
+    pub(super) fn of(study: &Study) -> Self {
+        let planned: Vec<(String, Vec<Value>)> = study
+            .manifest
+            .spec
+            .get("sweep")
+            .cloned()
+            .and_then(|axes| serde_json::from_value(axes).ok())
+            .unwrap_or_default();
+        let planned = planned.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
+        let mut swept: BTreeMap<String, Kind> = BTreeMap::new();
+        for (key, value) in planned.chain(study.cells.iter().flat_map(|group| &group.cell)) {
+            let kind = Kind::of(value);
+            swept.entry(key.clone()).and_modify(|known| *known = known.with(kind)).or_insert(kind);
+        }
+        Self { swept }
+    }
+
+    /// The columns.
+    pub(super) fn columns(&self) -> impl Iterator<Item = ColumnType> {
+        let run = RUN.iter().zip([Kind::Text, Kind::Text, Kind::Seed]);
+        let run = run.map(|((name, _), kind)| ((*name).to_owned(), kind, false));
+        let swept = self.swept.iter().map(|(key, kind)| (key.clone(), *kind, true));
+        run.chain(swept).map(|(name, kind, optional)| ColumnType { name, kind, optional })
+    }
+
+    /// The columns of swept values and their meanings.
+    fn meanings(&self) -> impl Iterator<Item = (&str, String)> {
+        self.swept.keys().map(|key| (key.as_str(), format!("swept value of `{key}`")))
+    }
+
+    /// The values of the columns for runs, each with its number of rows.
+    fn of_runs(&self, runs: &[(&RunRecord, usize)]) -> impl Iterator<Item = Column> {
+        let counts: Vec<usize> = runs.iter().map(|(_, count)| *count).collect();
+        let ids = runs.iter().map(|(record, _)| record.id.as_str());
+        let policies = runs.iter().map(|(record, _)| record.summary.policy.as_str());
+        let seeds = runs.iter().map(|(record, _)| record.summary.seed.cast_signed());
+        let run = [
+            Values::Texts(ids.collect()),
+            Values::Texts(policies.collect()),
+            Values::Integers(seeds.collect()),
+        ];
+        let run = run.map(|values| Column::own(values, false));
+        let swept = self.swept.iter();
+        let swept =
+            swept.map(|(key, kind)| Column::of(*kind, runs.iter().map(|(of, _)| of.summary.cell.get(key))));
+        let columns: Vec<Column> = run.into_iter().chain(swept).collect();
+        columns.into_iter().map(move |column| column.repeated(&counts))
+    }
 }
 
 #[cfg(test)]
@@ -224,7 +270,11 @@ mod tests {
     use crate::storage::fixture::{manifest, measured};
     use crate::storage::manifest::RunState;
     use crate::storage::{RenderedReport, StudyDir, load};
+    use ::parquet::basic::Compression;
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    use ::parquet::record::{Field, Row};
     use serde_json::json;
+    use volary_engine::results::Measured;
 
     /// A study of two runs under distributions, with a policy whose label needs quotes.
     fn study(root: &Path) -> Study {
@@ -291,5 +341,74 @@ mod tests {
         let error = export(&none, &ExportTable::USUAL, ExportFormat::Csv, &folder.path().join("o"));
         let error = error.unwrap_err().to_string();
         assert!(error.contains("no run has finished"), "{error}");
+    }
+
+    /// The jobs of a finished study of these runs: the rows, and the reader of the file.
+    fn jobs(runs: &[Measured]) -> (Vec<Row>, SerializedFileReader<File>) {
+        let folder = tempfile::tempdir().unwrap();
+        let ids: Vec<String> = (0..runs.len()).map(|i| format!("run{i}")).collect();
+        let plan = manifest(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+        let study = StudyDir::create(folder.path(), plan).unwrap();
+        ids.iter().zip(runs).for_each(|(id, run)| drop(study.store(id, run).unwrap()));
+        study.finish(RunState::Finished, &[], |_| RenderedReport::default()).unwrap();
+        let file = File::open(folder.path().join("jobs.parquet")).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        (reader.get_row_iter(None).unwrap().map(|row| row.unwrap()).collect(), reader)
+    }
+
+    fn field<'a>(row: &'a Row, name: &str) -> &'a Field {
+        row.get_column_iter().find(|(column, _)| *column == name).map(|(_, field)| field).unwrap()
+    }
+
+    #[test]
+    fn a_table_has_the_rows_of_all_runs_behind_labels() {
+        let run = |(i, (policy, count)): (usize, (&str, u32))| {
+            let swept =
+                [("network.loss", json!(0.5 * i as f64)), ("service.demand", json!({"exponential": i}))];
+            let mut run = measured(policy, &swept, u64::MAX - i as u64, 1.0, count);
+            if let Some(job) = run.jobs.get_mut(3) {
+                job.response = f64::NAN;
+            }
+            run
+        };
+        let runs: Vec<_> = [("a", 40), ("nothing", 0), ("b", 60)].into_iter().enumerate().map(run).collect();
+        let (all, reader) = jobs(&runs);
+        assert_eq!(all.len(), 100);
+        let (row, job) = (&all[41], &runs[2].jobs[1]);
+        assert_eq!(*field(row, "policy"), Field::Str("b".into()));
+        assert_eq!(*field(row, "run"), Field::Str("run2".into()));
+        assert_eq!(*field(row, "seed"), Field::ULong(u64::MAX - 2));
+        assert_eq!(*field(row, "network.loss"), Field::Double(1.0));
+        assert_eq!(*field(row, "service.demand"), Field::Str(r#"{"exponential":2}"#.into()));
+        assert_eq!(*field(row, "job"), Field::Long(1));
+        assert_eq!(*field(row, "response_s"), Field::Double(job.response));
+        assert_eq!(*field(row, "longest_s"), Field::Double(job.longest));
+        assert_eq!(*field(&all[3], "response_s"), Field::Null, "an unfinished job has no response time");
+        assert_eq!(*field(&all[40], "class"), Field::Str("long".into()));
+        assert_eq!(reader.metadata().num_row_groups(), 1, "small runs share a group");
+        let notes = reader.metadata().file_metadata().key_value_metadata().unwrap();
+        let meanings =
+            notes.iter().find(|note| note.key == "volary.columns").unwrap().value.as_ref().unwrap();
+        let meanings: BTreeMap<String, String> = serde_json::from_str(meanings).unwrap();
+        assert!(all[0].get_column_iter().all(|(name, _)| meanings.contains_key(name)), "{meanings:?}");
+        let labels = reader.metadata().row_group(0).column(1);
+        assert!(labels.dictionary_page_offset().is_some() && labels.compression() == Compression::SNAPPY);
+    }
+
+    #[test]
+    fn a_large_run_is_written_in_groups_and_small_ones_share_theirs() {
+        let large = GROUP_ROWS as u32;
+        let counts = [3, 0, large + 1, 5];
+        let runs: Vec<_> =
+            counts.iter().enumerate().map(|(i, count)| measured("p", &[], i as u64, 1.0, *count)).collect();
+        let (rows, reader) = jobs(&runs);
+        let groups: Vec<_> = reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+        assert_eq!(groups, [3, i64::from(large), 6]);
+        let numbers: Vec<_> = rows.iter().map(|row| field(row, "job").clone()).collect();
+        assert!(
+            numbers == counts.iter().flat_map(|n| (0..*n).map(|n| Field::Long(n.into()))).collect::<Vec<_>>()
+        );
+        let (rows, reader) = jobs(&(0..600).map(|i| measured("p", &[], i, 1.0, 2)).collect::<Vec<_>>());
+        assert_eq!((reader.metadata().num_row_groups(), rows.len()), (600usize.div_ceil(GROUP_RUNS), 1_200));
     }
 }

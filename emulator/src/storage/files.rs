@@ -6,15 +6,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use flate2::Crc;
 use serde::Serialize;
-use serde::de::{self, DeserializeOwned};
+use serde::de::DeserializeOwned;
 
-use super::collection::run_dirs;
 use super::error::{Error, damaged, io};
 use super::input_log;
 use super::manifest::{Manifest, RunState};
-use super::paths::{CELLS, MANIFEST};
+use super::paths::{MANIFEST, RUNS};
 use crate::atomic_file::{self, PARTIAL};
 
 /// Padding in the manifest of an unfinished run, for its final state and time.
@@ -67,8 +65,8 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
 }
 
 /// Refuses a folder without a run that holds anything but the beginnings of one, or study directories other than
-/// `kept`, which it would hide. Hidden files, logs but for the log of inputs, which a run would overwrite, and what a
-/// file system has in its first folder are accepted.
+/// `kept`, which it would hide. Hidden files, logs but for those of runs and inputs, and what a file system has in its
+/// first folder are accepted.
 ///
 /// # Errors
 /// [`Error::Foreign`], [`Error::Collection`], or the folder cannot be read.
@@ -87,8 +85,8 @@ pub fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
     };
     let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
     let names: Vec<_> = names.collect::<Result<_, _>>().map_err(io("read", root))?;
-    let begun = [CELLS.to_owned(), format!("{MANIFEST}{PARTIAL}"), "lost+found".to_owned()];
-    let is_log = |name: &String| name.ends_with(".log") && name != input_log::FILE;
+    let begun = [format!("{MANIFEST}{PARTIAL}"), "lost+found".to_owned()];
+    let is_log = |name: &String| name.ends_with(".log") && ![input_log::FILE, RUNS].contains(&name.as_str());
     let is_ours = |name: &String| name.starts_with('.') || is_log(name) || begun.contains(name);
     let foreign = names.into_iter().filter(|name| !is_ours(name));
     // The first of the alphabet, so that the message is the same each time.
@@ -100,30 +98,17 @@ pub(super) fn is_same(a: &Path, b: &Path) -> bool {
     a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
 }
 
-/// The names of the files in `cells/`; none if there is no such folder.
-pub(super) fn cell_files(root: &Path) -> Result<Vec<String>, Error> {
-    let cells = root.join(CELLS);
-    let entries = match fs::read_dir(&cells) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(io("read", &cells))?,
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.extend(entry.map_err(io("read", &cells))?.file_name().into_string());
-    }
-    Ok(names)
-}
-
 /// Whether a process owns the folder; false if that cannot be determined.
 pub fn is_owned(root: &Path) -> bool {
     let lock = File::open(root.join(LOCK));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Appends all bytes or none.
-pub(super) fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+/// Appends all bytes or none, and returns where they begin.
+pub(super) fn append(mut file: &File, bytes: &[u8]) -> io::Result<u64> {
     let end = file.metadata()?.len();
-    file.write_all(bytes).or_else(|error| file.set_len(end).and(Err(error)))
+    file.write_all(bytes).or_else(|error| file.set_len(end).and(Err(error)))?;
+    Ok(end)
 }
 
 /// Replaces a file by what `fill` writes; `failed` makes the error if that fails.
@@ -150,27 +135,6 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// A value as a line of JSON for the file at `path`.
 pub(super) fn json_line<T: Serialize>(path: &Path, value: &T) -> Result<String, Error> {
     serde_json::to_string(value).map(|line| line + "\n").map_err(damaged(path))
-}
-
-/// The start of a JSON object with a checksum: the CRC-32 of what follows its value.
-const CRC: &str = "{\"crc\":\"";
-
-fn crc(text: &str) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(text.as_bytes());
-    crc.sum()
-}
-
-/// A struct as a line of JSON with a checksum, for the file at `path`.
-pub(super) fn checked_line<T: Serialize>(path: &Path, value: &T) -> Result<String, Error> {
-    let line = json_line(path, value)?;
-    let fields = &line[1..];
-    Ok(format!("{CRC}{:08x}\",{fields}", crc(fields)))
-}
-
-/// Writes a struct as a JSON object with a checksum.
-pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
-    write(path, checked_line(path, value)?.as_bytes())
 }
 
 /// Writes the manifest. At the end of a run it can be written even if the disk is full.
@@ -200,20 +164,57 @@ fn write_over(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
-/// Reads a JSON file and checks its checksum, if it has one.
+/// Reads a JSON file.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    parse(path, &fs::read_to_string(path).map_err(io("read", path))?)
-}
-
-/// Reads JSON from the file at `path` and checks its checksum, if it has one.
-pub(super) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
-    let checked = text.strip_prefix(CRC).and_then(|rest| rest.split_once("\","));
-    if checked.is_some_and(|(sum, fields)| u32::from_str_radix(sum, 16) != Ok(crc(fields))) {
-        return Err(damaged(path)(de::Error::custom("its checksum is of another content")));
-    }
-    serde_json::from_str(text).map_err(damaged(path))
+    serde_json::from_str(&fs::read_to_string(path).map_err(io("read", path))?).map_err(damaged(path))
 }
 
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     atomic_file::remove(path).map_err(io("remove", path))
+}
+
+/// The study directories that `path` stands for: itself, or, if it is a folder of study directories, those in it, in
+/// the order of their names. `except` is left out, where it is one of several.
+///
+/// # Errors
+/// [`Error::NotARun`], or the folder cannot be read.
+pub fn run_dirs(path: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
+    if path.join(MANIFEST).exists() || !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = fs::read_dir(path).map_err(io("read", path))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let folder = entry.map_err(io("read", path))?.path();
+        let left_out = || except.and_then(|except| except.canonicalize().ok()) == folder.canonicalize().ok();
+        if folder.join(MANIFEST).exists() && !left_out() {
+            found.push(folder);
+        }
+    }
+    found.sort();
+    if found.is_empty() { Err(Error::NotARun { path: path.to_owned() }) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::StudyDir;
+    use crate::storage::fixture::manifest;
+
+    #[test]
+    fn a_folder_of_runs_stands_for_them() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        assert!(matches!(run_dirs(root, None), Err(Error::NotARun { .. })));
+        for name in ["b", "a", "whole"] {
+            StudyDir::create(&root.join(name), manifest(&[])).unwrap();
+        }
+        fs::create_dir(root.join("log")).unwrap();
+        fs::write(root.join("note"), "").unwrap();
+        let whole = root.join("whole");
+        assert_eq!(run_dirs(root, Some(&whole)).unwrap(), [root.join("a"), root.join("b")]);
+        assert_eq!(run_dirs(root, None).unwrap().len(), 3);
+        assert_eq!(run_dirs(&root.join("a"), Some(&whole)).unwrap(), [root.join("a")]);
+        assert_eq!(run_dirs(&whole, Some(&whole)).unwrap(), [whole.as_path()]);
+    }
 }

@@ -1,25 +1,28 @@
-//! Readers of a study directory.
+//! Studies as they are read: from one study directory, or from those of the slices of one experiment.
 
-use std::cell::OnceCell;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, iter};
 
-use ::parquet::errors::ParquetError;
-use serde::de::DeserializeOwned;
-use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA};
+use volary_engine::results::{ClaimResult, SCHEMA, Summary};
 
-use super::error::{Error, damaged, io, unreadable};
+use super::error::{Error, io};
 use super::files::{is_owned, read};
-use super::manifest::{Failure, Manifest};
-use super::paths::{CLAIMS, MANIFEST, SUMMARY, failure_path};
-use super::record_list::{RecordList, TIMELINES};
-use super::records::records;
-use super::rows::RowIndex;
-use super::study::Study;
-use super::tables::{TableKind, TableRow};
-use crate::storage::run_record::RunRecord;
+use super::manifest::{Failure, Manifest, PlannedPoint, RunState};
+use super::paths::{CLAIMS, MANIFEST, failure_path};
+use super::perfetto::RUNS;
+use super::run_record::RunRecord;
+use super::run_store::RunStore;
+use super::slices::Slices;
+use super::spec_diff::{differences, summary};
+use super::study::{Study, cell_key};
+use super::tables::TableRow;
+use crate::number::plural;
+
+/// Number of the first runs of an experiment that keep their timelines in memory: one more than the file of timelines
+/// shows, so that it knows that it is cut.
+const TIMELINES: usize = RUNS + 1;
 
 /// The study of one study directory, finished or not.
 ///
@@ -27,7 +30,7 @@ use crate::storage::run_record::RunRecord;
 /// The folder holds no run, or a file in it is damaged.
 pub fn load(root: &Path) -> Result<Study, Error> {
     let manifest = load_manifest(root)?;
-    let records = load_records(root, &manifest)?;
+    let records = load_records(root, &manifest, TIMELINES)?;
     let failures = load_failures(root, &manifest)?;
     let claims = load_claims(root)?;
     Ok(Study::assemble(manifest, vec![root.to_owned()], records, claims, failures))
@@ -52,31 +55,22 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-/// The finished runs of a study directory, in the manifest's order; runs of earlier plans are left out. Of many, only
-/// those that are drawn have their timelines.
-///
-/// # Errors
-/// A run is damaged.
-pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<RunRecord>, Error> {
-    load_records_with(root, manifest, TIMELINES)
-}
-
-/// The same; in any case the first `timelines` runs of the manifest keep theirs.
-pub(super) fn load_records_with(
-    root: &Path,
-    manifest: &Manifest,
-    timelines: usize,
-) -> Result<Vec<RunRecord>, Error> {
+/// The finished runs of a study directory, in the manifest's order; runs of earlier plans are left out. The first
+/// `timelines` runs of the manifest keep their timelines, and so does the first of each policy in a cell: a timeline
+/// takes far more memory than the rest, and a wide sweep has many thousand runs.
+fn load_records(root: &Path, manifest: &Manifest, timelines: usize) -> Result<Vec<RunRecord>, Error> {
+    let store = RunStore::open(root)?;
+    if let Some(damage) = store.damage(manifest.state == RunState::Running) {
+        tracing::warn!("{damage}: runs that are missing are run again with --resume");
+    }
     let early: BTreeSet<&String> = manifest.runs.iter().take(timelines).collect();
     let mut found = RecordList::default();
-    for record in records(root, distinct(&manifest.runs)) {
+    for record in store.records(distinct(&manifest.runs)) {
         let record = record?;
         let is_early = early.contains(&record.id);
         found.push(record, is_early);
     }
-    let mut found = found.into_records();
-    sort(&mut found, &manifest.runs);
-    Ok(found)
+    Ok(found.records)
 }
 
 /// The records of those of the runs `ids` that have finished, in this order.
@@ -84,9 +78,16 @@ pub(super) fn load_records_with(
 /// # Errors
 /// A record is damaged.
 pub fn records_of(root: &Path, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
-    let mut found: Vec<RunRecord> = records(root, distinct(ids)).collect::<Result<_, _>>()?;
-    sort(&mut found, ids);
-    Ok(found)
+    RunStore::open(root)?.records(distinct(ids)).collect()
+}
+
+/// The rows of a finished run.
+///
+/// # Errors
+/// It has not finished, or is damaged.
+pub fn load_rows<R: TableRow>(root: &Path, id: &str) -> Result<Vec<R>, Error> {
+    let found = records_of(root, &[id.to_owned()])?.pop();
+    found.ok_or_else(|| Error::Merge(format!("run {id} has not finished")))?.rows.read()
 }
 
 /// Each id once.
@@ -95,58 +96,22 @@ fn distinct(ids: &[String]) -> impl Iterator<Item = &String> {
     ids.iter().filter(move |id| seen.insert(*id))
 }
 
-/// Puts records into the order of their ids.
-fn sort(records: &mut [RunRecord], ids: &[String]) {
-    // Of an id that is there twice, the first place is inserted last.
-    let places: BTreeMap<&str, usize> =
-        ids.iter().enumerate().rev().map(|(at, id)| (id.as_str(), at)).collect();
-    records.sort_by_key(|record| places.get(record.id.as_str()).copied());
-}
-
-/// The lines of the summary, one a run that has ended, as far as they are asked for; those of claims, which earlier
-/// versions added, are left out. A last line that is still being written is left out as well.
+/// The claims of a finished study directory; empty if it has none.
 ///
 /// # Errors
-/// There is no summary, or a line is damaged.
-pub fn load_summary<L: DeserializeOwned>(root: &Path) -> Result<Vec<L>, Error> {
-    let path = root.join(SUMMARY);
-    let text = fs::read_to_string(&path).map_err(io("read", &path))?;
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let lines = whole.lines().filter(|line| !line.starts_with(CLAIMS_LINE));
-    lines.map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect()
-}
-
-/// The claims of a finished study directory; empty if it has none. Earlier versions kept them in the last line of the
-/// summary.
-///
-/// # Errors
-/// A file cannot be read, or a line is damaged.
+/// The file cannot be read.
 pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
     let path = root.join(CLAIMS);
-    if path.exists() {
-        let text = fs::read_to_string(&path).map_err(io("read", &path))?;
-        let claims: serde_json::Result<_> = text.lines().map(serde_json::from_str).collect();
-        return Ok(claims.unwrap_or_else(|error| {
-            tracing::warn!(
-                "{} is damaged ({error}): `volary report` judges the claims again",
-                path.display()
-            );
-            Vec::new()
-        }));
+    if !path.exists() {
+        return Ok(Vec::new());
     }
-    let path = root.join(SUMMARY);
-    let text = match fs::read_to_string(&path) {
-        // It is made from records, which may be there.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        text => text.map_err(io("read", &path))?,
-    };
-    let Some(line) = text.lines().find(|line| line.starts_with(CLAIMS_LINE)) else { return Ok(Vec::new()) };
-    let claims: ClaimsLine = serde_json::from_str(line).map_err(damaged(&path))?;
-    Ok(claims.claims)
+    let text = fs::read_to_string(&path).map_err(io("read", &path))?;
+    let claims: serde_json::Result<_> = text.lines().map(serde_json::from_str).collect();
+    Ok(claims.unwrap_or_else(|error| {
+        tracing::warn!("{} is damaged ({error}): `volary report` judges the claims again", path.display());
+        Vec::new()
+    }))
 }
-
-/// The start of the line of claims; no summary starts like this.
-const CLAIMS_LINE: &str = "{\"claims\"";
 
 /// The failures of a study directory's runs, in its manifest's order.
 ///
@@ -157,56 +122,300 @@ pub fn load_failures(root: &Path, manifest: &Manifest) -> Result<Vec<Failure>, E
     paths.map(|path| read(&path)).collect()
 }
 
-/// The rows of a finished run: jobs in order of id, sampled executions in order of their ends, stretches of real cores
-/// by core and time. For several runs of a folder, [`StudyRows`] finds the rows of all at once.
+/// Combines the study directories of one experiment.
+///
+/// Runs that occur in several folders count once. A claim that holds in every folder holds, one that fails in some
+/// folder fails, and any other is not tested, since a comparison may need numbers of several folders. Callers with the
+/// experiment should evaluate the claims again over [`Study::records`].
 ///
 /// # Errors
-/// They are missing or damaged.
-pub fn load_rows<R: TableRow>(root: &Path, id: &str) -> Result<Vec<R>, Error> {
-    let index = RowIndex::of(&[root.to_owned()], R::KIND, iter::once(id))?;
-    if !index.has(id) {
-        // A run without such rows is in no table.
-        let record = records_of(root, &[id.to_owned()])?.pop();
-        let none = || ParquetError::General(format!("run {id} has not finished"));
-        let record = record.ok_or_else(none).map_err(unreadable(root))?;
-        R::KIND.may_lack(&record).map_err(unreadable(root))?;
+/// A folder cannot be read, or they are not slices of one experiment.
+pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
+    let (first, rest) =
+        folders.split_first().ok_or_else(|| Error::Merge("no study directory was named".to_owned()))?;
+    let mut manifest = load_manifest(first)?;
+    let mut union = RunUnion::default();
+    // Slices take turns, so the first runs of the experiment are the first of each.
+    let early = TIMELINES.div_ceil(folders.len());
+    for (at, record) in load_records(first, &manifest, early)?.into_iter().enumerate() {
+        union.push(record, at < early);
     }
-    index.read(id).map_err(unreadable(root))
+    let mut failures = load_failures(first, &manifest)?;
+    let mut claims = load_claims(first)?;
+    let mut slice = manifest.slices.is_some().then(|| (first, manifest.clone()));
+    for folder in rest {
+        let other = load_manifest(folder)?;
+        if other.slices.is_some() {
+            let (one, known) = slice.get_or_insert_with(|| (folder, other.clone()));
+            check_plan((one, known), (folder, &other))?;
+        }
+        for (what, expected, found) in [
+            ("experiment", &manifest.experiment, &other.experiment),
+            ("runtime", &manifest.runtime, &other.runtime),
+        ] {
+            if expected != found {
+                return Err(Error::Merge(format!(
+                    "{} ran {what} `{found}`, {} ran `{expected}`: they are not slices of one experiment; set them side by \
+                     side with `volary compare`",
+                    folder.display(),
+                    first.display()
+                )));
+            }
+        }
+        for (at, record) in load_records(folder, &other, early)?.into_iter().enumerate() {
+            union.add(record, at < early, folder)?;
+        }
+        failures.extend(load_failures(folder, &other)?);
+        claims = combine(claims, load_claims(folder)?);
+        absorb(&mut manifest, other);
+    }
+    manifest.slices.take_if(|slices| slices.left_out() == 0);
+    failures.retain(|failure| !union.ids.contains(&failure.id));
+    failures.sort_by(|a, b| a.id.cmp(&b.id));
+    failures.dedup_by(|a, b| a.id == b.id);
+    let mut records = union.records.records;
+    sort(&mut manifest, &mut records);
+    Ok(Study::assemble(manifest, folders.to_vec(), records, claims, failures))
 }
 
-/// The rows of the runs of a study. A table is searched for the places of all runs when it is first read.
-pub struct StudyRows {
-    folders: Vec<PathBuf>,
-    ids: Vec<String>,
-    /// By kind, in the order of [`TableKind::ALL`].
-    indices: [OnceCell<RowIndex>; TableKind::ALL.len()],
+/// Refuses slices of different plans: each would leave out other runs than the rest believe.
+fn check_plan((one, known): (&Path, &Manifest), (folder, other): (&Path, &Manifest)) -> Result<(), Error> {
+    let found = differences(known, other, ["there", "here"]);
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Merge(format!(
+        "{} is a slice of another plan than {} ({}); run it again with the same options, or leave it out",
+        folder.display(),
+        one.display(),
+        summary(&found)
+    )))
 }
 
-impl StudyRows {
-    pub fn of(study: &Study) -> Self {
-        let ids = study.records().map(|record| record.id.clone()).collect();
-        Self { folders: study.folders.clone(), ids, indices: Default::default() }
+/// Puts runs into the order of the experiment, in which slices take turns.
+fn sort(manifest: &mut Manifest, records: &mut [RunRecord]) {
+    let key = |point: PlannedPoint<'_>| (cell_key(&point.cell()), point.label().to_owned());
+    let places: BTreeMap<_, _> = manifest.points().map(key).zip(0..).collect();
+    let place = |Summary { cell, policy, seed, .. }: &Summary| {
+        (places.get(&(cell_key(cell), policy.clone())).copied().unwrap_or(usize::MAX), *seed)
+    };
+    records.sort_by_cached_key(|record| place(&record.summary));
+    let ids: BTreeMap<&str, usize> =
+        records.iter().enumerate().map(|(at, record)| (record.id.as_str(), at)).collect();
+    manifest.runs.sort_by_key(|id| ids.get(id.as_str()).copied().unwrap_or(usize::MAX));
+}
+
+/// Combines the plans; the result has the earlier start, the later end, and the worse state.
+fn absorb(manifest: &mut Manifest, other: Manifest) {
+    manifest.unite(&other);
+    manifest.expect(other.runs);
+    // A folder without slices has all the runs.
+    manifest.slices = manifest.slices.take().zip(other.slices).map(|(all, more)| all.unite(more));
+    manifest.state = manifest.state.max(other.state);
+    manifest.started = std::mem::take(&mut manifest.started).min(other.started);
+    manifest.ended = manifest.ended.take().max(other.ended);
+}
+
+/// Policy and cell, and seed, of a run.
+type RunKey = (PointKey, u64);
+
+/// The runs of several folders, each once.
+#[derive(Default)]
+struct RunUnion {
+    records: RecordList,
+    ids: BTreeSet<String>,
+    keys: BTreeSet<RunKey>,
+}
+
+impl RunUnion {
+    fn push(&mut self, record: RunRecord, is_early: bool) {
+        self.ids.insert(record.id.clone());
+        self.keys.insert(Self::key(&record.summary));
+        self.records.push(record, is_early);
     }
 
-    /// The rows of a run, in the order of [`load_rows`].
-    ///
-    /// # Errors
-    /// They are missing or damaged.
-    pub fn read<R: TableRow>(&self, record: &RunRecord) -> Result<Vec<R>, Error> {
-        let index = self.index(R::KIND)?;
-        let root = self.folders.first().map_or_else(|| Path::new(""), PathBuf::as_path);
-        if !index.has(&record.id) {
-            R::KIND.may_lack(record).map_err(unreadable(root))?;
+    /// Adds a record, unless it is known.
+    fn add(&mut self, record: RunRecord, is_early: bool, folder: &Path) -> Result<(), Error> {
+        if self.ids.contains(&record.id) {
+            return Ok(());
         }
-        index.read(&record.id).map_err(unreadable(root))
+        if self.keys.contains(&Self::key(&record.summary)) {
+            return Err(Error::Merge(format!(
+                "{} ran `{}` under other settings than the folders before it; leave one of them out, or \
+                 set them side by side with `volary compare`",
+                folder.display(),
+                record.summary.name()
+            )));
+        }
+        self.push(record, is_early);
+        Ok(())
     }
 
-    fn index(&self, kind: TableKind) -> Result<&RowIndex, Error> {
-        let known = &self.indices[kind as usize];
-        if let Some(index) = known.get() {
-            return Ok(index);
+    fn key(summary: &Summary) -> RunKey {
+        (point_key(summary), summary.seed)
+    }
+}
+
+fn combine(mut claims: Vec<ClaimResult>, others: Vec<ClaimResult>) -> Vec<ClaimResult> {
+    for other in others {
+        let Some(claim) = claims.iter_mut().find(|claim| claim.says == other.says) else {
+            claims.push(other);
+            continue;
+        };
+        claim.verdict = claim.verdict.max(other.verdict);
+        claim.measured.extend(other.measured);
+    }
+    claims
+}
+
+/// Policy and cell of a run.
+type PointKey = (String, String);
+
+/// The policy and the cell of a run, as a key.
+fn point_key(Summary { policy, cell, .. }: &Summary) -> PointKey {
+    (policy.clone(), cell_key(cell))
+}
+
+/// Records, in the order in which they were added, of which those keep their timelines that are drawn: the first in
+/// each policy and cell by their seeds, and the first few.
+#[derive(Debug, Default)]
+struct RecordList {
+    records: Vec<RunRecord>,
+    /// The first run of a policy in a cell so far.
+    first: BTreeMap<PointKey, FirstRun>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FirstRun {
+    seed: u64,
+    /// Its index in the list.
+    at: usize,
+    /// Whether it keeps its timeline in any case.
+    is_early: bool,
+}
+
+impl RecordList {
+    /// Adds a record; `is_early` says whether it is one of the first few of the experiment.
+    fn push(&mut self, mut record: RunRecord, is_early: bool) {
+        let run = FirstRun { seed: record.summary.seed, at: self.records.len(), is_early };
+        match self.first.entry(point_key(&record.summary)) {
+            Entry::Vacant(free) => {
+                free.insert(run);
+            }
+            Entry::Occupied(mut known) if run.seed < known.get().seed => {
+                let earlier = known.insert(run);
+                if !earlier.is_early {
+                    self.records[earlier.at].drop_timeline();
+                }
+            }
+            Entry::Occupied(_) if is_early => {}
+            Entry::Occupied(_) => record.drop_timeline(),
         }
-        let index = RowIndex::of(&self.folders, kind, self.ids.iter().map(String::as_str))?;
-        Ok(known.get_or_init(|| index))
+        self.records.push(record);
+    }
+}
+
+/// What is missing, a sentence for each cause: slices that are in none of the folders, and each folder in which runs
+/// of its plan are missing. Empty if the study has every run of its experiment.
+///
+/// # Errors
+/// A manifest cannot be read.
+pub fn gaps(study: &Study) -> Result<Vec<String>, Error> {
+    let there: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
+    let mut says: Vec<String> = study.manifest.slices.iter().map(Slices::says).collect();
+    for folder in &study.folders {
+        let mut manifest = load_manifest(folder)?;
+        if study.folders.len() == 1 {
+            // Whether its process is at work was found out before the folder was locked.
+            manifest.state = study.manifest.state;
+        }
+        let missing: Vec<&String> = manifest.runs.iter().filter(|id| !there.contains(id.as_str())).collect();
+        if missing.is_empty() {
+            continue;
+        }
+        let failed: Vec<_> = study
+            .failures
+            .iter()
+            .filter(|failure| !failure.interrupted && missing.contains(&&failure.id))
+            .collect();
+        let first = failed.first().and_then(|failure| failure.log.lines().next());
+        let why = first.map_or_else(String::new, |why| format!(", {} failed: {why}", failed.len()));
+        let all = plural(manifest.runs.len() as u64, "run");
+        says.push(format!(
+            "{} lacks {} of its {all} ({}{why}).",
+            folder.display(),
+            missing.len(),
+            manifest.state
+        ));
+    }
+    Ok(says)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::fixture::{manifest, measured};
+    use crate::storage::slices::SweepSlice;
+    use crate::storage::{RenderedReport, StudyDir};
+
+    #[test]
+    fn drawn_runs_keep_their_timelines() {
+        let mut list = RecordList::default();
+        let record = |policy, seed| RunRecord::new("r", &measured(policy, &[], seed, 1.0, 2));
+        for (policy, seed, is_early) in [
+            ("a", 1, true),
+            ("a", 2, true),
+            ("a", 3, false),
+            ("b", 7, false),
+            ("b", 9, false),
+            ("b", 5, false),
+        ] {
+            list.push(record(policy, seed), is_early);
+        }
+        let has_one: Vec<bool> = list.records.iter().map(|record| !record.timeline.is_empty()).collect();
+        assert_eq!(has_one, [true, true, false, false, false, true], "of b the run with the lowest seed");
+    }
+
+    #[test]
+    fn every_cause_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let slice = |index, plan: &[&str]| {
+            let held = vec![SweepSlice { of: 3, index }];
+            let manifest = Manifest { slices: Some(Slices { held, runs: 6 }), ..manifest(plan) };
+            StudyDir::create(&root.path().join(format!("part-{index}")), manifest).unwrap()
+        };
+        let (first, second) = (slice(1, &["a", "d"]), slice(2, &["b", "e"]));
+        let run = |seed| measured("a", &[], seed, 1.0, 5);
+        first.store("a", &run(1)).unwrap();
+        first.store("d", &run(2)).unwrap();
+        first.finish(RunState::Finished, &[], |_| RenderedReport::default()).unwrap();
+        second.store("b", &run(3)).unwrap();
+        second
+            .fail(&Failure {
+                id: "e".into(),
+                policy: "a".into(),
+                cell: [].into(),
+                seed: 4,
+                log: "no room\nmore".into(),
+                summary: None,
+                interrupted: false,
+            })
+            .unwrap();
+        second.finish(RunState::Failed, &[], |_| RenderedReport::default()).unwrap();
+        let part = |index| root.path().join(format!("part-{index}"));
+        let says = gaps(&merge(&[part(1), part(2)]).unwrap()).unwrap();
+        assert_eq!(says[0], "Slice 3 of 3 is missing: 2 of 6 runs.");
+        let folder = part(2);
+        assert_eq!(
+            says[1..],
+            [format!("{} lacks 1 of its 2 runs (failed in part, 1 failed: no room).", folder.display())]
+        );
+        let third = slice(3, &["c", "f"]);
+        third.store("c", &run(5)).unwrap();
+        third.store("f", &run(6)).unwrap();
+        third.finish(RunState::Finished, &[], |_| RenderedReport::default()).unwrap();
+        second.store("e", &run(4)).unwrap();
+        let all = merge(&[part(1), part(2), part(3)]).unwrap();
+        assert_eq!((gaps(&all).unwrap(), all.records().count()), (Vec::<String>::new(), 6));
     }
 }

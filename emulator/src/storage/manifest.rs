@@ -30,10 +30,8 @@ pub struct Manifest {
     pub seed: u64,
     pub spec: Value,
     /// The world of the first cell in words, as lines with their names.
-    #[serde(default)]
     pub world: Vec<(String, String)>,
     /// The offered load ρ of each cell.
-    #[serde(default)]
     pub loads: Vec<OfferedLoad>,
     pub argv: Vec<String>,
     /// Hosts that took part, in order of shards, for `hosts` runs; null otherwise.
@@ -44,12 +42,9 @@ pub struct Manifest {
     /// Injections by run; absent if there were none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub injections: BTreeMap<String, Vec<Injected>>,
-    /// Program, machine and files of the processes that filled the folder, each once; absent in folders of earlier
-    /// versions.
-    #[serde(default)]
+    /// Program, machine and files of the processes that filled the folder, each once.
     pub origins: Vec<Provenance>,
     /// Ids of the runs of the plan, in display order.
-    #[serde(alias = "cells")]
     pub runs: Vec<String>,
     /// The slices of the experiment that it holds; absent if it has all its runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +75,7 @@ pub enum RunState {
     Interrupted,
     /// In progress, or ended without writing its state.
     Running,
-    /// Some run failed; its log is in `cells/`.
+    /// Some run failed; its log is in `failed/`.
     Failed,
 }
 
@@ -129,11 +124,51 @@ impl Manifest {
     }
 }
 
+/// A policy in a cell.
+#[derive(Clone, Copy)]
+pub struct PlannedPoint<'a>(&'a Value);
+
+impl Manifest {
+    /// The points in the order of the experiment, those of a cell adjacent; none if the experiment is missing.
+    pub fn points(&self) -> impl Iterator<Item = PlannedPoint<'_>> {
+        self.spec.get("points").and_then(Value::as_array).into_iter().flatten().map(PlannedPoint)
+    }
+}
+
+impl<'a> PlannedPoint<'a> {
+    /// The label of the policy; empty if it is missing.
+    pub fn label(self) -> &'a str {
+        self.0["label"].as_str().unwrap_or_default()
+    }
+
+    /// The kind of the policy and its parameters, the defaults among them.
+    pub fn policy(self) -> Option<(&'a str, &'a Value)> {
+        let (kind, parameters) = self.0["policy"].as_object()?.iter().next()?;
+        Some((kind, parameters))
+    }
+
+    /// The values of the swept keys.
+    pub fn cell(self) -> Cell {
+        let values = self.0["cell"].as_object().into_iter().flatten();
+        values.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    /// A key of the world, as a JSON pointer; `None` if it is missing.
+    pub fn world(self, pointer: &str) -> Option<&'a Value> {
+        self.0["resolved"].pointer(pointer)
+    }
+
+    /// Whether a generator stands in for a trace that was not found.
+    pub fn has_stand_in(self) -> bool {
+        self.world("/workload/trace").is_some() && self.world("/trace").is_none_or(Value::is_null)
+    }
+}
+
 /// A run that could not finish, or was interrupted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Failure {
     /// Id of the run: hash of what it depends on.
-    #[serde(rename = "run", alias = "id")]
+    #[serde(rename = "run")]
     pub id: String,
     pub policy: String,
     /// Values of the swept keys.

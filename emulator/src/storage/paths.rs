@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::tables::TableKind;
-
 /// Name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
+/// Name of the log of finished runs.
+pub const RUNS: &str = "runs.log";
 /// Name of the summary lines.
 pub const SUMMARY: &str = "summary.jsonl";
 /// Name of the file of claims with their verdicts.
@@ -16,38 +16,12 @@ pub const REPORT: &str = "report.html";
 pub const REPORT_CELLS: &str = "report";
 /// Name of the timeline.
 pub const TIMELINE: &str = "timeline.perfetto-trace";
-/// Name of the folder of finished runs, while the study goes on.
-pub const CELLS: &str = "cells";
-/// Name of the file with the records of a run that has ended.
-pub const RECORDS: &str = "records.jsonl.zst";
+/// Name of the folder of runs that could not finish.
+pub const FAILED: &str = "failed";
+/// Name of the folder of the logs of hosts.
 pub(super) const LOGS: &str = "logs";
-
-/// The path of the record of a finished run, while the run goes on.
-pub(super) fn record_path(root: &Path, id: &str) -> PathBuf {
-    root.join(CELLS).join(format!("{id}.json"))
-}
-
-/// The id of the finished run whose record a file in `cells/` is, by its name.
-pub(super) fn record_id(name: &str) -> Option<&str> {
-    name.strip_suffix(".json").filter(|id| !id.ends_with(".failed"))
-}
 
 /// The path of the record of a run that could not finish.
 pub fn failure_path(root: &Path, id: &str) -> PathBuf {
-    root.join(CELLS).join(format!("{id}.failed.json"))
-}
-
-/// The path of the rows of a finished run, while the run goes on.
-pub(super) fn part_path(root: &Path, id: &str, kind: TableKind) -> PathBuf {
-    root.join(CELLS).join(format!("{id}{}", part_suffix(kind)))
-}
-
-/// The end of the name of a part of a table, behind the id of the run.
-pub(super) fn part_suffix(kind: TableKind) -> String {
-    format!(".{}.parquet", kind.name())
-}
-
-/// The path of a table.
-pub(super) fn table_path(root: &Path, kind: TableKind) -> PathBuf {
-    root.join(format!("{}.parquet", kind.name()))
+    root.join(FAILED).join(format!("{id}.json"))
 }

@@ -7,6 +7,7 @@ use volary_engine::results::{
     CopyEnd, CopyRow, JobRow, MOST_BURSTS, Measured, RunLine, StalenessRow, Summary,
 };
 
+use super::run_rows::RunRows;
 use crate::storage::activity::Activity;
 
 /// Limit on the points of a stored distribution.
@@ -19,10 +20,9 @@ pub const TIMELINE_ROWS: usize = 10_000;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Id of the run: hash of what it depends on.
-    #[serde(rename = "run", alias = "id")]
+    #[serde(rename = "run")]
     pub id: String,
     /// Offered load of its cell, if it is known.
-    #[serde(default)]
     pub load: Option<f64>,
     pub summary: Summary,
     /// Response times of finished jobs, s.
@@ -30,26 +30,23 @@ pub struct RunRecord {
     /// Response time over the work of the job's longest task, or over that of the job alone, of finished jobs.
     pub slowdown: Sketch,
     /// Response times of finished jobs of each class, by label; empty if there is one class.
-    #[serde(default)]
     pub classes: BTreeMap<String, Sketch>,
     /// Executions on the first few cores, in order of core and start.
     pub timeline: Vec<Slice>,
     /// Degraded intervals of these cores: (core, start s, end s, slowdown factor).
     pub bursts: Vec<(u32, f64, f64, f64)>,
     /// Messages of the nodes of these cores, and the load of the cluster.
-    #[serde(default)]
     pub activity: Activity,
     /// Whether executions or intervals were left out to stay small.
     pub cut: bool,
     /// One job in this many is sampled into `tasks.parquet`.
     pub sampled_one_in: u32,
     /// Samples of schedulers' caches, each the mean over schedulers.
-    #[serde(default)]
     pub staleness: Vec<Look>,
     pub notes: Vec<String>,
-    /// The checksum of its rows in each table, by the name of the table; empty if it was stored by an earlier version.
-    #[serde(default)]
-    pub rows: BTreeMap<String, u32>,
+    /// Its rows, which stay in the log of runs.
+    #[serde(skip)]
+    pub rows: RunRows,
 }
 
 impl RunRecord {
@@ -84,7 +81,7 @@ impl RunRecord {
             sampled_one_in: measured.sampled_one_in,
             staleness: looks(&measured.staleness),
             notes: measured.notes.clone(),
-            rows: BTreeMap::new(),
+            rows: RunRows::default(),
         }
     }
 
@@ -103,9 +100,32 @@ impl RunRecord {
         (self.timeline, self.bursts, self.activity) = (Vec::new(), Vec::new(), Activity::default());
     }
 
+    /// Whether its copies burned real cores.
+    pub fn has_burnt(&self) -> bool {
+        self.summary.fidelity.as_ref().is_some_and(|certificate| certificate.cores.is_some())
+    }
+
     /// The line in `summary.jsonl`.
     pub fn line(&self) -> RunLine<'_> {
         let Self { id, sampled_one_in, load, summary, .. } = self;
+        RunLine { run: id, sampled_one_in: *sampled_one_in, load: *load, summary }
+    }
+}
+
+/// What a line of `summary.jsonl` has of the record of a run.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct RunHead {
+    #[serde(rename = "run")]
+    pub(super) id: String,
+    pub(super) sampled_one_in: u32,
+    pub(super) load: Option<f64>,
+    pub(super) summary: Summary,
+}
+
+impl RunHead {
+    /// The line in `summary.jsonl`.
+    pub(super) fn line(&self) -> RunLine<'_> {
+        let Self { id, sampled_one_in, load, summary } = self;
         RunLine { run: id, sampled_one_in: *sampled_one_in, load: *load, summary }
     }
 }

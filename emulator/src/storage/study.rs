@@ -9,8 +9,8 @@ use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, Tally, cell
 
 use crate::number;
 use crate::stats::Interval;
+use crate::storage::manifest::PlannedPoint;
 use crate::storage::manifest::{Failure, Manifest};
-use crate::storage::planned::PlannedPoint;
 use crate::storage::run_record::RunRecord;
 
 /// One experiment's results.

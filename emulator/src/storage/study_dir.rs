@@ -1,35 +1,30 @@
 //! The study directory: filled by a run, or locked while its final files are written again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::{io, iter, slice};
 
 use volary_engine::results::{Cell, ClaimResult, Injected, Measured, Summary};
 
-use super::error::{Error, io as failed, rows};
+use super::error::{Error, io as failed};
+use super::export::{ExportFormat, Labels, write_rows};
 use super::files::{
-    append, check_own, is_same, json_line, lock, read, remove, replace, set_aside, write, write_json,
-    write_manifest,
+    append, check_own, is_same, json_line, lock, read, remove, replace, write, write_manifest,
 };
 use super::hosts::{self, HostRecord};
-use super::labels::Labels;
-use super::load::{load, load_manifest, records_of};
+use super::load::{load, load_manifest};
 use super::manifest::{Failure, Manifest, RunState, utc_now};
-use super::paths::{
-    CELLS, CLAIMS, LOGS, MANIFEST, RECORDS, SUMMARY, TIMELINE, failure_path, part_path, record_path,
-    table_path,
-};
-use super::records::{forget, others, pack, records, salvage};
+use super::paths::{CLAIMS, FAILED, LOGS, MANIFEST, RUNS, SUMMARY, TIMELINE, failure_path};
 use super::rendered::Render;
-use super::rows::{RowIndex, has_rows};
+use super::run_record::{RunHead, RunRecord};
+use super::run_store::{EncodedRun, RunStore, gather};
 use super::study::{Study, summary_lines};
-use super::tables::{TableKind, row_sums};
+use super::tables::TableKind;
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
 use crate::number::plural;
-use crate::storage::run_record::RunRecord;
 
 /// A study directory that this process owns. May be shared between threads.
 #[derive(Debug)]
@@ -37,7 +32,9 @@ pub struct StudyDir {
     root: PathBuf,
     /// As last written.
     manifest: Mutex<Manifest>,
-    /// Kept open and locked during the run; summary lines are appended to it.
+    /// The log of finished runs.
+    runs: Mutex<RunStore>,
+    /// Lines of finished runs are appended to it.
     summary: Mutex<File>,
     /// The finished runs, by id.
     finished: Mutex<BTreeMap<String, Summary>>,
@@ -86,31 +83,40 @@ impl StudyDir {
     }
 
     fn take(root: &Path, mut manifest: Manifest, lock: File) -> Result<Self, Error> {
-        let cells = root.join(CELLS);
-        fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
+        // A log that cannot be used leaves the folder as it is. Where there is none, the manifest comes first: it says
+        // whose the folder is.
+        let there = root.join(RUNS).exists().then(|| RunStore::open_to_write(root)).transpose()?;
         manifest.state = RunState::Running;
         manifest.ended = None;
         write_manifest(root, &manifest)?;
+        let runs = there.map_or_else(|| RunStore::open_to_write(root), Ok)?;
         let path = root.join(SUMMARY);
-        let (mut finished, mut lines) = (BTreeMap::new(), BTreeMap::new());
-        for record in undamaged(root, &manifest.runs)? {
-            lines.insert(record.id.clone(), json_line(&path, &record.line())?);
-            finished.insert(record.id, record.summary);
+        let (mut finished, mut lines) = (BTreeMap::new(), String::new());
+        for head in runs.parts_of_records::<RunHead>(&manifest.runs) {
+            let head = head?;
+            lines += &json_line(&path, &head.line())?;
+            finished.insert(head.id, head.summary);
         }
-        let lines: String = manifest.runs.iter().filter_map(|id| lines.remove(id)).collect();
         write(&path, lines.as_bytes())?;
         remove(&root.join(CLAIMS))?;
         let summary = OpenOptions::new().append(true).open(&path).map_err(failed("open", &path))?;
         let loads = manifest.loads.iter().map(|of| (of.cell.clone(), of.load)).collect();
-        let (manifest, summary, finished) = (Mutex::new(manifest), Mutex::new(summary), Mutex::new(finished));
-        Ok(Self { root: root.to_owned(), manifest, summary, finished, loads, _lock: lock })
+        Ok(Self {
+            root: root.to_owned(),
+            manifest: Mutex::new(manifest),
+            runs: Mutex::new(runs),
+            summary: Mutex::new(summary),
+            finished: Mutex::new(finished),
+            loads,
+            _lock: lock,
+        })
     }
 
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether the run is finished; one whose record was damaged when the run began is not.
+    /// Whether the run is finished.
     pub fn has(&self, id: &str) -> bool {
         guard(&self.finished).contains_key(id)
     }
@@ -125,7 +131,7 @@ impl StudyDir {
     /// # Errors
     /// A record is damaged.
     pub fn records(&self, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
-        records_of(&self.root, ids)
+        guard(&self.runs).records(ids).collect()
     }
 
     /// Adds runs to the plan, when a stopping rule asks for more replications.
@@ -133,8 +139,10 @@ impl StudyDir {
     /// # Errors
     /// The manifest cannot be written.
     pub fn expect(&self, ids: Vec<String>) -> Result<(), Error> {
-        let found = undamaged(&self.root, &ids)?.into_iter().map(|record| (record.id, record.summary));
-        guard(&self.finished).extend(found);
+        for head in guard(&self.runs).parts_of_records::<RunHead>(&ids) {
+            let head = head?;
+            guard(&self.finished).insert(head.id, head.summary);
+        }
         self.note(|manifest| manifest.expect(ids))
     }
 
@@ -153,22 +161,16 @@ impl StudyDir {
     /// # Errors
     /// The folder cannot be written. The run counts as missing, unless only its line in the summary is.
     pub fn store(&self, id: &str, measured: &Measured) -> Result<RunRecord, Error> {
-        for kind in TableKind::ALL {
-            let path = part_path(&self.root, id, *kind);
-            if kind.concerns(measured) {
-                replace(&path, |file| kind.write(file, measured), rows(&path))?;
-            } else {
-                remove(&path)?; // of an attempt before a crash
-            }
-        }
         self.clock_error(&measured.summary)?;
         let load = self.loads.get(&measured.summary.cell).copied().flatten();
-        let record = RunRecord { load, rows: row_sums(measured), ..RunRecord::new(id, measured) };
-        write_json(&record_path(&self.root, id), &record)?;
+        let mut record = RunRecord { load, ..RunRecord::new(id, measured) };
+        let path = self.root.join(RUNS);
+        let encoded = EncodedRun::new(&record, measured).map_err(failed("write", &path))?;
+        guard(&self.runs).append(&encoded, &mut record)?;
         remove(&failure_path(&self.root, id))?;
         let path = self.root.join(SUMMARY);
         let line = json_line(&path, &record.line())?;
-        append(&mut guard(&self.summary), line.as_bytes()).map_err(failed("write", &path))?;
+        append(&guard(&self.summary), line.as_bytes()).map_err(failed("write", &path))?;
         guard(&self.finished).insert(id.to_owned(), record.summary.clone());
         Ok(record)
     }
@@ -179,7 +181,9 @@ impl StudyDir {
     /// The folder cannot be written.
     pub fn fail(&self, failure: &Failure) -> Result<(), Error> {
         failure.summary.as_ref().map_or(Ok(()), |summary| self.clock_error(summary))?;
-        write_json(&failure_path(&self.root, &failure.id), failure)
+        let path = failure_path(&self.root, &failure.id);
+        make_failed(&self.root)?;
+        write(&path, json_line(&path, failure)?.as_bytes())
     }
 
     /// Writes the final files from all finished runs and closes the manifest; `render` makes the report.
@@ -192,6 +196,7 @@ impl StudyDir {
     pub fn finish(&self, state: RunState, claims: &[ClaimResult], render: Render) -> Result<Study, Error> {
         let ended = Some(utc_now());
         let write = || -> Result<Study, Error> {
+            guard(&self.runs).sync()?;
             let mut study = load(&self.root)?;
             study.claims = claims.to_vec();
             (study.manifest.state, study.manifest.ended) = (state, ended.clone());
@@ -280,12 +285,13 @@ impl LockedDir {
     pub fn write(&self, study: &Study, render: Render) -> Result<(), Error> {
         let is_own = |folder: &PathBuf| is_same(folder, &self.root);
         if study.folders.iter().all(is_own) {
-            self.check_records(study)?;
+            self.check_runs()?;
             return write_final_files(&self.root, study, render);
         }
         if !study.folders.iter().any(is_own) {
             self.check_free(study)?;
         }
+        gather(&self.root, study.records())?;
         self.gather_failures(study)?;
         // It has ended when all its files are there.
         let unfinished = Manifest { state: RunState::Interrupted, ended: None, ..study.manifest.clone() };
@@ -296,18 +302,17 @@ impl LockedDir {
 }
 
 impl LockedDir {
-    /// Refuses a folder whose tables have rows and that has no record, since they would be lost.
-    fn check_records(&self, study: &Study) -> Result<(), Error> {
-        let is_empty = study.records().next().is_none();
-        let path = table_path(&self.root, TableKind::Jobs);
-        if is_empty && has_rows(&path).map_err(rows(&path))? {
-            return Err(Error::Merge(format!(
-                "{} is missing, and {} has rows: restore it, or run again with --resume",
-                self.root.join(RECORDS).display(),
-                path.display()
-            )));
+    /// Refuses a folder that has tables and has lost the runs that they were made from.
+    fn check_runs(&self) -> Result<(), Error> {
+        let [log, table] = [RUNS.to_owned(), table_name(TableKind::Jobs)].map(|name| self.root.join(name));
+        if log.exists() || !table.exists() {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Merge(format!(
+            "{} is missing, and {} would be written over: restore it, or run again with --resume",
+            log.display(),
+            table.display()
+        )))
     }
 
     /// Refuses a folder with files that are none of the study's.
@@ -334,8 +339,7 @@ impl LockedDir {
             let Some(from) = found.find(|path| path.exists()).filter(|from| !is_same(from, &to)) else {
                 continue;
             };
-            let cells = self.root.join(CELLS);
-            fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
+            make_failed(&self.root)?;
             remove(&to)?;
             fs::copy(from, &to).map_err(failed("write", &to))?;
         }
@@ -343,29 +347,28 @@ impl LockedDir {
     }
 }
 
-/// Writes the files that are made from runs, whose rows are taken from the folders that the study was loaded from, and
-/// moves what is in `cells/` there.
+/// Makes the folder of failures.
+fn make_failed(root: &Path) -> Result<(), Error> {
+    let folder = root.join(FAILED);
+    fs::create_dir_all(&folder).map_err(failed("create", &folder))
+}
+
+fn table_name(kind: TableKind) -> String {
+    format!("{}.parquet", kind.name())
+}
+
+/// Writes the files that are made from runs.
 fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), Error> {
+    say_others(root, study)?;
     let labels = Labels::of(study);
-    let others = others(root, study)?;
-    if !others.is_empty() {
-        tracing::warn!(
-            "{} of an earlier plan, which this command does not ask for, {} kept in {} and left out of the results",
-            plural(others.len() as u64, "finished run"),
-            if others.len() == 1 { "is" } else { "are" },
-            root.join(CELLS).display()
-        );
-    }
     for &kind in TableKind::ALL {
-        unpack_rows(root, kind, &others)?;
-        let ids = study.records().map(|record| record.id.as_str());
-        let index = RowIndex::of(&study.folders, kind, ids)?;
-        let path = table_path(root, kind);
-        if kind == TableKind::Cores && !study.records().any(|record| index.has(&record.id)) {
+        let path = root.join(table_name(kind));
+        if kind == TableKind::Cores && !study.records().any(RunRecord::has_burnt) {
             remove(&path)?;
             continue;
         }
-        replace(&path, |file| index.write(file, Some(&labels), study.records()), rows(&path))?;
+        let fill = |file| write_rows(kind, ExportFormat::Parquet, (file, &path), &labels, study.records());
+        replace(&path, fill, |error| error)?;
     }
     let path = root.join(TIMELINE);
     replace(
@@ -381,81 +384,25 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
         let lines = study.claims.iter().map(|claim| json_line(&path, claim));
         write(&path, lines.collect::<Result<String, _>>()?.as_bytes())?;
     }
-    render(study).write(root)?;
-    pack(root, study)
+    // Failures that were copied here, of runs that have finished since.
+    study.records().try_for_each(|record| remove(&failure_path(root, &record.id)))?;
+    // It stays if there is something in it.
+    let _ = fs::remove_dir(root.join(FAILED));
+    render(study).write(root)
 }
 
-/// Writes rows of runs to `cells/` again that are in the folder's table, unless it is damaged.
-fn unpack_rows(root: &Path, kind: TableKind, others: &[RunRecord]) -> Result<(), Error> {
-    if others.is_empty() {
-        return Ok(());
-    }
-    let (index, _) = RowIndex::of_readable(root, kind, others.iter().map(|other| other.id.as_str()))?;
-    for (other, is_whole) in others.iter().zip(index.whole(others)) {
-        let path = part_path(root, &other.id, kind);
-        if !index.has(&other.id) || path.exists() {
-            continue;
-        }
-        if is_whole {
-            replace(&path, |file| index.write(file, None, iter::once(other)), rows(&path))?;
-        } else {
-            tracing::warn!(
-                "rows of run {} of an earlier plan for {} are damaged: it is left out",
-                other.id,
-                table_path(root, kind).display()
-            );
-            forget(root, slice::from_ref(other))?;
-        }
+/// Says how many finished runs of the folder belong to an earlier plan.
+fn say_others(root: &Path, study: &Study) -> Result<(), Error> {
+    let kept: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
+    let store = RunStore::open(root)?;
+    let others = store.runs().filter(|(id, _)| !kept.contains(id)).count();
+    if others > 0 {
+        tracing::warn!(
+            "{} of an earlier plan, which this command does not ask for, {} kept in {} and left out of the results",
+            plural(others as u64, "finished run"),
+            if others == 1 { "is" } else { "are" },
+            root.join(RUNS).display()
+        );
     }
     Ok(())
-}
-
-/// The records, without timelines, of those of the runs `ids` that have finished. Runs whose record or rows are damaged
-/// are left to be run again.
-fn undamaged(root: &Path, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
-    let mut found = undamaged_records(root, ids)?;
-    for kind in TableKind::ALL.iter().copied() {
-        let ids = found.iter().map(|record| record.id.as_str());
-        let (index, is_damaged) = RowIndex::of_readable(root, kind, ids)?;
-        let mut wholes = index.whole(&found).into_iter();
-        // Of a damaged table, the rows of all runs without a part are missing.
-        let is_lost = |record: &RunRecord| is_damaged && !index.has(&record.id) && kind.may_have(record);
-        let is_whole = |record: &RunRecord| wholes.next().unwrap_or_default() && !is_lost(record);
-        let (whole, lacking): (Vec<_>, Vec<_>) = found.into_iter().partition(is_whole);
-        if !lacking.is_empty() {
-            let lost = plural(lacking.len() as u64, "run");
-            tracing::warn!(
-                "rows of {lost} for {} are missing or damaged: run again",
-                table_path(root, kind).display()
-            );
-            forget(root, &lacking)?;
-        }
-        if is_damaged {
-            set_aside(&table_path(root, kind))?;
-        }
-        found = whole;
-    }
-    Ok(found)
-}
-
-/// The records that can be read. If packed ones are damaged, all others are in `cells/` then.
-fn undamaged_records(root: &Path, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
-    let (mut found, mut is_damaged) = (Vec::new(), false);
-    for record in records(root, ids) {
-        match record {
-            Ok(mut record) => {
-                record.drop_timeline();
-                found.push(record);
-            }
-            Err(error @ (Error::Damaged { .. } | Error::DamagedRecords { .. })) => {
-                is_damaged |= matches!(error, Error::DamagedRecords { .. });
-                tracing::warn!("{error}");
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    if is_damaged {
-        salvage(root)?;
-    }
-    Ok(found)
 }

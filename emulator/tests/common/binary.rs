@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use volary::storage::{RUNS, RunStore};
+
 /// A small experiment of two policies with a claim.
 pub const EXPERIMENT: &str = r#"title = "small"
 seed = 3
@@ -82,14 +84,15 @@ pub fn finished(run: &Path) -> Vec<String> {
     lines.filter_map(id).collect()
 }
 
-/// Removes the record of the last finished run from a folder, and returns its id.
+/// Removes the last finished run from a folder, and returns its id.
 pub fn forget(run: &Path) -> String {
-    let (path, last) = (run.join("records.jsonl.zst"), finished(run).pop().unwrap());
-    let records = text(&zstd::decode_all(fs::File::open(&path).unwrap()).unwrap());
-    let of_last = format!("\"run\":\"{last}\"");
-    let kept: String = records.split_inclusive('\n').filter(|record| !record.contains(&of_last)).collect();
-    assert_eq!(kept.lines().count() + 1, records.lines().count());
-    fs::write(&path, zstd::encode_all(kept.as_bytes(), 3).unwrap()).unwrap();
+    let (path, last) = (run.join(RUNS), finished(run).pop().unwrap());
+    let store = RunStore::open(run).unwrap();
+    let (_, frame) = store.runs().find(|(id, _)| *id == last).unwrap();
+    let mut log = fs::read(&path).unwrap();
+    log.drain(frame.start as usize..frame.end as usize);
+    fs::write(run.join("without"), log).unwrap();
+    fs::rename(run.join("without"), path).unwrap();
     last
 }
 

@@ -28,7 +28,7 @@ fn corpus(target: &str) -> PathBuf {
 
 #[test]
 fn the_corpus_breaks_nothing() {
-    let all: [(&str, Target); 9] = [
+    let all: [(&str, Target); 10] = [
         ("experiment", targets::experiment),
         ("trace", targets::trace),
         ("table", targets::table),
@@ -36,6 +36,7 @@ fn the_corpus_breaks_nothing() {
         ("claim", targets::claim),
         ("interference", targets::interference),
         ("inputs", targets::inputs),
+        ("runs", targets::runs),
         ("wire", targets::wire),
         ("reports", targets::reports),
     ];

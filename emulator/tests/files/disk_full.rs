@@ -5,10 +5,9 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::Stdio;
 
-use volary::config::{Experiment, Overrides, RuntimeKind};
+use volary::storage::RunStore;
 
 use crate::common::binary::{command, expect, expect_of, folder, lacks, lines, text, volary};
 
@@ -16,24 +15,25 @@ const FULL: &str = "/dev/full";
 /// Real time need not take as long as it says.
 const FAST: &str = "run.speed=8";
 
-/// Where the record of the second unit is written before it is renamed.
-fn second(folder: &Path, runtime: RuntimeKind, set: &str) -> String {
-    let overrides = Overrides { runtime: Some(runtime), set: vec![set.to_owned()], ..Overrides::default() };
-    let experiment = Experiment::load(&folder.join("e.toml"), &overrides).unwrap();
-    format!("r/cells/{}.json.partial", experiment.runs(None)[1].id)
-}
-
-/// The second of two units finds the disk full. The first is kept, and a later run goes on from there.
-fn breaks_off_and_goes_on(runtime: RuntimeKind, args: &str) {
+/// The second of two units finds no room for its frame. The first is kept, and a later run goes on from there.
+fn breaks_off_and_goes_on(args: &str) {
     let folder = folder();
     let here = folder.path();
-    let full = here.join(second(here, runtime, FAST));
-    fs::create_dir_all(full.parent().unwrap()).unwrap();
-    symlink(FULL, &full).unwrap();
-    let run = format!("run e.toml --quiet --threads 1 --out r --set {FAST} {args}");
-    let (_, said) = expect(here, &run, 3);
+    // A run is larger than any other file, so a limit on the size of files is one on the log of runs.
+    let set = format!("--set {FAST} --set workload.synthetic.jobs=600 --set run.record.tasks_one_in=1");
+    let run = format!("run e.toml --quiet --no-report --threads 1 --out r {set} {args}");
+    expect(here, &run, 0);
+    let log = fs::read(here.join("r/runs.log")).unwrap();
+    let first = RunStore::open(&here.join("r")).unwrap().runs().map(|(_, bytes)| bytes.end).min().unwrap();
+    fs::remove_dir_all(here.join("r")).unwrap();
+    // In blocks, as the shell counts them.
+    let blocks = (first + log.len() as u64) / 2 / 512;
+    let mut shell = std::process::Command::new("sh");
+    let script = format!("ulimit -f {blocks}; exec \"$0\" {run}");
+    shell.current_dir(here).args(["-c", &script, env!("CARGO_BIN_EXE_volary")]);
+    let (_, said) = expect_of(&mut shell, 3);
     assert_eq!(
-        lacks(&said, "No space left on device | r/cells/ | space | --resume --out r", 0),
+        lacks(&said, "File too large | r/runs.log | ulimit -f | --resume --out r", 0),
         Vec::<&str>::new(),
         "{said}"
     );
@@ -49,12 +49,12 @@ fn breaks_off_and_goes_on(runtime: RuntimeKind, args: &str) {
 
 #[test]
 fn a_full_disk_breaks_a_run_off() {
-    breaks_off_and_goes_on(RuntimeKind::Virtual, "");
+    breaks_off_and_goes_on("");
 }
 
 #[test]
 fn a_full_disk_breaks_a_run_on_hosts_off() {
-    breaks_off_and_goes_on(RuntimeKind::Hosts, "--runtime hosts --spawn 2");
+    breaks_off_and_goes_on("--runtime hosts --spawn 2");
 }
 
 #[test]
@@ -115,13 +115,11 @@ fn a_limit_on_files_is_an_error_that_names_the_file() {
 fn a_folder_for_temporary_files_that_is_not_there_is_named() {
     let folder = folder();
     let here = folder.path();
-    expect(here, "run e.toml --quiet --out r", 0);
-    for args in ["run e.toml --runtime hosts --spawn 1 --out h", "export r --out tables"] {
-        let output = command(here).args(args.split(' ')).env("TMPDIR", "/nowhere").output().unwrap();
-        let said = text(&output.stderr);
-        assert!(!output.status.success(), "{args}");
-        assert_eq!(lacks(&said, "/nowhere | TMPDIR", 0), Vec::<&str>::new(), "{args}: {said}");
-    }
+    let args = "run e.toml --runtime hosts --spawn 1 --out h";
+    let output = command(here).args(args.split(' ')).env("TMPDIR", "/nowhere").output().unwrap();
+    let said = text(&output.stderr);
+    assert!(!output.status.success());
+    assert_eq!(lacks(&said, "/nowhere | TMPDIR", 0), Vec::<&str>::new(), "{said}");
 }
 
 #[test]

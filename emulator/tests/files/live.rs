@@ -17,7 +17,7 @@ use volary::observer::StudyObserver;
 use volary::runtime::{self, RunOptions};
 use volary::watch::Watch;
 
-use crate::common::binary::{EXPERIMENT, changed, command, expect, folder, refuses_all, text};
+use crate::common::binary::{EXPERIMENT, changed, command, expect, folder, forget, refuses_all, text};
 use crate::common::page::{PATIENCE, address, answer, ask, get, snapshot};
 
 /// Starts a command with a live page; returns its address.
@@ -254,15 +254,14 @@ fn a_folder_is_shown_as_well() {
     assert_eq!(shown["cell"]["curves"][1]["policy"], "sparrow");
     assert_eq!(shown["cell"]["curves"][1]["runs"][0][1], 60);
     assert_eq!(shown["cell"]["run"]["counts"]["jobs_finished"], 60);
-    // Without two of its files the second run has not ended, and has failed.
+    // The second run is taken from the log: it has not ended, and has failed.
     let id = shown["runs"][1]["run"].as_str().unwrap().to_owned();
     let failure = serde_json::json!({
         "run": id, "policy": "sparrow", "cell": {}, "seed": 3, "log": "host <b>h2</b> was lost",
     });
-    fs::create_dir(here.join("r/cells")).unwrap();
-    fs::write(here.join(format!("r/cells/{id}.failed.json")), failure.to_string()).unwrap();
-    let lines = fs::read_to_string(here.join("r/summary.jsonl")).unwrap();
-    fs::write(here.join("r/summary.jsonl"), format!("{}\n", lines.lines().next().unwrap())).unwrap();
+    fs::create_dir(here.join("r/failed")).unwrap();
+    fs::write(here.join(format!("r/failed/{id}.json")), failure.to_string()).unwrap();
+    assert_eq!(forget(&here.join("r")), id);
     let began = Instant::now();
     while snapshot(&url)["runs"][1]["stage"] != "failed" {
         assert!(began.elapsed() < PATIENCE);
@@ -302,17 +301,17 @@ fn a_folder_that_cannot_be_read_is_shown_as_it_was() {
         }
     };
     let events = get(&url, "events");
-    let summary = here.join("r/summary.jsonl");
-    let whole = fs::read(&summary).unwrap();
-    fs::write(&summary, "{\"run\":\n").unwrap();
+    let log = here.join("r/runs.log");
+    fs::rename(&log, here.join("r/whole")).unwrap();
+    fs::write(&log, "something else that is long enough").unwrap();
     let shown = until(&|shown| shown["outdated"].is_string());
-    assert!(shown["outdated"].as_str().unwrap().contains("summary.jsonl is damaged"), "{shown}");
+    assert!(shown["outdated"].as_str().unwrap().contains("runs.log is no log of runs"), "{shown}");
     assert!(shown["runs"].as_array().unwrap().iter().all(|run| run["stage"] == "finished"), "{shown}");
     let manifest = here.join("r/manifest.json");
     fs::rename(&manifest, here.join("r/away")).unwrap();
     until(&|shown| shown["outdated"].as_str().is_some_and(|why| why.contains("no manifest.json")));
     fs::rename(here.join("r/away"), &manifest).unwrap();
-    fs::write(&summary, &whole).unwrap();
+    fs::rename(here.join("r/whole"), &log).unwrap();
     until(&|shown| shown["outdated"].is_null());
     assert!(Command::new("kill").args(["-INT", &watching.id().to_string()]).status().unwrap().success());
     let mut said = String::new();

@@ -69,8 +69,7 @@ impl Fixture {
     /// What was kept of the first unit, which did not finish.
     fn kept(&self) -> Value {
         let id = self.manifest()["runs"][0].as_str().unwrap().to_owned();
-        serde_json::from_slice(&fs::read(self.out().join(format!("cells/{id}.failed.json"))).unwrap())
-            .unwrap()
+        serde_json::from_slice(&fs::read(self.out().join(format!("failed/{id}.json"))).unwrap()).unwrap()
     }
 
     /// The arrival of a job at the only client.
@@ -293,7 +292,7 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     assert!(said.contains("going on without h2, on h1"), "{said}");
     let manifest = fixture.manifest();
     let run = &manifest["runs"][0];
-    let file = format!("cells/{}.failed.json", run.as_str().unwrap());
+    let file = format!("failed/{}.json", run.as_str().unwrap());
     assert!(said.contains(&format!("what was measured until then is in r/{file}")), "{said}");
     let failed: Value = serde_json::from_slice(&fs::read(fixture.out().join(file)).unwrap()).unwrap();
     let copies = &failed["summary"]["copies"];

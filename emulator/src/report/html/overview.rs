@@ -45,7 +45,7 @@ pub(super) fn warnings(study: &Study) -> Markup {
     }));
     let unnamed = study.failures.len().saturating_sub(NAMED);
     if unnamed > 0 {
-        lines.push(html! { (plural(unnamed as u64, "more run")) " failed; " code { "cells/*.failed.json" } " have their logs." });
+        lines.push(html! { (plural(unnamed as u64, "more run")) " failed; " code { "failed/*.json" } " have their logs." });
     }
     let summaries = || study.records().map(|record| &record.summary);
     let open = summaries().map(Summary::not_finished).filter(|jobs| *jobs > 0);

@@ -8,7 +8,7 @@ use super::table::table;
 use super::view::policy_anchor;
 use crate::chart::theme;
 use crate::storage::manifest::Manifest;
-use crate::storage::planned::PlannedPoint;
+use crate::storage::manifest::PlannedPoint;
 use crate::storage::study::Study;
 
 /// The section; empty if nothing was run.

@@ -1,4 +1,4 @@
-//! Digests and checksums.
+//! Digests of effects, and the fingerprint of messages.
 
 use flate2::Crc;
 use volary_actors::machine::Effect;
@@ -6,23 +6,11 @@ use volary_actors::message::kinds;
 use volary_engine::replay::Digest;
 
 use crate::codec;
-
-/// CRC-32 of a frame.
-pub(super) fn checksum(section: u32, payload: &[u8]) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(&section.to_le_bytes());
-    crc.update(payload);
-    crc.sum()
-}
+use crate::storage::frames;
 
 /// Fingerprint of the message types: a message is encoded as its position in them.
 pub(super) fn vocabulary() -> u32 {
-    let mut crc = Crc::new();
-    for (name, _) in kinds() {
-        crc.update(name.as_bytes());
-        crc.update(&[0]);
-    }
-    crc.sum()
+    frames::vocabulary(kinds().map(|(name, _)| name))
 }
 
 /// Computes digests of effects with a reused buffer.

@@ -1,13 +1,7 @@
 //! The file `inputs.log`: the inputs of every actor of a run, and digests of the effects.
 //!
-//! `volary replay` steps the same actors through it. One file serves all runs and shards of a study directory:
-//!
-//! ```text
-//! magic 8 bytes, format u32, vocabulary u32
-//! frame*     length u32, crc32 u32, section u32, payload        the checksum covers section and payload
-//! ```
-//!
-//! Integers are little endian. Frames of section 0 hold the experiment with its files, as it was planned; later
+//! `volary replay` steps the same actors through it. One file of `frames` serves all runs and shards of a study
+//! directory. Frames of section 0 hold the experiment with its files, as it was planned; later
 //! sections belong to the latest experiment before them. Every other section is one shard of one run: its first frame
 //! is its [`Header`], the others hold their own number, from zero, as a u32, and entries
 //! ([`LogEntry`](volary_engine::replay::LogEntry)). Sections are interleaved as shards fill their frames, and a frame
@@ -17,7 +11,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `format` | [`Header`], constants of the format; [`Error`] |
-//! | `check` | digests of effects, checksums of frames |
+//! | `check` | digests of effects, the fingerprint of messages |
 //! | `write` | [`Sink`], the thread that writes, and [`Section`], where a shard puts its steps |
 //! | `read` | [`InputLog`], which finds the sections and reads their entries |
 
@@ -26,10 +20,11 @@ mod format;
 mod read;
 mod write;
 
+pub use super::frames::frame;
 pub use check::Digester;
 pub use format::{Error, FILE, FORMAT, Header};
 pub use read::{InputLog, LogCursor, LogSection};
-pub use write::{Carried, Relay, RunLog, Section, Sink, frame, prefix};
+pub use write::{Carried, Relay, RunLog, Section, Sink, prefix};
 
 #[cfg(test)]
 mod tests;

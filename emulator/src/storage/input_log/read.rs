@@ -7,9 +7,10 @@ use serde::de::DeserializeOwned;
 use volary_actors::base::{Span, Time};
 use volary_engine::replay::LogEntry;
 
-use super::check::{checksum, vocabulary};
+use super::check::vocabulary;
 use super::format::{EXPERIMENT, Error, FORMAT, Header, MAGIC, NUMBER, failed, version_text};
 use crate::codec;
+use crate::storage::frames::{HEADER, NextFrame, PREFIX, next_frame, read_prefix};
 
 /// The position of a payload.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +68,13 @@ impl<R: Read + Seek> InputLog<R> {
         let mut file = BufReader::with_capacity(1 << 16, file);
         let size = file.seek(SeekFrom::End(0)).map_err(failed("read"))?;
         file.rewind().map_err(failed("read"))?;
-        let end = begin(&mut file, size)?;
-        let mut log = Self { file, experiments: Vec::new(), found: Vec::new(), end, tail: FileEnd::Whole };
+        match read_prefix(&mut file, size, MAGIC).map_err(failed("read"))? {
+            None => return Err(Error::Foreign),
+            Some(found) if found == (FORMAT, vocabulary()) => {}
+            Some((format, words)) => return Err(Error::Version { found: version_text(format, words) }),
+        }
+        let (found, tail) = (Vec::new(), FileEnd::Whole);
+        let mut log = Self { file, experiments: Vec::new(), found, end: PREFIX, tail };
         let mut sections = BTreeMap::new();
         let mut payload = Vec::new();
         while log.end < size && log.tail == FileEnd::Whole {
@@ -84,20 +90,12 @@ impl<R: Read + Seek> InputLog<R> {
         sections: &mut BTreeMap<u32, usize>,
         payload: &mut Vec<u8>,
     ) -> std::io::Result<FileEnd> {
-        let left = size - self.end;
-        if left < 12 {
-            return Ok(FileEnd::Cut);
-        }
-        let [length, crc, number] = words(&mut self.file)?;
-        if left - 12 < u64::from(length) {
-            return Ok(FileEnd::Cut);
-        }
-        payload.clear();
-        (&mut self.file).take(u64::from(length)).read_to_end(payload)?;
-        if checksum(number, payload) != crc {
-            return Ok(FileEnd::Damaged("a checksum does not match".to_owned()));
-        }
-        let place = Place { at: self.end + 12, length };
+        let number = match next_frame(&mut self.file, size - self.end, payload)? {
+            NextFrame::Whole(section) => section,
+            NextFrame::Cut => return Ok(FileEnd::Cut),
+            NextFrame::Damaged => return Ok(FileEnd::Damaged("a checksum does not match".to_owned())),
+        };
+        let place = Place { at: self.end + HEADER, length: payload.len() as u32 };
         if number == EXPERIMENT {
             self.experiments.push(place);
         } else if let Some(&i) = sections.get(&number) {
@@ -115,7 +113,7 @@ impl<R: Read + Seek> InputLog<R> {
                 }
             }
         }
-        self.end = place.at + u64::from(length);
+        self.end = place.at + u64::from(place.length);
         Ok(FileEnd::Whole)
     }
 
@@ -215,31 +213,4 @@ impl LogCursor {
         self.number += 1;
         Ok(())
     }
-}
-
-/// Reads the start of a log; returns the position of its first frame.
-fn begin(file: &mut impl Read, size: u64) -> Result<u64, Error> {
-    let mut magic = [0; MAGIC.len()];
-    if size < 16 {
-        return Err(Error::Foreign);
-    }
-    file.read_exact(&mut magic).map_err(failed("read"))?;
-    if magic != MAGIC {
-        return Err(Error::Foreign);
-    }
-    let [format, words] = words(file).map_err(failed("read"))?;
-    if (format, words) != (FORMAT, vocabulary()) {
-        return Err(Error::Version { found: version_text(format, words) });
-    }
-    Ok(16)
-}
-
-fn words<const N: usize>(file: &mut impl Read) -> std::io::Result<[u32; N]> {
-    let mut words = [0; N];
-    for word in &mut words {
-        let mut bytes = [0; 4];
-        file.read_exact(&mut bytes)?;
-        *word = u32::from_le_bytes(bytes);
-    }
-    Ok(words)
 }

@@ -14,11 +14,12 @@ use volary_actors::machine::{Effect, Input, Note};
 use volary_engine::replay::{LogEntry, LogEvent};
 use volary_engine::shard::Observer;
 
-use super::check::{Digester, checksum, vocabulary};
+use super::check::{Digester, vocabulary};
 use super::format::{EXPERIMENT, Error, FORMAT, Header, MAGIC, NUMBER, failed};
 use super::read::InputLog;
 use crate::codec;
 use crate::guard::guard;
+use crate::storage::frames::{self, frame};
 
 /// Bytes after which a frame is sent.
 const FULL: usize = 1 << 16;
@@ -155,19 +156,7 @@ fn write(file: File, frames: &Receiver<Frame>, flushed: &Sender<()>) -> io::Resu
 
 /// The first bytes of a log.
 pub fn prefix() -> Vec<u8> {
-    [&MAGIC[..], &FORMAT.to_le_bytes(), &vocabulary().to_le_bytes()].concat()
-}
-
-/// Appends one frame.
-///
-/// # Errors
-/// When it cannot be written, or is longer than 4 GiB.
-pub fn frame(section: u32, payload: &[u8], out: &mut impl Write) -> io::Result<()> {
-    let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
-    out.write_all(&length.to_le_bytes())?;
-    out.write_all(&checksum(section, payload).to_le_bytes())?;
-    out.write_all(&section.to_le_bytes())?;
-    out.write_all(payload)
+    frames::prefix(MAGIC, FORMAT, vocabulary())
 }
 
 /// One attempt at a run.
