@@ -1,8 +1,8 @@
 //! The file `runs.log`: the finished runs of a study, each with its record and the rows of its tables.
 //!
 //! It consists of `frames`, one for each run, in the order in which they ended; of several frames of a run the last
-//! counts. The section of every frame is [`MARK`], by which the next frame is found behind a damaged one. A payload is
-//! a [`Head`], then its parts, each compressed for itself: the record as JSON, then the rows of each table.
+//! counts. The section of every frame is `MARK`, by which the next frame is found behind a damaged one. A payload is
+//! a `Head`, then its parts, each compressed for itself: the record as JSON, then the rows of each table.
 //!
 //! A frame is appended at once, so a process that is killed leaves whole frames and at most a piece of one. Readers
 //! leave out what is damaged; the next process that writes to the file removes it.
