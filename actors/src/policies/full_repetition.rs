@@ -18,10 +18,10 @@ parameters! {
 
     /// When copies are dropped.
     enum Preempt {
-        /// What is left of a branch when its last task finishes, as the latin-square paper's simulator does.
+        /// All copies that are left of a branch when its last task finishes, as in the latin-square paper's simulator.
         #[default]
         Branch,
-        /// Copies of a task when one finishes: isolates the effect of the stagger.
+        /// The other copies of a task when one finishes, which isolates the effect of the stagger.
         Task,
     }
 }

@@ -87,13 +87,13 @@ struct StealingNode {
     index: u32,
     partitions: Partitions,
     attempts: u32,
-    /// Nodes that may still be asked since this one became idle.
+    /// Number of nodes that this one may still ask in its current idle period.
     left: u32,
     idle: bool,
     /// Reservations that were stolen from here. The scheduler still counts on them and the thief may die, so
     /// they are claimed once nothing else is left to do.
     stolen: VecDeque<Reservation>,
-    /// Reservations on their way out: kept for its memory.
+    /// Buffer for reservations that are given away; kept to reuse its memory.
     loot: Vec<Reservation>,
 }
 
@@ -232,7 +232,7 @@ mod tests {
 
     /// The first short probes in a row behind a long task go; those before it and after the next one stay.
     #[test]
-    fn what_waits_behind_a_long_task_is_stolen_once() {
+    fn probes_behind_a_long_task_are_stolen_once() {
         let mut victim = node(0);
         let (scheduler, thief) = (victim.layout.scheduler(0), victim.layout.node(3));
         let long = |index| Message::from(Launch::Row(Row::single(LONG.task(index).copy(0))));
@@ -246,10 +246,10 @@ mod tests {
         assert_eq!(victim.receive(thief, Steal::Ask), [(thief, Steal::Nothing.into())]);
     }
 
-    /// While a long task runs the head of the queue waits behind it. Once nothing else is left the victim asks
-    /// for what was stolen itself: the thief may have died.
+    /// While a long task runs, the head of the queue waits behind it. Once nothing else is left, the victim itself
+    /// claims what was stolen: the thief may have died.
     #[test]
-    fn what_was_stolen_is_claimed_when_nothing_else_is_left() {
+    fn stolen_reservations_are_claimed_when_nothing_else_is_left() {
         let mut victim = node(0);
         let (scheduler, thief) = (victim.layout.scheduler(0), victim.layout.node(3));
         let long = LONG.task(0).copy(0);

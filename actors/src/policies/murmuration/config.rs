@@ -9,12 +9,12 @@ parameters! {
         order: MurmurationOrder = MurmurationOrder::Fcfs,
         /// `srjf`: the value by which a node orders tasks.
         rank: MurmurationRank = MurmurationRank::Task,
-        /// `srjf`: a task at a node lets others past up to this many times its own estimate. The authors' simulator has
-        /// 5; the default is in effect no limit, as in the paper.
+        /// `srjf`: total estimate of the tasks that may overtake a waiting task at a node, as a multiple of its own
+        /// estimate. The authors' simulator has 5; the default is in effect no limit, as in the paper.
         bypass: f64 = 1e9 => 0.0..=1e9,
-        /// `srjf`: after each task a scheduler goes on with the job that has the least work left to place; otherwise
-        /// with the one it has begun. It matters where deciding takes time. An update batches what was placed of one
-        /// job without interruption.
+        /// `srjf`: after each task a scheduler continues with the job that has the least work left to place; otherwise
+        /// it finishes the job that it has begun. This matters only where deciding takes time. An update batches the
+        /// tasks of one job that were placed without interruption.
         preemptive: bool = false,
         /// `las`: W, how long a core runs a copy before it compares it with the suspended ones. All else is as in the
         /// Kairos paper (section 3.2).
@@ -66,8 +66,8 @@ parameters! {
         /// The job with the least estimated work of all its tasks first, and the task with the least `rank`. No task is
         /// preempted.
         Srjf,
-        /// Oldest job first at a scheduler. A node runs what has attained least service, as those of Kairos do, and
-        /// suspends the rest, without a bound on their number (ours). Nodes need no estimates, placement does.
+        /// Oldest job first at a scheduler. A node runs the copies with the least attained service, as in Kairos, and
+        /// suspends the others, however many they are (ours). Placement needs estimates, nodes do not.
         Las,
     }
 
@@ -78,9 +78,9 @@ parameters! {
         Task,
         /// The estimated work of all tasks of the job, which is carried with the task.
         Job,
-        /// The estimated work of those tasks of the job that have begun nowhere yet. This is no protocol: each node
-        /// knows at once, and without a message, what all others do. The authors' simulator reads it from shared
-        /// memory. In virtual time only.
+        /// The estimated work of the job's tasks that have not begun on any node. This is an oracle, not a protocol:
+        /// every node knows the state of all others at once, without a message. The authors' simulator reads it from
+        /// shared memory. In virtual time only.
         JobLeftOracle,
     }
 
@@ -104,14 +104,14 @@ parameters! {
 
     /// The value by which nodes are compared.
     enum MurmurationWait {
-        /// The sum of the estimates of what is queued or runs there, over the node's cores.
+        /// The sum of the estimates of the tasks that are queued or run on a node, divided by its cores.
         #[default]
         PerCore,
-        /// The sum, regardless of the cores (section 4.1).
+        /// The same sum, not divided by the cores (section 4.1).
         Work,
-        /// When the node is expected to be free: at each update the later of that and of the task's start, with the
-        /// estimate over the cores added or subtracted. The authors' simulator does so; there a node that was used
-        /// lately ranks behind one that never was.
+        /// The time at which the node is expected to be free. Each update takes the later of this time and the task's
+        /// start, and adds or subtracts the estimate divided by the cores. As in the authors' simulator, a node that
+        /// was used lately ranks behind one that never was.
         Clock,
     }
 
