@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_cannot_be_reached_is_left_alone_for_a_while() {
+    fn an_unreachable_node_is_avoided_for_a_while() {
         let mut scheduler = scheduler(1);
         let a = scheduler.layout.node(0);
         for node in [1, 2] {

@@ -289,8 +289,8 @@ impl PeacockNode {
     }
 }
 
-/// What the cores still have to do before the queue's head is served, by the estimates; running tasks that are
-/// estimated longer than `longest` do not count.
+/// Estimated work of the cores before the queue's head is served; running tasks that are estimated longer than
+/// `longest` do not count.
 fn ahead(slots: &[PeacockCore], longest: Span, now: Time) -> Span {
     let busy = |slot: &PeacockCore| match slot {
         PeacockCore::Claiming(waiting) => waiting.estimate,
@@ -444,9 +444,9 @@ impl ElasticQueue {
         self.insert(at, new);
     }
 
-    /// Takes out every probe that is not yet late and would wait past its deadline here, where `wait` is what it waits
-    /// for beside the probes ahead. One that has been all round a ring of `ring` nodes stays: without link delay it
-    /// would go round for ever.
+    /// Takes out every probe that is not yet late and would wait past its deadline here, where `wait` is its wait
+    /// beside the probes ahead. One that has been all round a ring of `ring` nodes stays: without link delay it would
+    /// go round for ever.
     pub(super) fn take_late(
         &mut self,
         wait: impl Fn(Span) -> Span,
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn overflow_takes_the_tail_and_keeps_the_books() {
+    fn overflow_takes_the_tail_and_updates_the_total() {
         let mut queue = ElasticQueue::default();
         for job in 0..5 {
             queue.insert(job as usize, probe(job, 2, 0, 100));
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn threshold_form_serves_shortest_first_and_forwards_what_would_be_late() {
+    fn threshold_form_serves_shortest_first_and_forwards_probes_that_would_be_late() {
         let mut queue = ElasticQueue::default();
         for (job, estimate) in [(0, 3), (1, 1), (2, 3), (3, 2)] {
             queue.push_shortest_first(probe(job, estimate, 0, 5));

@@ -166,9 +166,9 @@ fn all_tasks_of_a_job_start_together() {
     assert!(done.contains(&Effect::Note(learnt)), "{done:?}");
 }
 
-/// A job with a deadline that cannot wait takes the core of a best-effort job, which begins again later.
+/// A job with a deadline that cannot wait takes the core of a best-effort job, which starts again later.
 #[test]
-fn best_effort_jobs_give_way() {
+fn best_effort_jobs_are_preempted_for_urgent_ones() {
     let mut bench = bench(&perfect(), 1, 1).with_deadline(JobId(1), Span::from_secs(5));
     let node = bench.layout.node(0);
     bench.submit(0);
