@@ -24,7 +24,7 @@ parameters! {
         big_partition: f64 = 0.98,
         /// Probes per task of a short job.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
-        /// Probes of a short job, at least (Eagle's simulator).
+        /// Least number of probes of a short job (Eagle's simulator).
         min_probes: u32 = 20 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as in Eagle's simulator.
         replacement: bool = false,

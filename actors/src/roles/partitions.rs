@@ -10,7 +10,7 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// Of `nodes` nodes `big`, at least one, in the big partition.
+    /// Partitions of `nodes` nodes, with `big`, at least one, in the big partition.
     pub const fn new(nodes: u32, big: u32) -> Self {
         debug_assert!(0 < big && big <= nodes);
         Self { nodes, big }

@@ -22,7 +22,7 @@ parameters! {
         /// Minimum lead in attained service with which a suspended copy takes the core at the end of a quantum; zero:
         /// any positive lead (algorithm 1 also accepts a tie). The authors' YARN code has half a quantum.
         hysteresis: Span = Span::ZERO,
-        /// What keeps a copy from waiting for ever behind newer ones.
+        /// Protection of copies from waiting for ever behind newer ones.
         guard: LasGuard = LasGuard::Promote,
         /// Quanta passed over (`promote`) or suspensions (`running`) before the guard protects a copy (section 6.2: 3).
         missed: u32 = 3 => 1..=1000000,

@@ -283,7 +283,7 @@ fn resumes(bench: &Bench, job: u32) -> Option<u64> {
 /// at the next end of a quantum for two quanta, in which a third newcomer waits. Without the guard it runs when the two
 /// have attained as much.
 #[test]
-fn who_is_passed_over_runs_next_and_is_not_preempted() {
+fn a_copy_passed_over_often_runs_next_and_is_not_preempted() {
     for (guard, runs, third) in [(LasGuard::Promote, 18, 23), (LasGuard::None, 32, 20)] {
         let guard = LasOptions { guard, stretch: 2.0, ..options() };
         let mut bench = Bench::new(1, guard, &[30, 20, 20, 1]);

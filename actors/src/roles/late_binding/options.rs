@@ -8,7 +8,7 @@ parameters! {
     struct ProbeOptions {
         /// Reservations (or samples) per task, d. The papers use 2; the authors' daemon defaults to 1.05.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
-        /// Reservations of a job, at least. The paper has none; the simulators of Eagle and Murmuration use 20.
+        /// Least number of reservations of a job. The paper has none; the simulators of Eagle and Murmuration use 20.
         min_probes: u32 = 0 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as the simulators of Eagle and Murmuration do.
         replacement: bool = false,
@@ -38,7 +38,7 @@ parameters! {
 }
 
 impl ProbeOptions {
-    /// Reservations of a job of that many tasks.
+    /// Number of reservations for a job of `tasks` tasks.
     pub fn reserved_for(&self, tasks: u32) -> u64 {
         ((f64::from(tasks) * self.probe_ratio).ceil() as u64).max(self.min_probes.into())
     }

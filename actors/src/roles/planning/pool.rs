@@ -205,7 +205,7 @@ mod tests {
 
     /// Taking cores of named nodes and of any node gives each core once.
     #[test]
-    fn cores_of_a_named_node() {
+    fn taking_cores_of_named_nodes_gives_each_core_once() {
         let mut pool = CorePool::new(&Layout::new(1, 0, [2, 2]));
         assert!(pool.take_on(1, copy(0)) && pool.take_on(1, copy(1)) && !pool.take_on(1, copy(2)));
         assert_eq!((pool.free(0), pool.free_on(0), pool.free_on(1)), (2, 2, 0));

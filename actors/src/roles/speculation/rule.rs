@@ -125,7 +125,7 @@ pub struct Attempt {
     pub task: u32,
     /// Its attempt number.
     pub number: u32,
-    /// Where it is; `None` until a node has claimed it.
+    /// Its node; `None` until a node has claimed it.
     pub node: Option<ActorId>,
     /// Whether it has yet to start, as far as is known: no node has claimed it, or it waits at its node, which will
     /// report the start.
@@ -136,7 +136,7 @@ pub struct Attempt {
     pub score: Score,
     /// The time of that report; the time it was sent, before the first report.
     pub reported_at: Time,
-    /// Whether there was another one when it was requested.
+    /// Whether its task had another attempt when it was requested.
     pub backup: bool,
 }
 
@@ -278,7 +278,7 @@ mod attempts_tests {
 
     /// The table equals a plain list, through random additions and removals.
     #[test]
-    fn the_table_is_what_a_list_would_be() {
+    fn the_table_equals_a_plain_list() {
         let (mut table, mut list) = (Attempts::new(7), Vec::<Attempt>::new());
         let mut rng = Rng::new(1, 1, 1);
         for number in 0..5000 {
@@ -304,7 +304,7 @@ mod attempts_tests {
     }
 
     #[test]
-    fn rates_are_of_what_was_heard() {
+    fn rates_are_those_of_the_reports() {
         let mut attempt = Attempt::new(0, 0, Some(ActorId(1)), Time::ZERO + Span::from_secs(10), false);
         let at = |s| Time::ZERO + Span::from_secs(s);
         assert_eq!((attempt.rate(at(10)), attempt.left(at(20))), (0.0, f64::INFINITY));
