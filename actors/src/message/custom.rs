@@ -1,4 +1,5 @@
-//! Messages of policies in other crates: an opaque payload with a number, and what the numbers mean in this process.
+//! Messages of policies in other crates: an opaque payload with a number, and the meaning of the numbers in this
+//! process.
 
 use std::sync::OnceLock;
 
@@ -106,7 +107,7 @@ pub(super) type Table = [Option<CustomKind>; 2 * NUMBERS];
 
 static TABLE: OnceLock<Table> = OnceLock::new();
 
-/// What the numbers mean in this process, in the order of [`Custom`]'s kinds.
+/// The kinds of messages in this process, in the order of [`Custom`]'s kinds.
 pub(super) fn installed() -> &'static Table {
     const NONE: Table = [None; 2 * NUMBERS];
     TABLE.get().unwrap_or(&NONE)

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::protocol::protocol;
 use crate::base::{CopyId, JobId};
 
-/// What a core does in a slice.
+/// The work of a core in a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SliceWork {
     /// It rests.

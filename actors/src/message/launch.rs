@@ -18,7 +18,7 @@ pub struct Row {
     pub len: u16,
     /// Where in the group the row starts.
     pub turn: u16,
-    /// How many of them are run, at least one.
+    /// Number of tasks that are run, at least one.
     pub width: u16,
     /// Attempt number of every copy of the row.
     pub attempt: u32,
@@ -81,7 +81,7 @@ pub struct TaskRange {
     pub job: JobId,
     /// First task.
     pub base: u32,
-    /// How many, at least one.
+    /// Number of tasks, at least one.
     pub len: u32,
     /// Only copies with an attempt number below this, of the same submission of the job as the attempt before it. Later
     /// launches are not affected, nor is another scheduler that has the job from another submission.

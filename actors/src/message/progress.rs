@@ -15,7 +15,7 @@ pub enum Progress {
         copy: CopyId,
         /// How much of its work it has done.
         score: Score,
-        /// When it was so.
+        /// Time of the observation.
         at: Stamp,
         /// How long it had run by then, in whole milliseconds, rounded down; at most 49 days.
         age_ms: u32,

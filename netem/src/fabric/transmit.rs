@@ -68,7 +68,7 @@ enum Outcome {
     },
 }
 
-/// A transmission that gets through: where its time went.
+/// A transmission that gets through, with the parts of its delay.
 #[derive(Clone, Copy)]
 struct Flight {
     /// Arrival at the destination's machine.

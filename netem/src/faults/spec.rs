@@ -29,7 +29,7 @@ pub enum FaultSpec {
 pub struct PartitionSpec {
     /// One side.
     pub a: Vec<Target>,
-    /// The other side. Default: everyone else.
+    /// The other side. Default: all other endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b: Option<Vec<Target>>,
     /// When it begins, since the run's start.
@@ -46,9 +46,9 @@ pub struct PartitionSpec {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrashSpec {
-    /// Who crashes.
+    /// The endpoints that crash.
     pub who: Vec<Target>,
-    /// When, since the run's start.
+    /// When it begins, since the run's start.
     pub at: Span,
     /// How long it stays down. Default: it never comes back.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
@@ -59,11 +59,11 @@ pub struct CrashSpec {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseSpec {
-    /// Who stalls.
+    /// The endpoints that stall.
     pub who: Vec<Target>,
-    /// When, since the run's start.
+    /// When it begins, since the run's start.
     pub at: Span,
-    /// How long.
+    /// How long it lasts.
     #[serde(rename = "for")]
     pub lasting: Span,
 }
@@ -74,7 +74,7 @@ pub struct PauseSpec {
 pub struct DegradeSpec {
     /// One side.
     pub a: Vec<Target>,
-    /// The other side. Default: everyone else.
+    /// The other side. Default: all other endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b: Option<Vec<Target>>,
     /// When it begins, since the run's start.
@@ -82,7 +82,7 @@ pub struct DegradeSpec {
     /// How long it lasts.
     #[serde(rename = "for")]
     pub lasting: Span,
-    /// Propagation delays are multiplied by it. Default: 1.
+    /// Factor on propagation delays. Default: 1.
     #[serde(default = "one")]
     pub delay_factor: f64,
     /// Loss in addition to the link's own. Default: 0.
@@ -121,7 +121,7 @@ impl FaultSpec {
         }
     }
 
-    /// Whom it is about: each list of targets with its key below [`kind`](Self::kind).
+    /// Its lists of targets, each with its key below [`kind`](Self::kind).
     pub fn targets(&self) -> impl Iterator<Item = (&'static str, &[Target])> {
         let (first, second) = match self {
             Self::Crash(c) => (("who", &c.who[..]), None),

@@ -17,7 +17,7 @@ pub(super) struct Ground {
     pub(super) nodes: Vec<Place>,
     /// Every rack, or switch of a graph.
     pub(super) racks: Vec<Rack>,
-    /// How many pods there are.
+    /// Number of pods.
     pub(super) pods: u32,
     /// Names of the regions, or of the switches of a graph.
     pub(super) zones: Vec<String>,

@@ -17,7 +17,7 @@ fn unreachable(after: Span, cause: Cause) -> Verdict {
 }
 
 #[test]
-fn partitions_stop_both_directions_and_nobody_else() {
+fn partitions_stop_both_directions_and_no_other_link() {
     let mut links = with("partition = { a = ['node:5'], at = '1s', for = '200ms' }");
     let back = |links: &mut Fabric, t| links.route(t, B, A, Class::Datagram, 100);
     assert_eq!(datagram(&mut links, at(989)), deliver(ms(10), 0), "arrives just before");
