@@ -9,8 +9,8 @@ use crate::catalog::Catalog;
 use crate::layout::Layout;
 use crate::message::Message;
 
-/// An actor: a state machine that reacts to one input at a time. It never measures anything; it asks for work,
-/// timers and progress, and the answers are inputs.
+/// An actor: a state machine that reacts to one input at a time. It measures nothing itself; it asks for work, timers
+/// and progress, and the answers are inputs.
 pub trait Machine: Send {
     /// Reacts to `input` and pushes its effects into `fx`. It cannot fail: faults of the world are inputs, faults of
     /// the program are assertions.
@@ -34,7 +34,7 @@ pub type Stored = Box<dyn Any + Send>;
 pub enum Input {
     /// First boot (epoch 0) or restart: volatile state is already gone.
     Start {
-        /// How often this actor has been restarted.
+        /// Number of restarts of this actor.
         epoch: u32,
     },
     /// A message arrived.
@@ -109,16 +109,16 @@ pub enum Input {
 pub enum Timer {
     /// The client's next job arrives.
     Arrival(JobId),
-    /// A job is due for another look.
+    /// A job is due for another check.
     Recheck {
         /// The job.
         job: JobId,
-        /// The number of earlier looks.
+        /// The number of earlier checks.
         attempt: u32,
     },
     /// A tick of the machine's own; it chooses the number.
     Tick(u32),
-    /// A task is due for another look.
+    /// A task is due for another check.
     Task(TaskId),
 }
 

@@ -32,7 +32,7 @@ pub struct Network {
     /// Probability that a datagram is held back by a further `reorder_by`, so that later ones overtake it.
     /// Messages of either class also overtake each other when `one_way` varies.
     pub reorder: Probability,
-    /// How long a reordered datagram is held back. Default: a second draw of the link's delay distribution.
+    /// Time for which a reordered datagram is held back. Default: a second draw of the link's delay distribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder_by: Option<DistributionSpec<Span>>,
     /// Throughput of a link. Messages of a link wait for each other. Default: no limit.
@@ -47,7 +47,7 @@ pub struct Network {
     /// mean delay as RTT and √2 its standard deviation as variation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto: Option<Span>,
-    /// How long a sender tries to reach its peer before the stream message comes back as undelivered.
+    /// Time for which a sender tries to reach its peer before the stream message comes back as undelivered.
     /// Default: 10 s.
     pub peer_timeout: Span,
     /// Whether actors repair lost datagrams although this network loses none. Actors on several hosts always do. It

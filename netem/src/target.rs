@@ -97,7 +97,7 @@ impl Target {
 }
 
 as_string! {
-    Target, "whom it is about: \"node:3\", \"nodes:10-19\", \"schedulers\", \"rack:2\", \"all\", or what a policy \
+    Target, "targets: \"node:3\", \"nodes:10-19\", \"schedulers\", \"rack:2\", \"all\", or what a policy \
         adds, as \"master:3\"",
         r"^\s*[a-z-]+(:.+)?\s*$", ["node:3", "nodes:10-19", "schedulers", "rack:2", "all"];
 }
@@ -295,7 +295,7 @@ pub(crate) fn resolve_all(
     all.sort_unstable();
     all.dedup();
     if all.is_empty() && !targets.iter().any(|target| places.is_absent(target)) {
-        return Err(Error::at(key, "names nobody", "write for example [\"node:3\"] or [\"schedulers\"]"));
+        return Err(Error::at(key, "no endpoint", "write for example [\"node:3\"] or [\"schedulers\"]"));
     }
     Ok(all)
 }

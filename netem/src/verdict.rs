@@ -10,16 +10,16 @@ use volary_actors::base::{Class, Span};
 pub enum Verdict {
     /// It arrives.
     Deliver {
-        /// How long it takes.
+        /// Its total delay.
         after: Span,
-        /// How often a stream message had to be sent again; zero for datagrams.
+        /// Number of retransmissions of a stream message; zero for datagrams.
         retransmissions: u32,
     },
     /// The network duplicated a datagram; it arrives twice, in any order.
     Twice {
-        /// How long the original takes.
+        /// Total delay of the original.
         after: Span,
-        /// How long its duplicate takes, with the wait for the original at a link with a rate.
+        /// Total delay of its duplicate, with the wait for the original at a link with a rate.
         again: Span,
     },
     /// It never arrives, without notice to the sender: a datagram, or a stream message whose sender crashed before it

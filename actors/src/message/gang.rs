@@ -36,7 +36,7 @@ pub enum Slice {
         core: u16,
         /// What it runs in this slice.
         work: SliceWork,
-        /// How often the scheduler was restarted.
+        /// Number of restarts of the scheduler.
         epoch: u16,
         /// The number of this order to the core in the scheduler's epoch. A core ignores orders that are older than the
         /// last one, by epoch and then by number.

@@ -16,7 +16,7 @@ pub struct Batch {
     pub job: JobId,
     /// Index of the first task.
     pub base: u32,
-    /// How many, at least one.
+    /// Number of tasks, at least one.
     pub len: u32,
     /// Distance between two of them, at least one.
     pub step: u32,
@@ -60,9 +60,9 @@ impl Batch {
 /// The number of a core's state: lives of its node first, then changes within a life.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Serialize, Deserialize)]
 pub struct Turn {
-    /// How often the node was restarted.
+    /// Number of restarts of the node.
     pub life: u16,
-    /// How often the core began or ended a copy in this life.
+    /// Number of times that the core began or ended a copy in this life.
     pub count: u32,
 }
 
@@ -127,7 +127,7 @@ pub enum Group {
         count: u32,
         /// The core.
         core: u32,
-        /// What it runs.
+        /// The copy that it runs.
         copy: CopyId,
         /// Number of the scheduler that gets the result.
         scheduler: u32,

@@ -1,4 +1,4 @@
-//! Periodic reports of nodes: the wait there, what they have served, the room they have.
+//! Periodic reports of nodes: their wait, attained service or room.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +10,9 @@ use crate::base::{Span, Time};
 pub enum Heartbeat {
     /// Node → scheduler.
     Wait {
-        /// How long a new task would wait for a core.
+        /// Time for which a new task would wait for a core.
         wait: Span,
-        /// The part of it that passes without further completions: what is left of the running tasks, per core.
+        /// The part of it that passes by itself: the remaining estimate of the running tasks, per core.
         passing: Span,
         /// Time of the observation.
         at: Time,

@@ -17,7 +17,7 @@ pub enum Progress {
         score: Score,
         /// Time of the observation.
         at: Stamp,
-        /// How long it had run by then, in whole milliseconds, rounded down; at most 49 days.
+        /// Time for which it had run by then, in whole milliseconds, rounded down; at most 49 days.
         age_ms: u32,
     },
 }

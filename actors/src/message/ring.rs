@@ -20,7 +20,7 @@ pub struct RingProbe {
     pub hops: u16,
     /// Whether it repairs a loss: then so do its further hops and its claim.
     pub repair: bool,
-    /// How long it may wait from its job's arrival before it stops moving: the mean load w̄ when it was
+    /// Time from its job's arrival for which it may wait before it stops moving: the mean load w̄ when it was
     /// submitted.
     pub max_wait: Span,
 }

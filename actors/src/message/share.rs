@@ -27,7 +27,7 @@ impl From<Stamp> for Time {
 pub struct Blocks {
     /// The first block.
     pub first: u16,
-    /// How many, at least one.
+    /// Number of blocks, at least one.
     pub len: u16,
     /// One bit for each node of a block, set if the node has long work.
     pub bits: [u32; 3],

@@ -6,8 +6,8 @@ use super::protocol::protocol;
 use super::share::Stamp;
 use crate::base::CopyId;
 
-/// The use of a shared node by a copy, told to the scheduler that launched it (Park's thesis, section 5.3). The newest
-/// report wins; a lost one is superseded by the next.
+/// The use of a shared node by a copy, reported to the scheduler that launched it (Park's thesis, section 5.3). The
+/// newest report wins; a lost one is superseded by the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum UsageReport {
     /// Node → scheduler: the use of a copy.
@@ -47,7 +47,7 @@ pub enum Contention {
     Evicted {
         /// The copy.
         copy: CopyId,
-        /// How long it had run, in whole milliseconds, rounded down; at most 49 days.
+        /// Time for which it had run, in whole milliseconds, rounded down; at most 49 days.
         age_ms: u32,
         /// Whether no other copy ran there, so that it needs more memory than the node has.
         alone: bool,

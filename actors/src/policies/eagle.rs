@@ -31,9 +31,9 @@ parameters! {
         min_probes: u32 = 20 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as in the authors' simulator.
         replacement: bool = false,
-        /// Succinct State Sharing: how often a rejected probe is sent to another node that the newest bitmap shows free
-        /// of long work, before it goes to one outside the big partition. 1 by default in the authors' prototype, 3 in
-        /// its README.
+        /// Succinct State Sharing: number of times that a rejected probe is sent to another node that the newest bitmap
+        /// shows free of long work, before it goes to one outside the big partition. 1 by default in the authors'
+        /// prototype, 3 in its README.
         retry_rounds: u16 = 1,
         /// Sticky batch probing: the probe that led to a task keeps its place in the queue, and the node claims another
         /// task with it when it is next.
@@ -107,7 +107,7 @@ impl Policy for Eagle {
         let (nodes, small) = (layout.nodes(), partitions(self.big_partition, layout).small());
         let remark = match small {
             _ if classes < 2 => return Vec::new(),
-            0 => format!("all {nodes} nodes take long tasks, so that short ones can meet them everywhere"),
+            0 => format!("all {nodes} nodes take long tasks, so short ones can wait behind them anywhere"),
             1..=SCARCE if nodes > SPARSE * small => format!(
                 "short tasks that meet long ones on all other nodes wait for {small} of {nodes}, those outside \
                  big_partition"
@@ -472,8 +472,8 @@ mod tests {
         Probe::Grant { row: Row::single(JobId(job).task(task).copy(0)), group: 0 }
     }
 
-    /// A node whose probes let one times their estimate past, with an oracle that knows the number of tasks that have
-    /// begun of some jobs of three. Job 0 runs.
+    /// A node with a bypass of 1, and an oracle that knows the number of tasks that have begun of some jobs of three.
+    /// Job 0 runs.
     fn busy_node(begun: &[(u32, u32)]) -> (Harness, ActorId) {
         let layout = layout(4);
         let mut node = Eagle { bypass: 1.0, ..Eagle::default() }.bench(&layout, layout.node(0), 3);
@@ -486,7 +486,7 @@ mod tests {
         (node, scheduler)
     }
 
-    /// Jobs 5 and 4 have a task left, and job 6, which came first, has three; it lets one task of either past.
+    /// Jobs 5 and 4 have a task left, and job 6, which came first, has three; one task of either may overtake it.
     #[test]
     fn a_claim_in_vain_does_not_count_as_overtaking() {
         let (mut node, scheduler) = busy_node(&[(0, 3), (4, 2), (5, 2)]);
@@ -505,7 +505,7 @@ mod tests {
         assert_eq!(sent[1..], [(scheduler, claim(6))], "and now it lets no more past");
     }
 
-    /// The probe of job 4 stays ahead of that of job 3, which has less left, and lets it past once in all.
+    /// The probe of job 4 stays ahead of that of job 3, which has less left, and is overtaken by it only once.
     #[test]
     fn a_sticky_probe_keeps_its_place_and_counts_what_overtook_it() {
         let (mut node, scheduler) = busy_node(&[(0, 3), (3, 2)]);

@@ -26,7 +26,7 @@ parameters! {
         scan: Span = Span::from_secs(1),
         /// Time to the next check after a backup was sent (`retry-after-speculate`).
         rest: Span = Span::from_secs(15),
-        /// How often nodes report the progress of their copies (Hadoop's tasks: 3 s).
+        /// Period at which nodes report the progress of their copies (Hadoop's tasks: 3 s).
         report: Span = Span::from_secs(3),
         /// Errors of the reported progress.
         progress: ProgressErrors = ProgressErrors::default(),
@@ -87,7 +87,7 @@ impl Hadoop2 {
         if share >= FINISHED { mean_and_deviation(view.took) } else { None }
     }
 
-    /// How long an attempt is expected to take in all, s.
+    /// Expected duration of an attempt in all, s.
     fn estimate(&self, attempt: &Attempt, view: &JobView<'_>) -> f64 {
         let silent = view.now.since(attempt.reported_at) > SILENCE.scale(self.scale);
         let until = if silent { view.now } else { attempt.reported_at };

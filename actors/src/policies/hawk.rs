@@ -28,7 +28,7 @@ parameters! {
         min_probes: u32 = 20 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as in Eagle's simulator.
         replacement: bool = false,
-        /// How many random nodes of the big partition an idle node asks for probes that wait behind a long task;
+        /// Number of random nodes of the big partition that an idle node asks for probes that wait behind a long task;
         /// 0: none.
         steal_attempts: u32 = 10 => 0..=65536,
         /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the

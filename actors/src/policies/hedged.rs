@@ -18,7 +18,7 @@ parameters! {
         /// Number of recently finished tasks over which the quantile is taken. The default is ours.
         #[schemars(range(min = 20))]
         window: u32 = 1000,
-        /// How often the scheduler checks the tasks of a job. The default is ours.
+        /// Period at which the scheduler checks the tasks of a job. The default is ours.
         scan: Span = Span::from_millis(10),
         /// Where copies go.
         binding: CopyBinding = CopyBinding::Central,

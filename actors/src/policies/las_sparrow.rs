@@ -22,8 +22,8 @@ parameters! {
         probe_timeout: Span = Span::from_secs(1),
         /// Q: a node asks for a task while it has fewer than N + Q, with N cores. With 0 it is Sparrow.
         queue: u32 = 4,
-        /// W: how long a core runs a copy before it compares it with the suspended ones. All else is as in the Kairos
-        /// paper (section 3.2).
+        /// W: time for which a core runs a copy before it compares it with the suspended ones. All else is as in the
+        /// Kairos paper (section 3.2).
         quantum: Span = Span::from_secs(50),
     }
 }

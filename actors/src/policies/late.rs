@@ -12,7 +12,7 @@ use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, spe
 parameters! {
     /// Parameters of LATE; names and defaults are the paper's, but for `report`.
     struct LatePolicy {
-        /// How long a copy runs before it can be a straggler.
+        /// Time for which a copy runs before it can be a straggler.
         running: Span = Span::from_secs(60),
         /// SpeculativeCap: share of the cluster's cores that may run backups.
         cap: f64 = 0.1 => 0.0..=1.0,
@@ -21,7 +21,7 @@ parameters! {
         slow_node: f64 = 0.25 => 0.0..=1.0,
         /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up.
         slow_task: f64 = 0.25 => 0.0..=1.0,
-        /// How often nodes report the progress of their copies, and the scheduler looks for stragglers of a job
+        /// Period at which nodes report the progress of their copies, and the scheduler looks for stragglers of a job
         /// (Hadoop's nodes report and ask for work every 3 s).
         report: Span = Span::from_secs(3),
         /// Errors of the reported progress.
@@ -89,7 +89,7 @@ impl Longest {
         quantile(&mut finished.chain(running).collect::<Vec<_>>(), self.terms.slow_task)
     }
 
-    /// How many more backups may run.
+    /// Number of further backups that may run.
     fn room(&self, view: &JobView<'_>) -> usize {
         let most = (self.terms.cap * f64::from(view.cluster.slots)).ceil() as u32;
         view.cluster.free.min(most.saturating_sub(view.cluster.backups)) as usize

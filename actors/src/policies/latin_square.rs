@@ -26,8 +26,8 @@ parameters! {
         choices: u32 = 1 => 1..=64,
         /// How the servers of a branch are chosen among the nodes drawn.
         binding: Binding = Binding::Early,
-        /// How long the scheduler waits for queue lengths. With late binding, where datagrams can be lost: time after
-        /// which a reservation that may have been lost is sent again.
+        /// Time for which the scheduler waits for queue lengths. With late binding, where datagrams can be lost: time
+        /// after which a reservation that may have been lost is sent again.
         patience: Span = Span::from_secs(1),
     }
 

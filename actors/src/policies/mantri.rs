@@ -14,8 +14,8 @@ parameters! {
     struct Mantri {
         /// δ: the probability required that one more copy lowers the total time of all copies.
         delta: f64 = 0.25 => 0.0..=1.0,
-        /// Δ: period at which nodes report progress and the scheduler looks at a job. A copy without a report counts
-        /// as a fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
+        /// Δ: period at which nodes report progress and the scheduler checks a job. A copy without a report counts as a
+        /// fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
         report: Span = Span::from_secs(10),
         /// γ: largest number of copies of a task that are stopped, to restart it or because others are faster; a limit,
         /// because estimates can be wrong.
@@ -111,7 +111,7 @@ impl Mantri {
             && view.attempts.of(task).all(|copy| !(copy.waits || copies > 1 && self.is_recent(copy, view)))
     }
 
-    /// How many copies of a task may still be stopped.
+    /// Number of copies of a task that may still be stopped.
     fn stops_left(&self, task: u32, view: &JobView<'_>) -> usize {
         let before = view.stopped.iter().filter(|&&stopped| stopped == task).count();
         (self.restarts as usize).saturating_sub(before)

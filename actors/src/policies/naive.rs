@@ -11,11 +11,11 @@ use crate::roles::speculation::{Action, CopyBinding, JobView, Rule, speculate};
 parameters! {
     /// Parameters of naive speculation.
     struct Naive {
-        /// How long a copy runs before it can be a straggler (as the LATE paper says).
+        /// Time for which a copy runs before it can be a straggler (as the LATE paper says).
         running: Span = Span::from_secs(60),
-        /// How far below the mean score of its job's tasks a straggler is (as the LATE paper says).
+        /// Distance of a straggler below the mean score of its job's tasks (as the LATE paper says).
         behind: f64 = 0.2 => 0.0..=1.0,
-        /// How often nodes report the progress of their copies, and the scheduler looks for stragglers of a job
+        /// Period at which nodes report the progress of their copies, and the scheduler looks for stragglers of a job
         /// (Hadoop's nodes report and ask for work every 3 s).
         report: Span = Span::from_secs(3),
         /// Errors of the reported progress.

@@ -93,10 +93,10 @@ pub struct Traits<'a> {
     pub auxiliaries: Option<&'a dyn Auxiliaries>,
     /// How nodes report the progress of running copies; `None` if they do not.
     pub reports: Option<ReportOptions>,
-    /// How long a copy runs before this policy judges its progress; `None` if it never does.
+    /// Time for which a copy runs before this policy judges its progress; `None` if it never does.
     pub patience: Option<Span>,
-    /// How long a copy runs before this policy preempts it, with the parameter that says so; `None` if it preempts none
-    /// by time.
+    /// Time for which a copy runs before this policy preempts it, with the parameter that sets it; `None` if it
+    /// preempts none by time.
     pub time_slice: Option<(&'static str, Span)>,
     /// Upper bound of the reservations that it makes for a job: nodes may claim them one after the other in vain once
     /// all tasks have started. By default two for each task, with which speculating policies bind copies.

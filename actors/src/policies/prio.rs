@@ -13,9 +13,9 @@ use crate::roles::planning::{Decision, LaunchOrder, Planner, PlanningScheduler, 
 parameters! {
     /// Parameters of Prio.
     struct Prio {
-        /// How often the scheduler decides; as 3Sigma (thesis, section 4.3.3).
+        /// Period at which the scheduler decides, as for 3Sigma (thesis, section 4.3.3).
         cycle: Span = Span::from_secs(2),
-        /// Whether best-effort jobs are preempted for SLO jobs; what they have done is lost.
+        /// Whether best-effort jobs are preempted for SLO jobs; their work is lost.
         preempt: bool = true,
     }
 }
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(done(&cycle(&mut bench)), [(true, 3)], "on the core that is free");
     }
 
-    /// A node that did not learn that it is to stop a copy is avoided and told again.
+    /// A node that an order to stop a copy did not reach is avoided and ordered again.
     #[test]
     fn a_copy_that_could_not_be_stopped_is_stopped_again() {
         let mut bench = bench(1).with_deadline(JobId(1), Span::from_secs(1));

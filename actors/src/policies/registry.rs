@@ -14,7 +14,7 @@ use crate::message::{self, CustomKind, CustomProtocol};
 pub struct Card {
     /// Its name in experiment files.
     pub name: &'static str,
-    /// Title with source, then what it does.
+    /// Title with source, then a description.
     pub about: &'static str,
     /// JSON Schema of its parameters: descriptions, defaults, ranges.
     pub schema: Schema,

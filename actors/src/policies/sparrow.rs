@@ -107,7 +107,7 @@ mod tests {
         assert!(reserved.len() <= 4, "{reserved:?}");
         let nodes: std::collections::BTreeSet<_> = reserved.iter().map(|r| r.0).collect();
         assert_eq!(nodes.len(), reserved.len());
-        assert_eq!(reserved.iter().map(|r| r.2).sum::<u32>(), 20, "at least so many, more than 2 · 3");
+        assert_eq!(reserved.iter().map(|r| r.2).sum::<u32>(), 20, "min_probes exceeds 2 · 3");
     }
 
     #[test]

@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(nodes[..2], [0, 0]);
         let count = |node| nodes.iter().filter(|&&n| n == node).count();
         assert!(count(2) == 0 && count(1) >= 1, "{nodes:?}");
-        // The next heartbeat replaces what was counted; an older one that comes late does not.
+        // The next heartbeat replaces the counted tasks; an older one that arrives late does not.
         scheduler.receive(a, beat(30, 3));
         scheduler.receive(b, beat(30, 3));
         scheduler.receive(a, beat(0, 2));

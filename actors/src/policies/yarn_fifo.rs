@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(beat(&mut bench, 0, 3), [copy(1, 0), copy(1, 1)], "the first master is gone");
     }
 
-    /// An end at 1.2 s is told with the heartbeat at 2 s, and a full node is silent.
+    /// An end at 1.2 s is reported with the heartbeat at 2 s, and a full node is silent.
     #[test]
     fn nodes_with_room_send_heartbeats() {
         let layout = Layout::new(1, 0, [1]);

@@ -45,7 +45,7 @@ type Place = Option<(ActorId, u32)>;
 struct EarlyJob {
     open: OpenJob,
     nodes: Vec<Place>,
-    /// How often each task was evicted; empty before the first time.
+    /// Number of evictions of each task; empty before the first one.
     evictions: Vec<u8>,
 }
 

@@ -46,7 +46,7 @@ parameters! {
 /// Options of the discipline.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LasOptions {
-    /// How long a core runs a copy before it compares it with those that wait.
+    /// Time for which a core runs a copy before it compares it with waiting ones.
     pub quantum: Span,
     /// Least lead in attained service of a waiting copy at the end of a quantum; zero: any positive lead.
     pub hysteresis: Span,

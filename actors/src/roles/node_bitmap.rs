@@ -28,7 +28,7 @@ impl NodeBitmap {
         self.blocks.get(block).map_or(0, |bits| bits[word])
     }
 
-    /// How many of `nodes` nodes have no long work.
+    /// Number of nodes without long work, of `nodes` in all.
     pub const fn clear(&self, nodes: u32) -> u32 {
         nodes.saturating_sub(self.all_ones)
     }

@@ -23,7 +23,7 @@ pub enum FaultSpec {
     Degrade(DegradeSpec),
 }
 
-/// A partition between `a` and `b`. What is under way when it begins is lost as well.
+/// A partition between `a` and `b`. Messages under way when it begins are lost as well.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionSpec {
@@ -34,7 +34,7 @@ pub struct PartitionSpec {
     pub b: Option<Vec<Target>>,
     /// When it begins, since the run's start.
     pub at: Span,
-    /// How long it lasts.
+    /// Its duration.
     #[serde(rename = "for")]
     pub lasting: Span,
     /// Only messages from `a` to `b` are lost; those from `b` to `a` pass.
@@ -42,7 +42,7 @@ pub struct PartitionSpec {
     pub one_way: bool,
 }
 
-/// A crash. What is under way to a crashing endpoint never reaches its next incarnation.
+/// A crash. Messages under way to a crashing endpoint never reach its next incarnation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrashSpec {
@@ -50,7 +50,7 @@ pub struct CrashSpec {
     pub who: Vec<Target>,
     /// When it begins, since the run's start.
     pub at: Span,
-    /// How long it stays down. Default: it never comes back.
+    /// Time for which they stay down. Default: for ever.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<Span>,
 }
@@ -63,7 +63,7 @@ pub struct PauseSpec {
     pub who: Vec<Target>,
     /// When it begins, since the run's start.
     pub at: Span,
-    /// How long it lasts.
+    /// Its duration.
     #[serde(rename = "for")]
     pub lasting: Span,
 }
@@ -79,7 +79,7 @@ pub struct DegradeSpec {
     pub b: Option<Vec<Target>>,
     /// When it begins, since the run's start.
     pub at: Span,
-    /// How long it lasts.
+    /// Its duration.
     #[serde(rename = "for")]
     pub lasting: Span,
     /// Factor on propagation delays. Default: 1.

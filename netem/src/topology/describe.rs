@@ -126,7 +126,7 @@ impl Topology {
         facts.collect()
     }
 
-    /// How many pairs of nodes each class joins, counted from sizes of racks, pods and zones: the pairs
+    /// Number of pairs of nodes that each class joins, counted from sizes of racks, pods and zones: the pairs
     /// themselves may be 10¹².
     fn pairs(&self) -> Vec<u64> {
         let mut pairs = vec![0; self.classes.len()];

@@ -76,7 +76,7 @@ impl Ground {
         if k % 2 == 1 {
             return Err(Error::at(
                 "shape.fat-tree.k",
-                format!("{k} ports cannot be half up and half down"),
+                format!("{k} ports cannot be half uplinks and half downlinks"),
                 format!("write an even number, such as {}", k.saturating_add(1)),
             ));
         }

@@ -67,7 +67,7 @@ fn crashes_lose_what_is_under_way() {
     );
     assert_eq!(datagram(&mut links, at(1200)), Verdict::Drop(Cause::Crash));
     assert_eq!(datagram(&mut links, at(1295)), deliver(ms(10), 0), "arrives after the restart");
-    // Sent to the old incarnation: its sender hears of it when the new one is back.
+    // Sent to the old incarnation: its sender is notified when the new one is back.
     assert_eq!(stream(&mut links, at(995)), unreachable(ms(305), Cause::Crash));
     // Sent while it is down: attempts at 1000, 1050, 1150 and 1350 ms; the new incarnation does not know the stream.
     assert_eq!(stream(&mut links, at(1000)), unreachable(ms(360), Cause::Crash));

@@ -6,7 +6,7 @@ use crate::roles::planning::{OverEstimates, Valuation};
 parameters! {
     /// Parameters of DistSched. The thesis leaves most numbers open; those without a section are ours.
     struct DistSched {
-        /// How often the scheduler decides, if something has changed (section 5.3: every 15 s).
+        /// Period at which the scheduler decides, if something has changed (section 5.3: every 15 s).
         cycle: Span = Span::from_secs(15),
         /// Kind of estimate of a task's CPU, memory and CPU-time (section 5.4.1: `dist` is Dist, `actual` Actual,
         /// `point` Point and NoDist, `request` Request).
@@ -35,7 +35,7 @@ parameters! {
         /// Whether the observed use replaces the expected one once it has constantly been above the largest expected
         /// value (section 5.3.2; NoObs has `false`).
         observe: bool = true,
-        /// How long reports of a copy must stay above the expected maximum before they replace it.
+        /// Time for which reports of a copy must stay above the expected maximum before they replace it.
         constantly: Span = Span::from_secs(60),
         /// Whether best-effort tasks are preempted on throttling nodes that also run SLO tasks, until the remaining
         /// tasks want no more CPU than the node has; their work is lost (section 5.3.2; NoPreempt has `false`).

@@ -38,7 +38,7 @@ struct EvictedFrom {
     until: Time,
 }
 
-/// How long a job avoids a node that has evicted one of its tasks, twice as long after each further eviction there.
+/// Time for which a job avoids a node that has evicted one of its tasks; it doubles with each further eviction there.
 const AVOIDED: Span = Span::from_secs(60);
 
 /// Largest number of doublings of that time.

@@ -17,8 +17,8 @@ struct NodeShare<'a> {
 }
 
 /// The expected utility of a placement, if every node is given one task for each time that it occurs among `chosen`:
-/// the probability that none of them is evicted times the expected utility of the time of the last one (equation
-/// 5.3). `utility` is that of a job whose last task takes so many seconds per core-second of work.
+/// the probability that none of them is evicted times the expected utility of the time of the last one (equation 5.3).
+/// `utility` returns that of a job whose last task takes this many seconds per core-second of work.
 pub(super) fn expected(
     view: &PlacementView<'_>,
     chosen: &[u32],
@@ -163,8 +163,8 @@ mod tests {
         close(worth(&[1, 1]), 1.0);
     }
 
-    /// What the others leave varies: the enumeration of all cases, with the CPU rounded down to the levels, and
-    /// without.
+    /// The CPU that others leave varies: equal to the enumeration of all cases, with the CPU rounded down to the
+    /// levels, and without.
     #[test]
     fn utilities_are_those_of_an_enumeration() {
         let others = of(&[(0.0, 0.1), (2.0, 0.2), (4.0, 0.3), (5.0, 0.2), (6.0, 0.1), (7.0, 0.1)]);

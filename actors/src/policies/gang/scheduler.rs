@@ -65,7 +65,7 @@ pub(super) struct GangScheduler {
     matrix: Matrix,
     /// Whether a tick is armed; none is while one slice or none exists.
     ticking: bool,
-    /// How often this scheduler was restarted.
+    /// Number of restarts of this scheduler.
     epoch: u16,
     /// Number of orders given to each core of the run.
     orders: Vec<u32>,
@@ -180,7 +180,7 @@ impl GangScheduler {
         self.jobs.complete(copy.task, |placed| &mut placed.open, fx);
         let removed = cell.and_then(|core| Some((core, self.matrix.remove(core, copy.task)?)));
         self.tidy(fx);
-        // Another copy of the task may still run: its core goes on with what the slice has for it now.
+        // Another copy of the task may still run: its core goes on with its copy of the current slice.
         if let Some((core, (other, true))) = removed
             && other != copy
         {
@@ -477,8 +477,8 @@ mod policy_tests {
         );
     }
 
-    /// A node that has crashed since it was first ordered to run a copy has lost it. It says so, and the scheduler,
-    /// which does not know of the crash, orders another one.
+    /// A node that has crashed since it was first ordered to run a copy has lost it. It reports this, and the
+    /// scheduler, which does not know of the crash, orders another one.
     #[test]
     fn a_copy_lost_in_a_crash_is_replaced_by_another() {
         let layout = Layout::new(1, 0, [1]);

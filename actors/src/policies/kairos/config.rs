@@ -6,16 +6,16 @@ use crate::roles::las::{AttainedMeasure, LasGuard, LasOptions};
 parameters! {
     /// Parameters of Kairos.
     struct Kairos {
-        /// W: how long a core runs a copy before it compares it with the suspended ones (section 3.2). The test bed has
-        /// 50 s, the simulations 100 s (Yahoo) and 10,000 s (Google).
+        /// W: time for which a core runs a copy before it compares it with the suspended ones (section 3.2). The test
+        /// bed has 50 s, the simulations 100 s (Yahoo) and 10,000 s (Google).
         quantum: Span = Span::from_secs(50),
-        /// Q: how many copies a node takes beyond its number of cores N (section 3.3). The test bed has 4, the
+        /// Q: number of copies that a node takes beyond its number of cores N (section 3.3). The test bed has 4, the
         /// simulations 2.
         queue: u32 = 4,
-        /// Δ: how often the central scheduler deals tasks, and nodes with copies report their attained service. The
-        /// paper gives none; YARN's heartbeats come every second.
+        /// Δ: period at which the central scheduler deals tasks and nodes with copies report their attained service.
+        /// The paper gives none; YARN's heartbeats come every second.
         interval: Span = Span::from_secs(1),
-        /// When the central scheduler deals tasks, and how many a node gets at once.
+        /// Times at which the central scheduler deals tasks, and the number that a node gets at once.
         pass: KairosPass = KairosPass::One,
         /// Which of the nodes with the fewest copies gets the next task (sections 3.3.3 and 5.3.2).
         pick: KairosPick = KairosPick::Var,

@@ -45,7 +45,7 @@ impl Pod {
         Self { copy, created, failures: 0 }
     }
 
-    /// How long it backs off after its last failure.
+    /// Its back-off after the last failure.
     fn back_off(&self) -> Span {
         Span(BACK_OFF.0 << self.failures.saturating_sub(1).min(4)).min(MOST_BACK_OFF)
     }

@@ -20,7 +20,7 @@ parameters! {
     struct Kubernetes {
         /// Treatment of a task for which there is no room.
         retry: Retry = Retry::Timer,
-        /// `timer`: how long the task waits. The Murmuration paper has 30 s by default, and 1 s (section 2.3.2).
+        /// `timer`: time for which the task waits. The Murmuration paper has 30 s by default, and 1 s (section 2.3.2).
         retry_after: Span = Span::from_secs(30),
         /// `timer`: returning tasks are tried in the order of their return, as in kube-scheduler, and not in the order
         /// in which their jobs arrived, as in the Murmuration paper.

@@ -16,8 +16,8 @@ parameters! {
         /// it finishes the job that it has begun. This matters only where deciding takes time. An update batches the
         /// tasks of one job that were placed without interruption.
         preemptive: bool = false,
-        /// `las`: W, how long a core runs a copy before it compares it with the suspended ones. All else is as in the
-        /// Kairos paper (section 3.2).
+        /// `las`: W, time for which a core runs a copy before it compares it with the suspended ones. All else is as in
+        /// the Kairos paper (section 3.2).
         quantum: Span = Span::from_secs(50),
         /// Which of the nodes with the least expected work a task goes to.
         ties: MurmurationTies = MurmurationTies::Random,
@@ -128,7 +128,7 @@ parameters! {
 
     /// How a restarted scheduler uses the cache of another.
     enum Copying {
-        /// Updates are numbered, and those that the copy contains are not applied again.
+        /// Updates are numbered, and updates that the copy contains are not applied again.
         #[default]
         Numbered,
         /// All updates since the question are applied, whether the copy contains them or not, as in the paper.

@@ -461,7 +461,7 @@ fn nodes_can_serve_the_least_attained() {
         Gossip::Ended(EndUpdate { node: 0, number, estimate, since }).into()
     };
     assert_eq!(broadcasts(&effects), [ended(0, 3, 2)]);
-    // The first scheduler crashes: its task is stopped, and the other is told that it is gone.
+    // The first scheduler crashes: its task is stopped, and the other is notified that it is gone.
     let sent = sends(&node.step(Input::Down { actor: s1 }));
     assert_eq!(sent, [order(Core::Stop { copy: copy(5) }), (s2, ended(1, 5, 1))]);
     let mut s1 = scheduler(&config, 0, &layout, 1);

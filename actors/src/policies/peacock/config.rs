@@ -7,11 +7,11 @@ parameters! {
     struct Peacock {
         /// The published form that is run.
         form: PeacockForm = PeacockForm::Elastic,
-        /// `elastic` form: how often a worker passes on the probes it could not keep. The default of 1 s is that of the
-        /// authors' code: a probe makes one hop in that time, which is far too slow for tasks of about a second. Set a
-        /// small fraction of the mean task time.
+        /// `elastic` form: period at which a worker passes on the probes it could not keep. The default of 1 s is that
+        /// of the authors' code: a probe makes one hop in that time, which is far too slow for tasks of about a second.
+        /// Set a small fraction of the mean task time.
         interval: Span = Span::from_secs(1),
-        /// `threshold` form: how long a probe may wait since its job's arrival before it stops moving. The
+        /// `threshold` form: time from its job's arrival for which a probe may wait before it stops moving. The
         /// latin-square paper does not publish the value it used; 1 s, its mean task, is a guess.
         threshold: Span = Span::from_secs(1),
         /// `threshold` form: the work that counts as a probe's wait.
@@ -27,7 +27,7 @@ parameters! {
         Threshold,
     }
 
-    /// The work that a probe compares with how long it may still wait.
+    /// The work that a probe compares with the time for which it may still wait.
     enum PeacockWait {
         /// The work served before it: the rest of the running task and the probes ahead.
         #[default]

@@ -9,7 +9,7 @@ use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Core, Launch, Message, Probe, Ring, RingProbe};
 use crate::policies::policy::BuildContext;
 
-/// What a core does.
+/// The state of a core.
 #[derive(Clone, Copy, Debug)]
 enum PeacockCore {
     Idle,
@@ -48,7 +48,7 @@ pub(super) struct PeacockNode {
     ticking: bool,
     /// Distance on the ring to the next reachable node; the whole ring, if none is reachable.
     hop: u32,
-    /// Tasks granted for claims that were given up since; they run before anything that waits.
+    /// Tasks granted for claims that were given up since; they run before all waiting probes.
     granted: VecDeque<(ActorId, CopyId)>,
     /// Schedulers that are down: probes of theirs that are still on the ring are void.
     down: Vec<u16>,
@@ -147,7 +147,7 @@ impl PeacockNode {
                 self.queue.overflow(limit, self.global.load, ahead, &mut self.rotating);
                 self.keep_ticking(fx);
             }
-            // A ring of one, or what is left of one, keeps everything.
+            // A ring of one node, or of one that is left, keeps all probes.
             PeacockForm::Threshold => {}
             PeacockForm::Elastic => {
                 for waiting in std::mem::take(&mut self.rotating) {

@@ -119,8 +119,8 @@ impl Master {
         }
     }
 
-    /// A master that takes over, without knowing the workers. It tells workers and schedulers, who answer with what
-    /// they run and what is open.
+    /// A master that takes over, without knowing the workers. It notifies workers and schedulers, which answer with the
+    /// copies that they run and the open tasks.
     pub(super) fn take_over(
         config: &Pigeon,
         (groups, group): (WorkerGroups, u32),
@@ -173,7 +173,7 @@ impl Master {
     pub(super) fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
         if self.is_declared() && matches!(fx.layout().role(from), Role::Node(_)) && self.dead.contains(&from)
         {
-            // A worker that is the master is not told that a node is back.
+            // A worker that is the master is not notified that a node is back.
             self.announce(from, fx);
         }
         match msg {
@@ -312,7 +312,7 @@ impl Master {
                 self.dead.insert(actor);
                 self.workers.down(cores(node, layout));
                 if self.workers.all_down() {
-                    // The schedulers send what is open to other groups. They may have been told of the crash earlier
+                    // The schedulers send open tasks to other groups. They may have been notified of the crash earlier
                     // and have sent more since, so they are asked when a worker is back.
                     self.queues.clear();
                     self.recovery = None;
@@ -445,7 +445,7 @@ impl Master {
         }
     }
 
-    /// Ends a step: asks what is open if the first worker is back, and arms the ticks that are needed.
+    /// Ends a step: asks for open tasks if the first worker is back, and arms the ticks that are needed.
     fn finish(&mut self, fx: &mut Effects<'_>) {
         if self.abandoned && !self.workers.all_down() {
             self.abandoned = false;
@@ -525,7 +525,7 @@ impl MasterSeat {
             return;
         }
         self.take_over(None, fx);
-        // A standby that is up has to be told what waits; one that is down is reported to be.
+        // A standby that is up must be sent the waiting tasks; one that is down is reported as such.
         if let (Some(master), Some(_)) = (&mut self.master, self.groups.standby(self.group, fx.layout())) {
             master.set_standby_up(true, fx);
         }

@@ -28,7 +28,7 @@ struct Assigned {
 struct GroupCore {
     running: Option<Assigned>,
     next: VecDeque<Assigned>,
-    /// How often it began or ended a copy.
+    /// Number of times that it began or ended a copy.
     turns: u32,
 }
 
@@ -41,9 +41,9 @@ pub(super) struct PigeonNode {
     life: u16,
     cores: Box<[GroupCore]>,
     masters: GroupMasters,
-    /// The highest election heard of.
+    /// The highest number of an election in a received claim.
     term: u32,
-    /// How often the masters changed.
+    /// Number of changes of masters.
     changes: u32,
     /// Schedulers and masters that are down.
     dead: BTreeSet<ActorId>,
@@ -216,7 +216,7 @@ impl PigeonNode {
         self.tell_cores(claim.node, fx);
     }
 
-    /// Arms what the present masters need: a claim if there is none, a watch if a worker is the master.
+    /// Arms the tick that the present masters require: a claim if there is none, a watch if a worker is the master.
     fn changed(&mut self, fx: &mut Effects<'_>) {
         self.changes += 1;
         let after = self.config.declare_after;

@@ -32,7 +32,7 @@ struct GroupView {
 /// A distributed scheduler.
 pub(super) struct PigeonScheduler {
     groups: WorkerGroups,
-    /// How often masters report their lengths; zero: never.
+    /// Period at which masters report their lengths; zero: never.
     lengths: Span,
     splitter: Splitter,
     views: Box<[GroupView]>,
@@ -146,7 +146,7 @@ impl PigeonScheduler {
                 let claim = MasterClaim { term, at: at.into(), node: from };
                 let is_worker = matches!(fx.layout().role(from), Role::Node(_));
                 let masters = &mut self.views[group as usize].masters;
-                // A worker repeats what it has said; it has been answered.
+                // A worker repeats its claim, which has been answered.
                 let is_known = is_worker && masters.has(claim);
                 if is_worker && !masters.accept(claim) {
                     return;

@@ -6,7 +6,7 @@ use crate::roles::planning::{OverEstimates, Valuation};
 parameters! {
     /// Parameters of 3Sigma. The thesis leaves most numbers open; those without a section are ours.
     struct ThreeSigma {
-        /// How often the scheduler plans, if something has changed (section 4.3.3: every 1 to 2 s).
+        /// Period at which the scheduler plans, if something has changed (section 4.3.3: every 1 to 2 s).
         cycle: Span = Span::from_secs(2),
         /// Slots of the window that is planned.
         slots: u32 = 20 => 1..=100,
@@ -39,8 +39,8 @@ parameters! {
         by_completion: bool = false,
         /// With `by_completion`: the time from arrival to completion at which a best-effort job is worth least.
         horizon: Span = Span::from_secs(3600),
-        /// Whether best-effort jobs can be preempted; what they have done is lost. Each is preempted ten times at most:
-        /// jobs that outlive their estimates would otherwise preempt each other for ever.
+        /// Whether best-effort jobs can be preempted; their work is lost. Each is preempted at most ten times: jobs
+        /// that outlive their estimates would otherwise preempt each other for ever.
         preempt: bool = true,
         /// P: the price of preempting a best-effort job, relative to its utility (section 4.3.3). Below 1 equal jobs
         /// would preempt each other for ever; a thousandth is added to it.

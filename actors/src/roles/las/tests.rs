@@ -41,7 +41,7 @@ struct Bench {
     running: Vec<Option<(CopyId, u64)>>,
     ticks: Vec<(u64, u32)>,
     work: Vec<u64>,
-    /// How many seconds each core needs for one of work.
+    /// Seconds that each core needs for one second of work.
     slowdowns: Vec<u64>,
     log: Vec<(u64, &'static str, u32)>,
 }

@@ -1,4 +1,4 @@
-//! The scheduler: reservations on sampled nodes, tasks for those that claim first, and recovery of both. Used by
+//! The scheduler: reservations on sampled nodes, tasks for the nodes that claim first, and recovery of both. Used by
 //! Sparrow, and for the short jobs of Hawk and Eagle.
 
 use super::options::{ProbeOptions, SamplingForm};

@@ -36,7 +36,7 @@ pub struct NodeOptions {
     pub usage: Option<UsageOptions>,
 }
 
-/// What a core does.
+/// The state of a core.
 enum CoreState {
     Idle,
     /// Held for a scheduler that was asked for a task.
@@ -54,10 +54,9 @@ const EARLY_DROPS: usize = 16;
 
 /// The node manager most policies use.
 ///
-/// A policy changes what it does by a machine of its own that contains one: it answers some inputs itself, with
-/// [`length`](Self::length) and [`idle_cores`](Self::idle_cores), and passes the others to
-/// [`step`](Machine::step). All inputs that it does not answer must be passed on, the reports of workers and the loss
-/// of coordinators too.
+/// A policy changes its behaviour by a machine of its own that contains one: it answers some inputs itself, with
+/// [`length`](Self::length) and [`idle_cores`](Self::idle_cores), and passes the others to [`step`](Machine::step). All
+/// inputs that it does not answer must be passed on, the reports of workers and the loss of coordinators too.
 pub struct NodeManager {
     slots: Box<[CoreState]>,
     options: NodeOptions,

@@ -68,7 +68,7 @@ impl UsageTable {
     }
 
     /// Records the new use of the copy that runs on a core. If throttling begins or ends with it, its scheduler is
-    /// told at once; other changes of its rate are told with the next reports.
+    /// notified at once; other changes of its rate are sent with the next reports.
     pub(super) fn set(
         &mut self,
         core: usize,
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(uses(&mut node, 0, 76), [(copies[0], true)], "more than the node has");
     }
 
-    /// Schedulers are told of changes between throttled and not, and of the rest by reports.
+    /// Schedulers are notified of changes between throttled and not, and of other changes by reports.
     #[test]
     fn throttling_and_use_are_reported() {
         let mut node = node();

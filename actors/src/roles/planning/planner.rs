@@ -142,7 +142,7 @@ pub struct PlannedJob {
     pub whole: bool,
     /// Whether some waiting tasks were lost. Launching those counts as a repair; after a preemption it does not.
     pub lost: bool,
-    /// How often all copies of the job were preempted.
+    /// Number of preemptions of the whole job.
     pub preemptions: u32,
 }
 

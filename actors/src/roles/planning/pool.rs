@@ -148,7 +148,7 @@ impl CorePool {
         true
     }
 
-    /// Excludes a node from what is free, or readmits it.
+    /// Excludes a node from the free ones, or readmits it.
     pub fn avoid(&mut self, index: u32, avoided: bool) {
         if let Some(node) = self.nodes.get_mut(index as usize) {
             node.avoided = avoided;

@@ -63,7 +63,7 @@ pub enum Action {
     Stop(u32, u32),
 }
 
-/// A decision rule. One that never looks needs no more than [`look`](Self::look).
+/// A decision rule. Only [`look`](Self::look) is required.
 pub trait Rule: Send {
     /// Decides about a job, the most urgent first; actions for which there is no node are dropped.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>);
@@ -147,7 +147,7 @@ impl Attempt {
         Self { task, number, node, waits, since: now, score, reported_at: now, backup }
     }
 
-    /// How long it has run, s.
+    /// Time for which it has run, s.
     pub fn ran(&self, now: Time) -> f64 {
         if self.waits { 0.0 } else { now.since(self.since).as_secs_f64() }
     }

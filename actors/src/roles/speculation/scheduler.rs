@@ -1,4 +1,4 @@
-//! A scheduler that looks at each open job from time to time and requests further copies of its tasks.
+//! A scheduler that checks each open job at the times of its rule and requests further copies of its tasks.
 //!
 //! A [`Rule`] decides which tasks get them, a [`NodeBinding`] which nodes. The first result of a task counts, its other
 //! copies are stopped.
@@ -38,7 +38,7 @@ pub struct SpeculatingScheduler<R, B> {
     /// Backups that run or are wanted.
     backups: u32,
     actions: Vec<Action>,
-    /// Looks so far.
+    /// Number of checks so far.
     looks: u32,
 }
 

@@ -301,7 +301,7 @@ impl Machine for ResourceManager {
     }
 }
 
-// The leaf queues of the resource manager, and what they are guaranteed.
+// The leaf queues of the resource manager, and their guaranteed shares.
 
 /// A queue of applications.
 #[derive(Clone, Debug)]
@@ -353,7 +353,7 @@ impl LeafQueues {
             .min_by(|&a, &b| ratio(a).total_cmp(&ratio(b)))
     }
 
-    /// How many containers are to be taken from each queue now, where `total` exist: a queue that is over its share by
+    /// Number of containers to be taken from each queue now, where `total` exist: a queue that is over its share by
     /// more than the tolerance gives up what the others want within theirs and free containers do not satisfy, damped,
     /// and no more than a part of the cluster in all.
     ///

@@ -23,7 +23,7 @@ struct HeldCopy {
 enum Held {
     Idle,
     Running(HeldCopy),
-    /// The worker was told to suspend it and has not answered yet.
+    /// The worker was ordered to suspend it and has not answered yet.
     Leaving(HeldCopy),
 }
 
