@@ -1,4 +1,4 @@
-//! The `[network]` table: what the emulated network does to every message.
+//! The `[network]` table: delays, losses and limits of the emulated network.
 
 use std::borrow::Cow;
 use std::fmt;

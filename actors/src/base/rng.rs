@@ -1,9 +1,9 @@
 //! The one source of randomness.
 //!
-//! What the *world* does is addressed: a [`Draw`] is a short stream that depends on the seed, a [`Purpose`]
-//! and ids, and on nothing that happened before. Policies compared in one experiment therefore meet the same
-//! world, whatever they do in it, and a new draw changes no other. What an *actor* decides comes from its
-//! own [`Rng`], seeded by (seed, actor).
+//! What the *world* does is addressed: a [`Draw`] is a short stream that depends on the seed, a [`Purpose`] and ids,
+//! and on nothing that happened before. Policies compared in one experiment therefore meet the same world, whatever
+//! they do in it, and a new draw changes no other. Decisions of an *actor* draw from its own [`Rng`], seeded by (seed,
+//! actor).
 //!
 //! Both are SplitMix64 from `rand_xoshiro`, whose output is fixed by its definition: eight bytes of state, so
 //! a million actors cost eight megabytes.

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn long_jobs_use_what_is_free_and_are_suspended_for_short_ones() {
+    fn long_jobs_use_free_containers_and_are_suspended_for_short_ones() {
         let mut bench = bench(BigC::default(), &[4], 4);
         let node = bench.layout.node(0);
         let look = Effect::Arm { timer: Timer::Tick(0), after: Span::from_secs(3) };

@@ -18,7 +18,7 @@ parameters! {
         load: f64 = 0.8 => 0.0..=1.0,
         /// Tasks of the largest job that is cloned. The paper calls jobs of up to ten tasks small.
         largest: u32 = 10,
-        /// Where copies go.
+        /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
     }
 }

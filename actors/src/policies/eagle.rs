@@ -507,7 +507,7 @@ mod tests {
 
     /// The probe of job 4 stays ahead of that of job 3, which has less left, and is overtaken by it only once.
     #[test]
-    fn a_sticky_probe_keeps_its_place_and_counts_what_overtook_it() {
+    fn a_sticky_probe_keeps_its_place_and_its_remaining_bypass() {
         let (mut node, scheduler) = busy_node(&[(0, 3), (3, 2)]);
         node.receive(scheduler, probe(JobId(4), false));
         assert_eq!(node.ended(SHORT.task(0).copy(0))[1..], [(scheduler, claim(4))]);

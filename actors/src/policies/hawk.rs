@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_node_asks_ten_others_and_runs_what_it_gets() {
+    fn an_idle_node_asks_ten_others_and_runs_stolen_tasks() {
         let mut thief = node(3);
         let scheduler = thief.layout.scheduler(0);
         let first = JobId(0).task(0).copy(0);

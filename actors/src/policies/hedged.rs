@@ -20,7 +20,7 @@ parameters! {
         window: u32 = 1000,
         /// Period at which the scheduler checks the tasks of a job. The default is ours.
         scan: Span = Span::from_millis(10),
-        /// Where copies go.
+        /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
     }
 }

@@ -28,7 +28,7 @@ parameters! {
         progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
-        /// Where copies go.
+        /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
     }
 }

@@ -24,7 +24,7 @@ parameters! {
         progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on the duration above, which is for tasks of minutes: 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
-        /// Where copies go.
+        /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
     }
 }

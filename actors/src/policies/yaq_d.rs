@@ -442,7 +442,7 @@ mod tests {
 
     /// The view of staleness learns when a heartbeat begins to contain a copy, in observed runs only.
     #[test]
-    fn a_node_of_an_observed_run_notes_what_reaches_it() {
+    fn a_node_of_an_observed_run_notes_the_copies_that_reach_it() {
         let layout = Layout::new(1, 0, [1]);
         let copy = JOB.task(0).copy(0);
         let notes = |observed| {

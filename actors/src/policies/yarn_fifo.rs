@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_job_gets_what_fits() {
+    fn the_oldest_job_gets_the_containers_that_fit() {
         let mut bench = bench(&YarnFifo::default(), &[2, 4], 3);
         assert_eq!(sends(&bench.submit(0)), [], "until a heartbeat comes");
         bench.submit(1);

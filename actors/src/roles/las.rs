@@ -5,8 +5,8 @@
 //! compares them with what it runs at the end of every quantum. The discipline sends orders to its workers; the machine
 //! that holds it forwards their answers and its own ticks.
 //!
-//! Service is counted in time on a core, which a node can measure, or in work done, which it has to be told: before
-//! each decision it asks its workers, which answer within the same instant.
+//! Service is counted in time on a core, which a node can measure, or in work done, which its workers must report:
+//! before each decision the node asks them, and they answer within the same instant.
 //!
 //! A core gets its next copy when the one before has answered with the work it has left. A copy without any ended in
 //! that very instant: it stays, and the core is free after its end.
@@ -23,20 +23,20 @@ parameters! {
         #[default]
         Time,
         /// The work it has done, in time of a healthy core. Cores of the emulation know it at any time. A real node
-        /// knows it only if it is told, by the application or by performance counters.
+        /// learns it only from the application or from performance counters.
         Work,
     }
 
     /// Protection of copies from waiting for ever behind newer ones.
     enum LasGuard {
         /// A copy that every core of the node has passed over at `missed` ends of quanta in a row runs next, whatever
-        /// it has attained, and is not preempted for `stretch` quanta (Kairos, section 3.2). Of several the one that
+        /// it has attained, and is not preempted for `stretch` quanta (Kairos, section 3.2). Among several the one that
         /// has waited longest comes first, which the paper leaves open.
         #[default]
         Promote,
-        /// A copy that was suspended more than `missed` times goes on for `stretch` quanta at the end of its next one,
-        /// without being compared; newcomers can still preempt it. The authors' YARN code does so (with 3 and 2) since
-        /// August 2018.
+        /// A copy that was suspended more than `missed` times runs on for `stretch` quanta after its next one, without
+        /// being compared; newcomers can still preempt it. The authors' YARN code does so (with 3 and 2) since August
+        /// 2018.
         Running,
         /// No guard, as in the authors' earlier YARN code: a copy can wait for ever.
         None,

@@ -55,7 +55,7 @@ pub struct CrashSpec {
     pub lasting: Option<Span>,
 }
 
-/// A pause. Nothing is lost; it happens later.
+/// A pause. Nothing is lost, only delayed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseSpec {

@@ -31,7 +31,7 @@ pub struct Facts {
     pub regions: Vec<String>,
     /// Node groups.
     pub groups: Vec<GroupFacts>,
-    /// Where coordinators stand.
+    /// Placement of coordinators.
     pub placement: String,
     /// Link classes.
     pub classes: Vec<ClassFacts>,

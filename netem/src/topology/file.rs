@@ -30,7 +30,7 @@ pub struct TopologyFile {
     /// Nodes that differ from the rest; of several groups that name a node, the last counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<GroupSpec>,
-    /// Where schedulers, their clients and other coordinators stand. Default: `"frontends"`.
+    /// Placement of schedulers, their clients and other coordinators. Default: `"frontends"`.
     #[serde(default)]
     pub placement: Placement,
 }
@@ -204,7 +204,7 @@ pub struct GroupSpec {
     pub speed: Option<DistributionSpec<f64>>,
 }
 
-/// Where coordinators stand: schedulers (each with its client) and what a policy adds.
+/// Placement of coordinators: schedulers (each with its client) and auxiliary actors of a policy.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {

@@ -57,7 +57,7 @@ fn streams_survive_short_partitions_and_report_long_ones() {
 }
 
 #[test]
-fn crashes_lose_what_is_under_way() {
+fn crashes_lose_messages_under_way() {
     let mut links = with("crash = { who = ['node:5'], at = '1s', for = '300ms' }");
     assert_eq!(datagram(&mut links, at(980)), deliver(ms(10), 0));
     assert_eq!(
@@ -113,7 +113,7 @@ fn pauses_hold_deliveries() {
 }
 
 #[test]
-fn a_crash_during_a_pause_loses_what_waits() {
+fn a_crash_during_a_pause_loses_held_deliveries() {
     let mut links = fabric(
         "one_way = '10ms'\n[[fault]]\npause = { who = ['node:5'], at = '1s', for = '500ms' }\n\
          [[fault]]\ncrash = { who = ['node:5'], at = '1200ms', for = '100ms' }",

@@ -1,4 +1,4 @@
-//! DistSched: a central scheduler places tasks on shared nodes from distributions of what they use.
+//! DistSched: a central scheduler places tasks on shared nodes from distributions of their use.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_and_cpu_limit_what_a_node_takes() {
+    fn slots_and_cpu_limit_the_tasks_of_a_node() {
         let loads = idle(&[(8.0, 1e9)]);
         assert_eq!(place(loads.nodes(), &certain(0.1, 1.0), terms(20, 0.0)).len(), 8);
         assert_eq!(place(loads.nodes(), &certain(3.0, 1.0), terms(20, 0.0)).len(), 2);

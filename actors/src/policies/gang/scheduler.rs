@@ -16,8 +16,8 @@ use crate::roles::resend;
 parameters! {
     /// Parameters of gang scheduling.
     struct Gang {
-        /// Length of a time slice. The latin-square paper models the limit of short slices (processor sharing)
-        /// and gives none.
+        /// Length of a time slice. The latin-square paper models the limit of short slices (processor sharing) and
+        /// gives no length.
         quantum: Span = Span::from_millis(50),
     }
 }

@@ -17,7 +17,7 @@ parameters! {
         interval: Span = Span::from_secs(1),
         /// Times at which the central scheduler deals tasks, and the number that a node gets at once.
         pass: KairosPass = KairosPass::One,
-        /// Which of the nodes with the fewest copies gets the next task (sections 3.3.3 and 5.3.2).
+        /// Choice among the nodes with the fewest copies for the next task (sections 3.3.3 and 5.3.2).
         pick: KairosPick = KairosPick::Var,
         /// Minimum lead in attained service with which a suspended copy takes the core at the end of a quantum; zero:
         /// any positive lead (algorithm 1 also accepts a tie). The authors' YARN code has half a quantum.
@@ -36,7 +36,7 @@ parameters! {
         silent: bool = false,
     }
 
-    /// When tasks are dealt, always to the nodes with the fewest copies first.
+    /// Times at which tasks are dealt, always to the nodes with the fewest copies first.
     enum KairosPass {
         /// At multiples of `interval`, at most one task to each node (algorithm 2; the authors' YARN does the same).
         #[default]

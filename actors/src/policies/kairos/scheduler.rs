@@ -533,7 +533,7 @@ mod nodes_tests {
 
     /// A report of one copy, sent between the second and the third assignment, counts two; the older one is ignored.
     #[test]
-    fn a_report_replaces_the_count_and_adds_what_was_dealt_since() {
+    fn a_report_replaces_the_count_and_copies_dealt_since_are_added() {
         let (mut nodes, mut rng) = nodes(&[1, 1], 9, KairosPass::Levels);
         for task in 0..3 {
             nodes.deal(0, copy(task), Time(u64::from(task) * 10));

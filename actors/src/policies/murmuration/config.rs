@@ -19,9 +19,9 @@ parameters! {
         /// `las`: W, time for which a core runs a copy before it compares it with the suspended ones. All else is as in
         /// the Kairos paper (section 3.2).
         quantum: Span = Span::from_secs(50),
-        /// Which of the nodes with the least expected work a task goes to.
+        /// Choice among the nodes with the least expected work.
         ties: MurmurationTies = MurmurationTies::Random,
-        /// When a scheduler that takes time to decide applies updates.
+        /// Times at which a scheduler that takes time to decide applies updates.
         news: MurmurationNews = MurmurationNews::BetweenJobs,
         /// Send the other schedulers one update for each job instead of one for each task. The paper's simulator does,
         /// its prototype does not. A batch counts as one message; it is sent in parts of two tasks, of which each can
@@ -35,10 +35,10 @@ parameters! {
         decision_per_job: Span = Span::ZERO,
         /// Decision time per task. Section 6.2.4 uses 5 ms.
         decision_per_task: Span = Span::ZERO,
-        /// Artificial delay before an update is sent, beyond what the network takes (section 6.2.3). Updates that wait
-        /// when their sender crashes are lost, as with `batch`.
+        /// Artificial delay before an update is sent, in addition to the network delay (section 6.2.3). Updates that
+        /// wait when their sender crashes are lost, as with `batch`.
         update_delay: Span = Span::ZERO,
-        /// How updates are disseminated.
+        /// Dissemination of updates.
         spread: MurmurationSpread = MurmurationSpread::Streams,
         /// `epidemic` spread: the number of schedulers to which an update is sent by its first sender, and by each
         /// receiver that had not seen it.
@@ -49,7 +49,7 @@ parameters! {
         /// tasks that other schedulers placed and that are in flight: they are missing, or counted twice, until the
         /// next report. `update_delay` may not be longer than this. Zero: never, as in the paper.
         repair: Span = Span::ZERO,
-        /// How a restarted scheduler uses the cache of another.
+        /// The way in which a restarted scheduler uses the cache of another.
         copy: Copying = Copying::Numbered,
         /// Time a restarted scheduler waits for an answer before it asks two others. The paper has no value.
         ask_timeout: Span = Span::from_secs(1),
@@ -84,7 +84,7 @@ parameters! {
         JobLeftOracle,
     }
 
-    /// Which of the nodes with the least expected work a task goes to.
+    /// Choice among the nodes with the least expected work.
     enum MurmurationTies {
         /// Any, uniformly (Algorithm 1).
         #[default]
@@ -93,7 +93,7 @@ parameters! {
         Lowest,
     }
 
-    /// When a scheduler that takes time to decide applies updates.
+    /// Times at which a scheduler that takes time to decide applies updates.
     enum MurmurationNews {
         /// After the last task of a job, before it turns to the next.
         #[default]
@@ -115,7 +115,7 @@ parameters! {
         Clock,
     }
 
-    /// How updates are disseminated.
+    /// Dissemination of updates.
     enum MurmurationSpread {
         /// To every scheduler, over reliable streams, as the paper assumes.
         #[default]
@@ -126,7 +126,7 @@ parameters! {
         Epidemic,
     }
 
-    /// How a restarted scheduler uses the cache of another.
+    /// The way in which a restarted scheduler uses the cache of another.
     enum Copying {
         /// Updates are numbered, and updates that the copy contains are not applied again.
         #[default]

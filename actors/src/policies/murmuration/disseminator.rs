@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_origin_begins_anew() {
+    fn a_restarted_origin_begins_a_new_epoch() {
         let (first, second) = (5, 1 << 24);
         let mut seen = SeenWindow::new(2, true);
         assert_eq!(

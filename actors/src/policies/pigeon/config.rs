@@ -19,7 +19,7 @@ parameters! {
         /// `"strict"`: long tasks run only when no short one waits. The paper has 20 in simulations and strict priority
         /// on EC2.
         weight: GroupWeight = GroupWeight::Tasks(20),
-        /// Which tasks go to which master.
+        /// Assignment of tasks to masters.
         split: TaskSplit = TaskSplit::Blocks,
         /// Reproduces a defect of the authors' simulator: the list of reserved workers is not cleared between groups,
         /// so the i-th master begins with the reserved workers of all groups up to its own, and a reserved worker runs
@@ -43,7 +43,7 @@ parameters! {
         master_on_worker: bool = false,
     }
 
-    /// Which tasks go to which master. Each gets ⌊F/N⌋ of F tasks, and F mod N of the N masters one more.
+    /// Assignment of tasks to masters. Each gets ⌊F/N⌋ of F tasks, and F mod N of the N masters one more.
     enum TaskSplit {
         /// Contiguous tasks; the order of masters is drawn for each job, and the last blocks are the larger ones.
         #[default]

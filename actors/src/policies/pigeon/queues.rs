@@ -288,7 +288,7 @@ mod tests {
 
     /// Two changes arrive in the other order: a task that was served is dropped when it is queued.
     #[test]
-    fn a_standby_drops_what_was_served_before_it_was_queued() {
+    fn a_standby_drops_tasks_served_before_they_were_queued() {
         let mut mirror = TaskQueues::new(&Pigeon::default());
         mirror.follow(Mirror::Served { short: 5, long: 0 });
         let batch = Batch { job: JobId(0), base: 0, len: 7, step: 1, attempt: 0 };

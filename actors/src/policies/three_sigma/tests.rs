@@ -109,7 +109,7 @@ fn certain_jobs_let_best_effort_past() {
 
 /// In scenario 1 the best-effort job goes first only if that gains it more than the half that the SLO job loses.
 #[test]
-fn the_order_depends_on_what_waiting_costs() {
+fn the_order_depends_on_the_cost_of_waiting() {
     for (best_effort, first) in [(0.9, [Some(0), Some(4)]), (1.1, [Some(4), Some(0)])] {
         let Formulated { problem, .. } = example(&Distribution::uniform(0.0, 10.0), best_effort);
         assert_eq!(starts(&problem).0, first, "{best_effort}");

@@ -12,7 +12,7 @@ parameters! {
         min_probes: u32 = 0 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as the simulators of Eagle and Murmuration do.
         replacement: bool = false,
-        /// How nodes are sampled.
+        /// Sampling of nodes.
         form: SamplingForm = SamplingForm::Batch,
         /// Tasks and servers of a group in the `pairs` form.
         #[schemars(range(min = 1))]
@@ -24,7 +24,7 @@ parameters! {
         probe_timeout: Span = Span::from_secs(1),
     }
 
-    /// How nodes are sampled.
+    /// Sampling of nodes.
     enum SamplingForm {
         /// d·f reservations on distinct nodes for the f tasks of a job, bound late (batch sampling).
         #[default]

@@ -6,7 +6,7 @@ use crate::machine::Effects;
 use crate::message::{Launch, Message, Row};
 
 parameters! {
-    /// Where copies go.
+    /// The nodes to which copies are sent.
     enum CopyBinding {
         /// To free cores, from one queue: the only scheduler, which knows the free cores, holds it.
         #[default]

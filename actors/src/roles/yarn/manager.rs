@@ -569,7 +569,7 @@ mod tests {
 
     /// Of 120 containers 114 are for short jobs and 6 for long ones.
     #[test]
-    fn a_queue_over_its_share_gives_up_what_the_other_lacks() {
+    fn a_queue_over_its_share_gives_up_containers_that_the_other_lacks() {
         let excess = |used, waiting| queues(&OPTIONS, used, waiting).excess(&OPTIONS, 120);
         assert_eq!(excess([0, 120], [100, 0]), [0, 12], "a fifth of 100, but no more than a tenth of all");
         assert_eq!(excess([80, 40], [30, 0]), [0, 6], "a fifth of 30");
