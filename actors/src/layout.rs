@@ -21,7 +21,7 @@ pub enum Role {
     Worker {
         /// The node it belongs to.
         node: u32,
-        /// Which core of the node.
+        /// The number of the core within the node.
         core: u32,
     },
 }

@@ -43,7 +43,7 @@ struct Chaos<'a> {
     pending: Vec<(ActorId, ActorId, Message)>,
     /// With the epoch in which each was armed.
     timers: Vec<(ActorId, u32, Timer)>,
-    /// What each core runs.
+    /// The copy that each core runs.
     running: Vec<Option<CopyId>>,
 }
 

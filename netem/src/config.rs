@@ -78,7 +78,7 @@ impl Default for Network {
     }
 }
 
-/// How transmissions are lost.
+/// A model of lost transmissions.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Loss {
     /// Independently, with this probability.

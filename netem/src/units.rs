@@ -153,7 +153,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// How much may wait at a link with a rate, in files as time (`"20ms"`) or as bytes (`"256 kB"`, `"1 MiB"`).
+/// Limit of the data waiting at a link with a rate, in files as time (`"20ms"`) or as bytes (`"256 kB"`, `"1 MiB"`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Buffer {
     /// As long as the link needs for it.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use volary_actors::base::{Class, Span};
 
-/// What happens to a message. Spans count from the moment of sending.
+/// The fate of a message. Spans count from the moment of sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It arrives.

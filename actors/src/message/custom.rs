@@ -62,7 +62,7 @@ impl Custom {
 pub struct CustomKind {
     /// Its name, `protocol.kind`.
     pub name: &'static str,
-    /// How it travels.
+    /// Its delivery class.
     pub class: Class,
     /// Whether sender and receiver have the roles of this kind, and the fields are within the bounds of the run.
     pub check: fn(&Custom, &Run<'_>) -> bool,

@@ -32,9 +32,9 @@ pub enum Slice {
     /// Scheduler → node: the slice changes. Suspend what this core runs and run that copy
     /// instead, resuming it if it was suspended here.
     Switch {
-        /// Which core of the node.
+        /// The number of the core within the node.
         core: u16,
-        /// What it runs in this slice.
+        /// Its work in this slice.
         work: SliceWork,
         /// Number of restarts of the scheduler.
         epoch: u16,

@@ -28,7 +28,7 @@ pub enum PlacementForm {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlacementUpdate {
-    /// When it was decided.
+    /// Time of the decision.
     pub at: Time,
     /// The job of the placed tasks.
     pub job: JobId,

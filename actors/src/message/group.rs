@@ -73,7 +73,7 @@ pub enum Mirror {
     Reset,
     /// These tasks wait behind the others of their class, or before them.
     Queued {
-        /// Which tasks.
+        /// The tasks.
         batch: Batch,
         /// Whether they are short.
         short: bool,
@@ -98,32 +98,32 @@ pub enum Group {
         short: bool,
         /// Number of the scheduler.
         scheduler: u32,
-        /// Which tasks.
+        /// The tasks.
         batch: Batch,
     },
     /// Master → node: run this copy on a core.
     Run {
         /// The core.
         core: u32,
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
         /// Number of the scheduler that gets the result.
         scheduler: u32,
     },
     /// Node → master: a core is idle. A master that has handed over passes it on.
     Idle {
-        /// Which life of the node.
+        /// Number of restarts of the node.
         life: u16,
-        /// Which change of the core.
+        /// Number of changes of the core in this life.
         count: u32,
         /// The core.
         core: u32,
     },
     /// Node → master, when asked: a core is busy.
     Status {
-        /// Which life of the node.
+        /// Number of restarts of the node.
         life: u16,
-        /// Which change of the core.
+        /// Number of changes of the core in this life.
         count: u32,
         /// The core.
         core: u32,
@@ -143,7 +143,7 @@ pub enum Group {
         short: bool,
         /// Number of the scheduler.
         scheduler: u32,
-        /// Which tasks.
+        /// The tasks.
         batch: Batch,
     },
     /// Master → node, scheduler: this actor is the master of the group. Nodes answer with the states of their cores,

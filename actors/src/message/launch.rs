@@ -16,7 +16,7 @@ pub struct Row {
     pub base: u32,
     /// Tasks in the group, at least one.
     pub len: u16,
-    /// Where in the group the row starts.
+    /// Position in the group at which the row starts.
     pub turn: u16,
     /// Number of tasks that are run, at least one.
     pub width: u16,
@@ -117,16 +117,16 @@ pub enum Launch {
     Row(Row),
     /// Node → scheduler: a copy finished.
     Completed {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
     },
     /// Scheduler → node: tasks need no copy any more; forget them, stop them if they run.
     Drop(TaskRange),
     /// Scheduler → node: queue this task, a row of one. The update about its end carries the time of this decision.
     Task {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
-        /// When it was decided.
+        /// Time of the decision.
         at: Time,
     },
 }

@@ -13,7 +13,7 @@ pub enum Probe {
     Reserve {
         /// The job.
         job: JobId,
-        /// Which group of its tasks; 0 where the whole job is one group. Copies requested later can be further groups.
+        /// The group of its tasks; 0 where the whole job is one group. Copies requested later can be further groups.
         group: u32,
         /// Reservations, at least one.
         count: u32,

@@ -13,7 +13,7 @@ pub enum Progress {
     Report {
         /// The copy.
         copy: CopyId,
-        /// How much of its work it has done.
+        /// The share of its work that it has done.
         score: Score,
         /// Time of the observation.
         at: Stamp,

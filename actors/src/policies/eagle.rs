@@ -561,7 +561,7 @@ mod tests {
         assert_eq!(next, [(scheduler, claim(2))]);
     }
 
-    /// Of job 4 one task of 4 s is left after the second one, of 12 s in all; job 2 has 6 s.
+    /// Job 4 has one task of 4 s left after the second one, of 12 s in all; job 2 has 6 s.
     #[test]
     fn without_an_oracle_a_sticky_probe_ranks_by_the_work_left_when_it_got_its_task() {
         for rank in [EagleRank::JobLeftOracle, EagleRank::Job] {

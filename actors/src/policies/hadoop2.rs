@@ -94,7 +94,7 @@ impl Hadoop2 {
         attempt.ran(until) / attempt.score.share().max(LEAST_PROGRESS)
     }
 
-    /// How much later than a new copy an attempt is expected to end, s, if it is slow.
+    /// Time by which an attempt is expected to end after a new copy, s; `None` unless it is slow.
     fn value(&self, attempt: &Attempt, view: &JobView<'_>) -> Option<f64> {
         let (mean, deviation) = self.usual(view)?;
         let takes = self.estimate(attempt, view);

@@ -209,7 +209,7 @@ mod tests {
         Steal::Loot { scheduler: 0, job: JobId(job), count: 1, repair: false }.into()
     }
 
-    /// Of ten nodes two are for short tasks only, numbers 4 and 9.
+    /// Two of ten nodes, numbers 4 and 9, are for short tasks only.
     #[test]
     fn an_idle_node_asks_every_other_node_of_the_big_partition_and_no_other() {
         for index in [0, 4, 5, 9] {

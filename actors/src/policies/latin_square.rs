@@ -24,14 +24,14 @@ parameters! {
         /// Power of k choices (section VIII-A): k nodes are drawn for each server of a branch, and those with the
         /// shortest queues get it. 1: servers are drawn at random, as in the paper.
         choices: u32 = 1 => 1..=64,
-        /// How the servers of a branch are chosen among the nodes drawn.
+        /// Choice of the servers of a branch among the nodes drawn.
         binding: Binding = Binding::Early,
         /// Time for which the scheduler waits for queue lengths. With late binding, where datagrams can be lost: time
         /// after which a reservation that may have been lost is sent again.
         patience: Span = Span::from_secs(1),
     }
 
-    /// How the servers of a branch are chosen among the nodes drawn.
+    /// Choice of the servers of a branch among the nodes drawn.
     enum Binding {
         /// Each node is asked for its queue length; the branch goes to those with the shortest queues.
         #[default]

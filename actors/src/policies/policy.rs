@@ -85,13 +85,12 @@ pub struct Traits<'a> {
     pub plans: bool,
     /// Kind of cache that its schedulers or nodes keep; notes of the watched ones give the staleness.
     pub caches: Caches,
-    /// What its nodes, where they are shared, report to its schedulers about copies. If `Some`, nodes evict copies when
-    /// memory is short, and schedulers launch their tasks again; if `None`, the policy runs on shared nodes only
-    /// without memory.
+    /// Reports of shared nodes to schedulers about copies. If `Some`, nodes evict copies when memory is short, and
+    /// schedulers launch their tasks again; if `None`, the policy runs on shared nodes only without memory.
     pub node_usage: Option<NodeUsage>,
     /// Its actors beside clients, schedulers and nodes.
     pub auxiliaries: Option<&'a dyn Auxiliaries>,
-    /// How nodes report the progress of running copies; `None` if they do not.
+    /// Reports of nodes about the progress of running copies; `None` if they send none.
     pub reports: Option<ReportOptions>,
     /// Time for which a copy runs before this policy judges its progress; `None` if it never does.
     pub patience: Option<Span>,

@@ -61,7 +61,7 @@ impl PolicySpec {
         })
     }
 
-    /// What an auxiliary actor of this policy is [called](super::Auxiliaries::name); empty if it has none.
+    /// The [name](super::Auxiliaries::name) of an auxiliary actor of this policy; empty if it has none.
     pub fn auxiliary(&self) -> &'static str {
         self.traits().auxiliaries.map_or("", Auxiliaries::name)
     }

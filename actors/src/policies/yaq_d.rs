@@ -454,8 +454,8 @@ mod tests {
         assert_eq!((notes(false), notes(true)), (0, 1));
     }
 
-    /// The same node when nothing happens to it: it is silent, and schedulers see its wait pass, but no more of
-    /// it than what runs there was estimated at.
+    /// The same node when nothing happens to it: it is silent, and schedulers see its wait pass, but only up to the
+    /// estimate of the tasks that run there.
     #[test]
     fn time_can_pass_silently() {
         let config = YaqD { silent: true, heartbeat: Span::from_millis(500), ..YaqD::default() };

@@ -38,7 +38,7 @@ pub enum CentralJobs {
     /// None.
     #[default]
     None,
-    /// Those of the long class.
+    /// The jobs of the long class.
     Long,
     /// All.
     All,

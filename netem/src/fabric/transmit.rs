@@ -55,7 +55,7 @@ impl Trail {
     }
 }
 
-/// How a transmission ended.
+/// The outcome of a transmission.
 enum Outcome {
     /// It gets through.
     Arrives(Flight),

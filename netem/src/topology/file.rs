@@ -194,7 +194,7 @@ pub struct Between {
 pub struct GroupSpec {
     /// Its name; faults can aim at `"group:name"`.
     pub name: String,
-    /// Which nodes: `"nodes:0-9"`, `"rack:2"`, `"pod:1"`, `"region:virginia"`.
+    /// The nodes: `"nodes:0-9"`, `"rack:2"`, `"pod:1"`, `"region:virginia"`.
     pub on: Vec<Target>,
     /// Their cores. Default: the file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]

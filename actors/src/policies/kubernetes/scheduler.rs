@@ -465,7 +465,7 @@ mod tests {
         assert_eq!(sends(&bench.submit(1)), [], "there is no room for another");
     }
 
-    /// Of two timers that wake at the same time the second does nothing.
+    /// The second of two timers that wake at the same time does nothing.
     #[test]
     fn a_wake_that_is_not_due_is_ignored() {
         let mut bench = bench(&instant(Retry::Events), &[1], 1);

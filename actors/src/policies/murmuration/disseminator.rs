@@ -195,7 +195,7 @@ pub(super) fn others(fx: &Effects<'_>) -> impl Iterator<Item = ActorId> + use<> 
 /// The next number of an origin of which nothing is known yet. Its window starts at the first update that arrives.
 const UNKNOWN: u32 = u32::MAX;
 
-/// How many datagram updates of an origin may be buffered before the missing ones count as lost.
+/// Number of datagram updates of an origin that may be buffered before the missing ones count as lost.
 const GAP: u32 = 256;
 
 /// The epoch (number of restarts) of the origin of a number.
@@ -207,7 +207,7 @@ const fn epoch_of(number: u32) -> u32 {
 pub(super) struct SeenWindow {
     /// Number of the first missing update of each origin's current epoch.
     next: Vec<u32>,
-    /// The same of earlier epochs: origin and number.
+    /// The same for earlier epochs: origin and number.
     past: Vec<(u32, u32)>,
     /// Updates applied out of order, by origin and number.
     early: BTreeMap<(u32, u32), Gossip>,

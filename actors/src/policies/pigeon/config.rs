@@ -15,9 +15,8 @@ parameters! {
         /// 0, and never all. The paper has 0.02 for the Yahoo trace, 0.08 for Cloudera, 0.09 for Google.
         #[schemars(extend("minimum" = 0.0, "exclusiveMaximum" = 1.0))]
         reserved: f64 = 0.02,
-        /// While both queues hold tasks, the last one of every this many tasks that unreserved workers get is long;
-        /// `"strict"`: long tasks run only when no short one waits. The paper has 20 in simulations and strict priority
-        /// on EC2.
+        /// W: while both queues hold tasks, unreserved workers get W − 1 short tasks and then a long one; `"strict"`:
+        /// long tasks run only when no short one waits. The paper has 20 in simulations and strict priority on EC2.
         weight: GroupWeight = GroupWeight::Tasks(20),
         /// Assignment of tasks to masters.
         split: TaskSplit = TaskSplit::Blocks,

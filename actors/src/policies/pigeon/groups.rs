@@ -158,7 +158,7 @@ impl MasterClaim {
     }
 }
 
-/// What an actor believes about the masters of a group.
+/// The masters of a group as an actor knows them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupMasters {
     first: ActorId,

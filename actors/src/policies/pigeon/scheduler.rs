@@ -13,7 +13,7 @@ use crate::message::{Batch, Group, Job, Launch, Message};
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::{RETRY_AFTER, resend};
 
-/// Where the last copy of a task was sent: the group and the attempt; `None` while no group can be used.
+/// Destination of the last copy of a task: the group and the attempt; `None` while no group can be used.
 type SentTo = Option<(u32, u32)>;
 
 struct PigeonJob {

@@ -260,7 +260,7 @@ fn a_master_reports_its_lengths_while_it_has_work() {
     assert!(!armed(&fired));
 }
 
-/// Of two groups of four the scheduler fills the one with room, by the newest report and what it has sent since.
+/// The scheduler fills the one of two groups of four that has room, by the newest report and the tasks sent since.
 #[test]
 fn tasks_follow_the_reports() {
     let layout = Layout::new(1, 2, [1; 8]);

@@ -203,7 +203,7 @@ fn a_decision_takes_time() {
     assert_eq!(launched(&bench.step(Input::Fire(Timer::Tick(1)))), [(node, copy(0, 0, 0))]);
 }
 
-/// Of a job of two tasks one is lost with its node, the other one ends; a launch that is refused goes elsewhere.
+/// One of two tasks of a job is lost with its node, the other one ends; a launch that is refused goes elsewhere.
 #[test]
 fn lost_tasks_are_launched_again() {
     let mut bench = bench(&perfect(), 3, 2);

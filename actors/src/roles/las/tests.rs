@@ -214,8 +214,8 @@ fn work_is_time_on_healthy_cores() {
     assert_eq!(log(AttainedMeasure::Work), log(AttainedMeasure::Time));
 }
 
-/// Of two copies that have run for 4 s, the one on a core of a quarter of the speed has done the less work: it is
-/// preempted if time counts, as the first of equals, and goes on if work counts.
+/// Two copies have run for 4 s, and the one on a core of a quarter of the speed has done less work: it is preempted if
+/// time counts, as the first of equals, and goes on if work counts.
 #[test]
 fn a_slow_core_attains_time_but_little_work() {
     for (attained, running) in [(AttainedMeasure::Time, [2, 1]), (AttainedMeasure::Work, [0, 2])] {

@@ -30,7 +30,7 @@ pub struct NodeOptions {
     /// Whether a reservation that led to a task returns to its place after it, so that the same scheduler is asked
     /// again.
     pub sticky: bool,
-    /// How the progress of running copies is reported, if it is.
+    /// Reports of the progress of running copies, if they are sent.
     pub reports: Option<ReportOptions>,
     /// Handling of the use of a shared node, if schedulers are to be told of it.
     pub usage: Option<UsageOptions>,

@@ -46,7 +46,7 @@ impl ProgressErrors {
     }
 }
 
-/// How a node reports the progress of running copies to their schedulers.
+/// Options of a node's reports of progress to the schedulers of its copies.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ReportOptions {
     /// Period of the reports; the first comes one period after the node was idle.

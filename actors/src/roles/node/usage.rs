@@ -183,7 +183,7 @@ mod tests {
         node
     }
 
-    /// The same without tasks.
+    /// The same node without tasks.
     fn idle() -> Harness {
         let room = Amount { cpu: 4000, memory: 100 * MIB };
         let sharing = Sharing { threshold: 750_000, report: Span::from_secs(15) };

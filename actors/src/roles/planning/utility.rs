@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::base::Span;
 
-    /// Those of 3Sigma.
+    /// The parameters of 3Sigma.
     const VALUATION: Valuation = Valuation {
         over: OverEstimates::Adaptive,
         threshold: 0.05,

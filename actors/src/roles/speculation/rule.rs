@@ -201,7 +201,7 @@ impl Attempts {
         self.of(task).count() as u32
     }
 
-    /// Those that run as the only attempts of their tasks.
+    /// The attempts that are the only ones of their tasks.
     pub fn alone(&self) -> impl Iterator<Item = &Attempt> {
         self.running.iter().filter(|attempt| !attempt.waits && self.copies(attempt.task) == 1)
     }

@@ -567,7 +567,7 @@ mod tests {
         queues
     }
 
-    /// Of 120 containers 114 are for short jobs and 6 for long ones.
+    /// 114 of 120 containers are for short jobs and 6 for long ones.
     #[test]
     fn a_queue_over_its_share_gives_up_containers_that_the_other_lacks() {
         let excess = |used, waiting| queues(&OPTIONS, used, waiting).excess(&OPTIONS, 120);
@@ -585,7 +585,7 @@ mod tests {
         );
     }
 
-    /// Of one container 0.7 are for short jobs and 0.3 for long ones: the queue that has it keeps it.
+    /// 0.7 of one container are for short jobs and 0.3 for long ones: the queue that has it keeps it.
     #[test]
     fn no_queue_is_cut_below_its_share() {
         let options = Reclaiming { short_share: 0.7, over: 0.0, ..OPTIONS };
