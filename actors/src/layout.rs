@@ -64,8 +64,7 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// The use above which a node with `memory` bytes evicts copies; `u64::MAX` if `memory` is zero, that is, not
-    /// stated.
+    /// The use above which a node with `memory` bytes evicts copies; `u64::MAX` if `memory` is 0 (not stated).
     pub fn limit(self, memory: u64) -> u64 {
         match memory {
             0 => u64::MAX,

@@ -1,5 +1,4 @@
-//! Messages of policies in other crates: an opaque payload with a number, and the meaning of the numbers in this
-//! process.
+//! Messages of policies in other crates: an opaque payload with a number, whose meaning each process defines.
 
 use std::sync::OnceLock;
 

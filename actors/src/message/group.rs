@@ -136,8 +136,7 @@ pub enum Group {
     Ask,
     /// Node → the node that is its master: are you there?
     Watch,
-    /// Scheduler → master, when asked: these tasks are open. The attempt number is fresh, for tasks that no worker
-    /// runs.
+    /// Scheduler → master, when asked: these tasks are open. The attempt number is fresh, for tasks without a worker.
     Open {
         /// Whether they are short.
         short: bool,

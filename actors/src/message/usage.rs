@@ -36,8 +36,7 @@ pub enum Contention {
     Throttled {
         /// The copy.
         copy: CopyId,
-        /// The fraction of its CPU demand that the copy is given, millionths; [`ALL`](Self::ALL) if it is not
-        /// throttled.
+        /// The fraction of its CPU demand that the copy is given, millionths; [`ALL`](Self::ALL) unless throttled.
         rate: u32,
         /// Time of the observation.
         at: Stamp,

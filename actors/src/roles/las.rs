@@ -326,7 +326,7 @@ impl Las {
             .min_by_key(|&at| (!self.is_starved(&self.waiting[at]), self.waiting[at].attained))
     }
 
-    /// Under the guard `running`, protects a running copy that was suspended too often during the next quanta; returns
+    /// Under the guard `running`, protects a running copy for the next quanta if it was suspended too often; returns
     /// whether it did.
     fn protect(&mut self, core: usize, now: Time) -> bool {
         let LasOptions { guard, missed, stretch, quantum, .. } = self.options;
