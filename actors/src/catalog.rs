@@ -14,7 +14,7 @@ use crate::layout::Amount;
 pub struct JobSpec {
     /// When it arrives at its client. A later stage of a chain is as old as the first, and has the arrival of that one.
     pub arrival: Time,
-    /// How many tasks it has, at least one.
+    /// Number of tasks, at least one.
     pub tasks: u32,
     /// The client it arrives at, below [`Layout::schedulers`](crate::layout::Layout::schedulers).
     pub client: u32,
@@ -25,10 +25,10 @@ pub struct JobSpec {
     pub deadline: Option<Time>,
 }
 
-/// Which nodes a job prefers, and how much longer it takes on others (Park's thesis, section 4.2).
+/// The nodes that a job prefers, and how much longer it takes on others (Park's thesis, section 4.2).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Preference {
-    /// The [kinds](crate::layout::Layout::kind) of nodes that it prefers, a bit each; 0 if all nodes are alike to it.
+    /// The [kinds](crate::layout::Layout::kind) of nodes that it prefers, a bit each; 0 without a preference.
     pub kinds: u32,
     /// All tasks of the job take this many times as long if any of them runs on a node of another kind; at least 1.
     pub slowdown: f64,
@@ -44,13 +44,13 @@ impl Preference {
     }
 }
 
-/// What a task uses of a [shared](crate::layout::Layout::sharing) node while nothing throttles it, over its run time.
-/// All tasks of a job have the same; how it changes with time differs from task to task.
+/// The use of a [shared](crate::layout::Layout::sharing) node by a task while nothing throttles it, over its run time.
+/// All tasks of a job have the same; its course over time differs from task to task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
     /// The mean over the run time. The CPU-time of a task is its mean CPU times its run time.
     pub mean: Amount,
-    /// What it never exceeds.
+    /// The maximum.
     pub max: Amount,
 }
 
@@ -66,7 +66,7 @@ pub struct PastJob {
     pub features: [u32; Feature::ALL.len()],
     /// Its run time: the work of its longest task, on nodes that it prefers.
     pub run: Span,
-    /// What its tasks used.
+    /// The use of its tasks.
     pub usage: Usage,
 }
 
@@ -79,7 +79,7 @@ impl PastJob {
 
 /// The description of every job of a run, by dense id in order of arrival. The stages of a chain have consecutive ids.
 pub trait Catalog: Send + Sync {
-    /// How many jobs there are.
+    /// Number of jobs.
     fn jobs(&self) -> u32;
     /// The job's description.
     fn job(&self, job: JobId) -> JobSpec;
@@ -99,7 +99,7 @@ pub trait Catalog: Send + Sync {
         let arrives = |job: &JobId| self.job(*job).client == client && self.after(*job).is_none();
         (from..self.jobs()).map(JobId).find(arrives)
     }
-    /// How many tasks the job has.
+    /// Number of tasks of the job.
     fn tasks(&self, job: JobId) -> u32 {
         self.job(job).tasks
     }
@@ -112,16 +112,16 @@ pub trait Catalog: Send + Sync {
     fn feature(&self, _job: JobId, _feature: Feature) -> u32 {
         0
     }
-    /// Which nodes the job prefers.
+    /// The nodes that the job prefers.
     fn preference(&self, _job: JobId) -> Preference {
         Preference::NONE
     }
-    /// What the user of the job has requested for each of its tasks, by which nodes share out their CPU. Nothing says
-    /// that a task uses that much, or that little.
+    /// The user's request for each task of the job, in proportion to which nodes divide their CPU. The actual use can
+    /// be less or more.
     fn request(&self, _job: JobId) -> Amount {
         Amount::CORE
     }
-    /// What each task of the job will use: the truth, which only policies with perfect estimates may look at.
+    /// The actual use of each task of the job, which only policies with perfect estimates may look at.
     fn usage(&self, _job: JobId) -> Usage {
         Usage::CORE
     }

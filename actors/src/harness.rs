@@ -51,7 +51,7 @@ pub struct Harness {
     pub me: ActorId,
     /// The time of the next step; a test may change it.
     pub now: Time,
-    /// What no actor of a real system knows, where the policy looks at it.
+    /// Facts that no actor of a real system knows, if the policy looks at them.
     pub oracle: Option<Oracle>,
     jobs: Jobs,
     rng: Rng,
@@ -72,21 +72,21 @@ impl Harness {
         }
     }
 
-    /// These jobs are long.
+    /// Makes these jobs long.
     #[must_use]
     pub fn with_long(mut self, jobs: &[JobId]) -> Self {
         self.jobs.long = jobs.to_vec();
         self
     }
 
-    /// This job has a deadline, so long after its arrival.
+    /// Gives this job a deadline, `within` after its arrival.
     #[must_use]
     pub fn with_deadline(mut self, job: JobId, within: Span) -> Self {
         self.jobs.deadlines.push((job, within));
         self
     }
 
-    /// The machine crashes, and `next` takes its place, with what it has stored.
+    /// Crashes the machine; `next` takes its place, with the state that it has stored.
     #[must_use]
     pub fn crash(mut self, mut next: Box<dyn Machine>) -> Self {
         if let Some(stored) = self.machine.stored() {
@@ -96,7 +96,7 @@ impl Harness {
         self
     }
 
-    /// The jobs are chains of this many stages.
+    /// Makes the jobs chains of this many stages.
     #[must_use]
     pub fn with_stages(mut self, stages: u32) -> Self {
         self.jobs.stages = stages;
@@ -126,7 +126,7 @@ impl Harness {
         self.deliver(self.layout.client(0), Job::Submit { job: JobId(job), round: 0 })
     }
 
-    /// A worker of this node reports that a copy ended; what is sent in answer.
+    /// Delivers a worker's report that a copy ended; returns what is sent in answer.
     pub fn ended(&mut self, copy: CopyId) -> Vec<(ActorId, Message)> {
         let worker = self.layout.worker(0, 0);
         self.receive(worker, Core::Ended { copy })

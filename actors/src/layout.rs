@@ -21,7 +21,7 @@ pub enum Role {
     Worker {
         /// The node it belongs to.
         node: u32,
-        /// Which core of the node.
+        /// The number of the core within the node.
         core: u32,
     },
 }
@@ -53,18 +53,18 @@ impl Amount {
     }
 }
 
-/// How nodes are shared: each runs as many copies at once as it has workers, which have its CPU and memory in common
-/// (Park's thesis, section 5.2).
+/// The sharing of nodes: each runs as many copies at once as it has workers, which share its CPU and memory (Park's
+/// thesis, section 5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sharing {
     /// The share of its memory above which a node evicts copies, in millionths.
     pub threshold: u32,
-    /// Period in which a node reports what copies use.
+    /// Period at which a node reports the use of copies.
     pub report: Span,
 }
 
 impl Sharing {
-    /// The use of `memory` bytes above which a node evicts copies; `u64::MAX` if it has none stated, which is zero.
+    /// The use above which a node with `memory` bytes evicts copies; `u64::MAX` if `memory` is 0 (not stated).
     pub fn limit(self, memory: u64) -> u64 {
         match memory {
             0 => u64::MAX,
@@ -85,7 +85,7 @@ pub struct Layout {
     equal: u32,
     /// The resources of each node (one entry if all are equal) and the needs of a task, if stated.
     room: Option<(Vec<Amount>, Amount)>,
-    /// How nodes are shared, if they are.
+    /// The sharing of nodes, if they are shared.
     sharing: Option<Sharing>,
     /// Time of a request of each client, if limited.
     request: Option<Span>,
@@ -111,7 +111,7 @@ impl Layout {
         layout.with_cores(cores).with_auxiliaries(auxiliaries)
     }
 
-    /// Has one node for each entry of `cores`, which says how many workers it has, instead of those it has.
+    /// Replaces the nodes by one for each entry of `cores`, which is its number of workers.
     pub fn with_cores(mut self, cores: impl IntoIterator<Item = u32>) -> Self {
         let mut first_core = vec![0];
         let mut total = 0u32;
@@ -126,7 +126,7 @@ impl Layout {
         self
     }
 
-    /// Has `auxiliaries` further actors instead of those it has. The ids of workers follow theirs; all other ids stay.
+    /// Replaces the auxiliary actors by `auxiliaries` others. The ids of workers follow theirs; all other ids stay.
     pub fn with_auxiliaries(mut self, auxiliaries: u32) -> Self {
         let others = 2 * u64::from(self.schedulers) + u64::from(self.nodes) + u64::from(self.workers());
         let actors = others + u64::from(auxiliaries);
@@ -146,14 +146,14 @@ impl Layout {
         self
     }
 
-    /// Has nodes that are shared, in a layout that states [what they have](Self::with_room).
+    /// Makes the nodes shared, in a layout that states [their resources](Self::with_room).
     pub fn with_sharing(mut self, sharing: Sharing) -> Self {
         debug_assert!(self.room.is_some(), "a shared node has a CPU");
         self.sharing = Some(sharing);
         self
     }
 
-    /// How nodes are shared; `None` if each copy has a core of its own.
+    /// The sharing of nodes; `None` if each copy has a core of its own.
     #[inline]
     pub const fn sharing(&self) -> Option<Sharing> {
         self.sharing
@@ -186,7 +186,7 @@ impl Layout {
         self
     }
 
-    /// Has nodes of this many kinds, of which jobs may prefer some: they take turns, so that adjacent nodes differ.
+    /// Gives the nodes this many kinds, of which jobs may prefer some. Kinds take turns, so that adjacent nodes differ.
     pub fn with_kinds(mut self, kinds: u8) -> Self {
         self.kinds = kinds.max(1);
         self
@@ -397,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_what_is_scarcest() {
+    fn the_scarcest_resource_limits_the_room() {
         let node = Amount { cpu: 8000, memory: 64 << 30 };
         let task = |cpu, memory| Amount { cpu, memory };
         assert_eq!(

@@ -9,32 +9,32 @@ use crate::catalog::Catalog;
 use crate::layout::Layout;
 use crate::message::Message;
 
-/// An actor: a state machine that reacts to one input at a time. It never measures anything; it asks for work,
-/// timers and progress, and the answers are inputs.
+/// An actor: a state machine that reacts to one input at a time. It measures nothing itself; it asks for work, timers
+/// and progress, and the answers are inputs.
 pub trait Machine: Send {
     /// Reacts to `input` and pushes its effects into `fx`. It cannot fail: faults of the world are inputs, faults of
     /// the program are assertions.
     fn step(&mut self, input: Input, fx: &mut Effects<'_>);
 
-    /// Takes out what outlives a crash of this actor, as if it were on durable storage. Its successor is given it
-    /// before its start.
+    /// Takes out the state that outlives a crash of this actor, as if it were on durable storage. Its successor is
+    /// given it before its start.
     fn stored(&mut self) -> Option<Stored> {
         None
     }
 
-    /// Takes over what the machine before the crash has stored.
+    /// Restores the state that the machine before the crash has stored.
     fn restore(&mut self, _stored: Stored) {}
 }
 
-/// What a machine leaves to its successor; machines of one actor know its type.
+/// State that a machine leaves to its successor; machines of one actor know its type.
 pub type Stored = Box<dyn Any + Send>;
 
-/// What a machine is stepped with.
+/// The input of one step of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
     /// First boot (epoch 0) or restart: volatile state is already gone.
     Start {
-        /// How often this actor has been restarted.
+        /// Number of restarts of this actor.
         epoch: u32,
     },
     /// A message arrived.
@@ -67,15 +67,15 @@ pub enum Input {
         /// The work that is done, in reference-core time.
         done: Span,
     },
-    /// What a copy uses of this node, which is shared: it has begun, its use has changed, or what it is given has. Only
-    /// node managers see this, of policies that [ask for it](crate::policies::Traits::node_usage). Changes at one
-    /// instant come one after the other.
+    /// The use of this shared node by a copy that has begun, or whose use or share of the node has changed. Only node
+    /// managers of policies that [ask for it](crate::policies::Traits::node_usage) see this. Changes at one instant
+    /// come one after the other.
     Usage {
         /// The copy.
         copy: CopyId,
         /// The core of the node that runs it.
         core: u32,
-        /// The CPU that it would use, thousandths of a core.
+        /// Its CPU demand, thousandths of a core.
         demand: u32,
         /// The CPU that it is given, thousandths of a core, at most its demand.
         given: u32,
@@ -109,16 +109,16 @@ pub enum Input {
 pub enum Timer {
     /// The client's next job arrives.
     Arrival(JobId),
-    /// A job is due for another look.
+    /// A job is due for another check.
     Recheck {
         /// The job.
         job: JobId,
-        /// The number of earlier looks.
+        /// The number of earlier checks.
         attempt: u32,
     },
     /// A tick of the machine's own; it chooses the number.
     Tick(u32),
-    /// A task is due for another look.
+    /// A task is due for another check.
     Task(TaskId),
 }
 
@@ -155,7 +155,7 @@ pub enum Effect {
         copy: CopyId,
         /// Work left from an earlier run; `None` starts the copy from the beginning.
         left: Option<Span>,
-        /// As [`Row::elsewhere`](crate::message::Row::elsewhere); what is left of a suspended copy has it included.
+        /// As [`Row::elsewhere`](crate::message::Row::elsewhere); the work left of a suspended copy includes it.
         elsewhere: bool,
     },
     /// Stop the running copy; answered by `Halted`.
@@ -175,7 +175,7 @@ pub enum Effect {
 /// The order in which a node serves the tasks that wait there. Estimates are those of the jobs' tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ServiceOrder {
-    /// As they came.
+    /// In order of arrival.
     Arrival,
     /// Oldest job first.
     OldestJob,
@@ -238,7 +238,7 @@ pub enum Note {
         node: u32,
         /// The work the scheduler expected ahead of it there, ns.
         believed: i64,
-        /// The order in which the node serves what waits there.
+        /// The order in which the node serves waiting tasks.
         order: ServiceOrder,
     },
     /// A scheduler without such a cache bound a task to a node, for the first time or again.
@@ -277,7 +277,7 @@ pub enum Note {
         /// Updates made up to then are contained in it.
         at: Time,
     },
-    /// A watched scheduler replaced what it knows of a node by a report of it.
+    /// A watched scheduler replaced its knowledge of a node by a report of that node.
     Snapshot {
         /// The node's number.
         node: u32,
@@ -441,7 +441,7 @@ impl<'a> Effects<'a> {
         self.layout
     }
 
-    /// What no actor of a real system knows; `None` unless the runtime keeps it.
+    /// The oracle; `None` unless the runtime keeps one.
     #[inline]
     pub const fn oracle(&self) -> Option<&'a Oracle> {
         self.oracle

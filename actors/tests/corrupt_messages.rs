@@ -43,7 +43,7 @@ struct Chaos<'a> {
     pending: Vec<(ActorId, ActorId, Message)>,
     /// With the epoch in which each was armed.
     timers: Vec<(ActorId, u32, Timer)>,
-    /// What each core runs.
+    /// The copy that each core runs.
     running: Vec<Option<CopyId>>,
 }
 
@@ -360,7 +360,7 @@ fn take<T>(dice: &mut Rng, from: &mut Vec<T>) -> Option<T> {
 }
 
 #[test]
-fn no_message_that_is_let_in_makes_a_machine_panic() {
+fn no_accepted_message_makes_a_machine_panic() {
     let registry = Registry::ours().with::<Reserved>("reserved").with_messages::<Reservation>();
     registry.install().unwrap();
     let mut seen = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The `[network]` table: what the emulated network does to every message.
+//! The `[network]` table: delays, losses and limits of the emulated network.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::faults::FaultSpec;
 use crate::units::{Buffer, Probability, Rate};
 
-/// The `[network]` table. A *link* is a directed pair of endpoints; each has its own delays, losses and rate.
-/// Link classes of a topology replace `one_way`, `loss`, `rate` and `buffer` where they say something.
+/// The `[network]` table. A *link* is a directed pair of endpoints; each has its own delays, losses and rate. Link
+/// classes of a topology replace `one_way`, `loss`, `rate` and `buffer` where they set them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
@@ -32,25 +32,25 @@ pub struct Network {
     /// Probability that a datagram is held back by a further `reorder_by`, so that later ones overtake it.
     /// Messages of either class also overtake each other when `one_way` varies.
     pub reorder: Probability,
-    /// How long a reordered datagram is held back. Default: a second draw of the link's delay distribution.
+    /// Time for which a reordered datagram is held back. Default: a second draw of the link's delay distribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder_by: Option<DistributionSpec<Span>>,
-    /// What a link carries at most. Messages of a link wait for each other. Default: no limit.
+    /// Throughput of a link. Messages of a link wait for each other. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// How much may wait at a link with a `rate`: a datagram that finds more is dropped, a stream message
-    /// sent again after `rto`. Default: no limit.
+    /// Most that may wait at a link with a `rate`: a datagram that finds more is dropped, a stream message sent again
+    /// after `rto`. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
-    /// After how long a lost stream transmission is repeated; doubles with each loss in a row. Default: the
-    /// probe timeout of RFC 9002, section 6.2.1: smoothed RTT + max(4 × RTT variation, 1 ms) + 25 ms, with
-    /// twice the link's mean delay as RTT and √2 its standard deviation as variation.
+    /// Time after which a lost stream transmission is repeated; it doubles with each loss in a row. Default: the probe
+    /// timeout of RFC 9002, section 6.2.1: smoothed RTT + max(4 × RTT variation, 1 ms) + 25 ms, with twice the link's
+    /// mean delay as RTT and √2 its standard deviation as variation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto: Option<Span>,
-    /// How long a sender tries to reach its peer before the stream message comes back as undelivered.
+    /// Time for which a sender tries to reach its peer before the stream message comes back as undelivered.
     /// Default: 10 s.
     pub peer_timeout: Span,
-    /// Whether actors repair lost datagrams although this network loses none. Those on several hosts always do. It
+    /// Whether actors repair lost datagrams although this network loses none. Actors on several hosts always do. It
     /// costs some policies messages and timers. Default: only where something can be lost.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub expect_loss: bool,
@@ -78,7 +78,7 @@ impl Default for Network {
     }
 }
 
-/// How transmissions are lost.
+/// A model of lost transmissions.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Loss {
     /// Independently, with this probability.
@@ -87,10 +87,10 @@ pub enum Loss {
     GilbertElliott(GilbertElliott),
 }
 
-/// A two-state Markov chain that steps once per message of a link (Gilbert 1960, Elliott 1963). It starts in
-/// its stationary distribution. Mean loss is (r·good_loss + p·bad_loss) / (p + r); bad spells last 1/r messages.
-/// Repetitions of a stream message go on from the state that lost it, so that more of a stream's transmissions are lost
-/// than that.
+/// A two-state Markov chain that steps once per message of a link (Gilbert 1960, Elliott 1963). It starts in its
+/// stationary distribution. Mean loss is (r·good_loss + p·bad_loss) / (p + r); bad spells last 1/r messages.
+/// Repetitions of a stream message continue from the state in which it was lost, so a stream loses more of its
+/// transmissions than this mean.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
@@ -119,8 +119,8 @@ impl Loss {
         self.mean() == 0.0
     }
 
-    /// The long-run share of lost transmissions of a class. In bursts, streams lose more: a repetition begins where
-    /// its message was lost, mostly in a bad spell. Those that a peer timeout cuts short are not looked at.
+    /// The long-run share of lost transmissions of a class. In bursts, streams lose more: a repetition begins where its
+    /// message was lost, mostly in a bad spell. The end of repetitions by the peer timeout is not considered.
     pub fn of(&self, class: Class) -> f64 {
         match self {
             Self::GilbertElliott(ge) if class == Class::Stream => 1.0 - 1.0 / ge.attempts(),
@@ -223,7 +223,7 @@ impl Network {
     /// Checks what can be checked without a topology; [`Fabric::new`](crate::Fabric::new) checks the rest.
     ///
     /// # Errors
-    /// A combination that cannot be meant, with its key below `network`.
+    /// An impossible combination of keys, with its key below `network`.
     pub fn check(&self) -> Result<(), Error> {
         if self.reorder_by.is_some() && self.reorder.is_zero() {
             return Err(Error::at(

@@ -6,9 +6,9 @@
 pub struct Error {
     /// Dotted key, as in the file.
     pub key: String,
-    /// What is wrong.
+    /// Description of the error.
     pub problem: String,
-    /// What to do about it.
+    /// Remedy.
     pub remedy: String,
 }
 

@@ -76,7 +76,7 @@ pub(crate) struct Scheme {
     pub(crate) rack: Option<u16>,
     /// Class within one pod, unless the zones decide.
     pub(crate) pod: Option<u16>,
-    /// How many zones there are.
+    /// Number of zones.
     pub(crate) zones: u32,
     /// Class between two zones, row by row.
     pub(crate) between: Vec<u16>,

@@ -26,7 +26,7 @@ pub(crate) struct Model {
     pub(crate) rto: Span,
 }
 
-/// What a link carries at most.
+/// The rate limit of a link, and its buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limit {
     pub(crate) rate: Rate,
@@ -238,7 +238,7 @@ impl Model {
         })
     }
 
-    /// How long a message is under way at most, with delays multiplied by a factor and `bytes` to carry before it. A
+    /// Longest time that a message is under way, with delays multiplied by a factor and `bytes` to carry before it. A
     /// stream message that finds a full buffer is sent again after twice the time each time, so it may wait as long
     /// after the link is free as the link was busy.
     pub(crate) fn longest(&self, bytes: u64, factor: f64) -> Span {

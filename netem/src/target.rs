@@ -97,7 +97,7 @@ impl Target {
 }
 
 as_string! {
-    Target, "whom it is about: \"node:3\", \"nodes:10-19\", \"schedulers\", \"rack:2\", \"all\", or what a policy \
+    Target, "targets: \"node:3\", \"nodes:10-19\", \"schedulers\", \"rack:2\", \"all\", or what a policy \
         adds, as \"master:3\"",
         r"^\s*[a-z-]+(:.+)?\s*$", ["node:3", "nodes:10-19", "schedulers", "rack:2", "all"];
 }
@@ -107,10 +107,10 @@ pub trait Places {
     /// The endpoints, in ascending order and without repetition.
     ///
     /// # Errors
-    /// The target names nothing; the message says what could have been written.
+    /// The target names nothing; the message lists what can be written.
     fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String>;
 
-    /// Whether a target has no member here but elsewhere, which makes it no mistake to name one.
+    /// Whether a target has no member in this run but in others, so that naming it is no mistake.
     fn is_absent(&self, _target: &Target) -> bool {
         false
     }
@@ -162,7 +162,7 @@ impl Kind {
         }
     }
 
-    /// The number of the member with a name, or what is known about `kind` instead.
+    /// The number of the member with a name; the error lists the known members of `kind`.
     fn find(&self, kind: &str, name: &str) -> Result<u32, String> {
         let members = match self {
             Self::Run(..) | Self::Open(..) => &[],
@@ -205,13 +205,13 @@ impl Groups {
         self.kinds.insert(kind.to_owned(), Kind::Run(first, count));
     }
 
-    /// Says that there are `count` members of `kind` (singular) here, with one endpoint each from `first` on, and
-    /// elsewhere others with higher numbers: what targets those concerns nobody.
+    /// Says that there are `count` members of `kind` (singular) here, with one endpoint each from `first` on, and in
+    /// other runs some with higher numbers, whose targets have no endpoints here.
     pub fn number_some(&mut self, kind: &str, first: Endpoint, count: u32) {
         self.kinds.insert(kind.to_owned(), Kind::Open(first, count));
     }
 
-    /// What could have been written, if a target names members with higher numbers than there are here.
+    /// The targets that can be written, if a target names members with higher numbers than there are here.
     pub fn exceeded(&self, target: &Target) -> Option<String> {
         let Target::Range { kind: name, last, .. } = target else { return None };
         let count = self.kinds.get(name)?.len();
@@ -281,8 +281,8 @@ fn numbers(kind: &str, count: u32) -> String {
     }
 }
 
-/// The endpoints of several targets, in ascending order; an unknown one is an error at `key`, and so is nobody, unless
-/// only kinds that are absent are named.
+/// The endpoints of several targets, in ascending order. An unknown target is an error at `key`; so is an empty result,
+/// unless only kinds that are absent are named.
 pub(crate) fn resolve_all(
     places: &dyn Places,
     targets: &[Target],
@@ -295,7 +295,7 @@ pub(crate) fn resolve_all(
     all.sort_unstable();
     all.dedup();
     if all.is_empty() && !targets.iter().any(|target| places.is_absent(target)) {
-        return Err(Error::at(key, "names nobody", "write for example [\"node:3\"] or [\"schedulers\"]"));
+        return Err(Error::at(key, "no endpoint", "write for example [\"node:3\"] or [\"schedulers\"]"));
     }
     Ok(all)
 }

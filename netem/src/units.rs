@@ -105,7 +105,7 @@ impl Rate {
         if bits == 0 { None } else { Some(Self(bits)) }
     }
 
-    /// How long a link of this rate is busy with `bytes`.
+    /// Time for which a link of this rate is busy with `bytes`.
     pub const fn transmission(self, bytes: u64) -> Span {
         // Rounded up: a link is never faster than asked.
         let ns = (bytes as u128 * 8_000_000_000).div_ceil(self.0 as u128);
@@ -153,7 +153,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// How much may wait at a link with a rate, in files as time (`"20ms"`) or as bytes (`"256 kB"`, `"1 MiB"`).
+/// Limit of the data waiting at a link with a rate, in files as time (`"20ms"`) or as bytes (`"256 kB"`, `"1 MiB"`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Buffer {
     /// As long as the link needs for it.
@@ -186,7 +186,7 @@ impl FromStr for Size {
         let bytes = BYTES.into_iter().find_map(sized).and_then(|(digits, unit)| Some(number(digits)? * unit));
         let bytes = bytes.ok_or_else(|| format!("`{text}` is not a size; write for example \"64 GiB\""))?;
         if bytes >= u64::MAX as f64 {
-            return Err(format!("`{text}` is beyond measure; leave it out for no limit"));
+            return Err(format!("`{text}` is too large; leave it out for no limit"));
         }
         Ok(Self(bytes.round() as u64))
     }

@@ -5,21 +5,21 @@ use serde::{Deserialize, Serialize};
 
 use volary_actors::base::{Class, Span};
 
-/// What happens to a message. Spans count from the moment of sending.
+/// The fate of a message. Spans count from the moment of sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It arrives.
     Deliver {
-        /// How long it takes.
+        /// Its total delay.
         after: Span,
-        /// How often a stream message had to be sent again; zero for datagrams.
+        /// Number of retransmissions of a stream message; zero for datagrams.
         retransmissions: u32,
     },
     /// The network duplicated a datagram; it arrives twice, in any order.
     Twice {
-        /// How long the original takes.
+        /// Total delay of the original.
         after: Span,
-        /// How long its duplicate takes, with the wait for the original at a link with a rate.
+        /// Total delay of its duplicate, with the wait for the original at a link with a rate.
         again: Span,
     },
     /// It never arrives, without notice to the sender: a datagram, or a stream message whose sender crashed before it
@@ -42,9 +42,9 @@ pub enum Cause {
     Loss,
     /// The buffer of a link with a rate was full.
     Congestion,
-    /// A partition stood or came between.
+    /// A partition existed, or began while it was under way.
     Partition,
-    /// Its destination was down, or lost what was under way to it; or its sender crashed.
+    /// Its destination was down, or crashed while it was under way; or its sender crashed.
     Crash,
     /// Extra loss of a degraded link.
     Degradation,
@@ -82,22 +82,22 @@ pub struct ClassStats {
     pub held: u64,
     /// Transmissions over a degraded link.
     pub degraded: u64,
-    /// Propagation delay of what was delivered, in all, in ns.
+    /// Total propagation delay of delivered messages, ns.
     pub propagation_ns: u64,
-    /// Wait and transmission time at links with a rate, of what was delivered, in all, in ns.
+    /// Total time of delivered messages for waiting and transmission at links with a rate, ns.
     pub queueing_ns: u64,
-    /// Delay that retransmission timeouts added to what was delivered, in all, in ns.
+    /// Total delay of delivered messages that retransmission timeouts added, ns.
     pub retransmission_ns: u64,
-    /// Delay that pauses of the destination added, in all, in ns.
+    /// Total delay that pauses of the destination added, ns.
     pub paused_ns: u64,
 }
 
 /// Counts of both classes: verdicts, faults, and the parts of delays.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
-    /// About datagrams.
+    /// Counts of datagrams.
     pub datagram: ClassStats,
-    /// About stream messages.
+    /// Counts of stream messages.
     pub stream: ClassStats,
 }
 

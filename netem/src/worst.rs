@@ -1,4 +1,4 @@
-//! The worst that a network does to messages, from which waits are derived.
+//! The longest delays and highest losses of a network, from which waits are derived.
 
 use volary_actors::base::Span;
 
@@ -8,7 +8,7 @@ use crate::faults::{Degraded, Faults};
 use crate::links::Links;
 use crate::model::{self, Model};
 
-/// The worst that a network does to messages. Degraded links count as degraded all the time.
+/// The longest delays and highest losses of a network. Degraded links count as degraded all the time.
 #[derive(Clone, Debug)]
 pub struct Worst {
     models: Vec<Model>,
@@ -16,7 +16,7 @@ pub struct Worst {
 }
 
 impl Worst {
-    /// That of a network with these links and faults.
+    /// The bounds for a network with these links and faults.
     ///
     /// # Errors
     /// As of [`Fabric::new`](crate::Fabric::new).
@@ -25,7 +25,7 @@ impl Worst {
         Ok(Self { models, degraded: faults.worst() })
     }
 
-    /// How long a message is under way at most, where a link may have `bytes` to carry before it. Of a distribution of
+    /// Longest time that a message is under way, where a link may have `bytes` to carry before it. Of a distribution of
     /// delays with a tail this is a quantile that one message in a thousand million exceeds.
     pub fn longest_delay(&self, bytes: u64) -> Span {
         let longest = self.models.iter().map(|model| model.longest(bytes, self.degraded.factor));

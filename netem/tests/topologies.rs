@@ -192,7 +192,7 @@ fn errors_name_the_key_and_the_remedy() {
         (star("[link.rack]\none_way = '1ms'").replace("= 3", "= 0"), "shape.star.nodes: there is none"),
         (
             fat(3),
-            "shape.fat-tree.k: 3 ports cannot be half up and half down; write an even number, such as 4",
+            "shape.fat-tree.k: 3 ports cannot be half uplinks and half downlinks; write an even number, such as 4",
         ),
         (fat(2000), "shape: 2000000000 nodes are too many"),
         (regions(""), "link.between: nothing joins `x` and `y`"),
@@ -235,7 +235,7 @@ fn network_keys_that_a_topology_overrides_are_refused() {
     );
     fabric("loss = 0.1\nrate = '1 Gbit/s'").expect("what the classes leave out comes from the network");
     let wrong = Fabric::new(&network(""), topology.links(places(&topology, 1)), 7, 1, Faults::default(), 1);
-    assert!(wrong.unwrap_err().to_string().starts_with("topology: it is about 21 endpoints, the run has 7"));
+    assert!(wrong.unwrap_err().to_string().starts_with("topology: it is for 21 endpoints, the run has 7"));
 }
 
 #[test]

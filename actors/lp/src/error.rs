@@ -7,9 +7,9 @@ use std::fmt;
 pub struct Error {
     /// The part of the problem, such as `job 7, block 1`.
     pub part: String,
-    /// What is wrong.
+    /// Description of the error.
     pub problem: String,
-    /// What to do about it.
+    /// Remedy.
     pub remedy: String,
 }
 

@@ -30,7 +30,7 @@ pub struct Block {
 pub struct Start {
     /// Slot of the window, from 0.
     pub slot: u32,
-    /// What the job is worth if it starts there, in any unit. Options that are worth nothing are never chosen.
+    /// Utility of the job if it starts there, in any unit. Options of no utility are never chosen.
     pub utility: f64,
 }
 
@@ -43,6 +43,6 @@ pub struct Running {
     pub tasks: Vec<u32>,
     /// Expected nodes in use for each task, by slot of the window; 0 beyond the end. Not negative.
     pub demand: Vec<f64>,
-    /// What is lost with it, in the unit of utilities. Not negative.
+    /// Price of preempting it, in the unit of utilities. Not negative.
     pub price: f64,
 }

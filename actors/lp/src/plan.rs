@@ -1,11 +1,11 @@
-//! Plans: which jobs start when and where, and which running ones give way.
+//! Plans: which jobs start when and where, and which running ones are preempted.
 
 use crate::problem::Problem;
 
 /// A choice of at most one option for each pending job, with whole tasks, and of running jobs to preempt.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {
-    /// What is chosen, by job; jobs without a choice are not planned.
+    /// The choices, by job; jobs without a choice are not planned.
     pub choices: Vec<Choice>,
     /// Places in [`Problem::running`] of the jobs to preempt, rising.
     pub preempted: Vec<usize>,
@@ -49,7 +49,7 @@ impl Plan {
         load.into_iter().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Utilities of the choices less the prices of what is preempted.
+    /// Utilities of the choices less the prices of the preempted jobs.
     pub(crate) fn worth(&self, problem: &Problem) -> f64 {
         let utility = |choice: &Choice| {
             let starts = &problem.jobs()[choice.job].blocks[choice.block].starts;

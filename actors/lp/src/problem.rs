@@ -31,7 +31,7 @@ impl Problem {
         running: Vec<Running>,
     ) -> Result<Self, Error> {
         if slots == 0 || !capacity.len().is_multiple_of(slots) {
-            let problem = format!("{} capacities are no multiple of {slots} slots", capacity.len());
+            let problem = format!("{} capacities for {slots} slots", capacity.len());
             return Err(Error::of(
                 "capacity",
                 problem,
@@ -197,7 +197,7 @@ mod tests {
         refused(|_, _, capacity| capacity[1] = -1.0, &format!("capacity: value 1 is -1; {amount}"));
         refused(
             |_, _, capacity| capacity.truncate(1),
-            "capacity: 1 capacities are no multiple of 2 slots; give one for each set and slot, and at least one slot",
+            "capacity: 1 capacities for 2 slots; give one for each set and slot, and at least one slot",
         );
         refused(|job, _, _| job.tasks = 0, "job 1: it has no task; give it at least one");
         refused(|job, _, _| job.name = 2, "job 2: another job has this name; name each job differently");

@@ -1,4 +1,4 @@
-//! The linear relaxation: what could be planned if jobs could be planned in shares.
+//! The linear relaxation, in which jobs can be planned in shares.
 
 use crate::basis::Basis;
 use crate::certificate::Certificate;
@@ -6,7 +6,7 @@ use crate::columns::Columns;
 use crate::problem::Problem;
 use crate::simplex::{Vertex, maximize};
 
-/// Limits on what a solve may do. They count steps and never seconds, so equal problems have equal answers.
+/// Limits of a solve. They count steps and never seconds, so equal problems have equal answers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Work {
     /// Pivots of the simplex method.
@@ -34,11 +34,11 @@ pub struct Relaxed {
     pub duals: Vec<f64>,
     /// Utilities times shares, less the prices of preempted shares.
     pub value: f64,
-    /// What no solution and no plan exceeds, up to rounding errors. At least `value`.
+    /// Upper bound of all solutions and plans, up to rounding errors. At least `value`.
     pub bound: f64,
     /// Pivots made.
     pub pivots: u32,
-    /// Where the next problem can start from.
+    /// The basis from which the next problem can start.
     pub basis: Basis,
 }
 

@@ -9,7 +9,7 @@ use volary_lp::{Problem, Work, relax, round};
 struct Enumeration<'a> {
     problem: &'a Problem,
     room: Vec<f64>,
-    /// Most that the jobs from each on can be worth.
+    /// Upper bound of the value of the jobs from each on.
     rest: Vec<f64>,
     best: f64,
 }
@@ -85,7 +85,7 @@ impl Enumeration<'_> {
     }
 }
 
-/// Where the tasks of a job go.
+/// Placement of the tasks of a job.
 struct Place<'a> {
     demand: &'a [f64],
     slot: usize,

@@ -1,6 +1,6 @@
 //! The delivery class of a message.
 
-/// How a message travels. Each message kind has one class.
+/// The way in which a message travels. Each message kind has one class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Class {
     /// Can be lost, duplicated and reordered: gossip, heartbeats, progress, probes.

@@ -22,7 +22,7 @@ pub trait Quantity: Copy + Default + PartialEq + fmt::Debug {
     fn to_f64(self) -> f64;
     /// From a number in its base unit; negative numbers become zero.
     fn from_f64(value: f64) -> Self;
-    /// Why this value cannot be a parameter of a distribution, if it cannot.
+    /// The reason why this value cannot be a parameter of a distribution, if there is one.
     fn refuse(self) -> Option<String>;
 }
 
@@ -136,7 +136,7 @@ parameters! {
     }
     /// Parameters of an Erlang distribution.
     Erlang {
-        /// How many exponential stages.
+        /// Number of exponential stages.
         stages: u32,
         /// Mean of their sum.
         mean: T,
@@ -280,7 +280,7 @@ impl<'de, T: Quantity + Deserialize<'de>> Deserialize<'de> for DistributionSpec<
 }
 
 impl<T: Quantity> DistributionSpec<T> {
-    /// What is wrong with the parameters, as "key: reason".
+    /// Checks the parameters; the error reads "key: reason".
     fn check(&self) -> Result<(), String> {
         let positive = |name: &str, x: f64| {
             if x.is_finite() && x > 0.0 {

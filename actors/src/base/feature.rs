@@ -8,11 +8,11 @@ use std::str::FromStr;
 /// Its value is a number that means something only by being equal to that of another job; zero says that it is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Feature {
-    /// Who submitted the job.
+    /// The user who submitted the job.
     User,
     /// The job's name.
     Name,
-    /// The name of what the job does, which its repetitions share.
+    /// The logical name, which repetitions of the job share.
     LogicalName,
     /// The queue, partition or group it was submitted to.
     Queue,

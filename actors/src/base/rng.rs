@@ -1,9 +1,9 @@
 //! The one source of randomness.
 //!
-//! What the *world* does is addressed: a [`Draw`] is a short stream that depends on the seed, a [`Purpose`]
-//! and ids, and on nothing that happened before. Policies compared in one experiment therefore meet the same
-//! world, whatever they do in it, and a new draw changes no other. What an *actor* decides comes from its
-//! own [`Rng`], seeded by (seed, actor).
+//! What the *world* does is addressed: a [`Draw`] is a short stream that depends on the seed, a [`Purpose`] and ids,
+//! and on nothing that happened before. Policies compared in one experiment therefore meet the same world, whatever
+//! they do in it, and a new draw changes no other. Decisions of an *actor* draw from its own [`Rng`], seeded by (seed,
+//! actor).
 //!
 //! Both are SplitMix64 from `rand_xoshiro`, whose output is fixed by its definition: eight bytes of state, so
 //! a million actors cost eight megabytes.
@@ -12,8 +12,8 @@ use rand::SeedableRng;
 use rand::rand_core::{Infallible, TryRng};
 use rand_xoshiro::SplitMix64;
 
-/// What a world draw is for; each purpose is a family of its own. The numbers are part of every seed's
-/// meaning: append, never renumber.
+/// The purpose of a world draw; each is a family of its own. The numbers are part of every seed's meaning: append,
+/// never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum Purpose {
@@ -25,7 +25,7 @@ pub enum Purpose {
     Work = 3,
     /// The error of an estimate.
     Estimate = 4,
-    /// Which client a job arrives at.
+    /// The client at which a job arrives.
     Home = 5,
     /// Delay of the n-th message of a link.
     Delay = 6,
@@ -43,9 +43,9 @@ pub enum Purpose {
     Tool = 12,
     /// Static properties of the cluster, such as node speeds.
     Cluster = 13,
-    /// What is sampled for results.
+    /// Samples for results.
     Sample = 14,
-    /// What tasks use of shared nodes, and what is requested for them.
+    /// The use of shared nodes by tasks, and their requests.
     Usage = 15,
 }
 

@@ -181,7 +181,7 @@ impl FromStr for Span {
             .iter()
             .find_map(|(name, factor)| trimmed.strip_suffix(name).map(|number| (number.trim(), *factor)))
             .ok_or_else(|| match trimmed.strip_suffix('m') {
-                Some(minutes) => format!("`{text}` is no length of time; minutes are \"{minutes}min\""),
+                Some(minutes) => format!("`{text}` is not a duration; minutes are \"{minutes}min\""),
                 None => format!(
                     "`{text}` has no unit of time; write for example \"10ms\" (ns, us, ms, s, min, h, d)"
                 ),

@@ -10,52 +10,52 @@ use crate::base::{CopyId, Score, Span};
 pub enum Core {
     /// Run a copy from the beginning. The worker must be idle.
     Run {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
         /// As [`Row::elsewhere`](super::Row::elsewhere).
         elsewhere: bool,
     },
     /// Run a suspended copy on. The worker must be idle.
     Resume {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
         /// Work still missing.
         left: Span,
     },
     /// Stop the running copy and forget its progress. The worker is idle at once.
     Stop {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
     },
     /// Stop the running copy and report what is missing. The worker is idle at once.
     Suspend {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
     },
     /// Worker → node: the copy finished, the worker is idle.
     Ended {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
     },
     /// Worker → node: the copy was suspended.
     Suspended {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
         /// Work still missing.
         left: Span,
     },
     /// Query of the progress of the running copy. A worker that does not run it does not answer.
     Ask {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
     },
     /// Worker → node: the current progress.
     Score {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
-        /// How much of its work it has done.
+        /// The share of its work that it has done.
         score: Score,
-        /// The same as work, in whole milliseconds of a healthy core; at most 49 days.
+        /// The work that it has done, in whole milliseconds of a healthy core; at most 49 days.
         done_ms: u32,
     },
 }

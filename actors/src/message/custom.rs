@@ -1,4 +1,4 @@
-//! Messages of policies in other crates: an opaque payload with a number, and what the numbers mean in this process.
+//! Messages of policies in other crates: an opaque payload with a number, whose meaning each process defines.
 
 use std::sync::OnceLock;
 
@@ -61,7 +61,7 @@ impl Custom {
 pub struct CustomKind {
     /// Its name, `protocol.kind`.
     pub name: &'static str,
-    /// How it travels.
+    /// Its delivery class.
     pub class: Class,
     /// Whether sender and receiver have the roles of this kind, and the fields are within the bounds of the run.
     pub check: fn(&Custom, &Run<'_>) -> bool,
@@ -106,7 +106,7 @@ pub(super) type Table = [Option<CustomKind>; 2 * NUMBERS];
 
 static TABLE: OnceLock<Table> = OnceLock::new();
 
-/// What the numbers mean in this process, in the order of [`Custom`]'s kinds.
+/// The kinds of messages in this process, in the order of [`Custom`]'s kinds.
 pub(super) fn installed() -> &'static Table {
     const NONE: Table = [None; 2 * NUMBERS];
     TABLE.get().unwrap_or(&NONE)

@@ -9,10 +9,10 @@ pub trait CustomProtocol: Copy + Into<Message> {
     const FIRST: u8;
     /// The kinds.
     const KINDS: &'static [CustomKind];
-    /// The message, if it is one of these kinds and its payload is that of one.
+    /// Decodes a message; `None` if it is not of these kinds or its payload is invalid.
     fn decode(custom: &Custom) -> Option<Self>;
 
-    /// The message, if it is one of these.
+    /// The custom message in `msg`, if it is one of these kinds.
     fn of(msg: &Message) -> Option<Self> {
         if let Message::Custom(custom) = msg { Self::decode(custom) } else { None }
     }

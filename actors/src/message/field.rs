@@ -14,7 +14,7 @@ pub trait Field: Copy {
     /// Appends it to a payload.
     fn write(self, payload: &mut PayloadWriter);
 
-    /// Takes it from a payload; `None` if the bytes are none of it.
+    /// Reads it from a payload; `None` if the bytes are invalid.
     fn read(payload: &mut PayloadReader<'_>) -> Option<Self>;
 
     /// Whether it names something that exists in a run. Numbers that index tables of a machine are checked by the
@@ -37,7 +37,7 @@ pub struct PayloadWriter {
 }
 
 impl PayloadWriter {
-    /// With another field. A message with more fields than fit does not compile.
+    /// Adds a field. A message with more fields than fit does not compile.
     #[must_use]
     pub fn put(mut self, field: impl Field) -> Self {
         field.write(&mut self);
@@ -65,7 +65,7 @@ impl<'a> PayloadReader<'a> {
         Self { rest: payload }
     }
 
-    /// The next field; `None` if the bytes are none of it.
+    /// The next field; `None` if the bytes are invalid.
     pub fn take<F: Field>(&mut self) -> Option<F> {
         F::read(self)
     }
@@ -76,7 +76,7 @@ impl<'a> PayloadReader<'a> {
         Some(*bytes)
     }
 
-    /// Whether what is left is zero, as behind the last field.
+    /// Whether the remaining bytes are zero, as they are behind the last field.
     pub fn is_blank(&self) -> bool {
         self.rest.iter().all(|byte| *byte == 0)
     }
@@ -99,7 +99,7 @@ macro_rules! numbers {
 }
 numbers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-/// Fields that are written as one or two others, with what they must be in a run.
+/// Fields that are written as one or two others, with their conditions in a run.
 macro_rules! composed {
     ($($type:ty = ($($part:ty),*): |$whole:ident| ($($get:expr),*), |$($name:ident),*| $make:expr,
         |$at:ident, $run:ident| $within:expr $(=> $job:expr)?;)*) => {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::protocol::protocol;
 use crate::base::{CopyId, JobId};
 
-/// What a core does in a slice.
+/// The work of a core in a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SliceWork {
     /// It rests.
@@ -32,11 +32,11 @@ pub enum Slice {
     /// Scheduler → node: the slice changes. Suspend what this core runs and run that copy
     /// instead, resuming it if it was suspended here.
     Switch {
-        /// Which core of the node.
+        /// The number of the core within the node.
         core: u16,
-        /// What it runs in this slice.
+        /// Its work in this slice.
         work: SliceWork,
-        /// How often the scheduler was restarted.
+        /// Number of restarts of the scheduler.
         epoch: u16,
         /// The number of this order to the core in the scheduler's epoch. A core ignores orders that are older than the
         /// last one, by epoch and then by number.

@@ -28,7 +28,7 @@ pub enum PlacementForm {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlacementUpdate {
-    /// When it was decided.
+    /// Time of the decision.
     pub at: Time,
     /// The job of the placed tasks.
     pub job: JobId,
@@ -65,10 +65,10 @@ pub struct EndUpdate {
     pub node: u32,
     /// The number of this update of the node.
     pub number: u32,
-    /// What its task was estimated at.
+    /// Estimate of its task.
     pub estimate: Span,
-    /// When its placement was decided, so that both updates are judged alike; where schedulers keep clocks, when it
-    /// began to run.
+    /// Time at which its placement was decided, so that both updates are judged alike; where schedulers keep clocks,
+    /// the time at which it began to run.
     pub since: Time,
 }
 
@@ -96,7 +96,7 @@ pub enum Gossip {
     EndedRumour(EndUpdate),
     /// Scheduler → scheduler: request for a copy of the cache.
     Ask {
-        /// Which attempt of the asker.
+        /// Number of the asker's attempt.
         round: u32,
     },
     /// Scheduler → scheduler: the head of an answer.
@@ -112,7 +112,7 @@ pub enum Gossip {
         round: u32,
         /// The node.
         node: u32,
-        /// What is expected there, ns.
+        /// Work expected there, ns.
         wait: i64,
         /// Updates decided before this concern an earlier epoch of the node.
         since: Time,
@@ -121,7 +121,7 @@ pub enum Gossip {
     Heard {
         /// The attempt it answers.
         round: u32,
-        /// Schedulers first, then nodes.
+        /// The origin: schedulers first, then nodes.
         origin: u32,
         /// The number of the first update that is not contained.
         number: u32,

@@ -16,7 +16,7 @@ pub struct Batch {
     pub job: JobId,
     /// Index of the first task.
     pub base: u32,
-    /// How many, at least one.
+    /// Number of tasks, at least one.
     pub len: u32,
     /// Distance between two of them, at least one.
     pub step: u32,
@@ -57,39 +57,39 @@ impl Batch {
     }
 }
 
-/// The state of a core, as its messages number it: lives of its node first, then changes within a life.
+/// The number of a core's state: lives of its node first, then changes within a life.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Serialize, Deserialize)]
 pub struct Turn {
-    /// How often the node was restarted.
+    /// Number of restarts of the node.
     pub life: u16,
-    /// How often the core began or ended a copy in this life.
+    /// Number of times that the core began or ended a copy in this life.
     pub count: u32,
 }
 
-/// A change of a master's queues, as its standby is told.
+/// A change of a master's queues, as sent to its standby.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Mirror {
-    /// The queues are empty: what follows is all that waits.
+    /// The queues are empty: the following changes are all waiting tasks.
     Reset,
     /// These tasks wait behind the others of their class, or before them.
     Queued {
-        /// Which tasks.
+        /// The tasks.
         batch: Batch,
         /// Whether they are short.
         short: bool,
         /// Whether they are the next ones.
         front: bool,
     },
-    /// So many tasks have left the heads of the queues.
+    /// Tasks have left the heads of the queues.
     Served {
-        /// Of short tasks.
+        /// Number of short tasks.
         short: u32,
-        /// Of long tasks.
+        /// Number of long tasks.
         long: u32,
     },
 }
 
-/// The conversation of schedulers, masters and workers.
+/// Messages of schedulers, masters and workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Group {
     /// Scheduler → master: run these tasks. A master that has handed over passes it on.
@@ -98,36 +98,36 @@ pub enum Group {
         short: bool,
         /// Number of the scheduler.
         scheduler: u32,
-        /// Which tasks.
+        /// The tasks.
         batch: Batch,
     },
     /// Master → node: run this copy on a core.
     Run {
         /// The core.
         core: u32,
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
         /// Number of the scheduler that gets the result.
         scheduler: u32,
     },
     /// Node → master: a core is idle. A master that has handed over passes it on.
     Idle {
-        /// Which life of the node.
+        /// Number of restarts of the node.
         life: u16,
-        /// Which change of the core.
+        /// Number of changes of the core in this life.
         count: u32,
         /// The core.
         core: u32,
     },
     /// Node → master, when asked: a core is busy.
     Status {
-        /// Which life of the node.
+        /// Number of restarts of the node.
         life: u16,
-        /// Which change of the core.
+        /// Number of changes of the core in this life.
         count: u32,
         /// The core.
         core: u32,
-        /// What it runs.
+        /// The copy that it runs.
         copy: CopyId,
         /// Number of the scheduler that gets the result.
         scheduler: u32,
@@ -136,21 +136,21 @@ pub enum Group {
     Ask,
     /// Node → the node that is its master: are you there?
     Watch,
-    /// Scheduler → master, when asked: these tasks are open. The attempt number is fresh, for those that nobody runs.
+    /// Scheduler → master, when asked: these tasks are open. The attempt number is fresh, for tasks without a worker.
     Open {
         /// Whether they are short.
         short: bool,
         /// Number of the scheduler.
         scheduler: u32,
-        /// Which tasks.
+        /// The tasks.
         batch: Batch,
     },
-    /// Master → node, scheduler: this actor is the master of the group. Nodes answer with what their cores do,
-    /// schedulers with what is open.
+    /// Master → node, scheduler: this actor is the master of the group. Nodes answer with the states of their cores,
+    /// schedulers with their open tasks.
     Takes {
-        /// Among nodes, the later election counts.
+        /// Number of the election; among claims of nodes the later election counts.
         term: u32,
-        /// And in an election the earliest claim.
+        /// Time of the claim; within an election the earliest counts.
         at: Stamp,
     },
     /// Master → its standby: a change of the queues.
@@ -161,7 +161,7 @@ pub enum Group {
         waiting: u32,
         /// Workers that run something.
         busy: u32,
-        /// When it was so.
+        /// Time of the observation.
         at: Stamp,
     },
 }

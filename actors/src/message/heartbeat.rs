@@ -1,4 +1,4 @@
-//! Periodic reports of nodes: the wait there, what they have served, the room they have.
+//! Periodic reports of nodes: their wait, attained service or room.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +10,9 @@ use crate::base::{Span, Time};
 pub enum Heartbeat {
     /// Node → scheduler.
     Wait {
-        /// How long a new task would wait for a core.
+        /// Time for which a new task would wait for a core.
         wait: Span,
-        /// The part of it that passes without further completions: what is left of the running tasks, per core.
+        /// The part of it that passes by itself: the remaining estimate of the running tasks, per core.
         passing: Span,
         /// Time of the observation.
         at: Time,
@@ -27,9 +27,9 @@ protocol! {
 /// The state of a node for a central scheduler. The newest one wins; a lost one is superseded by the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum NodeReport {
-    /// Node → scheduler: what the copies that run or are suspended here have attained (Kairos, algorithm 1).
+    /// Node → scheduler: attained service of the copies that run or are suspended here (Kairos, algorithm 1).
     Service {
-        /// How many there are.
+        /// Number of copies.
         tasks: u32,
         /// The sum of their attained service, ms.
         attained_ms: u32,
@@ -40,7 +40,7 @@ pub enum NodeReport {
     },
     /// Node → scheduler: containers that fit beside those that run here (YARN).
     Room {
-        /// How many.
+        /// Number of containers.
         slots: u32,
         /// Time of the observation.
         at: Time,

@@ -16,9 +16,9 @@ pub struct Row {
     pub base: u32,
     /// Tasks in the group, at least one.
     pub len: u16,
-    /// Where in the group the row starts.
+    /// Position in the group at which the row starts.
     pub turn: u16,
-    /// How many of them are run, at least one.
+    /// Number of tasks that are run, at least one.
     pub width: u16,
     /// Attempt number of every copy of the row.
     pub attempt: u32,
@@ -81,7 +81,7 @@ pub struct TaskRange {
     pub job: JobId,
     /// First task.
     pub base: u32,
-    /// How many, at least one.
+    /// Number of tasks, at least one.
     pub len: u32,
     /// Only copies with an attempt number below this, of the same submission of the job as the attempt before it. Later
     /// launches are not affected, nor is another scheduler that has the job from another submission.
@@ -117,16 +117,16 @@ pub enum Launch {
     Row(Row),
     /// Node → scheduler: a copy finished.
     Completed {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
     },
     /// Scheduler → node: tasks need no copy any more; forget them, stop them if they run.
     Drop(TaskRange),
     /// Scheduler → node: queue this task, a row of one. The update about its end carries the time of this decision.
     Task {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
-        /// When it was decided.
+        /// Time of the decision.
         at: Time,
     },
 }

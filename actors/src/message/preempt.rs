@@ -11,14 +11,14 @@ use crate::base::CopyId;
 pub enum Preemption {
     /// Take the copy off its core.
     Suspend {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
         /// The number of this order.
         turn: u32,
     },
     /// Give the copy a core again.
     Resume {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
         /// The number of this order.
         turn: u32,

@@ -13,7 +13,7 @@ pub enum Probe {
     Reserve {
         /// The job.
         job: JobId,
-        /// Which group of its tasks; 0 where the whole job is one group. Copies requested later can be further groups.
+        /// The group of its tasks; 0 where the whole job is one group. Copies requested later can be further groups.
         group: u32,
         /// Reservations, at least one.
         count: u32,
@@ -29,14 +29,14 @@ pub enum Probe {
         /// Whether the reservation, or probe, repaired a loss.
         repair: bool,
     },
-    /// Scheduler → node: these.
+    /// Scheduler → node: tasks for the held core.
     Grant {
-        /// What to run on the core that was held.
+        /// The tasks to run.
         row: Row,
         /// The group that was claimed for.
         group: u32,
     },
-    /// Scheduler → node: none is left.
+    /// Scheduler → node: no task is left.
     Nothing {
         /// The job.
         job: JobId,

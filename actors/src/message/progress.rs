@@ -13,11 +13,11 @@ pub enum Progress {
     Report {
         /// The copy.
         copy: CopyId,
-        /// How much of its work it has done.
+        /// The share of its work that it has done.
         score: Score,
-        /// When it was so.
+        /// Time of the observation.
         at: Stamp,
-        /// How long it had run by then, in whole milliseconds, rounded down; at most 49 days.
+        /// Time for which it had run by then, in whole milliseconds, rounded down; at most 49 days.
         age_ms: u32,
     },
 }

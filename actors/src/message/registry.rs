@@ -134,7 +134,7 @@ messages! {
 }
 
 impl Message {
-    /// How this message travels.
+    /// The delivery class of this message.
     #[inline]
     pub fn class(&self) -> Class {
         KINDS[self.kind() as usize].1

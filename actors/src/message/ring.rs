@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::protocol::protocol;
 use crate::base::{Span, TaskId, Time};
 
-/// A probe on the ring: scheduler → node, or node → its successor. It is a message by itself, so that none is
-/// longer for saying that it is one of the ring's.
+/// A probe on the ring: scheduler → node, or node → its successor. It is a variant of `Message` and not of [`Ring`],
+/// which keeps messages short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RingProbe {
     /// Its task.
@@ -20,7 +20,7 @@ pub struct RingProbe {
     pub hops: u16,
     /// Whether it repairs a loss: then so do its further hops and its claim.
     pub repair: bool,
-    /// How long it may wait from its job's arrival before it stops moving: the mean load w̄ when it was
+    /// Time from its job's arrival for which it may wait before it stops moving: the mean load w̄ when it was
     /// submitted.
     pub max_wait: Span,
 }
@@ -37,8 +37,8 @@ pub enum Ring {
         /// When the scheduler computed it.
         at: Time,
     },
-    /// Scheduler → scheduler: what of the sender's jobs is unfinished. Sums, not changes, so that one lost or
-    /// doubled does no lasting harm; the newest wins.
+    /// Scheduler → scheduler: the unfinished work of the sender's jobs. Reports are sums, not changes, so that a lost
+    /// or duplicated one does no lasting harm; the newest wins.
     Load {
         /// Number of the report: the sender's epoch in the upper half, its count below.
         report: u64,

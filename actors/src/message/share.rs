@@ -1,4 +1,4 @@
-//! Eagle: probes that a node with long work turns away, and the bitmap that says which nodes have any.
+//! Eagle: probes that nodes with long work reject, and the bitmap of these nodes.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,11 +27,11 @@ impl From<Stamp> for Time {
 pub struct Blocks {
     /// The first block.
     pub first: u16,
-    /// How many, at least one.
+    /// Number of blocks, at least one.
     pub len: u16,
     /// One bit for each node of a block, set if the node has long work.
     pub bits: [u32; 3],
-    /// When the central scheduler said so.
+    /// Time at which the central scheduler stated it.
     pub at: Stamp,
 }
 
@@ -49,7 +49,7 @@ pub enum Share {
         job: JobId,
         /// Places, at least one.
         count: u32,
-        /// How often they were turned away before.
+        /// Number of earlier rejections.
         round: u16,
         /// Whether the node must accept, as a last resort.
         last: bool,
@@ -58,12 +58,12 @@ pub enum Share {
         /// Timestamp of the newest block of the bitmap that the scheduler has.
         known: Stamp,
     },
-    /// Node → scheduler: taken.
+    /// Node → scheduler: the places are accepted.
     Accepted {
         /// The job.
         job: JobId,
     },
-    /// Node → scheduler: not taken, long tasks wait or run here.
+    /// Node → scheduler: the places are rejected, because long tasks wait or run here.
     Rejected {
         /// The job.
         job: JobId,

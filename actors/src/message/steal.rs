@@ -21,7 +21,7 @@ pub enum Steal {
         /// Whether it repairs a loss.
         repair: bool,
     },
-    /// Nothing.
+    /// An empty answer.
     Nothing,
 }
 

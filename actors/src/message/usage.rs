@@ -1,4 +1,4 @@
-//! Node → scheduler: what copies use of a shared node, and what becomes of them for it.
+//! Node → scheduler: the use of a shared node by copies, and their throttling and eviction.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,11 +6,11 @@ use super::protocol::protocol;
 use super::share::Stamp;
 use crate::base::CopyId;
 
-/// The use of a shared node by a copy, told to the scheduler that launched it (Park's thesis, section 5.3). The newest
-/// report wins; a lost one is superseded by the next.
+/// The use of a shared node by a copy, reported to the scheduler that launched it (Park's thesis, section 5.3). The
+/// newest report wins; a lost one is superseded by the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum UsageReport {
-    /// Node → scheduler: what the copy uses.
+    /// Node → scheduler: the use of a copy.
     Report {
         /// The copy.
         copy: CopyId,
@@ -18,7 +18,7 @@ pub enum UsageReport {
         cpu: u32,
         /// The memory that it uses, MiB, rounded up.
         memory: u32,
-        /// When it was so.
+        /// Time of the observation.
         at: Stamp,
     },
 }
@@ -36,17 +36,17 @@ pub enum Contention {
     Throttled {
         /// The copy.
         copy: CopyId,
-        /// The part of the CPU that it would use that it is given, millionths; [`ALL`](Self::ALL) if all of it.
+        /// The fraction of its CPU demand that the copy is given, millionths; [`ALL`](Self::ALL) unless throttled.
         rate: u32,
-        /// When it was so.
+        /// Time of the observation.
         at: Stamp,
     },
-    /// Node → scheduler: the node was short of memory and has stopped the copy, or has lost it in a crash. What it has
-    /// done is lost.
+    /// Node → scheduler: the node was short of memory and has stopped the copy, or has lost it in a crash. The copy's
+    /// work is lost.
     Evicted {
         /// The copy.
         copy: CopyId,
-        /// How long it had run, in whole milliseconds, rounded down; at most 49 days.
+        /// Time for which it had run, in whole milliseconds, rounded down; at most 49 days.
         age_ms: u32,
         /// Whether no other copy ran there, so that it needs more memory than the node has.
         alone: bool,

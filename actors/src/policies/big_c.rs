@@ -20,15 +20,15 @@ parameters! {
         /// more while the other wants no more. The Kairos paper has 0.95, and 0.7 for its uniform workload.
         #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
         short_share: f64 = 0.95,
-        /// How often the queues are looked at (3 s in Hadoop).
+        /// Period at which the queues are compared with their shares (3 s in Hadoop).
         monitor: Span = Span::from_secs(3),
-        /// How far above its share a queue must be before anything is taken from it, as a part of the share.
+        /// Excess over its share above which containers are taken back from a queue, as a fraction of the share.
         over: f64 = 0.1 => 0.0..=1000.0,
-        /// The part of all containers that is taken back in one look, at most, but one at least.
+        /// Largest fraction of all containers that is taken back at once, but at least one container.
         round: f64 = 0.1 => 0.0..=1.0,
-        /// The part of what is to be taken back that is taken in one look: some containers end by themselves.
+        /// Fraction of the containers to be taken back that is taken at once, since some end by themselves.
         damping: f64 = 0.2 => 0.0..=1.0,
-        /// Containers are killed, and their tasks begin anew, as in plain YARN; otherwise they are suspended.
+        /// Containers are killed, and their tasks start again, as in plain YARN; otherwise they are suspended.
         kill: bool = false,
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn long_jobs_use_what_is_free_and_are_suspended_for_short_ones() {
+    fn long_jobs_use_free_containers_and_are_suspended_for_short_ones() {
         let mut bench = bench(BigC::default(), &[4], 4);
         let node = bench.layout.node(0);
         let look = Effect::Arm { timer: Timer::Tick(0), after: Span::from_secs(3) };
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(suspended, [order(3), order(2)], "two are over the share, the last ones go first");
         let given = beat(&mut bench, 0, 2);
         assert_eq!(given, [task(&bench, copy(1, 0)), task(&bench, copy(1, 1))]);
-        // Equal shares are in use: the short queue is next by its number, then the long one.
+        // Both queues use equal shares: the short queue is next by its number, then the long one.
         bench.receive(node, Launch::Completed { copy: copy(0, 0) });
         let resume = |task| (node, Message::from(Preemption::Resume { copy: copy(0, task), turn: 2 }));
         assert_eq!(beat(&mut bench, 0, 1), [resume(2)], "one long container against two short ones");
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(sends(&bench.step(Input::Undelivered { to: node, msg: old })), [], "it is void");
     }
 
-    /// Three containers of four are left beside the master of a long job, and two beside that of a short one too, one
+    /// Beside the master of a long job three containers of four are left, and two beside that of a short job too, one
     /// for each queue.
     #[test]
     fn masters_keep_a_container_and_shares_are_of_the_rest() {
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(look(&mut bench), []);
     }
 
-    /// Of two containers one can be a master's: the short job waits until the long one gives it up, which goes on.
+    /// One of two containers can be a master's: the short job waits until the long one, which goes on, gives it up.
     #[test]
     fn a_job_that_can_have_no_master_does_not_hold_up_the_other_queue() {
         let mut bench = bench(BigC { am: true, ..BigC::default() }, &[2], 2);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn killed_tasks_begin_anew() {
+    fn killed_tasks_start_again() {
         let mut bench = bench(BigC { kill: true, ..BigC::default() }, &[2], 2);
         let node = bench.layout.node(0);
         bench.submit(0);

@@ -8,17 +8,17 @@ use crate::roles::speculation::{Action, Cluster, CopyBinding, JobView, Rule, spe
 parameters! {
     /// Parameters of Dolly; letters and, unless said otherwise, defaults are the paper's.
     struct Dolly {
-        /// ε: how probable it may be that a job has a straggler all the same.
+        /// ε: largest accepted probability that a cloned job has a straggler.
         epsilon: f64 = 0.05 => 1e-9..=0.999_999_999,
-        /// p: how probable it is that a copy is a straggler. The paper measures it; our default.
+        /// p: probability that a copy is a straggler. The paper measures it; the default is ours.
         straggler: f64 = 0.1 => 1e-9..=0.999,
         /// β: share of the cluster's cores that may run clones.
         budget: f64 = 0.05 => 0.0..=1.0,
-        /// Share of the cores that run something, clones included, above which no job is cloned. Our default.
+        /// Share of the cores that run something, clones included, above which no job is cloned. The default is ours.
         load: f64 = 0.8 => 0.0..=1.0,
         /// Tasks of the largest job that is cloned. The paper calls jobs of up to ten tasks small.
         largest: u32 = 10,
-        /// Where copies go.
+        /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
     }
 }
@@ -47,7 +47,7 @@ impl Policy for Dolly {
 }
 
 impl Dolly {
-    /// Copies of each of a job's tasks with which it has a straggler with probability ε at most.
+    /// Number of copies per task with which a job has a straggler with probability ε at most.
     fn copies(&self, tasks: u32) -> u32 {
         let task = 1.0 - (1.0 - self.epsilon).powf(1.0 / f64::from(tasks));
         ((task.ln() / self.straggler.ln()).ceil() as u32).max(1)
@@ -65,7 +65,7 @@ impl Dolly {
 }
 
 impl Rule for Dolly {
-    /// The first look is the only one: every task has one copy or waits.
+    /// The first look at a job is the only one: every task has one copy or waits.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let more = if view.tasks > self.largest { 0 } else { self.copies(view.tasks) - 1 };
         if self.affords(more.saturating_mul(view.tasks), view.cluster) {
@@ -83,7 +83,7 @@ mod tests {
 
     /// For ε = 0.05, p = 0.1: a task may straggle with 0.05, 0.0102, 0.00512, 0.000513.
     #[test]
-    fn as_many_copies_as_the_formula_says() {
+    fn the_number_of_copies_follows_the_formula() {
         let dolly = Dolly::default();
         assert_eq!([1, 5, 10, 100].map(|tasks| dolly.copies(tasks)), [2, 2, 3, 4]);
         let rare = Dolly { straggler: 0.05, ..Dolly::default() };
@@ -108,7 +108,7 @@ mod tests {
 
     /// A hundred cores: five for clones, eighty for all.
     #[test]
-    fn clones_keep_to_their_budget_and_to_idle_hours() {
+    fn jobs_are_cloned_within_the_budget_and_below_the_load_limit() {
         assert_eq!(look(&arrival(5).free(50)).len(), 5);
         assert_eq!(look(&arrival(5).free(50).slots(100, 1)), NOBODY, "one more than the budget");
         assert_eq!(look(&arrival(5).free(25)).len(), 5, "80 of 100");

@@ -27,47 +27,47 @@ parameters! {
         big_partition: f64 = 0.98,
         /// Probes per task of a short job.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
-        /// Probes of a short job, at least (the authors' simulator).
+        /// Least number of probes of a short job (the authors' simulator).
         min_probes: u32 = 20 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as in the authors' simulator.
         replacement: bool = false,
-        /// Succinct State Sharing: how often a probe that was turned away goes to a node that is free of long work
-        /// by the newest bitmap, before it goes to one outside the big partition. 1 by default in the authors'
+        /// Succinct State Sharing: number of times that a rejected probe is sent to another node that the newest bitmap
+        /// shows free of long work, before it goes to one outside the big partition. 1 by default in the authors'
         /// prototype, 3 in its README.
         retry_rounds: u16 = 1,
-        /// Sticky batch probing: the probe that led to a task stays in its place in the queue, and is asked with again
-        /// when it is next.
+        /// Sticky batch probing: the probe that led to a task keeps its place in the queue, and the node claims another
+        /// task with it when it is next.
         sticky: bool = true,
-        /// Short probes of the job with the least work left come first (SRPT), as in the authors' simulator;
-        /// otherwise all in turn, as in their prototype.
+        /// Short probes of the job with the least work left come first (SRPT), as in the authors' simulator; otherwise
+        /// in order of arrival, as in their prototype.
         srpt: bool = true,
-        /// SRPT: the work of a job that nodes compare.
+        /// SRPT: the measure of a job's work that nodes compare.
         rank: EagleRank = EagleRank::JobLeftOracle,
-        /// SRPT: a probe lets others past up to this many times its own estimate. What is past has got a task.
+        /// SRPT: total estimate of the probes that may overtake a waiting one, relative to its own estimate.
         #[schemars(range(min = 0.0))]
         bypass: f64 = 5.0,
-        /// Cancel probes at the nodes once a job's last task is launched. Nodes of the authors' simulator drop them at
-        /// that time under SRPT, and claim in vain without it.
+        /// Cancel probes at the nodes once a job's last task is launched. In the authors' simulator nodes drop them at
+        /// that time with SRPT, and claim in vain without it.
         cancellation: bool = true,
         /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
         /// network can lose datagrams.
         probe_timeout: Span = Span::from_secs(1),
     }
 
-    /// The work of a job that nodes compare.
+    /// The measure of a job's work that nodes compare.
     enum EagleRank {
-        /// The estimated work of those tasks of the job that have begun nowhere yet. This is no protocol: each node
-        /// knows at once, and without a message, what all others do. The authors' simulator reads it from shared
+        /// The estimated work of the job's tasks that have not begun on any node. This is an oracle, not a protocol:
+        /// every node knows the state of all others without a message. The authors' simulator reads it from shared
         /// memory, 1 ms after a task was claimed, which is when it begins. In virtual time only; in real time as `job`.
         #[default]
         JobLeftOracle,
-        /// The estimated work of all tasks of the job; of the node's own probe that led to a task, what was left when
-        /// it got the task (ours). In all runtimes.
+        /// The estimated work of all tasks of the job; for a probe that led to a task on this node, the work that was
+        /// left when it got the task (ours). In all runtimes.
         Job,
     }
 }
 
-/// A plan remarks on up to this many nodes outside the big partition, if they are fewer than one in [`SPARSE`].
+/// Largest number of nodes outside the big partition on which a plan remarks, if fewer than one in [`SPARSE`] are.
 const SCARCE: u32 = 2;
 const SPARSE: u32 = 10;
 
@@ -107,7 +107,7 @@ impl Policy for Eagle {
         let (nodes, small) = (layout.nodes(), partitions(self.big_partition, layout).small());
         let remark = match small {
             _ if classes < 2 => return Vec::new(),
-            0 => format!("all {nodes} nodes take long tasks, so that short ones can meet them everywhere"),
+            0 => format!("all {nodes} nodes take long tasks, so short ones can wait behind them anywhere"),
             1..=SCARCE if nodes > SPARSE * small => format!(
                 "short tasks that meet long ones on all other nodes wait for {small} of {nodes}, those outside \
                  big_partition"
@@ -150,7 +150,7 @@ impl Eagle {
         }
     }
 
-    /// Whether nodes rank by what is left of jobs.
+    /// Whether nodes rank jobs by their remaining work.
     fn ranks_left(&self) -> bool {
         self.srpt && self.rank == EagleRank::JobLeftOracle
     }
@@ -169,7 +169,7 @@ pub(in crate::policies) struct LeastWait {
 }
 
 impl LeastWait {
-    /// Among the nodes of the big partition; `shares` the bitmap with them.
+    /// Covers the nodes of the big partition; with `shares` it sends them the bitmap.
     pub(in crate::policies) fn new(context: BuildContext<'_>, partitions: Partitions, shares: bool) -> Self {
         let mut backlogs = Backlogs::new(context.layout);
         (0..partitions.small()).for_each(|nth| backlogs.reach(partitions.small_node(nth), false));
@@ -201,8 +201,8 @@ impl PlacementRule for LeastWait {
 
     fn sent(&mut self, _: TaskId, node: ActorId, fx: &mut Effects<'_>) {
         if let Some(bits) = &mut self.bits {
-            // Tasks of one job leave at one instant; a later bitmap has a later stamp all the same, because receivers
-            // keep the newest.
+            // The tasks of a job leave at one instant; each bitmap still needs a later stamp than the last one, because
+            // receivers keep the newest.
             bits.stamp(fx.now().max(bits.newest() + Span(1)));
             for part in bits.newer(Time::ZERO) {
                 fx.send(node, Share::Bits(part));
@@ -230,7 +230,7 @@ impl PlacementRule for LeastWait {
     }
 }
 
-/// Both schedulers in one machine: any can become the central one.
+/// Both schedulers in one machine, because any scheduler can become the central one.
 pub(in crate::policies) struct Hybrid {
     short: LateBinding,
     long: EarlyBinding<LeastWait>,
@@ -397,9 +397,9 @@ mod tests {
         assert_eq!(count.iter().max(), Some(&2), "{count:?}");
     }
 
-    /// With the task goes the bitmap: of nodes 0 to 3, those that have got one by then.
+    /// A long task carries the bitmap: of nodes 0 to 3, those that have been sent a long task so far.
     #[test]
-    fn a_long_task_takes_the_bitmap_along() {
+    fn a_long_task_carries_the_bitmap() {
         let mut central = scheduler(&Eagle { big_partition: 0.75, ..Eagle::default() }, 2, 4);
         central.now = Time(1);
         let sent = sends(&central.submit(LONG.0));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_with_long_work_turns_probes_away_and_says_what_it_knows() {
+    fn a_node_with_long_work_rejects_probes_and_returns_its_bitmap() {
         let mut node = node(3);
         let scheduler = node.layout.scheduler(0);
         let long = LONG.task(0).copy(0);
@@ -433,7 +433,7 @@ mod tests {
         let known = bits(0).at;
         let informed = Share::Probe { job: SHORT, count: 1, round: 0, last: false, repair: false, known };
         assert_eq!(node.receive(scheduler, informed), [(scheduler, rejected.into())]);
-        // What must be taken is.
+        // A probe that must be accepted is accepted.
         let taken = node.receive(scheduler, probe(SHORT, true));
         assert_eq!(taken.last().map(|s| s.1.name()), Some("share.accepted"));
         let sent = node.ended(long);
@@ -443,7 +443,7 @@ mod tests {
     /// Round 1 goes to nodes without long work by the bitmap; places rejected again go outside the big partition, where
     /// they must be accepted.
     #[test]
-    fn probes_turned_away_go_elsewhere() {
+    fn rejected_probes_go_to_other_nodes() {
         let config = Eagle { big_partition: 0.75, min_probes: 0, ..Eagle::default() };
         let mut scheduler = scheduler(&config, 1, 4);
         let first = probes(&sends(&scheduler.submit(SHORT.0)));
@@ -472,8 +472,8 @@ mod tests {
         Probe::Grant { row: Row::single(JobId(job).task(task).copy(0)), group: 0 }
     }
 
-    /// A node whose probes let one times their estimate past, with an oracle that knows the number of tasks that have
-    /// begun of some jobs of three. Job 0 runs.
+    /// A node with a bypass of 1, and an oracle that knows the number of tasks that have begun of some jobs of three.
+    /// Job 0 runs.
     fn busy_node(begun: &[(u32, u32)]) -> (Harness, ActorId) {
         let layout = layout(4);
         let mut node = Eagle { bypass: 1.0, ..Eagle::default() }.bench(&layout, layout.node(0), 3);
@@ -486,9 +486,9 @@ mod tests {
         (node, scheduler)
     }
 
-    /// Jobs 5 and 4 have a task left, and job 6, which came first, has three; it lets one task of either past.
+    /// Jobs 5 and 4 have a task left, and job 6, which came first, has three; one task of either may overtake it.
     #[test]
-    fn a_claim_in_vain_uses_up_nothing_of_what_others_let_past() {
+    fn a_claim_in_vain_does_not_count_as_overtaking() {
         let (mut node, scheduler) = busy_node(&[(0, 3), (4, 2), (5, 2)]);
         for job in [6, 5, 4] {
             node.receive(scheduler, probe(JobId(job), false));
@@ -505,9 +505,9 @@ mod tests {
         assert_eq!(sent[1..], [(scheduler, claim(6))], "and now it lets no more past");
     }
 
-    /// The probe of job 4 stays ahead of that of job 3, which has less left, and lets it past once in all.
+    /// The probe of job 4 stays ahead of that of job 3, which has less left, and is overtaken by it only once.
     #[test]
-    fn a_sticky_probe_keeps_its_place_and_what_it_has_let_past() {
+    fn a_sticky_probe_keeps_its_place_and_its_remaining_bypass() {
         let (mut node, scheduler) = busy_node(&[(0, 3), (3, 2)]);
         node.receive(scheduler, probe(JobId(4), false));
         assert_eq!(node.ended(SHORT.task(0).copy(0))[1..], [(scheduler, claim(4))]);
@@ -529,7 +529,7 @@ mod tests {
 
     /// The tasks of job 6, of 6 s each, begin while its probe waits, so that less is left of it than of job 4.
     #[test]
-    fn probes_rank_by_what_is_left_of_their_jobs_when_a_core_is_free() {
+    fn probes_rank_by_the_work_left_of_their_jobs_when_a_core_is_free() {
         for (begin, next) in [(0, 4), (2, 6)] {
             let (mut node, scheduler) = busy_node(&[(0, 3)]);
             for job in [6, 4] {
@@ -546,7 +546,7 @@ mod tests {
 
     /// The node asks the same scheduler again, until there is nothing; then the next job's.
     #[test]
-    fn probes_stick_until_nothing_is_left() {
+    fn a_sticky_probe_claims_tasks_until_none_is_left() {
         let mut node = node(3);
         let (scheduler, worker) = (node.layout.scheduler(0), node.layout.worker(0, 0));
         node.receive(scheduler, probe(SHORT, false));
@@ -561,9 +561,9 @@ mod tests {
         assert_eq!(next, [(scheduler, claim(2))]);
     }
 
-    /// Of job 4 one task of 4 s is left after the second one, of 12 s in all; job 2 has 6 s.
+    /// Job 4 has one task of 4 s left after the second one, of 12 s in all; job 2 has 6 s.
     #[test]
-    fn without_an_oracle_a_sticky_probe_ranks_by_what_was_left_when_it_got_its_task() {
+    fn without_an_oracle_a_sticky_probe_ranks_by_the_work_left_when_it_got_its_task() {
         for rank in [EagleRank::JobLeftOracle, EagleRank::Job] {
             let layout = layout(4);
             let mut node = Eagle { rank, bypass: 1e9, ..Eagle::default() }.bench(&layout, layout.node(0), 3);

@@ -12,16 +12,16 @@ parameters! {
     struct FullRepetition {
         /// Tasks of a branch, and servers it runs on, as in the latin square.
         order: u32 = 2 => 1..=65_535,
-        /// When copies are dropped.
+        /// Event at which copies are dropped.
         preempt: Preempt = Preempt::Branch,
     }
 
-    /// When copies are dropped.
+    /// Event at which copies are dropped.
     enum Preempt {
-        /// What is left of a branch when its last task finishes, as the latin-square paper's simulator does.
+        /// All copies that are left of a branch when its last task finishes, as in the latin-square paper's simulator.
         #[default]
         Branch,
-        /// Copies of a task when one finishes: isolates the effect of the stagger.
+        /// The other copies of a task when one finishes, which isolates the effect of the stagger.
         Task,
     }
 }

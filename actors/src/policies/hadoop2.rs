@@ -1,4 +1,4 @@
-//! Speculative execution as Hadoop 2 has it.
+//! Speculative execution of Hadoop 2.
 
 use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_scaled, reports};
@@ -22,17 +22,17 @@ parameters! {
         allowed_of_tasks: f64 = 0.01 => 0.0..=1.0,
         /// Backups a job may have at once, as a share of its running tasks (`speculative-cap-running-tasks`).
         allowed_of_running: f64 = 0.1 => 0.0..=1.0,
-        /// Time between looks at a job while there is nothing to back up (`retry-after-no-speculate`).
+        /// Time between checks of a job while there is nothing to back up (`retry-after-no-speculate`).
         scan: Span = Span::from_secs(1),
-        /// Time to the next look once something was backed up (`retry-after-speculate`).
+        /// Time to the next check after a backup was sent (`retry-after-speculate`).
         rest: Span = Span::from_secs(15),
-        /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
+        /// Period at which nodes report the progress of their copies (Hadoop's tasks: 3 s).
         report: Span = Span::from_secs(3),
-        /// How far reported progress is from the truth.
+        /// Errors of the reported progress.
         progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
-        /// Where copies go.
+        /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
     }
 }
@@ -81,20 +81,20 @@ const SILENCE: Span = Span::from_secs(9);
 const LEAST_PROGRESS: f64 = 0.0001;
 
 impl Hadoop2 {
-    /// Mean and standard deviation of what finished, s, if it is enough to judge by.
+    /// Mean and standard deviation of the times of finished tasks, s; `None` if too few have finished.
     fn usual(&self, view: &JobView<'_>) -> Option<(f64, f64)> {
         let share = f64::from(view.finished) / f64::from(view.tasks);
         if share >= FINISHED { mean_and_deviation(view.took) } else { None }
     }
 
-    /// How long an attempt is expected to take in all, s.
+    /// Expected duration of an attempt in all, s.
     fn estimate(&self, attempt: &Attempt, view: &JobView<'_>) -> f64 {
         let silent = view.now.since(attempt.reported_at) > SILENCE.scale(self.scale);
         let until = if silent { view.now } else { attempt.reported_at };
         attempt.ran(until) / attempt.score.share().max(LEAST_PROGRESS)
     }
 
-    /// How long after a new copy an attempt is expected to end, s, if it is slow.
+    /// Time by which an attempt is expected to end after a new copy, s; `None` unless it is slow.
     fn value(&self, attempt: &Attempt, view: &JobView<'_>) -> Option<f64> {
         let (mean, deviation) = self.usual(view)?;
         let takes = self.estimate(attempt, view);
@@ -110,7 +110,7 @@ impl Hadoop2 {
     }
 }
 
-/// Backs up what ends longest after a new copy would.
+/// Backs up the task whose copy is expected to end longest after a new copy would.
 impl Rule for Hadoop2 {
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let alone = view.attempts.alone().count() as u32;
@@ -120,7 +120,7 @@ impl Rule for Hadoop2 {
             return;
         }
         let values = view.attempts.alone().filter_map(|a| Some((self.value(a, view)?, a.task)));
-        // Of equals the first task.
+        // Ties go to the first task.
         let best = values.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
         actions.extend(best.map(|(_, task)| Action::Backup(task)));
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_what_ends_longest_after_a_new_copy() {
+    fn the_task_that_ends_longest_after_a_new_copy_is_backed_up() {
         // Expected to end at 90 + 10 / 0.25 = 130, at 80 + 20 / 0.5 = 120, at 84 + 16 / 0.5 = 116.
         let rule = Hadoop2::default();
         let three = table(7).running(4, 90, 0.25).running(5, 80, 0.5).running(6, 84, 0.5);
@@ -160,10 +160,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_or_ends_before_a_new_copy_is_left_alone() {
-        // In all 20 s, not more than mean and deviation.
+    fn a_task_that_is_not_slow_or_ends_before_a_new_copy_gets_no_backup() {
+        // 20 s in all, not more than mean plus deviation.
         assert_eq!(look(&table(5).running(4, 90, 0.5)), NOBODY);
-        // In all 40 s, but it ends at 110.
+        // 40 s in all, but it ends at 110.
         assert_eq!(look(&table(5).running(4, 70, 0.75)), NOBODY);
         assert_eq!(look(&table(5).running(4, 70, 0.5)), [4]);
     }
@@ -177,7 +177,7 @@ mod tests {
 
     /// Half done after 20 s, 40 s in all: it would end at 100. A report 9 s ago still counts, one 10 s ago does not.
     #[test]
-    fn silence_is_no_progress() {
+    fn a_copy_without_reports_counts_as_making_no_progress() {
         let silent =
             |reported_at| look(&table(5).at(reported_at + 9).silent(4, reported_at - 20, 0.5, reported_at));
         assert_eq!(silent(80), NOBODY);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_sent_something_is_followed_by_a_rest() {
+    fn a_check_that_sent_a_backup_is_followed_by_the_longer_pause() {
         let rule = Hadoop2 { scale: 0.01, ..Hadoop2::default() };
         assert_eq!(
             [false, true].map(|sent| rule.pause(sent)),

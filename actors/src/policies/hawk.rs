@@ -24,11 +24,11 @@ parameters! {
         big_partition: f64 = 0.98,
         /// Probes per task of a short job.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
-        /// Probes of a short job, at least (Eagle's simulator).
+        /// Least number of probes of a short job (Eagle's simulator).
         min_probes: u32 = 20 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as in Eagle's simulator.
         replacement: bool = false,
-        /// How many random nodes of the big partition an idle node asks for probes that wait behind a long task;
+        /// Number of random nodes of the big partition that an idle node asks for probes that wait behind a long task;
         /// 0: none.
         steal_attempts: u32 = 10 => 0..=65536,
         /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
@@ -87,13 +87,13 @@ struct StealingNode {
     index: u32,
     partitions: Partitions,
     attempts: u32,
-    /// Nodes that may still be asked since this one became idle.
+    /// Number of nodes that this one may still ask in its current idle period.
     left: u32,
     idle: bool,
     /// Reservations that were stolen from here. The scheduler still counts on them and the thief may die, so
     /// they are claimed once nothing else is left to do.
     stolen: VecDeque<Reservation>,
-    /// Reservations on their way out: kept for its memory.
+    /// Buffer for reservations that are given away; kept to reuse its memory.
     loot: Vec<Reservation>,
 }
 
@@ -209,7 +209,7 @@ mod tests {
         Steal::Loot { scheduler: 0, job: JobId(job), count: 1, repair: false }.into()
     }
 
-    /// Of ten nodes two are for short tasks only, numbers 4 and 9.
+    /// Two of ten nodes, numbers 4 and 9, are for short tasks only.
     #[test]
     fn an_idle_node_asks_every_other_node_of_the_big_partition_and_no_other() {
         for index in [0, 4, 5, 9] {
@@ -232,7 +232,7 @@ mod tests {
 
     /// The first short probes in a row behind a long task go; those before it and after the next one stay.
     #[test]
-    fn what_waits_behind_a_long_task_is_stolen_once() {
+    fn probes_behind_a_long_task_are_stolen_once() {
         let mut victim = node(0);
         let (scheduler, thief) = (victim.layout.scheduler(0), victim.layout.node(3));
         let long = |index| Message::from(Launch::Row(Row::single(LONG.task(index).copy(0))));
@@ -246,10 +246,10 @@ mod tests {
         assert_eq!(victim.receive(thief, Steal::Ask), [(thief, Steal::Nothing.into())]);
     }
 
-    /// While a long task runs the head of the queue waits behind it. Once nothing else is left the victim asks
-    /// for what was stolen itself: the thief may have died.
+    /// While a long task runs, the head of the queue waits behind it. Once nothing else is left, the victim itself
+    /// claims what was stolen: the thief may have died.
     #[test]
-    fn what_was_stolen_is_claimed_when_nothing_else_is_left() {
+    fn stolen_reservations_are_claimed_when_nothing_else_is_left() {
         let mut victim = node(0);
         let (scheduler, thief) = (victim.layout.scheduler(0), victim.layout.node(3));
         let long = LONG.task(0).copy(0);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_node_asks_ten_others_and_runs_what_it_gets() {
+    fn an_idle_node_asks_ten_others_and_runs_stolen_tasks() {
         let mut thief = node(3);
         let scheduler = thief.layout.scheduler(0);
         let first = JobId(0).task(0).copy(0);

@@ -1,4 +1,4 @@
-//! Hedged requests: a second copy of what takes longer than most.
+//! Hedged requests: a second copy of each task that takes longer than most.
 
 use std::collections::VecDeque;
 
@@ -13,14 +13,14 @@ use crate::roles::speculation::{Action, CopyBinding, JobView, Rule, speculate};
 parameters! {
     /// Parameters of hedging.
     struct Hedged {
-        /// The quantile of the times that tasks take after which a second copy is sent (the paper: 0.95).
+        /// Quantile of task times after which a second copy is sent (the paper: 0.95).
         quantile: f64 = 0.95 => 0.0..=1.0,
-        /// Of how many of the tasks that finished last the quantile is taken. Our default.
+        /// Number of recently finished tasks over which the quantile is taken. The default is ours.
         #[schemars(range(min = 20))]
         window: u32 = 1000,
-        /// How often the scheduler looks at the tasks of a job. Our default.
+        /// Period at which the scheduler checks the tasks of a job. The default is ours.
         scan: Span = Span::from_millis(10),
-        /// Where copies go.
+        /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
     }
 }
@@ -56,20 +56,20 @@ impl Policy for Hedged {
     }
 }
 
-/// How many tasks must have finished before a quantile is taken.
+/// Number of tasks that must have finished before a quantile is taken.
 const LEAST: u32 = 20;
 
-/// How long tasks of a class took lately.
+/// Recent task times of a class.
 #[derive(Default)]
 struct RecentTimes {
     took: VecDeque<Span>,
     /// Tasks that finished since the quantile was taken.
     since: u32,
-    /// The quantile.
+    /// The quantile, after which a second copy is sent.
     after: Option<Span>,
 }
 
-/// How long tasks took lately, by class.
+/// The rule, with recent task times by class.
 struct Recent {
     terms: Hedged,
     classes: Vec<RecentTimes>,
@@ -123,7 +123,7 @@ mod tests {
 
     /// A hundred tasks took 1 to 100 s: the 95th percentile is 95.05 s.
     #[test]
-    fn what_takes_longer_than_most_gets_a_second_copy() {
+    fn a_task_that_takes_longer_than_most_gets_a_second_copy() {
         let mut rule = Recent::new(&Hedged { window: 100, ..Hedged::default() });
         let table = Table::new(3).at(200).running(0, 104, 0.0).running(1, 105, 0.0);
         (1..20).for_each(|s| rule.finished(0, Span::from_secs(s)));

@@ -1,4 +1,4 @@
-//! Kairos' nodes without its centre: least attained service under Sparrow's placement.
+//! Kairos' nodes without its central scheduler: least attained service under Sparrow's placement.
 
 use std::collections::VecDeque;
 
@@ -22,8 +22,8 @@ parameters! {
         probe_timeout: Span = Span::from_secs(1),
         /// Q: a node asks for a task while it has fewer than N + Q, with N cores. With 0 it is Sparrow.
         queue: u32 = 4,
-        /// W: how long a core runs a copy before it compares it with the suspended ones. All else is as in the Kairos
-        /// paper (section 3.2).
+        /// W: time for which a core runs a copy before it compares it with the suspended ones. All else is as in the
+        /// Kairos paper (section 3.2).
         quantum: Span = Span::from_secs(50),
     }
 }
@@ -81,7 +81,7 @@ impl LasSparrow {
 struct ClaimingLas {
     las: Las,
     cores: u32,
-    /// Copies that it holds at most, those asked for included.
+    /// Largest number of copies that it holds, including those asked for.
     most: u32,
     places: VecDeque<Reservation>,
     /// Scheduler, job and group of tasks that were asked for.
@@ -89,8 +89,8 @@ struct ClaimingLas {
 }
 
 impl ClaimingLas {
-    /// Whether it asks for one more task. Beyond its cores it asks for one at a time: of nodes that are asked for
-    /// places at once, each would else take as many tasks of a job as it may hold before the others get one.
+    /// Whether it may ask for one more task. Beyond its cores it asks for one at a time: otherwise the first of several
+    /// nodes with reservations of a job would take as many of its tasks as it may hold.
     fn has_room(&self) -> bool {
         let (held, asked) = (self.las.tasks(), self.claims.len() as u32);
         held + asked < self.cores || (asked == 0 && held < self.most)
@@ -121,7 +121,7 @@ impl ClaimingLas {
         }
     }
 
-    /// A claim was answered, or cannot be.
+    /// Removes a claim that was answered or cannot be.
     fn settle(&mut self, from: ActorId, job: JobId, group: u32) {
         if let Some(at) = self.claims.iter().position(|&claim| claim == (from, job, group)) {
             self.claims.swap_remove(at);

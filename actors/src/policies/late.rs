@@ -1,4 +1,4 @@
-//! LATE: back up what will end last.
+//! LATE: backups of the tasks that are expected to end last.
 
 use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_scaled, reports};
@@ -12,23 +12,23 @@ use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, spe
 parameters! {
     /// Parameters of LATE; names and defaults are the paper's, but for `report`.
     struct LatePolicy {
-        /// How long a copy runs before it can be a straggler.
+        /// Time for which a copy runs before it can be a straggler.
         running: Span = Span::from_secs(60),
         /// SpeculativeCap: share of the cluster's cores that may run backups.
         cap: f64 = 0.1 => 0.0..=1.0,
-        /// SlowNodeThreshold: the quantile of nodes, by the work they have done since the run began and do, below
-        /// which they get no backups.
+        /// SlowNodeThreshold: the quantile of nodes, by the work that they have done since the run began on finished
+        /// and running copies, below which they get no backups.
         slow_node: f64 = 0.25 => 0.0..=1.0,
         /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up.
         slow_task: f64 = 0.25 => 0.0..=1.0,
-        /// How often nodes report how far their copies are, and the scheduler looks for stragglers of a job (Hadoop's
-        /// nodes report and ask for work every 3 s).
+        /// Period at which nodes report the progress of their copies, and the scheduler looks for stragglers of a job
+        /// (Hadoop's nodes report and ask for work every 3 s).
         report: Span = Span::from_secs(3),
-        /// How far reported progress is from the truth.
+        /// Errors of the reported progress.
         progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
-        /// Where copies go.
+        /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
     }
 }
@@ -70,9 +70,9 @@ impl Policy for LatePolicy {
 struct Longest {
     terms: LatePolicy,
     running: Span,
-    /// What each node has done of copies that finished or run, in billionths of a copy.
+    /// Work that each node has done on finished and running copies, in billionths of a copy.
     done: Vec<i64>,
-    /// What a node must have done to get backups.
+    /// Work that a node must have done to get backups.
     least: f64,
 }
 
@@ -89,7 +89,7 @@ impl Longest {
         quantile(&mut finished.chain(running).collect::<Vec<_>>(), self.terms.slow_task)
     }
 
-    /// How many more backups may run.
+    /// Number of further backups that may run.
     fn room(&self, view: &JobView<'_>) -> usize {
         let most = (self.terms.cap * f64::from(view.cluster.slots)).ceil() as u32;
         view.cluster.free.min(most.saturating_sub(view.cluster.backups)) as usize
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_just_begun_or_has_a_backup_gets_none() {
+    fn a_task_that_has_just_begun_or_has_a_backup_gets_none() {
         assert_eq!(table().backup(7, 99, 0.0).look(&mut rule()), [6]);
         let young = |since| Table::new(4).finished(3, 10).at(100).running(3, since, 0.01).look(&mut rule());
         assert_eq!((young(40), young(41)), (vec![3], vec![]));

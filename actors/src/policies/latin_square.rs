@@ -14,8 +14,8 @@ parameters! {
         /// Order v of the square: tasks of a branch, and servers it runs on (section VI-B uses 2). A job whose
         /// task count v does not divide ends with a smaller square.
         order: u32 = 2 => 1..=65_535,
-        /// Tasks that each server of a branch holds, the first ones of its row: copies of each task. Below the order
-        /// it is a Youden rectangle (section VIII-A); absent: the order.
+        /// Tasks that each server of a branch holds, the first ones of its row, and so copies of each task. Below the
+        /// order the design is a Youden rectangle (section VIII-A). Default: the order.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 65_535))]
         columns: Option<u32> = None,
@@ -24,19 +24,19 @@ parameters! {
         /// Power of k choices (section VIII-A): k nodes are drawn for each server of a branch, and those with the
         /// shortest queues get it. 1: servers are drawn at random, as in the paper.
         choices: u32 = 1 => 1..=64,
-        /// How the servers are chosen among more nodes.
+        /// Choice of the servers of a branch among the nodes drawn.
         binding: Binding = Binding::Early,
-        /// How long the scheduler waits for answers about queues. In late binding, where datagrams can be lost: how
-        /// long until a place that may have been lost is asked for again.
+        /// Time for which the scheduler waits for queue lengths. With late binding, where datagrams can be lost: time
+        /// after which a reservation that may have been lost is sent again.
         patience: Span = Span::from_secs(1),
     }
 
-    /// How servers are chosen among more nodes.
+    /// Choice of the servers of a branch among the nodes drawn.
     enum Binding {
-        /// Each is asked how long its queue is; the branch goes to the shortest.
+        /// Each node is asked for its queue length; the branch goes to those with the shortest queues.
         #[default]
         Early,
-        /// Each keeps a place, as in Sparrow; the first ones that come to it get the rows.
+        /// Each node queues a reservation, as in Sparrow; the nodes that reach theirs first get the rows.
         Late,
     }
 }

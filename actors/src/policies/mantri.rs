@@ -1,4 +1,4 @@
-//! Mantri: a copy must be worth its cores.
+//! Mantri: copies that are expected to save core time.
 
 use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_scaled, reports};
@@ -14,17 +14,17 @@ parameters! {
     struct Mantri {
         /// δ: the probability required that one more copy lowers the total time of all copies.
         delta: f64 = 0.25 => 0.0..=1.0,
-        /// Δ: period at which nodes report progress and the scheduler looks at a job. A copy without a report counts
-        /// as a fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
+        /// Δ: period at which nodes report progress and the scheduler checks a job. A copy without a report counts as a
+        /// fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
         report: Span = Span::from_secs(10),
-        /// γ: how many copies of a task are stopped at most, to restart it or because others are faster: estimates
-        /// can be wrong.
+        /// γ: largest number of copies of a task that are stopped, to restart it or because others are faster; a limit,
+        /// because estimates can be wrong.
         restarts: u32 = 3,
-        /// How far reported progress is from the truth.
+        /// Errors of the reported progress.
         progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on the duration above, which is for tasks of minutes: 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
-        /// Where copies go.
+        /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
     }
 }
@@ -67,7 +67,7 @@ impl Policy for Mantri {
     }
 }
 
-/// Copies of a task that go on when they can be compared.
+/// Number of copies of a task that are kept when they can be compared.
 const FASTEST: usize = 2;
 
 impl Mantri {
@@ -75,8 +75,8 @@ impl Mantri {
         self.report.scale(self.scale)
     }
 
-    /// The time an attempt still needs, s: at the rate up to its last report; that of a fresh copy, before the first
-    /// one. After two missing reports it counts as having done nothing since.
+    /// Remaining time of an attempt, s, at the rate up to its last report, or before the first one that of a fresh
+    /// copy. After two missing reports it counts as having made no progress since.
     fn left(&self, attempt: &Attempt, fresh: f64, view: &JobView<'_>) -> f64 {
         let silence = view.now.since(attempt.reported_at);
         let late = self.progress.delay.scale(self.scale);
@@ -102,8 +102,8 @@ impl Mantri {
         attempt.waits || view.now.since(attempt.since) < self.every()
     }
 
-    /// Whether one more copy of a task may be sent, whatever it saves: none of several copies is recent, and a single
-    /// one runs.
+    /// Whether one more copy of a task may be sent, whatever it saves: no copy waits, and of several copies none is
+    /// recent.
     fn may_add(&self, task: u32, view: &JobView<'_>) -> bool {
         let copies = view.attempts.copies(task) as usize;
         // One that is slower than the two fastest is stopped now.
@@ -111,7 +111,7 @@ impl Mantri {
             && view.attempts.of(task).all(|copy| !(copy.waits || copies > 1 && self.is_recent(copy, view)))
     }
 
-    /// How many copies of a task may still be stopped.
+    /// Number of copies of a task that may still be stopped.
     fn stops_left(&self, task: u32, view: &JobView<'_>) -> usize {
         let before = view.stopped.iter().filter(|&&stopped| stopped == task).count();
         (self.restarts as usize).saturating_sub(before)
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_longest_comes_first_and_what_is_silent_takes_for_ever() {
+    fn the_longest_task_comes_first_and_a_silent_one_counts_as_endless() {
         let table = with(3).running(4, 50, 0.5).running(5, 40, 0.5).silent(6, 80, 0.0, 80);
         assert_eq!(table.look(&mut Mantri::default()), [6, 5, 4]);
         assert_eq!(
@@ -241,7 +241,7 @@ mod tests {
 
     /// Reports can be wrong. Were copies stopped without end, none of them might ever finish.
     #[test]
-    fn after_so_many_stopped_copies_the_three_that_run_are_left_alone() {
+    fn after_gamma_stops_the_three_running_copies_are_left_alone() {
         let three = table().running(4, 50, 1.0 / 3.0).backup(4, 70, 1.0 / 3.0).backup(4, 75, 1.0 / 3.0);
         let twice = three.stopped(4).stopped(4);
         assert_eq!(twice.actions(&mut Mantri::default()), [Action::Stop(4, 0), Action::Backup(4)]);
@@ -263,7 +263,7 @@ mod tests {
 
     /// Without free cores: more than the mean and Δ, 35 s, must be left, and three times are enough.
     #[test]
-    fn while_tasks_wait_a_straggler_is_begun_anew() {
+    fn while_tasks_wait_a_straggler_is_restarted() {
         let left = |since| table().crowded().running(4, since, 0.5).actions(&mut Mantri::default());
         assert_eq!((left(65), left(64)), (vec![], vec![Action::Restart(4, 0)]));
         let twice = table().crowded().running(4, 50, 0.5).stopped(4).stopped(4).stopped(5);

@@ -1,4 +1,4 @@
-//! Speculative execution as the first Hadoop had it.
+//! Speculative execution of the first Hadoop.
 
 use super::policy::{BuildContext, Policy, Traits};
 use super::shared::{check_scaled, reports};
@@ -11,18 +11,18 @@ use crate::roles::speculation::{Action, CopyBinding, JobView, Rule, speculate};
 parameters! {
     /// Parameters of naive speculation.
     struct Naive {
-        /// How long a copy runs before it can be a straggler (as the LATE paper says).
+        /// Time for which a copy runs before it can be a straggler (as the LATE paper says).
         running: Span = Span::from_secs(60),
-        /// How far below the mean score of its job's tasks a straggler is (as the LATE paper says).
+        /// Distance of a straggler below the mean score of its job's tasks (as the LATE paper says).
         behind: f64 = 0.2 => 0.0..=1.0,
-        /// How often nodes report how far their copies are, and the scheduler looks for stragglers of a job (Hadoop's
-        /// nodes report and ask for work every 3 s).
+        /// Period at which nodes report the progress of their copies, and the scheduler looks for stragglers of a job
+        /// (Hadoop's nodes report and ask for work every 3 s).
         report: Span = Span::from_secs(3),
-        /// How far reported progress is from the truth.
+        /// Errors of the reported progress.
         progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
-        /// Where copies go.
+        /// The nodes to which copies are sent.
         binding: CopyBinding = CopyBinding::Central,
     }
 }

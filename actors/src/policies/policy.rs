@@ -1,4 +1,4 @@
-//! The trait `Policy`, a factory of machines, the context they are built in, and what only some policies do.
+//! The trait `Policy`, a factory of machines, the context they are built in, and the optional traits of policies.
 
 use std::fmt::Debug;
 
@@ -23,15 +23,15 @@ pub struct BuildContext<'a> {
     pub lossy: bool,
     /// Whether the staleness of caches is recorded. It changes nothing but the notes.
     pub observed: bool,
-    /// Whether what this actor keeps of others is observed, if it keeps anything.
+    /// Whether this actor's cache of the state of others, if it has one, is observed.
     pub watched: bool,
 }
 
 /// Approximate number of actors of one role that are observed.
 const WATCHED: u32 = 16;
 
-/// Whether what an actor keeps of others is observed, where there are `among` of its role: a few evenly spread ones
-/// are, or all if there are few. The choice depends on the layout alone, so it is the same in every run of a world.
+/// Whether an actor's cache is observed, as one of `among` actors of its role: about 16 evenly spread ones are, or all
+/// if there are no more. The choice depends on the layout alone, so it is the same in every run of a world.
 pub const fn is_watched(index: u32, among: u32) -> bool {
     index.is_multiple_of(among.div_ceil(WATCHED))
 }
@@ -74,7 +74,7 @@ impl Caches {
     }
 }
 
-/// What only some policies do; the defaults are what most do. It depends on nothing but the parameters.
+/// Optional behaviour of a policy; the defaults suit most policies. It depends on the parameters alone.
 #[derive(Clone, Default)]
 pub struct Traits<'a> {
     /// The jobs that clients submit to the first scheduler that is up instead of to their own.
@@ -83,40 +83,38 @@ pub struct Traits<'a> {
     pub one_scheduler: bool,
     /// Whether its schedulers plan at the ends of cycles: the CPU time of their timers is measured.
     pub plans: bool,
-    /// What its schedulers or nodes keep of others; notes of watched ones give the staleness.
+    /// Kind of cache that its schedulers or nodes keep; notes of the watched ones give the staleness.
     pub caches: Caches,
-    /// What its nodes, where they are shared, tell its schedulers about copies. If anything, they evict copies when
-    /// memory is short, and its schedulers launch the tasks of these again; if `None`, the policy runs on shared nodes
-    /// without memory only.
+    /// Reports of shared nodes to schedulers about copies. If `Some`, nodes evict copies when memory is short, and
+    /// schedulers launch their tasks again; if `None`, the policy runs on shared nodes only without memory.
     pub node_usage: Option<NodeUsage>,
     /// Its actors beside clients, schedulers and nodes.
     pub auxiliaries: Option<&'a dyn Auxiliaries>,
-    /// How nodes report the progress of running copies; `None` if they do not.
+    /// Reports of nodes about the progress of running copies; `None` if they send none.
     pub reports: Option<ReportOptions>,
-    /// How long a copy runs before this policy judges its progress; `None` if it never does.
+    /// Time for which a copy runs before this policy judges its progress; `None` if it never does.
     pub patience: Option<Span>,
-    /// How long a copy runs before this policy preempts it, with the parameter that says so; `None` if it preempts none
-    /// by time.
+    /// Time for which a copy runs before this policy preempts it, with the parameter that sets it; `None` if it
+    /// preempts none by time.
     pub time_slice: Option<(&'static str, Span)>,
-    /// Reservations that it makes for a job at most: nodes may claim one after the other in vain when all tasks have
-    /// started. By default two for each task, with which speculating policies bind copies.
+    /// Upper bound of the reservations that it makes for a job: nodes may claim them one after the other in vain once
+    /// all tasks have started. By default two for each task, with which speculating policies bind copies.
     pub reservations: ProbeOptions,
-    /// The parameter that is about long jobs, where the policy makes no sense without them.
+    /// The parameter that is about long jobs, if the policy makes no sense without such jobs.
     pub needs_long: Option<&'static str>,
     /// The parameter that has no effect where datagrams can be lost.
     pub lossless: Option<&'static str>,
-    /// The parameter by which actors look at the [`Oracle`](crate::machine::Oracle), which exists in virtual time only.
+    /// The parameter that makes actors consult the [`Oracle`](crate::machine::Oracle): in virtual time only.
     pub oracle: Option<&'static str>,
 }
 
 /// The actors of a policy beside clients, schedulers and nodes, such as masters of groups.
 pub trait Auxiliaries {
-    /// What each of them is called, in the singular: the targets of faults at them (`"master:3"`) and the word in
-    /// messages and reports.
+    /// The name of such an actor, in the singular, for targets of faults (`"master:3"`), messages and reports.
     fn name(&self) -> &'static str;
 
-    /// The actors of a run: those of the cluster, which has no auxiliary actors, and as many of these as the policy has
-    /// there. Nodes may get other cores, for emulating simulators whose workers run several tasks at once.
+    /// The layout of a run: the actors of `cluster`, which has no auxiliary ones, and the auxiliary actors of the
+    /// policy. Nodes may get other cores, to emulate simulators whose workers run several tasks at once.
     fn layout(&self, cluster: Layout) -> Layout;
 
     /// The node whose rack and shard an auxiliary actor shares, `None` if it shares neither; it has an endpoint of its
@@ -136,20 +134,20 @@ pub trait Policy: Parameters {
     /// servers between 1 and the number of nodes.
     const VARIANTS: &'static [&'static str];
 
-    /// What this policy does that most do not.
+    /// The optional behaviour of this policy.
     fn traits(&self) -> Traits<'_> {
         Traits::default()
     }
 
     /// Checks the parameters against a layout, which has no auxiliary actors yet; the error reads "key: reason and
-    /// remedy". Nothing but the traits is asked of parameters that do not pass.
+    /// remedy". Of parameters that do not pass, only the traits are used.
     fn check(&self, _layout: &Layout) -> Result<(), String> {
         Ok(())
     }
 
-    /// What a user should know before a run with these parameters, as `volary plan` prints it after the policy's label:
-    /// what they amount to on this layout, which has the auxiliary actors, and where they make no sense. `classes` is
-    /// the number of classes of jobs.
+    /// Remarks on these parameters for the user, which `volary plan` prints after the policy's label: their effect on
+    /// this layout, which has the auxiliary actors, and where they make no sense. `classes` is the number of classes of
+    /// jobs.
     fn remarks(&self, _layout: &Layout, _classes: usize) -> Vec<String> {
         Vec::new()
     }

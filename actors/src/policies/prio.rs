@@ -13,9 +13,9 @@ use crate::roles::planning::{Decision, LaunchOrder, Planner, PlanningScheduler, 
 parameters! {
     /// Parameters of Prio.
     struct Prio {
-        /// How often the scheduler decides; as 3Sigma (thesis, section 4.3.3).
+        /// Period at which the scheduler decides, as for 3Sigma (thesis, section 4.3.3).
         cycle: Span = Span::from_secs(2),
-        /// Whether best-effort jobs are preempted for SLO jobs; what they have done is lost.
+        /// Whether best-effort jobs are preempted for SLO jobs; their work is lost.
         preempt: bool = true,
     }
 }
@@ -54,7 +54,7 @@ struct CoreBudget {
     free: Vec<u32>,
     /// Best-effort jobs that can be preempted, the oldest first, with their cores by kind.
     victims: Vec<(JobId, Vec<u32>)>,
-    /// Those that are.
+    /// Jobs that this decision preempts, with their cores by kind.
     preempted: Vec<(JobId, Vec<u32>)>,
 }
 
@@ -95,7 +95,7 @@ impl CoreBudget {
         Some(taken)
     }
 
-    /// The same, with the cores of the newest best-effort jobs if there are too few without.
+    /// As [`take`](Self::take), but preempts the newest best-effort jobs if there are too few free cores.
     fn take_urgently(&mut self, tasks: u32, preference: Preference) -> Option<Vec<u32>> {
         let held = self.victims.iter().flat_map(|(_, held)| held);
         if self.free.iter().chain(held).sum::<u32>() < tasks {
@@ -113,8 +113,8 @@ impl CoreBudget {
         }
     }
 
-    /// Lets jobs go on whose preemption turned out not to be needed, the oldest first; those at `from` and later are
-    /// looked at. Their cores would go to best-effort jobs.
+    /// Revokes preemptions at `from` and later that turned out not to be needed, of the oldest jobs first. Otherwise
+    /// their cores would go to best-effort jobs.
     fn spare_unneeded(&mut self, from: usize) {
         for at in (from..self.preempted.len()).rev() {
             let unneeded = self.free.iter().zip(&self.preempted[at].1).all(|(free, held)| free >= held);
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(done(&cycle(&mut bench)), [(true, 3)], "on the core that is free");
     }
 
-    /// A node that did not learn that it is to stop a copy is avoided and told again.
+    /// A node that an order to stop a copy did not reach is avoided and ordered again.
     #[test]
     fn a_copy_that_could_not_be_stopped_is_stopped_again() {
         let mut bench = bench(1).with_deadline(JobId(1), Span::from_secs(1));

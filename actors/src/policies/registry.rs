@@ -14,7 +14,7 @@ use crate::message::{self, CustomKind, CustomProtocol};
 pub struct Card {
     /// Its name in experiment files.
     pub name: &'static str,
-    /// Title with source, then what it does.
+    /// Title with source, then a description.
     pub about: &'static str,
     /// JSON Schema of its parameters: descriptions, defaults, ranges.
     pub schema: Schema,
@@ -22,11 +22,11 @@ pub struct Card {
     pub variants: &'static [&'static str],
     /// Whether it runs with one scheduler only, if no parameter says otherwise.
     pub one_scheduler: bool,
-    /// What an auxiliary actor of it is called; empty if it has none.
+    /// Name of its auxiliary actors in the singular; empty if it has none.
     pub auxiliary: &'static str,
 }
 
-/// A policy of the registry: what makes one from parameters, and what describes it.
+/// A registered policy: its constructor from parameters, and its description.
 #[derive(Clone, Copy)]
 pub(super) struct Registered {
     pub(super) name: &'static str,
@@ -111,7 +111,7 @@ pub struct Registry {
     /// Number of policies of this crate, the first ones.
     ours: usize,
     kinds: Vec<(u8, CustomKind)>,
-    /// The first thing that was wrong.
+    /// The first error of a registration.
     wrong: Option<String>,
 }
 
@@ -193,7 +193,7 @@ impl Registry {
     }
 }
 
-/// What identifies the machines of this program beside the version of volary: name and class of every kind of message,
+/// The identity of the machines of this program beside the version of volary: name and class of every kind of message,
 /// and name and parameters of every policy that the program has added.
 pub fn vocabulary() -> Vec<(String, Option<Class>)> {
     let kinds = message::kinds().map(|(name, class)| (name.to_owned(), Some(class)));
@@ -248,7 +248,7 @@ mod tests {
 
     /// Randomised tests draw parameters from the schema.
     #[test]
-    fn numbers_have_a_least_value() {
+    fn numbers_have_a_minimum() {
         for card in PolicySpec::cards() {
             let schema = card.schema.to_value();
             for (key, parameter) in schema["properties"].as_object().into_iter().flatten() {

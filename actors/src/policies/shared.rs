@@ -13,7 +13,7 @@ use crate::roles::speculation::CopyBinding;
 /// The shortest period: shorter ones are finer than any delay or task, and a run with them makes no headway.
 const SHORTEST: Span = Span(1_000);
 
-/// Checks that something periodic leaves time for something else.
+/// Checks that a period is not shorter than [`SHORTEST`].
 pub(super) fn check_period(key: &str, period: Span) -> Result<(), String> {
     if period < SHORTEST { Err(format!("{key}: must be {SHORTEST} or longer, not {period}")) } else { Ok(()) }
 }
@@ -43,7 +43,7 @@ pub(super) fn plain(srpt: bool, bypass: f64, context: BuildContext<'_>) -> NodeM
     NodeManager::with(NodeOptions { order, ..NodeOptions::default() }, context.layout.cores(context.index))
 }
 
-/// Checks how much a queue lets past.
+/// Checks the limit on overtaking in a queue.
 pub(super) fn check_bypass(bypass: f64) -> Result<(), String> {
     if bypass >= 0.0 && bypass.is_finite() {
         return Ok(());
@@ -51,13 +51,13 @@ pub(super) fn check_bypass(bypass: f64) -> Result<(), String> {
     Err(format!("bypass: must be a number from 0 on, not {bypass}"))
 }
 
-/// Checks that the periods of a speculating policy are not zero at its scale.
+/// Checks that the scaled periods of a speculating policy are not too short.
 pub(super) fn check_scaled(scale: f64, periods: &[(&str, Span)]) -> Result<(), String> {
     periods.iter().try_for_each(|&(key, period)| check_period(key, period.scale(scale)))
 }
 
-/// The reports of a speculating policy with a period and errors before scaling. Where copies wait at their nodes, the
-/// start is reported.
+/// The reports of a speculating policy, from the period and errors before scaling. Starts are reported where copies
+/// wait at their nodes.
 pub(super) fn reports(
     every: Span,
     errors: &ProgressErrors,

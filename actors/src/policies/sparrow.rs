@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_go_to_whoever_asks_first_and_the_rest_is_cancelled() {
+    fn tasks_go_to_the_first_claims_and_other_reservations_are_cancelled() {
         let mut bench = bench(&Sparrow::default(), 3, 10);
         let reserved = reservations(&sends(&bench.submit(0)));
         let nodes: Vec<_> = reserved.iter().map(|r| r.0).collect();
@@ -101,13 +101,13 @@ mod tests {
 
     /// As the simulators of Eagle and Murmuration run it.
     #[test]
-    fn with_replacement_a_node_drawn_twice_is_told_once_and_holds_both() {
+    fn with_replacement_a_node_drawn_twice_gets_one_message_for_both_reservations() {
         let config = Sparrow { min_probes: 20, replacement: true, ..Sparrow::default() };
         let reserved = reservations(&sends(&bench(&config, 3, 4).submit(0)));
         assert!(reserved.len() <= 4, "{reserved:?}");
         let nodes: std::collections::BTreeSet<_> = reserved.iter().map(|r| r.0).collect();
         assert_eq!(nodes.len(), reserved.len());
-        assert_eq!(reserved.iter().map(|r| r.2).sum::<u32>(), 20, "at least so many, more than 2 · 3");
+        assert_eq!(reserved.iter().map(|r| r.2).sum::<u32>(), 20, "min_probes exceeds 2 · 3");
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_node_had_is_reserved_again_elsewhere() {
+    fn reservations_of_a_dead_node_are_made_again_elsewhere() {
         let mut bench = bench(&Sparrow::default(), 1, 3);
         let nodes: Vec<_> = reservations(&sends(&bench.submit(0))).iter().map(|r| r.0).collect();
         bench.receive(nodes[0], Probe::Claim { job: JOB, group: 0, repair: false });
@@ -144,9 +144,9 @@ mod tests {
         assert_eq!(sent[0], (again[0].0, Probe::Grant { row, group: 0 }.into()), "a fresh attempt");
     }
 
-    /// Three queues are asked; the network doubles the first answer, which is not the second.
+    /// Three queues are sampled; a duplicate of the first answer does not count as the second.
     #[test]
-    fn a_doubled_answer_counts_once() {
+    fn a_duplicate_answer_counts_once() {
         let config = Sparrow { form: SamplingForm::PerTask, probe_ratio: 3.0, ..Sparrow::default() };
         let mut bench = bench(&config, 1, 10);
         let asked: Vec<_> = sends(&bench.submit(0)).iter().map(|s| s.0).collect();
@@ -158,9 +158,9 @@ mod tests {
         assert_eq!(bench.receive(asked[2], length(1)), [(asked[2], row)]);
     }
 
-    /// What repairs a loss is counted apart, from the reservation to the refusal.
+    /// Messages that repair a loss are marked as such, from the reservation to the refusal.
     #[test]
-    fn a_repair_is_one_from_end_to_end() {
+    fn repairs_are_marked_from_the_reservation_to_the_refusal() {
         let layout = Layout::new(1, 0, [1, 1, 1]);
         let repairs = |effects: &[Effect]| -> Vec<_> {
             let recovery = |effect: &Effect| match *effect {

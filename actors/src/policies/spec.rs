@@ -51,7 +51,7 @@ impl PolicySpec {
     /// Reads the parameters of the policy `name`.
     ///
     /// # Errors
-    /// When no policy is registered under it; the message lists those that are, in the form of serde's.
+    /// When no policy has this name; the message lists the registered ones, in the form of serde's.
     pub fn named(name: &str) -> Result<impl for<'de> DeserializeSeed<'de, Value = Self> + use<>, String> {
         let found = registry().policies().find(|registered| registered.name == name);
         found.map(ParametersOf).ok_or_else(|| {
@@ -61,7 +61,7 @@ impl PolicySpec {
         })
     }
 
-    /// What an auxiliary actor of this policy is [called](super::Auxiliaries::name); empty if it has none.
+    /// The [name](super::Auxiliaries::name) of an auxiliary actor of this policy; empty if it has none.
     pub fn auxiliary(&self) -> &'static str {
         self.traits().auxiliaries.map_or("", Auxiliaries::name)
     }
@@ -74,8 +74,8 @@ impl PolicySpec {
         }
     }
 
-    /// How long its actors wait at most of their own accord: the sum of its periods, timeouts and other lengths of
-    /// time.
+    /// Upper bound of the time that its actors wait on their own timers: the sum of its periods, timeouts and other
+    /// durations.
     pub fn longest_wait(&self) -> Span {
         serde_json::to_value(self).map_or(Span::ZERO, |parameters| lengths(&parameters))
     }
@@ -93,7 +93,7 @@ impl PolicySpec {
     }
 }
 
-/// What a policy does is in its methods.
+/// Gives access to the methods of the policy.
 impl Deref for PolicySpec {
     type Target = dyn DynPolicy;
 
@@ -129,7 +129,7 @@ impl Serialize for PolicySpec {
     }
 }
 
-/// The sum of all lengths of time among parameters, multiplied by the number `scale` beside them, if it is above one.
+/// The sum of all durations among parameters, multiplied by the number `scale` beside them, if it is above one.
 fn lengths(parameters: &Value) -> Span {
     match parameters {
         Value::String(text) => text.parse().unwrap_or(Span::ZERO),

@@ -12,9 +12,9 @@ use crate::roles::early_binding::EarlyBinding;
 parameters! {
     /// Parameters of Yaq-c.
     struct YaqC {
-        /// Nodes serve the job with the least work first (SRPT, by all tasks of the job); otherwise in turn.
+        /// Nodes serve the job with the least work first (SRPT, by all tasks of the job); otherwise FIFO.
         srpt: bool = true,
-        /// SRPT: a task lets others past up to this many times its own estimate.
+        /// SRPT: total estimate of the tasks that may overtake a waiting one, as a multiple of its own estimate.
         #[schemars(range(min = 0.0))]
         bypass: f64 = 5.0,
     }

@@ -29,16 +29,16 @@ parameters! {
         /// period, drawn for each job and node. Equal waits go to the node with the lowest number. Both are rules of
         /// the authors' simulators. No effect with heartbeats below one second.
         jitter: bool = false,
-        /// A scheduler counts what it placed until the node's next heartbeat; otherwise only within a job, as in the
-        /// simulators: each job starts from the last heartbeats as if nothing had been placed since.
+        /// A scheduler counts the tasks it placed until the node's next heartbeat; otherwise only within a job, as in
+        /// the simulators: each job starts from the last heartbeats as if nothing had been placed since.
         remembers: bool = true,
         /// Share of the nodes that are used, the first ones. The Murmuration paper's scripts have 0.98.
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         nodes: f64 = 1.0,
-        /// Nodes serve the job with the least work first (SRPT, by all tasks of the job: which of them run
-        /// elsewhere a node does not know); otherwise in turn.
+        /// Nodes serve the job with the least work first (SRPT, by all tasks of the job: a node does not know which of
+        /// them run elsewhere); otherwise in order of arrival.
         srpt: bool = true,
-        /// SRPT: a task lets others past up to this many times its own estimate.
+        /// SRPT: total estimate of the tasks that may overtake a waiting one, as a multiple of its own estimate.
         #[schemars(range(min = 0.0))]
         bypass: f64 = 5.0,
     }
@@ -131,26 +131,26 @@ impl Machine for HeartbeatNode {
     }
 }
 
-/// The key of an idle node where time passes silently: before all others.
+/// Key of an idle node with silent heartbeats: before all others.
 const IDLE: i64 = i64::MIN / 2;
 
 /// A node as of its last heartbeat.
 #[derive(Clone, Copy, Debug, Default)]
 struct Belief {
-    /// When that was sent, and when it came.
+    /// When the heartbeat was sent, and when it came.
     sent: Time,
     came: Time,
     /// The reported wait.
     reported: Span,
-    /// The same with what was placed since.
+    /// The reported wait with the tasks placed since.
     wait: Span,
-    /// How much of it passes by itself.
+    /// The part of the wait that passes by itself.
     passing: Span,
 }
 
 impl Belief {
-    /// The wait; where time passes silently, when it will be over, or with `noise`, which is drawn for one moment, the
-    /// rest of it then.
+    /// The wait, with `noise` added; with silent heartbeats and no noise, the time at which the wait ends. Noise is
+    /// drawn for one moment, so it is added to the rest of the wait then.
     fn key(&self, silent: bool, noise: Option<Span>, now: Time) -> i64 {
         match (silent, noise) {
             (false, noise) => (self.wait + noise.unwrap_or_default()).signed(),
@@ -167,7 +167,7 @@ impl Belief {
     }
 }
 
-/// The last heartbeats, and what was placed since.
+/// The last heartbeats, and the tasks placed since.
 struct Snapshot {
     beliefs: Vec<Belief>,
     /// By [key](Belief::key).
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(nodes[..2], [0, 0]);
         let count = |node| nodes.iter().filter(|&&n| n == node).count();
         assert!(count(2) == 0 && count(1) >= 1, "{nodes:?}");
-        // The next heartbeat replaces what was counted; an older one that comes late does not.
+        // The next heartbeat replaces the counted tasks; an older one that arrives late does not.
         scheduler.receive(a, beat(30, 3));
         scheduler.receive(b, beat(30, 3));
         scheduler.receive(a, beat(0, 2));
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_cannot_be_reached_is_left_alone_for_a_while() {
+    fn an_unreachable_node_is_avoided_for_a_while() {
         let mut scheduler = scheduler(1);
         let a = scheduler.layout.node(0);
         for node in [1, 2] {
@@ -442,7 +442,7 @@ mod tests {
 
     /// The view of staleness learns when a heartbeat begins to contain a copy, in observed runs only.
     #[test]
-    fn a_node_of_an_observed_run_notes_what_reaches_it() {
+    fn a_node_of_an_observed_run_notes_the_copies_that_reach_it() {
         let layout = Layout::new(1, 0, [1]);
         let copy = JOB.task(0).copy(0);
         let notes = |observed| {
@@ -454,8 +454,8 @@ mod tests {
         assert_eq!((notes(false), notes(true)), (0, 1));
     }
 
-    /// The same node when nothing happens to it: it is silent, and schedulers see its wait pass, but no more of
-    /// it than what runs there was estimated at.
+    /// The same node when nothing happens to it: it is silent, and schedulers see its wait pass, but only up to the
+    /// estimate of the tasks that run there.
     #[test]
     fn time_can_pass_silently() {
         let config = YaqD { silent: true, heartbeat: Span::from_millis(500), ..YaqD::default() };

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_job_gets_what_fits() {
+    fn the_oldest_job_gets_the_containers_that_fit() {
         let mut bench = bench(&YarnFifo::default(), &[2, 4], 3);
         assert_eq!(sends(&bench.submit(0)), [], "until a heartbeat comes");
         bench.submit(1);
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(beat(&mut bench, 0, 3), [copy(1, 0), copy(1, 1)], "the first master is gone");
     }
 
-    /// An end at 1.2 s is told with the heartbeat at 2 s, and a full node is silent.
+    /// An end at 1.2 s is reported with the heartbeat at 2 s, and a full node is silent.
     #[test]
     fn nodes_with_room_send_heartbeats() {
         let layout = Layout::new(1, 0, [1]);

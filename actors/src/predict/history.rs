@@ -16,7 +16,7 @@ pub enum Estimator {
     Mean,
     /// Median of the last 25, which stands for the median of all.
     Median,
-    /// Exponentially weighted mean: 0.6 of the newest and 0.4 of what was there.
+    /// Exponentially weighted mean: 0.6 of the newest and 0.4 of the mean before it.
     Rolling,
     /// Mean of the last 10.
     Recent,
@@ -40,7 +40,7 @@ impl Estimator {
 /// One estimate per estimator, s.
 pub(super) type Estimates = [f64; 4];
 
-/// Run times of jobs in the order in which they ended, and how well each estimator foretold them.
+/// Run times of jobs in the order in which they ended, and the errors of each estimator.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct History {
     jobs: u32,

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `histogram` | the streaming histogram of Ben-Haim and Tom-Tov |
 //! | `distribution` | distributions of run times as schedulers use them |
-//! | `history` | what is kept about the jobs with one value of a feature: four estimators, their errors |
+//! | `history` | the history of the jobs with one value of a feature: four estimators, their errors |
 //! | `predictor` | the choice of the best expert, and the registry of predictors |
 //!
 //! An *expert* is a feature, one of its values and an estimator. All times are in seconds. Memory is bounded for each

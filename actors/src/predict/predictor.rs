@@ -92,17 +92,17 @@ impl fmt::Display for Combination {
     }
 }
 
-/// What is expected of a job, to be given back when it ends.
+/// The prediction for a job, to be given back when it ends.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prediction {
     /// The expected run time, s; `None` before the first job has ended.
     pub point: Option<f64>,
-    /// The combination that was trusted, by its index; `None` if no job like this one has ended, and the estimate is
-    /// that of all jobs.
+    /// The index of the combination that was used; `None` if no job like this one has ended, and the estimate is that
+    /// of all jobs.
     pub combination: Option<usize>,
-    /// The estimator that was trusted.
+    /// The estimator that was used.
     pub estimator: Estimator,
-    /// What each combination knew.
+    /// The estimates of each combination.
     candidates: Vec<Option<Candidate>>,
     population: Option<Estimates>,
 }

@@ -179,7 +179,7 @@ fn estimators_follow_their_definitions() {
     history.learn(10.0, None);
     assert_eq!(history.estimates(), Some([10.0; 4]));
     history.learn(20.0, None);
-    // 0.6 of the newest, 0.4 of what was there.
+    // 0.6 of the newest, 0.4 of the mean before it.
     assert_eq!(history.estimates(), Some([15.0, 15.0, 16.0, 15.0]));
     (0..30).for_each(|k| history.learn(f64::from(k), None));
     let [mean, median, rolling, recent] = history.estimates().unwrap();
@@ -263,7 +263,7 @@ fn an_estimate_counts_as_it_was_when_the_job_was_submitted() {
     let [first, second] = [(); 2].map(|()| predictor.predict(values((1, 0))));
     predictor.learn(values((1, 0)), &first, 30.0);
     predictor.learn(values((1, 0)), &second, 30.0);
-    // Both were foretold 10 s: 40 s of error on 60 s of work for every estimator.
+    // Both had an estimate of 10 s: 40 s of error on 60 s of work for every estimator.
     let next = predictor.predict(values((1, 0)));
     assert_eq!((next.combination, next.estimator), (Some(0), Estimator::Mean));
     near(next.point.unwrap(), 70.0 / 3.0, 1e-12);

@@ -14,9 +14,9 @@ use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Message};
 
-/// Pause before a client looks again for a scheduler that it can reach. It doubles with each that was in vain.
+/// Pause before a client tries again to reach a scheduler. It doubles with each failed attempt.
 const RETRY: Span = Span::from_secs(1);
-/// Doublings at most, to 64 s. The client is told when a scheduler comes back, and does not wait for the pause to end.
+/// Largest number of doublings, to 64 s. The return of a scheduler ends the pause, as the client is notified of it.
 const MOST_DOUBLINGS: u32 = 6;
 
 /// An open job.
@@ -38,7 +38,7 @@ pub enum CentralJobs {
     /// None.
     #[default]
     None,
-    /// Those of the long class.
+    /// The jobs of the long class.
     Long,
     /// All.
     All,
@@ -325,7 +325,7 @@ mod tests {
 
     /// The only scheduler is down for 100 h.
     #[test]
-    fn a_client_looks_for_a_scheduler_ever_more_rarely_and_hears_of_its_return() {
+    fn a_client_tries_schedulers_ever_more_rarely_and_learns_of_a_return() {
         let mut client = bench(1);
         let scheduler = client.layout.scheduler(0);
         client.step(Input::Fire(Timer::Arrival(JOB)));

@@ -45,12 +45,12 @@ type Place = Option<(ActorId, u32)>;
 struct EarlyJob {
     open: OpenJob,
     nodes: Vec<Place>,
-    /// How often each task was evicted; empty before the first time.
+    /// Number of evictions of each task; empty before the first one.
     evictions: Vec<u8>,
 }
 
 impl EarlyJob {
-    /// How long a task waits after one more eviction: each time twice as long. Otherwise tasks that find no memory
+    /// The wait of a task after one more eviction, each time twice as long. Otherwise tasks that find no memory
     /// anywhere would be launched without end. The longest wait is that of Kubernetes for a container that ends again
     /// and again.
     fn wait_after_eviction(&mut self, index: u32) -> Span {
@@ -132,7 +132,7 @@ impl<P: PlacementRule> EarlyBinding<P> {
         }
     }
 
-    /// Launches an evicted task again after a while, in which its node may have come by memory.
+    /// Launches an evicted task again after a while, in which memory of its node may have been freed.
     fn evicted(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let CopyId { task: TaskId { job, index }, attempt } = copy;
         if let Some(placed) = self.jobs.get_mut(job)
@@ -145,7 +145,7 @@ impl<P: PlacementRule> EarlyBinding<P> {
         }
     }
 
-    /// Launches a row that could not be delivered elsewhere, and avoids its node for a while.
+    /// Launches an undeliverable row on another node, and avoids its node for a while.
     fn refused(&mut self, node: ActorId, row: Row, fx: &mut Effects<'_>) {
         let (task, gone) = (row.copy(0).task, Some((node, row.attempt)));
         let open = self.jobs.get_mut(row.job);
@@ -163,7 +163,7 @@ impl<P: PlacementRule> EarlyBinding<P> {
     }
 }
 
-/// Launches a task again, which `repairs` a loss or not. It waits if no node is alive.
+/// Launches a task again; `repairs` says whether that repairs a loss. It waits if no node is alive.
 fn launch_again<P: PlacementRule>(
     rule: &mut P,
     members: &Membership,

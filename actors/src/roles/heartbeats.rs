@@ -1,4 +1,4 @@
-//! The heartbeats of a node: at multiples of a period, spread evenly over nodes, while it has something to tell.
+//! The heartbeats of a node: at multiples of a period, spread evenly over nodes, while it has something to report.
 
 use crate::base::Span;
 use crate::machine::{Effects, Timer};
@@ -12,7 +12,7 @@ pub struct Heartbeats {
     every: Span,
     /// Offset of heartbeats from the multiples of `every`.
     phase: Span,
-    /// Whether a node with nothing to tell continues.
+    /// Whether a node with nothing to report continues.
     always: bool,
     /// Whether a node to which nothing happened is silent.
     silent: bool,
@@ -22,8 +22,8 @@ pub struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Heartbeats of node `index` of `nodes`, which are spread over the period. The node is silent while it is idle,
-    /// once it has said so.
+    /// Heartbeats of node `index` of `nodes`, which are spread over the period. An idle node is silent once it has
+    /// reported that it is idle.
     pub fn new(every: Span, index: u32, nodes: u32) -> Self {
         let spread = u128::from(every.0) * u128::from(index) / u128::from(nodes);
         Self {
@@ -36,7 +36,7 @@ impl Heartbeats {
         }
     }
 
-    /// All nodes send theirs at the same instants.
+    /// Sets whether all nodes send their heartbeats at the same instants.
     pub const fn together(mut self, together: bool) -> Self {
         if together {
             self.phase = Span::ZERO;
@@ -44,24 +44,24 @@ impl Heartbeats {
         self
     }
 
-    /// An idle node continues.
+    /// Sets whether an idle node continues.
     pub const fn always(mut self, always: bool) -> Self {
         self.always = always;
         self
     }
 
-    /// A node to which nothing happened is silent too.
+    /// Sets whether a node to which nothing happened is silent too.
     pub const fn silent(mut self, silent: bool) -> Self {
         self.silent = silent;
         self
     }
 
-    /// Something happened that the next heartbeat tells.
+    /// Records an event that the next heartbeat reports.
     pub const fn changed(&mut self) {
         self.changed = true;
     }
 
-    /// The heartbeat of an armed tick was sent.
+    /// Records that the heartbeat of an armed tick was sent.
     pub const fn sent(&mut self) {
         (self.beating, self.changed) = (false, false);
     }

@@ -1,9 +1,9 @@
-//! A job controller whose requests are limited: it creates the tasks of jobs, and takes note of their ends.
+//! A job controller whose requests are limited: it creates the tasks of jobs, and counts their ends.
 //!
 //! The model is kube-controller-manager, which by default sends at most 20 requests a second to the API server
 //! (`--kube-api-qps`). Its job controller spends one on each task that it creates, another on each task whose end it
-//! counts, and one on the state of the job at each visit. It visits jobs in the order of a work queue, and a job whose
-//! tasks have not all ended when there is nothing else to do for it comes again behind all that wait.
+//! counts, and one on the state of the job at each visit. It visits jobs in the order of a work queue. A job that can
+//! only wait for the ends of its tasks leaves the queue, and returns at its tail.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::machine::{Effects, Timer};
 /// The most tasks of one visit (`maxPodCreateDeletePerSync` and `maxUncountedPods` of Kubernetes).
 const VISIT: u32 = 500;
 
-/// What a job has come to.
+/// A step in the life of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     /// Its first tasks are created.
@@ -54,14 +54,14 @@ impl JobController {
         Self { request, queue: VecDeque::new(), current: None, created: JobTable::default() }
     }
 
-    /// A job arrived.
+    /// Records the arrival of a job.
     pub(super) fn arrived(&mut self, job: JobId, fx: &mut Effects<'_>) {
         let tasks = fx.catalog().tasks(job);
         self.queue.push_back(Visit { job, create: tasks, count: tasks });
         self.visit(fx);
     }
 
-    /// All tasks of a job ended.
+    /// Records that all tasks of a job ended.
     pub(super) fn ended(&mut self, job: JobId, fx: &mut Effects<'_>) {
         if let Some(created) = self.created.get_mut(job) {
             created.ended = true;
@@ -70,7 +70,7 @@ impl JobController {
         }
     }
 
-    /// The requests of a visit are done; what its job has come to, if that is something new.
+    /// Ends a visit; returns the new step of its job, if it has reached one.
     pub(super) fn done(&mut self, fx: &mut Effects<'_>) -> Option<(JobId, Step)> {
         let Visit { job, create, count } = self.current.take()?;
         let left = if create > 0 {

@@ -182,7 +182,7 @@ impl OpenJob {
         self.done.has(task)
     }
 
-    /// How many tasks have a finished copy.
+    /// Number of tasks with a finished copy.
     pub const fn finished(&self) -> u32 {
         self.spec.tasks - self.remaining
     }

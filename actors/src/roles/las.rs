@@ -5,8 +5,8 @@
 //! compares them with what it runs at the end of every quantum. The discipline sends orders to its workers; the machine
 //! that holds it forwards their answers and its own ticks.
 //!
-//! Service is counted in time on a core, which a node can measure, or in work done, which it has to be told: before
-//! each decision it asks its workers, which answer within the same instant.
+//! Service is counted in time on a core, which a node can measure, or in work done, which its workers must report:
+//! before each decision the node asks them, and they answer within the same instant.
 //!
 //! A core gets its next copy when the one before has answered with the work it has left. A copy without any ended in
 //! that very instant: it stays, and the core is free after its end.
@@ -23,22 +23,22 @@ parameters! {
         #[default]
         Time,
         /// The work it has done, in time of a healthy core. Cores of the emulation know it at any time. A real node
-        /// knows it only if it is told, by the application or by performance counters.
+        /// learns it only from the application or from performance counters.
         Work,
     }
 
-    /// What keeps a copy from waiting for ever behind newer ones.
+    /// Protection of copies from waiting for ever behind newer ones.
     enum LasGuard {
         /// A copy that every core of the node has passed over at `missed` ends of quanta in a row runs next, whatever
-        /// it has attained, and is not preempted for `stretch` quanta (Kairos, section 3.2). Of several the one that
+        /// it has attained, and is not preempted for `stretch` quanta (Kairos, section 3.2). Among several the one that
         /// has waited longest comes first, which the paper leaves open.
         #[default]
         Promote,
-        /// A copy that was suspended more than `missed` times goes on for `stretch` quanta at the end of its next one,
-        /// without being compared; newcomers can still preempt it. The authors' YARN code does so (with 3 and 2) since
-        /// August 2018.
+        /// A copy that was suspended more than `missed` times runs on for `stretch` quanta after its next one, without
+        /// being compared; newcomers can still preempt it. The authors' YARN code does so (with 3 and 2) since August
+        /// 2018.
         Running,
-        /// None, as in the authors' YARN code before: a copy can wait for ever.
+        /// No guard, as in the authors' earlier YARN code: a copy can wait for ever.
         None,
     }
 }
@@ -46,22 +46,22 @@ parameters! {
 /// Options of the discipline.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LasOptions {
-    /// How long a core runs a copy before it compares it with those that wait.
+    /// Time for which a core runs a copy before it compares it with waiting ones.
     pub quantum: Span,
-    /// How much less than the running copy a waiting one must have attained at the end of a quantum; zero: anything.
+    /// Least lead in attained service of a waiting copy at the end of a quantum; zero: any positive lead.
     pub hysteresis: Span,
-    /// What keeps a copy from waiting for ever.
+    /// Protection of copies from waiting for ever.
     pub guard: LasGuard,
-    /// Quanta in which it is passed over, or suspensions, before it is protected, 1 or more.
+    /// Quanta in which a copy is passed over, or suspensions, before the guard protects it, 1 or more.
     pub missed: u32,
-    /// Quanta for which it is, 1 or more.
+    /// Quanta for which the guard protects it, 1 or more.
     pub stretch: f64,
-    /// What attained service is.
+    /// The measure of attained service.
     pub attained: AttainedMeasure,
 }
 
 impl LasOptions {
-    /// Those of the Kairos paper (sections 3.2 and 6.2) with a quantum.
+    /// The options of the Kairos paper (sections 3.2 and 6.2) with a quantum.
     pub const fn with(quantum: Span) -> Self {
         Self {
             quantum,
@@ -78,13 +78,13 @@ impl LasOptions {
 #[derive(Clone, Copy, Debug)]
 struct ServedCopy {
     copy: CopyId,
-    /// Who sent it.
+    /// The actor that sent it.
     from: ActorId,
-    /// Service up to `since`. Where it is work, what was done since is not known yet.
+    /// Service up to `since`. If it is work, the work done since is not known yet.
     attained: Span,
     /// Work still missing when it was suspended; `None` before it first ran.
     left: Option<Span>,
-    /// When its present stretch on a core, or its wait, began, or when its work was last told.
+    /// When its present stretch on a core, or its wait, began, or when its work was last reported.
     since: Time,
     /// Ends of quanta at which it was passed over in this wait; under `running`, how often it was suspended since it
     /// was last protected.
@@ -117,11 +117,11 @@ struct LasCore {
 
 const _: () = assert!(size_of::<LasCore>() <= 104 && size_of::<ServedCopy>() <= 56, "nodes are many");
 
-/// What the copies on a node have attained; of those that run, work done is estimated by the time since it was last
-/// told.
+/// Attained service of the copies on a node. The work of running ones is estimated by the time since it was last
+/// reported.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AttainedService {
-    /// How many there are.
+    /// Number of copies.
     pub tasks: u32,
     /// The sum.
     pub total: Span,
@@ -135,7 +135,7 @@ pub struct Las {
     cores: Box<[LasCore]>,
     /// Longest wait first.
     waiting: Vec<ServedCopy>,
-    /// Those of them that came while every core was busy and may take one, once all cores have told their work.
+    /// Waiting copies that came while every core was busy and may take one, once all cores have reported their work.
     newcomers: Vec<CopyId>,
     /// The next tick.
     ticks: u32,
@@ -158,13 +158,13 @@ impl Las {
         }
     }
 
-    /// How many copies are here.
+    /// Number of copies on the node.
     pub fn tasks(&self) -> u32 {
         let busy = self.cores.iter().filter(|core| !matches!(core.usage, CoreUse::Idle)).count();
         (busy + self.waiting.len()) as u32
     }
 
-    /// What they have attained.
+    /// Attained service of the copies.
     pub fn service(&self, now: Time) -> AttainedService {
         let running = self.cores.iter().filter_map(|core| match core.usage {
             CoreUse::Running { served, .. } => Some(served.attained + now.since(served.since)),
@@ -180,7 +180,7 @@ impl Las {
         AttainedService { tasks, total, spread }
     }
 
-    /// A copy came: it runs at once, unless every core is guarded.
+    /// Accepts a copy: it runs at once, unless every core is guarded.
     pub fn arrive(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let now = fx.now();
         let newcomer = ServedCopy { copy, from, attained: Span::ZERO, left: None, since: now, missed: 0 };
@@ -199,7 +199,7 @@ impl Las {
         self.arm(fx);
     }
 
-    /// A worker tells how much work its copy has done, in milliseconds, as it was asked.
+    /// Handles a worker's answer: the work that its copy has done, in milliseconds.
     pub fn told(&mut self, worker: ActorId, copy: CopyId, done_ms: u32, fx: &mut Effects<'_>) {
         let (core, now, done) = (core_of(worker, fx), fx.now(), Span::from_millis(u64::from(done_ms)));
         let CoreUse::Running { served, due, .. } = &mut self.cores[core].usage else { return };
@@ -224,8 +224,8 @@ impl Las {
         self.arm(fx);
     }
 
-    /// A worker reports that a copy ended; returns who had sent it. The end can be on its way when the node orders the
-    /// copy to be suspended, if a pause held it back; the order is then void.
+    /// Handles a worker's report that a copy ended; returns the copy's sender. The end can be on its way when the node
+    /// orders the copy to be suspended, if a pause held it back; the order is then void.
     pub fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) -> Option<ActorId> {
         let core = core_of(worker, fx);
         let (CoreUse::Running { served, .. } | CoreUse::Leaving { served, .. }) = self.cores[core].usage
@@ -310,14 +310,14 @@ impl Las {
         oldest.map(|(at, _)| at)
     }
 
-    /// Whether a copy was passed over in so many quanta that it runs next: in each once by every core.
+    /// Whether a copy runs next because every core has passed it over in `missed` quanta.
     const fn is_starved(&self, waiting: &ServedCopy) -> bool {
         matches!(self.options.guard, LasGuard::Promote)
             && waiting.missed >= self.options.missed.saturating_mul(self.cores.len() as u32)
     }
 
-    /// The place among those that wait of the one that runs next: it has waited longest and is starved, or has attained
-    /// least; of equals, it has waited longest.
+    /// The index in `waiting` of the copy that runs next: a starved one, else the one that has attained least; of
+    /// equals, the one that has waited longest.
     fn next(&self) -> Option<usize> {
         if self.is_starved(self.waiting.first()?) {
             return Some(0);
@@ -326,8 +326,8 @@ impl Las {
             .min_by_key(|&at| (!self.is_starved(&self.waiting[at]), self.waiting[at].attained))
     }
 
-    /// Protects a running copy that was suspended too often for the next quanta, if the guard is for those that run;
-    /// returns whether it did.
+    /// Under the guard `running`, protects a running copy for the next quanta if it was suspended too often; returns
+    /// whether it did.
     fn protect(&mut self, core: usize, now: Time) -> bool {
         let LasOptions { guard, missed, stretch, quantum, .. } = self.options;
         if let CoreUse::Running { served, due, .. } = &mut self.cores[core].usage
@@ -340,7 +340,7 @@ impl Las {
         false
     }
 
-    /// Ends the quantum of a running copy that has attained so much.
+    /// Ends the quantum of a running copy that has attained this service.
     fn end_quantum(&mut self, core: usize, attained: Span, fx: &mut Effects<'_>) {
         let now = fx.now();
         if self.protect(core, now) {

@@ -27,7 +27,7 @@ impl Membership {
         Self { first: layout.node(0), nodes: layout.nodes(), live: None, down: BTreeSet::new() }
     }
 
-    /// How many are alive.
+    /// Number of live nodes.
     pub fn len(&self) -> u32 {
         self.live.as_ref().map_or(self.nodes, |live| live.len() as u32)
     }

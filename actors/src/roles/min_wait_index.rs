@@ -222,7 +222,7 @@ mod tests {
     /// The minimum equals that of a scan of the whole table, through every kind of change, at sizes around those of the
     /// levels.
     #[test]
-    fn the_least_is_what_a_scan_finds() {
+    fn the_minimum_equals_that_of_a_scan() {
         for nodes in [1, 2, 15, 16, 17, 255, 256, 257, 5000] {
             let mut rng = Rng::new(7, nodes, 0);
             for cores in [Vec::new(), (0..nodes).map(|n| 1 + n % 3).collect()] {
@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    /// A node with two cores has as much before it as one with one core and half the work.
+    /// A node with two cores has the same wait as one with one core and half the work.
     #[test]
     fn work_is_shared_by_cores() {
         let mut waits = MinWaitIndex::new(2, vec![1, 2]);

@@ -1,4 +1,4 @@
-//! Eagle's bitmap of nodes with long work, as of a statement of the central scheduler.
+//! Eagle's bitmap of nodes with long work, as last stated by the central scheduler.
 
 use crate::base::Time;
 use crate::message::Blocks;
@@ -28,7 +28,7 @@ impl NodeBitmap {
         self.blocks.get(block).map_or(0, |bits| bits[word])
     }
 
-    /// How many of `nodes` nodes have no long work.
+    /// Number of nodes without long work, of `nodes` in all.
     pub const fn clear(&self, nodes: u32) -> u32 {
         nodes.saturating_sub(self.all_ones)
     }
@@ -62,7 +62,7 @@ impl NodeBitmap {
         self.blocks[block] = bits;
     }
 
-    /// Marks a node, of `nodes` that there are; returns whether that changes the bitmap.
+    /// Marks one of `nodes` nodes; returns whether that changes the bitmap.
     pub fn set(&mut self, node: u32, long: bool, nodes: u32) -> bool {
         self.make(nodes);
         let (block, word, bit) = place(node);
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bitmap_arrives_as_it_was_sent_and_only_news_counts() {
+    fn a_bitmap_arrives_as_sent_and_only_newer_blocks_count() {
         let nodes = 1000;
         let mut made = NodeBitmap::default();
         for node in (0..nodes).filter(|node| node % 7 == 0 || (192..480).contains(node)) {

@@ -14,7 +14,7 @@ pub enum QueueOrder {
     /// than `bypass` times its own estimate (shortest remaining time in the authors' simulators of Eagle, Yaq-d and
     /// Murmuration, 5). An entry without a rank overtakes nothing, and is next once it is the head.
     Least {
-        /// How much an entry lets past, as a factor on its own estimate.
+        /// Sum of the estimates that may overtake an entry, as a factor on its own estimate.
         bypass: f64,
     },
 }
@@ -33,10 +33,10 @@ impl Rank {
     pub const FIFO: Self = Self { key: None, estimate: Span::ZERO };
 }
 
-/// What an entry without a key has in its place, which is behind all keys.
+/// The key of an entry without a rank, which is behind all others.
 const IN_TURN: (Span, Time) = (Span::MAX, Time::MAX);
 
-/// What the order needs of an entry, in half a cache line: choosing the next entry reads those of the whole queue.
+/// The data that order an entry, in half a cache line: choosing the next entry reads those of the whole queue.
 #[derive(Clone, Copy, Debug)]
 struct RankedEntry {
     key: (Span, Time),
@@ -50,9 +50,9 @@ const _: () = assert!(size_of::<RankedEntry>() == 32, "two entries share a cache
 struct Ranked {
     bypass: f64,
     waiting: VecDeque<RankedEntry>,
-    /// No waiting entry has a shorter estimate.
+    /// Lower bound of the estimates of waiting entries.
     shortest: Span,
-    /// No waiting entry has a lesser key.
+    /// Lower bound of the keys of waiting entries.
     least: (Span, Time),
 }
 
@@ -68,7 +68,7 @@ impl Ranked {
         let key = key.unwrap_or(IN_TURN);
         self.shortest = self.shortest.min(estimate);
         self.least = self.least.min(key);
-        // The product would be no number where the estimate is zero.
+        // The product would be NaN where the estimate is zero.
         let slack = if self.bypass.is_infinite() { Span::MAX } else { estimate.scale(self.bypass) };
         RankedEntry { key, estimate, slack }
     }
@@ -105,13 +105,13 @@ impl Ranked {
     }
 }
 
-/// What an entry keeps of its position while it is out of the queue.
+/// The position of an entry that is out of the queue and may return to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The number of the entry, by arrival.
     number: u64,
     estimate: Span,
-    /// What it still lets past.
+    /// Sum of the estimates of entries that may still overtake it.
     slack: Span,
 }
 
@@ -178,7 +178,7 @@ impl<E> NodeQueue<E> {
         self.entries.binary_search_by_key(&place.number, |&(number, _)| number).ok()
     }
 
-    /// Puts an entry that left the queue back into its place. It lets past what it still did then.
+    /// Puts an entry that left the queue back into its place, with the slack that it had then.
     pub fn put_back(&mut self, entry: E, place: Place, rank: Rank) {
         let at = self.ahead(place);
         self.entries.insert(at, (place.number, entry));
@@ -210,7 +210,7 @@ impl<E> NodeQueue<E> {
         self.entries.get_mut(at).map(|(_, entry)| (at, entry))
     }
 
-    /// Counts what was served from a place as having overtaken those that wait ahead of it.
+    /// Charges the entries ahead of a place for one that was served from it.
     pub fn overtake(&mut self, place: Place) {
         let ahead = self.ahead(place);
         if let Some(ranked) = &mut self.ranked {
@@ -218,7 +218,7 @@ impl<E> NodeQueue<E> {
         }
     }
 
-    /// Serves the entry at an index: removes it, and those that it overtakes count that.
+    /// Serves the entry at an index: removes it, and charges those that it overtakes.
     pub fn serve_at(&mut self, at: usize) -> Option<E> {
         if let Some(ranked) = &mut self.ranked
             && at > 0
@@ -284,7 +284,7 @@ mod tests {
 
     /// With a bypass of five, an entry of one second lets five seconds pass, not six.
     #[test]
-    fn nothing_is_overtaken_by_more_than_its_share() {
+    fn an_entry_is_not_overtaken_by_more_than_its_bypass() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
         queue.push(0, rank(Some(100), 1));
         for entry in 1..7 {
@@ -293,10 +293,10 @@ mod tests {
         assert_eq!(drain(&mut queue), [1, 2, 3, 4, 5, 0, 6]);
     }
 
-    /// An entry that lets nothing past any more is no reason to serve it before those ahead of it, and shorter entries
-    /// than those that it stops may still overtake.
+    /// An entry without slack is not served before those ahead of it, and shorter entries than those that it stops may
+    /// still overtake.
     #[test]
-    fn an_entry_that_lets_nothing_past_stops_only_what_is_behind_it() {
+    fn an_entry_without_slack_stops_only_entries_behind_it() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 1.0 });
         for (entry, key, estimate) in [(0, 50, 10), (1, 100, 2), (2, 1, 9), (3, 2, 1), (4, 3, 2)] {
             queue.push(entry, rank(Some(key), estimate));
@@ -304,10 +304,10 @@ mod tests {
         assert_eq!(drain(&mut queue), [3, 0, 1, 2, 4]);
     }
 
-    /// Number, key, estimate and what it lets past.
+    /// Number, key, estimate and slack.
     type PlainEntry = (u32, Option<u64>, u64, u64);
 
-    /// The order without limits that save reading: the head, or the least key that all before it let past.
+    /// The order without bounds that save reading: the head, or the least key that may overtake all before it.
     fn plainly(waiting: &[PlainEntry]) -> usize {
         let Some(&(_, Some(head), _, mut slack)) = waiting.first() else { return 0 };
         let (mut next, mut least) = (0, head);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_rank_runs_once_it_is_the_head() {
+    fn an_entry_without_a_rank_is_served_once_it_is_the_head() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
         queue.push(0, rank(Some(9), 1));
         queue.push(1, rank(None, 100));

@@ -10,7 +10,7 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// Of `nodes` nodes `big`, at least one, in the big partition.
+    /// Partitions of `nodes` nodes, with `big`, at least one, in the big partition.
     pub const fn new(nodes: u32, big: u32) -> Self {
         debug_assert!(0 < big && big <= nodes);
         Self { nodes, big }
@@ -26,7 +26,7 @@ impl Partitions {
         self.nodes - self.big
     }
 
-    /// How many nodes of the big partition have lower numbers than `node`.
+    /// Number of nodes of the big partition below `node`.
     pub const fn big_before(self, node: u32) -> u32 {
         (node as u64 * self.big as u64).div_ceil(self.nodes as u64) as u32
     }

@@ -7,7 +7,7 @@ use crate::message::{Launch, Message, Probe, Row};
 /// Pause before a node that could not be reached is tried again.
 pub const RETRY_AFTER: Span = Span::from_secs(1);
 
-/// How long something that may have been lost is waited for at most before it is requested again.
+/// Longest wait for something that may have been lost before it is requested again.
 pub const LONGEST_WAIT: Span = Span::from_secs(300);
 
 /// The wait after `past` others, the first of which was `first`: each is twice as long as the one before, up to five
@@ -17,8 +17,8 @@ pub fn back_off(first: Span, past: u32) -> Span {
     Span(doubled).min(LONGEST_WAIT.max(first))
 }
 
-/// Sends a message that must arrive again, paced by the peer timeout. Returns the row that could not be delivered, if
-/// that is what came back: the policy launches it elsewhere.
+/// Sends a message again that must arrive, paced by the peer timeout. Returns the row that could not be delivered, if
+/// the message carried one: the policy launches it elsewhere.
 pub fn resend(to: ActorId, msg: Message, fx: &mut Effects<'_>) -> Option<Row> {
     match msg {
         Message::Launch(Launch::Row(row)) => Some(row),

@@ -18,12 +18,12 @@ struct TaskRun {
 pub struct TaskQueue {
     /// By job, none empty.
     runs: VecDeque<TaskRun>,
-    /// How many tasks there are.
+    /// Number of tasks.
     len: u64,
 }
 
 impl TaskQueue {
-    /// How many tasks wait.
+    /// Number of waiting tasks.
     pub const fn len(&self) -> u64 {
         self.len
     }

@@ -134,7 +134,7 @@ fn literal(text: &str, before: Option<char>) -> Option<usize> {
     inner[length..].starts_with('\'').then_some(length + 2)
 }
 
-/// What stands behind `#[cfg(test)]` becomes spaces.
+/// Code behind `#[cfg(test)]` becomes spaces.
 fn without_tests(code: &str) -> String {
     let mut out = code.to_owned();
     while let Some(start) = out.find("#[cfg(test)]") {

@@ -161,7 +161,7 @@ network.loss=-0.1 | probability
 network.one_way=200000d | more than a year
 network.rate=0 Mbit/s | lets nothing through
 network.rate=1e300 Gbit/s | faster than anything
-network={rate="1 Mbit/s",buffer="1e300 GB"} | beyond measure
+network={rate="1 Mbit/s",buffer="1e300 GB"} | is too large
 network={one_way="1ms",reorder=0.5,reorder_by="0s"} | holds nothing back
 network.peer_timeout=0s | unreachable at once
 network.rto=0s | without end

@@ -156,7 +156,7 @@ fn check_size(key: &str, known: Option<u32>, endpoints: u32) -> Result<(), Error
     known.filter(|&known| known != endpoints).map_or(Ok(()), |known| {
         Err(Error::at(
             key,
-            format!("it is about {known} endpoints, the run has {endpoints}"),
+            format!("it is for {known} endpoints, the run has {endpoints}"),
             "resolve it for the run's layout",
         ))
     })

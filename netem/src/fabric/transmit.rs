@@ -55,7 +55,7 @@ impl Trail {
     }
 }
 
-/// How a transmission ended.
+/// The outcome of a transmission.
 enum Outcome {
     /// It gets through.
     Arrives(Flight),
@@ -68,7 +68,7 @@ enum Outcome {
     },
 }
 
-/// A transmission that gets through: where its time went.
+/// A transmission that gets through, with the parts of its delay.
 #[derive(Clone, Copy)]
 struct Flight {
     /// Arrival at the destination's machine.

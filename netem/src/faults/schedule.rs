@@ -10,7 +10,7 @@ use crate::target::{Places, Target, resolve_all};
 /// One outage of one endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crash {
-    /// Who crashes.
+    /// The endpoint that crashes.
     pub who: Endpoint,
     /// When it goes down.
     pub at: Time,
@@ -30,7 +30,7 @@ pub struct Faults {
     cuts: Vec<Cut>,
     degrades: Vec<Degrade>,
     heals_at: Time,
-    /// Faults of the table that concern nobody.
+    /// Faults of the table that concern no endpoint.
     skipped: Vec<usize>,
 }
 
@@ -106,7 +106,7 @@ impl Faults {
         Ok(faults)
     }
 
-    /// Derives what follows from the windows.
+    /// Derives the other fields from the windows.
     fn finish(&mut self, endpoints: u32) {
         for who in (0..endpoints).map(Endpoint) {
             for &(at, until) in self.outages.of(who.0) {
@@ -126,7 +126,7 @@ impl Faults {
         self.outages.is_empty() && self.pauses.is_empty() && self.cuts.is_empty() && self.degrades.is_empty()
     }
 
-    /// The faults of the table, by index, that concern nobody of this run.
+    /// The faults of the table, by index, that concern no endpoint of this run.
     pub fn skipped(&self) -> &[usize] {
         &self.skipped
     }
@@ -180,7 +180,7 @@ impl Faults {
             .any(|c| c.from <= arrives && sent < c.until && crosses(&c.sides, c.one_way, src, dst))
     }
 
-    /// What degradations do to a transmission sent at `t`, if any is active on the link.
+    /// The effect of degradations on a transmission sent at `t`, if any is active on the link.
     pub(crate) fn degraded(&self, src: Endpoint, dst: Endpoint, t: Time) -> Option<Degraded> {
         let mut sum: Option<Degraded> = None;
         for d in &self.degrades {
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_names_its_key() {
+    fn invalid_faults_are_refused_with_their_key() {
         for (spec, says) in [
             (
                 partition("node:9", None, false),

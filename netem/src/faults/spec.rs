@@ -23,18 +23,18 @@ pub enum FaultSpec {
     Degrade(DegradeSpec),
 }
 
-/// A partition between `a` and `b`. What is under way when it begins is lost as well.
+/// A partition between `a` and `b`. Messages under way when it begins are lost as well.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionSpec {
     /// One side.
     pub a: Vec<Target>,
-    /// The other side. Default: everyone else.
+    /// The other side. Default: all other endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b: Option<Vec<Target>>,
     /// When it begins, since the run's start.
     pub at: Span,
-    /// How long it lasts.
+    /// Its duration.
     #[serde(rename = "for")]
     pub lasting: Span,
     /// Only messages from `a` to `b` are lost; those from `b` to `a` pass.
@@ -42,28 +42,28 @@ pub struct PartitionSpec {
     pub one_way: bool,
 }
 
-/// A crash. What is under way to a crashing endpoint never reaches its next incarnation.
+/// A crash. Messages under way to a crashing endpoint never reach its next incarnation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrashSpec {
-    /// Who crashes.
+    /// The endpoints that crash.
     pub who: Vec<Target>,
-    /// When, since the run's start.
+    /// When it begins, since the run's start.
     pub at: Span,
-    /// How long it stays down. Default: it never comes back.
+    /// Time for which they stay down. Default: for ever.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<Span>,
 }
 
-/// A pause. Nothing is lost; it happens later.
+/// A pause. Nothing is lost, only delayed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseSpec {
-    /// Who stalls.
+    /// The endpoints that stall.
     pub who: Vec<Target>,
-    /// When, since the run's start.
+    /// When it begins, since the run's start.
     pub at: Span,
-    /// How long.
+    /// Its duration.
     #[serde(rename = "for")]
     pub lasting: Span,
 }
@@ -74,15 +74,15 @@ pub struct PauseSpec {
 pub struct DegradeSpec {
     /// One side.
     pub a: Vec<Target>,
-    /// The other side. Default: everyone else.
+    /// The other side. Default: all other endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b: Option<Vec<Target>>,
     /// When it begins, since the run's start.
     pub at: Span,
-    /// How long it lasts.
+    /// Its duration.
     #[serde(rename = "for")]
     pub lasting: Span,
-    /// Propagation delays are multiplied by it. Default: 1.
+    /// Factor on propagation delays. Default: 1.
     #[serde(default = "one")]
     pub delay_factor: f64,
     /// Loss in addition to the link's own. Default: 0.
@@ -121,7 +121,7 @@ impl FaultSpec {
         }
     }
 
-    /// Whom it is about: each list of targets with its key below [`kind`](Self::kind).
+    /// Its lists of targets, each with its key below [`kind`](Self::kind).
     pub fn targets(&self) -> impl Iterator<Item = (&'static str, &[Target])> {
         let (first, second) = match self {
             Self::Crash(c) => (("who", &c.who[..]), None),

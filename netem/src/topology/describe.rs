@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::{Placement, Topology};
 use crate::links::Place;
 
-/// What a topology amounts to.
+/// Facts about a topology.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Facts {
-    /// What it models.
+    /// The system that it models.
     pub title: String,
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: u32,
     /// Cores of all nodes.
     pub cores: u64,
@@ -23,15 +23,15 @@ pub struct Facts {
     pub capacity: f64,
     /// Slowest and fastest node.
     pub speed: [f64; 2],
-    /// How many racks, or switches with nodes.
+    /// Number of racks, or of switches with nodes.
     pub racks: u32,
-    /// How many pods, if it has any.
+    /// Number of pods, if it has any.
     pub pods: Option<u32>,
     /// Names of the regions, if there are several.
     pub regions: Vec<String>,
     /// Node groups.
     pub groups: Vec<GroupFacts>,
-    /// Where coordinators stand.
+    /// Placement of coordinators.
     pub placement: String,
     /// Link classes.
     pub classes: Vec<ClassFacts>,
@@ -42,7 +42,7 @@ pub struct Facts {
 pub struct GroupFacts {
     /// Its name.
     pub name: String,
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: u32,
     /// Cores of its nodes.
     pub cores: u64,
@@ -51,9 +51,9 @@ pub struct GroupFacts {
 /// A link class.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ClassFacts {
-    /// What people call it.
+    /// Its name in reports.
     pub name: String,
-    /// How many pairs of nodes it joins.
+    /// Number of pairs of nodes that it joins.
     pub pairs: u64,
     /// Mean propagation delay, one way, in seconds.
     pub one_way_mean_s: f64,
@@ -126,7 +126,7 @@ impl Topology {
         facts.collect()
     }
 
-    /// How many pairs of nodes each class joins, counted from sizes of racks, pods and zones: the pairs
+    /// Number of pairs of nodes that each class joins, counted from sizes of racks, pods and zones: the pairs
     /// themselves may be 10¹².
     fn pairs(&self) -> Vec<u64> {
         let mut pairs = vec![0; self.classes.len()];
@@ -157,7 +157,7 @@ impl Topology {
     }
 }
 
-/// How many nodes there are of each value of a level.
+/// Number of nodes of each value of a level.
 fn count(nodes: &[Place], level: impl Fn(&Place) -> u32) -> BTreeMap<u32, u64> {
     let mut sizes = BTreeMap::new();
     for place in nodes {

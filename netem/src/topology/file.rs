@@ -13,24 +13,24 @@ use crate::units::{Probability, Rate};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TopologyFile {
-    /// What it models, in a line.
+    /// The system that it models, in a line.
     pub title: String,
-    /// What machines there are and how they hang together; names a generator, or lists switches and links.
+    /// The machines and their connections: the name of a generator, or lists of switches and links.
     pub shape: Shape,
-    /// Cores of a node that no group says otherwise about. Default: 1.
+    /// Cores of a node, unless a group sets them. Default: 1.
     #[serde(default = "one_core")]
     pub cores: u32,
-    /// Speed of a node that no group says otherwise about, as a factor on the reference core; a distribution is drawn
-    /// once for each node. Default: 1.
+    /// Speed of a node, unless a group sets it, as a factor on the reference core; a distribution is drawn once for
+    /// each node. Default: 1.
     #[serde(default = "reference_speed")]
     pub speed: DistributionSpec<f64>,
-    /// How links behave, by distance.
+    /// Behaviour of links, by distance.
     #[serde(default)]
     pub link: LinkClasses,
     /// Nodes that differ from the rest; of several groups that name a node, the last counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<GroupSpec>,
-    /// Where schedulers, their clients and other coordinators stand. Default: `"frontends"`.
+    /// Placement of schedulers, their clients and other coordinators. Default: `"frontends"`.
     #[serde(default)]
     pub placement: Placement,
 }
@@ -43,7 +43,7 @@ const fn reference_speed() -> DistributionSpec<f64> {
     DistributionSpec::Constant(1.0)
 }
 
-/// What machines there are and how they hang together.
+/// The machines and their connections.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
@@ -66,7 +66,7 @@ pub enum Shape {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Star {
-    /// How many machines.
+    /// Number of machines.
     pub nodes: u32,
 }
 
@@ -74,7 +74,7 @@ pub struct Star {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeafSpine {
-    /// How many racks.
+    /// Number of racks.
     pub racks: u32,
     /// Machines in each rack.
     pub nodes_per_rack: u32,
@@ -102,7 +102,7 @@ pub struct Regions {
 pub struct Region {
     /// Its name, for links, placement and faults.
     pub name: String,
-    /// How many racks.
+    /// Number of racks.
     pub racks: u32,
     /// Machines in each rack.
     pub nodes_per_rack: u32,
@@ -148,12 +148,12 @@ pub struct GraphLink {
     /// Probability that it loses a transmission. Default: 0.
     #[serde(default)]
     pub loss: Probability,
-    /// The most that one pair of machines gets of it; a path has the rate of its slowest link.
+    /// Largest rate for one pair of machines; a path has the rate of its slowest link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
 }
 
-/// How links behave, by the distance of the machines they join.
+/// Behaviour of links, by the distance of the machines they join.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkClasses {
@@ -170,7 +170,7 @@ pub struct LinkClasses {
     /// Between racks that share no pod, within a region.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fabric: Option<LinkSpec>,
-    /// Between regions that no `between` is about.
+    /// Between regions without a `between`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<LinkSpec>,
     /// Between two regions.
@@ -184,7 +184,7 @@ pub struct LinkClasses {
 pub struct Between {
     /// The two regions.
     pub regions: [String; 2],
-    /// How these links behave.
+    /// Behaviour of these links.
     pub link: LinkSpec,
 }
 
@@ -194,7 +194,7 @@ pub struct Between {
 pub struct GroupSpec {
     /// Its name; faults can aim at `"group:name"`.
     pub name: String,
-    /// Which nodes: `"nodes:0-9"`, `"rack:2"`, `"pod:1"`, `"region:virginia"`.
+    /// The nodes: `"nodes:0-9"`, `"rack:2"`, `"pod:1"`, `"region:virginia"`.
     pub on: Vec<Target>,
     /// Their cores. Default: the file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,7 +204,7 @@ pub struct GroupSpec {
     pub speed: Option<DistributionSpec<f64>>,
 }
 
-/// Where coordinators stand: schedulers (each with its client) and what a policy adds.
+/// Placement of coordinators: schedulers (each with its client) and auxiliary actors of a policy.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {

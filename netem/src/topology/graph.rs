@@ -78,7 +78,7 @@ fn edges(graph: &GraphShape) -> Result<Vec<Vec<Edge>>, Error> {
             ));
         }
         if a == b {
-            return Err(Error::at(format!("{key}.between"), "a switch and itself", "name two switches"));
+            return Err(Error::at(format!("{key}.between"), "both are one switch", "name two switches"));
         }
         edges[a].push(Edge { to: b, link: i, mean });
         edges[b].push(Edge { to: a, link: i, mean });

@@ -118,7 +118,7 @@ fn draw_speed(
 }
 
 impl Topology {
-    /// What it models.
+    /// The system that it models.
     pub fn title(&self) -> &str {
         &self.title
     }

@@ -17,7 +17,7 @@ pub(super) struct Ground {
     pub(super) nodes: Vec<Place>,
     /// Every rack, or switch of a graph.
     pub(super) racks: Vec<Rack>,
-    /// How many pods there are.
+    /// Number of pods.
     pub(super) pods: u32,
     /// Names of the regions, or of the switches of a graph.
     pub(super) zones: Vec<String>,
@@ -76,7 +76,7 @@ impl Ground {
         if k % 2 == 1 {
             return Err(Error::at(
                 "shape.fat-tree.k",
-                format!("{k} ports cannot be half up and half down"),
+                format!("{k} ports cannot be half uplinks and half downlinks"),
                 format!("write an even number, such as {}", k.saturating_add(1)),
             ));
         }

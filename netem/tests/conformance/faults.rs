@@ -17,7 +17,7 @@ fn unreachable(after: Span, cause: Cause) -> Verdict {
 }
 
 #[test]
-fn partitions_stop_both_directions_and_nobody_else() {
+fn partitions_stop_both_directions_and_no_other_link() {
     let mut links = with("partition = { a = ['node:5'], at = '1s', for = '200ms' }");
     let back = |links: &mut Fabric, t| links.route(t, B, A, Class::Datagram, 100);
     assert_eq!(datagram(&mut links, at(989)), deliver(ms(10), 0), "arrives just before");
@@ -57,7 +57,7 @@ fn streams_survive_short_partitions_and_report_long_ones() {
 }
 
 #[test]
-fn crashes_lose_what_is_under_way() {
+fn crashes_lose_messages_under_way() {
     let mut links = with("crash = { who = ['node:5'], at = '1s', for = '300ms' }");
     assert_eq!(datagram(&mut links, at(980)), deliver(ms(10), 0));
     assert_eq!(
@@ -67,7 +67,7 @@ fn crashes_lose_what_is_under_way() {
     );
     assert_eq!(datagram(&mut links, at(1200)), Verdict::Drop(Cause::Crash));
     assert_eq!(datagram(&mut links, at(1295)), deliver(ms(10), 0), "arrives after the restart");
-    // Sent to the old incarnation: its sender hears of it when the new one is back.
+    // Sent to the old incarnation: its sender is notified when the new one is back.
     assert_eq!(stream(&mut links, at(995)), unreachable(ms(305), Cause::Crash));
     // Sent while it is down: attempts at 1000, 1050, 1150 and 1350 ms; the new incarnation does not know the stream.
     assert_eq!(stream(&mut links, at(1000)), unreachable(ms(360), Cause::Crash));
@@ -113,7 +113,7 @@ fn pauses_hold_deliveries() {
 }
 
 #[test]
-fn a_crash_during_a_pause_loses_what_waits() {
+fn a_crash_during_a_pause_loses_held_deliveries() {
     let mut links = fabric(
         "one_way = '10ms'\n[[fault]]\npause = { who = ['node:5'], at = '1s', for = '500ms' }\n\
          [[fault]]\ncrash = { who = ['node:5'], at = '1200ms', for = '100ms' }",

@@ -136,7 +136,7 @@ fn bursts_outlast_repetitions() {
 
 /// The share that a stream loses is that of the chain's walks, and of plain loss the probability itself.
 #[test]
-fn streams_lose_what_their_distribution_says() {
+fn streams_lose_the_share_of_their_distribution() {
     for text in [
         "loss = 0.15",
         BURSTS,

@@ -1,4 +1,4 @@
-//! Every knob of the network, measured: what was asked against what `route` does.
+//! Every knob of the network, measured: the configured value against the behaviour of `route`.
 
 mod classes;
 mod delay;
@@ -60,7 +60,7 @@ pub(crate) fn deliver(after: Span, retransmissions: u32) -> Verdict {
     Verdict::Deliver { after, retransmissions }
 }
 
-/// Whether a share measured over `n` trials is within 4.5 standard errors of what was asked.
+/// Whether a share measured over `n` trials is within 4.5 standard errors of the configured one.
 pub(crate) fn close(measured: f64, asked: f64, n: f64) -> bool {
     (measured - asked).abs() <= 4.5 * (asked * (1.0 - asked) / n).sqrt()
 }

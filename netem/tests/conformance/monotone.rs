@@ -94,8 +94,8 @@ impl Settings {
         text
     }
 
-    /// How much earlier a message of the class may arrive in the harsher of two runs, of which `self` is the milder;
-    /// `None` if there is no limit.
+    /// Time by which a message of the class may arrive earlier in the harsher of two runs, of which `self` is the
+    /// milder; `None` if there is no limit.
     fn margin(&self, class: Class, harsher: &Self) -> Option<Span> {
         if class == Class::Datagram {
             let sending = self.rate.filter(|_| self.buffer.is_some()).map_or(0.0, |rate| 800.0 / rate as f64);
@@ -129,7 +129,7 @@ prop_compose! {
 
 type Change = fn(&mut Settings);
 
-/// What makes a link harsher, by name.
+/// Changes that make a link harsher, by name.
 const HARSHER: [(&str, Change); 10] = [
     ("longer delays", |s| s.delay += 1),
     ("more loss", |s| s.loss += 0.3),

@@ -91,7 +91,7 @@ proptest! {
         prop_assert_eq!(last, Some(Time((messages - 1) * 1000) + crate::ms(latency)));
     }
 
-    /// Everything a stream can be told takes at most the peer timeout, unless the first attempt gets through.
+    /// A notice about a stream message takes at most the peer timeout, unless the first attempt gets through.
     #[test]
     fn senders_learn_in_time(messages in traffic(), seed in any::<u64>()) {
         let mut links = seeded(EVERYTHING, seed);

@@ -246,7 +246,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// How many of `tasks` fit into the room of a set from a slot on.
+/// Number of `tasks` that fit into the room of a set from a slot on.
 fn limit(room: &[f64], demand: &[f64], tasks: u32) -> u32 {
     let mut limit = tasks;
     for (room, demand) in room.iter().zip(demand) {

@@ -6,10 +6,10 @@ use crate::relax::Relaxed;
 /// Shares up to this count as zero.
 const SHARE: f64 = 1e-6;
 
-/// What the relaxed solution says about each option and job.
+/// Preferences among options and jobs by the relaxed solution.
 pub(super) struct Preferences<'a> {
     pub(super) relaxed: &'a Relaxed,
-    /// What the nodes of each column cost at the duals.
+    /// Price of the nodes of each column at the duals.
     pub(super) rents: Vec<f64>,
     /// Options by job, each job's best first: those with shares, the largest first, then by utility less rent.
     options: Vec<u32>,

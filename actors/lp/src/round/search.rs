@@ -8,7 +8,7 @@ use crate::relax::{Relaxed, Work};
 use super::draft::Draft;
 use super::preference::Preferences;
 
-/// Jobs that a ruin drops at most.
+/// Largest number of jobs that a ruin drops.
 const DROPPED: usize = 6;
 
 /// Jobs without a plan that a recreation tries besides those dropped.

@@ -81,7 +81,7 @@ impl<'s, 'p> Method<'s, 'p> {
         (stop, self.left)
     }
 
-    /// The variable to enter, or why none is to.
+    /// The variable to enter, or the reason why none is.
     fn entering(&mut self, gap: f64, certificate: &mut Certificate<'_>) -> Result<Entering, Stop> {
         let done = match self.prices.phase {
             Phase::Feasibility => Stop::Stuck,

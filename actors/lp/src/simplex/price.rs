@@ -2,7 +2,7 @@
 
 use super::state::{FEASIBLE, NO_GROUP, State};
 
-/// What the method maximizes.
+/// The quantity that the method maximizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// The sum of the values below zero, until there is none.

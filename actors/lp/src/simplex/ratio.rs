@@ -2,11 +2,11 @@
 
 use super::state::{FEASIBLE, Leaving, PIVOT, State};
 
-/// How far below zero the first pass lets values fall.
+/// Distance below zero to which the first pass lets values fall.
 const RELAXED: f64 = 1e-9;
 
-/// How far the entering variable can rise until a basic variable of this value reaches a bound. A value below zero,
-/// which the first phase starts from, is bounded by zero from below as it rises and unbounded as it falls.
+/// Distance by which the entering variable can rise until a basic variable of this value reaches a bound. A value below
+/// zero, which the first phase starts from, is bounded by zero from below as it rises and unbounded as it falls.
 fn limit(value: f64, fall: f64, slack: f64) -> Option<f64> {
     if value < -FEASIBLE {
         (fall < -PIVOT).then(|| (value - slack) / fall)

@@ -24,7 +24,7 @@ pub(super) enum Kind {
     RowSlack(usize),
 }
 
-/// Which basic variable leaves.
+/// The basic variable that leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Leaving {
     /// The one at a position of the working basis.
@@ -82,7 +82,7 @@ impl<'a> State<'a> {
         self.columns.len() + self.keys.len() + self.working.len()
     }
 
-    /// What a variable's number stands for.
+    /// The kind of a variable.
     pub(super) fn kind(&self, variable: usize) -> Kind {
         let columns = self.columns.len();
         if variable < columns {

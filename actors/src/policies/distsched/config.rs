@@ -6,17 +6,17 @@ use crate::roles::planning::{OverEstimates, Valuation};
 parameters! {
     /// Parameters of DistSched. The thesis leaves most numbers open; those without a section are ours.
     struct DistSched {
-        /// How often the scheduler decides, if something has changed (section 5.3: every 15 s).
+        /// Period at which the scheduler decides, if something has changed (section 5.3: every 15 s).
         cycle: Span = Span::from_secs(15),
-        /// What is expected of the CPU, memory and CPU-time of a task (section 5.4.1: `dist` is Dist, `actual` Actual,
+        /// Kind of estimate of a task's CPU, memory and CPU-time (section 5.4.1: `dist` is Dist, `actual` Actual,
         /// `point` Point and NoDist, `request` Request).
         estimates: UsageEstimates = UsageEstimates::Dist,
-        /// Which use is estimated: a job's mean over time or its maximum (DistMax, ActualMax, PointMax).
+        /// The statistic of a job's use over time that is estimated (DistMax, ActualMax and PointMax have `max`).
         of: UsageStatistic = UsageStatistic::Mean,
         /// A node takes a task if the probabilities that its CPU and its memory are then over-allocated are below this;
         /// zero takes no risk (section 5.2.3: optimistic over-packing; NoPack has 0).
         risk: f64 = 0.1 => 0.0..=1.0,
-        /// Over-estimate handling: when the utility of an SLO job falls gradually after its deadline. Section 5.3.2 has
+        /// Over-estimate handling: for which SLO jobs the utility falls gradually after the deadline. Section 5.3.2 has
         /// the slope of Fig. 4.3(d) and no adaptive choice, which is 3Sigma's (section 4.3.2); NoOver has `never`.
         over: OverEstimates = OverEstimates::Always,
         /// With `over = "adaptive"`: the utility falls gradually if the probability that the job's run time is at most
@@ -27,7 +27,7 @@ parameters! {
         /// Utility of a best-effort job that takes no time; it falls linearly to a hundredth of that for a job that
         /// takes `horizon`. An SLO job is worth 1.
         best_effort: f64 = 0.2 => 0.0001..=1.0,
-        /// Run time of a best-effort job that is worth least, or its time from arrival to completion.
+        /// Run time (with `by_completion`: arrival to completion) at which a best-effort job is worth least.
         horizon: Span = Span::from_secs(3600),
         /// Whether the utility of a best-effort job falls with the time from its arrival to its completion, as the
         /// utility of section 4.2.1 and equation 4.1 does, instead of with its run time.
@@ -35,23 +35,23 @@ parameters! {
         /// Whether the observed use replaces the expected one once it has constantly been above the largest expected
         /// value (section 5.3.2; NoObs has `false`).
         observe: bool = true,
-        /// How long reports of a copy must stay above the expected maximum before they replace it.
+        /// Time for which reports of a copy must stay above the expected maximum before they replace it.
         constantly: Span = Span::from_secs(60),
-        /// Whether best-effort tasks are preempted on nodes that throttle, if SLO tasks run there, until the others
-        /// want no more CPU than there is; what they have done is lost (section 5.3.2; NoPreempt has `false`).
+        /// Whether best-effort tasks are preempted on throttling nodes that also run SLO tasks, until the remaining
+        /// tasks want no more CPU than the node has; their work is lost (section 5.3.2; NoPreempt has `false`).
         preempt: bool = true,
     }
 
-    /// What is expected of the use of tasks.
+    /// Kinds of estimates of a task's use.
     enum UsageEstimates {
         /// The distributions of the best experts of DSPredict.
         #[default]
         Dist,
-        /// The use itself.
+        /// The actual use.
         Actual,
         /// The point estimates of the best experts.
         Point,
-        /// What the user has requested, and the point estimate of the CPU-time, which users do not state.
+        /// The user's request, and the point estimate of the CPU-time, which users do not state.
         Request,
     }
 

@@ -20,15 +20,15 @@ pub(super) struct UsageHistory {
     work: Predictor,
 }
 
-/// What is expected of a job, and what it is to be held against when the job has ended.
+/// The estimate of a job's use, kept to be compared with the measured use when the job has ended.
 #[derive(Clone, Debug)]
 pub(super) struct UsageForecast {
     predictions: [Prediction; 3],
-    /// What is expected of each task.
+    /// Expected use of each task.
     pub(super) tasks: TaskUse,
     /// CPU-time of the longest task, core-seconds.
     pub(super) work: Distribution,
-    /// The point estimate of that.
+    /// The point estimate of `work`.
     pub(super) point: f64,
 }
 
@@ -67,7 +67,7 @@ impl UsageSource {
         }
     }
 
-    /// What is expected of a job that is submitted now. Without any history that is what was requested, for a minute.
+    /// Estimates the use of a job that is submitted now. Without any history that is the request, for a minute.
     pub(super) fn estimate(&self, job: JobId, catalog: &dyn Catalog) -> UsageForecast {
         let predictions = self.history.predict(|feature| catalog.feature(job, feature));
         let requested = catalog.request(job);
@@ -112,19 +112,19 @@ impl UsageSource {
         MeasuredUse { cpu: cores(amount), memory: amount.memory as f64, work: cores(usage.mean) * run }
     }
 
-    /// Learns what a job has used, as the accounting of its nodes says.
+    /// Learns the use of a job as measured by its nodes.
     pub(super) fn learn(&mut self, job: JobId, forecast: &UsageForecast, catalog: &dyn Catalog) {
         let measured = self.measured(&catalog.usage(job), longest_task(job, catalog).as_secs_f64());
         self.history.learn(|feature| catalog.feature(job, feature), &forecast.predictions, measured);
     }
 
-    /// The history, which is then empty.
+    /// Takes out the history and leaves an empty one.
     pub(super) fn take_history(&mut self) -> UsageHistory {
         let empty = UsageHistory::new(self.history.kind);
         std::mem::replace(&mut self.history, empty)
     }
 
-    /// Takes over a history.
+    /// Replaces the history.
     pub(super) fn restore(&mut self, history: UsageHistory) {
         self.history = history;
     }

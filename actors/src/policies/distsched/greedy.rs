@@ -13,39 +13,39 @@ use crate::roles::planning::{LaunchOrder, TaskPlaces, Utility};
 /// A job with tasks that wait.
 pub(super) struct PendingJob {
     pub(super) job: JobId,
-    /// How many they are.
+    /// Number of waiting tasks.
     pub(super) waiting: u32,
-    /// What is expected of each.
+    /// Expected use of each.
     pub(super) tasks: Arc<TaskUse>,
-    /// CPU-time that is expected of each, core-seconds.
+    /// Expected CPU-time of each, core-seconds.
     pub(super) work: f64,
     pub(super) utility: Utility,
     /// Nodes that run tasks of it, in order.
     pub(super) held: Vec<u32>,
     /// Nodes that it avoids, in order.
     pub(super) avoided: Vec<u32>,
-    /// What decides between equal nodes.
+    /// Seed of the random order of equal nodes.
     pub(super) salt: u64,
 }
 
-/// What a cycle has in common for all jobs.
+/// Options that all jobs of a cycle share.
 #[derive(Clone, Copy)]
 pub(super) struct GreedyOptions {
     /// Now, in seconds since the start of the run.
     pub(super) now: f64,
-    /// Run time of a best-effort job that is worth least, s.
+    /// Run time at which a best-effort job is worth least, s.
     pub(super) horizon: f64,
-    /// The probability of an over-allocation is below this.
+    /// Limit below which the probability of an over-allocation must be.
     pub(super) risk: f64,
 }
 
-/// Where a job could start, and what that is worth.
+/// A placement at which a job could start, and its utility.
 struct SchedulingOption {
     worth: f64,
     nodes: Vec<u32>,
 }
 
-/// The worth of a job's option when it was computed last. Of equal ones the first job counts.
+/// The last computed utility of a job's option. Ties go to the first job.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Bound {
     worth: f64,
@@ -94,8 +94,8 @@ pub(super) fn select(
     launches
 }
 
-/// Where all waiting tasks of a job can start, or as many as the nodes that it does not avoid would hold if they were
-/// idle, if that is worth something.
+/// The placement at which all waiting tasks of a job can start, or as many as the nodes that it does not avoid would
+/// hold if idle; `None` if that is worth nothing.
 fn option(job: &PendingJob, loads: &NodeLoads, options: GreedyOptions) -> Option<SchedulingOption> {
     let PendingJob { waiting, ref tasks, work, utility, salt, .. } = *job;
     let terms = Terms { tasks: waiting, risk: options.risk, alone: false, salt };
@@ -183,7 +183,7 @@ mod tests {
         );
     }
 
-    /// The best option again and again, computed for all jobs.
+    /// Repeatedly launches the best option, computed anew for all jobs.
     fn exhaustive(pending: &[PendingJob], loads: &mut NodeLoads, options: GreedyOptions) -> Vec<LaunchOrder> {
         let mut launches = Vec::new();
         let mut left: Vec<_> = pending.iter().collect();
@@ -204,7 +204,7 @@ mod tests {
 
     /// Jobs that use 1 or 2 cores of a few nodes, with deadlines or not.
     #[test]
-    fn selection_is_that_of_all_options() {
+    fn selection_equals_an_exhaustive_search() {
         for seed in 0..200 {
             let mut draw = Address::new(seed, Purpose::Tool).draw();
             let mut pending = Vec::new();

@@ -1,4 +1,4 @@
-//! An open job as DistSched knows it, by what was expected and by reports of nodes.
+//! An open job as DistSched knows it, from its estimate and from reports of nodes.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::message::{Contention, UsageReport};
 use crate::predict::{Distribution, Histogram};
 use crate::roles::planning::Utility;
 
-/// What is known of an open job.
+/// The scheduler's knowledge of an open job.
 pub(super) struct ExpectedJob {
     pub(super) forecast: UsageForecast,
-    /// What is expected of each task by now.
+    /// Current expected use of each task.
     pub(super) tasks: Arc<TaskUse>,
-    /// CPU-time that is expected of each task by now, core-seconds.
+    /// Current expected CPU-time of each task, core-seconds.
     pub(super) work: f64,
     /// Memory that was requested for each, bytes.
     pub(super) requested_memory: f64,
@@ -32,16 +32,16 @@ pub(super) struct ExpectedJob {
 /// A node that has evicted tasks of a job.
 struct EvictedFrom {
     node: u32,
-    /// How often.
+    /// Number of evictions.
     times: u32,
-    /// Until when the job avoids it.
+    /// When the job stops avoiding the node.
     until: Time,
 }
 
-/// How long a job avoids a node that has evicted one of its tasks, twice as long after each further eviction there.
+/// Time for which a job avoids a node that has evicted one of its tasks; it doubles with each further eviction there.
 const AVOIDED: Span = Span::from_secs(60);
 
-/// Doublings of that time, at most.
+/// Largest number of doublings of that time.
 const MOST_DOUBLINGS: u32 = 10;
 
 impl ExpectedJob {
@@ -134,7 +134,7 @@ fn run_time(cpu: &Distribution, work: f64) -> Distribution {
 /// Bytes in a MiB.
 const MIB: f64 = 1_048_576.0;
 
-/// The last that is known of a copy.
+/// The last known state of a copy.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct CopyUse {
     copy: CopyId,
@@ -142,40 +142,40 @@ pub(super) struct CopyUse {
     cpu: Option<f64>,
     /// Its memory, bytes.
     pub(super) memory: f64,
-    /// The part of the CPU it would use that it is given.
+    /// The fraction of its CPU demand that it is given.
     pub(super) rate: f64,
-    /// When that was so.
+    /// Time to which `rate` refers.
     rate_at: Time,
     /// Core-seconds that it has done, by its reports.
     done: f64,
-    /// The newest report.
+    /// Time of the newest report.
     at: Time,
     /// Since when its CPU and its memory have been above the largest expected value in every report.
     above: [Option<Time>; 2],
 }
 
-/// One of CPU and memory: what was reported of it.
+/// Reported values of CPU or of memory.
 #[derive(Clone, PartialEq, Debug, Default)]
 struct SeenAmount {
     values: Histogram,
-    /// Whether what was seen has taken the place of what was expected.
+    /// Whether the reported values have replaced the expected ones.
     replaces: bool,
 }
 
-/// What was reported of a job.
+/// The reported use of a job.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct ObservedUse {
     cpu: SeenAmount,
     memory: SeenAmount,
     /// By task.
     copies: Vec<CopyUse>,
-    /// Core-seconds that a stopped copy has done, the most of all of them: a task needs more.
+    /// The most core-seconds that a stopped copy has done: a task needs more.
     pub(super) lost: f64,
 }
 
 impl SeenAmount {
     /// Counts a value at a time, of a copy whose values have been above the expected ones since `above`. Returns the
-    /// distribution of all values where it is to take the place of `expected`, because a copy was constantly above it.
+    /// distribution of all values if it replaces `expected`, because a copy was constantly above it.
     fn count(
         &mut self,
         (value, at): (f64, Time),
@@ -212,7 +212,7 @@ impl ObservedUse {
         let since = if known.cpu.is_some() { at.since(known.at).min(period) } else { Span::ZERO };
         let done = known.done + cpu * since.as_secs_f64();
         *known = CopyUse { cpu: Some(cpu), memory, done, at, ..*known };
-        // A copy that is throttled would use more than it is given.
+        // The demand of a throttled copy is higher than what it is given.
         let demand = known.demand().unwrap_or(cpu);
         let [mut cpu_above, mut memory_above] = known.above;
         let constantly = constantly?;
@@ -245,13 +245,13 @@ impl ObservedUse {
         more
     }
 
-    /// What is known of a copy.
+    /// The known state of a copy.
     pub(super) fn of(&self, copy: CopyId) -> Option<&CopyUse> {
         let at = self.copies.binary_search_by_key(&copy.task.index, |known| known.copy.task.index).ok()?;
         Some(&self.copies[at]).filter(|known| known.copy == copy)
     }
 
-    /// The same, new if there is nothing; what is known of an earlier copy of the task is forgotten.
+    /// The same, created if absent; the state of an earlier copy of the task is dropped.
     fn copy(&mut self, copy: CopyId) -> &mut CopyUse {
         let new = CopyUse {
             copy,
@@ -279,15 +279,15 @@ impl ObservedUse {
 }
 
 impl CopyUse {
-    /// The CPU that the copy would use, cores; `None` before the first report.
+    /// The CPU demand of the copy, cores; `None` before the first report.
     pub(super) fn demand(&self) -> Option<f64> {
         self.cpu.map(|cpu| if self.rate > 0.0 { cpu / self.rate } else { cpu })
     }
 }
 
-/// The expected CPU-time of a task of which a copy was stopped after it had done `lost`: `before` where that is not
-/// more than the task was sure to need, else the mean of the larger expected values, and beyond all of them twice as
-/// much as was lost (thesis, section 5.3.2).
+/// The expected CPU-time of a task whose copy was stopped after it had done `lost`: `before` if `lost` is not above the
+/// least expected value, else the mean of the expected values above it, and if there are none twice `lost` (thesis,
+/// section 5.3.2).
 pub(super) fn work_after(lost: f64, before: f64, expected: &Distribution) -> f64 {
     let least = expected.pieces().first().map_or(0.0, |piece| piece.low);
     if lost <= least {
@@ -318,7 +318,7 @@ mod tests {
 
     /// CPU above the largest expected value for a minute, memory only at times.
     #[test]
-    fn what_is_constantly_seen_replaces_what_was_expected() {
+    fn constantly_reported_use_replaces_the_expected_use() {
         let (expected, mut seen) = (expected(), ObservedUse::default());
         let minute = Some(Span::from_secs(60));
         let mut count =
@@ -337,14 +337,14 @@ mod tests {
     }
 
     #[test]
-    fn lost_work_is_a_condition() {
+    fn expected_work_is_conditioned_on_lost_work() {
         let work = of(&[(100.0, 1.0), (200.0, 1.0), (400.0, 1.0)]);
         let found = [0.0, 150.0, 300.0, 400.0].map(|lost| work_after(lost, 555.0, &work).round());
         assert_eq!(found, [555.0, 300.0, 400.0, 800.0]);
     }
 
     #[test]
-    fn copies_are_told_apart() {
+    fn reports_of_different_copies_are_kept_apart() {
         let (expected, mut seen) = (expected(), ObservedUse::default());
         seen.report(report(copy(4, 0), 2000, 1, 15), (&expected, None), PERIOD);
         seen.report(report(copy(4, 0), 4000, 1, 30), (&expected, None), PERIOD);

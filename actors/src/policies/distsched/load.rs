@@ -15,7 +15,7 @@ pub(super) struct TaskUse {
     pub(super) cpu: Distribution,
     /// Its memory, bytes.
     pub(super) memory: Distribution,
-    /// The CPU that was requested for it, cores, by which nodes share out theirs.
+    /// CPU requested for it, cores; nodes divide theirs in proportion.
     pub(super) request: f64,
 }
 
@@ -27,8 +27,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// What a node has for its tasks: memory up to what it evicts at, or a core for each task where nodes are not
-    /// shared.
+    /// The room of a node: its CPU, and memory up to its limit for evictions. Where nodes are not shared it has a core
+    /// for each task.
     pub(super) fn of(layout: &Layout, node: u32) -> Self {
         if layout.sharing().is_none() {
             return Self { cpu: f64::from(layout.cores(node)), memory: f64::INFINITY };
@@ -44,12 +44,12 @@ impl Room {
 struct JobShare {
     job: JobId,
     copies: u32,
-    /// What is expected of each of them.
+    /// Expected use of each of them.
     tasks: Arc<TaskUse>,
 }
 
 impl PartialEq for JobShare {
-    /// Expectations are replaced as a whole, so that these are the same if they are one object.
+    /// Expected uses are replaced as a whole, so that equal ones are the same object.
     fn eq(&self, other: &Self) -> bool {
         self.job == other.job && self.copies == other.copies && Arc::ptr_eq(&self.tasks, &other.tasks)
     }
@@ -62,7 +62,7 @@ pub(super) struct Risk {
     pub(super) cpu: f64,
 }
 
-/// What is expected of the tasks on a node.
+/// The expected use of the tasks on a node.
 #[derive(Clone, Debug)]
 pub(super) struct NodeLoad {
     pub(super) room: Room,
@@ -154,7 +154,7 @@ struct NodeClass {
     idle: NodeLoad,
     /// Tasks that one of them can take.
     slots: u32,
-    /// How many can be used.
+    /// Number of usable nodes.
     nodes: u32,
 }
 
@@ -233,8 +233,7 @@ impl NodeLoads {
         }
     }
 
-    /// How many tasks of a job the nodes that it can use would take if they were idle, up to `wanted`. It cannot use
-    /// those `avoided`.
+    /// Number of tasks of a job, up to `wanted`, that the usable nodes without those `avoided` would take if idle.
     pub(super) fn idle_room(&self, tasks: &TaskUse, wanted: u32, limit: f64, avoided: &[u32]) -> u32 {
         let mut room = 0u32;
         let usable = self.usable_by_class(avoided);
@@ -252,7 +251,7 @@ impl NodeLoads {
         room.min(wanted)
     }
 
-    /// How many nodes can be used, without those `avoided`.
+    /// Number of usable nodes without those `avoided`.
     pub(super) fn usable(&self, avoided: &[u32]) -> u32 {
         self.usable_by_class(avoided).iter().sum()
     }
@@ -346,9 +345,9 @@ const NONE: f64 = 1e-9;
 /// A distance from a grid point, in steps, that is a rounding error.
 const ROUNDING: f64 = 1e-6;
 
-/// The distribution of a sum of independent amounts, none of them negative. The least value is kept exactly, so that a
-/// sum of points is one, and what is above it on a grid. An amount between two grid points counts in part for each, by
-/// which the mean is exact. What is more than the grid above the least value counts as above any limit.
+/// The distribution of a sum of independent, non-negative amounts. The least value is kept exactly, so that a sum of
+/// points is a point, and the excess over it on a grid. An amount between two grid points is split between them, which
+/// keeps the mean exact. An excess beyond the grid counts as above any limit.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct UsageSum {
     step: f64,
@@ -356,7 +355,7 @@ pub(super) struct UsageSum {
     mean: f64,
     /// Probability by steps above the least value; the last entry is not zero.
     masses: Vec<f64>,
-    /// Probability of as many steps or more.
+    /// Probability of at least this many steps.
     tails: Vec<f64>,
 }
 
@@ -368,7 +367,7 @@ pub(super) struct Convolution {
 }
 
 impl UsageSum {
-    /// The sum of nothing, on a grid up to `capacity`; an infinite one is never reached.
+    /// The empty sum, on a grid up to `capacity`; an infinite capacity is never reached.
     pub(super) fn new(capacity: f64) -> Self {
         let step = if capacity.is_finite() && capacity > 0.0 { capacity / STEPS as f64 } else { 1.0 };
         Self { step, least: 0.0, mean: 0.0, masses: vec![1.0], tails: vec![1.0] }

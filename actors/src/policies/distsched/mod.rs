@@ -1,20 +1,16 @@
-//! DistSched: a central scheduler places tasks on shared nodes from distributions of what they use.
+//! DistSched: a central scheduler places tasks on shared nodes from distributions of their use.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `config` | the parameters |
-//! | `estimate` | what is expected of a job's use: predictors of CPU, memory and CPU-time |
-//! | `known` | an open job: what is expected of it by now |
-//! | `observed` | what nodes report of its tasks, and when that counts more than what was expected |
-//! | `sum` | sums of independent distributions on a grid |
-//! | `load` | the tasks of each node, and the risk of more |
-//! | `view` | the nodes as one job sees them |
-//! | `placement` | nodes for the tasks of a job |
+//! | `estimate` | estimates of a job's use: predictors of CPU, memory and CPU-time |
+//! | `known` | an open job: its current estimate, and reports of its tasks that replace the estimate |
+//! | `load` | the tasks of each node, the risk of more, and sums of independent distributions on a grid |
+//! | `placement` | nodes for the tasks of a job, and the nodes as one job sees them |
 //! | `value` | the expected utility of a placement |
 //! | `greedy` | which jobs start: the most useful one first |
 //! | `relief` | best-effort tasks to be preempted |
-//! | `planner` | cycles |
-//! | `policy` | the policy that the registry lists |
+//! | `planner` | the policy that the registry lists, and its cycles |
 
 mod config;
 mod estimate;

@@ -14,12 +14,12 @@ struct OwnNode {
     node: u32,
     /// Its load without these tasks.
     others: NodeLoad,
-    /// How many they are.
+    /// Number of these tasks.
     own: u32,
 }
 
-/// The loads of the nodes for a job. The tasks of a job use alike, so those that run already are not independent of
-/// those to be placed: they count with these.
+/// The loads of the nodes from the view of one job. The tasks of a job have the same use, so those that run already are
+/// not independent of those to be placed, and count with them.
 pub(super) struct PlacementView<'a> {
     nodes: &'a [NodeLoad],
     /// By number.
@@ -103,17 +103,17 @@ impl Ord for RankedNode {
     }
 }
 
-/// What a placement may do.
+/// The constraints of a placement.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Terms {
     /// Tasks to be placed.
     pub(super) tasks: u32,
-    /// The probability of an over-allocation is below this; zero takes no risk.
+    /// Limit below which the probability of an over-allocation must be; zero takes no risk.
     pub(super) risk: f64,
     /// Whether a task may be alone on a node, whatever the risk. Otherwise a job that is expected to use more than any
     /// node has would never run.
     pub(super) alone: bool,
-    /// What decides between equal nodes.
+    /// Seed of the random order of equal nodes.
     pub(super) salt: u64,
 }
 
@@ -167,7 +167,7 @@ mod view_tests {
     /// A node of 16 with a task that uses 6 or 10: another one of the same job uses as much, so that both are above 16
     /// with probability 1/2; with one of another job, 1/4.
     #[test]
-    fn tasks_of_a_job_use_alike() {
+    fn tasks_of_a_job_have_the_same_use() {
         let memory = of(&[(6.0, 0.5), (10.0, 0.5)]);
         let tasks = Arc::new(TaskUse { cpu: Distribution::point(1.0), memory, request: 1.0 });
         let mut loads = idle(&[(8.0, 16.0), (8.0, 16.0)]);
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(placed[5..], [0]);
     }
 
-    /// What is risky comes last, and what is too risky not at all.
+    /// Risky nodes come last, and too risky ones are not used.
     #[test]
     fn risk_decides_before_room() {
         let mut loads = idle(&[(8.0, 16.0); 2]);
@@ -227,14 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn slots_and_cpu_limit_what_a_node_takes() {
+    fn slots_and_cpu_limit_the_tasks_of_a_node() {
         let loads = idle(&[(8.0, 1e9)]);
         assert_eq!(place(loads.nodes(), &certain(0.1, 1.0), terms(20, 0.0)).len(), 8);
         assert_eq!(place(loads.nodes(), &certain(3.0, 1.0), terms(20, 0.0)).len(), 2);
     }
 
     #[test]
-    fn what_fits_nowhere_may_be_alone() {
+    fn a_task_that_fits_nowhere_may_run_alone_on_a_node() {
         let mut loads = idle(&[(8.0, 16.0); 3]);
         loads.add(JobId(0), &[1], &certain(1.0, 1.0));
         let large = certain(20.0, 1.0);
@@ -246,7 +246,7 @@ mod tests {
 
     /// Throttled on one node or evicted on the other.
     #[test]
-    fn what_fits_nowhere_goes_where_its_memory_fits() {
+    fn a_task_that_fits_nowhere_goes_where_its_memory_fits() {
         let loads = idle(&[(16.0, 16.0), (8.0, 64.0)]);
         let alone = |tasks| Terms { alone: true, ..terms(tasks, 0.1) };
         assert_eq!(place(loads.nodes(), &certain(12.0, 40.0), alone(1)), [1]);
@@ -262,7 +262,7 @@ mod tests {
 
     /// Equal nodes are taken in an order that depends on the salt alone.
     #[test]
-    fn chance_decides_between_equal_nodes() {
+    fn the_order_of_equal_nodes_depends_on_the_salt() {
         let loads = idle(&[(1.0, 16.0); 8]);
         let placed = |salt| place(loads.nodes(), &certain(1.0, 1.0), Terms { salt, ..terms(8, 0.0) });
         let mut sorted = placed(1);

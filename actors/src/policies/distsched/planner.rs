@@ -105,7 +105,7 @@ impl UsagePlanner {
         }
     }
 
-    /// The jobs with tasks that wait, by age, and when one of them may use a node again that it avoids.
+    /// The jobs with waiting tasks, by age, and the next time at which one of them may use an avoided node again.
     fn pending(
         &mut self,
         situation: &mut Situation<'_>,
@@ -176,7 +176,7 @@ impl Planner for UsagePlanner {
         let Some(known) = self.known.get_mut(copy.task.job) else { return false };
         let constantly = self.config.observe.then_some(self.config.constantly);
         let changed = known.reported(report, constantly, self.period);
-        // What a throttled copy would use is known better now.
+        // The demand of a throttled copy is known better now.
         let contended = self.config.preempt && known.observed.of(copy).is_some_and(|seen| seen.rate < 1.0);
         self.contended |= contended;
         changed || contended

@@ -8,7 +8,7 @@ use crate::base::Time;
 use crate::roles::job_table::JobTable;
 use crate::roles::planning::{HeldCore, PlannedJob, Utility};
 
-/// What the tasks on a node want of its CPU.
+/// The CPU demand of the tasks on a node.
 #[derive(Clone, Copy, Default)]
 struct NodeDemand {
     throttled: bool,
@@ -26,7 +26,7 @@ struct Victim {
     over_expected: bool,
     /// Contended nodes with tasks of its job.
     nodes: usize,
-    /// The CPU that it would use, cores.
+    /// Its CPU demand, cores.
     demand: f64,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn relieve(
     stops
 }
 
-/// What the tasks on each node want.
+/// The CPU demand on each node.
 fn contention(
     jobs: &mut JobTable<PlannedJob>,
     known: &mut JobTable<ExpectedJob>,

@@ -143,9 +143,9 @@ fn best_effort_tasks_give_way_on_contended_nodes() {
 }
 
 /// The job has ten seconds for two tasks, the longer of which takes two; after a history of jobs that took 60 s it is
-/// believed to fail. With 65 s it seems to fail only once it has waited for the first decision.
+/// expected to miss its deadline. With 65 s it is so only once it has waited for the first decision.
 #[test]
-fn jobs_that_seem_to_fail_are_tried_or_not() {
+fn over_estimate_handling_decides_whether_late_jobs_are_tried() {
     let within = |over, seconds| {
         let config = DistSched { over, ..DistSched::default() };
         let mut bench = bench(&config, &shared(1), 2).with_deadline(JobId(0), Span::from_secs(seconds));
@@ -167,7 +167,7 @@ fn jobs_that_seem_to_fail_are_tried_or_not() {
 
 /// Where nodes are not shared each task has a core.
 #[test]
-fn cores_of_their_own() {
+fn on_unshared_nodes_each_task_has_a_core() {
     let layout = Layout::new(1, 0, [2, 3]);
     let mut bench = bench(&DistSched::default(), &layout, 2);
     for job in 0..3 {

@@ -17,8 +17,8 @@ struct NodeShare<'a> {
 }
 
 /// The expected utility of a placement, if every node is given one task for each time that it occurs among `chosen`:
-/// the probability that none of them is evicted times the expected utility of the time of the last one (equation
-/// 5.3). `utility` is that of a job whose last task takes so many seconds per core-second of work.
+/// the probability that none of them is evicted times the expected utility of the time of the last one (equation 5.3).
+/// `utility` returns that of a job whose last task takes this many seconds per core-second of work.
 pub(super) fn expected(
     view: &PlacementView<'_>,
     chosen: &[u32],
@@ -43,8 +43,8 @@ pub(super) fn expected(
     stays.max(f64::MIN_POSITIVE) * in_time
 }
 
-/// The expected utility if each task would use `cpu` cores: the tasks of a job use alike, and what else there is on
-/// different nodes is independent.
+/// The expected utility if each task demands `cpu` cores: the tasks of a job have the same use, and the other loads of
+/// different nodes are independent.
 ///
 /// The part of its CPU that a task gets lies between its share of the node and all. It is rounded down to one of a few
 /// levels from the least share on any of the nodes up to 1; both ends are exact.
@@ -119,7 +119,7 @@ mod tests {
 
     /// The three rules for the CPU of a task, on a node of 8 cores of which 6 have been requested for others.
     #[test]
-    fn cpu_of_a_task_by_what_others_use() {
+    fn the_cpu_of_a_task_depends_on_the_use_of_others() {
         let of = |others: f64, cpu: f64| {
             let mut loads = idle(&[(8.0, 16.0)]);
             let use_of_others = TaskUse { request: 6.0, ..(*certain(others, 1.0)).clone() };
@@ -135,7 +135,7 @@ mod tests {
 
     /// Two nodes with tasks that use 2 or 7 of 8 cores, by half; a task on each, or both on one.
     #[test]
-    fn the_last_task_counts() {
+    fn the_last_task_decides_the_utility() {
         let mut loads = idle(&[(8.0, 16.0), (8.0, 16.0), (8.0, 16.0)]);
         let unsure =
             TaskUse { cpu: of(&[(2.0, 0.5), (7.0, 0.5)]), memory: Distribution::point(1.0), request: 4.0 };
@@ -163,8 +163,8 @@ mod tests {
         close(worth(&[1, 1]), 1.0);
     }
 
-    /// What the others leave varies: the enumeration of all cases, with the CPU rounded down to the levels, and
-    /// without.
+    /// The CPU that others leave varies: equal to the enumeration of all cases, with the CPU rounded down to the
+    /// levels, and without.
     #[test]
     fn utilities_are_those_of_an_enumeration() {
         let others = of(&[(0.0, 0.1), (2.0, 0.2), (4.0, 0.3), (5.0, 0.2), (6.0, 0.1), (7.0, 0.1)]);

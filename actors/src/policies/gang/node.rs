@@ -33,7 +33,7 @@ impl GangCore {
 /// The node manager of gang scheduling.
 pub(super) struct GangNode {
     slots: Box<[GangCore]>,
-    /// Whether it has crashed before: of copies that it does not know it may have run some.
+    /// Whether it has crashed before, so that it may have run copies that it does not know.
     restarted: bool,
 }
 
@@ -54,8 +54,8 @@ impl GangNode {
         let Role::Node(node) = fx.layout().role(fx.me()) else { return };
         let worker = fx.layout().worker(node, u32::from(core));
         let slot = &mut self.slots[core as usize];
-        // Orders can overtake each other: an older one is void, also in what it says to forget, which may have been
-        // opened since.
+        // Orders can overtake each other: an older one is void, and so is its first open job, because earlier jobs may
+        // have been opened again since.
         if order >= slot.last {
             slot.forget_before(open);
         }

@@ -16,8 +16,8 @@ use crate::roles::resend;
 parameters! {
     /// Parameters of gang scheduling.
     struct Gang {
-        /// Length of a time slice. The latin-square paper models the limit of short slices (processor sharing)
-        /// and gives none.
+        /// Length of a time slice. The latin-square paper models the limit of short slices (processor sharing) and
+        /// gives no length.
         quantum: Span = Span::from_millis(50),
     }
 }
@@ -53,7 +53,7 @@ impl Policy for Gang {
 
 struct GangJob {
     open: OpenJob,
-    /// Core of the run on which each task has its cell, where it has one; it has no more.
+    /// Core of the run on which each task has its only cell, if it has one.
     cores: Vec<Option<u32>>,
     /// The attempt of each task that its core was last ordered to run.
     ordered: Vec<Option<u32>>,
@@ -65,12 +65,12 @@ pub(super) struct GangScheduler {
     matrix: Matrix,
     /// Whether a tick is armed; none is while one slice or none exists.
     ticking: bool,
-    /// How often this scheduler was restarted.
+    /// Number of restarts of this scheduler.
     epoch: u16,
-    /// How many orders each core of the run was given.
+    /// Number of orders given to each core of the run.
     orders: Vec<u32>,
     jobs: JobTable<GangJob>,
-    /// Copies that found no core alive.
+    /// Copies for which no core is alive.
     stranded: Vec<CopyId>,
 }
 
@@ -180,7 +180,7 @@ impl GangScheduler {
         self.jobs.complete(copy.task, |placed| &mut placed.open, fx);
         let removed = cell.and_then(|core| Some((core, self.matrix.remove(core, copy.task)?)));
         self.tidy(fx);
-        // Another copy of the task may still run: its core goes on with what the slice has for it now.
+        // Another copy of the task may still run: its core goes on with its copy of the current slice.
         if let Some((core, (other, true))) = removed
             && other != copy
         {
@@ -271,7 +271,7 @@ impl Machine for GangScheduler {
 
 // The Ousterhout matrix: a row for each time slice, a column for each core of the run.
 
-/// What runs on which core in which slice. Cells lie on cores believed alive.
+/// The copies by slice and core. Cells lie on cores believed alive.
 pub(super) struct Matrix {
     /// Rows in the order of their turns: copies by core, at least one each.
     slices: Vec<BTreeMap<u32, CopyId>>,
@@ -279,23 +279,23 @@ pub(super) struct Matrix {
     current: usize,
     /// By core, whether its node is believed alive.
     alive: Vec<bool>,
-    /// How many are.
+    /// Number of cores believed alive.
     width: usize,
 }
 
 impl Matrix {
-    /// Without slices, over `cores` cores that are alive.
+    /// A matrix without slices, over `cores` live cores.
     pub(super) fn new(cores: u32) -> Self {
         let cores = cores as usize;
         Self { slices: Vec::new(), current: 0, alive: vec![true; cores], width: cores }
     }
 
-    /// Slices that take turns.
+    /// Number of slices that take turns.
     pub(super) fn slices(&self) -> usize {
         self.slices.len()
     }
 
-    /// Cores believed alive.
+    /// Number of cores believed alive.
     pub(super) fn width(&self) -> usize {
         self.width
     }
@@ -304,7 +304,7 @@ impl Matrix {
         self.alive[core as usize]
     }
 
-    /// What a core runs now.
+    /// The copy that a core runs now.
     pub(super) fn running(&self, core: u32) -> Option<CopyId> {
         self.slices.get(self.current)?.get(&core).copied()
     }
@@ -314,7 +314,7 @@ impl Matrix {
         self.slices.get(self.current).into_iter().flat_map(|slice| slice.keys().copied())
     }
 
-    /// The first slice in which `count` cores are free, or a new one, and those that are, in ascending order.
+    /// The first slice in which `count` cores are free, or a new one, and its free cores, in ascending order.
     pub(super) fn room(&mut self, count: usize) -> (usize, Vec<u32>) {
         let fits = |slice: &BTreeMap<_, _>| self.width - slice.len() >= count;
         let slice = self.slices.iter().position(fits).unwrap_or_else(|| {
@@ -326,13 +326,13 @@ impl Matrix {
         (slice, (0..self.alive.len() as u32).filter(free).collect())
     }
 
-    /// Fills a free cell; whether it is to run now.
+    /// Fills a free cell; returns whether its copy is to run now.
     pub(super) fn put(&mut self, slice: usize, core: u32, copy: CopyId) -> bool {
         self.slices[slice].insert(core, copy);
         slice == self.current
     }
 
-    /// Goes on to the next slice; the cores for which that can change something, in ascending order.
+    /// Goes on to the next slice; returns the cores for which that can change something, in ascending order.
     pub(super) fn turn(&mut self) -> Vec<u32> {
         let mut cores: Vec<_> = self.busy().collect();
         self.current = (self.current + 1) % self.slices.len();
@@ -342,7 +342,7 @@ impl Matrix {
         cores
     }
 
-    /// Takes a task off the core it is on; the copy that was there, and whether it was to run now.
+    /// Takes a task off its core; returns its copy, and whether that was to run now.
     pub(super) fn remove(&mut self, core: u32, task: TaskId) -> Option<(CopyId, bool)> {
         let here = |slice: &BTreeMap<u32, CopyId>| slice.get(&core).is_some_and(|copy| copy.task == task);
         let slice = self.slices.iter().position(here)?;
@@ -355,13 +355,13 @@ impl Matrix {
         self.slices.iter().any(|slice| slice.get(&core) == Some(&copy))
     }
 
-    /// Puts another copy in the cell of one; whether it is to run now.
+    /// Replaces a copy in its cell; returns whether the new one is to run now.
     pub(super) fn replace(&mut self, core: u32, copy: CopyId, by: CopyId) -> bool {
         let slice = self.slices.iter().position(|slice| slice.get(&core) == Some(&copy));
         slice.is_some_and(|slice| self.put(slice, core, by))
     }
 
-    /// Cores that died, with all cells on them.
+    /// Removes crashed cores; returns all copies on them.
     pub(super) fn kill(&mut self, cores: Range<u32>) -> Vec<CopyId> {
         for alive in &mut self.alive[cores.start as usize..cores.end as usize] {
             self.width -= usize::from(std::mem::replace(alive, false));
@@ -375,14 +375,14 @@ impl Matrix {
         lost
     }
 
-    /// Cores that are back.
+    /// Readmits cores.
     pub(super) fn revive(&mut self, cores: Range<u32>) {
         for alive in &mut self.alive[cores.start as usize..cores.end as usize] {
             self.width += usize::from(!std::mem::replace(alive, true));
         }
     }
 
-    /// Drops empty slices; whether the turn passed on, because the current one was among them.
+    /// Drops empty slices; returns whether the turn passed on, because the current one was among them.
     pub(super) fn tidy(&mut self) -> bool {
         if self.slices.iter().all(|slice| !slice.is_empty()) {
             return false;
@@ -477,10 +477,10 @@ mod policy_tests {
         );
     }
 
-    /// A node that has crashed since it was first ordered to run a copy has lost it. It says so, and the scheduler,
-    /// which does not know of the crash, orders another one.
+    /// A node that has crashed since it was first ordered to run a copy has lost it. It reports this, and the
+    /// scheduler, which does not know of the crash, orders another one.
     #[test]
-    fn a_copy_that_was_lost_is_not_begun_again() {
+    fn a_copy_lost_in_a_crash_is_replaced_by_another() {
         let layout = Layout::new(1, 0, [1]);
         let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
         let mut node = Gang::default().bench(&layout, me, 1);
@@ -507,7 +507,7 @@ mod policy_tests {
 
     /// No scheduler gives one copy to two cores; a node keeps its cores apart even if one did.
     #[test]
-    fn a_core_ends_what_it_runs_itself() {
+    fn an_end_concerns_the_core_that_reports_it_only() {
         let layout = Layout::new(1, 0, [2]);
         let (me, scheduler) = (layout.node(0), layout.scheduler(0));
         let workers = [0, 1].map(|core| layout.worker(0, core));
@@ -532,8 +532,8 @@ mod policy_tests {
         assert_eq!(sent, [(workers[0], Core::Suspend { copy: a }.into())], "it still runs");
     }
 
-    /// An order names the first open job. Of earlier ones a core forgets what ended there, or it would remember the
-    /// copies of a whole run: it would even run one again, which no scheduler orders.
+    /// An order names the first open job. A core forgets the finished copies of earlier jobs, which it would otherwise
+    /// remember for the whole run: it would even run one again, which no scheduler orders.
     #[test]
     fn copies_of_closed_jobs_are_forgotten() {
         let layout = Layout::new(1, 0, [1]);
@@ -570,7 +570,7 @@ mod tests {
 
     /// A core prefers the orders of a restarted scheduler, regardless of how many the earlier epoch gave.
     #[test]
-    fn orders_of_a_new_life_are_newer() {
+    fn orders_of_a_restarted_scheduler_are_newer() {
         let layout = Layout::new(1, 0, [1]);
         let (me, node) = (layout.scheduler(0), layout.node(0));
         let worker = layout.worker(0, 0);

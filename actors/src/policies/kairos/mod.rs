@@ -1,4 +1,4 @@
-//! Kairos: a central scheduler deals tasks to nodes, which serve what has attained least.
+//! Kairos: a central scheduler deals tasks to nodes, which run the copies with the least attained service.
 
 mod config;
 mod node;

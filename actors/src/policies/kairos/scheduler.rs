@@ -198,9 +198,9 @@ impl Machine for KairosScheduler {
 struct DealtNode {
     /// Copies dealt to it that are not known to have ended, and when; never more than it may hold.
     copies: Vec<(CopyId, Time)>,
-    /// What it last reported: its copies, the sum of what they had attained, ms, and its standard deviation.
+    /// Its last report: the number of its copies, the sum of their attained service, ms, and its standard deviation.
     report: (u32, u32, u32),
-    /// When that was sent.
+    /// When that report was sent.
     reported: Time,
     cores: u32,
     up: bool,
@@ -216,12 +216,12 @@ impl DealtNode {
         self.copies.iter().filter(|(_, dealt)| *dealt >= self.reported).count() as u32
     }
 
-    /// How many copies it has: those of its last report and those dealt since, of which some may have ended.
+    /// Number of its copies: those of its last report and those dealt since, of which some may have ended.
     fn count(&self) -> u32 {
         self.report.0.saturating_add(self.since()).min(self.copies.len() as u32)
     }
 
-    /// What distinguishes it among nodes of equal count. Copies dealt since its last report have attained nothing.
+    /// The tie-break among nodes of equal count. Copies dealt since its last report have attained nothing.
     fn measure(&self, pick: KairosPick) -> u32 {
         let (tasks, attained_ms, spread_ms) = self.report;
         match pick {
@@ -245,10 +245,10 @@ pub(super) struct DealtNodes {
     queue: u32,
     /// Whether a node gets one task in a round.
     one: bool,
-    /// Nodes that have got theirs.
+    /// Nodes that got a task in this round.
     served: Vec<u32>,
     nodes: Vec<DealtNode>,
-    /// Those with room, by count less cores, then by measure.
+    /// Nodes with room, by count less cores, then by measure.
     ranks: MinWaitIndex,
 }
 
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn an_eager_centre_serves_the_oldest_job() {
+    fn an_eager_scheduler_serves_the_oldest_job() {
         let mut bench = bench(&Kairos { pass: KairosPass::Eager, queue: 0, ..Kairos::default() }, &[1], 2);
         let node = bench.layout.node(0);
         assert_eq!(dealt(&bench.submit(0)), [(node, copy(0, 0, 0))]);
@@ -424,7 +424,7 @@ mod tests {
         assert_eq!(dealt(&sent), [(node, copy(0, 1, 0))]);
     }
 
-    /// A node is lost with its task; what could not be delivered goes elsewhere, and its node rests for a while.
+    /// A node crashes with its task; an undeliverable task goes elsewhere, and its node is avoided for a while.
     #[test]
     fn lost_tasks_are_dealt_again() {
         let mut bench = bench(&Kairos { pass: KairosPass::Eager, queue: 0, ..Kairos::default() }, &[1, 1], 2);
@@ -509,7 +509,7 @@ mod nodes_tests {
     }
 
     /// Standard deviations by hand, ms: of 4 and 8 s and of them with a copy that has attained nothing, of 30 s and two
-    /// such copies, and so on. Copies of before the report are in it; those of its very instant cannot be.
+    /// such copies, and so on. The report contains copies dealt before it, but not those dealt at its instant.
     #[test]
     fn copies_dealt_since_a_report_have_attained_nothing() {
         for (report, since, spread) in [
@@ -533,7 +533,7 @@ mod nodes_tests {
 
     /// A report of one copy, sent between the second and the third assignment, counts two; the older one is ignored.
     #[test]
-    fn a_report_replaces_the_count_and_adds_what_was_dealt_since() {
+    fn a_report_replaces_the_count_and_copies_dealt_since_are_added() {
         let (mut nodes, mut rng) = nodes(&[1, 1], 9, KairosPass::Levels);
         for task in 0..3 {
             nodes.deal(0, copy(task), Time(u64::from(task) * 10));
@@ -552,7 +552,7 @@ mod nodes_tests {
     }
 
     #[test]
-    fn free_cores_come_first_and_lost_nodes_not_at_all() {
+    fn free_cores_come_first_and_crashed_nodes_get_nothing() {
         let (mut nodes, mut rng) = nodes(&[1, 3], 1, KairosPass::Levels);
         for task in 0..2 {
             assert_eq!(nodes.next(&mut rng), Some(1));

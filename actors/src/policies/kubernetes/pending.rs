@@ -6,26 +6,26 @@ use std::collections::{BinaryHeap, VecDeque};
 use crate::base::{CopyId, Span, Time, parameters};
 
 parameters! {
-    /// What becomes of a task for which there is no room.
+    /// Treatment of a task for which there is no room.
     enum Retry {
         /// It waits `retry_after`, as the Murmuration paper describes it.
         #[default]
         Timer,
         /// It goes to the tail of the queue ("no retry queue").
         Tail,
-        /// As in Kubernetes 1.23: it waits until a task ends somewhere and its back-off (1 s, doubled by each
-        /// attempt up to 10 s) is over, looked at every second; or for a minute, looked at every 30 s. Tasks are
-        /// tried in the order in which they came, or came back.
+        /// As in Kubernetes 1.23: it waits until a task ends somewhere and its back-off (1 s, doubled by each attempt
+        /// up to 10 s) is over, checked every second; or for a minute, checked every 30 s. Tasks are tried in the order
+        /// of their arrival or return.
         Events,
     }
 }
 
-/// Back-off after the first attempt that failed, and the most (Kubernetes 1.23).
+/// Back-off after the first failed attempt, and its maximum (Kubernetes 1.23).
 const BACK_OFF: Span = Span::from_secs(1);
 const MOST_BACK_OFF: Span = Span::from_secs(10);
-/// How often those that backed off are looked at.
+/// Period at which tasks in back-off are checked.
 const FLUSH: Span = Span::from_secs(1);
-/// How often those that nothing has happened for are looked at, and how long they wait at least.
+/// Period at which tasks without an event are checked, and their least wait.
 const SWEEP: Span = Span::from_secs(30);
 const FORGOTTEN: Span = Span::from_secs(60);
 
@@ -45,28 +45,28 @@ impl Pod {
         Self { copy, created, failures: 0 }
     }
 
-    /// How long it backs off after its last failure.
+    /// Its back-off after the last failure.
     fn back_off(&self) -> Span {
         Span(BACK_OFF.0 << self.failures.saturating_sub(1).min(4)).min(MOST_BACK_OFF)
     }
 }
 
-/// The least time first, then who came first.
+/// Least time first, ties in order of insertion.
 type Heap = BinaryHeap<Reverse<(Time, u64, Pod)>>;
 
 /// Tasks without a node.
 pub(super) struct Pending {
     retry: Retry,
     after: Span,
-    /// `timer`: by when they came back, and not by when their jobs arrived.
+    /// `timer`: order by the time of return instead of the job's arrival.
     restamp: bool,
-    /// To be tried now.
+    /// Tasks to be tried now.
     active: Heap,
-    /// `events`: backing off, until when.
+    /// `events`: tasks in back-off, with its end.
     backing: Heap,
-    /// No room was found, since when; the oldest first.
+    /// Tasks without room, with the time of the failure; the oldest first.
     failed: VecDeque<(Time, Pod)>,
-    /// `events`: how many sweeps there should have been when they were last looked at.
+    /// `events`: number of sweep periods that had passed at the last sweep.
     swept: u64,
     came: u64,
 }
@@ -90,7 +90,7 @@ impl Pending {
         Reverse((time, self.came, pod))
     }
 
-    /// A task is to be tried.
+    /// Adds a task to be tried.
     pub(super) fn add(&mut self, pod: Pod, now: Time) {
         let rank = match self.retry {
             Retry::Timer if !self.restamp => pod.created,
@@ -106,7 +106,7 @@ impl Pending {
         self.active.pop().map(|Reverse((_, _, pod))| pod)
     }
 
-    /// There was no room for a task; `freed` says whether some was made while it was looked for.
+    /// Records that there was no room for a task; `freed` says whether room was freed during the attempt.
     pub(super) fn failed(&mut self, mut pod: Pod, freed: bool, now: Time) {
         pod.failures += 1;
         match self.retry {
@@ -119,7 +119,7 @@ impl Pending {
         }
     }
 
-    /// Room was made somewhere.
+    /// Records that room was freed on some node.
     pub(super) fn freed(&mut self, now: Time) {
         if self.retry == Retry::Events {
             while let Some((since, pod)) = self.failed.pop_front() {
@@ -138,7 +138,7 @@ impl Pending {
         self.backing.push(at);
     }
 
-    /// When to look at those that wait, after `now`.
+    /// Time of the next check of waiting tasks after `now`.
     pub(super) fn wakes(&self, now: Time) -> Option<Time> {
         let next = |every: Span| Time((now.0 / every.0 + 1) * every.0);
         match self.retry {
@@ -149,7 +149,7 @@ impl Pending {
         }
     }
 
-    /// Looks at those that wait.
+    /// Checks the waiting tasks.
     pub(super) fn wake(&mut self, now: Time) {
         let patience = match self.retry {
             Retry::Tail => return,
@@ -162,14 +162,14 @@ impl Pending {
             self.backing.pop();
             self.add(pod, now);
         }
-        // Not by the exact time: in real time everything is a little late.
+        // Compares periods, not exact times: in real time everything is a little late.
         let due = now.0 / SWEEP.0;
         let sweeps = self.retry == Retry::Timer || std::mem::replace(&mut self.swept, due) < due;
         while let Some(&(since, pod)) = self.failed.front()
             && sweeps
             && since + patience <= now
         {
-            // However long a back-off is, it is over.
+            // Any back-off is over by now.
             self.failed.pop_front();
             self.add(pod, now);
         }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_timer_who_failed_waits_and_comes_back_to_its_place() {
+    fn with_a_timer_a_failed_task_waits_and_keeps_its_place() {
         let mut pending = Pending::new(Retry::Timer, Span::from_secs(30), false);
         pending.failed(pod(1), true, at(10));
         pending.failed(pod(2), true, at(12));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_retry_queue_it_goes_to_the_tail() {
+    fn without_a_retry_queue_a_failed_task_goes_to_the_tail() {
         let mut pending = Pending::new(Retry::Tail, Span::from_secs(30), false);
         (1..4).for_each(|job| pending.add(pod(job), at(3)));
         let first = pending.pop().unwrap();
@@ -221,10 +221,10 @@ mod tests {
         assert_eq!(jobs(&mut pending), [2, 3, 1]);
     }
 
-    /// Back-off of 1, 2, 4, 8, 10, 10 s; room made brings those back whose back-off is over, the others as soon
-    /// as it is, at the next full second; if nothing happens, a minute at least, at the next half one.
+    /// Back-off of 1, 2, 4, 8, 10, 10 s. Freed room brings back tasks after their back-off, at once or at the next full
+    /// second; without an event a task waits at least a minute, until the next half minute.
     #[test]
-    fn events_bring_back_those_that_backed_off() {
+    fn events_bring_back_tasks_after_their_back_off() {
         let waits: Vec<_> =
             (1..7).map(|failures| Pod { failures, ..pod(0) }.back_off().0 / 1_000_000_000).collect();
         assert_eq!(waits, [1, 2, 4, 8, 10, 10]);
@@ -243,7 +243,7 @@ mod tests {
         pending.failed(pod(4), false, at(31));
         pending.wake(at(90));
         assert_eq!(jobs(&mut pending), [0; 0]);
-        // In real time nothing comes on the dot.
+        // In real time ticks are a little late.
         pending.wake(at(120) + Span(1));
         assert_eq!(jobs(&mut pending), [4]);
     }

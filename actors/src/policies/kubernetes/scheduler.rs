@@ -1,7 +1,7 @@
 //! The policy Kubernetes and its scheduler: one queue of pods, placed one after the other.
 //!
-//! After a failover there may be two: jobs of the second one stay there when the first is back, and neither
-//! knows what the other bound. Nodes then queue what both sent.
+//! After a failover there may be two schedulers: jobs of the second one stay there when the first is back, and neither
+//! knows which tasks the other bound. Nodes then queue the tasks of both.
 
 use super::pending::{Pending, Pod, Retry};
 use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time, parameters};
@@ -18,15 +18,15 @@ use crate::roles::{RETRY_AFTER, resend};
 parameters! {
     /// Parameters of Kubernetes.
     struct Kubernetes {
-        /// What becomes of a task for which there is no room.
+        /// Treatment of a task for which there is no room.
         retry: Retry = Retry::Timer,
-        /// `timer`: how long it waits. 30 s by default in the Murmuration paper, and 1 s (section 2.3.2).
+        /// `timer`: time for which the task waits. The Murmuration paper has 30 s by default, and 1 s (section 2.3.2).
         retry_after: Span = Span::from_secs(30),
-        /// `timer`: a task that comes back is tried in the order of its return, as kube-scheduler does, and not in that
-        /// in which jobs arrived, as the Murmuration paper says.
+        /// `timer`: returning tasks are tried in the order of their return, as in kube-scheduler, and not in the order
+        /// in which their jobs arrived, as in the Murmuration paper.
         restamp: bool = false,
-        /// Time of one attempt to place a task, one after the other: 5 ms in the Murmuration paper's prototype
-        /// (sections 6.1 and 6.2.4).
+        /// Duration of an attempt to place a task; attempts follow one another. 5 ms in the Murmuration paper's
+        /// prototype (sections 6.1 and 6.2.4).
         attempt: Span = Span::from_millis(5),
     }
 }
@@ -50,7 +50,7 @@ impl Policy for Kubernetes {
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_period("retry_after", self.retry_after)?;
-        // Tries for ever.
+        // With `tail`, attempts that take no time would be repeated for ever.
         if self.retry == Retry::Tail { check_period("attempt", self.attempt) } else { Ok(()) }
     }
 
@@ -67,7 +67,7 @@ impl Policy for Kubernetes {
     }
 }
 
-/// The end of an attempt, and the time to look at those that wait.
+/// Ticks of the end of an attempt, and of the next check of waiting tasks.
 const DECIDE: u32 = 0;
 const WAKE: u32 = 1;
 /// From here on, ticks name nodes that may be tried again.
@@ -80,9 +80,9 @@ pub(super) struct KubernetesScheduler {
     jobs: JobTable<OpenJob>,
     /// The task for which a node is being looked for.
     trying: Option<Pod>,
-    /// Whether room was made since that began.
+    /// Whether room was freed since the attempt began.
     freed: bool,
-    /// The next time those that wait are looked at.
+    /// The next check of waiting tasks.
     woken: Option<Time>,
 }
 
@@ -257,9 +257,9 @@ impl Machine for KubernetesScheduler {
 struct Host {
     /// Tasks bound to it.
     tasks: Vec<CopyId>,
-    /// How many it can have.
+    /// Number of tasks that it can have.
     room: u32,
-    /// What one task takes of its CPU and of its memory, as shares.
+    /// Fractions of its CPU and of its memory that one task takes.
     share: [f64; 2],
     up: bool,
     /// Whether it could not be reached lately.
@@ -384,9 +384,9 @@ mod tests {
         Launch::Row(Row::single(JobId(job).task(task).copy(0))).into()
     }
 
-    /// What makes its tail long: capacity freed while an earlier task waits goes to a later one.
+    /// The cause of the long tail: capacity freed while an earlier task waits goes to a later one.
     #[test]
-    fn a_later_task_takes_what_an_earlier_one_waits_for() {
+    fn room_freed_while_a_task_waits_goes_to_a_later_one() {
         let mut bench = bench(&instant(Retry::Timer), &[1], 1);
         assert_eq!(sends(&bench.submit(0)), [(bench.layout.node(0), row(0, 0))]);
         let waits = bench.submit(1);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn with_events_the_earlier_task_gets_it() {
+    fn with_events_freed_room_goes_to_the_earlier_task() {
         let mut bench = bench(&instant(Retry::Events), &[1], 1);
         bench.submit(0);
         assert_eq!(sends(&bench.submit(1)), []);
@@ -412,7 +412,7 @@ mod tests {
 
     /// One after the other, 5 ms each.
     #[test]
-    fn attempts_take_their_time() {
+    fn attempts_take_time_one_after_the_other() {
         let config = Kubernetes { retry: Retry::Tail, ..Kubernetes::default() };
         let mut bench = bench(&config, &[2], 3);
         let attempt = Effect::Arm { timer: Timer::Tick(DECIDE), after: Span::from_millis(5) };
@@ -437,7 +437,7 @@ mod tests {
         let expected =
             Effect::Send { to: sent[1].0, msg: Launch::Row(Row::single(copy)).into(), recovery: true };
         assert_eq!(again, [Effect::Note(Note::Bound { copy }), expected]);
-        // Out of reach instead: the other one is dead, so it waits until this one may be tried again.
+        // Unreachable instead: the other one is dead, so the task waits until this one may be tried again.
         let back = Input::Undelivered { to: sent[1].0, msg: Launch::Row(Row::single(copy)).into() };
         assert_eq!(sends(&bench.step(back)), []);
         bench.now += Span::from_secs(30);
@@ -449,7 +449,7 @@ mod tests {
     /// The failure of a node is reported before its undelivered rows are returned. By then the scheduler has bound
     /// their tasks again, possibly to the same node, and must not bind them a third time.
     #[test]
-    fn what_is_lost_and_then_refused_is_bound_again_once() {
+    fn a_task_lost_and_then_refused_is_bound_again_once() {
         let mut bench = bench(&instant(Retry::Timer), &[1], 1);
         let node = bench.layout.node(0);
         bench.submit(0);
@@ -465,7 +465,7 @@ mod tests {
         assert_eq!(sends(&bench.submit(1)), [], "there is no room for another");
     }
 
-    /// Of two timers that wake at the same time the second does nothing.
+    /// The second of two timers that wake at the same time does nothing.
     #[test]
     fn a_wake_that_is_not_due_is_ignored() {
         let mut bench = bench(&instant(Retry::Events), &[1], 1);

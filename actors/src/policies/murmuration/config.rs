@@ -9,19 +9,19 @@ parameters! {
         order: MurmurationOrder = MurmurationOrder::Fcfs,
         /// `srjf`: the value by which a node orders tasks.
         rank: MurmurationRank = MurmurationRank::Task,
-        /// `srjf`: a task at a node lets others past up to this many times its own estimate. The authors' simulator has
-        /// 5; the default is in effect no limit, as in the paper.
+        /// `srjf`: total estimate of the tasks that may overtake a waiting task at a node, as a multiple of its own
+        /// estimate. The authors' simulator has 5; the default is in effect no limit, as in the paper.
         bypass: f64 = 1e9 => 0.0..=1e9,
-        /// `srjf`: after each task a scheduler goes on with the job that has the least work left to place; otherwise
-        /// with the one it has begun. It matters where deciding takes time. An update batches what was placed of one
-        /// job without interruption.
+        /// `srjf`: after each task a scheduler continues with the job that has the least work left to place; otherwise
+        /// it finishes the job that it has begun. This matters only where deciding takes time. An update batches the
+        /// tasks of one job that were placed without interruption.
         preemptive: bool = false,
-        /// `las`: W, how long a core runs a copy before it compares it with the suspended ones. All else is as in the
-        /// Kairos paper (section 3.2).
+        /// `las`: W, time for which a core runs a copy before it compares it with the suspended ones. All else is as in
+        /// the Kairos paper (section 3.2).
         quantum: Span = Span::from_secs(50),
-        /// Which of the nodes with the least expected work a task goes to.
+        /// Choice among the nodes with the least expected work.
         ties: MurmurationTies = MurmurationTies::Random,
-        /// When a scheduler that takes time to decide applies updates.
+        /// Times at which a scheduler that takes time to decide applies updates.
         news: MurmurationNews = MurmurationNews::BetweenJobs,
         /// Send the other schedulers one update for each job instead of one for each task. The paper's simulator does,
         /// its prototype does not. A batch counts as one message; it is sent in parts of two tasks, of which each can
@@ -35,10 +35,10 @@ parameters! {
         decision_per_job: Span = Span::ZERO,
         /// Decision time per task. Section 6.2.4 uses 5 ms.
         decision_per_task: Span = Span::ZERO,
-        /// Artificial delay before an update is sent, beyond what the network takes (section 6.2.3). Updates that wait
-        /// when their sender crashes are lost, as with `batch`.
+        /// Artificial delay before an update is sent, in addition to the network delay (section 6.2.3). Updates that
+        /// wait when their sender crashes are lost, as with `batch`.
         update_delay: Span = Span::ZERO,
-        /// How updates are disseminated.
+        /// Dissemination of updates.
         spread: MurmurationSpread = MurmurationSpread::Streams,
         /// `epidemic` spread: the number of schedulers to which an update is sent by its first sender, and by each
         /// receiver that had not seen it.
@@ -49,7 +49,7 @@ parameters! {
         /// tasks that other schedulers placed and that are in flight: they are missing, or counted twice, until the
         /// next report. `update_delay` may not be longer than this. Zero: never, as in the paper.
         repair: Span = Span::ZERO,
-        /// How a restarted scheduler uses the cache of another.
+        /// The way in which a restarted scheduler uses the cache of another.
         copy: Copying = Copying::Numbered,
         /// Time a restarted scheduler waits for an answer before it asks two others. The paper has no value.
         ask_timeout: Span = Span::from_secs(1),
@@ -66,8 +66,8 @@ parameters! {
         /// The job with the least estimated work of all its tasks first, and the task with the least `rank`. No task is
         /// preempted.
         Srjf,
-        /// Oldest job first at a scheduler. A node runs what has attained least service, as those of Kairos do, and
-        /// suspends the rest, without a bound on their number (ours). Nodes need no estimates, placement does.
+        /// Oldest job first at a scheduler. A node runs the copies with the least attained service, as in Kairos, and
+        /// suspends the others, however many they are (ours). Placement needs estimates, nodes do not.
         Las,
     }
 
@@ -78,13 +78,13 @@ parameters! {
         Task,
         /// The estimated work of all tasks of the job, which is carried with the task.
         Job,
-        /// The estimated work of those tasks of the job that have begun nowhere yet. This is no protocol: each node
-        /// knows at once, and without a message, what all others do. The authors' simulator reads it from shared
-        /// memory. In virtual time only.
+        /// The estimated work of the job's tasks that have not begun on any node. This is an oracle, not a protocol:
+        /// every node knows the state of all others at once, without a message. The authors' simulator reads it from
+        /// shared memory. In virtual time only.
         JobLeftOracle,
     }
 
-    /// Which of the nodes with the least expected work a task goes to.
+    /// Choice among the nodes with the least expected work.
     enum MurmurationTies {
         /// Any, uniformly (Algorithm 1).
         #[default]
@@ -93,7 +93,7 @@ parameters! {
         Lowest,
     }
 
-    /// When a scheduler that takes time to decide applies updates.
+    /// Times at which a scheduler that takes time to decide applies updates.
     enum MurmurationNews {
         /// After the last task of a job, before it turns to the next.
         #[default]
@@ -104,18 +104,18 @@ parameters! {
 
     /// The value by which nodes are compared.
     enum MurmurationWait {
-        /// The sum of the estimates of what is queued or runs there, over the node's cores.
+        /// The sum of the estimates of the tasks that are queued or run on a node, divided by its cores.
         #[default]
         PerCore,
-        /// The sum, regardless of the cores (section 4.1).
+        /// The same sum, not divided by the cores (section 4.1).
         Work,
-        /// When the node is expected to be free: at each update the later of that and of the task's start, with the
-        /// estimate over the cores added or subtracted. The authors' simulator does so; there a node that was used
-        /// lately ranks behind one that never was.
+        /// The time at which the node is expected to be free. Each update takes the later of this time and the task's
+        /// start, and adds or subtracts the estimate divided by the cores. As in the authors' simulator, a node that
+        /// was used lately ranks behind one that never was.
         Clock,
     }
 
-    /// How updates are disseminated.
+    /// Dissemination of updates.
     enum MurmurationSpread {
         /// To every scheduler, over reliable streams, as the paper assumes.
         #[default]
@@ -126,9 +126,9 @@ parameters! {
         Epidemic,
     }
 
-    /// How a restarted scheduler uses the cache of another.
+    /// The way in which a restarted scheduler uses the cache of another.
     enum Copying {
-        /// Updates are numbered, and those that the copy contains are not applied again.
+        /// Updates are numbered, and updates that the copy contains are not applied again.
         #[default]
         Numbered,
         /// All updates since the question are applied, whether the copy contains them or not, as in the paper.

@@ -1,4 +1,4 @@
-//! The disseminator: numbers updates and sends them, for schedulers and nodes alike, and tells repeated ones apart.
+//! The disseminator: numbers updates and sends them, for schedulers and nodes alike, and recognises repeated ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -195,7 +195,7 @@ pub(super) fn others(fx: &Effects<'_>) -> impl Iterator<Item = ActorId> + use<> 
 /// The next number of an origin of which nothing is known yet. Its window starts at the first update that arrives.
 const UNKNOWN: u32 = u32::MAX;
 
-/// How many datagram updates of an origin may be buffered before the missing ones count as lost.
+/// Number of datagram updates of an origin that may be buffered before the missing ones count as lost.
 const GAP: u32 = 256;
 
 /// The epoch (number of restarts) of the origin of a number.
@@ -207,7 +207,7 @@ const fn epoch_of(number: u32) -> u32 {
 pub(super) struct SeenWindow {
     /// Number of the first missing update of each origin's current epoch.
     next: Vec<u32>,
-    /// The same of earlier epochs: origin and number.
+    /// The same for earlier epochs: origin and number.
     past: Vec<(u32, u32)>,
     /// Updates applied out of order, by origin and number.
     early: BTreeMap<(u32, u32), Gossip>,
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn news_counts_once_in_any_order() {
+    fn an_update_counts_once_in_any_order() {
         let mut seen = SeenWindow::new(2, true);
         assert_eq!(receive(&mut seen, &[2, 0, 2, 1, 0, 3]), [true, true, false, true, false, true]);
         assert_eq!(seen.early().count(), 0);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_contains_what_its_owner_had_heard() {
+    fn a_copy_contains_the_updates_that_its_owner_had_received() {
         let mut owner = SeenWindow::new(2, true);
         receive(&mut owner, &[0, 1, 3]);
         assert_eq!(owner.early().count(), 1, "3 is not in the copy; its owner takes it out");
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_origin_begins_anew() {
+    fn a_restarted_origin_begins_a_new_epoch() {
         let (first, second) = (5, 1 << 24);
         let mut seen = SeenWindow::new(2, true);
         assert_eq!(
@@ -402,7 +402,7 @@ mod tests {
 
     /// Missing datagrams are not waited for forever.
     #[test]
-    fn what_is_missing_for_long_counts_as_lost() {
+    fn an_update_missing_for_long_counts_as_lost() {
         let mut seen = SeenWindow::new(2, true);
         for number in 1..1000 {
             assert!(seen.insert(1, number, UPDATE));
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_stands_for_all_that_is_in_it() {
+    fn a_report_stands_for_all_updates_that_it_contains() {
         let mut seen = SeenWindow::new(2, true);
         assert_eq!(receive(&mut seen, &[0, 2]), [true, true]);
         assert!(!seen.catch_up(1, 1) && !seen.catch_up(1, 2), "2 is newer");

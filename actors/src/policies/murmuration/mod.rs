@@ -3,14 +3,11 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `config` | parameters |
-//! | `policy` | the factory of the machines |
-//! | `scheduler` | the queue of jobs, placement, recovery of both when something is lost |
+//! | `scheduler` | the policy; the queue of jobs, placement, and recovery of both when something is lost |
 //! | `cache` | expected waits: choosing a node, applying updates |
-//! | `seen_window` | the numbers of the updates already applied |
-//! | `disseminator` | numbering updates and sending them |
+//! | `disseminator` | numbering updates and sending them; the numbers of those already applied |
 //! | `boot` | a restarted scheduler copies the cache of another |
-//! | `node` | the node manager |
-//! | `service` | the tasks of a node: their order, their cores |
+//! | `node` | the node manager; the tasks of a node, their order and their cores |
 
 mod boot;
 mod cache;

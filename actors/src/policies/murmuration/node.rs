@@ -1,4 +1,4 @@
-//! The node manager: the service of its tasks, and an update for every end of one.
+//! The node manager: the service of its tasks, and an update when one ends.
 
 use super::config::{Murmuration, MurmurationOrder, MurmurationRank, MurmurationWait};
 use super::disseminator::{Disseminator, SPREAD};
@@ -203,7 +203,7 @@ impl TaskService {
     pub(super) fn fill(&mut self, fx: &mut Effects<'_>) {
         match self {
             Self::Queue(queue) => queue.fill(fx),
-            // It never leaves a core idle.
+            // Least attained service never leaves a core idle.
             Self::Las(_) => {}
         }
     }
@@ -244,7 +244,7 @@ impl TaskService {
 /// Least attained service, without a bound on the number of copies.
 pub(super) struct LasService {
     las: Las,
-    /// What the discipline does not keep of its copies.
+    /// The tasks of its copies, which the discipline does not keep.
     tasks: Vec<HeldTask>,
 }
 

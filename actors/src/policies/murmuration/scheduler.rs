@@ -86,7 +86,7 @@ impl Policy for Murmuration {
 }
 
 impl Murmuration {
-    /// Refuses parameters of an order where nothing reads them.
+    /// Refuses parameters that the order does not read.
     fn check_order(&self) -> Result<(), String> {
         let default = Self::default();
         let unread = [
@@ -145,7 +145,7 @@ type Queued = Reverse<(u64, Time, JobId)>;
 /// The state for placements, apart from the jobs.
 struct Placer {
     index: u32,
-    /// The order in which nodes serve what waits there; `None` where nothing waits in an order.
+    /// The order in which nodes serve waiting tasks; `None` if they have no queue.
     service: Option<ServiceOrder>,
     batch: bool,
     cache: Cache,
@@ -180,7 +180,7 @@ impl MurmurationScheduler {
             (MurmurationOrder::Las, _) => None,
             (MurmurationOrder::Fcfs, _) => Some(ServiceOrder::OldestJob),
             (MurmurationOrder::Srjf, MurmurationRank::Task) => Some(ServiceOrder::LeastTask),
-            // What is left of a job when its task comes to be served is not known yet.
+            // The work left of a job when its task comes to be served is not known yet.
             (MurmurationOrder::Srjf, MurmurationRank::Job | MurmurationRank::JobLeftOracle) => {
                 Some(ServiceOrder::LeastJob)
             }

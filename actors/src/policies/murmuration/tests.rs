@@ -15,7 +15,7 @@ use crate::message::{
 };
 use crate::policies::policy::Policy as _;
 
-/// A scheduler of some, watched; job j of the bench is estimated at j seconds.
+/// A watched scheduler; job j of the bench is estimated at j seconds.
 fn scheduler(config: &Murmuration, index: u32, layout: &Layout, tasks: u32) -> Harness {
     let me = layout.scheduler(index);
     Harness::new(layout.clone(), me, tasks, config.machine(me, layout, true, true))
@@ -35,7 +35,7 @@ fn task(job: u32, seconds: u64) -> Launch {
     Launch::Task { copy: JobId(job).task(0).copy(0), at: Time::ZERO + Span::from_secs(seconds) }
 }
 
-/// Where tasks were placed, and what was expected there, s.
+/// The nodes on which tasks were placed, and the work expected there, s.
 fn placements(effects: &[Effect]) -> Vec<(u32, i64)> {
     let placed = |effect: &Effect| match *effect {
         Effect::Note(Note::Placed { node, believed, .. }) => Some((node, believed / 1_000_000_000)),
@@ -44,7 +44,7 @@ fn placements(effects: &[Effect]) -> Vec<(u32, i64)> {
     effects.iter().filter_map(placed).collect()
 }
 
-/// What a watched scheduler learnt: node and change, s.
+/// The changes that a watched scheduler learnt: node and change, s.
 fn learnt(effects: &[Effect]) -> Vec<(u32, i64)> {
     let learnt = |effect: &Effect| match *effect {
         Effect::Note(Note::Learnt { node, change, .. }) => Some((node, change / 1_000_000_000)),
@@ -150,7 +150,7 @@ fn renumbered(msg: Message) -> Message {
     Gossip::Placed(PlacementUpdate { number: placed.number + 1, ..placed }).into()
 }
 
-/// O-M1: a batch is one message, however many tasks it broadcasts of.
+/// O-M1: a batch is one message, however many tasks it covers.
 #[test]
 fn a_batch_is_one_message() {
     let layout = Layout::new(3, 0, vec![1; 20]);
@@ -171,7 +171,7 @@ fn a_batch_is_one_message() {
 /// An update of an end may overtake that of its placement: the expected work is negative in between, and correct
 /// afterwards.
 #[test]
-fn order_of_news_does_not_matter() {
+fn the_order_of_updates_does_not_matter() {
     let layout = Layout::new(2, 0, [1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let mut s2 = scheduler(&unbatched(), 1, &layout, 1);
@@ -184,9 +184,9 @@ fn order_of_news_does_not_matter() {
     assert_eq!(learnt(&s2.deliver(s1.me, update)), [], "what comes twice counts once");
 }
 
-/// Section 6.2.4: 100 ms for a job and 5 ms for each of its tasks. What comes meanwhile waits.
+/// Section 6.2.4: 100 ms for a job and 5 ms for each of its tasks. Messages that arrive meanwhile wait.
 #[test]
-fn decisions_take_their_time_and_news_waits() {
+fn decisions_take_time_and_updates_wait() {
     let config = Murmuration {
         decision_per_job: Span::from_millis(100),
         decision_per_task: Span::from_millis(5),
@@ -244,7 +244,7 @@ fn launched(effects: &[Effect]) -> Vec<u32> {
 /// Job 6 has 18 s of work; after its first task job 2, which has 6 s, comes first. The 100 ms of a job are spent once,
 /// and each piece of a job that is placed without interruption is a batch.
 #[test]
-fn a_scheduler_can_choose_anew_after_each_task() {
+fn a_preemptive_scheduler_chooses_a_job_after_each_task() {
     let config = Murmuration {
         order: MurmurationOrder::Srjf,
         preemptive: true,
@@ -269,10 +269,10 @@ fn a_scheduler_can_choose_anew_after_each_task() {
     assert_eq!(seen, expected);
 }
 
-/// Updates that come while the first task is being placed are known to the second, but a question is answered only once
-/// the whole job is announced.
+/// Updates that arrive while the first task is being placed are known to the second, but a question is answered only
+/// once the whole job is announced.
 #[test]
-fn news_can_be_taken_in_between_tasks() {
+fn updates_can_be_applied_between_tasks() {
     let config = Murmuration {
         news: MurmurationNews::BetweenTasks,
         decision_per_task: Span::from_millis(5),
@@ -303,7 +303,7 @@ fn ties_can_go_to_the_lowest_node() {
 /// Jobs of two tasks wait behind job 9: job 4 has 8 s of work, 5 has 10 s, 6 has 12 s. An oracle knows that both
 /// tasks of job 6 and one task of job 5 have begun elsewhere.
 #[test]
-fn a_node_can_rank_by_job_or_by_what_is_left_of_it() {
+fn a_node_can_rank_tasks_by_the_total_or_the_remaining_work_of_their_job() {
     let next = |rank, bypass, oracle| {
         let config = Murmuration { order: MurmurationOrder::Srjf, rank, bypass, ..Murmuration::default() };
         let layout = Layout::new(1, 0, [1]);
@@ -334,7 +334,7 @@ fn a_node_can_rank_by_job_or_by_what_is_left_of_it() {
 /// A restarted scheduler copies a cache. Updates contained in the copy are not applied twice, those under way are
 /// applied once; the naive variant applies both.
 #[test]
-fn a_copied_cache_and_news_on_its_way() {
+fn updates_contained_in_a_copied_cache_are_not_applied_again() {
     for copy in [Copying::Numbered, Copying::Naive] {
         let config = Murmuration { copy, ..unbatched() };
         let layout = Layout::new(2, 0, [1]);
@@ -359,7 +359,7 @@ fn a_copied_cache_and_news_on_its_way() {
 }
 
 #[test]
-fn without_an_answer_others_are_asked_and_then_nobody() {
+fn without_any_answer_a_scheduler_starts_with_an_empty_cache() {
     let layout = Layout::new(4, 0, [1]);
     let mut back = scheduler(&unbatched(), 0, &layout, 1);
     let asked = |effects: &[Effect]| sends(effects).into_iter().map(|(to, _)| to).collect::<Vec<_>>();
@@ -375,7 +375,7 @@ fn without_an_answer_others_are_asked_and_then_nobody() {
 
 /// The authors' clock: a node that was used lately ranks behind one that never was, though both are idle.
 #[test]
-fn a_clock_remembers_use() {
+fn with_clocks_a_node_used_lately_ranks_behind_an_unused_one() {
     let config = Murmuration { wait: MurmurationWait::Clock, ..unbatched() };
     let layout = Layout::new(1, 0, [1, 1]);
     let mut s1 = scheduler(&config, 0, &layout, 1);
@@ -388,7 +388,7 @@ fn a_clock_remembers_use() {
 }
 
 #[test]
-fn rumours_are_passed_on_once() {
+fn an_epidemic_update_is_forwarded_once() {
     let config = Murmuration { spread: MurmurationSpread::Epidemic, fan_out: 2, ..unbatched() };
     let layout = Layout::new(6, 0, [1]);
     let mut s1 = scheduler(&config, 0, &layout, 1);
@@ -403,9 +403,9 @@ fn rumours_are_passed_on_once() {
     assert_eq!(s1.deliver(s2.me, sent[1].1), [], "its own");
 }
 
-/// What a node says it has replaces what was believed of it.
+/// A node's report replaces the entry of the node.
 #[test]
-fn a_backlog_repairs() {
+fn a_report_repairs_the_cache() {
     let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
     let layout = Layout::new(1, 0, [1]);
     let mut manager = node(&config, &layout);
@@ -420,7 +420,7 @@ fn a_backlog_repairs() {
 /// A report does not undo newer updates: a task on its way, or an applied end. Ends contained in the report are
 /// ignored.
 #[test]
-fn a_backlog_does_not_undo_newer_news() {
+fn a_report_does_not_undo_newer_updates() {
     let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
     let layout = Layout::new(1, 0, [1]);
     let mut s1 = scheduler(&config, 0, &layout, 1);
@@ -461,7 +461,7 @@ fn nodes_can_serve_the_least_attained() {
         Gossip::Ended(EndUpdate { node: 0, number, estimate, since }).into()
     };
     assert_eq!(broadcasts(&effects), [ended(0, 3, 2)]);
-    // The first scheduler crashes: its task is stopped, and the other is told that it is gone.
+    // The first scheduler crashes: its task is stopped, and the other is notified that it is gone.
     let sent = sends(&node.step(Input::Down { actor: s1 }));
     assert_eq!(sent, [order(Core::Stop { copy: copy(5) }), (s2, ended(1, 5, 1))]);
     let mut s1 = scheduler(&config, 0, &layout, 1);

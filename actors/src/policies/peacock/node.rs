@@ -9,7 +9,7 @@ use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Core, Launch, Message, Probe, Ring, RingProbe};
 use crate::policies::policy::BuildContext;
 
-/// What a core does.
+/// The state of a core.
 #[derive(Clone, Copy, Debug)]
 enum PeacockCore {
     Idle,
@@ -48,7 +48,7 @@ pub(super) struct PeacockNode {
     ticking: bool,
     /// Distance on the ring to the next reachable node; the whole ring, if none is reachable.
     hop: u32,
-    /// Tasks granted for claims that were given up since; they run before anything that waits.
+    /// Tasks granted for claims that were given up since; they run before all waiting probes.
     granted: VecDeque<(ActorId, CopyId)>,
     /// Schedulers that are down: probes of theirs that are still on the ring are void.
     down: Vec<u16>,
@@ -147,7 +147,7 @@ impl PeacockNode {
                 self.queue.overflow(limit, self.global.load, ahead, &mut self.rotating);
                 self.keep_ticking(fx);
             }
-            // A ring of one, or what is left of one, keeps everything.
+            // A ring of one node, or of one that is left, keeps all probes.
             PeacockForm::Threshold => {}
             PeacockForm::Elastic => {
                 for waiting in std::mem::take(&mut self.rotating) {
@@ -289,8 +289,8 @@ impl PeacockNode {
     }
 }
 
-/// What the cores still have to do before the queue's head is served, by the estimates; running tasks that are
-/// estimated longer than `longest` do not count.
+/// Estimated work of the cores before the queue's head is served; running tasks that are estimated longer than
+/// `longest` do not count.
 fn ahead(slots: &[PeacockCore], longest: Span, now: Time) -> Span {
     let busy = |slot: &PeacockCore| match slot {
         PeacockCore::Claiming(waiting) => waiting.estimate,
@@ -444,9 +444,9 @@ impl ElasticQueue {
         self.insert(at, new);
     }
 
-    /// Takes out every probe that is not yet late and would wait past its deadline here, where `wait` is what it waits
-    /// for beside the probes ahead. One that has been all round a ring of `ring` nodes stays: without link delay it
-    /// would go round for ever.
+    /// Takes out every probe that is not yet late and would wait past its deadline here, where `wait` is its wait
+    /// beside the probes ahead. One that has been all round a ring of `ring` nodes stays: without link delay it would
+    /// go round for ever.
     pub(super) fn take_late(
         &mut self,
         wait: impl Fn(Span) -> Span,
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn overflow_takes_the_tail_and_keeps_the_books() {
+    fn overflow_takes_the_tail_and_updates_the_total() {
         let mut queue = ElasticQueue::default();
         for job in 0..5 {
             queue.insert(job as usize, probe(job, 2, 0, 100));
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn threshold_form_serves_shortest_first_and_forwards_what_would_be_late() {
+    fn threshold_form_serves_shortest_first_and_forwards_probes_that_would_be_late() {
         let mut queue = ElasticQueue::default();
         for (job, estimate) in [(0, 3), (1, 1), (2, 3), (3, 2)] {
             queue.push_shortest_first(probe(job, estimate, 0, 5));

@@ -310,7 +310,7 @@ mod tests {
 
     /// The mean load that probes carry counts the job they belong to, however much was reported before.
     #[test]
-    fn reports_do_not_run_out() {
+    fn probes_carry_the_load_of_their_own_job_after_any_number_of_reports() {
         let layout = Layout::new(1, 0, [1]);
         let me = layout.scheduler(0);
         let context =

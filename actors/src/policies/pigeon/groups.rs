@@ -27,7 +27,7 @@ impl WorkerGroups {
         groups
     }
 
-    /// How many there are.
+    /// Number of groups.
     pub(super) const fn count(&self) -> u32 {
         self.count
     }
@@ -69,7 +69,7 @@ impl WorkerGroups {
         at(start)..at(end)
     }
 
-    /// The cores of a group that tasks may use: all but the one in whose place the master is.
+    /// The cores of a group that tasks may use: all but the one that the master occupies.
     pub(super) fn workers(&self, group: u32, layout: &Layout) -> Range<u32> {
         let Range { start, end } = self.cores(group, layout);
         start + u32::from(self.master_on_worker)..end
@@ -81,7 +81,7 @@ impl WorkerGroups {
         if workers.is_empty() { nodes.end..nodes.end } else { layout.node_of_core(workers.start)..nodes.end }
     }
 
-    /// How many workers of a group are reserved, without phantoms.
+    /// Number of reserved workers of a group, without phantoms.
     fn reserved(&self, group: u32, layout: &Layout) -> u32 {
         let workers = if self.phantom { self.nodes(group, layout) } else { self.workers(group, layout) };
         let workers = workers.end.saturating_sub(workers.start);
@@ -98,8 +98,8 @@ impl WorkerGroups {
         if node < layout.nodes() { layout.core_index(layout.worker(node, 0)) } else { layout.workers() }
     }
 
-    /// The reserved workers that a master begins with: those of its group, and with phantoms a core of each of those
-    /// of the groups before it.
+    /// The reserved workers that a master begins with: those of its group, and with phantoms one core of each reserved
+    /// worker of the groups before it.
     pub(super) fn reserved_cores(&self, group: u32, layout: &Layout, out: &mut Vec<u32>) {
         if !self.phantom {
             out.extend(self.first_reserved(group, layout)..self.cores(group, layout).end);
@@ -124,7 +124,7 @@ impl WorkerGroups {
         layout.auxiliary(group)
     }
 
-    /// Its standby.
+    /// The standby of a group.
     pub(super) fn standby(&self, group: u32, layout: &Layout) -> Option<ActorId> {
         self.standby.then(|| layout.auxiliary(self.count + group))
     }
@@ -158,7 +158,7 @@ impl MasterClaim {
     }
 }
 
-/// What an actor believes about the masters of a group.
+/// The masters of a group as an actor knows them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupMasters {
     first: ActorId,
@@ -187,7 +187,7 @@ impl GroupMasters {
         if self.first_up || self.standby_up { None } else { self.current() }
     }
 
-    /// An actor crashed or is back; returns whether it is one of these.
+    /// Records that an actor crashed or is back; returns whether it is a master of the group.
     pub(super) fn set(&mut self, actor: ActorId, up: bool) -> bool {
         if actor == self.first {
             self.first_up = up;
@@ -204,8 +204,8 @@ impl GroupMasters {
         true
     }
 
-    /// A worker claims to be master; returns whether it is from now on, or was. While a first master or a standby is up
-    /// no worker is: the claim is from before it was back.
+    /// Records a worker's claim to be master; returns whether it is from now on, or was. While a first master or a
+    /// standby is up no worker is: the claim is from before it was back.
     pub(super) fn accept(&mut self, new: MasterClaim) -> bool {
         let none_up = !self.first_up && !self.standby_up;
         let better = none_up
@@ -223,7 +223,7 @@ impl GroupMasters {
         self.declared().is_some() && self.claim == Some(claim)
     }
 
-    /// The claim of a worker that cannot be reached is void.
+    /// Voids the claim of a worker that cannot be reached.
     pub(super) fn give_up(&mut self, node: ActorId) {
         self.claim = self.claim.filter(|claim| claim.node != node);
     }

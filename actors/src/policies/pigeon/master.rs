@@ -1,8 +1,8 @@
 //! The masters of a group: they give tasks to idle workers, and queue those that find none.
 //!
 //! Nothing is lost as long as every open task of a scheduler is with a live master or on its way there. A master that
-//! loses sight of workers therefore asks the schedulers what is open and queues what nobody has: when a node crashes,
-//! and when it takes over a group of which it knows nothing.
+//! loses workers therefore asks the schedulers for open tasks and queues those that no worker has: when a node crashes,
+//! and when it takes over a group whose state it does not know.
 
 use std::collections::BTreeSet;
 
@@ -17,21 +17,21 @@ use crate::message::{Batch, Group, Message, Stamp, Turn};
 
 // Timers of masters and of nodes.
 
-/// What a timer is for. Those of a master that has handed over, and those of a node that were armed before the masters
-/// of its group changed, are void: a timer carries the number of the master, or of the change.
+/// The purpose of a timer. A timer carries the number of the master, or of the change of masters, for which it was
+/// armed: those of a master that has handed over and those from before a change are void.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tick {
-    /// A master tells its standby what changed.
+    /// A master sends its standby the changes of its queues.
     Push,
     /// A master reports the lengths of its queues.
     Report,
     /// A new master no longer waits for workers that have not answered.
     Settle,
-    /// A worker that is the master tells everybody so, because it is not told of crashes.
+    /// A worker that is the master announces itself again, because it is not notified of crashes.
     Probe,
     /// A node becomes the master of a group without one.
     Claim,
-    /// A node makes sure that the worker that is its master is there.
+    /// A node checks that the worker that is its master still responds.
     Watch,
 }
 
@@ -54,20 +54,20 @@ impl Tick {
 /// A new master that waits for its workers.
 #[derive(Debug)]
 struct Recovery {
-    /// What schedulers said is open.
+    /// Tasks that schedulers reported as open.
     open: Vec<(bool, Waiting)>,
-    /// The queues of the master before, as far as its standby was told.
+    /// The queues of the previous master, as far as its standby knows them.
     mirror: Option<TaskQueues>,
 }
 
-/// How a master takes a group over.
+/// The data with which a master takes a group over.
 #[derive(Debug)]
 pub(super) struct Takeover {
     /// Number of the takeover on this seat, or of the election.
     pub(super) number: u32,
     /// The number of the election, if it is a worker that declared itself; else 0.
     pub(super) term: u32,
-    /// The queues of the master before, as far as its standby was told.
+    /// The queues of the previous master, as far as its standby knows them.
     pub(super) mirror: Option<TaskQueues>,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Master {
     recovery: Option<Recovery>,
     /// Schedulers and workers that are down.
     dead: BTreeSet<ActorId>,
-    /// What it says when it takes the group over; a worker that declared itself master has a term above 0.
+    /// The message by which it takes the group over; a worker that declared itself master has a term above 0.
     takes: Group,
     /// Number of the takeover on this seat, or of the election; its timers carry it.
     number: u32,
@@ -119,8 +119,8 @@ impl Master {
         }
     }
 
-    /// A master that takes over, without knowing the workers. It tells workers and schedulers, who answer with what
-    /// they run and what is open.
+    /// A master that takes over, without knowing the workers. It notifies workers and schedulers, which answer with the
+    /// copies that they run and the open tasks.
     pub(super) fn take_over(
         config: &Pigeon,
         (groups, group): (WorkerGroups, u32),
@@ -153,7 +153,7 @@ impl Master {
         master
     }
 
-    /// Tells all schedulers that are up something that must arrive.
+    /// Sends all schedulers that are up a message that must arrive.
     fn tell_schedulers(&self, msg: Group, fx: &mut Effects<'_>) {
         let layout = fx.layout();
         for scheduler in (0..layout.schedulers()).map(|i| layout.scheduler(i)) {
@@ -169,11 +169,11 @@ impl Master {
         fx.recover(node, self.takes);
     }
 
-    /// A message of the conversation; `from` may be a master that passes it on.
+    /// Handles a message of the group; `from` may be a master that passes it on.
     pub(super) fn receive(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
         if self.is_declared() && matches!(fx.layout().role(from), Role::Node(_)) && self.dead.contains(&from)
         {
-            // A worker that is the master is not told that a node is back.
+            // A worker that is the master is not notified that a node is back.
             self.announce(from, fx);
         }
         match msg {
@@ -207,12 +207,12 @@ impl Master {
         self.finish(fx);
     }
 
-    /// A worker says what it does. A master that is not told of crashes learns of one here, when the node is back in
-    /// another life: a result may have been lost with the one before.
+    /// Records what a worker reports. A master that is not notified of crashes learns of one here, when the node has
+    /// restarted: a result may have been lost in the crash.
     fn told(&mut self, core: u32, turn: Turn, running: Option<Next>, fx: &mut Effects<'_>) {
         let layout = fx.layout();
         if !self.is_declared() && self.dead.contains(&layout.node(layout.node_of_core(core))) {
-            // From before the crash of the node.
+            // Sent before the crash of the node.
             return;
         }
         if self.is_declared() && self.workers.has_restarted(core, turn) {
@@ -253,8 +253,8 @@ impl Master {
         }
     }
 
-    /// The tasks that wait or run here, of the submission of these, in order. Copies for another scheduler, or for an
-    /// earlier submission, do not count: a scheduler that crashed gets their results, or they are being stopped.
+    /// The tasks of the same submission as `of` that wait or run here, in order. Copies for another scheduler, or for
+    /// an earlier submission, do not count: a scheduler that crashed gets their results, or they are being stopped.
     fn known(&self, of: Waiting) -> Vec<u32> {
         let mut known = Vec::new();
         self.queues.tasks_of(of, &mut known);
@@ -270,7 +270,7 @@ impl Master {
         fx.send(layout.node(layout.node_of_core(core)), Group::Run { core, copy, scheduler });
     }
 
-    /// A worker became idle.
+    /// Records that a worker became idle.
     fn freed(&mut self, core: u32, fx: &mut Effects<'_>) {
         match self.queues.next(self.workers.is_reserved(core)) {
             Some(next) => self.run(core, next, fx),
@@ -290,7 +290,7 @@ impl Master {
         }
     }
 
-    /// Queues what is open and nobody has, once all workers have said what they do, or `now`.
+    /// Queues the open tasks that no worker has, once all workers have reported, or `now`.
     fn settle(&mut self, now: bool, fx: &mut Effects<'_>) {
         if self.recovery.is_none() || (!now && self.workers.has_unknown()) {
             return;
@@ -304,7 +304,7 @@ impl Master {
         }
     }
 
-    /// The failure detector reports a crash, or a worker cannot be reached by a master that is not told of crashes.
+    /// Handles a reported crash, or an unreachable worker of a master that is not notified of crashes.
     pub(super) fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         let layout = fx.layout();
         match layout.role(actor) {
@@ -312,7 +312,7 @@ impl Master {
                 self.dead.insert(actor);
                 self.workers.down(cores(node, layout));
                 if self.workers.all_down() {
-                    // The schedulers send what is open to other groups. They may have been told of the crash earlier
+                    // The schedulers send open tasks to other groups. They may have been notified of the crash earlier
                     // and have sent more since, so they are asked when a worker is back.
                     self.queues.clear();
                     self.recovery = None;
@@ -342,7 +342,7 @@ impl Master {
         group == self.group || (self.config.phantom_reserved && group < self.group)
     }
 
-    /// The failure detector reports that an actor is back.
+    /// Handles the return of an actor.
     pub(super) fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         self.dead.remove(&actor);
         match fx.layout().role(actor) {
@@ -363,13 +363,13 @@ impl Master {
         matches!(self.takes, Group::Takes { term: 1.., .. })
     }
 
-    /// The standby crashed or is back: one that is back is told all that waits.
+    /// Records that the standby crashed or is back; one that is back is sent all waiting tasks.
     pub(super) fn set_standby_up(&mut self, up: bool, fx: &mut Effects<'_>) {
         self.queues.set_mirrored(up);
         self.finish(fx);
     }
 
-    /// A message of this master could not be delivered.
+    /// Handles a message of this master that could not be delivered.
     pub(super) fn undelivered(&mut self, to: ActorId, msg: Group, fx: &mut Effects<'_>) {
         match msg {
             Group::Run { core, copy, scheduler } => {
@@ -389,8 +389,8 @@ impl Master {
         self.finish(fx);
     }
 
-    /// Queues a copy that did not reach its worker, before others. The worker may have said something since, so that
-    /// it is no longer the one that was to run the copy; the copy may have been replaced, or its group given up.
+    /// Queues a copy that did not reach its worker, before others. The worker may have reported since, so that it no
+    /// longer counts as running the copy; the copy may have been replaced, or its group given up.
     fn put_back(&mut self, scheduler: u32, copy: CopyId, fx: &mut Effects<'_>) {
         let gone = self.workers.all_down() || self.dead.contains(&fx.layout().scheduler(scheduler));
         let waiting = Waiting { scheduler, batch: Batch::single(copy) };
@@ -401,7 +401,7 @@ impl Master {
         self.serve(fx);
     }
 
-    /// A tick of this master.
+    /// Handles a tick of this master.
     pub(super) fn tick(&mut self, tick: u32, fx: &mut Effects<'_>) {
         match Tick::armed(tick, self.number) {
             Some(Tick::Push) => {
@@ -423,9 +423,9 @@ impl Master {
         self.finish(fx);
     }
 
-    /// Repeats to all, also to workers that could not be reached, that this is the master. A worker that is the
-    /// master is not told of crashes: it learns of them by what comes back, and by answers from another life of a
-    /// node.
+    /// Announces again to all, also to workers that could not be reached, that this is the master. A worker that is the
+    /// master is not notified of crashes: it learns of them from undelivered messages, and from the answers of
+    /// restarted nodes.
     fn probe(&self, fx: &mut Effects<'_>) {
         let (layout, me) = (fx.layout(), fx.me());
         let nodes = self.groups.nodes(self.group, layout).map(|node| layout.node(node));
@@ -445,7 +445,7 @@ impl Master {
         }
     }
 
-    /// Ends a step: asks what is open if the first worker is back, and arms the ticks that are needed.
+    /// Ends a step: asks for open tasks if the first worker is back, and arms the ticks that are needed.
     fn finish(&mut self, fx: &mut Effects<'_>) {
         if self.abandoned && !self.workers.all_down() {
             self.abandoned = false;
@@ -482,7 +482,7 @@ pub(super) struct MasterSeat {
     is_standby: bool,
     /// Present while this one acts.
     master: Option<Master>,
-    /// How often this one took over.
+    /// Number of takeovers by this one.
     takeovers: u32,
     /// A standby's copy of the queues.
     mirror: TaskQueues,
@@ -507,7 +507,7 @@ impl MasterSeat {
         }
     }
 
-    /// The other of the two.
+    /// The standby of a master, or the master of a standby.
     fn partner(&self, layout: &Layout) -> Option<ActorId> {
         if self.is_standby {
             Some(self.groups.master(self.group, layout))
@@ -525,7 +525,7 @@ impl MasterSeat {
             return;
         }
         self.take_over(None, fx);
-        // A standby that is up has to be told what waits; one that is down is reported to be.
+        // A standby that is up must be sent the waiting tasks; one that is down is reported as such.
         if let (Some(master), Some(_)) = (&mut self.master, self.groups.standby(self.group, fx.layout())) {
             master.set_standby_up(true, fx);
         }
@@ -550,7 +550,7 @@ impl MasterSeat {
         }
     }
 
-    /// The failure detector reports a crash.
+    /// Handles a reported crash.
     fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         self.dead.insert(actor);
         if self.partner(fx.layout()) != Some(actor) {
@@ -565,7 +565,7 @@ impl MasterSeat {
         }
     }
 
-    /// The failure detector reports that an actor is back.
+    /// Handles the return of an actor.
     fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         self.dead.remove(&actor);
         if self.partner(fx.layout()) != Some(actor) {

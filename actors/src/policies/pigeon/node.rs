@@ -1,8 +1,8 @@
 //! A node of Pigeon: each core runs one copy at a time, and its end is reported to the scheduler of the copy and to the
 //! master of the group.
 //!
-//! A core that is given another copy before it has ended one, which happens only when masters change, keeps it until
-//! then. While a group is without a master, its nodes wait for one, and one of them becomes it.
+//! A core that is given another copy before it has ended one, which happens only when masters change, keeps the new
+//! copy until then. The nodes of a group without a master wait for one, and one of them becomes it.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -28,7 +28,7 @@ struct Assigned {
 struct GroupCore {
     running: Option<Assigned>,
     next: VecDeque<Assigned>,
-    /// How often it began or ended a copy.
+    /// Number of times that it began or ended a copy.
     turns: u32,
 }
 
@@ -41,9 +41,9 @@ pub(super) struct PigeonNode {
     life: u16,
     cores: Box<[GroupCore]>,
     masters: GroupMasters,
-    /// The highest election heard of.
+    /// The highest number of an election in a received claim.
     term: u32,
-    /// How often the masters changed.
+    /// Number of changes of masters.
     changes: u32,
     /// Schedulers and masters that are down.
     dead: BTreeSet<ActorId>,
@@ -91,7 +91,7 @@ impl PigeonNode {
         }
     }
 
-    /// A message to the master of the group.
+    /// Passes a message on to the master of the group.
     fn pass_on(&mut self, from: ActorId, msg: Group, fx: &mut Effects<'_>) {
         match (&mut self.hosted, self.masters.current()) {
             (Some(master), _) => master.receive(from, msg, fx),
@@ -129,13 +129,13 @@ impl PigeonNode {
         fx.layout().worker_of_core(self.first_core + core as u32)
     }
 
-    /// A core runs nothing any more: it goes on with what it was given meanwhile, or is idle.
+    /// Continues a core that ended its copy with a copy given to it meanwhile; without one it is idle.
     fn proceed(&mut self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
         self.cores[core].turns += 1;
         match self.cores[core].next.pop_front() {
             Some(next) => {
                 if by != next.by && self.is_foreign(by, fx.layout()) {
-                    // It has lent the core no longer.
+                    // It no longer has the core on loan.
                     fx.send(by, self.state(core));
                 }
                 self.begin(core, next, fx);
@@ -144,7 +144,7 @@ impl PigeonNode {
         }
     }
 
-    /// Tells the master that a core is idle, and the one of another group that sent the copy, as far as there is one.
+    /// Tells the master that a core is idle, and the master of another group that sent the copy, if there is one.
     fn tell_idle(&self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
         let idle = self.state(core);
         if let Some(master) = self.masters.current() {
@@ -160,7 +160,7 @@ impl PigeonNode {
         matches!(layout.role(actor), Role::Auxiliary(master) if self.groups.of_master(master).0 != self.group)
     }
 
-    /// The state of a core, as its master is told.
+    /// The state of a core as reported to its master.
     fn state(&self, core: usize) -> Group {
         let GroupCore { running, turns: count, .. } = self.cores[core];
         let (life, core) = (self.life, self.first_core + core as u32);
@@ -199,7 +199,7 @@ impl PigeonNode {
         }
     }
 
-    /// A worker claims to be the master.
+    /// Handles the claim of a worker to be the master.
     fn claimed(&mut self, claim: MasterClaim, fx: &mut Effects<'_>) {
         let is_known = self.masters.has(claim);
         self.term = self.term.max(claim.term);
@@ -216,7 +216,7 @@ impl PigeonNode {
         self.tell_cores(claim.node, fx);
     }
 
-    /// Arms what the present masters need: a claim if there is none, a watch if a worker is the master.
+    /// Arms the tick that the present masters require: a claim if there is none, a watch if a worker is the master.
     fn changed(&mut self, fx: &mut Effects<'_>) {
         self.changes += 1;
         let after = self.config.declare_after;
@@ -238,7 +238,7 @@ impl PigeonNode {
         }
     }
 
-    /// Makes sure that the worker that is the master is there.
+    /// Checks that the worker that is the master still responds.
     fn watch(&self, fx: &mut Effects<'_>) {
         if let Some(master) = self.masters.declared().filter(|&master| master != fx.me()) {
             fx.recover(master, Group::Watch);
@@ -284,7 +284,7 @@ impl PigeonNode {
         }
     }
 
-    /// A worker that is the master cannot be reached.
+    /// Handles a worker that is the master and cannot be reached.
     fn lose(&mut self, master: ActorId, fx: &mut Effects<'_>) {
         if self.masters.declared() == Some(master) {
             self.masters.give_up(master);
@@ -310,7 +310,7 @@ impl PigeonNode {
         }
         let before = self.masters.current();
         if self.masters.set(actor, true) {
-            // It asks the workers and schedulers for what was known here.
+            // That master asks the workers and schedulers for the state known here.
             self.hosted = None;
             self.changed(fx);
             if before.is_none() {

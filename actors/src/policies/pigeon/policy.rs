@@ -128,7 +128,7 @@ impl Auxiliaries for Pigeon {
 }
 
 impl Pigeon {
-    /// Checks that the workers can be grouped so.
+    /// Checks that the workers can be divided into these groups.
     fn check_groups(&self, layout: &Layout) -> Result<(), String> {
         let most = (0..layout.nodes()).map(|node| layout.cores(node)).max().unwrap_or(1);
         if self.phantom_reserved {

@@ -14,7 +14,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether both are of one job as one scheduler was submitted it.
+    /// Whether both belong to the same submission of a job to one scheduler.
     pub(super) fn is_of_same_submission(self, other: Self) -> bool {
         self.batch.job == other.batch.job
             && self.scheduler == other.scheduler
@@ -30,14 +30,14 @@ pub(super) type Next = (CopyId, u32);
 pub(super) struct TaskQueues {
     short: VecDeque<Waiting>,
     long: VecDeque<Waiting>,
-    /// Tasks in both.
+    /// Number of tasks in both.
     waiting: u32,
     weight: GroupWeight,
     /// Short tasks that unreserved workers got since the last long one, while long ones waited.
     count: u32,
-    /// What a standby has not been told, if there is one.
+    /// Changes that the standby, if there is one, has not been sent.
     unsent: Option<Vec<Mirror>>,
-    /// Of a standby's copy: short and long tasks that were served before it was told that they wait.
+    /// In a standby's copy: short and long tasks that were served before it learnt that they wait.
     owed: [u32; 2],
 }
 
@@ -121,7 +121,7 @@ impl TaskQueues {
         }
     }
 
-    /// Appends the indices of the tasks that wait, of the submission of these.
+    /// Appends the indices of the waiting tasks of the same submission as `of`.
     pub(super) fn tasks_of(&self, of: Waiting, out: &mut Vec<u32>) {
         let all = self.short.iter().chain(&self.long);
         let same = all.filter(|waiting| waiting.is_of_same_submission(of));
@@ -134,7 +134,7 @@ impl TaskQueues {
         all.position(|waiting| waiting.batch.job == job).unwrap_or(usize::MAX)
     }
 
-    /// Begins to keep the changes that a standby must be told, the first of them all that waits now, or ends it.
+    /// Starts to record the changes for a standby, the first of them all that waits now, or stops it.
     pub(super) fn set_mirrored(&mut self, standby: bool) {
         self.unsent = standby.then(|| {
             let queued =
@@ -144,7 +144,7 @@ impl TaskQueues {
         });
     }
 
-    /// Begins to keep the changes that a standby must be told, while nothing waits.
+    /// Starts to record the changes for a standby, while nothing waits.
     pub(super) fn mirror_from_now(&mut self) {
         self.unsent = Some(Vec::new());
     }
@@ -161,22 +161,22 @@ impl TaskQueues {
         unsent.push(change);
     }
 
-    /// Whether a standby is told of changes.
+    /// Whether changes are recorded for a standby.
     pub(super) const fn is_mirrored(&self) -> bool {
         self.unsent.is_some()
     }
 
-    /// Whether there are changes that a standby has not been told.
+    /// Whether there are changes that the standby has not been sent.
     pub(super) fn has_changes(&self) -> bool {
         self.unsent.as_ref().is_some_and(|unsent| !unsent.is_empty())
     }
 
-    /// The changes that a standby has not been told.
+    /// Takes the changes that the standby has not been sent.
     pub(super) fn take_changes(&mut self) -> Vec<Mirror> {
         self.unsent.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Follows a change of the queues of a master.
+    /// Applies a change of a master's queues to the copy of its standby.
     pub(super) fn follow(&mut self, change: Mirror) {
         match change {
             Mirror::Reset => {
@@ -286,9 +286,9 @@ mod tests {
         assert_eq!(runs_of_short(&mut queues, 1), [2]);
     }
 
-    /// Two changes arrive in the other order: what was served is dropped when it is known.
+    /// Two changes arrive in the other order: a task that was served is dropped when it is queued.
     #[test]
-    fn a_standby_drops_what_was_served_before_it_was_queued() {
+    fn a_standby_drops_tasks_served_before_they_were_queued() {
         let mut mirror = TaskQueues::new(&Pigeon::default());
         mirror.follow(Mirror::Served { short: 5, long: 0 });
         let batch = Batch { job: JobId(0), base: 0, len: 7, step: 1, attempt: 0 };

@@ -13,7 +13,7 @@ use crate::message::{Batch, Group, Job, Launch, Message};
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::{RETRY_AFTER, resend};
 
-/// Where the last copy of a task was sent: the group and the attempt; `None` while no group can be used.
+/// Destination of the last copy of a task: the group and the attempt; `None` while no group can be used.
 type SentTo = Option<(u32, u32)>;
 
 struct PigeonJob {
@@ -32,7 +32,7 @@ struct GroupView {
 /// A distributed scheduler.
 pub(super) struct PigeonScheduler {
     groups: WorkerGroups,
-    /// How often masters report their lengths; zero: never.
+    /// Period at which masters report their lengths; zero: never.
     lengths: Span,
     splitter: Splitter,
     views: Box<[GroupView]>,
@@ -74,7 +74,7 @@ impl PigeonScheduler {
         self.jobs.open(job, PigeonJob { open, tasks });
     }
 
-    /// Sends the open tasks of a job that are nowhere to groups.
+    /// Sends the open tasks of a job that are with no group to groups.
     fn launch(&mut self, job: JobId, fx: &mut Effects<'_>) {
         if !self.splitter.has_groups() {
             return;
@@ -96,7 +96,7 @@ impl PigeonScheduler {
         }
     }
 
-    /// Marks open tasks as nowhere, and sends them and all others that are.
+    /// Marks open tasks that are `lost` as with no group, and sends all such tasks.
     fn relaunch(&mut self, lost: impl Fn(JobId, u32, SentTo) -> bool, fx: &mut Effects<'_>) {
         let mut jobs = Vec::new();
         for (job, PigeonJob { open, tasks }) in self.jobs.iter_mut() {
@@ -146,7 +146,7 @@ impl PigeonScheduler {
                 let claim = MasterClaim { term, at: at.into(), node: from };
                 let is_worker = matches!(fx.layout().role(from), Role::Node(_));
                 let masters = &mut self.views[group as usize].masters;
-                // A worker repeats what it has said; it has been answered.
+                // A worker repeats its claim, which has been answered.
                 let is_known = is_worker && masters.has(claim);
                 if is_worker && !masters.accept(claim) {
                     return;
@@ -184,7 +184,7 @@ impl PigeonScheduler {
         down < nodes.len()
     }
 
-    /// Uses the groups that can be used, for tasks that found none as well.
+    /// Updates the groups in use, and sends tasks that had found none.
     fn regroup(&mut self, fx: &mut Effects<'_>) {
         self.set_groups(fx.layout());
         self.relaunch(|_, _, _| false, fx);
@@ -455,11 +455,11 @@ const SILENT: u64 = 3;
 #[derive(Debug, Default)]
 pub(super) struct GroupLoad {
     reported: u32,
-    /// When that was so.
+    /// Time of the newest report.
     at: Time,
-    /// What was sent since, oldest first.
+    /// Tasks sent since, oldest first.
     sent: VecDeque<(Time, u32)>,
-    /// The sum of it.
+    /// Their sum.
     since: u32,
 }
 
@@ -469,13 +469,13 @@ impl GroupLoad {
         self.reported.saturating_add(self.since)
     }
 
-    /// Tasks are sent.
+    /// Records tasks that are sent.
     pub(super) fn send(&mut self, tasks: u32, now: Time) {
         self.sent.push_back((now, tasks));
         self.since += tasks;
     }
 
-    /// A master reports its tasks as they were at `at`. Older reports change nothing.
+    /// Records a master's report of its tasks as of `at`. Older reports change nothing.
     pub(super) fn report(&mut self, tasks: u32, at: Time) {
         if self.at < at {
             (self.reported, self.at) = (tasks, at);
@@ -483,7 +483,7 @@ impl GroupLoad {
         }
     }
 
-    /// Forgets what a master that reports `every` so often would have reported since.
+    /// Forgets the tasks that a master with reports at the period `every` would have reported by now.
     pub(super) fn forget(&mut self, now: Time, every: Span) {
         let silence = Span(every.0.saturating_mul(SILENT));
         if now.since(self.at) > silence {
@@ -492,7 +492,7 @@ impl GroupLoad {
         }
     }
 
-    /// Forgets what was sent up to then.
+    /// Forgets the tasks sent until `then`.
     fn drop_until(&mut self, then: Time) {
         while self.sent.front().is_some_and(|(at, _)| *at <= then)
             && let Some((_, tasks)) = self.sent.pop_front()
@@ -590,7 +590,7 @@ mod load_tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_after_a_report_counts_with_it() {
+    fn tasks_sent_after_a_report_count_with_it() {
         let mut load = GroupLoad::default();
         (1..=4).for_each(|t| load.send(10, Time(t * 100)));
         load.report(7, Time(250));

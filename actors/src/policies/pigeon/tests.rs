@@ -83,7 +83,6 @@ fn a_master_gives_tasks_to_idle_workers_and_queues_the_rest() {
     assert_eq!(runs(&master.receive(n1, idle(1, 4))), [(1, at_long(4))]);
 }
 
-/// Which worker has been idle longest is next.
 #[test]
 fn the_longest_idle_worker_is_next() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
@@ -148,7 +147,7 @@ fn a_copy_that_comes_back_late_is_queued_again() {
     assert_eq!(sends(&master.step(back(first))), [], "it runs");
 }
 
-/// What a node said before its crash says nothing about its cores when it is back.
+/// Reports from before a node's crash say nothing about its cores when it is back.
 #[test]
 fn messages_from_before_a_crash_are_ignored() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
@@ -159,7 +158,7 @@ fn messages_from_before_a_crash_are_ignored() {
     assert_eq!(runs(&sends(&master.step(Input::Up { actor: node }))), [(0, copy(0, 4, 0))]);
 }
 
-/// After the crash of a worker the schedulers are asked, and what nobody has runs again with a fresh attempt.
+/// After the crash of a worker the schedulers are asked, and tasks that no worker has run again with a fresh attempt.
 #[test]
 fn tasks_of_a_dead_worker_are_run_again() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
@@ -218,7 +217,7 @@ fn the_last_workers_run_everything() {
 }
 
 #[test]
-fn the_queues_are_mirrored_now_and_then() {
+fn the_queues_are_mirrored_periodically() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
     let (scheduler, standby) = (master.layout.scheduler(0), master.layout.auxiliary(1));
     let push = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(100) };
@@ -261,7 +260,7 @@ fn a_master_reports_its_lengths_while_it_has_work() {
     assert!(!armed(&fired));
 }
 
-/// Of two groups of four the scheduler fills the one with room, by the newest report and what it has sent since.
+/// The scheduler fills the one of two groups of four that has room, by the newest report and the tasks sent since.
 #[test]
 fn tasks_follow_the_reports() {
     let layout = Layout::new(1, 2, [1; 8]);
@@ -285,7 +284,7 @@ fn tasks_follow_the_reports() {
     assert_eq!(sent(&scheduler.submit(3)), [6, 0]);
 }
 
-/// A standby asks workers and schedulers, and queues what nobody has in the order that it was told.
+/// A standby asks workers and schedulers, and queues the tasks that no worker has in the order that it was told.
 #[test]
 fn a_standby_takes_over() {
     let mut standby = bench(|layout| layout.auxiliary(1), 4);
@@ -323,7 +322,7 @@ fn a_standby_takes_over() {
     assert_eq!(kinds(&passed), [(master, "group.idle")], "it has handed over");
 }
 
-/// A worker that never answers is waited for only so long.
+/// The wait for a worker that never answers is bounded.
 #[test]
 fn a_master_that_comes_back_does_not_wait_for_ever() {
     let layout = Layout::new(1, 2, [1; 4]);
@@ -423,7 +422,7 @@ fn a_worker_declares_itself_master() {
     assert_eq!(kinds(&node.receive(scheduler, tasks(2, 1, 1))), [(first, "group.tasks")]);
 }
 
-/// A worker that became master can crash as well: the others look after it.
+/// A worker that became master can crash as well: the others watch it.
 #[test]
 fn a_declared_master_is_watched() {
     let mut node = bench(|layout| layout.node(2), 4);
@@ -471,9 +470,9 @@ fn a_scheduler_deals_tasks_out_and_counts_results() {
     }
 }
 
-/// What a master did not get goes to another one; what a new master asks for is told once, with a fresh attempt.
+/// Tasks that a master did not get go to another one; a new master's question is answered once, with fresh attempts.
 #[test]
-fn a_scheduler_sends_again_what_masters_lost() {
+fn a_scheduler_sends_tasks_again_that_masters_lost() {
     let mut scheduler = bench(|layout| layout.scheduler(0), 8);
     let layout = scheduler.layout.clone();
     let [first, second] = [layout.auxiliary(0), layout.auxiliary(1)];

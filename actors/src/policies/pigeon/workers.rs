@@ -8,12 +8,12 @@ use super::queues::{Next, Waiting};
 use crate::layout::Layout;
 use crate::message::{Batch, Turn};
 
-/// What a worker does.
+/// The state of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum WorkerState {
     /// Its node is down.
     Down,
-    /// It has not said.
+    /// It has not reported.
     Unknown,
     Idle,
     Running(Next),
@@ -24,10 +24,10 @@ enum WorkerState {
 pub(super) struct Workers {
     /// The cores of the group.
     range: Range<u32>,
-    /// Those from here on are reserved.
+    /// The first reserved core; all after it are reserved as well.
     first_reserved: u32,
     states: Box<[(WorkerState, Turn)]>,
-    /// What was given to reserved workers of other groups.
+    /// Copies given to reserved workers of other groups.
     lent: BTreeMap<u32, Next>,
     idle_reserved: VecDeque<u32>,
     idle_others: VecDeque<u32>,
@@ -35,15 +35,15 @@ pub(super) struct Workers {
     unreserved_up: u32,
     /// Own workers that run something.
     running: u32,
-    /// Own workers whose nodes are up and which have not said what they do.
+    /// Own workers whose nodes are up and which have not reported.
     unknown: u32,
     /// Own workers whose nodes are down.
     down: u32,
 }
 
 impl Workers {
-    /// Those of a group, all idle, or in a state that they have not told. What a phantom core does is told by its node
-    /// once another master has used it.
+    /// The workers of a group: all idle if `known`, else in an unknown state. The node of a phantom core reports its
+    /// state once another master has used it.
     pub(super) fn new(groups: &WorkerGroups, group: u32, known: bool, layout: &Layout) -> Self {
         let range = groups.workers(group, layout);
         let first_reserved = groups.first_reserved(group, layout).max(range.start);
@@ -74,7 +74,7 @@ impl Workers {
         self.range.contains(&core).then(|| (core - self.range.start) as usize)
     }
 
-    /// The state of an own worker, and the turn it was told in.
+    /// The state of an own worker, and the turn of its report.
     fn state(&self, core: u32) -> Option<(WorkerState, Turn)> {
         self.at(core).map(|at| self.states[at])
     }
@@ -97,7 +97,7 @@ impl Workers {
         Some(before)
     }
 
-    /// How many own workers are in a state like this one; idle ones are not counted.
+    /// The number of own workers in a state like this one; idle ones are not counted.
     const fn count(&mut self, state: WorkerState) -> Option<&mut u32> {
         match state {
             WorkerState::Down => Some(&mut self.down),
@@ -122,7 +122,7 @@ impl Workers {
         self.idle_others.pop_front().or_else(|| if short { self.idle_reserved.pop_front() } else { None })
     }
 
-    /// A worker has nothing to do.
+    /// Adds an idle worker.
     pub(super) fn put(&mut self, core: u32) {
         if self.is_reserved(core) {
             self.idle_reserved.push_back(core)
@@ -131,15 +131,15 @@ impl Workers {
         }
     }
 
-    /// A worker was given a copy.
+    /// Records that a worker was given a copy.
     pub(super) fn start(&mut self, core: u32, next: Next) {
         if self.set(core, WorkerState::Running(next)).is_none() {
             self.lent.insert(core, next);
         }
     }
 
-    /// A worker says that it is idle, or what it runs; returns whether it is idle and was not before. Messages can
-    /// overtake each other: older ones count for nothing.
+    /// Records a worker's report that it is idle or runs a copy; returns whether it is idle and was not before.
+    /// Messages can overtake each other: older ones are ignored.
     pub(super) fn told(&mut self, core: u32, turn: Turn, running: Option<Next>) -> bool {
         let Some(at) = self.at(core) else {
             if running.is_none() {
@@ -160,14 +160,14 @@ impl Workers {
         running.is_none() && before != WorkerState::Idle
     }
 
-    /// Whether the node of a worker has crashed since the worker last said what it does.
+    /// Whether the node of a worker has crashed since the worker last reported.
     pub(super) fn has_restarted(&self, core: u32, turn: Turn) -> bool {
         self.state(core).is_some_and(|(state, last)| {
             matches!(state, WorkerState::Idle | WorkerState::Running(_)) && turn.life > last.life
         })
     }
 
-    /// A copy could not be sent to a worker; returns whether the worker was to run it.
+    /// Records that a copy could not be sent to a worker; returns whether the worker was to run it.
     pub(super) fn refused(&mut self, core: u32, next: Next) -> bool {
         let Some((state, _)) = self.state(core) else {
             return self.lent.get(&core) == Some(&next) && self.lent.remove(&core).is_some();
@@ -179,7 +179,7 @@ impl Workers {
         was
     }
 
-    /// A node crashed: its workers are gone, with what they ran.
+    /// Marks the workers of a crashed node as down, and drops what they ran.
     pub(super) fn down(&mut self, cores: Range<u32>) {
         for core in cores {
             self.lent.remove(&core);
@@ -188,7 +188,7 @@ impl Workers {
         }
     }
 
-    /// A node is back and its workers are idle; those that are told, in their order.
+    /// Marks the workers of a node that is back as idle; returns those that were down, in order.
     pub(super) fn up(&mut self, cores: Range<u32>) -> Vec<u32> {
         let is_down = |core: &u32| matches!(self.state(*core), Some((WorkerState::Down, _)));
         let idle: Vec<_> = cores.filter(is_down).collect();
@@ -212,7 +212,7 @@ impl Workers {
         }
     }
 
-    /// Whether a worker whose node is up has not said what it does.
+    /// Whether a worker whose node is up has not reported.
     pub(super) const fn has_unknown(&self) -> bool {
         self.unknown > 0
     }
@@ -231,7 +231,7 @@ impl Workers {
         own.chain(self.lent.iter().map(|(&core, &next)| (core, next)))
     }
 
-    /// Appends the indices of the tasks that run, of the submission of these.
+    /// Appends the indices of the running tasks of the same submission as `of`.
     pub(super) fn tasks_of(&self, of: Waiting, out: &mut Vec<u32>) {
         let running =
             self.running().map(|(_, (copy, scheduler))| Waiting { scheduler, batch: Batch::single(copy) });

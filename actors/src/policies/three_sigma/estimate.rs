@@ -10,10 +10,10 @@ use crate::predict::{Combination, Distribution, Histogram, Prediction, Predictor
 /// Standard deviation of the shifts of `normal` (thesis, section 4.4.4).
 const SHIFT_STD: f64 = 0.1;
 
-/// The least run time that is expected, relative to the true one, where it is drawn.
+/// Lower bound of a drawn run-time estimate, relative to the true run time.
 const LEAST: f64 = 0.01;
 
-/// What is expected of a job.
+/// The estimate of a job's run time.
 #[derive(Clone, Debug)]
 pub(super) struct Forecast {
     /// To be given back to the predictor when the job ends.
@@ -26,7 +26,7 @@ pub(super) struct Forecast {
 
 #[cfg(test)]
 impl Forecast {
-    /// A distribution that comes from nowhere.
+    /// An estimate from a given distribution, without a prediction.
     pub(super) fn expecting(distribution: Distribution) -> Self {
         let prediction = Predictor::new(PredictorKind::JvuPredict, &[]).predict(|_| 0);
         Self { prediction, point: distribution.mean(), distribution }
@@ -59,7 +59,7 @@ impl RunTimeSource {
         }
     }
 
-    /// What is expected of a job that is submitted now. Without any history it is expected to take a slot.
+    /// Estimates a job that is submitted now. Without any history it is expected to take a slot.
     pub(super) fn estimate(&self, job: JobId, fx: &mut Effects<'_>) -> Forecast {
         let catalog = fx.catalog();
         let prediction = self.predictor.predict(|feature| catalog.feature(job, feature));
@@ -105,13 +105,13 @@ impl RunTimeSource {
         self.predictor.learn(value, &forecast.prediction, run.as_secs_f64());
     }
 
-    /// The history, which is then empty.
+    /// Takes out the history and leaves an empty one.
     pub(super) fn take_history(&mut self) -> Predictor {
         let empty = Self::new(&self.config).predictor;
         std::mem::replace(&mut self.predictor, empty)
     }
 
-    /// Takes over a history.
+    /// Replaces the history.
     pub(super) fn restore(&mut self, history: Predictor) {
         self.predictor = history;
     }

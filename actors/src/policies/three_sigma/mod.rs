@@ -3,9 +3,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `config` | the parameters |
-//! | `estimate` | the distribution of run times that is expected of a job |
-//! | `outlook` | the same as it is used: expected cores by slot, also of jobs that run already |
-//! | `problem` | the problem of a cycle: options of waiting jobs, capacities, running jobs to preempt |
+//! | `estimate` | the estimated distribution of a job's run time |
+//! | `problem` | the problem of a cycle: options of waiting jobs, expected cores by slot, jobs to preempt |
 //! | `planner` | cycles: the problem is solved, and what starts now is launched |
 
 mod config;

@@ -81,13 +81,13 @@ pub(super) struct SigmaPlanner {
     config: ThreeSigma,
     source: RunTimeSource,
     known: JobTable<KnownJob>,
-    /// Where the next solve starts from.
+    /// The basis from which the next solve starts.
     basis: Basis,
     /// Whether the history is that of a predecessor.
     restored: bool,
 }
 
-/// A plan and what it took.
+/// A plan, its bound, and the pivots that it took.
 struct PlannedCycle {
     plan: Plan,
     bound: f64,
@@ -168,7 +168,7 @@ fn gap(value: f64, bound: f64) -> u32 {
     if bound > 0.0 { ((bound - value).max(0.0) / bound * 1e6) as u32 } else { 0 }
 }
 
-/// What starts now in a plan, what may give way to it, and when it wants to start something else.
+/// The decision of a plan: starts, the jobs that may be preempted for them, and the time of the next planned start.
 fn decision(formulated: &Formulated, plan: &Plan, takes: Span, (now, slot): (Time, Span)) -> Decision {
     let mut due = formulated.due;
     let mut launches = Vec::new();

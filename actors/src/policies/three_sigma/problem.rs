@@ -11,7 +11,7 @@ use crate::predict::Distribution;
 use crate::roles::job_table::JobTable;
 use crate::roles::planning::{PlannedJob, Situation, Utility};
 
-/// What is known of an open job.
+/// The scheduler's knowledge of an open job.
 pub(super) struct KnownJob {
     pub(super) forecast: Forecast,
     pub(super) preference: Preference,
@@ -61,7 +61,7 @@ impl KnownJob {
     }
 }
 
-/// A problem and the jobs that it is about.
+/// A problem and its jobs.
 pub(super) struct Formulated {
     pub(super) problem: Problem,
     /// The jobs of [`Problem::jobs`].
@@ -72,7 +72,7 @@ pub(super) struct Formulated {
     pub(super) due: Option<Time>,
 }
 
-/// What is built of a problem so far.
+/// A problem under construction.
 struct Formulation<'a> {
     config: &'a ThreeSigma,
     now: Time,
@@ -134,11 +134,11 @@ pub(super) fn formulate(
 /// Utilities below this are rounding errors.
 const NOTHING: f64 = 1e-9;
 
-/// How often a job is preempted at most. The price of a preemption is that of one job, and a plan may gain more by
+/// Largest number of preemptions of a job. The price of a preemption is that of one job, and a plan may gain more by
 /// starting several of which less is expected. If all of them outlive their estimates, none would ever finish.
 const MOST_PREEMPTIONS: u32 = 10;
 
-/// What makes the price of preempting a job higher than what an equal one gains.
+/// Factor that makes the price of preempting a job higher than the gain of an equal one.
 const PREMIUM: f64 = 1.001;
 
 /// The name of a waiting job; as a running one it has the next.
@@ -218,7 +218,7 @@ pub(super) fn demand(run: &Distribution, slot: f64, slots: u32) -> Vec<f64> {
     remaining(run, 0.0, slot, slots)
 }
 
-/// The same of a task that has run for `elapsed` seconds, by slots from now on; `run` is its total run time.
+/// The same for a task that has run for `elapsed` seconds, by slots from now on; `run` is its total run time.
 pub(super) fn remaining(run: &Distribution, elapsed: f64, slot: f64, slots: u32) -> Vec<f64> {
     let mut demand = vec![1.0];
     for at in 1..slots {
@@ -264,7 +264,7 @@ mod tests {
 
     /// O-T2: U(0, 10) after 5.
     #[test]
-    fn elapsed_time_is_a_condition() {
+    fn run_times_are_conditioned_on_the_elapsed_time() {
         let left = given(&Distribution::uniform(0.0, 10.0), 5.0, 2.0);
         assert_eq!([5.0, 7.5, 10.0].map(|t| 1.0 - left.cdf(t)), [1.0, 0.5, 0.0]);
     }

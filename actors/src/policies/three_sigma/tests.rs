@@ -109,7 +109,7 @@ fn certain_jobs_let_best_effort_past() {
 
 /// In scenario 1 the best-effort job goes first only if that gains it more than the half that the SLO job loses.
 #[test]
-fn the_order_depends_on_what_waiting_costs() {
+fn the_order_depends_on_the_cost_of_waiting() {
     for (best_effort, first) in [(0.9, [Some(0), Some(4)]), (1.1, [Some(4), Some(0)])] {
         let Formulated { problem, .. } = example(&Distribution::uniform(0.0, 10.0), best_effort);
         assert_eq!(starts(&problem).0, first, "{best_effort}");
@@ -166,9 +166,9 @@ fn all_tasks_of_a_job_start_together() {
     assert!(done.contains(&Effect::Note(learnt)), "{done:?}");
 }
 
-/// A job with a deadline that cannot wait takes the core of a best-effort job, which begins again later.
+/// A job with a deadline that cannot wait takes the core of a best-effort job, which starts again later.
 #[test]
-fn best_effort_jobs_give_way() {
+fn best_effort_jobs_are_preempted_for_urgent_ones() {
     let mut bench = bench(&perfect(), 1, 1).with_deadline(JobId(1), Span::from_secs(5));
     let node = bench.layout.node(0);
     bench.submit(0);
@@ -203,7 +203,7 @@ fn a_decision_takes_time() {
     assert_eq!(launched(&bench.step(Input::Fire(Timer::Tick(1)))), [(node, copy(0, 0, 0))]);
 }
 
-/// Of a job of two tasks one is lost with its node, the other one ends; a launch that is refused goes elsewhere.
+/// One of two tasks of a job is lost with its node, the other one ends; a launch that is refused goes elsewhere.
 #[test]
 fn lost_tasks_are_launched_again() {
     let mut bench = bench(&perfect(), 3, 2);

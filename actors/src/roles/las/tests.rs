@@ -41,7 +41,7 @@ struct Bench {
     running: Vec<Option<(CopyId, u64)>>,
     ticks: Vec<(u64, u32)>,
     work: Vec<u64>,
-    /// How many seconds each core needs for one of work.
+    /// Seconds that each core needs for one second of work.
     slowdowns: Vec<u64>,
     log: Vec<(u64, &'static str, u32)>,
 }
@@ -214,8 +214,8 @@ fn work_is_time_on_healthy_cores() {
     assert_eq!(log(AttainedMeasure::Work), log(AttainedMeasure::Time));
 }
 
-/// Of two copies that have run for 4 s, the one on a core of a quarter of the speed has done the less work: it is
-/// preempted if time counts, as the first of equals, and goes on if work counts.
+/// Two copies have run for 4 s, and the one on a core of a quarter of the speed has done less work: it is preempted if
+/// time counts, as the first of equals, and goes on if work counts.
 #[test]
 fn a_slow_core_attains_time_but_little_work() {
     for (attained, running) in [(AttainedMeasure::Time, [2, 1]), (AttainedMeasure::Work, [0, 2])] {
@@ -283,7 +283,7 @@ fn resumes(bench: &Bench, job: u32) -> Option<u64> {
 /// at the next end of a quantum for two quanta, in which a third newcomer waits. Without the guard it runs when the two
 /// have attained as much.
 #[test]
-fn who_is_passed_over_runs_next_and_is_not_preempted() {
+fn a_copy_passed_over_often_runs_next_and_is_not_preempted() {
     for (guard, runs, third) in [(LasGuard::Promote, 18, 23), (LasGuard::None, 32, 20)] {
         let guard = LasOptions { guard, stretch: 2.0, ..options() };
         let mut bench = Bench::new(1, guard, &[30, 20, 20, 1]);

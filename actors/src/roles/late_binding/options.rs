@@ -8,11 +8,11 @@ parameters! {
     struct ProbeOptions {
         /// Reservations (or samples) per task, d. The papers use 2; the authors' daemon defaults to 1.05.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
-        /// Reservations of a job, at least. The paper has none; the simulators of Eagle and Murmuration use 20.
+        /// Least number of reservations of a job. The paper has none; the simulators of Eagle and Murmuration use 20.
         min_probes: u32 = 0 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as the simulators of Eagle and Murmuration do.
         replacement: bool = false,
-        /// How nodes are sampled.
+        /// Sampling of nodes.
         form: SamplingForm = SamplingForm::Batch,
         /// Tasks and servers of a group in the `pairs` form.
         #[schemars(range(min = 1))]
@@ -24,7 +24,7 @@ parameters! {
         probe_timeout: Span = Span::from_secs(1),
     }
 
-    /// How nodes are sampled.
+    /// Sampling of nodes.
     enum SamplingForm {
         /// d·f reservations on distinct nodes for the f tasks of a job, bound late (batch sampling).
         #[default]
@@ -38,7 +38,7 @@ parameters! {
 }
 
 impl ProbeOptions {
-    /// Reservations of a job of that many tasks.
+    /// Number of reservations for a job of `tasks` tasks.
     pub fn reserved_for(&self, tasks: u32) -> u64 {
         ((f64::from(tasks) * self.probe_ratio).ceil() as u64).max(self.min_probes.into())
     }

@@ -4,7 +4,7 @@ use crate::base::{ActorId, JobId};
 use crate::machine::Effects;
 use crate::message::Probe;
 
-/// Nodes with reservations they have not claimed all of, with how many are left.
+/// Nodes with unclaimed reservations, and how many each has left.
 #[derive(Default)]
 pub(crate) struct Places(Vec<(ActorId, u32)>);
 
@@ -14,7 +14,7 @@ impl Places {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// Total number of places.
     pub(crate) fn count(&self) -> usize {
         self.0.iter().map(|&(_, places)| places as usize).sum()
     }
@@ -24,7 +24,7 @@ impl Places {
         self.0.iter().copied()
     }
 
-    /// How many a node has.
+    /// Number of places of a node.
     pub(crate) fn of(&self, node: ActorId) -> u32 {
         self.0.iter().find(|(n, _)| *n == node).map_or(0, |&(_, places)| places)
     }
@@ -70,8 +70,8 @@ impl Places {
     }
 }
 
-/// How many of `places` the node at `index` of `found` holds: with fewer nodes than places several, the first ones one
-/// more.
+/// Number of `places` that the node at `index` of `found` holds: with fewer nodes than places each holds several, the
+/// first ones one more.
 pub(crate) fn portion(places: usize, found: usize, index: usize) -> u32 {
     (places / found + usize::from(index < places % found)) as u32
 }

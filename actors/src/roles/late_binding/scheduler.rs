@@ -1,4 +1,4 @@
-//! The scheduler: reservations on sampled nodes, tasks for those that claim first, and recovery of both. Used by
+//! The scheduler: reservations on sampled nodes, tasks for the nodes that claim first, and recovery of both. Used by
 //! Sparrow, and for the short jobs of Hawk and Eagle.
 
 use super::options::{ProbeOptions, SamplingForm};
@@ -19,8 +19,8 @@ struct LateJob {
     nodes: Vec<Option<ActorId>>,
     /// In the sampling form, where every task is a group.
     samples: Option<Samples>,
-    /// When the probes are looked at next, if that is armed. A timer that goes off earlier belongs to an earlier
-    /// submission of the job.
+    /// The next check of the probes, if armed. A timer that goes off earlier belongs to an earlier submission of the
+    /// job.
     next_look: Option<Time>,
 }
 
@@ -30,7 +30,7 @@ struct Offer {
     job: JobId,
     group: u32,
     count: u32,
-    /// How often they were rejected.
+    /// Number of rejections.
     round: u16,
     /// Whether the node must accept.
     last: bool,
@@ -102,7 +102,7 @@ impl LateBinding {
         }
     }
 
-    /// Asks fresh nodes for places for `tasks` tasks of the group `id`, or how long their queues are.
+    /// Requests places for `tasks` tasks of the group `id` from fresh nodes, or their queue lengths.
     fn probe(&mut self, placed: &mut LateJob, id: TaskId, tasks: u32, repair: bool, fx: &mut Effects<'_>) {
         if let Some(samples) = &mut placed.samples {
             self.sample.clear();
@@ -196,7 +196,7 @@ impl LateBinding {
         let Offer { job, group: id, count, round, repair, .. } = refused;
         let (Some(placed), Some(sharing)) = (self.jobs.get_mut(job), &self.sharing) else { return };
         let Some(group) = placed.groups.get_mut(id as usize) else { return };
-        // A later offer, which is of all places there, has its own answer. Were they moved by each, they would move
+        // A later offer covers all places there and has its own answer. If each answer moved them, they would move
         // again before any offer of them arrives, and offers would multiply.
         if count < group.places.of(node) {
             return;
@@ -214,7 +214,7 @@ impl LateBinding {
             self.sample.push(node);
         }
         self.sample.sort_unstable();
-        // One offer to each node, of all its places: were there one for each place, their rejections would multiply.
+        // One offer to each node covers all its places: if each place had its own, their rejections would multiply.
         for places in self.sample.chunk_by(|a, b| a == b) {
             let count = group.places.add(places[0], places.len() as u32);
             let offer = Offer { job, group: id, count, round, last, repair };
@@ -223,7 +223,7 @@ impl LateBinding {
     }
 
     /// Handles the timeout of a job's probes: open reservations are repeated (a node that has one ignores it); samples
-    /// that lack answers are decided on what is known, or drawn again.
+    /// that lack answers are decided on the answers received, or drawn again.
     fn repeat(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
         let is_due = |placed: &mut LateJob| placed.next_look.take_if(|at| *at <= fx.now()).is_some();
         if !self.jobs.get_mut(job).is_some_and(is_due) {
@@ -272,7 +272,7 @@ impl LateBinding {
         }
     }
 
-    /// Takes back what a node had of a group; returns for how many tasks new places are needed.
+    /// Takes back the tasks of a group that a node had; returns the number of tasks that need new places.
     fn lost(&self, placed: &mut LateJob, id: usize, node: ActorId, only: Option<TaskId>, gone: bool) -> u32 {
         let group = &mut placed.groups[id];
         let places = if gone { group.places.forget(node) } else { 0 };
@@ -366,7 +366,7 @@ impl Machine for LateBinding {
 pub(super) struct TaskGroup {
     /// First task.
     pub base: u32,
-    /// How many tasks.
+    /// Number of tasks.
     pub len: u32,
     /// Tasks handed out so far, in order.
     pub launched: u32,

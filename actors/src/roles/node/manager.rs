@@ -23,20 +23,20 @@ use crate::roles::node_queue::{NodeQueue, Place, QueueOrder, Rank};
 pub struct NodeOptions {
     /// The order of the queue. Ranks are the estimated work of all tasks of the job.
     pub order: QueueOrder,
-    /// Whether ranks are what is left of the job by the [oracle](crate::machine::Oracle), at any time.
+    /// Whether ranks are the work left of the job at any time, by the [oracle](crate::machine::Oracle).
     pub rank_left: bool,
     /// Whether tasks of long jobs have no rank: they overtake nothing, and are next once they are the head.
     pub long_in_turn: bool,
     /// Whether a reservation that led to a task returns to its place after it, so that the same scheduler is asked
     /// again.
     pub sticky: bool,
-    /// How the progress of running copies is reported, if it is.
+    /// Reports of the progress of running copies, if they are sent.
     pub reports: Option<ReportOptions>,
-    /// What it does about the use of a shared node, if its scheduler is to know.
+    /// Handling of the use of a shared node, if schedulers are to be told of it.
     pub usage: Option<UsageOptions>,
 }
 
-/// What a core does.
+/// The state of a core.
 enum CoreState {
     Idle,
     /// Held for a scheduler that was asked for a task.
@@ -54,10 +54,9 @@ const EARLY_DROPS: usize = 16;
 
 /// The node manager most policies use.
 ///
-/// A policy changes what it does by a machine of its own that contains one: it answers some inputs itself, with
-/// [`length`](Self::length) and [`idle_cores`](Self::idle_cores), and passes the others to
-/// [`step`](Machine::step). All inputs that it does not answer must be passed on, the reports of workers and the loss
-/// of coordinators too.
+/// A policy changes its behaviour by a machine of its own that contains one: it answers some inputs itself, with
+/// [`length`](Self::length) and [`idle_cores`](Self::idle_cores), and passes the others to [`step`](Machine::step). All
+/// inputs that it does not answer must be passed on, the reports of workers and the loss of coordinators too.
 pub struct NodeManager {
     slots: Box<[CoreState]>,
     options: NodeOptions,
@@ -128,7 +127,7 @@ impl NodeManager {
         }
     }
 
-    /// Ranks all that waits by what is left of the jobs now, if there is an oracle.
+    /// Ranks all waiting entries by the work left of their jobs, if there is an oracle.
     fn rerank(&mut self, fx: &Effects<'_>) {
         if self.options.rank_left && fx.oracle().is_some() {
             let in_turn = self.options.long_in_turn;
@@ -256,7 +255,7 @@ impl NodeManager {
         }
     }
 
-    /// Takes what is on a core off it.
+    /// Makes a core idle; returns its former state.
     fn vacate(&mut self, core: usize) -> CoreState {
         if let Some(usage) = &mut self.usage {
             usage.clear(core);
@@ -275,8 +274,8 @@ impl NodeManager {
         }
     }
 
-    /// Evicts copies until there is memory enough. Nothing that waits is started in place of them, which would use
-    /// memory too, unless the node would be idle.
+    /// Evicts copies until there is enough memory. No waiting entry is started in their place, as it would use memory
+    /// too, unless the node would be idle.
     fn relieve_memory(&mut self, fx: &mut Effects<'_>) {
         let mut evicted = false;
         while let Some(core) = self.usage.as_ref().and_then(|usage| usage.victim(running(&self.slots), fx)) {
@@ -509,7 +508,7 @@ fn key(job: JobId, left: u32, in_turn: bool, fx: &Effects<'_>) -> Option<(Span, 
     (!(in_turn && is_long(job, fx))).then_some((Span(work), Time::ZERO))
 }
 
-/// The number of tasks of a job that have begun nowhere, by the oracle.
+/// The number of tasks of a job that have not begun on any node, by the oracle.
 fn left(job: JobId, fx: &Effects<'_>) -> Option<u32> {
     Some(fx.catalog().tasks(job).saturating_sub(fx.oracle()?.begun(job)))
 }

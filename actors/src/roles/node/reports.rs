@@ -1,4 +1,4 @@
-//! Reports of progress: when they are sent, and how far they are from the truth.
+//! Reports of progress: their times, and their errors.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use crate::machine::{Effects, Timer};
 use crate::message::Progress;
 
 parameters! {
-    /// How far the progress that nodes report is from the truth.
+    /// Errors of the progress that nodes report.
     struct ProgressErrors {
         /// Largest error of a report, as a share of the work of the copy; uniform, drawn for each report.
         noise: f64 = 0.0 => 0.0..=1.0,
@@ -16,7 +16,7 @@ parameters! {
         /// copies for two thirds of its time, and then reports a third. None: all work counts alike.
         #[schemars(length(max = 16))]
         phases: Vec<f64> = Vec::new(),
-        /// How old reports are when they are sent. It is scaled like the other durations.
+        /// Age of reports when they are sent. It is scaled like the other durations.
         delay: Span = Span::ZERO,
     }
 }
@@ -46,14 +46,14 @@ impl ProgressErrors {
     }
 }
 
-/// How a node reports the progress of running copies to their schedulers.
+/// Options of a node's reports of progress to the schedulers of its copies.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ReportOptions {
-    /// Period of the reports, of which the first comes that long after the node was idle.
+    /// Period of the reports; the first comes one period after the node was idle.
     pub every: Span,
     /// Whether the start of a copy is reported too.
     pub starts: bool,
-    /// How far reports are from the truth.
+    /// Errors of the reports.
     pub errors: ProgressErrors,
 }
 
@@ -182,7 +182,7 @@ mod tests {
         assert!(ends.iter().all(|share| (0.0..=1.0).contains(share)));
     }
 
-    /// Starts are reported where asked for, and a delayed report carries the time of what it says.
+    /// Starts are reported where asked for, and a delayed report carries the time to which it refers.
     #[test]
     fn reports_can_be_late() {
         let delay = Span::from_secs(2);

@@ -14,7 +14,7 @@ pub struct Reservation {
     pub job: JobId,
     /// The group of the job's tasks.
     pub group: u32,
-    /// How many places.
+    /// Number of places.
     pub count: u32,
     /// Whether it repairs a loss.
     pub repair: bool,
@@ -32,7 +32,7 @@ impl Entry {
         matches!(self, Self::Row(row) if row.long)
     }
 
-    /// The job that it is of.
+    /// Its job.
     pub(super) const fn job(&self) -> JobId {
         match self {
             Self::Row(row) => row.row.job,
@@ -48,7 +48,7 @@ impl Entry {
 
 /// A row and its position.
 pub(super) struct RowState {
-    /// Who sent it.
+    /// The actor that sent it.
     pub from: ActorId,
     /// Its tasks.
     pub row: Row,

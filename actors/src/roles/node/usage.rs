@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::machine::{Effects, Timer};
 use crate::message::{Contention, UsageReport};
 
-/// What shared nodes tell schedulers about the copies that they launched.
+/// Messages of shared nodes to schedulers about the copies that these launched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeUsage {
     /// Evictions.
@@ -16,18 +16,18 @@ pub enum NodeUsage {
     Reports,
 }
 
-/// How a node manager deals with the use of its node.
+/// Handling of the use of a node by its manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UsageOptions {
     /// Memory above which it evicts copies, bytes.
     pub limit: u64,
-    /// Period of its reports, of which the first comes that long after the first copy starts on an idle node; `None`
-    /// if it sends none.
+    /// Period of its reports, the first one period after the first copy starts on an idle node; `None` if it sends
+    /// none.
     pub report: Option<Span>,
 }
 
 impl UsageOptions {
-    /// Those of a node of the layout; `None` if its nodes are not shared.
+    /// The options of a node of the layout; `None` if its nodes are not shared.
     pub fn of(layout: &Layout, node: u32, told: NodeUsage) -> Option<Self> {
         let sharing = layout.sharing()?;
         let report = (told == NodeUsage::Reports).then_some(sharing.report);
@@ -35,16 +35,16 @@ impl UsageOptions {
     }
 }
 
-/// What a running copy uses.
+/// The use of a running copy.
 #[derive(Clone, Copy)]
 struct CurrentUse {
     /// CPU that it is given, thousandths of a core.
     given: u32,
     /// Bytes.
     memory: u64,
-    /// The part of its demand that it is given, millionths.
+    /// The fraction of its demand that it is given, millionths.
     rate: u32,
-    /// The rate that its scheduler was told last.
+    /// The last rate that its scheduler was sent.
     told: u32,
 }
 
@@ -52,7 +52,7 @@ impl CurrentUse {
     const NONE: Self = Self { given: 0, memory: 0, rate: Contention::ALL, told: Contention::ALL };
 }
 
-/// What the copies of a node use, by core.
+/// The use of the copies of a node, by core.
 pub(super) struct UsageTable {
     options: UsageOptions,
     used: Box<[CurrentUse]>,
@@ -68,7 +68,7 @@ impl UsageTable {
     }
 
     /// Records the new use of the copy that runs on a core. If throttling begins or ends with it, its scheduler is
-    /// told at once; other changes of its rate are told with the next reports.
+    /// notified at once; other changes of its rate are sent with the next reports.
     pub(super) fn set(
         &mut self,
         core: usize,
@@ -102,10 +102,10 @@ impl UsageTable {
         self.used[core] = CurrentUse::NONE;
     }
 
-    /// The core whose copy is to be evicted: `None` if there is memory enough. Copies of best-effort jobs go first, of
-    /// them those that use most above what was requested, then those that use most (Park's thesis, section 5.4.1);
-    /// among equals the one that has done the least work. Copies of tasks that were launched very often go last, the
-    /// newest of them first: copies whose use grows would evict each other for ever, and so the oldest one ends.
+    /// The core whose copy is to be evicted; `None` if there is enough memory. Copies of best-effort jobs go first, of
+    /// them those that use most above their request, then those that use most (Park's thesis, section 5.4.1), and of
+    /// equals the one that has done the least work. Copies of tasks that were launched very often go last, the newest
+    /// first, so that the oldest one ends: otherwise copies whose use grows would evict each other for ever.
     pub(super) fn victim<'a>(
         &self,
         running: impl Iterator<Item = (usize, &'a RowState)>,
@@ -134,7 +134,7 @@ impl UsageTable {
         }
     }
 
-    /// Reports what the running copies use.
+    /// Reports the use of the running copies.
     pub(super) fn report<'a>(
         &mut self,
         running: impl Iterator<Item = (usize, &'a RowState)>,
@@ -183,7 +183,7 @@ mod tests {
         node
     }
 
-    /// The same without tasks.
+    /// The same node without tasks.
     fn idle() -> Harness {
         let room = Amount { cpu: 4000, memory: 100 * MIB };
         let sharing = Sharing { threshold: 750_000, report: Span::from_secs(15) };
@@ -213,7 +213,7 @@ mod tests {
         ]
     }
 
-    /// Best effort before deadlines, then what uses more; only until there is memory enough.
+    /// Best-effort copies go before those with deadlines, then larger ones, and only until there is enough memory.
     #[test]
     fn the_least_important_and_largest_is_evicted() {
         let mut node = node();
@@ -238,7 +238,7 @@ mod tests {
 
     /// Two tasks that were launched very often, of which the second has a deadline, and a third one.
     #[test]
-    fn of_tasks_that_were_launched_very_often_the_oldest_stays() {
+    fn among_tasks_launched_very_often_the_oldest_copy_stays() {
         let mut node = idle();
         let copies = [(0, VERY_OFTEN), (1, VERY_OFTEN + 9), (2, 0)]
             .map(|(job, attempt)| JobId(job).task(0).copy(attempt));
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(uses(&mut node, 0, 76), [(copies[0], true)], "more than the node has");
     }
 
-    /// Schedulers are told of changes between throttled and not, and of the rest by reports.
+    /// Schedulers are notified of changes between throttled and not, and of other changes by reports.
     #[test]
     fn throttling_and_use_are_reported() {
         let mut node = node();
@@ -292,7 +292,7 @@ mod tests {
 
     /// The scheduler must learn of it, or the task is lost.
     #[test]
-    fn an_eviction_that_does_not_arrive_is_told_again() {
+    fn an_undelivered_eviction_is_reported_again() {
         let mut node = node();
         let (scheduler, msg) = evicted(&node, 3, 1000)[0];
         let returned = node.step(Input::Undelivered { to: scheduler, msg });

@@ -1,4 +1,4 @@
-//! The interface of planners: what they see, and what they decide.
+//! The interface of planners: their input, and their decisions.
 
 use super::pool::CorePool;
 use crate::base::{CopyId, JobId, Span, Time};
@@ -7,7 +7,7 @@ use crate::machine::{Effects, Stored};
 use crate::message::UsageReport;
 use crate::roles::job_table::{JobTable, OpenJob};
 
-/// What a planner sees.
+/// The input of a planner.
 pub struct Situation<'a> {
     /// The open jobs.
     pub jobs: &'a mut JobTable<PlannedJob>,
@@ -20,12 +20,12 @@ pub struct Situation<'a> {
 pub struct LaunchOrder {
     /// The job.
     pub job: JobId,
-    /// Where its first waiting tasks go.
+    /// The places of its first waiting tasks.
     pub places: TaskPlaces,
 }
 
 impl LaunchOrder {
-    /// How many tasks it launches.
+    /// Number of tasks that it launches.
     pub fn size(&self) -> u32 {
         match &self.places {
             TaskPlaces::Kinds(tasks) => tasks.iter().sum(),
@@ -43,24 +43,24 @@ pub enum TaskPlaces {
     Nodes(Vec<u32>),
 }
 
-/// What a planner decides.
+/// A decision of a planner.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Decision {
     /// Copies to be preempted first, whatever is launched.
     pub stops: Vec<HeldCore>,
-    /// What to launch, in this order.
+    /// Launches, in this order.
     pub launches: Vec<LaunchOrder>,
     /// Running jobs that may be preempted, in this order, for launches that lack cores.
     pub victims: Vec<JobId>,
-    /// When to decide again, even if nothing has happened until then.
+    /// Time of the next decision, even if nothing has happened until then.
     pub due: Option<Time>,
-    /// How long deciding takes in the emulated world.
+    /// Emulated time that deciding takes.
     pub takes: Span,
     /// Cycles since the last decision, this one included; the scheduler counts them.
     pub cycles: u32,
 }
 
-/// How a job ran.
+/// Length and place of the run of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JobRun {
     /// Time from its launch to its end.
@@ -69,12 +69,12 @@ pub struct JobRun {
     pub elsewhere: bool,
 }
 
-/// What decides which jobs run.
+/// A rule that decides which jobs run.
 pub trait Planner: Send {
-    /// The scheduler starts, after [`restore`](Self::restore) if it has crashed.
+    /// Called when the scheduler starts, after [`restore`](Self::restore) if it has crashed.
     fn started(&mut self, _fx: &mut Effects<'_>) {}
 
-    /// A job was submitted.
+    /// Called when a job was submitted.
     fn submitted(&mut self, _job: JobId, _spec: &JobSpec, _fx: &mut Effects<'_>) {}
 
     /// Whether there is something to decide at the end of a cycle in which something has changed; `waiting` says
@@ -86,32 +86,32 @@ pub trait Planner: Send {
     /// Decides at the end of a cycle in which something has changed.
     fn decide(&mut self, situation: Situation<'_>, fx: &mut Effects<'_>) -> Decision;
 
-    /// A shared node has reported what a copy uses that runs there; returns whether that may change a decision.
+    /// Called when a shared node has reported the use of a copy; returns whether that may change a decision.
     fn reported(&mut self, _report: UsageReport, _fx: &mut Effects<'_>) -> bool {
         false
     }
 
-    /// A shared node gave a copy this part of its demand at some time, in millionths; returns whether that may change a
-    /// decision. Of two calls for a copy the later time counts.
+    /// Called when a shared node gave a copy this fraction of its demand at some time, in millionths; returns whether
+    /// that may change a decision. Of two calls for a copy the later time counts.
     fn throttled(&mut self, _copy: CopyId, _rate: u32, _at: Time, _fx: &mut Effects<'_>) -> bool {
         false
     }
 
-    /// A node has evicted a copy, which ran `alone` there or beside others; [`stopped`](Self::stopped) follows.
+    /// Called when a node has evicted a copy that ran there `alone` or not; [`stopped`](Self::stopped) follows.
     fn evicted(&mut self, _copy: CopyId, _node: u32, _alone: bool, _fx: &mut Effects<'_>) {}
 
-    /// A copy was preempted, evicted or lost with its node; what it has done is lost.
+    /// Called when a copy was preempted, evicted or lost with its node; its work is lost.
     fn stopped(&mut self, _copy: CopyId, _fx: &mut Effects<'_>) {}
 
-    /// A job ended; `run` says how it ran, if all its tasks ran at the same time.
+    /// Called when a job ended; `run` describes its run, if all its tasks ran at the same time.
     fn ended(&mut self, _job: JobId, _run: Option<JobRun>, _fx: &mut Effects<'_>) {}
 
-    /// What outlives a crash of the scheduler; see [`Machine::stored`](crate::machine::Machine::stored).
+    /// State that outlives a crash of the scheduler; see [`Machine::stored`](crate::machine::Machine::stored).
     fn stored(&mut self) -> Option<Stored> {
         None
     }
 
-    /// Takes over what its predecessor stored.
+    /// Restores the state that a predecessor stored.
     fn restore(&mut self, _stored: Stored) {}
 }
 
@@ -140,9 +140,9 @@ pub struct PlannedJob {
     pub elsewhere: bool,
     /// Whether all tasks of the job were launched at `began`, and these copies are the ones that finish.
     pub whole: bool,
-    /// Whether some of those that wait were lost. Launching those counts as a repair; after a preemption it does not.
+    /// Whether some waiting tasks were lost. Launching those counts as a repair; after a preemption it does not.
     pub lost: bool,
-    /// How often all copies of the job were preempted.
+    /// Number of preemptions of the whole job.
     pub preemptions: u32,
 }
 
@@ -171,7 +171,7 @@ impl PlannedJob {
         }
     }
 
-    /// The cores it holds on each kind of nodes, of those that can be used.
+    /// The cores that it holds on usable nodes, by kind of node.
     pub fn held_by_kind(&self, pool: &CorePool) -> Vec<u32> {
         let mut held = vec![0; pool.kinds()];
         for core in self.held.iter().filter(|core| pool.is_usable(core.node)) {

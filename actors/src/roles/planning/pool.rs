@@ -148,7 +148,7 @@ impl CorePool {
         true
     }
 
-    /// Excludes a node from what is free, or readmits it.
+    /// Excludes a node from the free ones, or readmits it.
     pub fn avoid(&mut self, index: u32, avoided: bool) {
         if let Some(node) = self.nodes.get_mut(index as usize) {
             node.avoided = avoided;
@@ -205,7 +205,7 @@ mod tests {
 
     /// Taking cores of named nodes and of any node gives each core once.
     #[test]
-    fn cores_of_a_named_node() {
+    fn taking_cores_of_named_nodes_gives_each_core_once() {
         let mut pool = CorePool::new(&Layout::new(1, 0, [2, 2]));
         assert!(pool.take_on(1, copy(0)) && pool.take_on(1, copy(1)) && !pool.take_on(1, copy(2)));
         assert_eq!((pool.free(0), pool.free_on(0), pool.free_on(1)), (2, 2, 0));

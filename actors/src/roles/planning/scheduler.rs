@@ -26,7 +26,7 @@ pub struct PlanningScheduler<P> {
     jobs: JobTable<PlannedJob>,
     /// Whether something has happened since the planner last decided.
     changed: bool,
-    /// When the planner wants to decide even if nothing happens.
+    /// Time at which the planner wants to decide even if nothing happens.
     due: Option<Time>,
     /// The end of the cycle for which a tick is armed.
     armed: Option<Time>,
@@ -36,7 +36,7 @@ pub struct PlanningScheduler<P> {
     decided: Option<Time>,
 }
 
-/// What became of a decision.
+/// The outcome of a decision.
 #[derive(Clone, Copy, Default)]
 struct Carried {
     launched: u32,
@@ -86,7 +86,7 @@ impl<P: Planner> PlanningScheduler<P> {
 
     /// Lets the planner decide, unless an earlier tick did or a decision is on its way.
     fn end_cycle(&mut self, fx: &mut Effects<'_>) {
-        // Where time is real a tick can be late: the cycle has ended when it was to end.
+        // In real time a tick can be late: the cycle has ended at its due time.
         let Some(end) = self.armed.take_if(|armed| *armed <= fx.now()) else { return };
         if self.deciding.is_some() {
             return;
@@ -109,7 +109,7 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// Launches what was decided, as far as that is still possible.
+    /// Carries out a decision as far as that is still possible.
     fn carry_out(&mut self, decision: &Decision, fx: &mut Effects<'_>) {
         let mut carried = Carried::default();
         carried.preempted += self.stop(&decision.stops, fx);
@@ -130,7 +130,7 @@ impl<P: Planner> PlanningScheduler<P> {
         fx.note(Note::Enacted { cycles, launched, revoked, preempted, took: takes });
     }
 
-    /// Preempts copies that hold their cores still; returns how many jobs they are of.
+    /// Preempts copies that still hold their cores; returns the number of their jobs.
     fn stop(&mut self, stops: &[HeldCore], fx: &mut Effects<'_>) -> u32 {
         let mut preempted = Vec::new();
         for core in stops {
@@ -163,7 +163,7 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// Preempts jobs that hold cores which the order lacks, unless too few do; returns whether it has its cores.
+    /// Preempts jobs that hold cores which the order lacks, if they suffice; returns whether the order has its cores.
     fn make_room(
         &mut self,
         order: &LaunchOrder,
@@ -191,8 +191,8 @@ impl<P: Planner> PlanningScheduler<P> {
         groups.all(|group| self.pool.free_on(group[0]) >= group.len() as u32)
     }
 
-    /// The first victims whose cores suffice for tasks by kind of nodes, beside the free ones; `None` if those of all
-    /// do not.
+    /// The first victims whose cores, with the free ones, suffice for tasks by kind of nodes; `None` if those of all do
+    /// not.
     fn sufficient(&mut self, order: JobId, tasks: &[u32], victims: &[JobId]) -> Option<Vec<JobId>> {
         let free = |(kind, tasks): (usize, &u32)| tasks.saturating_sub(self.pool.free(kind));
         let mut lacks: Vec<u32> = tasks.iter().enumerate().map(free).collect();
@@ -219,7 +219,7 @@ impl<P: Planner> PlanningScheduler<P> {
         !held.is_empty()
     }
 
-    /// Launches tasks of a job on free cores, which there are.
+    /// Launches tasks of a job on free cores, of which there must be enough.
     fn launch(&mut self, order: &LaunchOrder, fx: &mut Effects<'_>) {
         let Some(job) = self.jobs.get_mut(order.job) else { return };
         let preference = fx.catalog().preference(order.job);
@@ -240,7 +240,7 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// A shared node has stopped a copy by itself, so that no drop is sent.
+    /// Handles an eviction: the node has stopped the copy itself, so that no drop is sent.
     fn evicted(&mut self, from: ActorId, copy: CopyId, alone: bool, fx: &mut Effects<'_>) {
         let node = fx.layout().node_number(from);
         // Otherwise it was preempted or believed lost meanwhile.
@@ -306,7 +306,7 @@ impl<P: Planner> PlanningScheduler<P> {
         self.wait_again(copy, fx);
     }
 
-    /// A launch that could not be delivered: its task waits again, and its node is avoided for a while.
+    /// Handles an undelivered launch: its task waits again, and its node is avoided for a while.
     fn refused(&mut self, to: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let node = fx.layout().node_number(to);
         // Otherwise the node was reported down meanwhile, or the job was preempted.
@@ -317,7 +317,7 @@ impl<P: Planner> PlanningScheduler<P> {
         }
     }
 
-    /// A copy may still run where it could not be stopped: its node is avoided, and told again.
+    /// Handles an undelivered order to stop a copy, which may still run: its node is avoided and ordered again.
     fn not_stopped(&mut self, to: ActorId, drop: Launch, fx: &mut Effects<'_>) {
         let node = fx.layout().node_number(to);
         if self.pool.is_up(node) {
@@ -353,7 +353,7 @@ impl<P: Planner> PlanningScheduler<P> {
     }
 }
 
-/// Takes a free core for each copy, which there is; returns their nodes.
+/// Takes a free core, which must exist, for each copy; returns their nodes.
 fn take_cores(pool: &mut CorePool, places: &TaskPlaces, copies: &[CopyId]) -> Vec<u32> {
     let kinds = |tasks: &[u32]| {
         let kinds = tasks.iter().enumerate();

@@ -10,11 +10,11 @@ const SLO: f64 = 1.0;
 /// Utility of an SLO job that can no longer meet its deadline, so that it still runs eventually.
 const LATE: f64 = 0.01;
 
-/// The least utility of a best-effort job, relative to its utility at the top: one that takes long runs some time too.
+/// The least utility of a best-effort job, relative to its largest, so that a long one still runs eventually.
 const LEAST: f64 = 0.01;
 
 parameters! {
-    /// When the utility of an SLO job falls gradually after its deadline instead of dropping to zero.
+    /// The SLO jobs whose utility falls gradually after the deadline instead of dropping to zero.
     enum OverEstimates {
         /// For jobs that seem to be overestimated.
         #[default]
@@ -26,20 +26,20 @@ parameters! {
     }
 }
 
-/// What jobs are worth, and how over-estimates of their run times are handled.
+/// Parameters of the utility of jobs, and the handling of over-estimated run times.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Valuation {
-    /// When the utility of an SLO job falls gradually after its deadline.
+    /// The SLO jobs whose utility falls gradually after the deadline.
     pub over: OverEstimates,
-    /// Of [`OverEstimates::Adaptive`]: it does so if the probability that the job needs less time than from its
-    /// submission to its deadline is below this.
+    /// With [`OverEstimates::Adaptive`]: the utility falls gradually if the probability that the job needs less time
+    /// than from its submission to its deadline is below this.
     pub threshold: f64,
-    /// Time in which the utility then falls to zero, relative to that from submission to deadline.
+    /// Time in which the utility then falls to zero, relative to the time from submission to deadline.
     pub decay: f64,
-    /// Utility of a best-effort job at the top, where an SLO job is worth 1.
+    /// Largest utility of a best-effort job, where an SLO job is worth 1.
     pub best_effort: f64,
     /// The time from arrival to completion in which the utility of a best-effort job falls to near zero, s; if absent
-    /// it goes by its wait or run time.
+    /// it falls with the wait or the run time.
     pub completion: Option<f64>,
 }
 
@@ -50,19 +50,19 @@ pub enum Utility {
     Slo {
         /// The deadline.
         deadline: f64,
-        /// Not before it.
+        /// Not before the deadline.
         zero: f64,
     },
     /// `top` for a job that starts or ends now, or that has just arrived, falling linearly with time.
     BestEffort {
         /// In the unit of `SLO`.
         top: f64,
-        /// If its utility goes by its completion.
+        /// Present if the utility falls with the completion.
         completion: Option<Response>,
     },
 }
 
-/// How the utility of a best-effort job goes by the time from its arrival to its completion.
+/// A utility of a best-effort job that falls with the time from its arrival to its completion.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Response {
     /// The arrival, in seconds since the run's start.
@@ -72,7 +72,7 @@ pub struct Response {
 }
 
 impl Utility {
-    /// The utility of a job of which `run` is expected on the nodes that it prefers.
+    /// The utility of a job with the estimated run time `run` on the nodes that it prefers.
     pub fn of(spec: &JobSpec, run: &Distribution, valuation: &Valuation) -> Self {
         let arrival = spec.arrival.as_secs_f64();
         let Some(deadline) = spec.deadline else {
@@ -90,7 +90,7 @@ impl Utility {
         Self::Slo { deadline, zero: deadline + decay }
     }
 
-    /// The utility as of `now`: that of an SLO job whose utility has become zero is that of best effort, but less, and
+    /// The utility as of `now`: an SLO job whose utility has become zero gets a smaller utility of best effort,
     /// whatever its age.
     #[must_use]
     pub fn at(self, now: Time) -> Self {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::base::Span;
 
-    /// Those of 3Sigma.
+    /// The parameters of 3Sigma.
     const VALUATION: Valuation = Valuation {
         over: OverEstimates::Adaptive,
         threshold: 0.05,
@@ -184,7 +184,7 @@ mod tests {
         assert!(starts(effort, &first).iter().zip(&expected).all(close));
     }
 
-    /// Of a job that seems to need 12 s and has 10 s, with half of it gone or not.
+    /// A job that seems to need 12 s and has 10 s, with half of it gone or not.
     #[test]
     fn the_utility_of_overestimated_jobs_falls_gradually() {
         let run = Distribution::point(12.0);
@@ -215,7 +215,7 @@ mod tests {
         let found = [0.0, 25.0, 50.0, 100.0, 1e9].map(of);
         assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
     }
-    /// Of a job that has waited for 30 s of the 100 s in which it becomes worthless.
+    /// A job that has waited for 30 s of the 100 s in which it becomes worthless.
     #[test]
     fn the_utility_of_a_best_effort_job_falls_from_its_arrival_to_its_completion() {
         let valuation = Valuation { completion: Some(100.0), ..VALUATION };
@@ -226,7 +226,7 @@ mod tests {
         close(effort.of_start(30.0, (0.0, 60.0), &Distribution::point(20.0)), 0.1);
         close(effort.of_start(45.0, (15.0, 60.0), &Distribution::point(20.0)), 0.07);
         close(effort.of_start(30.0, (0.0, 60.0), &Distribution::uniform(0.0, 40.0)), 0.1);
-        // Of a job that completes too late an early start is still worth more.
+        // A job that completes too late is still worth more if it starts early.
         close(effort.of_run(30.0, 70.0, 100.0), 0.002);
         close(effort.of_start(30.0, (0.0, 60.0), &Distribution::point(80.0)), 0.002);
         close(effort.of_start(45.0, (15.0, 60.0), &Distribution::point(80.0)), 0.0015);

@@ -1,4 +1,4 @@
-//! Late binding for a group: more nodes than it has rows keep a place for it, and the first ones that ask get the
+//! Late binding for a group: more nodes than it has rows reserve a place for it, and the first ones that claim get the
 //! rows in turn.
 
 use super::scheduler::{ReplicatedJob, Replication};

@@ -1,6 +1,6 @@
-//! Redundant groups: a job's tasks are cut into groups of v, each group goes to v distinct servers, and every
-//! server of a group holds all of its tasks, or as many as are asked for. What differs between policies is the
-//! order on each server and when copies are dropped.
+//! Redundant groups: a job's tasks are cut into groups of v, each group goes to v distinct servers, and every server of
+//! a group holds all of its tasks, or as many as are asked for. Policies differ in the order on each server and in when
+//! copies are dropped.
 
 use super::choice::Choice;
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
@@ -11,12 +11,12 @@ use crate::roles::job_table::{Completion, JobTable, OpenJob};
 use crate::roles::membership::Membership;
 use crate::roles::resend::{back_off, resend};
 
-/// Which copies are dropped when.
+/// Events at which copies are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Drops {
     /// Every other copy of a task as soon as one finishes.
     PerTask,
-    /// What is left of a group when its last task finishes.
+    /// All remaining copies of a group when its last task finishes.
     PerGroup,
     /// Never: every copy runs to its end.
     Never,
@@ -27,11 +27,11 @@ pub enum Drops {
 pub struct Design {
     /// Tasks of a group, and servers it runs on; the last group of a job may be smaller.
     pub order: u32,
-    /// Tasks that each server of a group holds, the first ones of its row; of a smaller group all at most.
+    /// Tasks that each server of a group holds, the first ones of its row; at most all tasks of a smaller group.
     pub columns: u32,
     /// Whether row i starts at task i (a latin square) or every row at the first task.
     pub staggered: bool,
-    /// When copies are dropped.
+    /// Event at which copies are dropped.
     pub drops: Drops,
     /// Nodes asked for each server of a group; those with the shortest queues get it. One: no node is asked.
     pub choices: u32,
@@ -64,7 +64,7 @@ pub(super) struct ReplicatedJob {
     left: Vec<u32>,
     /// Groups that wait for answers; they have no servers yet.
     pub(super) choosing: Vec<Choice>,
-    /// How often open places were repeated.
+    /// Number of repetitions of open places.
     repeats: u32,
 }
 
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_order_does_not_divide_gets_a_smaller_square() {
+    fn tasks_that_the_order_does_not_divide_get_a_smaller_square() {
         let mut bench = bench(LATIN, 7, 9);
         let rows = submit(&mut bench);
         let shape: Vec<_> = rows.iter().map(|(_, row)| (row.base, row.len, row.turn)).collect();
@@ -403,7 +403,7 @@ mod tests {
 
     /// Three tasks, two columns: each row holds two tasks, and only the two servers of a task drop it.
     #[test]
-    fn of_a_youden_rectangle_only_who_holds_a_task_drops_it() {
+    fn in_a_youden_rectangle_only_the_servers_of_a_task_drop_it() {
         let mut bench = bench(Design { columns: 2, ..LATIN }, 3, 4);
         let rows = submit(&mut bench);
         let held = |row: Row| (0..row.width).map(|j| row.copy(j).task.index).collect::<Vec<_>>();
@@ -465,9 +465,9 @@ mod tests {
         assert_eq!(bench.receive(asked[1].0, answer(3)), [], "late");
     }
 
-    /// One node answers, one dies, two are silent: after a while the square goes to what is left.
+    /// One node answers, one dies, two are silent: after a while the square goes to the remaining nodes.
     #[test]
-    fn answers_that_do_not_come_are_not_waited_for_for_ever() {
+    fn missing_answers_are_not_waited_for_for_ever() {
         let mut bench = bench(Design { order: 2, columns: 2, choices: 2, ..LATIN }, 2, 4);
         let asked = sends(&bench.submit(0));
         bench.receive(asked[3].0, Probe::Length { task: JOB.task(0), length: 9 });
@@ -480,7 +480,7 @@ mod tests {
 
     /// Four nodes keep a place for a square of two: the first two that ask get its rows, the others nothing.
     #[test]
-    fn places_go_to_whoever_is_free_first() {
+    fn rows_go_to_the_nodes_that_are_free_first() {
         let mut bench = bench(Design { order: 2, columns: 2, choices: 2, late: true, ..LATIN }, 2, 9);
         let asked = sends(&bench.submit(0));
         let place = Message::from(Probe::Reserve { job: JOB, group: 0, count: 1, repair: false });
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(bench.receive(c, claim), [(c, grant(0))]);
         // It finishes the first task before another node is free.
         assert_eq!(bench.receive(c, Launch::Completed { copy: JOB.task(0).copy(0) }), []);
-        // One dies, which leaves places enough.
+        // One dies, which leaves enough places.
         assert_eq!(sends(&bench.step(Input::Down { actor: d })), []);
         let late = bench.receive(a, claim);
         let done = Launch::Drop(TaskRange::one(JOB.task(0), 2)).into();
@@ -519,7 +519,7 @@ mod tests {
 
     /// The last node with a place dies, and others are asked; the end of a group makes places void.
     #[test]
-    fn places_that_are_lost_are_asked_for_again() {
+    fn lost_places_are_requested_again() {
         let mut bench = bench(Design { order: 2, columns: 2, choices: 2, late: true, ..LATIN }, 2, 2);
         let asked = sends(&bench.submit(0));
         let [a, b] = [asked[0].0, asked[1].0];

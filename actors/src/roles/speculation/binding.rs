@@ -6,9 +6,9 @@ use crate::machine::Effects;
 use crate::message::{Launch, Message, Row};
 
 parameters! {
-    /// Where copies go.
+    /// The nodes to which copies are sent.
     enum CopyBinding {
-        /// To free cores, from one queue: its scheduler knows which cores are free, and is the only one.
+        /// To free cores, from one queue: the only scheduler, which knows the free cores, holds it.
         #[default]
         Central,
         /// To the first free core of two random nodes for each copy, reserved as by Sparrow's batch sampling.
@@ -18,14 +18,14 @@ parameters! {
     }
 }
 
-/// Why a copy is sent.
+/// The reason for sending a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LaunchReason {
-    /// Its task has none.
+    /// Its task has no copy.
     First,
-    /// Its task has one that is slow.
+    /// Its task has a slow copy.
     Backup,
-    /// The one before it was lost.
+    /// The copy before it was lost.
     Lost,
 }
 
@@ -34,11 +34,11 @@ pub enum LaunchReason {
 pub struct WantedCopy {
     /// The copy.
     pub copy: CopyId,
-    /// Why it is sent.
+    /// The reason for sending it.
     pub reason: LaunchReason,
 }
 
-/// What became of the request for a backup.
+/// The outcome of a request for a backup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BackupPlace {
     /// It goes to this node.
@@ -52,8 +52,8 @@ pub trait NodeBinding: Send {
     /// Queues the first copies of a job's tasks.
     fn open(&mut self, job: JobId, tasks: u32, attempt: u32, fx: &mut Effects<'_>);
 
-    /// Queues a copy of a task that has no other: one that was lost before all others, one to begin anew in second
-    /// place.
+    /// Queues a copy of a task that has no other: the successor of a lost one before all others, that of a restarted
+    /// one in second place.
     fn again(&mut self, wanted: WantedCopy, fx: &mut Effects<'_>);
 
     /// The next queued copy whose task is needed, and a node for it, if there is one now.

@@ -74,7 +74,7 @@ struct ReservedJob {
 /// Reservations on random nodes.
 pub struct Reservations {
     options: ProbeOptions,
-    /// After how long requests are repeated first; `None` where they cannot be lost.
+    /// Time after which requests are first repeated; `None` where they cannot be lost.
     timeout: Option<Span>,
     slots: u32,
     members: Membership,
@@ -103,13 +103,13 @@ impl Reservations {
         reserved.next += 1;
     }
 
-    /// Draws nodes for that many copies.
+    /// Draws nodes for `copies` copies.
     fn draw(&mut self, copies: usize, fx: &mut Effects<'_>) {
         self.sample.clear();
         self.members.sample(fx.rng(), places(&self.options, copies), &mut self.sample);
     }
 
-    /// Requests places for groups that have fewer than copies.
+    /// Requests places for groups that have fewer places than copies.
     fn top_up(&mut self, only: Option<JobId>, fx: &mut Effects<'_>) {
         let Self { options, members, jobs, sample, timeout, .. } = self;
         for (job, reserved) in jobs.iter_mut().filter(|(job, _)| only.is_none_or(|only| only == *job)) {
@@ -126,7 +126,7 @@ impl Reservations {
     }
 }
 
-/// Places to reserve for that many copies.
+/// Number of places to reserve for `copies` copies.
 fn places(options: &ProbeOptions, copies: usize) -> usize {
     (copies as f64 * options.probe_ratio).ceil() as usize
 }

@@ -63,7 +63,7 @@ pub enum Action {
     Stop(u32, u32),
 }
 
-/// A decision rule. One that never looks needs no more than [`look`](Self::look).
+/// A decision rule. Only [`look`](Self::look) is required.
 pub trait Rule: Send {
     /// Decides about a job, the most urgent first; actions for which there is no node are dropped.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>);
@@ -125,7 +125,7 @@ pub struct Attempt {
     pub task: u32,
     /// Its attempt number.
     pub number: u32,
-    /// Where it is; `None` until a node has claimed it.
+    /// Its node; `None` until a node has claimed it.
     pub node: Option<ActorId>,
     /// Whether it has yet to start, as far as is known: no node has claimed it, or it waits at its node, which will
     /// report the start.
@@ -136,7 +136,7 @@ pub struct Attempt {
     pub score: Score,
     /// The time of that report; the time it was sent, before the first report.
     pub reported_at: Time,
-    /// Whether there was another one when it was requested.
+    /// Whether its task had another attempt when it was requested.
     pub backup: bool,
 }
 
@@ -147,7 +147,7 @@ impl Attempt {
         Self { task, number, node, waits, since: now, score, reported_at: now, backup }
     }
 
-    /// How long it has run, s.
+    /// Time for which it has run, s.
     pub fn ran(&self, now: Time) -> f64 {
         if self.waits { 0.0 } else { now.since(self.since).as_secs_f64() }
     }
@@ -201,7 +201,7 @@ impl Attempts {
         self.of(task).count() as u32
     }
 
-    /// Those that run as the only attempts of their tasks.
+    /// The attempts that are the only ones of their tasks.
     pub fn alone(&self) -> impl Iterator<Item = &Attempt> {
         self.running.iter().filter(|attempt| !attempt.waits && self.copies(attempt.task) == 1)
     }
@@ -278,7 +278,7 @@ mod attempts_tests {
 
     /// The table equals a plain list, through random additions and removals.
     #[test]
-    fn the_table_is_what_a_list_would_be() {
+    fn the_table_equals_a_plain_list() {
         let (mut table, mut list) = (Attempts::new(7), Vec::<Attempt>::new());
         let mut rng = Rng::new(1, 1, 1);
         for number in 0..5000 {
@@ -304,7 +304,7 @@ mod attempts_tests {
     }
 
     #[test]
-    fn rates_are_of_what_was_heard() {
+    fn rates_are_those_of_the_reports() {
         let mut attempt = Attempt::new(0, 0, Some(ActorId(1)), Time::ZERO + Span::from_secs(10), false);
         let at = |s| Time::ZERO + Span::from_secs(s);
         assert_eq!((attempt.rate(at(10)), attempt.left(at(20))), (0.0, f64::INFINITY));

@@ -1,4 +1,4 @@
-//! A scheduler that looks at each open job from time to time and requests further copies of its tasks.
+//! A scheduler that checks each open job at the times of its rule and requests further copies of its tasks.
 //!
 //! A [`Rule`] decides which tasks get them, a [`NodeBinding`] which nodes. The first result of a task counts, its other
 //! copies are stopped.
@@ -38,7 +38,7 @@ pub struct SpeculatingScheduler<R, B> {
     /// Backups that run or are wanted.
     backups: u32,
     actions: Vec<Action>,
-    /// Looks so far.
+    /// Number of checks so far.
     looks: u32,
 }
 
@@ -85,7 +85,7 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
         self.look(job, None, fx);
     }
 
-    /// Sends what waits and has a node.
+    /// Sends the queued copies that have a node.
     fn dispatch(&mut self, fx: &mut Effects<'_>) {
         while let Some((wanted, node)) = self.binding.next(needed(&mut self.jobs), fx) {
             self.launch(wanted, node, 0, fx);
@@ -161,7 +161,7 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
         any
     }
 
-    /// An attempt is over; its core is free.
+    /// Records that an attempt is over and its core is free.
     fn release(&mut self, gone: Attempt) {
         self.backups -= u32::from(gone.backup);
         if let Some(node) = gone.node {
@@ -237,8 +237,8 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
         self.dispatch(fx);
     }
 
-    /// Takes note of a report. The first one of a copy that waited at its node says when it started: the report of
-    /// the start itself can be lost.
+    /// Records a report. The first one of a copy that waited at its node says when it started: the report of the start
+    /// itself can be lost.
     fn progress(&mut self, report: Progress, fx: &Effects<'_>) {
         let Progress::Report { copy, score, at, age_ms } = report;
         let at = Time::from(at);
@@ -438,7 +438,7 @@ mod tests {
 
     /// First copies come before backups, and a node gets one copy of a task.
     #[test]
-    fn backups_take_what_is_left() {
+    fn backups_take_the_cores_that_first_copies_leave() {
         let mut bench = bench(Everything, 3, 2);
         let [a, b] = [bench.layout.node(0), bench.layout.node(1)];
         assert_eq!(sends(&bench.submit(0)), [(a, row(0, 0)), (b, row(1, 0))]);
@@ -465,7 +465,7 @@ mod tests {
 
     /// One core, two tasks: the restarted one lets the other go first.
     #[test]
-    fn what_begins_anew_leaves_its_core_to_the_next_task() {
+    fn a_restarted_task_leaves_its_core_to_the_next_task() {
         let mut bench = bench(Anew, 2, 1);
         let node = bench.layout.node(0);
         let started = sends(&bench.submit(0));

@@ -1,7 +1,7 @@
 //! The resource manager: on a node's heartbeat it gives the node's room to the oldest applications.
 //!
-//! It counts what it gave each node, and of the room that a node reports it gives no more than that count leaves: a
-//! heartbeat does not know of containers under way.
+//! It counts the containers that it gave each node, and gives a node no more than that count leaves of the room that it
+//! reports: a heartbeat does not know of containers under way.
 
 use std::collections::BTreeMap;
 
@@ -30,19 +30,19 @@ pub struct YarnOptions {
 pub struct Reclaiming {
     /// The share of the containers that is guaranteed to short jobs; the rest is for long ones.
     pub short_share: f64,
-    /// How often queues are looked at.
+    /// Period at which queues are compared with their shares.
     pub every: Span,
-    /// How far a queue must be over its share, as a part of it.
+    /// Excess over its share above which a queue is cut back, as a fraction of the share.
     pub over: f64,
-    /// The part of all containers that is taken back at once, at most.
+    /// Largest fraction of all containers that is taken back at once.
     pub round: f64,
-    /// The part of what is to be taken back that is taken at once.
+    /// Fraction of the containers to be taken back that is taken at once.
     pub damping: f64,
     /// Whether containers are killed instead of suspended.
     pub kill: bool,
 }
 
-/// The tick at which the queues are looked at.
+/// The tick at which queues are compared with their shares.
 const MONITOR: u32 = 0;
 /// From here on, ticks name nodes that may be tried again.
 const NODES: u32 = 1;
@@ -53,7 +53,7 @@ pub struct ResourceManager {
     jobs: JobTable<OpenJob>,
     queues: LeafQueues,
     hosts: ContainerHosts,
-    /// Whether the next look at the queues is armed.
+    /// Whether the next check of the queues is armed.
     monitoring: bool,
 }
 
@@ -126,7 +126,7 @@ impl ResourceManager {
         let Some(copy) = queue.waiting.pop() else { return false };
         queue.used += 1;
         self.hosts.get(node).containers.push(Container { copy, leaf, turn: 0 });
-        // Where containers are killed, most of what is launched again was not lost: it counts as the policy's own.
+        // Where containers are killed, most tasks launched again were not lost: they count as the policy's own.
         let kills = self.options.reclaiming.is_some_and(|options| options.kill);
         let repeated = self.jobs.get_mut(copy.task.job).is_some_and(|open| open.is_repeated(copy.attempt));
         fx.send_as(repeated && !kills, fx.layout().node(node), Launch::Task { copy, at: fx.now() });
@@ -226,7 +226,7 @@ impl ResourceManager {
         }
     }
 
-    /// While tasks wait, queues are looked at in every period.
+    /// Arms the next check of the queues while tasks wait.
     fn arm(&mut self, fx: &mut Effects<'_>) {
         if let Some(Reclaiming { every, .. }) = self.options.reclaiming
             && !self.monitoring
@@ -247,7 +247,7 @@ impl ResourceManager {
         }
     }
 
-    /// A node is lost with its containers.
+    /// Handles the loss of a node with its containers.
     fn down(&mut self, node: u32) {
         for container in self.hosts.down(node) {
             self.queues.get(container.leaf).used -= u32::from(!container.is_suspended());
@@ -301,7 +301,7 @@ impl Machine for ResourceManager {
     }
 }
 
-// The leaf queues of the resource manager, and what they are guaranteed.
+// The leaf queues of the resource manager, and their guaranteed shares.
 
 /// A queue of applications.
 #[derive(Clone, Debug)]
@@ -353,7 +353,7 @@ impl LeafQueues {
             .min_by(|&a, &b| ratio(a).total_cmp(&ratio(b)))
     }
 
-    /// How many containers are to be taken from each queue now, where `total` exist: a queue that is over its share by
+    /// Number of containers to be taken from each queue now, where `total` exist: a queue that is over its share by
     /// more than the tolerance gives up what the others want within theirs and free containers do not satisfy, damped,
     /// and no more than a part of the cluster in all.
     ///
@@ -463,7 +463,7 @@ impl ContainerHosts {
         self.hosts.iter().filter(|host| host.up).map(|host| host.cores).sum()
     }
 
-    /// Takes note of a heartbeat; returns whether it is newer than those before, which can overtake it.
+    /// Records a heartbeat; returns whether it is newer than those before, which can overtake it.
     pub(super) fn hear(&mut self, node: u32, at: Time) -> bool {
         let reported = &mut self.get(node).reported;
         let newer = at >= *reported;
@@ -471,7 +471,7 @@ impl ContainerHosts {
         newer
     }
 
-    /// A node is lost; returns its containers.
+    /// Marks a node as down; returns its containers.
     pub(super) fn down(&mut self, node: u32) -> Vec<Container> {
         self.masters.retain(|_, of| *of != node);
         let host = self.get(node);
@@ -479,7 +479,7 @@ impl ContainerHosts {
         std::mem::take(&mut host.containers)
     }
 
-    /// A node is back, without containers.
+    /// Marks a node as up, without containers.
     pub(super) fn up(&mut self, node: u32) {
         let host = self.get(node);
         (host.up, host.avoided) = (true, false);
@@ -567,9 +567,9 @@ mod tests {
         queues
     }
 
-    /// Of 120 containers 114 are for short jobs and 6 for long ones.
+    /// 114 of 120 containers are for short jobs and 6 for long ones.
     #[test]
-    fn a_queue_over_its_share_gives_up_what_the_other_lacks() {
+    fn a_queue_over_its_share_gives_up_containers_that_the_other_lacks() {
         let excess = |used, waiting| queues(&OPTIONS, used, waiting).excess(&OPTIONS, 120);
         assert_eq!(excess([0, 120], [100, 0]), [0, 12], "a fifth of 100, but no more than a tenth of all");
         assert_eq!(excess([80, 40], [30, 0]), [0, 6], "a fifth of 30");
@@ -585,7 +585,7 @@ mod tests {
         );
     }
 
-    /// Of one container 0.7 are for short jobs and 0.3 for long ones: whoever has it keeps it.
+    /// 0.7 of one container are for short jobs and 0.3 for long ones: the queue that has it keeps it.
     #[test]
     fn no_queue_is_cut_below_its_share() {
         let options = Reclaiming { short_share: 0.7, over: 0.0, ..OPTIONS };

@@ -1,4 +1,4 @@
-//! YARN's node manager: runs containers, reports its room with every heartbeat, suspends and resumes as it is told.
+//! YARN's node manager: runs containers, reports its room with every heartbeat, suspends and resumes as ordered.
 
 use std::collections::VecDeque;
 
@@ -23,17 +23,17 @@ struct HeldCopy {
 enum Held {
     Idle,
     Running(HeldCopy),
-    /// The worker was told to suspend it and has not answered yet.
+    /// The worker was ordered to suspend it and has not answered yet.
     Leaving(HeldCopy),
 }
 
 /// A node manager.
 pub struct ContainerNode {
     cores: Box<[Held]>,
-    /// Copies that came, or are to go on, while all cores were busy, because the manager did not know of some.
+    /// Copies that came, or are to resume, while all cores were busy, because the manager did not know of some.
     waiting: VecDeque<HeldCopy>,
     suspended: Vec<HeldCopy>,
-    /// Orders about copies that have not come yet, which they overtook, with their turns.
+    /// Orders that overtook the copies they are about, with their turns.
     early: VecDeque<(CopyId, u32)>,
     beats: Heartbeats,
 }

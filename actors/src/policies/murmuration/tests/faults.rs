@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_cannot_work_is_refused() {
+fn inconsistent_parameters_are_refused() {
     let layout = Layout::new(2, 0, [1]);
     let wrong = |config: Murmuration| config.check(&layout).unwrap_err();
     let spread = MurmurationSpread::Epidemic;
@@ -27,7 +27,7 @@ fn what_cannot_work_is_refused() {
 
 /// A restarted node restarts its task count, so its reports are accepted.
 #[test]
-fn a_backlog_counts_from_the_nodes_last_crash() {
+fn a_report_counts_tasks_since_the_nodes_last_crash() {
     let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
     let layout = Layout::new(1, 0, [1]);
     let mut s1 = scheduler(&config, 0, &layout, 1);
@@ -43,7 +43,7 @@ fn a_backlog_counts_from_the_nodes_last_crash() {
 
 /// A task that never reached its node is withdrawn everywhere and placed again.
 #[test]
-fn what_is_undelivered_is_withdrawn() {
+fn an_undelivered_task_is_withdrawn() {
     let layout = Layout::new(2, 0, [1, 1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let (to, msg) = sends(&s1.submit(5))[0];
@@ -54,7 +54,7 @@ fn what_is_undelivered_is_withdrawn() {
 
 /// The work of a crashed node is forgotten and placed elsewhere; later updates about its earlier epoch are ignored.
 #[test]
-fn a_dead_node_is_forgotten() {
+fn the_work_of_a_crashed_node_is_forgotten() {
     let layout = Layout::new(2, 0, [1, 1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 2);
     s1.submit(6);
@@ -78,7 +78,7 @@ fn a_dead_node_is_forgotten() {
 
 /// A scheduler that was down gets the updates it missed; one that was only cut off gets them again.
 #[test]
-fn missed_news_is_said_again() {
+fn missed_updates_are_sent_again() {
     let layout = Layout::new(3, 0, [1, 1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let (cut, dead) = (layout.scheduler(1), layout.scheduler(2));
@@ -117,7 +117,7 @@ fn messages_from_before_a_crash_leave_the_cache_unchanged() {
 /// Tasks of a job are announced when the last one is placed, but each is judged by its own decision time: placements on
 /// a node that crashed in between do not count.
 #[test]
-fn a_batch_is_judged_by_its_decisions() {
+fn each_task_of_a_batch_is_judged_by_its_own_decision_time() {
     let config = Murmuration { decision_per_task: Span::from_secs(1), ..Murmuration::default() };
     let layout = Layout::new(2, 0, [1, 1]);
     let mut both = [0, 1].map(|i| scheduler(&config, i, &layout, 3));
@@ -148,10 +148,10 @@ fn a_batch_is_judged_by_its_decisions() {
     assert_eq!(seen, [(first, 8), (third, 8)], "not the first one");
 }
 
-/// A node that could not be reached is no choice for a while, however little is before it; and what comes back of a
-/// node that was reported down changes nothing any more.
+/// A node that could not be reached is not chosen for a while, however little work it has; and tasks returned from a
+/// node that was reported down change nothing any more.
 #[test]
-fn who_cannot_be_reached_is_left_alone_for_a_while() {
+fn an_unreachable_node_is_not_chosen_for_a_while() {
     let layout = Layout::new(2, 0, [1, 1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let (to, msg) = sends(&s1.submit(5))[0];
