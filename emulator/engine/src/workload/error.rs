@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Why a workload cannot be built or a trace cannot be read.
+/// An error in building a workload or reading a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
     /// A trace that was not found.
