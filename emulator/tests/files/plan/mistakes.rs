@@ -51,7 +51,7 @@ cores = 2 => shared = true\ncpu = 8\nmemory = "9GiB" | does not launch again wha
 [cluster]\nnodes = 10\ncores = 2 => [run]\nruntime = "local"\nreal = {}\n[cluster]\nnodes = 10\nshared = true\ncpu = 8 | e.toml:6:1 | a burnt core runs one copy | leave out cluster.shared
 [service] => [service]\nusage = { cpu = 2 } | service.usage | is about shared nodes | cluster.shared = true
 nodes = 10\n => | e.toml:4:2 | `cluster` lacks `nodes` | topology
-nodes = 10\n => nodes = 10\nkind = [{ nodes = 3 }]\n | e.toml:5:9 | `cluster.kind` says its own `nodes`
+nodes = 10\n => nodes = 10\nkind = [{ nodes = 3 }]\n | e.toml:5:9 | `cluster.kind` states its own `nodes`
 nodes = 10\ncores = 2 => kind = [{ nodes = 0 }] | e.toml:5:19 | without nodes | nodes = 1 or more
 nodes = 10\ncores = 2 => kind = [{ nodes = 3, cpu = 8 }] | e.toml:5:28 | `cluster.kind.cpu` has no effect without `service.cpu` | add cpu to [service]
 seed = 7 => repeat = 0 | e.toml:2:10 | repeat | at least 1

@@ -455,8 +455,8 @@ impl TableRow<'_> {
     fn outcome(&self) -> Result<Option<Outcome>, WorkloadError> {
         let Some((column, text)) = self.cell(Meaning::Outcome) else { return Ok(None) };
         Outcome::of(text).map(Some).ok_or_else(|| {
-            let why = "is not an outcome; known are F K X E L (finished, killed, failed, evicted, lost) and the states of \
-                       SLURM and MOAB, such as COMPLETED, FAILED, CANCELLED, TIMEOUT";
+            let why = "is not an outcome; known are F K X E L (finished, killed, failed, evicted, lost) and the states \
+                       of SLURM and MOAB, such as COMPLETED, FAILED, CANCELLED, TIMEOUT";
             self.wrong(column, &format!("`{}` {why}", short(text)))
         })
     }
