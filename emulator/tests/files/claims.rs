@@ -52,7 +52,7 @@ fn claims_of_papers_state_the_published_number_and_whose_tolerance_it_has() {
     }
     fs::write(here.join("e.toml"), [rest, &claim(120, "")].concat()).unwrap();
     let (_, err) = expect(here, "plan e.toml", 2);
-    assert!(err.contains("`120 tasks` is judged within a tolerance, and does not say whose it is"), "{err}");
+    assert!(err.contains("`120 tasks` is judged within a tolerance, and does not state its source"), "{err}");
 }
 
 /// What a paper says of a trace is not tested on other jobs; what we say holds for them.

@@ -281,11 +281,11 @@ run kind.toml | 2 | kind.toml:26:35 | unknown message kind `foo`
 run e.toml --resume | 2 | there is no run of `e` in runs | --out
 run e.toml --resume --out typo | 2 | no run in typo | leave out --resume
 run e.toml --resume --out empty | 2 | no run in empty | leave out --resume
-agent --listen localhost:1 --identity x | 2 | `localhost:1` is no address: write IP:PORT, such as 10.77.0.2:4433
+agent --listen localhost:1 --identity x | 2 | `localhost:1` is not an address: write IP:PORT, such as 10.77.0.2:4433
 schema nothing | 2 | experiment
 certs c | 2 | --host
 certs c --host h1 | 2 | NAME=ADDRESS:PORT
-certs c --host h1=here:1 | 2 | `here:1` is no address | 10.77.0.2:4433
+certs c --host h1=here:1 | 2 | `here:1` is not an address | 10.77.0.2:4433
 certs c --host controller=10.0.0.1:1 | 2 | `controller` is the controller's
 certs c --host h1=10.0.0.1:1 --days 0 | 2 | --days
 "#;

@@ -334,11 +334,11 @@ fn bad_ports_and_folders_are_refused() {
         folder.path(),
         &format!(
             "run e.toml --live {port} | 2 | --live | port {port} is in use by another process | none for any\n\
-             run e.toml --live 70000 | 2 | --live | `70000` is no port | up to 65535\n\
-             run --live e.toml | 2 | --live | `e.toml` is no port\n\
+             run e.toml --live 70000 | 2 | --live | `70000` is not a port | up to 65535\n\
+             run --live e.toml | 2 | --live | `e.toml` is not a port\n\
              watch e.toml | 2 | is not a study directory\n\
              watch gone | 2 | gone is not a study directory\n\
-             watch gone --port x | 2 | --port | `x` is no port\n\
+             watch gone --port x | 2 | --port | `x` is not a port\n\
              watch | 2 | <RUN>"
         ),
     );
