@@ -384,7 +384,7 @@ async fn reports_that_contradict_each_other_end_their_run_alone() {
     host.end().await;
     let said = finish(run, 3).await;
     assert!(
-        said.contains("host h1: it reports at 1ns what cannot be: ") && said.contains("which did not run it"),
+        said.contains("host h1: its report at 1ns cannot be true: ") && said.contains("which did not run it"),
         "{said}"
     );
     assert!(said.contains("or the policy has a bug") && !said.contains("going on without"), "{said}");

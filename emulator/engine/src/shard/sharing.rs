@@ -1,4 +1,4 @@
-//! Copies on shared nodes: their shares of the CPU, the changes of their use, and what node managers are told of it.
+//! Copies on shared nodes: their shares of the CPU, the changes of their use, and reports of these to node managers.
 
 use volary_actors::base::{ActorId, CopyId, Span, Time};
 use volary_actors::catalog::Catalog as _;
@@ -68,7 +68,7 @@ impl<O: Observer> Shard<'_, O> {
         self.share_changes = Some(changes);
     }
 
-    /// Tells the manager of a node what has changed there.
+    /// Reports changes on a node to its manager.
     fn tell_usage(&mut self, node: u32, changes: &[Change]) {
         let (manager, first) = (self.parts.layout.node(node), self.parts.layout.worker(node, 0));
         let first = self.parts.layout.core_index(first);
