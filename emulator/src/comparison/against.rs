@@ -45,7 +45,7 @@ pub(super) fn against(
     }
     let all: Vec<&RunRecord> = runs.iter().map(|(_, record)| *record).collect();
     let accounts = accounts(&base.summary, &summaries(&all));
-    // Runs that did not do what was asked say nothing about the others.
+    // Degraded or injected runs say nothing about the others.
     let (bad, good): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|(_, run)| run.summary.has_departed());
     let left_out = if good.is_empty() { 0 } else { bad.len() };
     let compared = if good.is_empty() { bad } else { good };

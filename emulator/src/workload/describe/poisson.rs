@@ -6,8 +6,8 @@
 //!
 //! Times that are rounded, such as to whole seconds, have gaps that no continuous distribution has. Under a Poisson
 //! process the times within a second are independent and uniform, given their number. So each arrival is moved to a
-//! random place in its second, after which a Poisson process is one again, exactly. What happens within a second is
-//! then not tested.
+//! random place in its second, after which a Poisson process is one again, exactly. Arrivals within a second are then
+//! not tested.
 
 use serde::Serialize;
 use volary_actors::base::{Address, Purpose, Time};
@@ -24,7 +24,7 @@ pub struct Poisson {
     pub ks_p: Option<f64>,
     /// The unit that all times are whole numbers of, s, if arrivals were moved within it; `None` if times are exact.
     pub resolution_s: Option<f64>,
-    /// Why there is no result.
+    /// The reason for which there is no result.
     pub not_tested: Option<String>,
 }
 
