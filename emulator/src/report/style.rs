@@ -16,7 +16,7 @@ pub enum Style {
     Plain,
 }
 
-/// How the results are printed.
+/// The style in which results are printed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TableStyle {
     pub style: Style,

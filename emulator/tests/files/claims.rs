@@ -25,9 +25,9 @@ fn claims_of_several_experiments_make_one_markdown_table() {
 }
 
 /// Two claims of a paper with the same right direction, of which one has another size than is published; and one that
-/// does not say whose tolerance it has.
+/// does not state the source of its tolerance.
 #[test]
-fn claims_of_papers_state_the_published_number_and_whose_tolerance_it_has() {
+fn claims_of_papers_state_the_published_number_and_the_source_of_its_tolerance() {
     let folder = folder();
     let here = folder.path();
     let claim = |tasks: u32, tolerance: &str| {
@@ -55,7 +55,7 @@ fn claims_of_papers_state_the_published_number_and_whose_tolerance_it_has() {
     assert!(err.contains("`120 tasks` is judged within a tolerance, and does not state its source"), "{err}");
 }
 
-/// What a paper says of a trace is not tested on other jobs; what we say holds for them.
+/// Claims of a paper on a trace are not tested on other jobs; claims of our own are.
 #[test]
 fn claims_on_the_jobs_of_a_generator_say_so() {
     let folder = folder();
@@ -98,7 +98,7 @@ fn a_failed_claim_is_status_1_only_when_checked() {
 }
 
 #[test]
-fn what_check_leaves_untested_is_said() {
+fn untested_claims_are_reported_with_check() {
     let folder = folder();
     let here = folder.path();
     let swept = "[sweep]\n\"service.correlated\" = [true, false]\n[[claim]]\nsays = \"apart\"\n\

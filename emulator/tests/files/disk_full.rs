@@ -1,7 +1,7 @@
-//! Disks that are full: said clearly, and what was measured before is kept.
+//! Disks that are full: the error names the cause, and earlier results are kept.
 //!
-//! A link to /dev/full stands where the next file would be written: the system then says what it says when a disk
-//! is full, and nobody needs to be root.
+//! A link to /dev/full stands where the next file would be written: the system then reports a full disk, without root
+//! privileges.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use volary::config::{Experiment, Overrides, RuntimeKind};
 use crate::common::binary::{command, expect, expect_of, folder, lacks, lines, text, volary};
 
 const FULL: &str = "/dev/full";
-/// Real time need not take as long as it says.
+/// Faster than real time, so that the test is short.
 const FAST: &str = "run.speed=8";
 
 /// Where the record of the second unit is written before it is renamed.

@@ -1,4 +1,4 @@
-//! What `volary schema results` promises, against the lines that runs print.
+//! The schema of `volary schema results` against the lines that runs print.
 
 use std::fs;
 
@@ -87,7 +87,7 @@ fn is_a(value: &Value, kind: &str) -> bool {
 }
 
 #[test]
-fn every_line_of_results_is_what_the_schema_says() {
+fn every_line_of_results_fits_the_schema() {
     let folder = folder();
     let here = folder.path();
     let schema: Value = serde_json::from_str(&expect(here, "schema results", 0).0).unwrap();

@@ -184,7 +184,7 @@ fn lost(summary: &Summary) -> u64 {
     hosts.map(|host| host.datagrams_lost).sum()
 }
 
-/// What is wrong with the end of a run.
+/// The error in the end of a run, if any.
 fn flaw(outcome: &Outcome) -> Option<String> {
     let open = |run: &&Summary| run.jobs.finished != run.jobs.submitted || run.jobs.unfinished > 0;
     let kept = outcome.study.failures.iter().map(|run| format!("{}: {}", run.name(), run.log));

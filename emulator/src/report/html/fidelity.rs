@@ -8,7 +8,7 @@ use super::view::prose;
 use crate::number;
 use crate::storage::study::CellGroup;
 
-/// A column: heading, what it means, and the entry.
+/// A column: heading, meaning, and the entry.
 type CertificateColumn = (&'static str, &'static str, fn(&Certificate) -> Markup);
 
 const COLUMNS: [CertificateColumn; 12] = [

@@ -88,7 +88,7 @@ pub(super) fn warnings(study: &Study) -> Markup {
     }
 }
 
-/// The first few of the runs, and how many more there are.
+/// The first few of the runs, and the number of further ones.
 fn named(runs: &[String]) -> String {
     let more = runs.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

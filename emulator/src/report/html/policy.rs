@@ -97,7 +97,7 @@ fn error_table(errors: &[(&&RunRecord, PredictionErrors)], policies: &[&str]) ->
     }
 }
 
-/// A time since the arrival of a job: what it is, and its spread in the results.
+/// A time since the arrival of a job: its name, and its spread in the results.
 type PlacementTime = (&'static str, fn(&Placements) -> &Spread);
 
 const PLACEMENTS: [PlacementTime; 9] = [
@@ -151,7 +151,7 @@ fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
     }
 }
 
-/// A measure of caches: heading, what it is, and its spread in the results.
+/// A measure of caches: heading, definition, and its spread in the results.
 type CacheMeasure = (&'static str, &'static str, fn(&Staleness) -> &Spread, fn(f64) -> String);
 
 const CACHES: [CacheMeasure; 9] = [
@@ -221,7 +221,7 @@ const SHARES: [CacheNumber; 4] = [
     ),
 ];
 
-/// Policies beside one another by what their caches know, and charts over time; empty if no policy has caches.
+/// Policies side by side by the staleness of their caches, and charts over time; empty if no policy has caches.
 fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
     let with_caches = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.staleness.is_some());
     let policies: Vec<&PolicyRuns> = group.policies.iter().filter(with_caches).collect();

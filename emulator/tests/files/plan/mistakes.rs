@@ -1,4 +1,4 @@
-//! What is said about experiments that do not plan.
+//! Errors of experiments that cannot be planned.
 
 use volary::config::Overrides;
 
@@ -203,7 +203,7 @@ fn an_error_is_drawn_like_a_compiler_draws_it() {
 }
 
 #[test]
-fn what_3sigma_cannot_plan_is_refused() {
+fn settings_that_3sigma_cannot_plan_are_refused() {
     let plain = "title = \"t\"\n[cluster]\nnodes = 4\n[workload.synthetic]\njobs = 10\ntasks = 1\ninterarrival = \"1s\"\n\
                  [service]\ndemand = \"1s\"\n";
     let with = |cluster: &str, policy: &str| {
@@ -233,7 +233,7 @@ fn what_3sigma_cannot_plan_is_refused() {
 }
 
 #[test]
-fn what_kairos_and_its_rivals_cannot_run_is_refused() {
+fn settings_that_kairos_and_its_rivals_cannot_run_are_refused() {
     let cutoff = GOOD.replace("jobs = 100", "cutoff = \"2s\"\njobs = 100");
     let with = |text: &str, policy: &str| {
         text.replace("sparrow = { probe_ratio = 2 }", &format!("label = \"sparrow\"\n{policy}"))

@@ -1,4 +1,4 @@
-//! Mixes of classes of jobs in experiment files: what plans, and what is said about those that do not.
+//! Mixes of classes of jobs in experiment files: valid ones, and errors in others.
 
 use std::fs;
 
@@ -137,7 +137,7 @@ fn distributions_of_stages_read_their_files() {
     assert!((found.offered - 0.55).abs() < 1e-9, "{found:?}");
 }
 
-/// Classes in a file of their own are those of the mix; what is wrong with them is shown in it.
+/// Classes in a file of their own are those of the mix; errors in them are shown in it.
 #[test]
 fn classes_can_be_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
