@@ -270,9 +270,7 @@ fn remarks(point: &ComparedPoint) -> String {
     let sides = ["the first", "the second"];
     for (side, degraded) in sides.iter().zip([point.a_degraded, point.b_degraded]) {
         if degraded {
-            out.push_str(&format!(
-                "DEGRADED: {side} departed from the requested behaviour; `volary report` says why\n"
-            ));
+            out.push_str(&format!("DEGRADED: {side} departed from the experiment, see `volary report`\n"));
         }
     }
     for (side, injected) in sides.iter().zip([point.a_injected, point.b_injected]) {

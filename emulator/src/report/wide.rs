@@ -33,10 +33,7 @@ pub(super) fn text(study: &Study, others: &[CellGroup], how: &TableStyle) -> Str
         "… and {more} more cells: `volary report` shows each on a page, `volary export` writes a table of all runs"
     )];
     if degraded > 0 {
-        says.push(format!(
-            "DEGRADED: {} of them departed from the requested behaviour",
-            plural(degraded, "run")
-        ));
+        says.push(format!("DEGRADED: {} of them departed from the experiment", plural(degraded, "run")));
     }
     if injected > 0 {
         says.push(format!("INJECTED: interference was injected into {} of them", plural(injected, "run")));
@@ -116,6 +113,6 @@ mod tests {
         let run = &mut study.cells[MOST_CELLS].policies[0].runs[0];
         run.summary.fidelity = Some(crate::fidelity::fixture::degraded());
         let text = table::text(&study, &TableStyle::default());
-        assert!(text.contains("DEGRADED: 1 run of them departed from the requested behaviour"), "{text}");
+        assert!(text.contains("DEGRADED: 1 run of them departed from the experiment"), "{text}");
     }
 }

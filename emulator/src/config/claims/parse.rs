@@ -64,8 +64,7 @@ pub(super) fn check(text: &str) -> Result<Form, ParseError> {
         return Err(if is_unit {
             error.help("write a unit behind its number, as in 250ms")
         } else if word.starts_with('%') {
-            error
-                .help("write a share as a number from 0 to 1, such as 0.95; percentages follow `within` only")
+            error.help("write shares as numbers from 0 to 1, such as 0.95; percentages follow `within`")
         } else {
             error
         });
