@@ -62,7 +62,7 @@ pub struct Diagnostic {
     excerpt: String,
     /// Range of bytes of the line that the caret marks.
     span: Range<usize>,
-    /// What was expected there, or empty.
+    /// The expected value there, or empty.
     label: String,
     notes: Vec<String>,
     help: Vec<String>,

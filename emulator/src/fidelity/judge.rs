@@ -10,7 +10,8 @@
 //! | timers, and ends of copies, later than a twentieth of the median copy | 1 % of each | the bar for response times |
 //! | core time of copies above their work | 1 % | in a loaded cluster queues multiply it by ten |
 //! | the same of real cores, where copies that ended by themselves are known one by one | 5 % | the bar for response times: to time work is easier than to do it |
-//! | slowdown of real cores away from the one that was asked: mean of the stretches of one slowdown and length | 5 % | the same |
+//! | slowdown of real cores away from the requested one: mean of the stretches of one slowdown and length | 5 % | the
+//! same |
 //! | slowdown of a real core that should be healthy | 5 % | it is the reference for degraded ones |
 //! | busy processors of a host, unless copies are to keep them busy | 90 % | above it a burst finds no idle processor |
 //! | processor time that the hypervisor kept | 5 % | it comes in pieces of milliseconds |
@@ -52,7 +53,7 @@ const ALONE: f64 = 0.25;
 const BUSY: f64 = 0.9;
 /// Limit on the stolen share of a host's processor time.
 const STEAL: f64 = 0.05;
-/// Limit on real loss, as a part of the asked loss.
+/// Limit on real loss, as a part of the configured loss.
 const REAL_LOSS: f64 = 0.1;
 /// Wall time below which shares of processor time are not judged, because they are counted in ticks of 10 ms.
 const TICKS_S: f64 = 0.2;
@@ -393,7 +394,7 @@ mod tests {
         };
         assert_eq!(reasons(|run| lossy(run, 90)), []);
         assert_eq!(reasons(|run| lossy(run, 200)), [LostDatagrams]);
-        // Links within a machine lose nothing, and others less than most: no loss is asked of all, but of some.
+        // Links within a machine lose nothing, and others less than most: not all links have a configured loss.
         let mixed = |run: &mut Run, really| {
             lossy(run, really);
             let [link] = &run.classes[..] else { panic!("one class of links") };

@@ -393,7 +393,7 @@ fn a_policy_is_explained() {
     "#);
 }
 
-/// Of a wide sweep a plan shows the first loads, how many are too high, and between which all of them are.
+/// The plan of a wide sweep shows the first loads, the number of those that are too high, and the range of all.
 #[test]
 fn a_plan_of_many_cells_states_the_range_of_loads() {
     let folder = folder();

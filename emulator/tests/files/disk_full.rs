@@ -16,14 +16,14 @@ const FULL: &str = "/dev/full";
 /// Faster than real time, so that the test is short.
 const FAST: &str = "run.speed=8";
 
-/// Where the record of the second unit is written before it is renamed.
+/// The path at which the record of the second run is written before it is renamed.
 fn second(folder: &Path, runtime: RuntimeKind, set: &str) -> String {
     let overrides = Overrides { runtime: Some(runtime), set: vec![set.to_owned()], ..Overrides::default() };
     let experiment = Experiment::load(&folder.join("e.toml"), &overrides).unwrap();
     format!("r/cells/{}.json.partial", experiment.runs(None)[1].id)
 }
 
-/// The second of two units finds the disk full. The first is kept, and a later run goes on from there.
+/// The second of two runs finds the disk full. The first is kept, and a later run goes on from there.
 fn breaks_off_and_goes_on(runtime: RuntimeKind, args: &str) {
     let folder = folder();
     let here = folder.path();

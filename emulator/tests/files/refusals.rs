@@ -21,7 +21,7 @@ fn nothing_is_left_behind() {
     let trace = |name: &str| format!("[workload.trace]\nfile = \"{name}\"");
     let (missing, malformed, cut) = (trace("nowhere.tr"), trace("bad.tr"), trace("cut.tr.xz"));
     let good = trace("good.tr");
-    // What is changed, what to, further arguments, and words the message must hold.
+    // The change (from, to), further arguments, and words that the message must hold.
     for (from, to, more, words) in [
         ("nodes = 8", "nods = 8", "", "x.toml:5:1 | did you mean `nodes`?"),
         (LINKS, "one_way = { uniform = { low = nan, high = \"1s\" } }", "", "x.toml:16: | network.one_way"),

@@ -31,7 +31,7 @@ impl Observer for Notes {
     }
 }
 
-/// What two hosts observe in a run of a world, each observation with the host.
+/// The observations of two hosts in a run of a world, each with its host.
 fn observed(world: &World) -> Vec<(usize, Observation)> {
     let (notes, layout, homes) = (Notes::default(), world.layout(), place(world.machines(), &[1.0, 1.0]));
     measure_with("test", world, &RunConfig::default(), notes.clone(), &()).unwrap();

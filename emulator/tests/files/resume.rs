@@ -117,7 +117,7 @@ says = "x"
 check = ["kairos.response_s.p50 < 10 * murmuration.response_s.p50"]
 "#;
 
-/// What is in the tables of jobs and copies.
+/// The contents of the tables of jobs and copies.
 fn tables(here: &Path, run: &str) -> [String; 2] {
     expect(here, &format!("export {run} --out tables"), 0);
     ["jobs", "tasks"].map(|name| fs::read_to_string(here.join(format!("tables/{name}.csv"))).unwrap())

@@ -206,7 +206,7 @@ fn link(connection: &Connection) -> (Link, mpsc::Receiver<Arrival>) {
     (Link::start(connection, 8 << 20, 0, |_| true, inbox), arrivals)
 }
 
-/// Why a link ended.
+/// The reason for the end of a link.
 async fn end(arrivals: &mut mpsc::Receiver<Arrival>) -> End {
     loop {
         if let LinkEvent::Ended(end) = within(arrivals.recv()).await.unwrap().event {

@@ -28,7 +28,7 @@ use crate::common::binary::lines;
 use crate::common::worlds;
 use crate::net::{Net, relay, request, within};
 
-/// Two units that end when their time has come.
+/// Two runs that end at their time limit.
 const UNITS: &str = "[run]\nuntil = \"1s\"\n[[policy]]\nsparrow = {}\n[[policy]]\nrandom = {}\n";
 
 /// The folder of a run, and agents that listen in it: the test decides what they send.
@@ -66,7 +66,7 @@ impl Fixture {
         cluster::manifest(&self.out())
     }
 
-    /// What was kept of the first unit, which did not finish.
+    /// The record of the first run, which did not finish.
     fn kept(&self) -> Value {
         let id = self.manifest()["runs"][0].as_str().unwrap().to_owned();
         serde_json::from_slice(&fs::read(self.out().join(format!("cells/{id}.failed.json"))).unwrap())
@@ -127,7 +127,7 @@ impl Agent {
         run
     }
 
-    /// What the controller's clock shows.
+    /// The reading of the controller's clock.
     async fn time(&mut self) -> i64 {
         self.send(AgentMessage::Ping { sent: 0 }).await;
         loop {
@@ -283,7 +283,7 @@ async fn a_lost_host_is_in_the_counts_and_in_the_manifest() {
     h2.connection.close(Close::Failed, "the power is off");
     h1.stopped().await;
     h1.end().await;
-    // The other unit is for the host that is left.
+    // The other run is for the host that is left.
     h1.begun().await;
     h1.report_nothing().await;
     h1.stopped().await;

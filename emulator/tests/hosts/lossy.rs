@@ -99,7 +99,7 @@ async fn answers(back: Arc<UdpSocket>, front: Arc<UdpSocket>, peer: SocketAddr, 
     }
 }
 
-/// How long one run of an experiment may take; nothing is measured by it.
+/// Deadline of one run of an experiment; nothing is measured by it.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Two agents, which the controller and the other agent reach through proxies.

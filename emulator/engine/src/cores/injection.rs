@@ -21,9 +21,9 @@ pub struct Injection {
     pub seed: u64,
     /// The cores.
     pub cores: CoreSet,
-    /// When it begins.
+    /// Start.
     pub from: Time,
-    /// When it ends; [`Time::MAX`] if that is not known yet.
+    /// End; [`Time::MAX`] if that is not known yet.
     pub until: Time,
 }
 

@@ -488,9 +488,9 @@ impl SeededProfile {
 /// A time in which a core is degraded.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Burst {
-    /// When it begins.
+    /// Start.
     pub start: Time,
-    /// When it ends.
+    /// End.
     pub end: Time,
     /// σ: the core works at 1 / σ of its speed.
     pub slowdown: f64,

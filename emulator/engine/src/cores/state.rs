@@ -41,7 +41,7 @@ pub(super) struct Run {
     pub(super) since: u64,
     /// Its work, ns.
     pub(super) work: u64,
-    /// When it finishes.
+    /// Time at which it finishes.
     pub(super) due: u64,
 }
 

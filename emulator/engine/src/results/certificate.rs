@@ -24,8 +24,8 @@ pub struct Certificate {
     pub median_delay_s: f64,
     /// Median run time of copies.
     pub median_copy_s: f64,
-    /// How late a delivery may be before it counts as late: a tenth of the median delay, or a hundredth of the
-    /// median copy if messages take no time.
+    /// Lateness beyond which a delivery counts as late: a tenth of the median delay, or a hundredth of the median copy
+    /// if messages take no time.
     pub late_beyond_s: f64,
     /// Lateness of deliveries, timers and completions.
     pub lateness: Lateness,

@@ -38,12 +38,12 @@ pub struct Deadlines {
 /// Node-hours of jobs that ended: number of tasks times the work of the longest task, summed over stages and jobs.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GoodputHours {
-    /// Of SLO jobs that ended by their deadline.
+    /// Node-hours of SLO jobs that ended by their deadline.
     pub slo: f64,
-    /// Of SLO jobs that ended after it.
+    /// Node-hours of SLO jobs that ended after their deadline.
     pub late: f64,
-    /// Of best-effort jobs.
+    /// Node-hours of best-effort jobs.
     pub be: f64,
-    /// Of all.
+    /// Node-hours of all jobs that ended.
     pub total: f64,
 }

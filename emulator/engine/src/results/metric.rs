@@ -24,7 +24,7 @@ pub enum Unit {
     Count,
 }
 
-/// Which of two values of a number is better.
+/// The better one of two values of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Better {
     /// The smaller one.
@@ -42,7 +42,7 @@ pub struct Metric {
     pub key: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// Which of two values is better.
+    /// The better one of two values.
     pub better: Better,
     /// Its meaning, in one line.
     pub meaning: &'static str,

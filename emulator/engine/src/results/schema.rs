@@ -448,11 +448,11 @@ pub struct CopyRow {
     pub start: f64,
     /// End, s.
     pub end: f64,
-    /// How it ended.
+    /// The kind of its end.
     pub end_kind: CopyEnd,
 }
 
-/// How an execution ended.
+/// The kinds of ends of executions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyEnd {

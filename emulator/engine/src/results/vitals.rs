@@ -1,4 +1,4 @@
-//! Vitals of a host in a real run: measurements that explain why a run departed from what was asked.
+//! Vitals of a host in a real run: measurements that explain the departures of a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

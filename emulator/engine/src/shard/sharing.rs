@@ -17,7 +17,7 @@ impl<O: Observer> Shard<'_, O> {
         let workload = self.parts.workload;
         let segment = workload.segment(copy.task, work.saturating_sub(left));
         let request = u32::try_from(workload.request(copy.task.job).cpu).unwrap_or(u32::MAX);
-        // What is left of a suspended copy can be more than the work here, if it is slower elsewhere.
+        // The rest of a suspended copy can exceed its work here, if it is slower elsewhere.
         self.parts.cores.begin_shared(core, self.now, (work.max(left), left), request, segment);
         if let Some(copies) = &mut self.copies {
             copies[core as usize] = Some(copy);

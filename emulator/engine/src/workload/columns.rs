@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 
 use volary_actors::base::{Feature, Span};
 
-/// How a job ended.
+/// The outcome of a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
     /// It completed.

@@ -11,7 +11,7 @@ use super::share::Share;
 use super::slo::Slo;
 use super::usage::UsageSection;
 
-/// Where jobs come from: exactly one of `[workload.synthetic]`, `[workload.mix]`, `[workload.trace]`,
+/// The source of jobs: exactly one of `[workload.synthetic]`, `[workload.mix]`, `[workload.trace]`,
 /// `[workload.yahoo-like]`, `[workload.cloudera-like]`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -34,7 +34,7 @@ pub enum WorkloadError {
     Config {
         /// Dotted key of the experiment file.
         key: String,
-        /// What is wrong, and the remedy.
+        /// The error, and the remedy.
         why: String,
     },
 }

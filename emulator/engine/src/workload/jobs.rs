@@ -23,7 +23,7 @@ use super::usage::{Drawee, Segment, Uses};
 pub struct Workload {
     pub(super) drawn: Drawn,
     pub(super) past: Past,
-    /// Of chains.
+    /// Arrival times of chains.
     pub(super) arrivals: Vec<Time>,
     pub(super) goals: Goals,
     /// Use of shared nodes by tasks; `None` if nodes are not shared.

@@ -168,7 +168,7 @@ impl RunContext {
         }
     }
 
-    /// How far this clock is ahead of the controller's, and the bound of the error, ns; `None` before the first pong.
+    /// Lead of this clock over the controller's, and the bound of its error, ns; `None` before the first pong.
     fn offset(&self) -> Option<(i64, i64)> {
         let offset = self.estimator.borrow().at(self.ticks.now().max(0).cast_unsigned())?;
         Some((-offset.offset, offset.bound.cast_signed()))

@@ -418,7 +418,7 @@ fn first_busy(hosts: &[Host], answers: &[Answer]) -> Result<Option<(String, Stri
 /// A transport with the identity of a hosts file's controller. It opens connections and accepts none.
 fn connector(file: &Hosts) -> Result<Transport, HostsError> {
     let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;
-    // Of two peers the shorter limit of silence counts, and this one leaves it to the host's lease.
+    // The shorter limit of silence of two peers applies, and this one leaves it to the host's lease.
     let timing =
         Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
     Ok(Transport::connector(&identity, file.local(), &timing)?)

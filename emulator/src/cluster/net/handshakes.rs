@@ -59,7 +59,7 @@ impl Handshakes {
         let most = if counts.get(&source).is_some_and(|&count| count >= self.per_address) {
             Some(source)
         } else if self.under_way.len() >= self.most {
-            // Of equal sources the one whose handshake is oldest, or some addresses would give way every time.
+            // Ties: the source with the oldest handshake, or some addresses would give way every time.
             let sources = self.under_way.iter().rev().map(|handshake| handshake.source);
             sources.max_by_key(|source| counts[source])
         } else {

@@ -21,7 +21,7 @@ const CELLS_OF_FILE: usize = 16;
 
 /// The bodies of the cells of a page.
 pub(super) struct Bodies {
-    /// Those in the page as they are: of all cells, or of the first alone.
+    /// Bodies in the page as they are: of all cells, or of the first alone.
     plain: Vec<String>,
     /// The compressed bodies in the page, as a JSON object from the id of a section to its body in base64; empty if
     /// there are none.

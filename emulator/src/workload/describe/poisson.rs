@@ -156,10 +156,10 @@ mod tests {
         arrivals.iter().map(|at| Time(at.0 / unit * unit)).collect()
     }
 
-    /// Of samples of a Poisson process the test rejects at each level as many as the level says, whether or not their
-    /// times are rounded.
+    /// At each level the test rejects that share of samples of a Poisson process, whether or not their times are
+    /// rounded.
     #[test]
-    fn the_test_rejects_a_poisson_process_as_often_as_its_level_says() {
+    fn the_test_rejects_a_poisson_process_as_often_as_its_level_states() {
         const SAMPLES: u64 = 4000;
         for (jobs, mean, unit) in
             [(12, 5.0, 1), (200, 5.0, 1), (200, 5.0, 1_000_000_000), (300, 0.4, 1_000_000_000)]

@@ -12,7 +12,7 @@ fn message(text: &str) -> String {
     }
 }
 
-/// What is changed, what to, where the error points, and words it must hold.
+/// The change (from => to), the position of the error, and words that it must hold.
 const MISTAKES: &str = r#"
 seed = 7 => sede = 7 | e.toml:2:1 | unknown key `sede` | did you mean `seed`?
 cores = 2 => core = 2 | e.toml:6:1 | unknown key `core` | did you mean `cores`?

@@ -80,7 +80,7 @@ fn doubtful_mixes_are_warned_about() {
     }
 }
 
-/// What is changed, what to, where the error points, and words it must hold.
+/// The change (from => to), the position of the error, and words that it must hold.
 const MISTAKES: &str = r#"
 [[policy]] => [service]\ndemand = "1s"\n[[policy]] | e.toml:27:10 | `service.demand`: the stages of a mix | leave it out
 stages = [{ tasks = { uniform = { low = 1, high = 9 } }, demand = "5s" }] => stages = [] | e.toml:23:10 | class[1].stages`: 0 stages | write for example
