@@ -72,7 +72,7 @@ fn claims_on_the_jobs_of_a_generator_say_so() {
     let (out, err) = expect(here, "run e.toml --check --out r", 0);
     assert!(out.contains("claims, paper's text: 0 of 1 hold, 0 fail, 1 not tested"), "{out}");
     assert!(out.contains("claims, ours: 1 of 1 hold"), "{out}");
-    assert!(err.contains("1 of 2 claims not tested: a generator stands in for the trace"), "{err}");
+    assert!(err.contains("1 of 2 claims not tested: a generator replaces the trace"), "{err}");
     let (table, _) = expect(here, "report r --markdown", 0);
     for row in [
         "| paper's text | 1 | 0 | 0 | 0 | 0 | 0 | 1 | 0 |",

@@ -131,7 +131,7 @@ fn claim(claim: &ClaimResult) -> Markup {
                 }
                 @if claim.is_degraded() {
                     " " span.hint {
-                        "measured on a degraded run, which did not do what was asked; see its fidelity"
+                        "measured on a degraded run, see its fidelity"
                     }
                 }
                 @if claim.is_injected() {

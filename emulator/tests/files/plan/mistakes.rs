@@ -80,7 +80,7 @@ p50 < sparrow => p50 << sparrow | e.toml:36:40 | a number or the label
 [0.0, 0.01] => [0.01, 0.02, 0.01] | e.toml:31:31 | a value of the sweep of `network.loss` occurs twice | leave it out
 "network.loss" = [0.0, 0.01] => "network.one_way" = ["200us", "1ms", "0.2ms"] | a value of the sweep of `network.one_way` occurs twice
 < sparrow.response_s.p50 => < sparrow.utilization | a time and a count or a share are not comparable | one unit
-check = ["latin-square.response_s.p50 < sparrow.response_s.p50"] => check = [] | e.toml:36:9 | without a check
+check = ["latin-square.response_s.p50 < sparrow.response_s.p50"] => check = [] | e.toml:36:9 | the claim has no check
 [workload.synthetic]\njobs = 100\ntasks = 4 => [workload.trace]\nfile = "nowhere.tr"\njobs = 4 | e.toml:9:8 | nowhere.tr | VOLARY_TRACES | fallback
 [service] => [workload.yahoo-like]\n[service] | e.toml:8:2 | workload | exactly one
 [interference] => [interference]\nprofile = "no.toml" | e.toml:21:11 | no.toml | cannot read
