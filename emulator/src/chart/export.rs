@@ -15,7 +15,7 @@ pub enum ExportError {
     /// The PDF cannot be made.
     #[error("the figure cannot be converted to PDF: {0}")]
     Pdf(String),
-    /// There is no memory for so many pixels.
+    /// The picture has too many pixels for the memory.
     #[error("a picture of {0} × {1} pixels is too large: show fewer cells or policies, or write an SVG")]
     Size(u32, u32),
     /// The PNG cannot be made.

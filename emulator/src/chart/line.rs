@@ -425,7 +425,7 @@ mod tests {
 
     /// Two values of a sweep are two labels, however little room there is.
     #[test]
-    fn names_that_are_cut_can_be_told_apart() {
+    fn cut_names_remain_distinct() {
         let laws = ["exponential 5ms", "exponential 50ms", "uniform 1ms 9ms"].map(str::to_owned);
         let of_one_kind =
             ["a law of many parameters 1 x 2ms", "a law of many parameters 2 x 2ms"].map(str::to_owned);

@@ -191,7 +191,7 @@ impl RunSection {
 pub struct Record {
     /// Write `jobs.parquet`.
     pub jobs: bool,
-    /// The executions of one job in this many go to `tasks.parquet`; 0 writes none. Absent: as many as keep
+    /// The executions of one job in this many go to `tasks.parquet`; 0 writes none. If absent, the number that keeps
     /// the file small.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_one_in: Option<u32>,

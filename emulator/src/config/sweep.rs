@@ -293,7 +293,7 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
         );
         heads.push(row.map_or(item, |(value, _)| value).clone());
     }
-    // Cells are told apart by their values, and their runs by the cell.
+    // Values identify cells, and cells identify runs.
     let mut seen = BTreeSet::new();
     if let Some(twice) = heads.iter().find(|value| !seen.insert(meaning(value))) {
         return Err(document

@@ -170,7 +170,7 @@ impl TerminalColumn {
 /// A row of a table: a policy, and the class of its jobs; `None` for all.
 type LabelledRow<'a> = (&'a PolicyRuns, Option<&'a str>);
 
-/// The least width of a column of names in which they can be told from each other.
+/// The least width of a column of names in which names can be distinguished.
 const NAME: usize = 16;
 
 fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> String {
@@ -209,7 +209,7 @@ fn unasked(group: &CellGroup) -> Vec<PickedColumn> {
 }
 
 impl Legend {
-    /// Leaves out the least important columns, as many as it takes to fit `room` characters. One is always kept.
+    /// Leaves out the least important columns until the rest fits `room` characters. One is always kept.
     fn leave_out(&mut self, columns: &mut Vec<TerminalColumn>, room: usize) {
         while columns.len() > 1 && columns.iter().map(TerminalColumn::width).sum::<usize>() > room {
             let last = columns.iter().enumerate().max_by_key(|(_, column)| column.picked.column.rank);

@@ -362,7 +362,7 @@ fn an_interrupted_run_lists_its_injections() {
     let [host] = &injected["hosts"].as_array().unwrap()[..] else { panic!("{manifest}") };
     assert_eq!((&host["host"], &host["cores"]), (&"h1".into(), &"0-3".into()));
     assert!(seconds(&host["until_s"]) >= seconds(&host["from_s"]), "{host}");
-    // Its log is whole as far as it goes, and whoever reads it is told.
+    // Its log is whole up to its early end, and a replay reports the injection.
     let (replayed, _) = expect(cluster.path(), "replay r", 0);
     assert!(replayed.contains("interference was injected"), "{replayed}");
 }

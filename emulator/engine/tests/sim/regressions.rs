@@ -313,9 +313,9 @@ fn queues_that_share_one_container_do_not_kill_each_others_tasks_for_ever() {
     }
 }
 
-/// A node crashes in a pause and is back before its end: what the failure detector told its earlier machine in the
-/// pause is not told to the new one, which would take a scheduler that is up for down. It finds out by itself which
-/// scheduler is still down.
+/// A node crashes in a pause and is back before its end: reports of the failure detector to its earlier machine in the
+/// pause do not reach the new one, which would take a scheduler that is up for down. The new machine finds out by
+/// itself which scheduler is still down.
 #[test]
 fn a_restarted_node_gets_no_reports_of_past_crashes() {
     let text = "seed = 0\n[cluster]\nnodes = 7\nschedulers = 2\n[workload.mix]\njobs = 3\ninterarrival = \"1s\"\n\

@@ -441,7 +441,7 @@ fn shared_nodes_have_a_table_with_a_row_a_policy() {
 }
 
 #[test]
-fn nothing_measured_is_still_a_page() {
+fn a_study_without_measurements_has_a_page() {
     let page = html(&Study::assemble(manifest(&[]), Vec::new(), Vec::new(), Vec::new(), Vec::new()));
     assert_balanced(&page);
     let none = RunRecord::new("x", &measured("idle", &[], 1, 1.0, 0));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_is_told_from_periodic_and_bursty() {
+    fn a_poisson_process_is_distinguished_from_periodic_and_bursty_ones() {
         let unit = |k: u64| Address::new(4, Purpose::Tool).at(k).unit();
         let sum = |gap: &dyn Fn(u64) -> f64| {
             let step = |now: &mut f64, k| {

@@ -233,7 +233,7 @@ fn hours(arrivals: &Arrivals) -> Option<String> {
     ))
 }
 
-/// The clock that hours are told by.
+/// The clock of the hours.
 fn clock(zone_s: Option<i64>) -> String {
     match zone_s {
         None => "hours by the trace's own clock, whose zero need not be midnight".to_owned(),
