@@ -87,7 +87,7 @@ impl Counters {
         }
     }
 
-    /// Which faults fired, for the report.
+    /// Notes on the faults that took effect, for the report.
     fn fault_notes(&self) -> impl Iterator<Item = String> + '_ {
         let stats = &self.network;
         let fired = Cause::ALL.iter().filter(|cause| stats.lost(**cause) > 0);
@@ -108,21 +108,21 @@ impl Counters {
 pub struct FinishedRun<'a> {
     /// The experiment's name.
     pub experiment: &'a str,
-    /// What was run.
+    /// The world that was run.
     pub world: &'a World,
-    /// What was recorded.
+    /// The extent of the recording.
     pub recording: Recording,
     /// Name of the runtime.
     pub runtime: &'a str,
-    /// What the shards counted.
+    /// The counters of the shards.
     pub counters: &'a Counters,
     /// Measurements of a run in real time.
     pub real: Option<RealTime>,
-    /// What was injected; `None` if the runtime cannot inject.
+    /// The injections; `None` if the runtime cannot inject.
     pub injected: Option<&'a InjectionRecord>,
 }
 
-/// What was injected into a run.
+/// The injections into a run.
 #[derive(Clone, Default, Debug)]
 pub struct InjectionRecord {
     /// The injections as the results list them.
@@ -134,9 +134,9 @@ pub struct InjectionRecord {
 /// Measurements that only a run in real time makes.
 #[derive(Clone, Debug)]
 pub struct RealTime {
-    /// How far the run departed from the experiment.
+    /// The certificate of departures from the experiment.
     pub certificate: Certificate,
-    /// What real cores did, stretch by stretch.
+    /// The work of real cores, by interval.
     pub cores: Vec<CoreRow>,
     /// Remarks for the reader of the results.
     pub notes: Vec<String>,
@@ -246,7 +246,7 @@ impl FinishedRun<'_> {
         }
     }
 
-    /// What copies used of shared nodes.
+    /// Use of shared nodes by copies.
     fn shared(&self, accounts: &Accounts) -> Option<SharedNodes> {
         let used = self.counters.shared?;
         let layout = self.world.layout();
@@ -275,7 +275,7 @@ impl FinishedRun<'_> {
         cores
     }
 
-    /// What a trace of bursts left out of the run, which ended at `now`.
+    /// Mismatches between a trace of bursts and the run, which ended at `now`.
     fn trace_notes(&self, now: Time) -> impl Iterator<Item = String> {
         let lasted = now.since(Time::ZERO);
         let profile = self.world.point().resolved.interference.as_ref();
@@ -301,8 +301,8 @@ impl FinishedRun<'_> {
         0..self.recording.timeline_cores.min(self.world.layout().workers())
     }
 
-    /// Degraded stretches of the cores that the timeline draws: until the end of its window, or that of the last
-    /// execution that began in it, which is `drawn`.
+    /// Degraded stretches of the cores that the timeline draws: until the end of its window, or until `drawn`, the end
+    /// of the last execution that began in it.
     fn bursts(&self, cores: &Cores, now: Time, drawn: Time) -> Vec<(u32, f64, f64, f64)> {
         let end = now.min(drawn.max(Time::ZERO + self.recording.timeline));
         let bursts = self.drawn().flat_map(|core| {

@@ -3,14 +3,14 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`scenario`] | what is run: machines, workload, service, network, interference, policy |
+//! | [`scenario`] | the scenario of a run: machines, workload, service, network, interference, policy |
 //! | [`workload`] | jobs and their work: generators and parsers of traces |
 //! | [`cores`] | interference, and the exact time a core needs for work |
 //! | [`queue`] | the event queue |
 //! | [`shard`] | the event loop: machines, queue, network, cores |
 //! | [`parcel`] | messages and observations that leave a shard |
-//! | [`world`] | a scenario under a seed: what shards are built from |
-//! | [`quiet`] | how long nothing may run until a run is given up |
+//! | [`world`] | a scenario under a seed, from which shards are built |
+//! | [`quiet`] | the time without a copy after which a run is given up |
 //! | [`virtual_time`] | runs in virtual time |
 //! | [`metrics`] | observations folded into results |
 //! | [`results`] | the results schema |

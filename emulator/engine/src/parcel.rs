@@ -9,9 +9,9 @@ use volary_actors::message::Message;
 /// common clock, so that the emulated delay replaces the delay of the real path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parcel {
-    /// When it was sent.
+    /// Time of sending.
     pub sent: Time,
-    /// When it is due: `sent` plus the emulated delay.
+    /// Due time: `sent` plus the emulated delay.
     pub due: Time,
     /// The sender.
     pub from: ActorId,
@@ -28,13 +28,13 @@ pub struct Parcel {
 /// One entry of the note stream, as a shard reports it to the recorder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Observation {
-    /// When it was made.
+    /// Time of the observation.
     pub at: Time,
     /// The observation.
     pub what: Seen,
 }
 
-/// What a shard observes.
+/// The kinds of observations of a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Seen {
     /// A note of an actor.
@@ -48,8 +48,8 @@ pub enum Seen {
 /// A message that crossed the emulated network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Delivered {
-    /// When it was sent, to the microsecond: counted back from when it was due. If its receiver was paused then, it is
-    /// counted back from the end of the pause.
+    /// Time of sending, to the microsecond: the time at which it was due less its delay. If its receiver was paused
+    /// then, the end of the pause less its delay.
     pub sent: Time,
     /// The sender.
     pub from: ActorId,
@@ -57,6 +57,6 @@ pub struct Delivered {
     pub to: ActorId,
     /// Its kind, an index into [`KINDS`](volary_actors::message::KINDS).
     pub kind: u8,
-    /// The job that it is about, if it is about one.
+    /// The job that it concerns, if any.
     pub job: Option<JobId>,
 }

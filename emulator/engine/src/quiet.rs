@@ -18,19 +18,19 @@ const IN_TURN: u32 = 4;
 /// Rounds without a copy when nothing fails: the one that has begun, and the one that answers it.
 const BETWEEN: f64 = 2.0;
 
-/// Failures in a row are not waited for if they are less likely than this.
+/// Probability below which failures in a row are not waited for.
 const UNLIKELY: f64 = 1e-9;
 
 /// Limit on the failures in a row that are waited for. It is reached where nine messages of ten are lost.
 const MOST_FAILURES: f64 = 1e5;
 
-/// How many times its share of all reservations one core may have.
+/// Maximum share of one core in all reservations, as a multiple of the mean share.
 const SKEW: f64 = 2.0;
 
-/// How long no copy may run, at a time when all jobs have arrived and all faults have healed, until a run of a point
-/// with these jobs is given up; `None` for a point that cannot be run. In that time everything has happened that the
-/// policy and the network bring about by themselves: the longest wait of each, as many times in a row as messages can
-/// be lost, and all reservations claimed in vain. It is at least a day.
+/// The time without a copy after which a run of a point with these jobs is given up, once all jobs have arrived and all
+/// faults have healed; `None` for a point that cannot be run. It is at least a day, and covers all that policy and
+/// network do by themselves: the longest wait of each, as many times in a row as messages can be lost, and all
+/// reservations claimed in vain.
 pub fn longest_quiet(point: &Point, workload: &Workload) -> Option<Span> {
     let network = &point.resolved.network;
     let machines = point.resolved.cluster.machines(&point.policy, 0);
@@ -59,7 +59,7 @@ pub(crate) fn longest(
     Some(SHORTEST.max(round.scale(BETWEEN + failures(worst.loss())) + in_vain))
 }
 
-/// How often in a row a round of messages fails at most.
+/// Maximum number of failures in a row of a round of messages.
 fn failures(loss: f64) -> f64 {
     let fails = 1.0 - (1.0 - loss).powi(IN_TURN as i32);
     if fails <= 0.0 {

@@ -19,12 +19,12 @@ const MOST_PENDING: usize = 1 << 25;
 /// Number of events without any progress after which a run is given up: minutes of them.
 const MOST_IDLE: u64 = 1 << 30;
 
-/// How a run is bounded and recorded.
+/// The time limit of a run, and the extent of its recording.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct RunConfig {
     /// Emulated time at which the run ends, finished or not.
     pub until: Option<Span>,
-    /// How much is kept beyond the summary.
+    /// The data kept beyond the summary.
     pub recording: Recording,
 }
 
@@ -32,7 +32,7 @@ pub struct RunConfig {
 pub trait Progress {
     /// More jobs have finished; the emulated clock shows `now`.
     fn finished(&self, jobs: u64, now: Time);
-    /// A look at what was recorded by `now`, with the messages counted by then. It comes with every call of
+    /// Shows what was recorded by `now`, with the messages counted by then. Called with every call of
     /// [`finished`](Self::finished) but the last.
     fn look(&self, _now: Time, _recorder: &Recorder<'_>, _traffic: &Traffic) {}
     /// Whether the run should stop.
@@ -108,11 +108,11 @@ pub fn measure_with(
     Ok(measured)
 }
 
-/// How and when the loop of a run has ended.
+/// The end of the loop of a run: its kind and time.
 enum DriveEnd {
     /// Every job has ended, or no event is left.
     Over(Time),
-    /// It is stuck.
+    /// The run is stuck.
     GivenUp(Time),
     /// The time limit has passed.
     Until(Time),
@@ -128,7 +128,7 @@ fn drive<O: Observer>(
 ) -> Result<DriveEnd, EngineError> {
     let end = until.map(|span| Time::ZERO + span);
     let (mut reported, mut idle, mut progressed) = (0, 0, Time::ZERO);
-    // How the run may end is looked at before events after this time only.
+    // The conditions for the end of the run are checked only before events after this time.
     let mut limit = Time::ZERO;
     shard.start();
     loop {
@@ -169,7 +169,7 @@ fn drive<O: Observer>(
     }
 }
 
-/// What a run was doing when it was given up.
+/// The activity of a run when it was given up, in words.
 fn flood<O: Observer>(shard: &Shard<'_, O>, idle: u64) -> String {
     let most = shard.traffic().by_kind.iter().zip(0..).max_by_key(|(count, _)| **count);
     let most =

@@ -15,10 +15,10 @@ use crate::scenario::{Machines, Point};
 use crate::shard::{Parts, Placement, Stopwatch, ThreadClock};
 use crate::workload::{TraceSource, Workload};
 
-/// Why a scenario has no result.
+/// The reason for which a scenario has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The run was interrupted; this was measured by then.
+    /// The run was interrupted, with these measurements by then.
     #[error("interrupted")]
     Interrupted(Box<Measured>),
     /// The scenario cannot be run with this seed, or not to its end.
@@ -76,7 +76,7 @@ impl World {
         self
     }
 
-    /// Sets on how many hosts the actors are. Between hosts the real network can lose datagrams, whatever the emulated
+    /// Sets the number of hosts of the actors. Between hosts the real network can lose datagrams, whatever the emulated
     /// one does: actors on several hosts always repair losses.
     pub fn on_hosts(mut self, hosts: u16) -> Self {
         self.hosts = hosts;
@@ -93,8 +93,8 @@ impl World {
         self
     }
 
-    /// Returns what a shard that owns a part of the actors is built from; `observed` says whether the staleness of
-    /// caches is recorded.
+    /// Returns the parts from which a shard that owns some of the actors is built; `observed` says whether the
+    /// staleness of caches is recorded.
     ///
     /// # Errors
     /// [`EngineError::Refused`] for a network that does not fit this cluster.
@@ -136,7 +136,7 @@ impl World {
         &self.scheduled
     }
 
-    /// How long no copy may run until a run is given up, once all jobs have arrived and all faults have healed.
+    /// The time without a copy after which a run is given up, once all jobs have arrived and all faults have healed.
     pub fn longest_quiet(&self) -> Span {
         // A network that does not fit this cluster is refused before anything runs.
         longest(&self.point, &self.workload, &self.machines, &self.faults).unwrap_or(SHORTEST)

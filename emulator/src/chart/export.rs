@@ -6,7 +6,7 @@ use resvg::{tiny_skia, usvg};
 
 use super::svg::{Letters, Picture};
 
-/// Why a picture could not be converted.
+/// The reason for which a picture could not be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The picture is not understood.
@@ -15,7 +15,7 @@ pub enum ExportError {
     /// The PDF cannot be made.
     #[error("the figure cannot be converted to PDF: {0}")]
     Pdf(String),
-    /// There is no memory for so many pixels.
+    /// The picture has too many pixels for the memory.
     #[error("a picture of {0} × {1} pixels is too large: show fewer cells or policies, or write an SVG")]
     Size(u32, u32),
     /// The PNG cannot be made.
@@ -23,7 +23,7 @@ pub enum ExportError {
     Png(String),
 }
 
-/// Pixels per inch of a PNG: what publishers ask of colour figures.
+/// Pixels per inch of a PNG, as publishers require for colour figures.
 const PNG_DPI: f32 = 300.0;
 /// Units of an SVG per inch.
 const CSS_DPI: f32 = 96.0;

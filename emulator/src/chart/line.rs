@@ -276,8 +276,8 @@ fn arrow_head((x, y): Point, size: f64) -> [Mark; 2] {
     [-size, size].map(|side| line("whisker", (x + side, y + size), (x, y)))
 }
 
-/// Names that fit `most` px each: whole, by their last word if it is a number and all that they differ by, such as the
-/// means of one law, or cut in the middle.
+/// Names that fit `most` px each: whole; by their last word if they differ only by that and it is a number, such as the
+/// means of one distribution; or cut in the middle.
 fn abridged(names: &[String], most: f64) -> Vec<String> {
     let parts: Option<Vec<_>> = names.iter().map(|name| name.rsplit_once(' ')).collect();
     let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn laws_that_do_not_fit_are_named_by_their_means() {
+    fn distributions_that_do_not_fit_are_named_by_their_means() {
         let names = ["exponential 5.556ms", "exponential 11ms"].map(str::to_owned);
         assert_eq!(abridged(&names, 200.0), names);
         assert_eq!(abridged(&names, 60.0), ["5.556ms", "11ms"]);
@@ -425,7 +425,7 @@ mod tests {
 
     /// Two values of a sweep are two labels, however little room there is.
     #[test]
-    fn names_that_are_cut_can_be_told_apart() {
+    fn cut_names_remain_distinct() {
         let laws = ["exponential 5ms", "exponential 50ms", "uniform 1ms 9ms"].map(str::to_owned);
         let of_one_kind =
             ["a law of many parameters 1 x 2ms", "a law of many parameters 2 x 2ms"].map(str::to_owned);

@@ -43,7 +43,7 @@ impl TickUnit {
         }
     }
 
-    /// What ticks of an axis up to `high` are round multiples of.
+    /// The base of which ticks of an axis up to `high` are round multiples.
     fn base(self, high: f64) -> f64 {
         if self == Self::Seconds { number::time_unit(high).max(1.0) } else { 1.0 }
     }

@@ -141,7 +141,7 @@ pub fn px_of(inches: f64) -> f64 {
     inches * 72.0 * super::text::SIZE / 8.0
 }
 
-/// How a file has its text.
+/// The form of the text in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Letters {
     /// As text, in a font of the reader's machine.
@@ -150,7 +150,7 @@ pub enum Letters {
     Outlines,
 }
 
-/// How marks get their colours.
+/// The way in which marks get their colours.
 enum Styling {
     /// By classes.
     Page,
@@ -246,7 +246,7 @@ impl Mark {
     }
 }
 
-/// Where a text is.
+/// The place of a text.
 struct TextPlace {
     at: Point,
     anchor: Anchor,
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_drop_what_no_eye_sees_and_end_where_they_should() {
+    fn paths_drop_invisible_points_and_keep_their_end() {
         let points: Vec<Point> = (0..=1_000).map(|i| (f64::from(i) * 0.1, 5.0)).collect();
         let path = data(&points);
         assert!(path.starts_with("M0 5l"), "{path}");

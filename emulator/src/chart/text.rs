@@ -31,7 +31,7 @@ pub(super) fn width(text: &str) -> f64 {
     text.chars().map(advance).sum::<f64>() * SIZE / 1_000.0
 }
 
-/// How much wider bold text is at most, for text of words.
+/// Maximum factor between the widths of bold and regular text, for text of words.
 pub(super) const BOLD: f64 = 1.12;
 
 /// The text cut in the middle, so that it is at most `most` px wide.

@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// Number of colours of policies, and of kinds; further ones repeat them, policies with other dashes.
 pub const COLOURS: usize = 8;
 
-/// What gives a mark its colour, where its class does not.
+/// The colour of a mark, where its class gives none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hue {
     /// The n-th policy.

@@ -1,4 +1,4 @@
-//! Cores as tiles: shaded by how much they are slowed down, with a smaller square while they run a copy.
+//! Cores as tiles: shaded by their slowdown, with a smaller square while they run a copy.
 
 use super::frame::{LegendEntry, framed};
 use super::svg::{Mark, Picture, rect};

@@ -22,8 +22,8 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 28.0;
 const ROW: f64 = 20.0;
 
-/// Interference that is drawn: bursts as (core, from s, until s, slowdown), and what was injected as (core, from s,
-/// until s), a frame around the executions.
+/// Interference that is drawn: bursts as (core, from s, until s, slowdown), and injections as (core, from s, until s),
+/// a frame around the executions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shades<'a> {
     pub bursts: &'a [(u32, f64, f64, f64)],
@@ -49,7 +49,7 @@ pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, end: f64, wid
     Some(framed((wide, bottom + 26.0), (8.0, title), marks, (8.0, &legend)))
 }
 
-/// The legend of what begins on the cores before `end`.
+/// The legend of the marks that begin on the cores before `end`.
 fn legend(cores: &[u32], slices: &[Slice], shades: Shades<'_>, end: f64) -> Vec<LegendEntry<'static>> {
     let is_drawn = |core: u32, start: f64| start < end && cores.binary_search(&core).is_ok();
     let copies = || slices.iter().map(|slice| &slice.0).filter(|copy| is_drawn(copy.core, copy.start));
@@ -117,7 +117,7 @@ fn cores(slices: &[Slice]) -> Vec<u32> {
     cores
 }
 
-/// What limits the window in which a timeline is drawn.
+/// The limits of the window in which a timeline is drawn.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Extent {
     /// End of the last execution, s.

@@ -38,8 +38,8 @@ pub(super) struct Options {
     /// Append the log to this file instead of writing it to stderr.
     #[arg(long, value_name = "FILE")]
     pub(super) log: Option<PathBuf>,
-    /// How long a controller or host may be silent before it is given up, 1s to 10min. The controller gives this host
-    /// up after the same time; between two hosts the shorter lease counts.
+    /// Silence after which a controller or host is given up, 1s to 10min. The controller gives this host up after the
+    /// same time; between two hosts the shorter lease counts.
     #[arg(long, value_name = "SPAN", default_value = "10s")]
     lease: Span,
     /// End after one controller has disconnected, or after a minute in which none came or asked for the state.

@@ -54,7 +54,7 @@ pub(super) struct RunArgs {
     /// Replications: a number, or `auto` until the file's `precision` is reached.
     #[arg(long, value_name = "N", value_parser = repeat)]
     repeat: Option<Repeat>,
-    /// Which clock moves the run: virtual, local or hosts.
+    /// The runtime: virtual, local or hosts.
     #[arg(long, value_parser = runtime)]
     runtime: Option<RuntimeKind>,
 }
@@ -74,7 +74,7 @@ impl RunArgs {
     }
 }
 
-/// What the table of results shows.
+/// The options of the table of results.
 #[derive(Debug, Args)]
 pub(super) struct TableArgs {
     /// The columns of the table, such as p50,p99,regret; short.p99 is that of a class of jobs. `help` lists all.
@@ -83,7 +83,7 @@ pub(super) struct TableArgs {
 }
 
 impl TableArgs {
-    /// How the table is printed here; `None` if all columns are to be listed instead.
+    /// The style of the table; `None` if all columns are to be listed instead.
     ///
     /// # Errors
     /// An unknown column.
@@ -143,7 +143,7 @@ impl FleetArgs {
 /// Parses the address of an agent. Certificates and hosts files contain addresses, since a name may resolve to
 /// several.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("`{text}` is no address: write IP:PORT, such as 10.77.0.2:4433"))
+    text.parse().map_err(|_| format!("`{text}` is not an address: write IP:PORT, such as 10.77.0.2:4433"))
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

@@ -14,8 +14,8 @@ use crate::config::error::listed;
 pub(super) struct ColumnArgs {
     /// Columns of a .csv file, such as user=user_ID,submit=submit_time,run=seconds; times that are numbers count in the
     /// unit that the name ends in (_s, _ms, _us, _ns, _min, _h, _d) or that is stated (run=took:min), otherwise in
-    /// seconds. With several traces write whose columns they are, once for
-    /// each file that needs it: --columns a.csv:user=who,submit=at,run=took
+    /// seconds. With several traces name the file, once for each file that needs columns: --columns
+    /// a.csv:user=who,submit=at,run=took
     #[arg(long = "columns", value_name = "[FILE:]LIST")]
     lists: Vec<FileColumns>,
 }
@@ -45,8 +45,7 @@ impl FromStr for FileColumns {
 impl ColumnArgs {
     /// The columns of each of the files.
     ///
-    /// # Errors
-    /// When it is not clear whose columns some are, or a file has two lists.
+    /// # Errors When the file of some columns is not clear, or a file has two lists.
     pub(super) fn of_files(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Option<&ColumnNames>>> {
         let mut found = vec![None; files.len()];
         for list in &self.lists {
@@ -77,7 +76,7 @@ impl FileColumns {
         let is_alone = |file: &&PathBuf| files.iter().all(|other| other == *file);
         let Some(name) = &self.file else {
             return files.first().filter(is_alone).context(
-                "--columns: with several traces write whose columns these are: --columns FILE:LIST",
+                "--columns: with several traces name the file of these columns: --columns FILE:LIST",
             );
         };
         let of_name = || files.iter().filter(|file| file.file_name() == Some(name.as_os_str()));

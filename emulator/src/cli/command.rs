@@ -182,7 +182,7 @@ fn is_broken(error: &StudyError) -> bool {
         StudyError::Inputs(error) => matches!(error, input_log::Error::Io { .. }),
         StudyError::Hosts(error) => !error.is_input(),
         StudyError::Folder(storage::Error::Io { source, .. }) => {
-            // Which folder it is, is a choice of the caller; that a server is gone is not.
+            // The caller chooses the folder; a server that is gone is no fault of the caller.
             source.kind() == io::ErrorKind::StaleNetworkFileHandle
         }
         StudyError::Folder(_) | StudyError::Unsupported(_) | StudyError::Bundle(_) => false,

@@ -9,8 +9,8 @@ use super::output::{print, warn_of_gaps};
 use crate::storage;
 use crate::storage::export::{ExportFormat, ExportTable, export};
 
-/// Write flat tables of study directories, merged if they are slices of one experiment, for other programs: runs, with
-/// a column for each figure, jobs and tasks, and what else --table names.
+/// Write flat tables of study directories, merged if they are slices of one experiment, for other programs: runs (with
+/// a column for each number), jobs and tasks, or the tables that --table names.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// Study directories, or folders of them.
@@ -19,7 +19,7 @@ pub(super) struct Options {
     /// The format of the tables.
     #[arg(long, value_enum, default_value = "csv")]
     format: ExportFormat,
-    /// Only this table, several times for several: runs, jobs, tasks, staleness, decisions, cores. If absent the first
+    /// Write this table only; can be repeated: runs, jobs, tasks, staleness, decisions, cores. If absent the first
     /// three.
     #[arg(long, value_name = "TABLE", value_parser = table)]
     table: Vec<ExportTable>,

@@ -106,7 +106,7 @@ fn dry_run_alone(options: &Options, profile: Profile) -> anyhow::Result<ExitCode
     let Options { node, rack, host, seed, lasting, .. } = options;
     if !(node.is_empty() && rack.is_empty() && host.is_empty()) {
         return Err(anyhow!(
-            "--node, --rack and --host: nothing runs that has any\n  = help: name cores, or give the --hosts FILE of a run"
+            "--node, --rack and --host: no emulation is running\n  = help: name cores, or give the --hosts FILE of a run"
         ));
     }
     let named = options.cores();

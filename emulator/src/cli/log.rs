@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_has_more_of_ours_than_of_what_we_stand_on() {
+    fn a_log_has_more_detail_of_volary_than_of_its_dependencies() {
         let levels: Vec<_> = (0..4).map(levels).collect();
         let of = |target: &str, level| -> Vec<bool> {
             levels.iter().map(|levels| levels.would_enable(target, &level)).collect()

@@ -87,7 +87,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why a crate cannot be built without a clone.
+/// The error of a crate that cannot be built without a clone.
 const NO_CLONE: &str = "the crate is built against a clone of volary, since its crates are not published, and neither this folder \
      nor the program is in one\n  = help: name the root of a clone with --source";
 
@@ -120,7 +120,7 @@ fn make(folder: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// What the manifest says of one of volary's crates: its folder in a clone.
+/// The manifest's entry for one of volary's crates: its folder in a clone.
 fn dependency(clone: &Path, folder: &str) -> anyhow::Result<String> {
     let found = clone.join(folder).canonicalize().ok().filter(|place| place.join("Cargo.toml").is_file());
     let place = found.ok_or_else(|| {

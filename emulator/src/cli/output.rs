@@ -61,7 +61,7 @@ fn width_of(stream: impl AsFd) -> Option<usize> {
 
 /// Parses the port of a live page.
 pub(super) fn port(text: &str) -> Result<u16, String> {
-    let wrong = || format!("`{text}` is no port: give a number up to 65535, or none for any that is free");
+    let wrong = || format!("`{text}` is not a port: give a number up to 65535, or none for any that is free");
     text.parse().map_err(|_| wrong())
 }
 

@@ -19,7 +19,7 @@ use crate::storage;
 pub(super) struct Options {
     /// The study directory.
     run: PathBuf,
-    /// What the figure shows; if absent `sweep` where there is one, and `cdf` otherwise: cdf, ccdf (log-log tail),
+    /// The kind of figure; if absent `sweep` where there is one, and `cdf` otherwise: cdf, ccdf (log-log tail),
     /// percentiles, sweep, heat, staleness, timeline.
     #[arg(long, value_name = "FIGURE", value_parser = kind)]
     what: Option<FigureKind>,

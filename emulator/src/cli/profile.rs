@@ -23,7 +23,7 @@ const MOST: f64 = 1e7;
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show when a profile slows down which core in a run with this seed.
+    /// Show the times at which a profile slows down each core in a run with this seed.
     Show {
         /// The profile file.
         profile: PathBuf,

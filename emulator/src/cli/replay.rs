@@ -88,7 +88,7 @@ fn text(replayed: &Replayed) -> String {
     text
 }
 
-/// The shard whose log ends early, and where.
+/// The shard whose log ends early, and the time of its end.
 fn ends(cut: &Cut, shards: u16) -> String {
     let Cut { shard, host, at_s } = cut;
     let host = host.as_ref().map(|host| format!(", host {host},")).unwrap_or_default();

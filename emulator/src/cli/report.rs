@@ -125,7 +125,7 @@ fn write(
             );
             return Ok(None);
         }
-        // Those who may only read can see the results.
+        // Users with read access only can see the results.
         Some(Err(Error::Io { source, .. })) if own.is_some() && is_read_only(source.kind()) => {
             tracing::warn!("the folder cannot be written, so no report was; name another folder with --out");
             return Ok(None);

@@ -1,4 +1,4 @@
-//! The command that takes up a run or a validation.
+//! The command that resumes a run or a validation.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(super) fn command(argv: &[String], out: &Path) -> String {
             command_line([out.as_str()])
         );
     }
-    // What follows `--` are no options.
+    // Words after `--` are not options.
     let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
     let (options, operands) = argv.split_at(end);
     let is_replaced = |at: usize| {

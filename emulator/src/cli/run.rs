@@ -67,7 +67,7 @@ pub(super) struct Options {
     live: Option<u16>,
 }
 
-/// When an earlier run is continued.
+/// The condition for continuing an earlier run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Resume {
     /// Always: there must be one.
@@ -105,7 +105,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let outcome = runtime::run(&experiment, &run, &watch).inspect_err(|error| {
         if matches!(error, StudyError::StudyDir(_) | StudyError::Inputs(_)) {
             tracing::error!(
-                "the run breaks off; what had finished is in {}; this runs the rest: {}",
+                "the run stops early; finished runs are in {}; this runs the rest: {}",
                 run.out.display(),
                 resume::command(&run.argv, &run.out)
             );
@@ -133,7 +133,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(status(&outcome, &run, &experiment.run, options.check))
 }
 
-/// What the live page shows before anything has been run.
+/// The live page before anything has been run.
 fn dashboard(experiment: &Experiment, options: &RunOptions) -> Dashboard {
     let header = PageHeader {
         experiment: experiment.name.clone(),
@@ -145,7 +145,7 @@ fn dashboard(experiment: &Experiment, options: &RunOptions) -> Dashboard {
     Dashboard::new(header, &runtime::expected(experiment, &experiment.runs(options.slice)))
 }
 
-/// The study directory, and what removes it again while it is empty if it was made here.
+/// The study directory, with a guard that removes it if it was made here and is still empty.
 fn folder(options: &Options, name: &str) -> anyhow::Result<(PathBuf, Option<NewFolder>)> {
     if let Some(out) = &options.out {
         if options.resume == Some(Resume::There) && !out.join(storage::MANIFEST).exists() {
@@ -189,7 +189,7 @@ fn warn_untested(outcome: &Outcome, options: &Options) {
     let why = if options.experiment.of.narrows() || options.slice.is_some() {
         "--policy, --set or --slice leaves out what they compare"
     } else if open.iter().any(|claim| claim.has_stand_in()) {
-        "a generator stands in for the trace that they are said of"
+        "a generator replaces the trace that they are about"
     } else {
         "a number they compare was not measured"
     };

@@ -15,7 +15,7 @@ use crate::storage::tables::TableKind;
 /// Print the JSON Schema of a file format, for editors and checks, or explain it for readers.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Which format.
+    /// The format.
     what: What,
     /// For readers: every key with its meaning, unit and default; of experiments also the distributions, the numbers
     /// that claims can compare, and the grammar of claims.

@@ -18,9 +18,9 @@ use crate::workload::describe::{compare, describe};
 use crate::workload::predict::{Question, evaluate};
 use crate::workload::{self, Reference, Traces};
 
-/// Describe, compare, predict or convert workload traces: .tr (a job a line: arrival_s num_tasks mean_s dur_1 … dur_n),
-/// .swf (Standard Workload Format) and .csv (a header, a row a job), plain or as .xz, .zst or .gz, and folders with
-/// Google's job_events of 2011 or Alibaba's batch_task.csv of 2018.
+/// Describe, compare, predict or convert workload traces: .tr (one job per line: arrival_s num_tasks mean_s dur_1 …
+/// dur_n), .swf (Standard Workload Format) and .csv (a header, one row per job), plain or as .xz, .zst or .gz, and
+/// folders with Google's job_events of 2011 or Alibaba's batch_task.csv of 2018.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(subcommand)]

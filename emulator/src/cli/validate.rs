@@ -84,7 +84,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             absent.display()
         );
     }
-    // Where there are runs of an earlier validation, each says so itself.
+    // Only foreign content is refused here: runs of an earlier validation are checked one by one.
     if let Some(Err(foreign @ storage::Error::Foreign { .. })) =
         out.as_ref().map(|out| storage::check_own(out, &[]))
     {

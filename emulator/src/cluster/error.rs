@@ -8,7 +8,7 @@ use super::net::identity::FileError;
 use super::protocol::Refusal;
 use crate::config::ConfigError;
 
-/// Why hosts cannot be used.
+/// The reason for which hosts cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
     #[error(transparent)]
@@ -21,7 +21,7 @@ pub enum HostsError {
     #[error(transparent)]
     Spec(#[from] ConfigError),
     #[error(
-        "the experiment and its files have {mib} MiB, and hosts take {limit} at most; use a part of the trace"
+        "the experiment and its files have {mib} MiB, above the limit of {limit} MiB; use a part of the trace"
     )]
     Large {
         /// Size of the experiment, MiB.
@@ -40,7 +40,7 @@ pub enum HostsError {
     Busy {
         host: String,
         controller: String,
-        /// How long the run waited for the end of that one.
+        /// Time that the run waited for the end of that one.
         waited: Duration,
     },
 }
@@ -67,7 +67,7 @@ impl HostsError {
     }
 }
 
-/// Why nothing was injected, or no more.
+/// The reason for which nothing was injected, or no more.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
     #[error(transparent)]

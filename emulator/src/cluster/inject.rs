@@ -17,9 +17,9 @@ use super::protocol::{
 };
 use super::timing::socket_options;
 
-/// How long a study may take from one run to the next: it may be planning, building or calibrating.
+/// Maximum time of a study from one run to the next: it may be planning, building or calibrating.
 const NEXT_RUN_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the controller may take to end an injection that it was asked to end.
+/// Maximum time of the controller for ending an injection on request.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The requested injection.
@@ -32,7 +32,7 @@ pub struct InjectOptions {
     pub request: InjectRequest,
 }
 
-/// What an injection did on one host, and its effect if the time of its end is known.
+/// An injection on one host, and its effect if the time of its end is known.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Injected {
     pub share: InjectionShare,
@@ -230,5 +230,5 @@ fn failed(host: &str, end: &End) -> InjectError {
 }
 
 fn unexpected() -> InjectError {
-    InjectError::Refused(Refusal::Failed, "the controller answers something else".to_owned())
+    InjectError::Refused(Refusal::Failed, "the controller sent an unexpected answer".to_owned())
 }

@@ -21,18 +21,18 @@ use crate::fidelity::gauge::Reading;
 use crate::real_time::sample::{LateSoFar, ShardSample};
 use crate::sanitize;
 
-/// Bytes of a message at most, but for [`ControllerMessage::Load`]. The largest is a [`FinalReport`]: its histograms
-/// take some megabytes at worst, the stretches of real cores two.
+/// Maximum size of a message in bytes, except [`ControllerMessage::Load`]. The largest is a [`FinalReport`]: its
+/// histograms take some megabytes at worst, the stretches of real cores two.
 pub const MESSAGE_FRAME: usize = 8 << 20;
-/// Bytes of an answer to [`Opening::Status`] at most.
+/// Maximum size of an answer to [`Opening::Status`] in bytes.
 pub const STATUS_FRAME: usize = 4096;
-/// Bytes of the first message on a connection at most: an [`Opening`] or a [`LinkPurpose`].
+/// Maximum size of the first message on a connection in bytes: an [`Opening`] or a [`LinkPurpose`].
 pub const FIRST_FRAME: usize = 64;
 
 /// Silence of an injector after which its injection is lifted, both at the agent that relays and at the controller.
 pub const INJECTOR_LEASE: std::time::Duration = std::time::Duration::from_secs(3);
 
-/// Why an injection has ended that would have gone on in a longer run.
+/// The reason for the end of an injection that was cut by the end of its run.
 pub const RUN_OVER: &str = "the run was over";
 
 /// Slots that one second of work may span in an injected profile: the cores evaluate them one by one whenever a copy
@@ -68,7 +68,7 @@ pub struct AgentStatus {
     pub run: Option<RunStatus>,
 }
 
-/// What an agent that serves a controller says of its activity, before the controller's address.
+/// The activity of an agent that serves a controller; the controller's address follows.
 const SERVES: &str = "runs for ";
 
 impl AgentStatus {
@@ -166,7 +166,7 @@ pub enum AgentMessage {
     Ready { run: u64 },
     /// Another controller is served, at this address.
     Busy { controller: String },
-    /// What was ordered cannot be done. `run` is zero if it concerns more than one run.
+    /// An order cannot be carried out. `run` is zero if it concerns more than one run.
     Refused { run: u64, why: String },
     /// Asks for the controller's clock; `sent` is the agent's, ns.
     Ping { sent: i64 },
@@ -187,7 +187,7 @@ pub enum AgentMessage {
     /// An injection has begun.
     Injected {
         id: u64,
-        /// When; later than ordered if the order came late.
+        /// Its start; later than ordered if the order came late.
         from: Time,
     },
     /// An injection has ended, or could not begin.
@@ -203,7 +203,7 @@ pub enum AgentMessage {
 }
 
 impl AgentMessage {
-    /// The same with every text on one line, without characters that a terminal obeys.
+    /// The same with every text on one line, without control characters of terminals.
     pub(crate) fn sanitized(mut self) -> Self {
         let clean = |text: &mut String| {
             if let Cow::Owned(line) = sanitize::line(text) {
@@ -232,7 +232,7 @@ impl AgentMessage {
 }
 
 impl AgentStatus {
-    /// The same with every text on one line, without characters that a terminal obeys.
+    /// The same with every text on one line, without control characters of terminals.
     pub(crate) fn sanitized(self) -> Self {
         let clean = |text: String| sanitize::line(&text).into_owned();
         let run = self.run.map(|run| RunStatus {
@@ -246,7 +246,7 @@ impl AgentStatus {
 }
 
 impl InjectReply {
-    /// The same with every text on one line, without characters that a terminal obeys.
+    /// The same with every text on one line, without control characters of terminals.
     pub(crate) fn sanitized(self) -> Self {
         let clean = |text: String| sanitize::line(&text).into_owned();
         let share = |share: InjectionShare| InjectionShare {
@@ -266,7 +266,7 @@ impl InjectReply {
     }
 }
 
-/// What an agent measured in a run.
+/// The measurements of an agent in a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FinalReport {
     /// Counters of its shard.
@@ -284,7 +284,7 @@ pub struct FinalReport {
 /// Real datagrams between two hosts as one of them counted them, in messages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Datagrams {
-    /// Meant for the other.
+    /// Messages for the other.
     pub sent: u64,
     /// Of these, dropped before they left, because the network did not take them fast enough.
     pub dropped: u64,
@@ -352,7 +352,7 @@ pub enum InjectReply {
     Refused(Refusal, String),
 }
 
-/// Why an injection is refused.
+/// The reason for which an injection is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Refusal {
     /// The request names something that does not exist or has no meaning.
@@ -383,7 +383,7 @@ pub struct InjectionPlan {
     pub outline: Vec<(u32, u32, u32)>,
 }
 
-/// What an injection did on one host.
+/// An injection on one host.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct InjectionShare {
     pub host: String,
@@ -392,7 +392,7 @@ pub struct InjectionShare {
     pub from: Time,
     /// `None` while it lasts, and if the host was lost.
     pub until: Option<Time>,
-    /// Why it ended.
+    /// Reason for its end.
     pub ended: String,
 }
 

@@ -1,4 +1,4 @@
-//! The check of what hosts report in the current run, before anything is made of it.
+//! The check of the reports of hosts in the current run, before they are used.
 //!
 //! Each host reports about its own actors, in order of time, about what exists, and in finite numbers. Whether the
 //! reports of all hosts together can be true is checked where they are merged
@@ -26,7 +26,7 @@ use crate::real_time::sample::{LateSoFar, ShardSample};
 const MOST: u64 = 1 << 47;
 /// The same of sums of time in a unit that is finer than nanoseconds.
 const MOST_FINE: u128 = 1 << 96;
-/// How far into the future a report may reach, s of real time: clocks differ, and so does the way of messages.
+/// Maximum reach of a report into the future, s of real time: clocks differ, and so do the delays of messages.
 const AHEAD_S: f64 = 5.0;
 
 /// Checks the messages of all hosts in one run.
@@ -50,8 +50,7 @@ impl<'a> ReportCheck<'a> {
     /// Checks a message that arrives from a host at `now`, the emulated time, or is about an injection that was ordered
     /// for `now`.
     ///
-    /// # Errors
-    /// What is wrong with it, about the host.
+    /// # Errors The error in the message, in words about the host.
     pub fn check(&mut self, host: usize, message: &AgentMessage, now: Time) -> Result<(), String> {
         let latest = now + self.ahead;
         match message {

@@ -18,24 +18,24 @@ use super::timing::socket_options;
 use crate::number::{count, plural, seconds};
 use crate::real_time::sample::LateSoFar;
 
-/// How long an agent may take to answer.
+/// Maximum time of an agent for its answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The state of one host: its agent's answer, or why there is none.
+/// The state of one host: its agent's answer, or the reason for which there is none.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct HostStatus {
     pub name: String,
-    /// Where its agent should listen.
+    /// The address that its agent should listen on.
     pub address: SocketAddr,
     /// Its agent's version of volary.
     pub version: Option<String>,
-    /// What its agent does.
+    /// Activity of its agent.
     pub state: Option<String>,
     /// The run in progress.
     pub run: Option<RunStatus>,
-    /// How long the answer took, s, with the handshake.
+    /// Duration of the answer with the handshake, s.
     pub answer_s: Option<f64>,
-    /// Why there is no answer.
+    /// The reason for which there is no answer.
     pub error: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for HostStatus {
     }
 }
 
-/// What a host says of its run: a line, and one more of what its clock and deliveries are like in a timed run.
+/// The run of a host in words: a line, and one more on its clock and deliveries in a timed run.
 fn described(run: &RunStatus) -> String {
     let RunStatus { experiment, policy, cell, seed, at_s, finished, jobs, late, clock_error_s } = run;
     let of = [policy.clone(), cell.clone(), format!("seed {seed}")];
@@ -84,7 +84,7 @@ pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
     })
 }
 
-/// An agent's answer and how long it took, s; or why there is none.
+/// An agent's answer and its duration, s; or the reason for which there is none.
 pub(super) type Answer = Result<(AgentStatus, f64), String>;
 
 /// The answers of all hosts, which are asked at once, so that several silent ones take one `patience`.

@@ -9,7 +9,7 @@ use super::net::Options;
 pub const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 pub const LONGEST_LEASE: Duration = Duration::from_secs(600);
 
-/// For how long a controller tries to reach an agent that does not answer; its last attempt may end later by the
+/// Time for which a controller tries to reach an agent that does not answer; its last attempt may end later by the
 /// handshake's timeout.
 pub(crate) const CLAIM_PATIENCE: Duration = Duration::from_secs(10);
 

@@ -94,7 +94,7 @@ fn real_cores(divergence: &MetricDivergence, certificates: &[&Certificate]) -> O
 }
 
 /// Messages that are due at nearly the same time arrive in another order, and choices that depend on the order differ.
-/// How much that changes is only known from repeated runs of the same world. If the run is also `degraded`, that may
+/// The size of that effect is known only from repeated runs of the same world. If the run is also `degraded`, that may
 /// have changed the order, so it is named as well.
 fn other_servers(
     apart: f64,

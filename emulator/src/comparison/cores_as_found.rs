@@ -1,9 +1,9 @@
 //! The reference with cores as fast as a run found them.
 //!
 //! Real cores are not quite as fast as they were calibrated to be: clocks rise and fall, a hypervisor gives a CPU to
-//! others, and actors and timers need the same ones. The record of the run holds how fast each core was in every
-//! stretch of a tenth of a second and in every degraded slot. Virtual time shows how much queues amplify that: the
-//! same world is run with cores that are as fast at every moment as those were.
+//! others, and actors and timers need the same ones. The record of the run holds the speed of each core in every
+//! stretch of a tenth of a second and in every degraded slot. Virtual time shows how much queues amplify that: the same
+//! world is run with cores that are as fast at every moment as those were.
 
 use std::collections::BTreeMap;
 
@@ -163,7 +163,7 @@ mod tests {
     /// Cores are as measured while they had work. Otherwise their bursts are as asked, and healthy times as slow as
     /// the measured ones.
     #[test]
-    fn a_course_has_no_gaps_and_what_was_found() {
+    fn a_course_has_no_gaps_and_the_measured_slowdowns() {
         let rows =
             [row(100, 200, 1.0, 1.0, 1.1), row(200, 250, 4.0, 1.0, 4.2), row(400, 500, 1.0, 0.5, 1.04)];
         let usual = 0.15 / (0.1 / 1.1 + 0.05 / 1.04);
@@ -187,7 +187,7 @@ mod tests {
     /// A short busy time in a stretch counts only for its own length; the core's bursts and usual pace count for the
     /// rest.
     #[test]
-    fn moments_are_no_more_than_they_are() {
+    fn a_short_busy_time_counts_only_for_its_own_length() {
         let rows = [row(0, 100, 1.0, 1.0, 1.0), row(100, 200, 1.0, 0.01, f64::INFINITY)];
         let usual = 0.101 / 0.1;
         let stalled: f64 = 0.1 / (0.099 / usual);
@@ -205,7 +205,7 @@ mod tests {
     /// If a run measured the asked speed of its cores, the reference is unchanged up to rounding to nanoseconds. If
     /// one core was slower, it is not.
     #[test]
-    fn cores_as_asked_change_nothing() {
+    fn cores_of_the_requested_speed_change_nothing() {
         let text = r#"
             title = "t"
             seed = 5

@@ -9,7 +9,7 @@ pub struct ComparedSection {
     /// Key of the section.
     pub key: &'static str,
     pub metrics: &'static [&'static str],
-    /// How many of the metrics, the first ones, are judged. The others are only shown.
+    /// Number of the metrics, the first ones, that are judged. The others are only shown.
     pub judged: usize,
     /// The tolerance of judged metrics as a share of the reference, given the reference and the runs: the inner `None`
     /// for any difference, the outer one if the reference has no such section.

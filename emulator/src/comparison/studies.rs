@@ -33,10 +33,10 @@ pub struct StudyComparison {
     pub a: String,
     /// The same of the second.
     pub b: String,
-    /// What differs between the two experiments, claims apart, as `key: first A, second B`.
+    /// Differences between the two experiments except claims, as `key: first A, second B`.
     #[serde(default)]
     pub experiments: Vec<String>,
-    /// Why they are hardly comparable, in words: two experiments, or two kinds of workloads.
+    /// Reasons for which they are hardly comparable: different experiments, or different kinds of workloads.
     #[serde(default)]
     pub unrelated: Vec<String>,
     /// One entry for each policy in each cell that both ran.
@@ -66,7 +66,7 @@ pub fn compare(a: &Study, b: &Study) -> StudyComparison {
         format!("{experiment} ({runtime}{state}){folder}")
     };
     let mut experiments = spec_diff::differences(&a.manifest, &b.manifest, ["first", "second"]);
-    // What the experiments are called says less than what they do.
+    // The names of experiments matter less than their settings.
     experiments.sort_by_key(|line| ["name: ", "source: ", "title: "].iter().any(|key| line.starts_with(key)));
     let unrelated = unrelated(&a.manifest, &b.manifest);
     StudyComparison { a: name(a), b: name(b), experiments, unrelated, points, unmatched }
@@ -264,13 +264,13 @@ fn seeds(point: &ComparedPoint) -> String {
     format!("{common} in common: {compared}")
 }
 
-/// What must be known of a point before its numbers are believed, a line each.
+/// Remarks on the reliability of the numbers of a point, a line each.
 fn remarks(point: &ComparedPoint) -> String {
     let mut out = String::new();
     let sides = ["the first", "the second"];
     for (side, degraded) in sides.iter().zip([point.a_degraded, point.b_degraded]) {
         if degraded {
-            out.push_str(&format!("DEGRADED: {side} did not do what was asked; `volary report` says why\n"));
+            out.push_str(&format!("DEGRADED: {side} departed from the experiment, see `volary report`\n"));
         }
     }
     for (side, injected) in sides.iter().zip([point.a_injected, point.b_injected]) {
@@ -279,7 +279,7 @@ fn remarks(point: &ComparedPoint) -> String {
         }
     }
     if point.unequal {
-        out.push_str("UNEQUAL: not the same interference was injected into both: no difference is marked\n");
+        out.push_str("UNEQUAL: different interference was injected into the two: no difference is marked\n");
     }
     for (side, unfinished) in sides.iter().zip(point.unfinished) {
         if unfinished > 0 {
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn unrelated_runs_say_what_they_have_in_common() {
+    fn unrelated_runs_list_their_common_points() {
         let with = |experiment: &str, workload: &str, policies: &[&str]| {
             let mut study = study(&[1], 1.0, policies);
             study.manifest.experiment = experiment.to_owned();
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn without_shared_seeds_means_are_compared() {
+    fn means_are_compared_if_no_seed_is_shared() {
         let comparison = compare(&study(&[1, 2], 1.0, &["a"]), &study(&[3, 4], 1.0, &["a"]));
         let point = &comparison.points[0];
         assert_eq!((point.paired_seeds, point.identical), (0, false));
@@ -455,7 +455,7 @@ mod tests {
         other.cells[0].policies[0].runs[1].summary.injections = injected();
         assert_eq!(differs(&one, &other), None);
         let text = compare(&one, &other).text(None);
-        assert!(text.contains("UNEQUAL: not the same interference was injected into both"), "{text}");
+        assert!(text.contains("UNEQUAL: different interference was injected into the two"), "{text}");
         one.cells[0].policies[0].runs[1].summary.injections = injected();
         assert_eq!(differs(&one, &other), Some(true), "both have it under the same seed");
     }

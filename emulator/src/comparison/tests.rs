@@ -157,7 +157,7 @@ fn cores_as_they_were_found_widen_the_bar() {
 }
 
 #[test]
-fn runs_that_differ_by_themselves_are_allowed_to() {
+fn runs_may_diverge_by_as_much_as_they_differ_among_themselves() {
     let found = compared(&[&slower(0.02), &slower(0.15), &slower(0.06)]);
     assert!(found.holds() && metric(&found, "response_s.p50").spread.is_some(), "{found:?}");
     let sure = compared(&[&slower(0.060), &slower(0.061), &slower(0.062)]);
@@ -170,7 +170,7 @@ fn runs_that_differ_by_themselves_are_allowed_to() {
 }
 
 #[test]
-fn other_jobs_and_other_accounts_never_hold() {
+fn other_jobs_or_other_counts_fail_the_validation() {
     let found = compared(&[&|run| run.jobs[7].arrival += 1e-9]);
     assert_eq!(found.draws, DrawsCompared { jobs: 400, different: 1 });
     assert!(!found.holds());
@@ -209,7 +209,7 @@ fn causes_are_named() {
 
 /// Lateness is named as the cause only if it is large enough.
 #[test]
-fn ordering_noise_is_not_blamed_on_lateness() {
+fn ordering_noise_is_not_attributed_to_small_lateness() {
     let elsewhere = |run: &mut Measured| {
         run.copies.iter_mut().filter(|row| row.end_kind == CopyEnd::First).for_each(|row| row.core += 1);
     };

@@ -150,7 +150,7 @@ impl Against {
         out
     }
 
-    /// Whether its runs did what was asked, and why not.
+    /// The fidelity of its runs in words, with the reasons if they are degraded.
     fn standing(&self) -> String {
         let reasons = self.degraded.join("; ");
         match (self.is_judged, self.left_out) {

@@ -51,7 +51,7 @@ impl fmt::Display for RunVariant {
     }
 }
 
-/// Why a validation has no result.
+/// The reason for which a validation has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The experiment is invalid.
@@ -60,7 +60,7 @@ pub enum Error {
     /// A run could not start, or its results could not be read.
     #[error(transparent)]
     Run(#[from] StudyError),
-    /// A run broke off.
+    /// A run stopped early.
     #[error("the {variant} run could not finish: {why}")]
     Broken { variant: RunVariant, why: String },
     /// Fewer than two runtimes can run.

@@ -1,7 +1,7 @@
 //! The points of an experiment as its manifest has them: without the long lists of their worlds.
 //!
-//! A trace of interference or an empirical distribution may have a million values, which are in a file whose checksum
-//! the manifest has, and each point would repeat them.
+//! A trace of interference or an empirical distribution may have a million values, which each point would repeat. They
+//! are in a file whose checksum the manifest records.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ struct AbridgedPoint<'a> {
     id: &'a str,
 }
 
-/// Serializes points. The number of elements and a fingerprint stand for a list of more than [`LONGEST`] elements in a
-/// world, so that two experiments still differ where it does.
+/// Serializes points. A list of more than [`LONGEST`] elements in a world is replaced by its length and a fingerprint,
+/// so that experiments with different lists still differ.
 pub(super) fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Error> {
     let mut known: Option<(&Arc<Resolved>, Value)> = None;
     let mut abridged = Vec::with_capacity(points.len());
@@ -47,7 +47,7 @@ pub(super) fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S
     serializer.collect_seq(abridged)
 }
 
-/// Lists of other names, such as faults and classes, are read from manifests again.
+/// Names of the abridged lists. Others, such as faults and classes, are read back from manifests.
 const ABRIDGED: [&str; 2] = ["rows", "values"];
 
 fn abridge(name: &str, value: &mut Value) {

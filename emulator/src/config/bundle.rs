@@ -30,7 +30,7 @@ impl Experiment {
         let files = self.files.pack().map_err(|(path, why)| ConfigError::Read {
             path,
             why,
-            help: "a run on other machines takes all files of the experiment along".into(),
+            help: "a run on other machines needs all files of the experiment".into(),
         })?;
         Ok(Bundle { experiment: self.file.clone(), overrides: self.overrides.clone(), files })
     }

@@ -35,7 +35,7 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
         (&["run", "until"], message, "write for example \"60s\", or leave it out to run to the end")
     } else if file.cluster.shared && file.run.burning().is_some() {
         let message =
-            "`run.real`: a burnt core runs one copy, and copies share the nodes of this cluster".to_owned();
+            "`run.real`: a real core runs one copy, and copies share the nodes of this cluster".to_owned();
         (&["run", "real"], message, "leave it out, so that copies are timed, or leave out cluster.shared")
     } else if !SPEEDS.contains(&speed) {
         // NaN is in no range.
@@ -49,7 +49,7 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
     Err(document.error_at(key, message).help(help))
 }
 
-/// Refuses texts with characters that a terminal obeys instead of showing them, or shows nothing for.
+/// Refuses texts with characters that a terminal executes or does not show.
 pub(super) fn texts(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
     let says = |(i, claim): (usize, &super::file::ClaimSection)| {
         (vec!["claim".to_owned(), i.to_string(), "says".to_owned()], claim.says.clone())
@@ -118,8 +118,8 @@ pub(super) fn duration(
     Err(document.error_at(key, message).help("lower the work, the jobs or the tasks, or add cores"))
 }
 
-/// Refuses targets of faults that exist under none of the policies, whose machines these are: their kind, or
-/// auxiliary actors of that number.
+/// Refuses targets of faults that exist under none of the policies with these machines: unknown kinds, and numbers of
+/// auxiliary actors that no policy has.
 pub(super) fn targets(
     document: &Document<'_>,
     faults: &[FaultSpec],
@@ -146,7 +146,7 @@ pub(super) fn targets(
     Ok(())
 }
 
-/// What to write in place of a kind that no policy of the experiment knows.
+/// The remedy for a target of a kind that no policy of the experiment knows.
 fn remedy(kind: &str, known: &BTreeSet<&str>) -> String {
     nobody_has(kind).or_else(|| did_you_mean(kind, known.iter().copied())).unwrap_or_else(|| {
         let known: Vec<_> = known.iter().copied().collect();
@@ -154,7 +154,7 @@ fn remedy(kind: &str, known: &BTreeSet<&str>) -> String {
     })
 }
 
-/// The numbers that there are, if a target exceeds those of every policy.
+/// The valid numbers, if the number of a target is too large for every policy.
 fn exceeded(target: &Target, machines: &[Machines]) -> Option<String> {
     let kind = target.kind()?;
     let having = machines.iter().filter(|machines| machines.groups.kinds().any(|known| known == kind));

@@ -77,13 +77,13 @@ pub fn text(experiment: &Experiment, slice: Option<SweepSlice>) -> String {
     out
 }
 
-/// When a run is given up, where this policy and network can be quiet for more than a day and go on.
+/// The quiet time after which a run is given up, if this policy and network can be quiet for more than a day and go on.
 fn patience(point: &Point, jobs: &Workload) -> Option<String> {
     let quiet = longest_quiet(point, jobs).filter(|&quiet| quiet > SHORTEST)?;
     Some(format!("  given up when no copy has run for {}", number::seconds(quiet.as_secs_f64())))
 }
 
-/// What is run of an experiment, which is less than all of it in a slice.
+/// The part of an experiment that is run: all of it, or a slice.
 struct Held<'a> {
     /// Labels in the order of the experiment.
     policies: Vec<&'a str>,
@@ -100,7 +100,7 @@ impl<'a> Held<'a> {
         Self { policies, cells: points.iter().map(|point| &point.cell).collect() }
     }
 
-    /// What a slice holds, and what that means for claims.
+    /// The contents of a slice, and their consequence for claims.
     fn says(&self, experiment: &Experiment) -> String {
         if self.policies.is_empty() {
             return "no run: there are more slices than runs".to_owned();
@@ -115,7 +115,7 @@ impl<'a> Held<'a> {
     }
 }
 
-/// The number of runs, and what it is the product of.
+/// The number of runs, and its factors.
 fn runs(experiment: &Experiment, slice: Option<SweepSlice>, policies: usize) -> String {
     let repeat = match experiment.repeat.times() {
         Some(times) => plural(u64::from(times), "replication"),

@@ -7,16 +7,16 @@ use std::path::PathBuf;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-/// Why an experiment, or a file it names, cannot be used.
+/// An error in an experiment, or in a file that it names.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file cannot be read.
     #[error("cannot read {}: {why}\n  = help: {help}", path.display())]
     Read { path: PathBuf, why: io::Error, help: String },
-    /// Something is wrong at a place in a file, or in a `--set`.
+    /// An error at a position in a file, or in a `--set`.
     #[error("{0}")]
     At(Box<Diagnostic>),
-    /// Something is wrong with an option of the command line.
+    /// An error in an option of the command line.
     #[error("{option}: {message}\n  = help: {help}")]
     Option {
         /// For example `--policy`.
@@ -62,7 +62,7 @@ pub struct Diagnostic {
     excerpt: String,
     /// Range of bytes of the line that the caret marks.
     span: Range<usize>,
-    /// What was expected there, or empty.
+    /// The expected value there, or empty.
     label: String,
     notes: Vec<String>,
     help: Vec<String>,

@@ -43,7 +43,7 @@ pub struct Experiment {
     pub points: Vec<Point>,
     /// Swept keys in written order, with their values.
     pub sweep: Vec<(String, Vec<Value>)>,
-    /// What values of swept keys set beside them, as lines.
+    /// Further keys that values of swept keys set, as lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<String>,
     pub claims: Vec<Claim>,
@@ -53,7 +53,7 @@ pub struct Experiment {
     pub classes: BTreeSet<String>,
     /// Warnings for the user before the run.
     pub warnings: Vec<String>,
-    /// `--set` texts that make it another experiment than that of the file; those that choose values of a sweep do not.
+    /// `--set` texts that change the experiment of the file; those that only choose values of a sweep do not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     #[serde(skip)]

@@ -97,7 +97,7 @@ pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigEr
     document.error(&span, what).label(plain_type(&expected)).help(remedy)
 }
 
-/// What was expected, without names of Rust's types.
+/// The expected type, without names of Rust's types.
 fn plain_type(expected: &str) -> String {
     let words = expected.split(' ').map(|word| match word {
         "f64" | "f32" => "a number",
@@ -180,7 +180,7 @@ fn in_trace(message: &str) -> String {
         Some((file, line)) => (format!("correct line {line} of `{file}`"), file),
         None => (format!("correct `{place}`"), place),
     };
-    format!("{what}, or name another trace; `volary trace describe {file}` looks at it alone")
+    format!("{what}, or name another trace; `volary trace describe {file}` checks it alone")
 }
 
 /// A trace, or a file of values, that was not found.

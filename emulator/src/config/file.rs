@@ -23,7 +23,7 @@ use super::repeat::Repeat;
 #[serde(deny_unknown_fields)]
 #[schemars(title = "volary experiment")]
 pub struct File {
-    /// What it is about, in one line.
+    /// Its subject, in one line.
     pub title: String,
     /// The paper, section and figure it reproduces.
     #[serde(default)]
@@ -31,7 +31,7 @@ pub struct File {
     /// Seed of replication 0; replication r has seed + r.
     #[serde(default = "first_seed")]
     pub seed: u64,
-    /// How many replications.
+    /// Number of replications.
     #[serde(default)]
     pub repeat: Repeat,
     /// With `repeat = "auto"`: the relative half-width of the paired 95 % interval to reach.
@@ -39,28 +39,28 @@ pub struct File {
     pub precision: f64,
     /// The emulated machines.
     pub cluster: ClusterSection,
-    /// Which jobs arrive.
+    /// The jobs that arrive.
     pub workload: WorkloadSpec,
-    /// How much work a copy needs.
+    /// The work of copies.
     #[serde(default)]
     pub service: Service,
-    /// What the network does to messages; absent: nothing, they arrive at once.
+    /// Delays, losses and faults of messages; if absent, messages arrive at once.
     #[serde(default)]
     pub network: Network,
-    /// What slows cores down; absent: nothing.
+    /// Interference, which slows cores down; if absent, there is none.
     #[serde(default)]
     pub interference: Option<Interference>,
-    /// The policies that meet this world, at least one.
+    /// The policies to run in this world, at least one.
     pub policy: Vec<PolicyEntry>,
-    /// Dotted key to the values it takes; every combination, times every policy, is a cell. A table with the dotted key
-    /// itself, such as `{ "cluster.nodes" = 100, "workload.mix.jobs" = 5000 }`, sets its other keys in the cells with
-    /// that value; the value alone names them.
+    /// Dotted keys with the values that each takes. Every combination of values is a cell, which is run under every
+    /// policy. A table with the swept key itself, such as `{ "cluster.nodes" = 100, "workload.mix.jobs" = 5000 }`, sets
+    /// its other keys in the cells with that value; the value alone names the cells.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<Value>>,
-    /// What should come out.
+    /// Claims about the results, which are judged after the run.
     #[serde(default)]
     pub claim: Vec<ClaimSection>,
-    /// How to run it.
+    /// Settings of the run.
     #[serde(default)]
     pub run: RunSection,
 }
@@ -79,7 +79,7 @@ const fn five_percent() -> f64 {
 pub struct ClaimSection {
     /// The statement, as the paper makes it.
     pub says: String,
-    /// Where it comes from; verdicts are counted by it.
+    /// Its origin; verdicts are counted by origin.
     #[serde(default)]
     pub origin: Origin,
     /// Only cells with these values of swept keys; a list means any of its values.
@@ -91,13 +91,13 @@ pub struct ClaimSection {
     /// of `check` hold and one of these does not, the verdict is `other-size`: right direction, other size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size: Vec<String>,
-    /// Whose tolerance or band the comparisons have: a claim with another origin than `ours` that has `size`, or
-    /// compares within a tolerance, must say so.
+    /// Source of the tolerance or range of the comparisons. Required for a claim with an origin other than `ours` that
+    /// has `size` or compares within a tolerance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
 }
 
-/// Which clock moves the run.
+/// The runtime: the clock of a run, and the machines it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuntimeKind {
@@ -120,23 +120,23 @@ impl fmt::Display for RuntimeKind {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunSection {
-    /// Which runtime; `--runtime` overrides.
+    /// The runtime; `--runtime` overrides it.
     pub runtime: RuntimeKind,
-    /// Emulated seconds per real second, in `local` and `hosts`: 2 is twice as fast as life, 0.1 gives a busy
-    /// machine ten times as long for everything. `virtual` runs as fast as it can whatever this says.
+    /// Emulated seconds per real second, in `local` and `hosts`: 2 is twice as fast as real time, 0.1 gives a busy
+    /// machine ten times as much time. `virtual` ignores it and runs as fast as it can.
     #[schemars(range(min = 1e-6, max = 1e6))]
     pub speed: f64,
-    /// Keep the processors from sleeping, in `local` and `hosts`, since one that sleeps is late: by
-    /// `/dev/cpu_dma_latency`, which only root can write by default. Where it cannot be done, results say so.
+    /// Keep the processors from sleeping, in `local` and `hosts`, since a sleeping one reacts late. It takes write
+    /// access to `/dev/cpu_dma_latency`, which only root has by default; results say whether it was possible.
     pub awake: bool,
     /// Stop at this emulated time, finished or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
-    /// Have copies burn real cores, in `local` and `hosts`; absent: they are timed. `virtual` calculates them
-    /// whatever this says.
+    /// Have copies burn real cores, in `local` and `hosts`; if absent, they are timed. `virtual` ignores it and
+    /// calculates them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real: Option<RealSection>,
-    /// What is kept beside the summaries.
+    /// Data kept beside the summaries.
     pub record: Record,
 }
 
@@ -154,12 +154,12 @@ impl Default for RunSection {
 }
 
 impl RunSection {
-    /// How a run is bounded and recorded.
+    /// The time limit of a run, and the extent of its recording.
     pub fn config(&self) -> RunConfig {
         RunConfig { until: self.until, recording: self.recording() }
     }
 
-    /// How much is kept beyond the summary.
+    /// The data kept beyond the summary.
     pub fn recording(&self) -> Recording {
         let Record { tasks_one_in, timeline, timeline_cores, timeline_messages, staleness, unqueued, .. } =
             self.record;
@@ -179,7 +179,7 @@ impl RunSection {
         self.awake && self.runtime != RuntimeKind::Virtual
     }
 
-    /// How copies burn real cores, if they do in this runtime.
+    /// The settings of copies that burn real cores, if they do in this runtime.
     pub fn burning(&self) -> Option<RealSection> {
         self.real.filter(|real| real.kernel != Kernel::None && self.runtime != RuntimeKind::Virtual)
     }
@@ -191,22 +191,22 @@ impl RunSection {
 pub struct Record {
     /// Write `jobs.parquet`.
     pub jobs: bool,
-    /// The executions of one job in this many go to `tasks.parquet`; 0 writes none. Absent: as many as keep
+    /// The executions of one job in this many go to `tasks.parquet`; 0 writes none. If absent, the number that keeps
     /// the file small.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_one_in: Option<u32>,
-    /// How much of the run the timeline shows, from its start.
+    /// Length of the timeline, from the start of the run.
     pub timeline: Span,
-    /// How many cores the timeline shows.
+    /// Number of cores on the timeline.
     pub timeline_cores: u32,
-    /// How many messages from and to the nodes of these cores the timeline shows, the first ones; 0: none.
+    /// Number of messages on the timeline: the first ones from and to the nodes of these cores; 0 for none.
     pub timeline_messages: u32,
-    /// How often the caches of schedulers are looked at, for policies that keep some: a few schedulers and
-    /// nodes, once in each interval of this length at a random instant, a thousand times at most. Zero: never, and
-    /// their staleness is not measured.
+    /// Interval between observations of the caches of schedulers, for policies with caches: a few schedulers and nodes
+    /// are observed at a random instant of each interval, at most a thousand times. With zero, staleness is not
+    /// measured.
     pub staleness: Span,
-    /// Count the jobs that wait for no core: those that take at most this much longer than their longest task; the
-    /// policy's messages need some time as well. Absent: they are not counted.
+    /// Count the jobs that do not wait for a core: those that take at most this much longer than their longest task.
+    /// Allow for the time of the policy's messages. If absent, they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<Span>,
     /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.

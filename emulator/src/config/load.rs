@@ -38,12 +38,13 @@ pub struct Load {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacityBasis {
-    /// None, or that of the long run, which follows from the distributions of the process.
+    /// No interference, or that of the long run, which follows from the distributions of the process.
     LongRun,
-    /// That of each core from the start of the run to the last arrival, under the seed of the experiment: traces and
-    /// scripts have no long run, nor has interference within a window or under distributions without a closed form.
+    /// Interference of each core from the start of the run to the last arrival, under the seed of the experiment:
+    /// traces and scripts have no long run, nor has interference within a window or under distributions without a
+    /// closed form.
     UntilLastArrival,
-    /// None, because one core has more than a million stretches of it: the load is a lower bound.
+    /// No interference, because one core has more than a million stretches of it: the load is a lower bound.
     Healthy,
 }
 

@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RealSection {
-    /// What copies do.
+    /// The computation of copies.
     pub kernel: Kernel,
-    /// What slows a core down.
+    /// The mechanism that slows a core down.
     pub degrade: Degrade,
-    /// CPUs of each host that no emulated core takes: the lowest that the process may run on. Schedulers and node
-    /// managers have priority over copies, so none is needed; a spare one keeps copies from being interrupted.
+    /// Number of CPUs of each host that no emulated core takes, the lowest ones that the process may run on. Schedulers
+    /// and node managers have priority over copies, so none is needed; a spare one keeps copies from being interrupted.
     pub spare: u32,
 }
 
-/// What slows a core down.
+/// The mechanism that slows a core down.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Degrade {
@@ -36,7 +36,7 @@ impl fmt::Display for Degrade {
     }
 }
 
-/// What a copy does with its core.
+/// The computation of a copy on its core.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kernel {
@@ -45,7 +45,7 @@ pub enum Kernel {
     Hash,
     /// Streams through more memory than any cache holds.
     Memory,
-    /// Walks through what the core's own cache just holds.
+    /// Walks through memory that just fits into the core's own cache.
     Cache,
     /// Nothing: copies are timed, as without `[run.real]`.
     None,

@@ -130,7 +130,7 @@ fn distributions(out: &mut String, schema: &Value) {
     };
     let _ = writeln!(
         out,
-        "\nLaws: instead of a value, a one-key table such as {{ exponential = {{ mean = \"1s\" }} }}\n\
+        "\nDistributions: instead of a value, a one-key table such as {{ exponential = {{ mean = \"1s\" }} }}\n\
          (here of a {}; others are alike)\n",
         name.trim_start_matches(DISTRIBUTION).to_lowercase(),
     );

@@ -139,14 +139,14 @@ struct Planner<'a> {
     classes: BTreeSet<String>,
     /// The number of classes of jobs of the last world.
     last_classes: usize,
-    /// How long the jobs of the last world take.
+    /// Bounds of the length of a run of the last world.
     lasts: RunLength,
     /// Mean work of the tasks of the last world, s.
     mean_task_s: f64,
-    /// The first gap of each kind that traces of interference leave, and the number of worlds that have one.
+    /// The first mismatch of each kind between traces of interference and worlds, and the number of worlds with one.
     gaps: Vec<(TraceGap, usize)>,
     warnings: Vec<String>,
-    /// The same, to find one.
+    /// The same warnings, for lookups.
     warned: BTreeSet<String>,
 }
 
@@ -349,7 +349,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Adds what a trace of interference leaves out of the run of a world.
+    /// Adds the mismatches of a trace of interference with the run of a world.
     fn note_gaps(&mut self, world: &Resolved, file: &File) {
         let Some(profile) = &world.interference else { return };
         if profile.table.trace.is_none() {
@@ -451,7 +451,7 @@ fn check_labels(document: &Document<'_>, entries: &[PolicyEntry]) -> Result<Vec<
     Ok(labels)
 }
 
-/// Asks the policy whether it can run here; its answer begins with the key in question.
+/// Checks that the policy can run here; its error begins with the key.
 fn check_policy(
     document: &Document<'_>,
     i: usize,
@@ -518,7 +518,7 @@ fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<
         }
         if section.check.is_empty() {
             return Err(document
-                .error_at(&["claim", &index, "check"], "a claim without a check says nothing")
+                .error_at(&["claim", &index, "check"], "the claim has no check")
                 .help("write for example check = [\"a.response_s.p50 < b.response_s.p50\"]"));
         }
         let parse = |key: &str, texts: &[String]| -> Result<Vec<Check>, ConfigError> {
@@ -542,7 +542,7 @@ fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<
             return Err(document
                 .error_at(
                     &["claim", &index],
-                    format!("`{}` is judged within a tolerance, and does not say whose it is", claim.says),
+                    format!("`{}` is judged within a tolerance, and does not state its source", claim.says),
                 )
                 .help(
                     "write tolerance = \"paper\" if the paper states it, and tolerance = \"ours\" otherwise",
@@ -568,7 +568,7 @@ fn name(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// They cannot stand in the records of a run.
+    /// The records of a run cannot contain such paths.
     #[cfg(unix)]
     #[test]
     fn a_path_that_is_not_utf_8_is_refused_before_anything_is_written() {

@@ -26,11 +26,11 @@ pub struct SweepAxis<'t> {
     pub key: String,
     path: Vec<Key<'t>>,
     pub(super) values: Vec<Node<'t>>,
-    /// What each value sets beside the key.
+    /// Further keys that each value sets.
     with: Vec<Vec<Companion<'t>>>,
 }
 
-/// Another key that has a value of its own where a swept key has a certain one.
+/// Another key that is set together with a certain value of a swept key.
 #[derive(Clone, Debug)]
 struct Companion<'t> {
     key: String,
@@ -97,7 +97,7 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
     Ok(())
 }
 
-/// Removes what `--set` gives from the rows of the sweep, so that the given value stays.
+/// Removes keys given by `--set` from the rows of the sweep, so that the given value stays.
 ///
 /// # Errors
 /// When the value gives a swept key, or the key is a part of a swept key or of a key of a row.
@@ -213,7 +213,7 @@ fn row<'a, 't>(item: &'a Node<'t>, swept: &str) -> Option<(&'a Node<'t>, &'a DeT
     Some((table.get(swept)?, table))
 }
 
-/// What values of swept keys set beside them, as lines.
+/// Further keys that values of swept keys set, as lines.
 pub fn companions(axes: &[SweepAxis<'_>]) -> Vec<String> {
     let words = |value: &Node<'_>| in_words(&plain(value).unwrap_or_default());
     let of_axis = |axis: &SweepAxis<'_>| {
@@ -293,7 +293,7 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
         );
         heads.push(row.map_or(item, |(value, _)| value).clone());
     }
-    // Cells are told apart by their values, and their runs by the cell.
+    // Values identify cells, and cells identify runs.
     let mut seen = BTreeSet::new();
     if let Some(twice) = heads.iter().find(|value| !seen.insert(meaning(value))) {
         return Err(document

@@ -18,8 +18,8 @@ const LONG: f64 = 10.0;
 /// The shortest slots of interference that real cores can follow in real time.
 const SHORTEST_SLOT: Span = Span::from_millis(10);
 
-/// What a policy says about itself in this world, with `classes` classes of jobs and tasks of `mean_task` seconds, and
-/// what it cannot know.
+/// Warnings of a policy about itself in this world, with `classes` classes of jobs and tasks of `mean_task` seconds,
+/// and warnings that it cannot give itself.
 pub(super) fn of_policy(
     entry: &PolicyEntry,
     world: &Resolved,
@@ -92,8 +92,8 @@ pub(super) fn mean_task(world: &Resolved, jobs: &Workload) -> f64 {
     }
 }
 
-/// How long jobs take on cores of this capacity: at least until the last one arrives, and hardly longer than until
-/// then all their work and the longest task could be done.
+/// Bounds of the length of a run on cores of this capacity: the last arrival, and the time to do all work and the
+/// longest task after it.
 pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
     let all = || (0..jobs.jobs()).map(JobId);
     let arrived = all().map(|job| jobs.job(job).arrival).max().unwrap_or(Time::ZERO).since(Time::ZERO);
@@ -315,7 +315,7 @@ random = {}
     }
 
     #[test]
-    fn claims_on_what_a_policy_never_has_are_warned_about() {
+    fn claims_on_numbers_that_a_policy_never_has_are_warned_about() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.toml");
         let warnings = |policy: &str, check: &str| {
@@ -357,7 +357,7 @@ random = {}
             (
                 "random = {}",
                 "random.unqueued > 0.5",
-                Some("`unqueued` is measured if run.record.unqueued is set"),
+                Some("`unqueued` is measured only if run.record.unqueued is set"),
             ),
             ("random = {}", "random.deadlines.miss_rate < 0.1", Some("no job has a deadline")),
             ("random = {}", "random.shared.evictions == 0", Some("nodes are not shared")),

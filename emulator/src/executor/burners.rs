@@ -1,4 +1,4 @@
-//! The burner and competitor threads of all cores of a shard, and what a burner does.
+//! The burner and competitor threads of all cores of a shard, and the work of a burner.
 
 use std::fmt;
 use std::io;
@@ -129,7 +129,7 @@ impl Burners {
         core.calibration.work(core.shared.rounds_left())
     }
 
-    /// The ticket of a copy that has finished, and when, once per copy.
+    /// The ticket of a copy that has finished, and the time of its end, once per copy.
     pub fn take_finished(&self, core: usize) -> Option<(u64, Instant)> {
         self.cores[core].shared.take_finished()
     }
@@ -159,7 +159,7 @@ impl Burners {
         &self.cores[core].shared
     }
 
-    /// Stops all threads, with or without copies, and returns what each core has done.
+    /// Stops all threads, with or without copies, and returns the measurements of each core.
     ///
     /// # Panics
     /// When one of the threads has.
@@ -199,7 +199,7 @@ impl Drop for Burners {
     }
 }
 
-/// Work of a chunk: what a halted copy can lose, and what the competitor does not see. Its bookkeeping takes 0.1 µs.
+/// Work of a chunk, which a halted copy can lose and which the competitor does not see. Its bookkeeping takes 0.1 µs.
 const CHUNK: Duration = Duration::from_micros(20);
 
 /// Rounds of the hash kernel, which leaves memory and caches alone, between checks for a copy: a few µs.

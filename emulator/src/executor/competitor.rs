@@ -1,5 +1,5 @@
-//! The competitor thread of a core: occupies the CPU as its control law says while a slot lasts and there is a copy,
-//! and records the readings.
+//! The competitor thread of a core: occupies the CPU by a control law while a slot lasts and there is a copy, and
+//! records the readings.
 //!
 //! In a slot of slowdown σ, a copy that has been there for B should have B / σ of its work done. The *lead* is the work
 //! done beyond that. The competitor occupies the CPU until the lead is −h, then leaves it until the lead is h, so that
@@ -130,7 +130,7 @@ impl Competitor {
 #[derive(Debug)]
 struct Gain {
     mean: f64,
-    /// When the CPU was last left, and the counters then.
+    /// Time at which the CPU was last left, and the counters then.
     left: Option<(u64, CoreCounters)>,
 }
 

@@ -12,11 +12,12 @@
 //!   emulator's own threads included, preempts them at once. The competitor runs at nice 10: far above a burner, below
 //!   everything else. All threads are in one process and therefore in one autogroup, within which nice counts. None of
 //!   this needs privileges.
-//! * **Closed loop.** The competitor steers by what the burner has really done (see `competitor`), each slot by itself,
-//!   so errors do not accumulate, and CPU time taken by others counts as part of the slowdown. It competes only while
+//! * **Closed loop.** The competitor steers by the progress of the burner (see `competitor`), each slot by itself, so
+//!   errors do not accumulate, and CPU time taken by others counts as part of the slowdown. It competes only while
 //!   there is a copy.
-//! * **Read-back.** For every slot and healthy stretch, [`CoreReading`] says how long there was a copy and how much of
-//!   it was done. Burners publish through atomics and never take a lock.
+//! * **Read-back.** For every slot and healthy stretch, [`CoreReading`] has the time with a copy and the work done in
+//! it.
+//!   Burners publish through atomics and never take a lock.
 //!
 //! Threads end with their process, and affinity, policy and nice belong to a thread: nothing stays behind after a kill.
 //! Linux only.

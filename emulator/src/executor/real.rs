@@ -37,8 +37,7 @@ const STARVED: f64 = 0.02;
 
 /// Selects the CPUs of `cores` emulated cores out of the `free` ones of a host.
 ///
-/// # Errors
-/// When there are too few, with what to do.
+/// # Errors When there are too few, with the remedy.
 pub fn assign_cpus(real: &RealSection, cores: usize, free: &[CpuId]) -> Result<Vec<CpuId>, String> {
     let spare = (real.spare as usize).min(free.len());
     let available = free.len() - spare;

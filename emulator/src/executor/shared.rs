@@ -74,8 +74,8 @@ pub(super) struct CoreShared {
     /// The time at which the competitor needs the rounds done, and those; see [`record_edge`](Self::record_edge).
     edge: AtomicU64,
     rounds_at_edge: AtomicU64,
-    /// The ticket of the last copy that finished, zero if it was taken, and when that was in ns since the origin. A
-    /// core has one copy at a time, and the next begins only after the last was taken or halted.
+    /// The ticket of the last copy that finished, zero if it was taken, and the time of its end in ns since the origin.
+    /// A core has one copy at a time, and the next begins only after the last was taken or halted.
     finished_ticket: AtomicU64,
     finished_at: AtomicU64,
     /// The competitor waits for a copy.
@@ -145,7 +145,7 @@ impl CoreShared {
         self.copy.load(Ordering::SeqCst) & MAX_ROUNDS
     }
 
-    /// Takes the ticket of a finished copy, and when it finished.
+    /// Takes the ticket of a finished copy, and the time of its end.
     pub(super) fn take_finished(&self) -> Option<(u64, Instant)> {
         // The load avoids a write in the common case that there is none.
         if self.finished_ticket.load(Ordering::Relaxed) == 0 {

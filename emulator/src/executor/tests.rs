@@ -330,7 +330,7 @@ proptest! {
 
 /// A known cost of context switches is corrected at the end of a slot as well.
 #[test]
-fn a_slow_start_is_made_up_for() {
+fn the_cost_of_context_switches_is_corrected_at_the_end_of_a_slot() {
     let (cost, length, slowdown) = (40e3, 1e7, 4.0);
     let end = |gain| {
         let mut state = SlotState { rest: length, busy: 0.0, done: 0.0, slowdown, gain };

@@ -10,7 +10,8 @@
 //! | timers, and ends of copies, later than a twentieth of the median copy | 1 % of each | the bar for response times |
 //! | core time of copies above their work | 1 % | in a loaded cluster queues multiply it by ten |
 //! | the same of real cores, where copies that ended by themselves are known one by one | 5 % | the bar for response times: to time work is easier than to do it |
-//! | slowdown of real cores away from the one that was asked: mean of the stretches of one slowdown and length | 5 % | the same |
+//! | slowdown of real cores away from the requested one: mean of the stretches of one slowdown and length | 5 % | the
+//! same |
 //! | slowdown of a real core that should be healthy | 5 % | it is the reference for degraded ones |
 //! | busy processors of a host, unless copies are to keep them busy | 90 % | above it a burst finds no idle processor |
 //! | processor time that the hypervisor kept | 5 % | it comes in pieces of milliseconds |
@@ -52,7 +53,7 @@ const ALONE: f64 = 0.25;
 const BUSY: f64 = 0.9;
 /// Limit on the stolen share of a host's processor time.
 const STEAL: f64 = 0.05;
-/// Limit on real loss, as a part of the asked loss.
+/// Limit on real loss, as a part of the configured loss.
 const REAL_LOSS: f64 = 0.1;
 /// Wall time below which shares of processor time are not judged, because they are counted in ticks of 10 ms.
 const TICKS_S: f64 = 0.2;
@@ -63,7 +64,7 @@ const LEAST_STEP: f64 = 0.9;
 
 /// The remedy if other processes use the CPUs of real cores.
 const OTHERS: &str =
-    "stop what else runs on these CPUs, leave some to it with run.real.spare, or emulate fewer cores";
+    "stop other programs on these CPUs, leave them some with run.real.spare, or emulate fewer cores";
 
 /// The remedy for a departure.
 enum Remedy {
@@ -73,10 +74,10 @@ enum Remedy {
     Words(&'static str),
 }
 
-/// Jobs of a run that should have arrived and ended.
+/// Counts of the jobs of a run that should have arrived and ended.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct JobsMet {
-    /// Whose time to arrive had come.
+    /// Jobs whose arrival was due.
     pub due: u64,
     /// Of these, those that did not arrive.
     pub missing: u64,
@@ -163,13 +164,13 @@ impl Judge {
         let excess = means.excess();
         if excess > MEAN_DELAY {
             let [asked, achieved] = [means.asked, means.achieved].map(number::seconds);
-            let says = format!("the mean delay is {achieved}, {asked} was asked");
+            let says = format!("the mean delay is {achieved} instead of the requested {asked}");
             let remedy = Remedy::Slower(MEAN_DELAY / excess);
             self.add(Departure::LongerDelays, (excess, MEAN_DELAY), says, remedy);
         }
         if let Some(ks) = delay.ks.filter(|&ks| ks > DISTANCE) {
             let says = format!(
-                "the distribution of delays is {} from the one that was asked (KS)",
+                "the distribution of delays is at a distance of {} from the requested one (KS)",
                 number::short(ks)
             );
             self.add(Departure::DistortedDelays, (ks, DISTANCE), says, Remedy::Slower(DISTANCE / ks));
@@ -184,8 +185,7 @@ impl Judge {
             Some(_) => (REAL_CORE_TIME, Remedy::Words(OTHERS)),
         };
         if excess > most {
-            let says =
-                format!("copies keep their cores {} longer than they were to", number::percent(excess));
+            let says = format!("copies occupy their cores {} longer than requested", number::percent(excess));
             self.add(Departure::SlowCores, (excess, most), says, remedy);
         }
     }
@@ -200,7 +200,7 @@ impl Judge {
                 achieved => format!("were {} times as slow", number::short(achieved)),
             };
             let says = format!(
-                "cores that were to be {asked} times as slow for {length} {achieved}, in the mean of {}",
+                "cores requested to be {asked} times as slow for {length} {achieved}, in the mean of {}",
                 number::plural(slots.pace.count, "slot")
             );
             let remedy = if starved { Remedy::Words(OTHERS) } else { Remedy::Slower(0.5) };
@@ -212,7 +212,7 @@ impl Judge {
         for core in real.cores.iter().filter(|core| is_off(&core.healthy, 1.0)) {
             let did = number::percent(core.healthy.mean);
             let says = format!(
-                "{}: core {} on CPU {} did {did} of what it can while it was to be healthy",
+                "{}: core {} on CPU {} did {did} of its work while it should have been healthy",
                 core.host, core.core, core.cpu
             );
             let remedy = Remedy::Words(if core.healthy.mean > 1.0 {
@@ -229,7 +229,7 @@ impl Judge {
         }
     }
 
-    /// Judges how busy a host's processors were, unless copies are to keep them busy, and what was stolen of them.
+    /// Judges the load of a host's processors, unless copies are to keep them busy, and the time stolen from them.
     fn processors(&mut self, host: &HostVitals, is_burning: bool) {
         if host.wall_s < TICKS_S {
             return;
@@ -240,7 +240,7 @@ impl Judge {
             let says = format!("processors are {all} busy, {own} with this run");
             let mostly = host.cpu_share > 0.5 * busy;
             let remedy =
-                if mostly { Remedy::Slower(0.5) } else { Remedy::Words("stop what else runs there") };
+                if mostly { Remedy::Slower(0.5) } else { Remedy::Words("stop other programs on it") };
             self.add(Departure::BusyHost, (busy, BUSY), says, remedy);
         }
         if let Some(steal) = host.steal_share.filter(|&steal| steal > STEAL) {
@@ -266,7 +266,7 @@ impl Judge {
     fn clock(&mut self, host: &HostVitals, most: f64) {
         let bound = host.clock.bound_s * self.speed;
         if most > 0.0 && bound > most {
-            let says = format!("its clock is known to {} only", number::seconds(bound));
+            let says = format!("the error of its clock is up to {}", number::seconds(bound));
             self.add(Departure::ClockBound, (bound, most), says, Remedy::Slower(most / bound));
         }
     }
@@ -299,7 +299,7 @@ mod tests {
     use volary_engine::results::Departure::*;
     use volary_engine::results::{RealCore, RealWork, Samples, Slots};
 
-    /// The reasons why a run that was spoilt is degraded.
+    /// The departures found in a run that `spoil` has changed.
     fn reasons(spoil: impl FnOnce(&mut Run)) -> Vec<Departure> {
         let mut run = Run::healthy();
         spoil(&mut run);
@@ -394,7 +394,7 @@ mod tests {
         };
         assert_eq!(reasons(|run| lossy(run, 90)), []);
         assert_eq!(reasons(|run| lossy(run, 200)), [LostDatagrams]);
-        // Links within a machine lose nothing, and others less than most: no loss is asked of all, but of some.
+        // Links within a machine lose nothing, and others less than most: not all links have a configured loss.
         let mixed = |run: &mut Run, really| {
             lossy(run, really);
             let [link] = &run.classes[..] else { panic!("one class of links") };

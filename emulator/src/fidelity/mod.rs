@@ -1,4 +1,4 @@
-//! Fidelity of a real run: how far it departed from what was asked.
+//! Fidelity of a real run: its departures from the requested behaviour.
 //!
 //! | module | what it holds |
 //! |---|---|

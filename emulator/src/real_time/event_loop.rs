@@ -1,7 +1,7 @@
 //! The event loop of a shard in real time, its observer, and the I/O it needs.
 //!
-//! Everything that is due waits in the shard's own queue, so one timer serves all of it, and no task sleeps per message
-//! or link. Overload shows as lateness and not as memory: no shard runs further ahead of the slowest than
+//! All events that are due wait in the shard's own queue, so one timer serves all of them, and no task sleeps per
+//! message or link. Overload shows as lateness and not as memory: no shard runs further ahead of the slowest than
 //! `MAX_LEAD`, which bounds what accumulates before the slowest.
 
 use std::cell::RefCell;
@@ -39,7 +39,7 @@ const MAX_SPINS: u32 = 8;
 /// Real time until a shard that is too far ahead checks again.
 const LEAD_RETRY: Duration = Duration::from_micros(500);
 
-/// Collects what a shard observes until the next report.
+/// Collects the observations of a shard until the next report.
 #[derive(Debug, Default)]
 pub struct RealTimeObserver {
     /// Observations since the last report, in order of time.

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_is_woken_only_for_what_it_would_miss() {
+    fn a_shard_is_woken_only_for_parcels_that_it_would_miss() {
         let mailbox = Mailbox::default();
         assert!(!mailbox.put(&mut vec![parcel(5)]), "the shard is awake");
         assert!(!mailbox.park_until(Time(100)), "there is a parcel to take first");

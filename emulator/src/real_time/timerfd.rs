@@ -19,7 +19,7 @@ const RESOLUTION: Duration = Duration::from_micros(1);
 #[derive(Debug)]
 pub struct TimerFd {
     fd: AsyncFd<OwnedFd>,
-    /// When it expires, if it is set.
+    /// Time of its expiration, if it is set.
     expiration: Cell<Option<Instant>>,
 }
 

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_jobs_unfinished_is_not_chosen() {
+    fn a_policy_with_unfinished_jobs_is_not_chosen() {
         let mut study = study(&[&[("a", 1.0, 0), ("b", 2.0, 0)]], 2);
         study.cells[0].policies[0].runs[1].summary.jobs.unfinished = 1;
         let choice = choose(&study.cells[0], &["a", "b"], MEDIAN).unwrap();

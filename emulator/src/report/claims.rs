@@ -10,7 +10,7 @@ use super::style::{Style, TableStyle, wrapped};
 use crate::config::claims::NOT_RUN;
 use crate::number::{UnitText, count};
 
-/// The claims of each origin under their tally, with what `--set` has changed in the experiment that they are about.
+/// The claims of each origin under their tally, with the changes that `--set` has made to the experiment.
 pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> String {
     let mut out = String::new();
     for (origin, tally) in Tally::by_origin(claims) {
@@ -26,12 +26,12 @@ pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> S
 /// The mark of a verdict on a claim that was tested on the jobs of a generator.
 const STAND_IN: &str = " (on the jobs of a generator: the trace was not found)";
 
-/// Whether the verdict is about the jobs of a generator that stands in for a trace.
+/// Whether the verdict is about generated jobs in place of a missing trace.
 pub(super) fn is_of_generator(claim: &ClaimResult) -> bool {
     claim.verdict != Verdict::NotTested && claim.has_stand_in()
 }
 
-/// What `--set` has changed, to be appended to the tally of claims; empty if nothing.
+/// The changes by `--set`, to be appended to the tally of claims; empty if there are none.
 pub(super) fn changed(keys: &[&str]) -> String {
     if keys.is_empty() {
         return String::new();
@@ -41,7 +41,7 @@ pub(super) fn changed(keys: &[&str]) -> String {
 
 /// Limit on the findings shown of a claim.
 const FINDINGS: usize = 40;
-/// What a finding without numbers begins with.
+/// The beginning of a finding without numbers.
 const NOT_MEASURED: &str = "not measured";
 /// The column in which the words of a claim begin, behind the mark.
 const SAYS: usize = 14;
@@ -73,7 +73,7 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
         let _ = writeln!(out, "{}", wrapped(&text, how.width, SAYS + 4));
     };
     if claim.verdict == Verdict::NotTested && claim.measured.iter().next().is_none() {
-        finding_line("no cell of this run is one that it speaks of");
+        finding_line("the claim applies to no cell of this run");
     }
     if let Some(reasons) = absences(claim) {
         finding_line(&format!("{NOT_MEASURED}: {reasons}"));
@@ -96,7 +96,7 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     }
 }
 
-/// Which policies were not run, if that is the only reason why no check of a claim was measured.
+/// The policies that were not run, if that is the only reason for which no check of a claim was measured.
 fn absences(claim: &ClaimResult) -> Option<String> {
     let reasons =
         claim.measured.iter().map(|(_, value)| value["why"].as_array().filter(|why| !why.is_empty()));
@@ -119,7 +119,7 @@ fn is_same_gap(a: &(&str, String), b: &(&str, String)) -> bool {
     a.1.starts_with(NOT_MEASURED) && a.1 == b.1 && check(a.0) == check(b.0)
 }
 
-/// The numbers of a check in words, and whether it holds, or why that is not known.
+/// The numbers of a check in words, and whether it holds, or the reason for which that is unknown.
 pub(super) fn finding(value: &Value) -> String {
     let numbers = numbers(value);
     let why: Vec<&str> = value["why"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -158,7 +158,7 @@ fn is_measured(value: &Value) -> bool {
     value.get("along").is_some() || value["left"].is_number() && value["right"].is_number()
 }
 
-/// What was compared, with units: `1.24 s against 0.980 s (of 0.490 s)`, or the values along a swept key.
+/// The compared numbers, with units: `1.24 s against 0.980 s (of 0.490 s)`, or the values along a swept key.
 fn numbers(value: &Value) -> String {
     let unit = match value["unit"].as_str() {
         Some("s") => Unit::Seconds,
@@ -247,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_tested_says_why() {
+    fn untested_claims_state_the_reason() {
         let said = |numbers: &[Value]| {
             let measured = numbers.iter().map(|numbers| ("a < b".to_owned(), numbers.clone()));
             text(&[claim(Verdict::NotTested, measured)], "", &TableStyle::default())
         };
-        assert!(said(&[]).contains("no cell of this run is one that it speaks of"));
+        assert!(said(&[]).contains("the claim applies to no cell of this run"));
         let sides = said(&[json!({"left": null, "right": null, "holds": null})]);
         assert!(sides.contains("a < b: not measured: a side has no number"), "{sides}");
         let why =
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_with_their_units() {
+    fn numbers_are_shown_with_their_units() {
         let plain = finding(&json!({"left": 2.0, "right": 40, "holds": false}));
         assert_eq!(plain, "fails: 2.00 against 40.0");
         let times = json!({"left": 1.24, "right": 0.98, "holds": false, "half_width": 0.03, "within_noise": true,
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_that_noise_could_turn_says_so() {
+    fn a_verdict_within_noise_says_so() {
         let measured =
             |holds: bool, within: bool| json!({"left": 2.0, "holds": holds, "within_noise": within});
         let says = |verdict, numbers: &[(bool, bool)]| {

@@ -15,7 +15,7 @@ pub struct SummaryColumn {
     pub(super) metric: &'static Metric,
     pub(super) heading: &'static str,
     pub(super) group: ColumnGroup,
-    /// Place among the columns that are shown unasked.
+    /// Rank among the default columns.
     pub(super) rank: Option<u8>,
     shown_if: Option<Reading>,
 }

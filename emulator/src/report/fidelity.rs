@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn says_the_verdict_and_what_to_do() {
+    fn lines_state_the_verdict_and_the_remedy() {
         assert_eq!(lines(&group(&[None, None])), [] as [&str; 0], "virtual time has none");
         let good = lines(&group(&[Some(fixture::faithful()), Some(fixture::faithful())]));
         assert_eq!(good.len(), 1);

@@ -41,7 +41,7 @@ fn keep_policies(study: &mut Study, wanted: &[String]) -> Result<(), SelectionEr
     let known = study.policies();
     if let Some(label) = wanted.iter().find(|label| !known.contains(&label.as_str())) {
         let why = match nearest(label, known.iter().copied()) {
-            _ if known.is_empty() => "no run is there; `volary report` says what is missing".to_owned(),
+            _ if known.is_empty() => "no run yet; `volary report` says what is missing".to_owned(),
             Some(near) => format!("the run has no such policy; did you mean `{near}`?"),
             None => format!("the run has no such policy, but {}", listed(known.iter().copied())),
         };

@@ -16,11 +16,11 @@ pub enum Style {
     Plain,
 }
 
-/// How the results are printed.
+/// The style in which results are printed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TableStyle {
     pub style: Style,
-    /// Characters of a line; `None` for as many as it takes.
+    /// Characters of a line; `None` for no limit.
     pub width: Option<usize>,
     /// The columns that were asked for; empty for those that are worth it and fit.
     pub columns: Vec<PickedColumn>,

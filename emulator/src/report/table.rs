@@ -9,7 +9,7 @@ use super::{claims, fidelity, wide};
 use crate::number::{UnitText, elided, plural};
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
-/// What follows from missing shares.
+/// The consequence of missing runs.
 pub(super) const PARTIAL: &str = "Cells without some of their runs name no best policy.";
 
 /// The table of a study: a block per cell, a row per policy, the best of each column starred; then the claims.
@@ -85,13 +85,13 @@ fn injections(group: &CellGroup) -> impl Iterator<Item = String> {
     })
 }
 
-/// Why a cell names no best policy although it has all runs.
+/// The reason for which a cell names no best policy although it has all runs.
 fn unequal(group: &CellGroup) -> Option<String> {
     let why = group.unequal()?;
     Some(format!("UNEQUAL: {why}: no policy is marked as the best here, and no claim compares these runs"))
 }
 
-/// What is explained once below all tables.
+/// The explanations below all tables.
 #[derive(Debug, Default)]
 struct Legend {
     /// Headings of columns of response times.
@@ -170,7 +170,7 @@ impl TerminalColumn {
 /// A row of a table: a policy, and the class of its jobs; `None` for all.
 type LabelledRow<'a> = (&'a PolicyRuns, Option<&'a str>);
 
-/// The least width of a column of names in which they can be told from each other.
+/// The least width of a column of names in which names can be distinguished.
 const NAME: usize = 16;
 
 fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> String {
@@ -201,7 +201,7 @@ fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> Strin
     text_table(header, rows).to_string()
 }
 
-/// The columns that are shown unasked, in order: those that are informative.
+/// The default columns in order: those that are informative.
 fn unasked(group: &CellGroup) -> Vec<PickedColumn> {
     let runs = || group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     let shown = SummaryColumn::all().filter(|column| column.rank.is_some() && column.is_worth(runs()));
@@ -209,7 +209,7 @@ fn unasked(group: &CellGroup) -> Vec<PickedColumn> {
 }
 
 impl Legend {
-    /// Leaves out the least important columns, as many as it takes to fit `room` characters. One is always kept.
+    /// Leaves out the least important columns until the rest fits `room` characters. One is always kept.
     fn leave_out(&mut self, columns: &mut Vec<TerminalColumn>, room: usize) {
         while columns.len() > 1 && columns.iter().map(TerminalColumn::width).sum::<usize>() > room {
             let last = columns.iter().enumerate().max_by_key(|(_, column)| column.picked.column.rank);
@@ -221,7 +221,7 @@ impl Legend {
         }
     }
 
-    /// Takes note of what is shown.
+    /// Records the columns that are shown.
     fn add(&mut self, columns: &[TerminalColumn]) {
         for column in columns {
             let shown = column.picked.column;
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_jobs_unfinished_is_not_the_best() {
+    fn a_policy_with_unfinished_jobs_is_not_the_best() {
         let mut study = study(1);
         study.cells[0].policies[1].runs[0].summary.jobs.unfinished = 9;
         let shown = text(&study, &TableStyle::default());
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_that_change_nothing_are_said() {
+    fn seeds_that_change_nothing_are_reported() {
         let mut study = study(3);
         assert!(!text(&study, &TableStyle::default()).contains("seeds change nothing"));
         let slow = &mut study.cells[0].policies[0];
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_injected_into_is_marked() {
+    fn runs_with_injections_are_marked() {
         let mut study = study(1);
         assert!(!text(&study, &TableStyle::default()).contains("INJECTED"));
         study.cells[0].policies[0].runs[0].summary.injections = vec![crate::storage::fixture::injected()];
@@ -419,7 +419,7 @@ mod tests {
         assert!(text.contains(said), "{text}");
     }
 
-    /// A policy that was not disturbed is not the best for that.
+    /// A policy is not the best for not having been disturbed.
     #[test]
     fn policies_that_met_other_conditions_have_no_star() {
         let mut study = study(1);

@@ -144,7 +144,7 @@ impl Charts<'_> {
         ]
     }
 
-    /// How jobs ended (Fig. 3.7 to 3.9).
+    /// Outcomes of jobs (Fig. 3.7 to 3.9).
     fn endings(&self) -> [Option<Markup>; 5] {
         let good = |trace: &Description| trace.outcomes.as_ref().map(|outcomes| outcomes.successful_size);
         let bad = |trace: &Description| trace.outcomes.as_ref().map(|outcomes| outcomes.unsuccessful_size);

@@ -21,8 +21,8 @@ pub(super) const fn shown(study: &Study) -> usize {
     if study.cells.len() > MOST_CELLS { FEW_CELLS } else { study.cells.len() }
 }
 
-/// What is said of the cells of a wide study that have no table: how many they are and how reliable, and how the
-/// policies compare over all cells.
+/// The text about the cells of a wide study that have no table: their number and reliability, and the policies over all
+/// cells.
 pub(super) fn text(study: &Study, others: &[CellGroup], how: &TableStyle) -> String {
     let mut out = String::new();
     let runs = || others.iter().flat_map(|group| &group.policies).flat_map(|policy| &policy.runs);
@@ -33,7 +33,7 @@ pub(super) fn text(study: &Study, others: &[CellGroup], how: &TableStyle) -> Str
         "… and {more} more cells: `volary report` shows each on a page, `volary export` writes a table of all runs"
     )];
     if degraded > 0 {
-        says.push(format!("DEGRADED: {} of them did not do what was asked", plural(degraded, "run")));
+        says.push(format!("DEGRADED: {} of them departed from the experiment", plural(degraded, "run")));
     }
     if injected > 0 {
         says.push(format!("INJECTED: interference was injected into {} of them", plural(injected, "run")));
@@ -108,11 +108,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_shown_is_no_more_reliable() {
+    fn the_reliability_of_hidden_cells_is_stated() {
         let mut study = study(MOST_CELLS + 1);
         let run = &mut study.cells[MOST_CELLS].policies[0].runs[0];
         run.summary.fidelity = Some(crate::fidelity::fixture::degraded());
         let text = table::text(&study, &TableStyle::default());
-        assert!(text.contains("DEGRADED: 1 run of them did not do what was asked"), "{text}");
+        assert!(text.contains("DEGRADED: 1 run of them departed from the experiment"), "{text}");
     }
 }

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_in_another_order_are_told_not_merged() {
+    fn columns_in_another_order_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
         for (row, part) in [
@@ -328,7 +328,7 @@ mod tests {
 
     /// Published facts do not count each instance as a task.
     #[test]
-    fn it_is_recognised_and_not_judged_by_facts_about_another_reading() {
+    fn it_is_recognised_and_not_compared_with_facts_about_other_counts_of_tasks() {
         let trace = tasks(TWO_JOBS);
         for reference in [None, Some(Reference::Alibaba)] {
             let description = describe(&trace, reference, None);

@@ -25,7 +25,7 @@ fn open(name: &str) -> std::sync::Arc<Trace> {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// How well run times are predicted from all features but the hour.
+/// Accuracy of run times predicted from all features but the hour.
 fn predicted(trace: &Trace) -> Accuracy {
     let features = trace.features().into_iter().filter(|feature| *feature != Feature::Hour).collect();
     let predictor = PredictorKind::JvuPredict;

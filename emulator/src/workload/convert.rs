@@ -17,7 +17,7 @@ use crate::files::Files;
 const XZ_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
-/// Writes what a file holds.
+/// Writes the content of a file.
 type Content<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 /// Writes a content in one of the packings.
 type Pack = fn(&Content<'_>, BufWriter<File>) -> io::Result<()>;
@@ -45,8 +45,8 @@ const PACKINGS: [(&str, Pack); 4] = [
     }),
 ];
 
-/// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`, and what else the trace states
-/// about them (features, outcomes, cores, waits) to a file beside it, which is returned. With `force` existing files
+/// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`, and the other details that the
+/// trace states (features, outcomes, cores, waits) to a file beside it, which is returned. With `force` existing files
 /// are replaced when everything is written.
 ///
 /// # Errors
@@ -127,7 +127,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_is_written_reads_back_the_same(
+        fn written_jobs_read_back_unchanged(
             rows in prop::collection::vec(
                 (0u64..1 << 50, 0u64..1 << 50, prop::collection::vec(0f32..1e6, 1..6)), 1..20),
         ) {
@@ -182,9 +182,9 @@ mod tests {
         }
     }
 
-    /// A description of the jobs that were written says what that of the source says.
+    /// A description of the written jobs equals that of the source.
     #[test]
-    fn what_is_unknown_of_the_source_stays_unknown() {
+    fn unknown_details_of_the_source_stay_unknown() {
         let folder = tempfile::tempdir().unwrap();
         let rewritten = |text: &'static str, to: &str| {
             let trace = Trace::parse(Path::new("a.csv"), Cursor::new(text), None).unwrap();
@@ -227,7 +227,7 @@ mod tests {
 
     /// The features of other jobs must not become those of the new ones.
     #[test]
-    fn features_of_other_jobs_are_in_the_way() {
+    fn a_file_with_features_of_other_jobs_is_refused() {
         let trace = Trace::parse(Path::new("a.tr"), Cursor::new("1 1 1 1"), None).unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("b.features.csv.gz"), "user\nann\n").unwrap();

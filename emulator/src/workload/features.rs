@@ -7,7 +7,7 @@ use volary_engine::workload::{GOOGLE, TASKS_UNKNOWN, Trace, ZONE};
 
 use super::text::Seconds;
 
-/// What a source states about its jobs beside their shape.
+/// The details that a source states about its jobs beside their shape.
 pub(super) struct Stated {
     features: Vec<Feature>,
     outcomes: bool,
@@ -18,7 +18,7 @@ pub(super) struct Stated {
     marks: Vec<String>,
 }
 
-/// What later readers of the jobs must know of their source.
+/// Properties of the source that later readers of the jobs need.
 fn marks(trace: &Trace) -> Vec<String> {
     let unknown = (!trace.counts_tasks()).then(|| TASKS_UNKNOWN.to_owned());
     let google = trace.is_google().then(|| GOOGLE.to_owned());
@@ -44,8 +44,8 @@ impl Stated {
         self.features.is_empty() && self.marks.is_empty() && matches!(others, [false, false, false, false])
     }
 
-    /// Writes comments about the trace, a header and a row a job. What is unknown is blank; words of the source are
-    /// numbers, which are equal where the words were.
+    /// Writes comments about the trace, a header and one row per job. Unknown values are blank; words of the source
+    /// become numbers, equal for equal words.
     ///
     /// # Errors
     /// Errors of `out`.

@@ -20,7 +20,7 @@ pub(super) fn is_google(folder: &Path) -> bool {
     folder.join(JOBS).is_dir()
 }
 
-/// Whether a file is called as Google calls a part of a table, such as `part-00000-of-00500.csv.gz`.
+/// Whether a file has the name of a part of a table of Google's, such as `part-00000-of-00500.csv.gz`.
 pub(super) fn is_part(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     numbers(name).is_some_and(|(_, of)| of.is_some())
@@ -59,7 +59,7 @@ struct Parts {
     folder: PathBuf,
     /// In order.
     files: Vec<PathBuf>,
-    /// How many the names say there are.
+    /// Number of parts that the names state.
     of: Option<usize>,
 }
 
@@ -111,7 +111,7 @@ fn missing(found: &BTreeMap<usize, PathBuf>) -> Vec<usize> {
     (0..last).filter(|part| !found.contains_key(part)).collect()
 }
 
-/// The number of a part, and how many there are: `part-00003-of-00500.csv.gz`.
+/// The number of a part, and the number of parts: `part-00003-of-00500.csv.gz`.
 fn numbers(name: &str) -> Option<(usize, Option<usize>)> {
     let (numbers, suffix) = name.strip_prefix("part-")?.split_once('.')?;
     let known = ["csv", "csv.gz", "csv.xz", "csv.zst"].contains(&suffix);

@@ -18,7 +18,8 @@ pub(super) fn open(files: &Files, file: &Path) -> Result<Box<dyn BufRead>, Workl
     files.stream(file).and_then(decompress).map_err(io)
 }
 
-/// The content of a file that may be compressed, as its first bytes tell; damage is an error of the kind `InvalidData`.
+/// The content of a file that may be compressed, recognised by its first bytes; damage is an error of the kind
+/// `InvalidData`.
 ///
 /// # Errors
 /// When the first bytes cannot be read.

@@ -12,7 +12,7 @@ use super::{alibaba, google};
 use crate::files::Files;
 use crate::guard::guard;
 
-/// The key of the cache: a file, and how many of its jobs.
+/// The key of the cache: a file, and the number of its jobs that are read.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Key {
     file: PathBuf,
@@ -71,8 +71,8 @@ impl TraceSource for Traces {
     }
 }
 
-/// Reads the first `jobs` jobs of a file, all if `None`, and the features beside it. `columns` says which columns of a
-/// `.csv` file are which.
+/// Reads the first `jobs` jobs of a file, all if `None`, and the features beside it. `columns` gives the meanings of
+/// the columns of a `.csv` file.
 ///
 /// # Errors
 /// When a file cannot be read, is damaged, malformed or empty.
@@ -196,7 +196,7 @@ mod tests {
 
     /// A few kB that would be gigabytes of zeros.
     #[test]
-    fn compressed_zeros_are_refused_at_the_first() {
+    fn compressed_zeros_are_refused_at_the_first_byte() {
         let zeros = compressed(&vec![0; 64 << 20]);
         for (suffix, bytes) in zeros {
             for name in ["a.csv", "a.tr", "a.swf"] {
@@ -239,7 +239,7 @@ mod tests {
 
     /// As tapes and block devices leave them; `gzip -t` accepts it.
     #[test]
-    fn zeros_behind_a_gzip_file_are_no_damage() {
+    fn zeros_after_a_gzip_file_are_accepted() {
         let text = "7.527 2 15.9 6.4 25.4\n15.092 1 8.7 8.7\n";
         let (plain, gz) = (parse("a.tr", text).unwrap(), compressed(text.as_bytes())[1].1.clone());
         let zeros = |n: usize| vec![0; n];
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_file_that_breaks_off_is_told_apart() {
+    fn a_truncated_compressed_file_is_reported_as_damaged() {
         let text: String =
             (0..20_000).map(|k| format!("{k} 2 {} {} {}\n", k % 97, k % 89, k * 7 % 83)).collect();
         for (suffix, bytes) in compressed(text.as_bytes()) {

@@ -1,4 +1,4 @@
-//! A mix of classes whose jobs are chains of stages, and what holds of its results in every runtime.
+//! A mix of classes whose jobs are chains of stages, and invariants of its results in every runtime.
 
 use std::fs;
 use std::path::Path;

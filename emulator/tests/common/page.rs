@@ -33,7 +33,7 @@ pub fn ask(url: &str, head: &str) -> TcpStream {
     stream
 }
 
-/// A `GET` of what stands behind the page's address.
+/// A `GET` of a path below the page's address.
 pub fn get(url: &str, rest: &str) -> TcpStream {
     let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap();
     ask(url, &format!("GET /{path}{rest} HTTP/1.1\r\nHost: {host}\r\n\r\n"))

@@ -1,4 +1,4 @@
-//! Nodes that tasks share and whose memory is short, and what holds of their results in every runtime.
+//! Nodes that tasks share and whose memory is short, and invariants of their results in every runtime.
 
 use std::fs;
 use std::path::Path;

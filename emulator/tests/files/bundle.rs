@@ -58,7 +58,7 @@ fn every_shipped_experiment_travels_without_its_files() {
     for part in ["experiments", "topologies"] {
         copy(&root.join("..").join(part), &folder.path().join(part));
     }
-    // Those whose results are pinned are all there are.
+    // The pinned experiments are all experiments.
     let pinned = fs::read_to_string(root.join("tests/pinned/experiments.tsv")).unwrap();
     let names: BTreeSet<&str> = pinned.lines().map(|line| line.split('\t').next().unwrap()).collect();
     let bundled: Vec<_> = names
@@ -140,7 +140,7 @@ fn a_bundle_reads_nothing_but_itself() {
     assert!(!error.contains("similar") && error.contains("no folder"), "{error}");
     lacking.files.files.clear();
     assert!(Experiment::from_bundle(&lacking).is_err());
-    // What is held is read from there, whatever the disk says.
+    // Files in the bundle are read from it, whatever is on the disk.
     let mut other = bundle;
     other
         .files

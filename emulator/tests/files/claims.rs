@@ -25,9 +25,9 @@ fn claims_of_several_experiments_make_one_markdown_table() {
 }
 
 /// Two claims of a paper with the same right direction, of which one has another size than is published; and one that
-/// does not say whose tolerance it has.
+/// does not state the source of its tolerance.
 #[test]
-fn claims_of_papers_state_the_published_number_and_whose_tolerance_it_has() {
+fn claims_of_papers_state_the_published_number_and_the_source_of_its_tolerance() {
     let folder = folder();
     let here = folder.path();
     let claim = |tasks: u32, tolerance: &str| {
@@ -52,10 +52,10 @@ fn claims_of_papers_state_the_published_number_and_whose_tolerance_it_has() {
     }
     fs::write(here.join("e.toml"), [rest, &claim(120, "")].concat()).unwrap();
     let (_, err) = expect(here, "plan e.toml", 2);
-    assert!(err.contains("`120 tasks` is judged within a tolerance, and does not say whose it is"), "{err}");
+    assert!(err.contains("`120 tasks` is judged within a tolerance, and does not state its source"), "{err}");
 }
 
-/// What a paper says of a trace is not tested on other jobs; what we say holds for them.
+/// Claims of a paper on a trace are not tested on other jobs; claims of our own are.
 #[test]
 fn claims_on_the_jobs_of_a_generator_say_so() {
     let folder = folder();
@@ -72,7 +72,7 @@ fn claims_on_the_jobs_of_a_generator_say_so() {
     let (out, err) = expect(here, "run e.toml --check --out r", 0);
     assert!(out.contains("claims, paper's text: 0 of 1 hold, 0 fail, 1 not tested"), "{out}");
     assert!(out.contains("claims, ours: 1 of 1 hold"), "{out}");
-    assert!(err.contains("1 of 2 claims not tested: a generator stands in for the trace"), "{err}");
+    assert!(err.contains("1 of 2 claims not tested: a generator replaces the trace"), "{err}");
     let (table, _) = expect(here, "report r --markdown", 0);
     for row in [
         "| paper's text | 1 | 0 | 0 | 0 | 0 | 0 | 1 | 0 |",
@@ -98,7 +98,7 @@ fn a_failed_claim_is_status_1_only_when_checked() {
 }
 
 #[test]
-fn what_check_leaves_untested_is_said() {
+fn untested_claims_are_reported_with_check() {
     let folder = folder();
     let here = folder.path();
     let swept = "[sweep]\n\"service.correlated\" = [true, false]\n[[claim]]\nsays = \"apart\"\n\

@@ -137,7 +137,7 @@ fn exports_are_flat() {
 }
 
 #[test]
-fn a_run_keeps_what_it_was_read_from() {
+fn a_run_keeps_its_experiment_file() {
     let folder = folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --out r", 0);
@@ -185,7 +185,7 @@ fn forgotten_slices_are_named() {
 }
 
 #[test]
-fn a_plan_of_a_share_shows_what_the_share_runs() {
+fn a_plan_of_a_slice_shows_the_runs_of_the_slice() {
     let folder = folder();
     let here = folder.path();
     let sweep = "[sweep]\n\"network.loss\" = [0.0, 0.1]\n";
@@ -281,11 +281,11 @@ run kind.toml | 2 | kind.toml:26:35 | unknown message kind `foo`
 run e.toml --resume | 2 | there is no run of `e` in runs | --out
 run e.toml --resume --out typo | 2 | no run in typo | leave out --resume
 run e.toml --resume --out empty | 2 | no run in empty | leave out --resume
-agent --listen localhost:1 --identity x | 2 | `localhost:1` is no address: write IP:PORT, such as 10.77.0.2:4433
+agent --listen localhost:1 --identity x | 2 | `localhost:1` is not an address: write IP:PORT, such as 10.77.0.2:4433
 schema nothing | 2 | experiment
 certs c | 2 | --host
 certs c --host h1 | 2 | NAME=ADDRESS:PORT
-certs c --host h1=here:1 | 2 | `here:1` is no address | 10.77.0.2:4433
+certs c --host h1=here:1 | 2 | `here:1` is not an address | 10.77.0.2:4433
 certs c --host controller=10.0.0.1:1 | 2 | `controller` is the controller's
 certs c --host h1=10.0.0.1:1 --days 0 | 2 | --days
 "#;
@@ -311,7 +311,7 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
 }
 
 #[test]
-fn certs_makes_identities_once_and_says_what_to_do() {
+fn certs_makes_identities_once_and_states_the_next_steps() {
     let folder = folder();
     let here = folder.path();
     let (out, err) = expect(here, "certs lab --days 7 --host h1=10.0.0.1:4433 --host h2=10.0.0.2:4433", 0);
@@ -393,9 +393,9 @@ fn a_policy_is_explained() {
     "#);
 }
 
-/// Of a wide sweep a plan shows the first loads, how many are too high, and between which all of them are.
+/// The plan of a wide sweep shows the first loads, the number of those that are too high, and the range of all.
 #[test]
-fn a_plan_of_many_cells_says_the_range_of_loads() {
+fn a_plan_of_many_cells_states_the_range_of_loads() {
     let folder = folder();
     let nodes: Vec<String> = (1..=40).map(|nodes| nodes.to_string()).collect();
     let swept = format!("[sweep]\n\"cluster.nodes\" = [{}]\n", nodes.join(", "));
@@ -406,7 +406,7 @@ fn a_plan_of_many_cells_says_the_range_of_loads() {
 }
 
 #[test]
-fn overload_is_said_before_the_run_and_in_its_reports() {
+fn overload_is_reported_before_the_run_and_in_its_reports() {
     let folder = folder();
     let here = folder.path();
     let (out, err) = expect(here, "run e.toml --out r --set workload.synthetic.interarrival=10ms", 0);
@@ -429,7 +429,7 @@ fn overload_is_said_before_the_run_and_in_its_reports() {
 }
 
 #[test]
-fn info_tells_run_by_run() {
+fn verbose_output_has_a_line_per_run() {
     let folder = folder();
     let (_, err) = expect(folder.path(), "-v run e.toml --quiet --threads 1 --out r", 0);
     for word in
@@ -440,7 +440,7 @@ fn info_tells_run_by_run() {
 }
 
 #[test]
-fn what_the_system_says_is_said_once() {
+fn errors_of_the_system_are_printed_once() {
     let folder = folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --out r", 0);
@@ -454,7 +454,7 @@ fn what_the_system_says_is_said_once() {
 }
 
 #[test]
-fn nothing_recorded_is_still_a_trace() {
+fn a_run_without_records_still_has_a_trace_file() {
     let folder = folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --out r --set run.until=1ns", 0);

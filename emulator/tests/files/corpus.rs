@@ -1,4 +1,4 @@
-//! Replays the corpus of the fuzz targets: what once broke a parser stays mended.
+//! Replays the corpus of the fuzz targets: inputs that once broke a parser stay fixed.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -27,7 +27,7 @@ fn corpus(target: &str) -> PathBuf {
 }
 
 #[test]
-fn the_corpus_breaks_nothing() {
+fn the_corpus_makes_no_parser_panic() {
     let all: [(&str, Target); 10] = [
         ("experiment", targets::experiment),
         ("trace", targets::trace),
@@ -109,7 +109,7 @@ fn injection_seeds() -> Vec<(&'static str, Vec<u8>)> {
 /// Seeds are as today's code encodes them (`VOLARY_UPDATE_CORPUS=1` writes them again, the others with the version
 /// of today), and each decodes unless its name says how it is damaged.
 #[test]
-fn seeds_of_messages_are_what_their_names_say() {
+fn seeds_of_messages_decode_as_their_names_state() {
     const DAMAGE: [&str; 11] = [
         "-bad-",
         "-cut",

@@ -1,7 +1,7 @@
-//! Disks that are full: said clearly, and what was measured before is kept.
+//! Disks that are full: the error names the cause, and earlier results are kept.
 //!
-//! A link to /dev/full stands where the next file would be written: the system then says what it says when a disk
-//! is full, and nobody needs to be root.
+//! A link to /dev/full stands where the next file would be written: the system then reports a full disk, without root
+//! privileges.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -12,10 +12,10 @@ use volary::storage::RunStore;
 use crate::common::binary::{command, expect, expect_of, folder, lacks, lines, text, volary};
 
 const FULL: &str = "/dev/full";
-/// Real time need not take as long as it says.
+/// Faster than real time, so that the test is short.
 const FAST: &str = "run.speed=8";
 
-/// The second of two units finds no room for its frame. The first is kept, and a later run goes on from there.
+/// The second of two runs finds no room for its frame. The first is kept, and a later run goes on from there.
 fn breaks_off_and_goes_on(args: &str) {
     let folder = folder();
     let here = folder.path();

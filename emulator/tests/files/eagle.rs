@@ -52,7 +52,7 @@ pub(crate) fn experiment(trace: &str, nodes: u32, cutoff: &str, big: f64, seeds:
 /// Of 120 nodes twelve are for short jobs only, and the cutoff is 1 s: the means of five seeds, to 3 % at the median,
 /// and to 6 % behind it.
 #[test]
-fn eagle_responds_as_in_its_authors_simulator() {
+fn eagle_has_the_response_times_of_its_authors_simulator() {
     let folder = folder();
     fs::write(folder.path().join("synthetic.tr"), synthetic()).unwrap();
     fs::write(folder.path().join("eagle.toml"), experiment("synthetic.tr", 120, "1s", 0.9, 5)).unwrap();

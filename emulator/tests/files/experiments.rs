@@ -52,7 +52,7 @@ fn quickstart_keeps_its_claims_with_a_quarter_of_the_jobs() {
 }
 
 #[test]
-fn table_2_keeps_its_books() {
+fn table_2_keeps_its_claims() {
     assert_claims(&small("latin-square/table2.toml", &[]), &[]);
 }
 

@@ -1,4 +1,5 @@
-//! The live page from the outside: who is answered, what viewers get, and that runs are the same with and without it.
+//! The live page from the outside: the requests that are answered, the data that viewers get, and its absence of
+//! effects on runs.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -89,9 +90,9 @@ fn the_end_of_a_run_says_how_to_see_its_page_again() {
     );
 }
 
-/// Connections without a request, which need no token, keep nobody out for as long as they may stay.
+/// Connections without a request, which need no token, do not block others for as long as they may stay.
 #[test]
-fn half_open_requests_keep_nobody_out() {
+fn half_open_requests_do_not_block_others() {
     let dashboard = Arc::new(Dashboard::new(PageHeader::default(), &[]));
     let server = Server::start(0, dashboard).unwrap();
     let host = server.url().trim_start_matches("http://").split('/').next().unwrap();
@@ -145,7 +146,7 @@ fn only_requests_with_token_and_own_host_are_answered() {
         let policy = policy(&path);
         assert!(policy.starts_with("default-src 'none';") && !policy.contains("nonce"), "{path}: {policy}");
     }
-    // What is no HTTP, or too much of it, ends the connection and nothing else.
+    // Invalid or oversized HTTP ends the connection and nothing else.
     let _ = answer(ask(&url, "\u{1}\u{2}nonsense\r\n\r\n"));
     let mut long = ask(&url, &format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n"));
     let _ = long.write_all("X-Long: y\r\n".repeat(1 << 14).as_bytes());
@@ -167,7 +168,7 @@ impl SnapshotSource for Large {
 }
 
 #[test]
-fn a_viewer_that_stops_reading_is_dropped_and_others_are_not() {
+fn only_a_viewer_that_stops_reading_is_dropped() {
     let server = Server::start(0, Arc::new(Large::default())).unwrap();
     let url = server.url().to_owned();
     let mut stalled = get(&url, "events");
@@ -333,11 +334,11 @@ fn bad_ports_and_folders_are_refused() {
         folder.path(),
         &format!(
             "run e.toml --live {port} | 2 | --live | port {port} is in use by another process | none for any\n\
-             run e.toml --live 70000 | 2 | --live | `70000` is no port | up to 65535\n\
-             run --live e.toml | 2 | --live | `e.toml` is no port\n\
+             run e.toml --live 70000 | 2 | --live | `70000` is not a port | up to 65535\n\
+             run --live e.toml | 2 | --live | `e.toml` is not a port\n\
              watch e.toml | 2 | is not a study directory\n\
              watch gone | 2 | gone is not a study directory\n\
-             watch gone --port x | 2 | --port | `x` is no port\n\
+             watch gone --port x | 2 | --port | `x` is not a port\n\
              watch | 2 | <RUN>"
         ),
     );

@@ -21,7 +21,7 @@ fn nothing_is_left_behind() {
     let trace = |name: &str| format!("[workload.trace]\nfile = \"{name}\"");
     let (missing, malformed, cut) = (trace("nowhere.tr"), trace("bad.tr"), trace("cut.tr.xz"));
     let good = trace("good.tr");
-    // What is changed, what to, further arguments, and words the message must hold.
+    // The change (from, to), further arguments, and words that the message must hold.
     for (from, to, more, words) in [
         ("nodes = 8", "nods = 8", "", "x.toml:5:1 | did you mean `nodes`?"),
         (LINKS, "one_way = { uniform = { low = nan, high = \"1s\" } }", "", "x.toml:16: | network.one_way"),
@@ -53,7 +53,7 @@ fn nothing_is_left_behind() {
     }
 }
 
-/// What is wrong with a topology's links is shown where they are.
+/// Errors in a topology's links are shown at the links.
 #[test]
 fn mistakes_of_a_topology_are_shown_in_it() {
     let folder = folder();
@@ -204,7 +204,7 @@ cluster={topology="none.toml"} | none.toml:2: | there is none
 "#;
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_values_are_refused() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("speed.toml"), format!("speed = 1e9\n{STAR}")).unwrap();
@@ -235,9 +235,9 @@ fn contradictions_about_gangs_and_kinds_are_refused() {
     }
 }
 
-/// Deadlines that nobody can meet, or nobody has, and gangs that were left out are run and remarked upon.
+/// Deadlines that no job can meet, or no job has, and gangs that were left out are run with a warning.
 #[test]
-fn odd_goals_are_remarked_upon() {
+fn unusual_deadlines_and_gangs_give_warnings() {
     let folder = folder();
     let jobs = "jobs=60,interarrival=\"200ms\",";
     for (keys, words) in [
@@ -256,7 +256,7 @@ fn odd_goals_are_remarked_upon() {
 
 /// Groups that do not divide the workers, and reserved workers without long jobs, are run and remarked upon.
 #[test]
-fn groups_are_remarked_upon() {
+fn unusual_groups_give_warnings() {
     let folder = folder();
     for (pigeon, words) in [
         ("group=100", "one group of 8 workers, fewer than `group`"),
@@ -270,9 +270,9 @@ fn groups_are_remarked_upon() {
     }
 }
 
-/// What is odd but can be is not refused: batches of jobs, slots without bursts, links without buffer.
+/// Unusual but possible settings are not refused: batches of jobs, slots without bursts, links without buffer.
 #[test]
-fn what_is_only_odd_is_run() {
+fn unusual_settings_are_run() {
     let folder = folder();
     for set in [
         "workload.synthetic.interarrival=0s",

@@ -1,4 +1,4 @@
-//! What hosts report in a cell: true streams are taken, and no false one makes the controller panic.
+//! Reports of hosts in a run: true streams are accepted, and no false one makes the controller panic.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ impl Observer for Notes {
     }
 }
 
-/// What two hosts observe in a run of a world, each observation with the host.
+/// The observations of two hosts in a run of a world, each with its host.
 fn observed(world: &World) -> Vec<(usize, Observation)> {
     let (notes, layout, homes) = (Notes::default(), world.layout(), place(world.machines(), &[1.0, 1.0]));
     measure_with("test", world, &RunConfig::default(), notes.clone(), &()).unwrap();
@@ -73,7 +73,7 @@ fn encoded(world: u8, messages: &[(usize, AgentMessage)]) -> Vec<u8> {
 
 /// The seeds of the fuzzer are such streams; `VOLARY_UPDATE_CORPUS=1` writes them again.
 #[test]
-fn true_reports_are_taken_whole() {
+fn true_reports_are_accepted_in_full() {
     for (number, world) in (0..).zip(report_worlds()) {
         let messages = messages(&observed(world));
         let seed = encoded(number, &messages);

@@ -27,7 +27,7 @@ fn threads_and_repetition_change_nothing() {
 
 /// Ctrl-C keeps what had finished; `--resume` gives what an undisturbed run gives.
 #[test]
-fn an_interrupted_run_is_taken_up() {
+fn an_interrupted_run_is_resumed() {
     let folder = folder();
     let here = folder.path();
     // Two short cells, then two so long that the signal always comes in time.
@@ -117,7 +117,7 @@ says = "x"
 check = ["kairos.response_s.p50 < 10 * murmuration.response_s.p50"]
 "#;
 
-/// What is in the tables of jobs and copies.
+/// The contents of the tables of jobs and copies.
 fn tables(here: &Path, run: &str) -> [String; 2] {
     expect(here, &format!("export {run} --out tables"), 0);
     ["jobs", "tasks"].map(|name| fs::read_to_string(here.join(format!("tables/{name}.csv"))).unwrap())
@@ -126,7 +126,7 @@ fn tables(here: &Path, run: &str) -> [String; 2] {
 /// A file of a run is damaged: with `--resume` the results are those of the undamaged run. A manifest cannot be made
 /// again; then the message names it, and another folder.
 #[test]
-fn a_damaged_file_is_mended_by_resuming() {
+fn resuming_restores_a_damaged_file() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("m.toml"), DAMAGED).unwrap();
@@ -232,7 +232,7 @@ fn a_cell_that_fails_is_kept_and_the_others_finish() {
 }
 
 #[test]
-fn auto_repeats_until_it_is_sure_and_says_how_sure() {
+fn auto_repeats_until_its_precision_and_states_the_interval() {
     let folder = folder();
     let here = folder.path();
     let (out, _) = expect(here, "run e.toml --repeat auto --set precision=0.2 --out r", 0);

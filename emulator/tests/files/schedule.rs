@@ -41,7 +41,7 @@ fn run(at: &Path, added: &str, args: &str) -> Vec<Value> {
 /// A schedule from a file or written out is what `[interference]` with a window is, to the nanosecond, on cores of
 /// their own and on shared nodes.
 #[test]
-fn a_schedule_is_as_good_as_interference_with_a_window() {
+fn a_schedule_equals_interference_with_a_window() {
     let at = folder();
     let shared = "--set cluster={nodes=4,schedulers=1,shared=true,cpu=2,pods=4} --set policy=[{random={}}] --set claim=[]";
     for args in ["", shared] {
@@ -68,7 +68,7 @@ fn a_schedule_is_as_good_as_interference_with_a_window() {
 
 /// All policies meet a schedule: it hinders no verdict and no star.
 #[test]
-fn a_schedule_is_no_reason_not_to_compare() {
+fn runs_with_a_schedule_are_compared() {
     let at = folder();
     let added = "[[interference.injection]]\nprofile = \"p.toml\"\nwho = [\"nodes:1-2\"]\ncores = \"0\"\nat = \"1s\"\n";
     let found = run(at.path(), added, "--out r --set run.record.inputs=true");

@@ -1,12 +1,12 @@
-//! What `volary schema results` promises, against the lines that runs print.
+//! The schema of `volary schema results` against the lines that runs print.
 
 use std::fs;
 
 use crate::common::binary::{EXPERIMENT, expect, folder, lines};
 use serde_json::{Value, json};
 
-/// What is wrong with a value, and where. Only the keywords that our schemas use are known; another one would
-/// promise what is not looked at here.
+/// The errors of a value with their places. Only the keywords that our schemas use are known; others would not be
+/// checked here.
 fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let Some(keywords) = schema.as_object() else {
         return if schema == &json!(false) { vec![format!("{at}: nothing may be here")] } else { Vec::new() };
@@ -87,7 +87,7 @@ fn is_a(value: &Value, kind: &str) -> bool {
 }
 
 #[test]
-fn every_line_of_results_is_what_the_schema_says() {
+fn every_line_of_results_fits_the_schema() {
     let folder = folder();
     let here = folder.path();
     let schema: Value = serde_json::from_str(&expect(here, "schema results", 0).0).unwrap();

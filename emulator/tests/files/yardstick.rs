@@ -123,7 +123,7 @@ fn cells(row: &Row, ours: &[f64]) -> [String; 6] {
 #[test]
 #[ignore = "reads published traces, which may not be redistributed, and takes minutes: set VOLARY_TRACES"]
 #[allow(clippy::print_stdout, reason = "the table is what the test is run for")]
-fn policies_stay_where_they_are_beside_the_outputs_of_published_traces() {
+fn policies_keep_their_distance_to_the_authors_outputs_on_published_traces() {
     const HEAD: &str =
         "| workload | policy | jobs | authors, s | volary, s | difference |\n|---|---|---|--:|--:|--:|\n";
     let traces =

@@ -206,7 +206,7 @@ fn link(connection: &Connection) -> (Link, mpsc::Receiver<Arrival>) {
     (Link::start(connection, 8 << 20, 0, |_| true, inbox), arrivals)
 }
 
-/// Why a link ended.
+/// The reason for the end of a link.
 async fn end(arrivals: &mut mpsc::Receiver<Arrival>) -> End {
     loop {
         if let LinkEvent::Ended(end) = within(arrivals.recv()).await.unwrap().event {
@@ -216,7 +216,7 @@ async fn end(arrivals: &mut mpsc::Receiver<Arrival>) -> End {
 }
 
 #[tokio::test]
-async fn a_unit_that_panics_says_why_and_the_agent_goes_on() {
+async fn a_run_that_panics_is_reported_and_the_agent_continues() {
     let fixture = Fixture::new();
     let mut controller = fixture.controller().await;
     // A host without weight cannot be placed: no hosts file has one, so the agent asserts that there is none.
@@ -247,7 +247,7 @@ async fn an_experiment_that_cannot_be_planned_is_refused_in_full() {
 
 /// Empty texts take a byte each on the wire, and much more in memory.
 #[tokio::test]
-async fn a_bundle_of_very_many_texts_is_refused_with_words() {
+async fn a_bundle_of_very_many_texts_is_refused_with_a_reason() {
     let fixture = Fixture::new();
     let mut controller = fixture.claim().await;
     let mut load = fixture.load();
@@ -315,7 +315,7 @@ async fn a_run_that_is_over_ends_its_links() {
 }
 
 #[tokio::test]
-async fn links_that_nobody_wants_any_more_are_dropped() {
+async fn links_for_earlier_runs_are_dropped() {
     let fixture = Fixture::new();
     let mut controller = fixture.controller().await;
     let h2 = fixture.net.connector("h2");
@@ -347,7 +347,7 @@ async fn a_parcel_for_an_actor_out_of_bounds_ends_its_link() {
 }
 
 #[tokio::test]
-async fn a_host_that_sends_too_much_ends_the_run_and_not_the_agent() {
+async fn a_host_that_sends_too_much_ends_only_the_run() {
     let fixture = Fixture::new();
     let mut controller = fixture.controller().await;
     let (_h2, connection) = fixture.two(&mut controller).await;

@@ -28,7 +28,7 @@ use crate::common::binary::lines;
 use crate::common::worlds;
 use crate::net::{Net, relay, request, within};
 
-/// Two units that end when their time has come.
+/// Two runs that end at their time limit.
 const UNITS: &str = "[run]\nuntil = \"1s\"\n[[policy]]\nsparrow = {}\n[[policy]]\nrandom = {}\n";
 
 /// The folder of a run, and agents that listen in it: the test decides what they send.
@@ -66,7 +66,7 @@ impl Fixture {
         cluster::manifest(&self.out())
     }
 
-    /// What was kept of the first unit, which did not finish.
+    /// The record of the first run, which did not finish.
     fn kept(&self) -> Value {
         let id = self.manifest()["runs"][0].as_str().unwrap().to_owned();
         serde_json::from_slice(&fs::read(self.out().join(format!("failed/{id}.json"))).unwrap()).unwrap()
@@ -126,7 +126,7 @@ impl Agent {
         run
     }
 
-    /// What the controller's clock shows.
+    /// The reading of the controller's clock.
     async fn time(&mut self) -> i64 {
         self.send(AgentMessage::Ping { sent: 0 }).await;
         loop {
@@ -171,7 +171,7 @@ async fn finish(run: Child, status: i32) -> String {
 }
 
 #[tokio::test]
-async fn a_host_that_refuses_a_unit_takes_part_in_the_next() {
+async fn a_host_that_refuses_a_run_takes_part_in_the_next() {
     let mut fixture = Fixture::new(&["h1", "h2"]);
     let run = fixture.run();
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
@@ -199,7 +199,7 @@ async fn a_host_that_refuses_a_unit_takes_part_in_the_next() {
     assert!(summary.len() == 1 && summary[0]["policy"] == "random", "{summary:?}");
 }
 
-/// One that says nothing does not keep the others from being asked; it is the one that is named.
+/// A silent host does not keep the others from being asked, and is the one that the error names.
 #[tokio::test]
 async fn hosts_are_asked_all_at_once() {
     let mut fixture = Fixture::new(&["h2"]);
@@ -214,7 +214,7 @@ async fn hosts_are_asked_all_at_once() {
 }
 
 #[tokio::test]
-async fn ctrl_c_is_heard_while_hosts_plan() {
+async fn ctrl_c_takes_effect_while_hosts_plan() {
     let mut fixture = Fixture::new(&["h1"]);
     let run = fixture.run();
     let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
@@ -223,14 +223,14 @@ async fn ctrl_c_is_heard_while_hosts_plan() {
     cluster::interrupt(&run);
     let said = finish(run, 3).await;
     assert!(said.contains("interrupted before the hosts were ready"), "{said}");
-    // It is told, and need not wait for its lease.
+    // It learns of the end, without waiting for its lease.
     let end = within(host.connection.ended()).await;
     assert_eq!(end, volary::cluster::net::End::Done);
     assert!(!fixture.out().exists(), "nothing is left of a run that never began");
 }
 
 #[tokio::test]
-async fn a_word_longer_than_words_are_ends_the_host() {
+async fn a_message_beyond_the_frame_limit_ends_the_host() {
     let mut fixture = Fixture::new(&["h1"]);
     let run = fixture.run();
     let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
@@ -240,9 +240,9 @@ async fn a_word_longer_than_words_are_ends_the_host() {
     assert!(said.contains("host h1") && said.contains("where 8388608 are the most"), "{said}");
 }
 
-/// However far a host is, it hears of the start before it.
+/// However far a host is, the order to start reaches it before the start.
 #[tokio::test]
-async fn a_far_host_is_told_in_time_to_start() {
+async fn a_far_host_receives_the_order_to_start_in_time() {
     let mut fixture = Fixture::new(&["h1"]);
     let far = relay(fixture.listeners[0].0.address().unwrap(), Duration::from_millis(150)).await;
     fixture.hosts([(&"h1", far)].into_iter());
@@ -256,9 +256,9 @@ async fn a_far_host_is_told_in_time_to_start() {
     cluster::kill(run);
 }
 
-/// What ran on a host that is lost is lost, what ran elsewhere was cut off, and the user is told where all this is.
+/// Copies on a lost host are lost, copies elsewhere are cut off, and the message names the folder of the records.
 #[tokio::test]
-async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
+async fn a_lost_host_is_in_the_counts_and_in_the_manifest() {
     let mut fixture = Fixture::new(&["h1", "h2"]);
     let experiment = Experiment::load(&fixture.net.folder("e.toml"), &Overrides::default()).unwrap();
     let world = worlds(&experiment).next().unwrap();
@@ -282,7 +282,7 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     h2.connection.close(Close::Failed, "the power is off");
     h1.stopped().await;
     h1.end().await;
-    // The other unit is for the host that is left.
+    // The other run is for the host that is left.
     h1.begun().await;
     h1.report_nothing().await;
     h1.stopped().await;
@@ -305,7 +305,7 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     assert!(manifest["hosts"][0].get("lost").is_none(), "{manifest}");
 }
 
-/// Whatever a host says that cannot be true ends its unit, names it and leaves it out of the next.
+/// A report that cannot be true ends the run; the host is named and left out of the next run.
 #[tokio::test]
 async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
     let second = Time::ZERO + Span::from_secs(1);
@@ -383,7 +383,7 @@ async fn reports_that_contradict_each_other_end_their_run_alone() {
     host.end().await;
     let said = finish(run, 3).await;
     assert!(
-        said.contains("host h1: it reports at 1ns what cannot be: ") && said.contains("which did not run it"),
+        said.contains("host h1: its report at 1ns cannot be true: ") && said.contains("which did not run it"),
         "{said}"
     );
     assert!(said.contains("or the policy has a bug") && !said.contains("going on without"), "{said}");
@@ -418,7 +418,7 @@ async fn a_host_that_reports_nothing_is_given_up_by_name() {
     drop(h2);
 }
 
-/// The user does not wait as long for the last report of a host as where a run has ended by itself.
+/// The wait for the last report of a host is shorter than after a run that has ended by itself.
 #[tokio::test]
 async fn an_interrupted_run_keeps_what_was_measured_though_a_host_does_not_stop() {
     let mut fixture = Fixture::new(&["h1"]);

@@ -49,7 +49,7 @@ fn seconds(value: &Value) -> f64 {
 }
 
 #[test]
-fn what_is_injected_slows_cores_down_and_is_on_record() {
+fn an_injection_slows_cores_down_and_is_recorded() {
     let cluster = cluster();
     let run = run(&cluster);
     let args = "inject p.toml --hosts ids/hosts.toml --node 0-11 --core 20 --for 3s --json";
@@ -337,7 +337,7 @@ inject slow.toml --hosts ids/hosts.toml | 2 | a second of work would take 1e10 s
 "#;
 
 #[test]
-fn what_cannot_be_injected_is_refused() {
+fn impossible_injections_are_refused() {
     let cluster = cluster();
     let write = |name: &str, text: &str| fs::write(cluster.path().join(name), text).unwrap();
     write("odd.toml", "bernoulli = { slot = \"100ms\", probabilty = 1.0, slowdown = 4.0 }");
@@ -350,7 +350,7 @@ fn what_cannot_be_injected_is_refused() {
 }
 
 #[test]
-fn an_interrupted_run_says_what_was_injected() {
+fn an_interrupted_run_lists_its_injections() {
     let cluster = cluster();
     let run = run(&cluster);
     let mut injector = inject(cluster.path(), "--core 0-3");
@@ -362,7 +362,7 @@ fn an_interrupted_run_says_what_was_injected() {
     let [host] = &injected["hosts"].as_array().unwrap()[..] else { panic!("{manifest}") };
     assert_eq!((&host["host"], &host["cores"]), (&"h1".into(), &"0-3".into()));
     assert!(seconds(&host["until_s"]) >= seconds(&host["from_s"]), "{host}");
-    // Its log is whole as far as it goes, and whoever reads it is told.
+    // Its log is whole up to its early end, and a replay reports the injection.
     let (replayed, _) = expect(cluster.path(), "replay r", 0);
     assert!(replayed.contains("interference was injected"), "{replayed}");
 }

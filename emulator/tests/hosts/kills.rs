@@ -79,7 +79,7 @@ fn wait(what: &str, mut child: Child) {
     until(what, || child.try_wait().unwrap().map(drop).ok_or_else(|| "it goes on".to_owned()));
 }
 
-/// How many injections an agent has logged as started and as ended.
+/// Numbers of injections that an agent has logged as started and as ended.
 fn injected(cluster: &Cluster, host: &str) -> [usize; 2] {
     let log = fs::read_to_string(cluster.path().join(format!("{host}.log"))).unwrap();
     ["interference is injected into", "interference was injected into"]

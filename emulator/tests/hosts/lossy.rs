@@ -99,7 +99,7 @@ async fn answers(back: Arc<UdpSocket>, front: Arc<UdpSocket>, peer: SocketAddr, 
     }
 }
 
-/// How long one run of an experiment may take; nothing is measured by it.
+/// Deadline of one run of an experiment; nothing is measured by it.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Two agents, which the controller and the other agent reach through proxies.
@@ -184,7 +184,7 @@ fn lost(summary: &Summary) -> u64 {
     hosts.map(|host| host.datagrams_lost).sum()
 }
 
-/// What is wrong with the end of a run.
+/// The error in the end of a run, if any.
 fn flaw(outcome: &Outcome) -> Option<String> {
     let open = |run: &&Summary| run.jobs.finished != run.jobs.submitted || run.jobs.unfinished > 0;
     let kept = outcome.study.failures.iter().map(|run| format!("{}: {}", run.name(), run.log));

@@ -32,7 +32,7 @@ mod drawn {
     /// The folder of the topologies that are drawn.
     const TOPOLOGIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/engine/tests/sim/swarm/topologies");
 
-    /// Whether an experiment can be run, and somebody survives it.
+    /// Checks that an experiment can be run, and that a scheduler and a node survive.
     fn valid(text: &str) -> Result<(), String> {
         let planned = Experiment::plan("drawn.toml", text, &Overrides::default());
         let experiment = planned.map_err(|error| error.to_string())?;

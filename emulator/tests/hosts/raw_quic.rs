@@ -178,7 +178,7 @@ impl RawPeer {
         self.raw.send_datagram(bytes.to_vec().into()).unwrap();
     }
 
-    /// Why the link ended, on the server.
+    /// The reason for the end of the link, on the server.
     pub async fn end_of_link(&mut self) -> End {
         end(&mut self.inbox).await
     }

@@ -11,7 +11,8 @@ use crate::common::chains::assert_chains;
 use crate::common::sharing::assert_sharing;
 use serde_json::Value;
 
-/// What a machine of two loaded cores may add to a response or makespan, in emulated seconds, which are real ones here.
+/// Maximum that a machine of two loaded cores adds to a response or makespan, in emulated seconds, which are real ones
+/// here.
 const MACHINE_BUDGET_S: f64 = 1.0;
 /// The largest bound of a clock error on loopback: a round trip that a loaded machine delays.
 const CLOCK_BUDGET_S: f64 = 0.1;
@@ -157,7 +158,7 @@ fn masters_live_on_the_hosts_of_their_nodes() {
 }
 
 #[test]
-fn a_wrong_clock_is_seen_through() {
+fn a_wrong_clock_is_corrected() {
     // Without correction every message to and from h2 would be a quarter of an hour early or late.
     let cluster = Cluster::start("--clock-ahead 15min --clock-drift 200");
     let run = "run e.toml --policy sparrow --json --quiet --out";
@@ -181,7 +182,7 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     let failed: Value = serde_json::from_slice(&fs::read(failed).unwrap()).unwrap();
     assert!(failed["summary"]["jobs"]["submitted"].as_u64().unwrap() > 0, "{failed}");
     cluster.until(|states| states[0] == "idle" && states[2] == "idle");
-    // What it said and what it was told until then is there.
+    // Its log and its inputs until then are kept.
     assert!(cluster.log("r", "h2").contains("shard 1 of 3") && cluster.log("r", "h3").contains("over after"));
     let (replayed, _) = expect(cluster.path(), "replay r", 3);
     assert!(replayed.contains("effects identical") && !replayed.contains("shard 0"), "{replayed}");
@@ -233,7 +234,7 @@ fn a_sweep_goes_on_with_the_hosts_that_are_left() {
     assert_eq!(cluster.summary("r").len(), 3);
 }
 
-/// What `volary status` says of a run, and a second run that waits for its end.
+/// The output of `volary status` on a run, and a second run that waits for its end.
 #[test]
 fn a_run_shows_its_progress_and_can_be_waited_for() {
     let cluster = Cluster::start("");
@@ -301,7 +302,7 @@ const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 /// The controller has no limit of its own: a host that is silent for longer than the default lease is not lost.
 #[test]
 #[ignore = "nightly: it waits for 12 s of silence"]
-fn a_lease_is_as_long_as_its_agent_says() {
+fn a_lease_is_as_long_as_its_agent_states() {
     let mut cluster = Cluster { folder: tempfile::tempdir().unwrap(), agents: Vec::new() };
     let path = cluster.path().to_owned();
     fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
@@ -337,7 +338,7 @@ fn a_scheduled_crash_of_a_host_does_not_fail_the_run() {
     let said = finish(run, 0);
     let summary = cluster.summary("r");
     assert_eq!(summary[0]["jobs"]["finished"], 200, "{summary:?}");
-    // Nothing went wrong, and the user is told all the same.
+    // Nothing went wrong, and the crash is reported all the same.
     let words = "host h3 was lost, after all that it held had crashed for good";
     assert!(said.contains(words), "{said}");
     let hosts = &cluster.manifest("r")["hosts"];
@@ -347,7 +348,7 @@ fn a_scheduled_crash_of_a_host_does_not_fail_the_run() {
 }
 
 #[test]
-fn a_controller_that_dies_leaves_nobody_busy_and_a_second_one_is_told() {
+fn hosts_are_free_after_their_controller_dies_and_busy_for_a_second_one_before() {
     let cluster = Cluster::start("");
     let run = cluster.run("r", LONG);
     cluster.until_running();

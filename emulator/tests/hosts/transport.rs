@@ -76,7 +76,7 @@ async fn roles_and_names_are_those_of_the_certificates() {
 }
 
 #[tokio::test]
-async fn no_answer_names_the_remedy() {
+async fn a_missing_answer_names_the_remedy() {
     let net = Net::new();
     let options = Options { handshake_timeout: Duration::from_millis(200), ..Options::default() };
     let controller = Transport::connector(&net.identity("controller"), anywhere(), &options).unwrap();
@@ -268,7 +268,7 @@ async fn broken_control_frames_end_their_connection_only() {
 
 /// A peer that does not read fills bounded buffers, and sending fails then; control frames still pass.
 #[tokio::test]
-async fn a_slow_reader_is_seen_and_nothing_is_lost() {
+async fn a_slow_reader_is_detected_and_loses_nothing() {
     let mut rig = Rig::new(Options { window: 256 << 10, ..Options::default() }).await;
     let (mut sent, mut waited) = (0, 0);
     let full = loop {

@@ -137,7 +137,7 @@ fn real_and_timed_copies_are_compared_in_one_command() {
 }
 
 #[test]
-fn too_few_cpus_are_refused_with_what_to_do() {
+fn too_few_cpus_are_refused_with_a_remedy() {
     let _machine = crate::machine();
     assert!(free_cpus().len() < 900, "this machine has CPUs for what should be too much");
     let folder = folder();

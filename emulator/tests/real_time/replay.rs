@@ -88,7 +88,7 @@ fn deadlines_are_replayed() {
     }
 }
 
-/// What is open when a run is cut off is cut off in the replay as well.
+/// Copies that are open when a run is cut off are cut off in the replay as well.
 #[test]
 fn a_run_that_is_cut_off_is_replayed() {
     let _machine = crate::shared_machine();
@@ -102,7 +102,7 @@ fn a_run_that_is_cut_off_is_replayed() {
     }
 }
 
-/// Of a run that was stopped, what never began is not in the log.
+/// The log of a stopped run has no entries of runs that never began.
 #[test]
 fn a_run_that_was_interrupted_says_that_its_record_ends_early() {
     let _machine = crate::shared_machine();
@@ -172,7 +172,7 @@ fn change(bytes: &[u8], change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 #[test]
-fn the_command_says_what_it_found() {
+fn the_command_reports_its_findings() {
     let _machine = crate::shared_machine();
     let folder = binary::folder();
     let at = folder.path();

@@ -15,7 +15,7 @@ use volary_netem::Target;
 
 use super::set::CoreSet;
 
-/// Why an interference profile cannot be used. Messages name the file, the line or key, and the remedy.
+/// An error of an interference profile. Messages name the file, the line or key, and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// A trace file that cannot be read, is malformed or empty.
@@ -52,7 +52,7 @@ pub struct Interference {
     /// Observed bursts, from a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<BurstTrace>,
-    /// Which cores share one process; default `core`: none do.
+    /// The cores that share one process; default `core`: none do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// No core is degraded before this time; default 0.
@@ -64,31 +64,32 @@ pub struct Interference {
     /// Probability that a unit takes part at all, drawn once per unit; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_probability")]
     pub affected: Option<f64>,
-    /// Other profiles for some cores and a limited time. Only an experiment has some, a profile file has none; with
-    /// some, all other keys may be absent.
+    /// Other profiles for some cores and a limited time. Only experiments have them, not profile files; beside them all
+    /// other keys may be absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injection: Vec<InjectionSpec>,
 }
 
 /// An injection that the experiment schedules: for some time a profile replaces `[interference]` on some cores, at the
-/// same emulated time under every policy and in every runtime. `who` and `cores` are united; without both, all cores
-/// are meant. Slot k of the profile is the same as if `[interference]` named it, under the seed of the run.
+/// same emulated time under every policy and in every runtime. It applies to the cores of `who` and `cores` together,
+/// or to all cores without both. Slot k of the profile is the same as if `[interference]` named it, under the seed of
+/// the run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InjectionSpec {
     /// A profile file, relative to the file that names it, or the keys of a profile: `{ bernoulli = { … } }`.
     #[schemars(schema_with = "file_or_keys")]
     pub profile: Interference,
-    /// Nodes, all of whose cores are meant.
+    /// Nodes; all of their cores are included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub who: Vec<Target>,
     /// Cores by number, across all nodes, such as `0-5,8`.
     #[serde(default, skip_serializing_if = "CoreSet::is_empty")]
     #[schemars(with = "String")]
     pub cores: CoreSet,
-    /// When it begins, since the run's start.
+    /// Start, from the start of the run.
     pub at: Span,
-    /// How long it lasts. Default: until the run ends.
+    /// Duration. Default: until the run ends.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<Span>,
 }
@@ -98,7 +99,7 @@ fn file_or_keys(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": ["string", "object"] })
 }
 
-/// Which cores share one interference process: the unit i of x_i(t).
+/// The cores that share one interference process: the unit i of x_i(t).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -172,7 +173,7 @@ pub struct Scripted {
     /// σ, drawn for each degraded slot; samples below 1 count as 1.
     #[serde(deserialize_with = "slowdown")]
     pub slowdown: DistributionSpec<f64>,
-    /// After its last slot a row starts again; otherwise the unit is healthy from then on.
+    /// Whether a row starts again after its last slot; otherwise the unit is healthy from then on.
     #[serde(default)]
     pub repeat: bool,
 }
@@ -191,11 +192,11 @@ pub struct BurstTrace {
     /// The bursts themselves, instead of a file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<TraceRow>,
-    /// The time of the trace that is the start of the run; bursts that are over by then are left out. Default 0.
+    /// The time of the trace at which the run starts; bursts that have ended by then are left out. Default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<Span>,
-    /// After the end of the last burst of any unit all begin again; otherwise all units are healthy from then on. A
-    /// row with a slowdown of 1 moves that end.
+    /// Whether the trace starts again after the last burst of any unit; otherwise all units are healthy from then on. A
+    /// row with a slowdown of 1 can move that end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
 }
@@ -204,11 +205,11 @@ pub struct BurstTrace {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceRow {
-    /// Which core, node or rack, by the scope.
+    /// Number of the core, node or rack, by the scope.
     pub unit: u32,
-    /// When it begins, since the run's start.
+    /// Start, from the start of the run.
     pub start: Span,
-    /// When it is over.
+    /// End, from the start of the run.
     pub end: Span,
     /// σ ≥ 1.
     pub slowdown: f64,

@@ -21,9 +21,9 @@ pub struct Injection {
     pub seed: u64,
     /// The cores.
     pub cores: CoreSet,
-    /// When it begins.
+    /// Start.
     pub from: Time,
-    /// When it ends; [`Time::MAX`] if that is not known yet.
+    /// End; [`Time::MAX`] if that is not known yet.
     pub until: Time,
 }
 
@@ -102,7 +102,7 @@ mod tests {
         /// nanosecond, for a copy that began before, during or after it, and whether or not its end was known in
         /// advance.
         #[test]
-        fn an_injection_is_as_good_as_foreseen(
+        fn an_injection_equals_one_known_in_advance(
             which in 0..PROFILES.len(), speed in prop_oneof![Just(1.0), 0.3f64..4.0], paused in any::<bool>(),
             (start, work, from, length) in times(), lifted in any::<bool>(), core in 0u32..4,
         ) {
@@ -141,7 +141,7 @@ mod tests {
         /// Dividing time into injections of the profile that applies anyway changes nothing: no work is lost at their
         /// edges.
         #[test]
-        fn edges_lose_nothing(
+        fn no_work_is_lost_at_the_edges_of_injections(
             which in 0..PROFILES.len(), speed in prop_oneof![Just(1.0), 0.3f64..4.0], paused in any::<bool>(),
             start in 0u64..2_000_000_000, work in 0u64..3_000_000_000, core in 0u32..4,
             mut edges in prop::collection::vec(0u64..6_000_000_000, 2..12),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_timed_anew_where_it_aims_and_nowhere_else() {
+    fn an_injection_changes_only_copies_on_its_cores() {
         let mut cores = cores(None, 1.0, false);
         for core in 0..3 {
             assert_eq!(cores.start(core, Time::ZERO, Span(3 * SECOND)), at(3.0));
@@ -198,7 +198,7 @@ mod tests {
 
     /// The latest injection applies; when it ends, earlier ones apply again.
     #[test]
-    fn of_several_the_latest_counts() {
+    fn the_latest_of_overlapping_injections_applies() {
         let base = load(r#"bernoulli = { slot = "1s", probability = 1.0, slowdown = 8.0 }"#);
         let mut cores = cores(Some(&base), 1.0, false);
         cores.inject(&by(2.0, "0-3", at(1.0), at(9.0)));

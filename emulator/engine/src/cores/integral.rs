@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_in_time_is_left() {
+    fn work_beyond_the_end_is_left() {
         let mut integral = WorkIntegral::new(0, Span(10));
         integral.work(Rate::of(0.5), 9);
         assert_eq!((integral.at, integral.left(), integral.done()), (9, Span(6), false), "5.5 ns are left");

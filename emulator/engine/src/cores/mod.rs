@@ -2,7 +2,7 @@
 //!
 //! A copy of work w that starts at t₀ on core i ends at the first t with ∫ speed_i · r_i dt = w, where the rate r_i is
 //! 1 on a healthy core, 1 / σ while x_i(t) = 1, and 0 while its node is paused. [`Cores`] integrates that exactly.
-//! Nothing happens per tick, only when a copy starts or is stopped.
+//! There are no ticks: computation happens only when a copy starts or is stopped.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -14,10 +14,10 @@
 //! | [`schedule`] | injections that the experiment schedules |
 //! | `effect` | degraded time and lost work, summed over cores |
 //! | [`set`] | sets of cores |
-//! | `trace` | files of observed bursts, and what they leave out of a run |
+//! | `trace` | files of observed bursts, and their mismatches with a run |
 //! | `profile` | x_i(t) of each kind, stretch by stretch; a profile under a seed |
 //! | `integral` | exact arithmetic of work |
-//! | `shares`, `sharing` | nodes whose copies have the CPU in common |
+//! | `shares`, `sharing` | nodes whose copies share the CPU |
 
 pub mod config;
 mod effect;

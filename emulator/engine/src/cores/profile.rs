@@ -311,7 +311,7 @@ impl Process for Bursts {
     }
 }
 
-/// One checked interference process, with everything read that it refers to.
+/// One checked interference process, with all referenced files read.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Profile {
     /// The same profile as a table that refers to no file.
@@ -343,7 +343,7 @@ impl Scope {
         }
     }
 
-    /// What its unit is, in the singular.
+    /// Name of its unit, in the singular.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Core => "core",
@@ -488,9 +488,9 @@ impl SeededProfile {
 /// A time in which a core is degraded.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Burst {
-    /// When it begins.
+    /// Start.
     pub start: Time,
-    /// When it ends.
+    /// End.
     pub end: Time,
     /// σ: the core works at 1 / σ of its speed.
     pub slowdown: f64,

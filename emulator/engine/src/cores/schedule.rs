@@ -12,10 +12,10 @@ use super::injection::Injection;
 use super::profile::Profile;
 use super::set::CoreSet;
 
-/// A scheduled injection with its profile, which refers to no file any more.
+/// A scheduled injection with its loaded profile.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScheduledInjection {
-    /// What the experiment says; its profile is that of `profile`.
+    /// The section of the experiment; its profile is that of `profile`.
     pub spec: InjectionSpec,
     profile: Profile,
 }
@@ -23,8 +23,7 @@ pub struct ScheduledInjection {
 impl ScheduledInjection {
     /// Checks the profile of an injection and reads its trace, relative to `folder`, with `read`.
     ///
-    /// # Errors
-    /// As [`Interference::load`](super::Interference::load).
+    /// # Errors Those of [`Interference::load`](super::Interference::load).
     pub fn load(
         mut spec: InjectionSpec,
         folder: &Path,

@@ -87,7 +87,9 @@ impl FromStr for CoreSet {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let number = |digits: &str| {
                 let digits = digits.trim();
-                digits.parse::<u32>().map_err(|_| format!("`{digits}` is no core; write for example 0-5,8"))
+                digits
+                    .parse::<u32>()
+                    .map_err(|_| format!("`{digits}` is not a number of a core; write for example 0-5,8"))
             };
             match (number(first)?, number(last)?) {
                 (first, last) if first > last => {
@@ -135,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_come_back_and_mistakes_are_named() {
+    fn texts_round_trip_and_mistakes_are_named() {
         for (text, printed) in
             [("0-5,8", "0-5,8"), ("8, 1-3,4", "1-4,8"), ("", ""), ("7", "7"), ("2-4,3-9", "2-9")]
         {
@@ -155,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sets_are_sets(a in prop::collection::btree_set(0u32..60, 0..30), b in prop::collection::btree_set(0u32..60, 0..30)) {
+        fn unions_and_intersections_are_those_of_sets(a in prop::collection::btree_set(0u32..60, 0..30), b in prop::collection::btree_set(0u32..60, 0..30)) {
             let set = |cores: &BTreeSet<u32>| cores.iter().rev().copied().collect::<CoreSet>();
             let (left, right) = (set(&a), set(&b));
             prop_assert!(left.iter().eq(a.iter().copied()));

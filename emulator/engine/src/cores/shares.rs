@@ -1,11 +1,10 @@
-//! Shared nodes: copies that have the CPU of their node in common, and what they have used of it.
+//! Shared nodes: copies that share the CPU of their node, and their use of it.
 //!
-//! A copy on a shared node has a series of uses: the CPU that it would use, its *demand*, and its memory, for some
-//! time each. The node's CPU is shared out by requests: each copy has the part of it that its request is of all
-//! requests, and what a copy does not need goes to the others in proportion to theirs, until nobody needs more or
-//! nothing is left (Park's thesis, section 5.4.1). A copy that is given a part of its demand does as much less work a
-//! second, so its series stretches. Nothing happens between events: the shares change when a copy begins or ends, or
-//! comes to another use.
+//! A copy on a shared node has a series of uses, each with a duration: the CPU that it would use, its *demand*, and its
+//! memory. The node's CPU is divided in proportion to requests, and CPU that a copy does not need goes to the others in
+//! proportion to theirs, until no copy needs more or no CPU is left (Park's thesis, section 5.4.1). A copy that is
+//! given part of its demand does proportionally less work per second, so its series stretches. Shares change only when
+//! a copy begins or ends, or comes to another use.
 
 use volary_actors::base::Span;
 
@@ -15,9 +14,9 @@ use crate::workload::Segment;
 /// A copy's claim on the CPU of its node, in thousandths of a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Claim {
-    /// What its share of a busy node is measured by, at least 1.
+    /// Weight of its share of a busy node, at least 1.
     pub(super) request: u32,
-    /// What it would use.
+    /// CPU that it would use.
     pub(super) demand: u32,
 }
 
@@ -55,7 +54,7 @@ pub(super) fn water_fill(cpu: u32, claims: &[Claim], given: &mut Vec<f64>, order
     }
 }
 
-/// What ends first: the use of a copy, or its work.
+/// The next event of a copy: its use ends, or its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// The copy comes to its next use.
@@ -64,12 +63,12 @@ pub enum Next {
     Done,
 }
 
-/// What has changed for a copy when the CPU of its node was [shared out](super::Cores::share_out).
+/// A change to a copy when the CPU of its node was [shared out](super::Cores::share_out).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Change {
     /// The core that runs it.
     pub core: u32,
-    /// What it comes to next, and when in nanoseconds; `None` if that is as before.
+    /// Its next event and the time of that in nanoseconds; `None` if unchanged.
     pub next: Option<(Next, u64)>,
     /// The CPU that it would use, thousandths of a core.
     pub demand: u32,
@@ -79,17 +78,16 @@ pub struct Change {
     pub memory: u64,
 }
 
-/// What copies have used of shared nodes, in units that can be added in any order.
+/// Use of shared nodes by copies, in units that can be added in any order.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct SharedUse {
     /// Time of all copies, ns.
     pub time: u128,
     /// The part of it in which they were given less CPU than they would have used, ns.
     pub throttled: u128,
-    /// Number of times that a copy was given less CPU than it would have used, each change of it counted.
+    /// Number of throttling events: each change that leaves a copy with less CPU than it would use.
     pub throttles: u64,
-    /// CPU-time of all copies, thousandths of a core × ns: what they have done, as it takes on a healthy reference
-    /// core.
+    /// CPU-time of all copies, thousandths of a core × ns: their work, as time on a healthy reference core.
     pub used: u128,
     /// The part of it of copies that ran to their end.
     pub useful: u128,
@@ -101,7 +99,7 @@ pub struct SharedUse {
 }
 
 impl SharedUse {
-    /// Counts what a copy has done since its share last changed, up to `progress`. Returns the CPU-time of that.
+    /// Counts the work of a copy since its share last changed, up to `progress`. Returns its CPU-time.
     fn count(&mut self, copy: &CopyShare, progress: WorkIntegral) -> u128 {
         let time = progress.at.saturating_sub(copy.integral.at);
         self.time += u128::from(time);
@@ -196,7 +194,7 @@ impl CopyShare {
         slot
     }
 
-    /// Takes over what it is given.
+    /// Sets the CPU that it is given.
     pub(super) fn take(&mut self, given: f64) {
         let demand = f64::from(self.claim.demand);
         self.given = given;
@@ -204,7 +202,7 @@ impl CopyShare {
         self.changed = false;
     }
 
-    /// Takes over a use.
+    /// Sets its use.
     pub(super) const fn use_as(&mut self, segment: Segment) {
         self.claim.demand = segment.cpu;
         self.memory = segment.memory;
@@ -250,7 +248,7 @@ impl Shares {
         }
     }
 
-    /// Counts what a copy has done by `progress`, and takes that over.
+    /// Counts the work of a copy up to `progress`, and stores that.
     pub(super) fn settle(&mut self, core: u32, progress: WorkIntegral) {
         let slot = &mut self.slots[core as usize];
         let used = self.total.count(slot, progress);
@@ -258,7 +256,7 @@ impl Shares {
         slot.integral = progress;
     }
 
-    /// Computes what each copy of a node is to be given, in the order of [`busy`](Self::busy); returns their number.
+    /// Computes the CPU that each copy of a node is given, in the order of [`busy`](Self::busy); returns their number.
     pub(super) fn water_fill(&mut self, node: u32) -> usize {
         let Self { cpu, slots, busy, claims, given, order, .. } = self;
         claims.clear();
@@ -283,7 +281,7 @@ mod tests {
 
     /// Four cores, requests 1:1:2, demands of 0.5, 3 and 3 cores.
     #[test]
-    fn what_one_leaves_goes_to_the_others_by_request() {
+    fn unused_cpu_goes_to_other_copies_in_proportion_to_requests() {
         let given = shared(4000, &[(1000, 500), (1000, 3000), (2000, 3000)]);
         let expected = [500.0, 3500.0 / 3.0, 7000.0 / 3.0];
         assert!(given.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9), "{given:?}");
@@ -293,8 +291,8 @@ mod tests {
     }
 
     proptest! {
-        /// Nobody gets more than its demand, the node's CPU is used up if there is demand for it, and no copy that
-        /// wants more has less for its request than another one has.
+        /// No copy gets more than its demand, the node's CPU is used up if there is demand for it, and no copy with
+        /// unmet demand has less for its request than another one.
         #[test]
         fn sharing_is_fair_and_complete(
             cpu in 1u32..64_000,

@@ -1,4 +1,4 @@
-//! Copies on shared nodes: their begin, the shares that they have, and their end.
+//! Copies on shared nodes: their start, shares and end.
 
 use volary_actors::base::{Span, Time};
 
@@ -8,9 +8,9 @@ use super::state::{Cores, NEVER, Run};
 use crate::workload::Segment;
 
 impl Cores {
-    /// Shares the nodes: the copies of each have its CPU in common, `cpu[n]` thousandths of a core of node n. Speed
-    /// and interference say how much work a copy does a second in the CPU that it is given, and not how much it is
-    /// given: a copy that is given all that it would use is as fast as on a core of its own.
+    /// Makes the nodes shared: the copies of node n share its CPU, `cpu[n]` thousandths of a core. Speed and
+    /// interference change the work that a copy does with its CPU, not the CPU that it is given: a copy that is given
+    /// its full demand is as fast as on a core of its own.
     pub fn with_shares(mut self, cpu: Vec<u32>) -> Self {
         self.plain = false;
         self.shares = Some(Box::new(Shares::new(cpu, self.table.cores())));
@@ -105,7 +105,7 @@ impl Cores {
         shares.busy[node as usize].iter().map(|&core| shares.slots[core as usize].memory).sum()
     }
 
-    /// What copies have used of the shared nodes by `now`; `None` if nodes are not shared.
+    /// Use of the shared nodes by copies until `now`; `None` if nodes are not shared.
     pub fn shared_use(&self, now: Time) -> Option<SharedUse> {
         let shares = self.shares.as_ref()?;
         let mut total = shares.total;
@@ -138,7 +138,7 @@ impl Cores {
         left
     }
 
-    /// Counts what the copy of a core has done by `now`, after which its share may change. Returns the work left.
+    /// Counts the work of the copy of a core until `now`, after which its share may change. Returns the work left.
     fn settle(&mut self, core: u32, now: Time) -> Span {
         let progress = self.progress(core, now);
         self.shares_mut().settle(core, progress);
@@ -146,7 +146,7 @@ impl Cores {
         progress.left()
     }
 
-    /// Stores what the copy of a core comes to next.
+    /// Computes and stores the next event of the copy of a core.
     fn time(&mut self, core: u32) -> (Next, u64) {
         let slot = self.shares().slots[core as usize];
         let begin = slot.integral.at;
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(used.given, used.used, "nothing slows the CPU down");
     }
 
-    /// A run that is cut counts what its open copies have done, as neither useful nor wasted.
+    /// A run that is cut counts the work of its open copies, as neither useful nor wasted.
     #[test]
     fn use_counts_before_its_copy_ends() {
         let mut cores = node(2000, 2);
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!((used.used - used.in_progress, used.useful), (u128::from(60_000 * SECOND), 0), "lost");
     }
 
-    /// A copy alone is as on a core of its own, whatever it uses.
+    /// A copy alone on a node runs as on a core of its own, whatever it uses.
     #[test]
     fn one_copy_alone_has_a_core() {
         let mut cores = node(8000, 110);

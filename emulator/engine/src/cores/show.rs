@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shown_is_not_a_division_by_zero() {
+    fn an_empty_time_span_is_shown_without_a_division_by_zero() {
         let profile = profile("bernoulli = { slot = \"1s\", probability = 0.5, slowdown = 2 }");
         for (units, until) in [(0, Span::from_secs(1)), (2, Span::ZERO)] {
             let show = Show { units, until, seed: 1 };

@@ -30,7 +30,7 @@ pub struct Cores {
     pub(super) preemption: Span,
     /// Time until which each core is putting a copy away, ns; empty if that takes no time.
     pub(super) cleared: Vec<u64>,
-    /// What copies have of their nodes, if nodes are shared.
+    /// Shares of copies in their nodes, if nodes are shared.
     pub(super) shares: Option<Box<Shares>>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Run {
     pub(super) since: u64,
     /// Its work, ns.
     pub(super) work: u64,
-    /// When it finishes.
+    /// Time at which it finishes.
     pub(super) due: u64,
 }
 
@@ -317,8 +317,8 @@ impl Cores {
     }
 
     /// The effect of all interference, injections included, from the start of the run until `end`, and the number of
-    /// cores that were counted: all, or as many, evenly spaced, as have a million slots together. `None` without
-    /// interference, without time, or if already one core has more slots.
+    /// cores that were counted: all, or an evenly spaced sample that has a million slots together. `None` without
+    /// interference, without time, or if a single core has more slots.
     pub fn effect(&self, end: Time) -> Option<(Effect, u32)> {
         let injected = self.injections.iter().map(|injected| &injected.profile);
         let stretches = self.profile.iter().chain(injected).map(|profile| profile.stretch_s());

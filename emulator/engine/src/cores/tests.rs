@@ -79,7 +79,7 @@ fn a_slow_integration_agrees() {
 }
 
 #[test]
-fn bursts_tell_the_same_as_rates() {
+fn bursts_agree_with_rates() {
     for text in ALL {
         let cores = cores(text, 2);
         for core in 0..2 {
@@ -99,7 +99,7 @@ fn bursts_tell_the_same_as_rates() {
 }
 
 #[test]
-fn what_was_asked_before_changes_nothing() {
+fn earlier_queries_do_not_change_finish_times() {
     for text in ALL {
         let mut used = cores(text, 2);
         for n in 0..200 {
@@ -188,7 +188,7 @@ fn speeds_and_pauses_count() {
 }
 
 #[test]
-fn a_preempted_copy_takes_its_core_up() {
+fn a_preempted_copy_occupies_its_core_for_the_preemption_time() {
     let slow = r#"scripted = { slot = "1s", rows = [[0,0,1,1]], slowdown = 2.0 }"#;
     for (text, due) in [(None, 3.75), (Some(slow), 4.75)] {
         let profile = text.map(profile);
@@ -205,7 +205,7 @@ fn a_preempted_copy_takes_its_core_up() {
 
 #[test]
 #[should_panic(expected = "never finishes")]
-fn what_never_ends_is_not_finished_at_the_end_of_time() {
+fn a_copy_that_never_ends_cannot_be_finished() {
     let pauses = Windows::new([(0, at(1.0), Time::MAX)], 1);
     let mut cores = Cores::new(None, CoreTable::equal(1, 1), pauses, 1);
     assert_eq!(cores.start(0, Time::ZERO, seconds(2.0)), Time::MAX);
@@ -300,7 +300,7 @@ proptest! {
 }
 
 #[test]
-fn traces_come_from_files_or_rows_and_say_where_they_are_wrong() {
+fn traces_are_read_from_files_or_rows_and_errors_name_the_line() {
     let load = |text: &str| {
         let table = Interference {
             trace: Some(config::BurstTrace {
@@ -367,7 +367,7 @@ fn mistakes_name_the_key_and_the_line() {
 }
 
 #[test]
-fn the_effect_is_what_bursts_add_up_to() {
+fn the_effect_is_the_sum_of_the_bursts() {
     let text = r#"scripted = { slot = "1s", rows = [[0,1,1,1],[0,0,1,0]], slowdown = 4 }"#;
     let mut cores = cores(text, 4);
     // Four of sixteen seconds are degraded.

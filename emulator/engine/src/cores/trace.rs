@@ -1,4 +1,4 @@
-//! Traces of bursts: the forms of their files, and what they leave out of a run.
+//! Traces of bursts: the formats of their files, and their mismatches with a run.
 //!
 //! A file holds bursts, or samples of the slowdown of each core, which are read as bursts that last until the next
 //! sample of the same core. A header line names the columns; without one they are `unit start_s end_s slowdown`. The
@@ -19,48 +19,48 @@ use super::profile::{AnyProcess, Bursts};
 use super::{CoreTable, Profile, ProfileError};
 use crate::workload::{cells, other_separator};
 
-/// What a run does not get from a trace of bursts, or gets without asking for it.
+/// A mismatch between a trace of bursts and a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum TraceGap {
     /// Units of the cluster that the trace does not name; they are never degraded.
     Unnamed {
-        /// What a unit is.
+        /// The kind of units.
         scope: Scope,
-        /// Units of the cluster that it names.
+        /// Number of units of the cluster that it names.
         named: u32,
-        /// Units of the cluster.
+        /// Number of units of the cluster.
         units: u32,
     },
     /// Units of the trace that the cluster lacks; their bursts degrade nothing.
     Absent {
-        /// What a unit is.
+        /// The kind of units.
         scope: Scope,
         /// Number of these units.
         absent: u32,
         /// The highest of them.
         last: u32,
-        /// Units of the cluster.
+        /// Number of units of the cluster.
         units: u32,
     },
     /// No burst begins while the run goes on.
     Later {
-        /// When the first one begins.
+        /// Start of the first burst.
         first: Span,
-        /// When the run ends, or will have ended.
+        /// Upper bound of the end of the run.
         run: Span,
     },
     /// The trace ends before the run does.
     Over {
-        /// When its first burst begins.
+        /// Start of its first burst.
         first: Span,
-        /// When its last one ends.
+        /// End of its last burst.
         last: Span,
         /// The length of the run, or of the time in which jobs arrive.
         run: Span,
     },
 }
 
-/// TimeColumns from this many seconds on are those of a clock that counts from 1970.
+/// Times from this one on are taken for those of a clock that counts from 1970.
 const EPOCH: Span = Span::from_secs(1_000_000_000);
 
 impl fmt::Display for TraceGap {
@@ -97,7 +97,7 @@ impl fmt::Display for TraceGap {
     }
 }
 
-/// A length of time to a thousandth.
+/// A length of time, rounded to four significant digits.
 fn seconds(time: Span) -> String {
     let step = 10u64.pow(time.0.max(1).ilog10().saturating_sub(3));
     let rounded = Span(time.0.saturating_add(step / 2) / step * step);
@@ -109,17 +109,17 @@ fn plural(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// The time that a run takes, as far as it is known.
+/// Bounds of the length of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RunLength {
-    /// It takes at least as long.
+    /// Lower bound.
     pub least: Span,
-    /// It takes hardly longer.
+    /// Approximate upper bound.
     pub most: Span,
 }
 
 impl Profile {
-    /// What a trace of bursts leaves out of a run on these cores; empty for other processes.
+    /// Mismatches between a trace of bursts and a run on these cores; empty for other processes.
     pub fn trace_gaps(&self, table: &CoreTable, run: RunLength) -> Vec<TraceGap> {
         let AnyProcess::Trace(Bursts { rows, period }) = &self.process else { return Vec::new() };
         let scope = self.scope;
@@ -263,8 +263,8 @@ fn parse(text: &str) -> Result<Vec<Placed<TraceRow>>, Placed<String>> {
 /// The fields of a line.
 type Fields<'a> = Vec<Cow<'a, str>>;
 
-/// The fields of a line: what stands between its commas, or else between its tabs, however empty; or else its words.
-/// `#` starts a comment.
+/// The fields of a line: separated by its commas, or else by its tabs, and possibly empty; or else its words. `#`
+/// starts a comment.
 fn fields(line: &str) -> Fields<'_> {
     let content = line.split('#').next().unwrap_or_default();
     let unquoted = |field: &'_ str| -> String { field.trim().trim_matches('"').to_owned() };
@@ -331,7 +331,7 @@ impl BurstColumns {
         Ok(Self { header: true, all: names.len(), unit, slowdown, times })
     }
 
-    /// ScopeUnit and slowdown of a line, after a check that it has all columns.
+    /// Unit and slowdown of a line, after a check that it has all columns.
     fn read(&self, fields: &[Cow<'_, str>]) -> Result<(u32, f64), String> {
         if fields.len() != self.all {
             let found = fields.len();
@@ -355,7 +355,7 @@ impl BurstColumns {
     }
 }
 
-/// The remedy for a line whose cells are not separated by what is read.
+/// The remedy for a line with an unknown separator.
 fn separated(line: &str) -> Option<String> {
     let separator = other_separator(line)?;
     Some(format!("; separate cells by commas, tabs or blanks, not by `{separator}`"))
@@ -460,7 +460,7 @@ mod tests {
         table(trace).load(Path::new(""), |_| Ok(text.as_bytes().into())).map_err(|error| error.to_string())
     }
 
-    /// ScopeUnit, start, end and slowdown of the rows, in seconds.
+    /// Unit, start, end and slowdown of the rows, in seconds.
     fn rows(profile: &Profile) -> Vec<(u32, f64, f64, f64)> {
         let rows = &profile.table.trace.as_ref().unwrap().rows;
         rows.iter()
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trace_leaves_out_is_said_with_numbers() {
+    fn mismatches_of_a_trace_are_reported_with_numbers() {
         let gaps = |text: &str, repeat: bool, cores: u32, seconds: f64| {
             let trace = BurstTrace { repeat, ..BurstTrace::default() };
             let run = Span::from_secs_f64(seconds);

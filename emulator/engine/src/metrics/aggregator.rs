@@ -8,7 +8,7 @@ use volary_actors::base::{Span, Time};
 use super::{Accounts, Recorder};
 use crate::parcel::{Observation, Seen};
 
-/// Why a run has ended.
+/// The reason for the end of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndReason {
     /// Every job has ended.
@@ -30,7 +30,7 @@ pub enum EndReason {
 pub struct FalseReport {
     /// The shard that reported it.
     pub shard: usize,
-    /// Why it cannot be true.
+    /// The reason for which it cannot be true.
     pub why: String,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Aggregator<'a> {
         self.fold()
     }
 
-    /// A shard will not report again.
+    /// Notes that a shard will not report again.
     ///
     /// # Errors
     /// As [`report`](Self::report).
@@ -111,7 +111,7 @@ impl<'a> Aggregator<'a> {
                 && let Err(why) = self.recorder.check(who, note)
             {
                 self.refused = true;
-                return Err(FalseReport { shard, why: format!("it reports at {at} what cannot be: {why}") });
+                return Err(FalseReport { shard, why: format!("its report at {at} cannot be true: {why}") });
             }
             // Clocks of two hosts can differ by more than a message's delay; the recorder needs one order.
             self.now = self.now.max(at);
@@ -165,7 +165,7 @@ impl<'a> Aggregator<'a> {
         !self.recorder.is_active() && self.complete() > self.heals_at
     }
 
-    /// Why the run has ended, or `None` while it goes on. `stopped` says that the caller stops it.
+    /// The reason for the end of the run, or `None` while it goes on. `stopped` says that the caller stops it.
     pub fn end_reason(&self, stopped: bool) -> Option<EndReason> {
         let complete = self.complete();
         if self.recorder.all_finished() {

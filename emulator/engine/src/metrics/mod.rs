@@ -3,12 +3,12 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`recorder`] | totals of a run: jobs, tasks, copies |
-//! | `recording` | what is kept beyond them |
+//! | `recording` | the data kept beyond them |
 //! | [`timeline`] | messages, waiting tasks and running copies of the start of a run |
 //! | [`PolicyMetric`] | the trait of metrics that only some policies have, registered in `registry` |
 //! | [`staleness`] | staleness of the caches of schedulers |
 //! | [`aggregator`] | the observations of several shards, merged and folded, and the end of a run |
-//! | [`placements`] | when tasks were bound to nodes |
+//! | [`placements`] | times at which tasks were bound to nodes |
 //! | [`planning`] | the plans of schedulers that plan in cycles, and their estimates of run times |
 
 pub mod aggregator;

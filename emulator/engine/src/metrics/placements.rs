@@ -36,7 +36,7 @@ struct PlacementState {
 /// A job in progress.
 #[derive(Debug)]
 struct JobPlacement {
-    /// When each of its tasks was last bound.
+    /// Time of the last binding of each of its tasks.
     bound: Vec<Time>,
     /// Bind, start and end times of the tasks that ended, relative to the job's arrival.
     stages: [Moments; 3],

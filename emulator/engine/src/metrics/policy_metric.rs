@@ -21,7 +21,7 @@ pub trait PolicyMetric {
         false
     }
 
-    /// Adds what was measured to the results of a run from its `first` arrival to `end`.
+    /// Adds the measurements to the results of a run from its `first` arrival to `end`.
     fn close(self, first: Time, end: Time, results: &mut PolicyResults);
 }
 

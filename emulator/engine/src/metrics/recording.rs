@@ -1,10 +1,10 @@
-//! Options of the recorder: what is kept beyond the summary.
+//! Options of the recorder: the data kept beyond the summary.
 
 use volary_actors::base::Span;
 
 use crate::quiet::SHORTEST;
 
-/// What is recorded beyond the summary.
+/// The data recorded beyond the summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recording {
     /// Approximate number of executions to sample over the whole run.
@@ -21,13 +21,13 @@ pub struct Recording {
     pub timeline_messages: u32,
     /// Interval between observations of caches; zero if their staleness is not measured.
     pub cache_interval: Span,
-    /// How much longer than its longest task a job may take to count as unqueued; `None` if that is not measured.
+    /// Maximum time beyond its longest task of a job that counts as unqueued; `None` if that is not measured.
     pub unqueued: Option<Span>,
-    /// Number of nodes that caches cover, the first ones; `None`: all.
+    /// Number of nodes that caches cover, the first ones; all if `None`.
     pub cached_nodes: Option<u32>,
     /// Whether entries of caches are snapshots of nodes.
     pub snapshots: bool,
-    /// How long no copy may run until the run is given up, once all jobs have arrived and all faults have healed.
+    /// The time without a copy after which the run is given up, once all jobs have arrived and all faults have healed.
     pub quiet: Span,
 }
 

@@ -1,4 +1,4 @@
-//! Messages and load on the timeline: those of the drawn nodes, and how many tasks waited and cores ran.
+//! Messages and load on the timeline: messages of the drawn nodes, and numbers of waiting tasks and busy cores.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl MessageWindow {
         Self { until: Time::ZERO + recording.timeline, first, end }
     }
 
-    /// The message as the timeline keeps it; `None` if it shows none such. `sent` is when it was sent.
+    /// The message as the timeline keeps it; `None` if it is not shown. `sent` is its time of sending.
     #[inline]
     pub fn delivered(
         &self,

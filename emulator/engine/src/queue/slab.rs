@@ -8,7 +8,7 @@ use crate::prefetch::prefetch;
 /// so it is the same for any number of shards.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
-    /// When the event is due.
+    /// Due time of the event.
     pub due: Time,
     /// The actor that caused it.
     pub source: ActorId,

@@ -140,7 +140,7 @@ fn asking_for_the_next_due_time_leaves_room_for_earlier_events() {
 }
 
 #[test]
-fn what_comes_too_late_is_due_now() {
+fn an_event_pushed_for_the_past_is_due_now() {
     let mut queue = Queue::new();
     queue.push(key(50, 3, 0), 'a');
     queue.pop();
@@ -188,7 +188,7 @@ fn slots_are_used_again() {
 
 /// Popped events are not foreseen, even if `foresee` is not called after each pop.
 #[test]
-fn what_was_popped_is_not_foreseen() {
+fn popped_events_are_not_foreseen() {
     let mut queue = Queue::new();
     queue.look_ahead();
     (0..4).for_each(|count| queue.push(key(5, 0, count), count));

@@ -25,7 +25,7 @@ impl<'a> ReplayedActors<'a> {
         Ok(Self { parts, actors, effects: Vec::new(), oracle, steps: 0 })
     }
 
-    /// Why an entry cannot belong to this world.
+    /// Checks that an entry can belong to this world; the error is the reason.
     pub(super) fn check(&self, entry: &LogEntry) -> Result<(), String> {
         let layout = self.parts.layout;
         let (what, id, most) = match entry.what {

@@ -6,7 +6,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `run` | [`replay`], which steps the shards of a run in order of time, and [`Replayed`] |
-//! | `entry` | [`LogEntry`]: what a shard logs |
+//! | `entry` | [`LogEntry`]: an entry of the log of a shard |
 //! | `actors` | the actors of a run, without shards |
 //! | `results` | the results of a replay, compared with those of the run |
 

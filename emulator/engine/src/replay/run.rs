@@ -80,7 +80,7 @@ pub struct Divergence {
     pub effects: Vec<String>,
 }
 
-/// An entry of a log, or why it cannot be read.
+/// An entry of a log, or the reason for which it cannot be read.
 type LogRead = Result<LogEntry, String>;
 
 /// The log of a shard, and its next entry.
@@ -100,7 +100,7 @@ impl<I: Iterator<Item = LogRead>> Section<I> {
     }
 }
 
-/// How a run was made whose logs are replayed.
+/// The run whose logs are replayed.
 #[derive(Debug)]
 pub struct Logged<'a> {
     /// Id of the run.

@@ -1,4 +1,4 @@
-//! The certificate of a real run: what was asked against what was achieved, and a verdict.
+//! The certificate of a real run: requested against achieved behaviour, and a verdict.
 //!
 //! Times are emulated seconds unless an item says otherwise.
 
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::vitals::HostVitals;
 use super::work::RealWork;
 
-/// How far a run departed from what was asked, and whether its results are valid.
+/// Departures of a run from the requested behaviour, and a verdict on the validity of its results.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Certificate {
-    /// Whether the departures are small enough.
+    /// Verdict on the departures.
     pub verdict: Standing,
     /// Reasons for a degraded verdict; empty for a faithful run.
     pub reasons: Vec<Reason>,
@@ -24,8 +24,8 @@ pub struct Certificate {
     pub median_delay_s: f64,
     /// Median run time of copies.
     pub median_copy_s: f64,
-    /// How late a delivery may be before it counts as late: a tenth of the median delay, or a hundredth of the
-    /// median copy if messages take no time.
+    /// Lateness beyond which a delivery counts as late: a tenth of the median delay, or a hundredth of the median copy
+    /// if messages take no time.
     pub late_beyond_s: f64,
     /// Lateness of deliveries, timers and completions.
     pub lateness: Lateness,
@@ -44,20 +44,20 @@ pub struct Certificate {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// The run did what was asked, within the thresholds.
+    /// No departure exceeds its threshold.
     #[default]
     Faithful,
-    /// The run did not.
+    /// Some departure exceeds its threshold.
     Degraded,
 }
 
 impl Certificate {
-    /// Whether the run did not do what was asked.
+    /// Whether some departure exceeds its threshold.
     pub fn is_degraded(&self) -> bool {
         self.verdict == Standing::Degraded
     }
 
-    /// Every remedy once. Of several speeds only the lowest is kept; it comes first.
+    /// The distinct remedies. If several advise a speed, only the lowest speed is kept, and comes first.
     pub fn remedies(&self) -> Vec<&str> {
         let slower = self.reasons.iter().filter_map(|reason| Some((reason.speed?, reason.remedy.as_str())));
         let slowest = slower.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, remedy)| remedy);
@@ -105,7 +105,7 @@ pub struct Reason {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Departure {
-    /// Jobs that should have arrived or ended.
+    /// Jobs that did not arrive or did not end.
     MissingJobs,
     /// Share of late deliveries.
     LateDeliveries,
@@ -143,8 +143,8 @@ impl fmt::Display for Departure {
             Self::LongerDelays => "longer delays",
             Self::DistortedDelays => "distorted delays",
             Self::SlowCores => "slower cores",
-            Self::Slowdown => "cores slowed otherwise than asked",
-            Self::UnhealthyCore => "healthy cores that are not left alone",
+            Self::Slowdown => "cores with another slowdown than requested",
+            Self::UnhealthyCore => "healthy cores that are disturbed",
             Self::BusyHost => "a busy processor",
             Self::Steal => "stolen processor time",
             Self::LostDatagrams => "datagrams lost by the real network",
@@ -216,7 +216,7 @@ pub struct Delays {
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DelaySummary {
-    /// How many.
+    /// Number of delays.
     pub count: u64,
     /// Mean.
     pub mean_s: f64,

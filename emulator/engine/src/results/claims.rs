@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use super::Findings;
 
-/// Where a claim comes from: verdicts on different origins answer different questions, and are counted apart.
+/// Origin of a claim. Verdicts are counted by origin because they answer different questions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// The text, a figure or a table of one of the papers that the experiments reproduce.
     Paper,
-    /// The same of another paper: of a baseline, such as Hawk, LATE or Mantri, by its own authors.
+    /// The same of another paper, such as that on a baseline (Hawk, LATE, Mantri) by its own authors.
     OtherPaper,
-    /// Outputs that the authors of a paper published beside it: what they ran, which the text may describe otherwise.
+    /// Outputs that the authors published beside a paper. What was run may differ from what the text describes.
     Outputs,
-    /// A paper, of a number that a parameter of the experiment was fitted to: that it agrees shows nothing.
+    /// A number of a paper to which a parameter of the experiment was fitted: agreement is no evidence.
     Fitted,
     /// This project.
     #[default]
@@ -27,7 +27,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Whose statement it is.
+    /// Short name of the origin, for tables.
     pub const fn whose(self) -> &'static str {
         match self {
             Self::Paper => "paper's text",
@@ -39,25 +39,25 @@ impl Origin {
     }
 }
 
-/// Whose tolerance or band a claim of a paper is judged by.
+/// Source of the tolerance or range that a claim of a paper is judged by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tolerance {
-    /// The paper's: it states how far a number may be off, or a range.
+    /// The paper, which states a tolerance or a range.
     Paper,
-    /// This project's.
+    /// This project.
     Ours,
 }
 
-/// Verdict on a claim. Of the verdicts on its parts the greatest decides.
+/// Verdict on a claim: of the verdicts on its comparisons, the last in the order below.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every comparison holds in every cell it applies to.
     Holds,
-    /// Right direction, other size: every `check` holds, and a comparison with published numbers, of `size`, fails.
+    /// Right direction, other size: every `check` holds, but a comparison with a published number (`size`) fails.
     OtherSize,
-    /// A number it needs was not measured.
+    /// A comparison could not be judged, for example because a number was not measured.
     NotTested,
     /// Some `check` fails.
     Fails,
@@ -68,28 +68,27 @@ pub enum Verdict {
 pub struct ClaimResult {
     /// The statement.
     pub says: String,
-    /// Where it comes from.
+    /// Its origin.
     #[serde(default)]
     pub origin: Origin,
-    /// Whose tolerance the claim is judged by, if it has one.
+    /// Source of its tolerance, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
     /// The verdict.
     pub verdict: Verdict,
-    /// The numbers compared, by the text of the comparison and the cell, in the order of the sweep: `left` and
-    /// `right`, or `along` a swept key, and whether it `holds`; `size` if published numbers are compared, which decide
-    /// between `holds` and `other-size` only; with several seeds also the `half_width` of the 95 %
-    /// interval of the difference, paired by seed, and whether that is `within_noise`; the `unit` of these (`s` or
-    /// `share`; absent for plain numbers); `degraded` where a run that it looks at did not do what was asked;
-    /// `injected` where one was injected into; `stand_in` where a generator stood in for a trace that was not found,
-    /// on which only claims of ours are tested; `why` where the comparison is not judged, a list: what is missing, or
-    /// into which of the runs interference was injected and not equally into the others.
+    /// The numbers of each comparison, by its text and cell, in the order of the sweep: `left` and `right`, or `along`
+    /// a swept key, and `holds`. `size` marks comparisons with published numbers, which decide only between `holds` and
+    /// `other-size`. With several seeds, `half_width` is that of the 95 % interval of the difference, paired by seed,
+    /// and `within_noise` says that chance could decide the comparison. `unit` is `s` or `share`, absent for plain
+    /// numbers. `degraded` marks the use of a degraded run, `injected` of a run with injected interference, `stand_in`
+    /// of generated jobs in place of a missing trace, on which only claims of ours are tested. `why` lists why a
+    /// comparison is not judged: missing numbers, or unequal injections.
     pub measured: Findings,
 }
 
 impl ClaimResult {
-    /// Whether other seeds could well have given another verdict: some comparison that must hold for it is within the
-    /// noise of its replications, or every comparison that it fails by is.
+    /// Whether other seeds could have given another verdict: some comparison that must hold is within the noise of its
+    /// replications, or all comparisons that fail are.
     pub fn is_within_noise(&self) -> bool {
         let unsure = |numbers: &&Value| numbers["within_noise"] == true;
         let of = |size: bool| self.measured.values().filter(move |numbers| (numbers["size"] == true) == size);
@@ -105,7 +104,7 @@ impl ClaimResult {
         }
     }
 
-    /// Whether it rests on one seed, so that its noise is not known.
+    /// Whether the verdict rests on one seed, so that its noise is unknown.
     pub fn is_of_one_seed(&self) -> bool {
         let judged = |numbers: &Value| numbers["holds"].is_boolean() && numbers.get("within_noise").is_none();
         self.verdict != Verdict::NotTested && self.measured.values().any(judged)
@@ -116,7 +115,7 @@ impl ClaimResult {
         self.measured.values().any(|numbers| numbers["stand_in"] == true)
     }
 
-    /// Whether the verdict rests on a real-time run that did not do what was asked.
+    /// Whether the verdict rests on a degraded real-time run.
     pub fn is_degraded(&self) -> bool {
         self.rests_on("degraded")
     }
@@ -145,21 +144,21 @@ pub struct ClaimsLine {
 /// Verdicts on the claims of one origin. A claim counts once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
-    /// Claims that hold beyond noise, as far as that is known.
+    /// Claims that hold, beyond noise where the noise is known.
     pub holds: usize,
-    /// Claims whose direction is right and whose size is another one, beyond noise.
+    /// Claims with the right direction and another size, beyond noise where the noise is known.
     #[serde(default)]
     pub other_size: usize,
-    /// Claims that fail beyond noise.
+    /// Claims that fail, beyond noise where the noise is known.
     pub fails: usize,
-    /// Claims whose verdict is within noise, whichever it is.
+    /// Claims whose verdict, of any kind, is within noise.
     pub within_noise: usize,
     /// Claims that were not tested.
     pub not_tested: usize,
-    /// Those of `holds` that are judged by a tolerance of this project, not of the paper.
+    /// Part of `holds` that is judged by a tolerance of this project instead of the paper's.
     #[serde(default)]
     pub our_tolerance: usize,
-    /// Claims of all verdicts but `not-tested` that rest on one seed, so that their noise is not known.
+    /// Tested claims that rest on one seed, so that their noise is unknown.
     #[serde(default)]
     pub one_seed: usize,
 }
@@ -219,7 +218,7 @@ mod tests {
         ClaimResult { says: "s".into(), origin, tolerance, verdict, measured: numbers.collect() }
     }
 
-    /// The two comparisons are a check and one with a published number: whether each holds, and is within noise.
+    /// Each case has a check and a comparison with a published number: (holds, within noise).
     #[test]
     fn a_verdict_is_within_noise_if_the_comparisons_that_decide_it_are() {
         for (verdict, check, size, expected) in [
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_counts_once_and_within_noise_counts_for_no_side() {
+    fn a_claim_within_noise_counts_once_and_neither_as_holding_nor_as_failing() {
         let sure = claim(Verdict::Holds, [(false, true, false); 2]);
         let unsure = claim(Verdict::Holds, [(false, true, true); 2]);
         let tally = Tally::by_origin([&sure, &unsure])[&Origin::Paper];

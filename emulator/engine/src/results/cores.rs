@@ -1,16 +1,16 @@
-//! Rows of `cores.parquet`: the work of real cores, stretch by stretch.
+//! Rows of `cores.parquet`: the work of real cores by interval.
 
 use serde::{Deserialize, Serialize};
 
-/// A stretch of time on a real core with a copy on it, a row of `cores.parquet`: a degraded slot, or a part of the
-/// healthy time between two.
+/// An interval of a real core with a copy on it: a degraded slot, or part of the healthy time between two. A row of
+/// `cores.parquet`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CoreRow {
     /// Number of the core.
     pub core: u32,
-    /// When it began, s.
+    /// Start, s.
     pub start: f64,
-    /// When it ended, s.
+    /// End, s.
     pub end: f64,
     /// The requested slowdown; 1 for a healthy core.
     pub asked: f64,

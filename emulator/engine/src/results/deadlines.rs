@@ -1,22 +1,22 @@
-//! Results of jobs with deadlines, and of those without that run beside them.
+//! Results of jobs with deadlines, and of the best-effort jobs beside them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::distribution::{Brief, nan_if_null};
 
-/// What became of SLO jobs, those with a deadline, and of best-effort jobs (Park's thesis, section 4.5.1). slo = met +
+/// Outcomes of SLO jobs, which have a deadline, and of best-effort jobs (Park's thesis, section 4.5.1). slo = met +
 /// missed + open.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Deadlines {
     /// SLO jobs that arrived.
     pub slo: u64,
-    /// Those that ended by their deadline.
+    /// SLO jobs that ended by their deadline.
     pub met: u64,
-    /// Those that did not.
+    /// SLO jobs that did not.
     pub missed: u64,
-    /// In a run that did not finish, those whose deadline lies beyond its end, ended or not: had the others been given
-    /// until their deadline, some would have met it.
+    /// SLO jobs whose deadline lies beyond the end of a run that did not finish. Ended ones are included: the others
+    /// might still have met their deadlines.
     pub open: u64,
     /// missed / (met + missed); `null` if both are 0.
     #[serde(deserialize_with = "nan_if_null")]
@@ -28,22 +28,22 @@ pub struct Deadlines {
     /// they earn nothing here.
     #[serde(default)]
     pub value: u64,
-    /// Work of the jobs that ended. A job that was restarted counts once, and one that ran on nodes that it does not
-    /// prefer as if it had run on others.
+    /// Work of the jobs that ended. A restarted job counts once; one that ran on nodes that it does not prefer counts
+    /// with its work on preferred ones.
     pub goodput_h: GoodputHours,
     /// Response times of best-effort jobs that ended.
     pub be_response_s: Brief,
 }
 
-/// Node-hours of jobs that ended: of each, the number of tasks times the work of its longest task, by stage.
+/// Node-hours of jobs that ended: number of tasks times the work of the longest task, summed over stages and jobs.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GoodputHours {
-    /// Of SLO jobs that ended by their deadline.
+    /// Node-hours of SLO jobs that ended by their deadline.
     pub slo: f64,
-    /// Of SLO jobs that ended after it.
+    /// Node-hours of SLO jobs that ended after their deadline.
     pub late: f64,
-    /// Of best-effort jobs.
+    /// Node-hours of best-effort jobs.
     pub be: f64,
-    /// Of all.
+    /// Node-hours of all jobs that ended.
     pub total: f64,
 }

@@ -24,7 +24,7 @@ macro_rules! numbers {
         }
 
         impl $name {
-            /// Nothing was measured.
+            /// No measurements: every number is NaN.
             pub const UNMEASURED: Self = Self { $($field: f64::NAN,)* };
         }
     )*};
@@ -85,7 +85,7 @@ numbers! {
 }
 
 impl Distribution {
-    /// Of any numbers, in any order; [`UNMEASURED`](Self::UNMEASURED) if there are none.
+    /// Summary of numbers in any order; [`UNMEASURED`](Self::UNMEASURED) if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let sorted = ascending(values);
         let Some(&max) = sorted.last() else { return Self::UNMEASURED };
@@ -110,7 +110,7 @@ impl Distribution {
 }
 
 impl Brief {
-    /// Of any numbers, in any order, with exact percentiles; [`UNMEASURED`](Self::UNMEASURED) if there are none.
+    /// Summary of numbers in any order, with exact percentiles; [`UNMEASURED`](Self::UNMEASURED) if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let sorted = ascending(values);
         if sorted.is_empty() {

@@ -7,8 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
-/// The numbers of each comparison by its text: a JSON object whose keys keep the order they were found in, which
-/// is that of the claim's checks and, below each, of the sweep's cells.
+/// The numbers of each comparison by its text: a JSON object in the order of the claim's checks and, for each check, of
+/// the sweep's cells.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Findings(Vec<(String, Value)>);
 

@@ -18,7 +18,7 @@ pub struct Injected {
     pub seed: u64,
     /// Its targets as the user wrote them; empty for all cores.
     pub targets: Vec<String>,
-    /// The hosts that applied it, each to its own cores among them.
+    /// The hosts that applied it, each to its own cores.
     pub hosts: Vec<Applied>,
 }
 
@@ -29,13 +29,13 @@ pub struct Applied {
     pub host: String,
     /// Numbers of the cores, as in `0-5,8`.
     pub cores: String,
-    /// When it began, in emulated seconds.
+    /// Start, in emulated seconds.
     pub from_s: f64,
-    /// When it ended, in emulated seconds.
+    /// End, in emulated seconds.
     pub until_s: f64,
-    /// Why it ended, and whether a later injection replaced it on some of its cores for a time.
+    /// Reason for its end, and a note if a later injection replaced it on some cores for a time.
     pub ended: String,
-    /// Whether it ended because the run did: it would have gone on in a longer run.
+    /// Whether the end of the run cut it short.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
     /// Share of this time in which its slots degraded the cores; null if there are too many slots to count, or if a
@@ -43,14 +43,14 @@ pub struct Applied {
     pub degraded: Option<f64>,
 }
 
-/// An injection that the experiment schedules, as one run met it.
+/// Cores and span of a scheduled injection in one run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduledSpan {
     /// Numbers of the cores, as in `0-5,8`.
     pub cores: String,
-    /// When it began, in emulated seconds.
+    /// Start, in emulated seconds.
     pub from_s: f64,
-    /// When it ended, in emulated seconds: at the end of the run at the latest.
+    /// End, in emulated seconds; at most the end of the run.
     pub until_s: f64,
 }
 

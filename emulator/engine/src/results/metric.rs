@@ -1,12 +1,12 @@
-//! The table of metrics: each number of a run that tables, comparisons and figures show, with what is known of it.
+//! The table of metrics: the numbers of a run that tables, comparisons and figures show, with their properties.
 //!
-//! A number is described here once. Its unit, whether less or more of it is better, whether classes of jobs have it and
-//! whether unfinished jobs distort it hold for claims, `compare`, `validate`, tables, the report and figures alike. To
-//! add a number, add a field to the schema, compute it, and add a row here.
+//! Each number is described once. Its unit, its better direction, its presence by class and its distortion by
+//! unfinished jobs apply to claims, `compare`, `validate`, tables, the report and figures alike. To add a number, add a
+//! field to the schema, compute it, and add a row here.
 
 use super::{Deadlines, InterferenceMet, Planning, PredictionErrors, SharedNodes, Staleness, Summary};
 
-/// How a number is read from a summary; NaN if the run does not have it.
+/// Function that reads a number from a summary; NaN if the run does not have it.
 pub type Reading = fn(&Summary) -> f64;
 
 /// The unit of a number.
@@ -24,7 +24,7 @@ pub enum Unit {
     Count,
 }
 
-/// Which of two values of a number is better.
+/// The better one of two values of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Better {
     /// The smaller one.
@@ -42,14 +42,14 @@ pub struct Metric {
     pub key: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// Which of two values is better.
+    /// The better one of two values.
     pub better: Better,
-    /// What it means, in one line.
+    /// Its meaning, in one line.
     pub meaning: &'static str,
     /// Whether each class of jobs has it as well.
     pub by_class: bool,
-    /// Whether it is about jobs that ended: where others did not, they are the fast ones, so that policies cannot be
-    /// compared by it.
+    /// Whether it covers only jobs that ended. In a run with unfinished jobs these are the fast ones, so that policies
+    /// cannot be compared by it.
     pub censored: bool,
     /// The number in a summary.
     pub value: Reading,
@@ -64,23 +64,22 @@ pub struct Metric {
 pub struct TableColumn {
     /// Heading of the column.
     pub heading: &'static str,
-    /// What the column is about.
+    /// Subject of the column.
     pub group: ColumnGroup,
-    /// Place among the columns that are shown unasked, the most important first; `None` for one that must be asked for.
+    /// Rank among the default columns, the most important first; `None` for a column that is shown only on request.
     pub rank: Option<u8>,
-    /// The number that must be above zero in a run for the column to be shown unasked; `None` if being measured is
-    /// enough.
+    /// Number that must be above zero in a run for a default column to be shown; `None` if being measured is enough.
     pub shown_if: Option<Reading>,
 }
 
-/// What a column is about.
+/// Subject of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ColumnGroup {
-    /// Response times of jobs, and what is left of them.
+    /// Response times of jobs, and unfinished jobs.
     Response,
     /// Slowdown, waits and deadlines.
     Service,
-    /// What the policy costs: core time and messages.
+    /// Costs of the policy: core time and messages.
     Cost,
     /// Staleness of caches.
     Staleness,
@@ -111,7 +110,7 @@ impl Metric {
         }
     }
 
-    /// A number about finished jobs, which each class has as well.
+    /// A number of finished jobs, measured for each class as well.
     const fn of_jobs(key: &'static str, unit: Unit, better: Better, value: Reading) -> Self {
         Self { by_class: true, ..Self::new(key, unit, better, value) }.censored()
     }
@@ -156,13 +155,13 @@ impl Metric {
     }
 }
 
-/// The sections of a summary, and the keys without a section, that are about jobs that ended.
+/// The sections of a summary, and the keys without a section, that cover only jobs that ended.
 pub fn censored_sections() -> impl Iterator<Item = &'static str> {
     let plain = METRICS.iter().filter(|metric| metric.censored && !metric.key.contains(' '));
     plain.map(|metric| metric.key.split('.').next().unwrap_or_default())
 }
 
-/// Whether a number, given by the parts of its key, is about jobs that ended, of all jobs or of a class.
+/// Whether a number, given by the parts of its key, covers only jobs that ended, of all jobs or of a class.
 pub fn is_censored<'a>(key: impl IntoIterator<Item = &'a str>) -> bool {
     let mut parts = key.into_iter();
     let first = parts.next();
@@ -297,7 +296,7 @@ pub static METRICS: [Metric; 68] = [
     Metric::new("deadlines.value", Count, Neither, |s| of_deadlines(s, |d| d.value as f64))
         .means("utility that jobs earned").compared(),
     Metric::of_jobs("unqueued", Share, More, |s| s.times.unqueued.unwrap_or(f64::NAN))
-        .means("share of jobs that took hardly longer than their longest task, by at most run.record.unqueued")
+        .means("share of jobs that took at most run.record.unqueued longer than their longest task")
         .column(Service, "unqueued").ranked(14).compared(),
     Metric::of_jobs("over_10x", Share, Less, |s| s.times.over_10x)
         .means("share of jobs that took more than ten times as long as their longest task")
@@ -305,7 +304,7 @@ pub static METRICS: [Metric; 68] = [
     Metric::new("shared.cpu", Share, Neither, |s| of_shared(s, |nodes| nodes.cpu))
         .means("share of the CPU of all shared nodes that copies were given").column(Cost, "CPU used").ranked(10).compared(),
     Metric::new("shared.wasted_core_h / shared.used_core_h", Share, Neither, |s| of_shared(s, |nodes| nodes.wasted_core_h / nodes.used_core_h))
-        .means("share of the CPU-time of copies on shared nodes that was lost with copies which were stopped")
+        .means("share of the CPU-time on shared nodes that was spent on copies that were stopped")
         .column(Cost, "CPU wasted").ranked(11),
     Metric::new("shared.used_core_h", Hours, Neither, |s| of_shared(s, |nodes| nodes.used_core_h))
         .means("CPU-time of copies on shared nodes").compared(),
@@ -315,7 +314,7 @@ pub static METRICS: [Metric; 68] = [
         .means("share of the time of copies in which a shared node gave them less CPU than they would have used")
         .column(Cost, "throttled").ranked(12).compared(),
     Metric::new("shared.throttle_rate", Plain, Neither, |s| of_shared(s, |nodes| nodes.throttle_rate))
-        .means("throttles for each shared node and second").compared(),
+        .means("throttling events per shared node and second").compared(),
     Metric::new("shared.evictions", Count, Neither, |s| of_shared(s, |nodes| nodes.evictions as f64))
         .means("copies that shared nodes stopped because memory was short").column(Cost, "evictions").ranked(13).compared(),
     Metric::new("utilization of pods", Share, Neither, |s| of_shared(s, |_| 1.0) * s.utilization)
@@ -337,11 +336,11 @@ pub static METRICS: [Metric; 68] = [
     Metric::new("copies.in_progress_s", Seconds, Neither, |s| s.copies.in_progress_s)
         .means("core time spent on copies that were open when the run ended").compared(),
     Metric::new("copies.suspensions / tasks", Plain, Neither, |s| if s.copies.suspensions > 0 { per_task(s, s.copies.suspensions) } else { f64::NAN })
-        .means("how often copies were suspended, for each task").column(Cost, "suspended/task").ranked(19),
+        .means("suspensions of copies per task").column(Cost, "suspended/task").ranked(19),
     Metric::new("messages.total / tasks", Plain, Less, Summary::messages_per_task)
-        .means("the policy's own messages for each task").censored().column(Cost, "msgs/task").ranked(6).compared(),
+        .means("the policy's own messages per task").censored().column(Cost, "msgs/task").ranked(6).compared(),
     Metric::new("messages.recovery / tasks", Plain, Neither, |s| per_task(s, s.messages.recovery))
-        .means("messages for each task that repair losses or report what is so, counted apart")
+        .means("messages per task that repair losses or report state, not among the policy's own")
         .column(Cost, "repairs/task").ranked(20).shown_if(|s| per_task(s, s.messages.recovery)),
     Metric::new("interference.degraded", Share, Neither, |s| of_interference(s, |met| met.degraded))
         .means("share of the core time in which cores were degraded by interference")
@@ -362,11 +361,11 @@ pub static METRICS: [Metric; 68] = [
     Metric::new("planning.pivots", Plain, Neither, |s| of_planning(s, |plans| plans.pivots))
         .means("mean number of pivots of a solution").compared(),
     Metric::new("planning.gap.mean", Share, Neither, |s| of_planning(s, |plans| plans.gap.mean))
-        .means("mean distance of plans from the bound").compared(),
+        .means("mean relative gap between plans and their bound").compared(),
     Metric::new("planning.launched", Count, Neither, |s| of_planning(s, |plans| plans.launched as f64))
         .means("tasks launched by plans").compared(),
     Metric::new("planning.revoked", Count, Neither, |s| of_planning(s, |plans| plans.revoked as f64))
-        .means("launches that plans took back").compared(),
+        .means("launches that were no longer possible when decided").compared(),
     Metric::new("planning.preempted", Count, Neither, |s| of_planning(s, |plans| plans.preempted as f64))
         .means("copies that plans stopped").compared(),
     Metric::new("prediction.within_2x", Share, Neither, |s| of_prediction(s, |errors| errors.within_2x))
@@ -376,7 +375,7 @@ pub static METRICS: [Metric; 68] = [
     Metric::new("prediction.over", Share, Neither, |s| of_prediction(s, |errors| errors.over))
         .means("share of the jobs whose estimate was too large").compared(),
     Metric::new("prediction.error", Share, Neither, |s| of_prediction(s, |errors| errors.error))
-        .means("median size of the error of estimates").compared(),
+        .means("median absolute error of estimates").compared(),
     Metric::new("staleness.age_of_synchronisation_s.mean", Seconds, Neither, |s| of_staleness(s, |found| found.age_of_synchronisation_s.mean))
         .means("mean age of synchronisation: age of the oldest update about a node that a scheduler lacks, 0 if none")
         .column(ColumnGroup::Staleness, "age").ranked(18).compared(),
@@ -390,20 +389,20 @@ pub static METRICS: [Metric; 68] = [
     Metric::new("staleness.out_of_sync", Share, Neither, |s| of_staleness(s, |found| found.out_of_sync))
         .means("share of time that a scheduler lacks an update about a node").column(ColumnGroup::Staleness, "out of sync").compared(),
     Metric::new("staleness.error_s.mean", Seconds, Neither, |s| of_staleness(s, |found| found.error_s.mean))
-        .means("mean size of the difference between the cached and the true work at a node")
+        .means("mean absolute difference between the cached and the true work at a node")
         .column(ColumnGroup::Staleness, "error").ranked(21).compared(),
     Metric::new("staleness.bias_s", Seconds, Neither, |s| of_staleness(s, |found| found.bias_s))
         .means("mean of the cached less the true work at a node").column(ColumnGroup::Staleness, "bias").ranked(23),
     Metric::new("staleness.decision_error_s.mean", Seconds, Neither, |s| of_staleness(s, |found| found.decision_error_s.mean))
-        .means("mean size of the error of the cached work at the nodes that were chosen")
+        .means("mean absolute error of the cached work at the chosen nodes")
         .compared(),
     Metric::new("staleness.regret_s.mean", Seconds, Neither, |s| of_staleness(s, |found| found.regret_s.mean))
-        .means("mean of what a task will wait at its node less the least that it could have waited")
+        .means("mean wait of a task at its node less the least wait that it could have had")
         .column(ColumnGroup::Staleness, "regret").ranked(22).compared(),
     Metric::new("staleness.regret_s.p99", Seconds, Neither, |s| of_staleness(s, |found| found.regret_s.p99))
         .means("99th percentile of regret").column(ColumnGroup::Staleness, "regret p99"),
     Metric::new("staleness.conflicts", Share, Neither, |s| of_staleness(s, |found| found.conflicts))
-        .means("share of decisions for a node that another scheduler had chosen unknown to this one")
+        .means("share of decisions for a node that another scheduler had chosen without this one knowing")
         .column(ColumnGroup::Staleness, "conflicts"),
 ];
 
@@ -447,7 +446,7 @@ mod tests {
         key.split('.').try_fold(value, |at, part| at.get(part))
     }
 
-    /// A key that is one number of the results is the one that the row reads, of all jobs and of a class.
+    /// A row whose key names one number of the results reads that number, of all jobs and of a class.
     #[test]
     fn each_row_reads_the_number_of_its_key() {
         let (summary, value) = numbered();

@@ -1,4 +1,4 @@
-//! The results schema: what a run measures, as JSON lines and as rows.
+//! The results schema: the measurements of a run, as JSON lines and as rows.
 
 mod certificate;
 mod claims;

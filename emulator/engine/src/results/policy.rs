@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::{Spread, nan_if_null};
 
-/// What the metrics of policies measured. The first four are sections of the summary.
+/// Measurements of the metrics of policies. The first four fields are sections of the summary.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct PolicyResults {
-    /// Placement times; `None` if the policy does not note them.
+    /// Placement times; `None` if the policy does not report them.
     pub placements: Option<Placements>,
     /// Staleness of caches; `None` if the policy has none.
     pub staleness: Option<Staleness>,
@@ -25,7 +25,7 @@ pub struct PolicyResults {
 }
 
 /// Placement times, for policies whose schedulers bind each task to a node directly (Murmuration paper, section 2.1). A
-/// task that is bound again counts by its last binding.
+/// task that is bound again counts with its last binding.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Placements {
     /// Number of bindings of tasks to nodes, repeated ones included.
@@ -44,15 +44,14 @@ pub struct Placements {
     pub ended_s: Stage,
 }
 
-/// Decisions of a scheduler that decides in cycles. Its time is emulated: what the machine takes for it is part of
-/// `engine`.
+/// Decisions of a scheduler that plans in cycles. Their time is emulated; the time of the host is part of `engine`.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Planning {
     /// Number of cycles up to the last decision.
     pub cycles: u64,
-    /// Number of problems solved: none in cycles in which nothing has changed, and by policies without a solver.
+    /// Number of problems solved. Cycles without changes and policies without a solver solve none.
     pub solved: u64,
-    /// Mean number of options of a plan: ways and starts of all waiting jobs considered.
+    /// Mean number of options of a plan: starts and kinds of nodes considered for the waiting jobs.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub options: f64,
@@ -121,9 +120,10 @@ pub struct Stage {
     pub deviation: Spread,
 }
 
-/// Staleness of what receivers know of sources: schedulers of nodes, or, where a policy shares one state, schedulers or
-/// nodes of that. A cache holds the work expected at every node; the truth is the work of the tasks placed there that
-/// have not ended, by the same estimates. Decisions and errors of snapshots and shared states are not measured.
+/// Staleness of the copies that receivers keep of sources: schedulers of nodes or, where a policy has one shared state,
+/// schedulers or nodes of that state. A cache holds the work expected at every node; the truth is the work of the tasks
+/// placed there that have not ended, by the same estimates. Decisions and errors of snapshots and shared states are not
+/// measured.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Staleness {
     /// Age of synchronisation: time since a scheduler last had all updates about a node, which is the age of the
@@ -134,7 +134,7 @@ pub struct Staleness {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub out_of_sync: f64,
-    /// Age of synchronisation of what is out of sync.
+    /// Age of synchronisation while out of sync.
     pub age_out_of_sync_s: Spread,
     /// Version age: number of updates about a node that a scheduler lacks. Over time, schedulers and nodes (Yates
     /// 2021).
@@ -162,8 +162,8 @@ pub struct Staleness {
     pub conflicts: f64,
     /// Absolute difference between the cached and the true load of the chosen node: over decisions.
     pub decision_error_s: Spread,
-    /// What a task will wait at the node that was chosen minus the least that it could have waited: over a sample of
-    /// decisions. Waits are what remains, on healthy cores, of the tasks that the node serves before it.
+    /// Wait of a task at the chosen node minus the least wait that it could have had, over a sample of decisions. A
+    /// wait is the remaining work, on healthy cores, of the tasks that the node serves before it.
     pub regret_s: Spread,
     /// Time between two observations.
     pub every_s: f64,
@@ -174,7 +174,7 @@ pub struct Staleness {
 }
 
 impl Staleness {
-    /// Nothing was measured.
+    /// No measurements.
     pub const UNMEASURED: Self = Self {
         age_of_synchronisation_s: Spread::UNMEASURED,
         out_of_sync: f64::NAN,
@@ -222,8 +222,8 @@ pub struct StalenessRow {
     pub in_flight: u64,
 }
 
-/// A sampled decision, a row of `decisions.parquet`. Ages and versions are those of what the scheduler knew of the node
-/// that it chose, and of the one where the task would have waited least.
+/// A sampled decision, a row of `decisions.parquet`. Ages and versions are those of the scheduler's copies of the node
+/// that it chose and of the best node, where the task would have waited least.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct DecisionRow {
     /// Time of the decision, s.
@@ -248,8 +248,8 @@ pub struct DecisionRow {
     pub versions_best: u64,
     /// The wait that the scheduler expected at the node, s.
     pub believed: f64,
-    /// The wait there, s.
+    /// The true wait at the node, s.
     pub wait: f64,
-    /// That minus the wait at the best node, s.
+    /// The true wait at the node minus that at the best node, s.
     pub regret: f64,
 }

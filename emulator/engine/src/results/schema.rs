@@ -1,4 +1,4 @@
-//! The results schema: what a run measures, as JSON lines and as rows.
+//! The results schema: the measurements of a run, as JSON lines and as rows.
 //!
 //! A [`RunLine`] is one line of `summary.jsonl` and of `--json`: one cell, one policy, one seed. Its keys are
 //! a contract. Times are emulated seconds; job percentiles are exact, interpolated linearly between order
@@ -48,10 +48,10 @@ pub fn same(a: &serde_json::Value, b: &serde_json::Value) -> bool {
     a == b || canonical(a) == canonical(b)
 }
 
-/// The largest whole number below which every whole number is an f64.
+/// The bound up to which an f64 represents every whole number.
 const WHOLE: f64 = (1u64 << 53) as f64;
 
-/// A value as a text that is equal for values that are the [`same`].
+/// The canonical text of a value, equal for values that are the [`same`].
 pub fn canonical(value: &serde_json::Value) -> String {
     use serde_json::Value;
     match value {
@@ -72,13 +72,13 @@ pub fn canonical(value: &serde_json::Value) -> String {
     }
 }
 
-/// A value without the quotes of a string.
+/// The text of a value; a string is not quoted.
 pub fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A value in words, as people name it: distributions and other tables without braces and quotes (`exponential
-/// 62.5ms`), and lengths of time in the largest unit in which they are exact.
+/// A value in words: distributions and other tables without braces and quotes (`exponential 62.5ms`), and lengths of
+/// time in their largest unit (`62.5ms`).
 pub fn in_words(value: &serde_json::Value) -> String {
     use serde_json::Value;
     match value {
@@ -115,14 +115,14 @@ fn shortest_time(text: &str) -> Option<String> {
     (short.len() <= 7).then(|| format!("{short}{name}"))
 }
 
-/// A cell's id: a hash of what it depends on, 16 hex digits; equal JSON values have equal ids.
+/// The id of a run: a hash of everything that the run depends on, 16 hex digits. Equal JSON values have equal ids.
 ///
 /// Hashes the canonical text (object keys are sorted).
 pub fn run_id(depends_on: &serde_json::Value) -> String {
     fingerprint::folded(depends_on.to_string().as_bytes())
 }
 
-/// One cell, one policy, one seed.
+/// The results of one run: one cell, one policy, one seed.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Experiment file without folder `experiments` and suffix, such as `latin-square/fig6`.
@@ -157,7 +157,8 @@ pub struct Summary {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub drain_s: f64,
-    /// Jobs that finished before the last arrival, a second from the first to the last; 0 if all arrive at once.
+    /// Jobs that finished before the last arrival, per second from the first to the last arrival; 0 if all arrive at
+    /// once.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub throughput_per_s: f64,
@@ -180,7 +181,7 @@ pub struct Summary {
     pub placements: Option<Placements>,
     /// Staleness of the caches of schedulers, for policies with caches.
     pub staleness: Option<Staleness>,
-    /// Plans, for the policies that make some in cycles: `3sigma`, `prio` and `distsched`.
+    /// Plans, for the policies that plan in cycles: `3sigma`, `prio` and `distsched`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning: Option<Planning>,
     /// Errors of the estimates of run times, for `3sigma`.
@@ -191,11 +192,11 @@ pub struct Summary {
     pub shared: Option<SharedNodes>,
     /// Requested against achieved behaviour, for real-time runs.
     pub fidelity: Option<Certificate>,
-    /// Interference that the cores met; absent without interference, and if already one core had over a million slots.
+    /// Interference that the cores met; absent without interference, or if a single core had over a million slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interference: Option<InterferenceMet>,
-    /// The injections that the experiment schedules, as far as they began before the run ended; absent if there are
-    /// none. They are the same under every policy.
+    /// Scheduled injections that began before the run ended; absent if there are none. The schedule is the same under
+    /// every policy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scheduled: Vec<ScheduledSpan>,
     /// Interference injected during the run; absent if there was none.
@@ -211,18 +212,18 @@ impl Summary {
         run_name(&self.policy, &self.cell, self.seed)
     }
 
-    /// Whether it describes a real-time run that did not do what was asked.
+    /// Whether this is a real-time run with a degraded certificate.
     pub fn is_degraded(&self) -> bool {
         self.fidelity.as_ref().is_some_and(Certificate::is_degraded)
     }
 
-    /// Whether it describes a run that did not do what was asked, or into which interference was injected.
+    /// Whether the certificate is degraded or interference was injected.
     pub fn has_departed(&self) -> bool {
         self.is_degraded() || !self.injections.is_empty()
     }
 
-    /// The summary with the jobs of one class in place of all jobs, no job at all if it was not counted how many ended;
-    /// `None` if there is no such class.
+    /// The summary with the jobs of one class in place of all jobs; job counts are zero if unfinished ones were not
+    /// counted by class. `None` if there is no such class.
     pub fn of_class(&self, label: &str) -> Option<Self> {
         let ClassResults { jobs, not_finished, times } = *self.classes.get(label)?;
         let jobs = not_finished.map_or_else(JobCounts::default, |unfinished| JobCounts {
@@ -238,8 +239,8 @@ impl Summary {
 /// The times of all jobs, or of those of a class.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct JobTimes {
-    /// Response times of finished jobs: from the arrival at the client to the client's receipt of the end, that of the
-    /// last stage where jobs have stages.
+    /// Response times of finished jobs: from the arrival at the client until the client learns of the end, of the last
+    /// stage if there are several.
     pub response_s: Distribution,
     /// Wait of tasks: from the arrival of the job, or the submission of its stage, to the start of the copy that
     /// finished first. Under a policy that runs several copies of a task it includes the time of slower copies that
@@ -248,9 +249,8 @@ pub struct JobTimes {
     /// Slowdown of finished jobs: the response time of each over the work of its longest task (`longest_s`), or over
     /// `alone` where the class of a mix states that.
     pub slowdown: Brief,
-    /// Work of the longest task of finished jobs (attempt 0 on a healthy core), of a job with stages the sum of that of
-    /// each. `response_s.p99 / longest_s.p99` is the
-    /// slowdown that the Pigeon paper prints, a ratio of percentiles.
+    /// Work of the longest task of finished jobs (attempt 0 on a healthy core), summed over stages. `response_s.p99 /
+    /// longest_s.p99` is the slowdown that the Pigeon paper prints, a ratio of percentiles.
     pub longest_s: Brief,
     /// Share of the finished jobs that took more than ten times as long as their longest task (`longest_s`).
     #[serde(deserialize_with = "nan_if_null")]
@@ -267,7 +267,7 @@ pub struct JobTimes {
 pub struct ClassResults {
     /// Jobs that arrived.
     pub jobs: u64,
-    /// Jobs that failed or were open when the run ended; absent in results of commits that did not count them.
+    /// Jobs that failed or were open when the run ended; absent in results of older versions, which did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_finished: Option<u64>,
     /// Times of these jobs.
@@ -275,7 +275,7 @@ pub struct ClassResults {
     pub times: JobTimes,
 }
 
-/// submitted = finished + failed + unfinished.
+/// Counts of jobs: submitted = finished + failed + unfinished.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct JobCounts {
     /// Jobs that arrived.
@@ -288,7 +288,7 @@ pub struct JobCounts {
     pub unfinished: u64,
 }
 
-/// Tasks of submitted jobs, and those with a finished copy.
+/// Counts of tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TaskCounts {
     /// Tasks of jobs that arrived.
@@ -297,7 +297,7 @@ pub struct TaskCounts {
     pub finished: u64,
 }
 
-/// started = finished + preempted + lost + in_progress.
+/// Counts of copies: started = finished + preempted + lost + in_progress.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CopyCounts {
     /// Copies that started.
@@ -308,7 +308,7 @@ pub struct CopyCounts {
     pub preempted: u64,
     /// Copies lost in a crash of their node.
     pub lost: u64,
-    /// Copies that were open when a run ended without having finished, of tasks without a finished copy.
+    /// Open copies of tasks without a finished copy at the end of a run that did not finish.
     #[serde(default)]
     pub in_progress: u64,
     /// Core time spent on copies that were preempted, lost, or finished second. Tables show it as a share of `busy_s`.
@@ -319,10 +319,10 @@ pub struct CopyCounts {
     /// Core time spent on all copies: useful, wasted and in progress. 0 if not recorded.
     #[serde(default)]
     pub busy_s: f64,
-    /// How often copies were suspended, to go on later with their progress.
+    /// Number of suspensions of copies, which resume later with their progress.
     #[serde(default)]
     pub suspensions: u64,
-    /// Time for which copies were suspended before they went on, summed over suspensions.
+    /// Time from suspension to resumption of copies, summed.
     #[serde(default)]
     pub suspended_s: f64,
 }
@@ -349,11 +349,11 @@ pub struct Messages {
     /// The policy's own messages sent, recovery not included.
     pub total: u64,
     /// Messages that the emulated network lost, and stream messages returned as undeliverable. A message of several
-    /// datagrams, such as a batch of Murmuration's, counts here if its first is lost. What the real network between
-    /// hosts lost is in `fidelity.hosts`.
+    /// datagrams, such as a batch of Murmuration's, counts here if its first is lost. Losses in the real network
+    /// between hosts are in `fidelity.hosts`.
     pub dropped: u64,
     /// Messages that actors send to repair losses, and transmissions repeated by streams of the emulated network.
-    /// What QUIC repeats between hosts is not counted.
+    /// Retransmissions of QUIC between hosts are not counted.
     pub recovery: u64,
     /// Messages by kind, recovery included.
     pub by_kind: BTreeMap<String, u64>,
@@ -368,7 +368,7 @@ pub struct Engine {
     pub order_hash: String,
     /// CPU time of the run's thread.
     pub cpu_s: f64,
-    /// CPU time of that which the planning of schedulers took: `3sigma`, `prio` and `distsched`.
+    /// Part of it spent on planning by schedulers, for `3sigma`, `prio` and `distsched`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning_cpu_s: Option<f64>,
     /// Wall time of the run.
@@ -392,7 +392,7 @@ pub struct RunLine<'a> {
     pub summary: &'a Summary,
 }
 
-/// A line of `--json`, of `summary.jsonl` and of `claims.jsonl`: what `volary schema results` describes.
+/// A line of `--json`, of `summary.jsonl` and of `claims.jsonl`, as `volary schema results` describes it.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(title = "volary results, a line")]
@@ -414,7 +414,7 @@ pub struct JobRow {
     pub arrival: f64,
     /// Response time, s; NaN if unfinished.
     pub response: f64,
-    /// Work of its longest task, s; of a job with stages the sum of that of each.
+    /// Work of its longest task, summed over stages, s.
     pub longest: f64,
     /// Its response time alone in the cluster, s, if the workload states it.
     pub alone: Option<f64>,
@@ -425,8 +425,8 @@ pub struct JobRow {
 }
 
 impl JobRow {
-    /// Response time over that alone in the cluster, if it is stated, or else over the work of the longest task; `None`
-    /// if unfinished, or without work.
+    /// Response time over `alone` or, if that is not stated, over the work of the longest task; `None` if the job is
+    /// unfinished or has no work.
     pub fn slowdown(&self) -> Option<f64> {
         let least = self.alone.unwrap_or(self.longest);
         (self.response.is_finite() && least > 0.0).then(|| self.response / least)
@@ -444,15 +444,15 @@ pub struct CopyRow {
     pub attempt: u32,
     /// Core among all cores of the run.
     pub core: u32,
-    /// When it started, s.
+    /// Start, s.
     pub start: f64,
-    /// When it ended, s.
+    /// End, s.
     pub end: f64,
-    /// How it ended.
+    /// The kind of its end.
     pub end_kind: CopyEnd,
 }
 
-/// How an execution ended.
+/// The kinds of ends of executions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyEnd {
@@ -479,9 +479,9 @@ impl CopyEnd {
 /// A message between two endpoints of the cluster, an arrow of the timeline.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MessageRow {
-    /// When it was sent, s.
+    /// Time of sending, s.
     pub sent: f64,
-    /// When its receiver handled it, s.
+    /// Time at which its receiver handled it, s.
     pub delivered: f64,
     /// The sender, such as `scheduler 3`.
     pub from: String,
@@ -489,7 +489,7 @@ pub struct MessageRow {
     pub to: String,
     /// Its kind, such as `probe.reserve`.
     pub kind: String,
-    /// The job that it is about, if it is about one.
+    /// The job that it concerns, if any.
     pub job: Option<u32>,
 }
 
@@ -516,7 +516,7 @@ pub struct Measured {
     pub jobs: Vec<JobRow>,
     /// Executions of a sample of jobs, in order of end.
     pub copies: Vec<CopyRow>,
-    /// One job in how many is sampled into `copies`.
+    /// One job in this many is sampled into `copies`.
     pub sampled_one_in: u32,
     /// Executions on the first few cores from the start of the run, for timelines: complete within the window.
     pub timeline: Vec<CopyRow>,
@@ -524,7 +524,7 @@ pub struct Measured {
     pub timeline_nodes: Vec<u32>,
     /// Messages from and to these nodes, in order of time.
     pub messages: Vec<MessageRow>,
-    /// Number of such messages that the timeline had no room for; all of them are later.
+    /// Number of later messages that the timeline had no room for.
     pub messages_left_out: u64,
     /// Waiting tasks and running copies over the timeline, of the whole cluster.
     pub load: Vec<LoadRow>,
@@ -536,7 +536,7 @@ pub struct Measured {
     pub decisions: Vec<DecisionRow>,
     /// Work of real cores, by core and time; empty if copies burnt none.
     pub cores: Vec<CoreRow>,
-    /// Messages by (from role, to role) or other free notes a report may show.
+    /// Notes for reports: faults, injections, warnings.
     pub notes: Vec<String>,
 }
 

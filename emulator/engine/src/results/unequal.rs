@@ -23,7 +23,7 @@ impl Injected {
 }
 
 impl Applied {
-    /// Whether it began and ended when another did, as far as both runs lasted.
+    /// Whether it began and ended at the times of another, as far as both runs lasted.
     fn is_when(&self, other: &Self) -> bool {
         let goes_on = |cut: &Self, other: &Self| cut.cut && other.until_s >= cut.until_s;
         self.from_s == other.from_s
@@ -31,8 +31,8 @@ impl Applied {
     }
 }
 
-/// Why runs cannot be compared with each other: the first two under one seed into which interference was injected
-/// unequally, in words. `None` if there are none.
+/// Names the first two runs of one seed into which interference was injected unequally, so that they cannot be
+/// compared. `None` if there are none.
 pub fn unequal_injections<'a>(runs: impl IntoIterator<Item = &'a Summary>) -> Option<String> {
     let mut first: BTreeMap<u64, &Summary> = BTreeMap::new();
     for run in runs {
@@ -42,7 +42,7 @@ pub fn unequal_injections<'a>(runs: impl IntoIterator<Item = &'a Summary>) -> Op
             _ if a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_like(b)) => continue,
             (false, true) => format!("into {} and not into {}", other.name(), run.name()),
             (true, false) => format!("into {} and not into {}", run.name(), other.name()),
-            (_, _) => format!("into {} otherwise than into {}", other.name(), run.name()),
+            (_, _) => format!("into {} and, differently, into {}", other.name(), run.name()),
         };
         return Some(format!("interference was injected {whose}"));
     }
@@ -98,14 +98,14 @@ mod tests {
             ("another seed", Injected { seed: 8, ..one.clone() }),
             ("another profile", Injected { profile: BTreeMap::new(), ..one.clone() }),
         ] {
-            let why = "interference was injected into a, seed 1 otherwise than into b, seed 1";
+            let why = "interference was injected into a, seed 1 and, differently, into b, seed 1";
             assert_eq!(said(&[&one], &[&odd]).as_deref(), Some(why), "{what}");
         }
         assert!(said(&[&one, &one], &[&one]).is_some());
     }
 
     #[test]
-    fn an_injection_that_the_end_of_its_run_cut_is_as_long_as_the_other() {
+    fn an_injection_cut_by_the_end_of_its_run_equals_a_longer_one() {
         let whole = injected(&["0"], [2.0, 5.0], false);
         let cut = injected(&["0"], [2.0, 3.5], true);
         assert_eq!(said(&[&whole], &[&cut]), None);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_are_apart_and_the_run_without_is_named() {
+    fn seeds_are_compared_separately_and_the_run_without_an_injection_is_named() {
         let one = [injected(&["0"], [2.0, 5.0], false)];
         let runs = [run("a", 1, &one), run("b", 1, &one), run("a", 2, &[]), run("b", 2, &[])];
         assert_eq!(unequal_injections(&runs), None);

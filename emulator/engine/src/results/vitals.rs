@@ -1,4 +1,4 @@
-//! Vitals of a host in a real run: measurements that explain why a run departed from what was asked.
+//! Vitals of a host in a real run: measurements that explain the departures of a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct HostVitals {
     pub clock: ClockError,
     /// Whether its processors were kept from sleeping; null if `run.awake` did not ask for it.
     pub awake: Option<bool>,
-    /// Why they could not be kept from sleeping.
+    /// Reason for which they could not be kept from sleeping.
     pub awake_refused: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub struct PathLoss {
     pub lost: u64,
 }
 
-/// Lateness of a timer that nothing depends on, which is what the machine's timers allow. Real time.
+/// Lateness of a timer on which nothing depends: the precision of the machine's timers. Real time.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TimerProbe {
@@ -85,6 +85,6 @@ pub struct ClockError {
     pub offset_s: f64,
     /// Maximum error of the corrected clock, s of real time.
     pub bound_s: f64,
-    /// How much faster its clock runs, in parts per million.
+    /// Drift: excess of its clock's rate, in parts per million.
     pub drift_ppm: f64,
 }

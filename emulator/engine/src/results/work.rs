@@ -18,7 +18,7 @@ pub struct RealWork {
     /// Degraded stretches in which a core had work for at least three quarters of the time, grouped by similar slowdown
     /// and length.
     pub slots: Vec<Slots>,
-    /// Achieved over requested core time of copies: 1 is as asked.
+    /// Achieved over requested core time of copies; 1 is exact.
     pub copies: Samples,
     /// Sum of the requested core times, in emulated seconds.
     pub asked_s: f64,
@@ -26,7 +26,7 @@ pub struct RealWork {
     pub achieved_s: f64,
 }
 
-/// Measurements of real cores, as a sum and stretch by stretch.
+/// Measurements of real cores, in total and by interval.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Worked {
     /// The sum.
@@ -53,11 +53,11 @@ pub struct RealCore {
     pub cpu: u32,
     /// Calibrated rounds of the kernel per second of CPU time; the unit of the work of copies.
     pub rounds_per_s: f64,
-    /// Work done while it was meant to be healthy, relative to an undisturbed CPU: 1 is as asked.
+    /// Work done while it was meant to be healthy, relative to an undisturbed CPU; 1 is exact.
     pub healthy: Samples,
 }
 
-/// The slowdown reported for a core that did next to nothing.
+/// The slowdown reported for a core that did almost no work; larger ones are cut to it.
 pub const STILL: f64 = 1e6;
 
 /// Similar degraded stretches: slowdowns differ by a fifth at most, lengths by a factor of two.
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_compared_with_what_they_were_to_take() {
+    fn copies_are_compared_with_their_requested_core_time() {
         let mut work = RealWork::default();
         work.copy(0.1, 0.11);
         work.copy(0.3, 0.3);

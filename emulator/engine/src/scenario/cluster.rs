@@ -19,7 +19,7 @@ pub const RACK: u32 = 40;
 /// Ids are 32 bits wide and a run has at most this many actors.
 const MOST_ACTORS: u64 = 1 << 26;
 
-/// Why a cluster cannot be built.
+/// An error in building a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// A key of `[cluster]`, or of `[service]` where it concerns the nodes.
@@ -33,20 +33,20 @@ pub enum ClusterError {
 /// The emulated machines.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cluster {
-    /// Cores of each node, in runs of equal nodes: (how many nodes, cores of each).
+    /// Cores of each node, in runs of equal nodes: (number of nodes, cores of each).
     pub nodes: Vec<(u32, u32)>,
-    /// How many schedulers, each with a client.
+    /// Number of schedulers, each with a client.
     pub schedulers: u32,
-    /// Requests a second of all clients; absent: no limit.
+    /// Requests per second of all clients; no limit if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_rate: Option<f64>,
     /// Rate of a node's cores relative to the reference core, drawn once per node; samples below 0.01 count as 0.01. A
     /// topology has its own.
     pub speed: DistributionSpec<f64>,
-    /// What connects the machines. If absent all links are the same, and nodes are in racks of [`RACK`].
+    /// The topology of the network. If absent all links are the same, and nodes are in racks of [`RACK`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyFile>,
-    /// What each node has and each task reserves. If absent a task reserves a core.
+    /// Capacities of nodes and reservations of tasks. If absent a task reserves a core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room: Option<Room>,
     /// Number of kinds of nodes of which jobs prefer some.
@@ -112,8 +112,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Has nodes of as many kinds as the jobs of a workload distinguish. Only `[[cluster.kind]]` has kinds of its own:
-    /// nodes of a topology differ by place and speed.
+    /// Gives the nodes as many kinds as the jobs of a workload distinguish. Nodes of a topology can have them too; only
+    /// `[[cluster.kind]]` states kinds of its own.
     ///
     /// # Errors
     /// When there are fewer nodes, or `[cluster]` has kinds of its own.
@@ -122,8 +122,7 @@ impl Cluster {
         let at = ["workload", workload.section(), "slo", "preference"];
         if !section.kind.is_empty() {
             let name = at.join(".");
-            let message =
-                format!("`{name}`: `[[cluster.kind]]` has kinds of nodes already, which take no turns");
+            let message = format!("`{name}`: `[[cluster.kind]]` has kinds of nodes of its own");
             return Err(KeyError::new(
                 &at,
                 message,
@@ -141,7 +140,7 @@ impl Cluster {
         }
     }
 
-    /// What a workload must know about these machines.
+    /// The properties of these machines on which a workload depends.
     pub fn site(&self) -> Site {
         let largest = self.room.as_ref().and_then(Room::largest);
         Site { schedulers: self.schedulers, cores: self.core_count(), largest }
@@ -181,8 +180,7 @@ impl Cluster {
 
     /// Checks that the actors of a run, with those that a policy adds, are not too many.
     ///
-    /// # Errors
-    /// The reason and a remedy; `name` is what the policy calls one that it adds.
+    /// # Errors The reason and a remedy; `name` is the policy's name for an actor that it adds.
     pub fn check_size(layout: &Layout, name: &str) -> Result<(), String> {
         let (actors, added) = (layout.actors(), layout.auxiliaries());
         if u64::from(actors) <= MOST_ACTORS {
@@ -215,7 +213,7 @@ impl Cluster {
         }
     }
 
-    /// Everything about the machines of a run of a policy under `seed`. What all policies have is the same for all.
+    /// The machines of a run of a policy under `seed`. All policies get the same ones, apart from auxiliary actors.
     pub fn machines(&self, policy: &PolicySpec, seed: u64) -> Machines {
         let layout = policy.layout(self.layout());
         let beside = |number| policy.traits().auxiliaries?.beside(number, &layout);

@@ -1,12 +1,12 @@
 //! An error in a key of a scenario.
 
-/// What is wrong with a key, and the remedy. The caller adds the file and the line.
+/// An error in a key, with the remedy. The caller adds the file and the line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{}`: {message}; {help}", key.join("."))]
 pub struct KeyError {
     /// Path of the key: names of tables, indices of array elements, then its own name.
     pub key: Vec<String>,
-    /// What is wrong.
+    /// The error.
     pub message: String,
     /// The remedy.
     pub help: String,

@@ -35,7 +35,7 @@ pub struct Resolved {
     pub cluster: Cluster,
     /// The arriving jobs.
     pub workload: WorkloadSpec,
-    /// Where the trace was found; `None` if there is none or a generator replaces it.
+    /// Path at which the trace was found; `None` if there is none or a generator replaces it.
     pub trace: Option<PathBuf>,
     /// The work of the jobs.
     pub service: Service,
@@ -52,7 +52,7 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Whether a generator stands in for a trace that was not found.
+    /// Whether a generator replaces a trace that was not found.
     pub const fn has_stand_in(&self) -> bool {
         matches!(self.workload, WorkloadSpec::Trace(_)) && self.trace.is_none()
     }

@@ -1,4 +1,4 @@
-//! Capacity of nodes that no topology describes: CPU and memory, what a task reserves of them, and how many tasks fit.
+//! Capacity of nodes without a topology: their CPU and memory, the reservations of tasks, and the number that fits.
 
 use std::iter::repeat_n;
 
@@ -25,21 +25,21 @@ pub struct Needs {
 /// Reservations of tasks, which are all the same, and capacities of nodes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Room {
-    /// What a task reserves.
+    /// The reservation of a task.
     task: Needs,
     /// Capacities of nodes: number of equal adjacent nodes, and what each has.
     nodes: Vec<(u32, Needs)>,
-    /// How nodes are shared, if they are. Tasks then reserve nothing.
+    /// Parameters of shared nodes, if nodes are shared. Tasks then reserve nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     sharing: Option<NodeSharing>,
 }
 
-/// How nodes are shared.
+/// Parameters of shared nodes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct NodeSharing {
     /// Share of the memory above which a node evicts copies.
     threshold: f64,
-    /// Period of the reports of use.
+    /// Period of reports of use.
     report: Span,
 }
 
@@ -89,7 +89,7 @@ impl Room {
 }
 
 impl Needs {
-    /// What a task reserves.
+    /// The reservation of a task.
     pub(super) const fn of(service: &Service) -> Self {
         Self { cpu: service.cpu, memory: service.memory }
     }
@@ -163,7 +163,7 @@ pub(super) fn nodes(section: &ClusterSection, service: &Service) -> Result<NodeR
     Ok(NodeRuns { runs, room })
 }
 
-/// Refuses a cluster with none of something.
+/// Refuses counts of zero.
 fn check_counts(at: &[&str], counts: &[(&str, u32)]) -> Result<(), KeyError> {
     let none = counts.iter().find(|(_, count)| *count == 0);
     none.map_or(Ok(()), |(name, _)| {
@@ -186,8 +186,7 @@ fn shared_nodes(section: &ClusterSection, service: &Service) -> Result<NodeRuns,
     check_counts(&["cluster"], &[("pods", pods)])?;
     for (key, given) in [("cpu", service.cpu.is_some()), ("memory", service.memory.is_some())] {
         if given {
-            let message =
-                format!("tasks reserve no {key} of shared nodes, `service.usage` says what they use");
+            let message = format!("tasks reserve no {key} on shared nodes; `service.usage` states their use");
             let help = format!("leave {key} out, and write for example service.usage.request = 1.5");
             return Err(KeyError::new(&["service", key], message, help));
         }
@@ -217,7 +216,7 @@ fn shared_nodes(section: &ClusterSection, service: &Service) -> Result<NodeRuns,
 }
 
 impl NodeSharing {
-    /// What actors are told of it.
+    /// The parameters as actors get them.
     fn told(self) -> Sharing {
         Sharing { threshold: (self.threshold * 1e6).round() as u32, report: self.report }
     }
@@ -232,7 +231,7 @@ impl NodeSharing {
             ));
         }
         if self.report < SHORTEST_REPORT {
-            let message = format!("a period of {} leaves time for nothing but reports", self.report);
+            let message = format!("a period of {} is too short for reports", self.report);
             let help = format!("write {SHORTEST_REPORT} or longer, such as \"15s\"");
             return Err(KeyError::new(&["cluster", "report"], message, help));
         }
@@ -279,7 +278,7 @@ fn kinds(section: &ClusterSection) -> Result<Vec<(Vec<String>, NodeKind)>, KeyEr
     if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
         return Err(KeyError::new(
             &["cluster", key],
-            format!("each `cluster.kind` says its own `{key}`"),
+            format!("each `cluster.kind` states its own `{key}`"),
             "leave it out here, or leave out [[cluster.kind]]",
         ));
     }

@@ -8,14 +8,13 @@ use super::cluster::Machines;
 use super::error::KeyError;
 use crate::cores::{CoreSet, Injection, ScheduledInjection};
 
-/// Injections of an experiment at most: cores evaluate each of them whenever a copy begins.
+/// Maximum number of injections of an experiment: cores evaluate each of them whenever a copy begins.
 const MOST: usize = 100;
 
 impl Machines {
     /// The cores of the nodes that a target names.
     ///
-    /// # Errors
-    /// The target names no node; the message says what could have been written.
+    /// # Errors When the target names no node; the message names valid targets.
     pub fn cores_at(&self, target: &Target) -> Result<CoreSet, String> {
         let wrong = |why: String| format!("`{target}` names no node of this cluster: {why}");
         let layout = &self.layout;
@@ -29,15 +28,14 @@ impl Machines {
         let cores: CoreSet =
             workers.map(|(node, core)| layout.core_index(layout.worker(node, core))).collect();
         if cores.is_empty() {
-            return Err(wrong("it stands for others".to_owned()));
+            return Err(wrong("it names other actors only".to_owned()));
         }
         Ok(cores)
     }
 
     /// The scheduled injections under `seed`, in the order of the experiment.
     ///
-    /// # Errors
-    /// A target or core that does not exist, a time that is none, or two injections into one core at a time.
+    /// # Errors A target or core that does not exist, a duration of zero, or two injections into one core at a time.
     pub fn scheduled(
         &self,
         injections: &[ScheduledInjection],

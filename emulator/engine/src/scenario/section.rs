@@ -9,7 +9,7 @@ use volary_netem::Size;
 
 use super::error::KeyError;
 
-/// `[cluster]`: equal nodes, a few kinds of them, or a topology file that says what exists.
+/// `[cluster]`: equal nodes, a few kinds of nodes, or a topology file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterSection {
@@ -23,10 +23,10 @@ pub struct ClusterSection {
     /// Number of schedulers, each with its client; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedulers: Option<u32>,
-    /// Requests a second of the job controller, for all clients together: one for each task that it creates, one for
-    /// each end that it counts. Jobs take turns of 500 tasks; a job is submitted after its first turn, ends when all
-    /// ends are counted, and waits for another turn if it has not ended at its own. kube-controller-manager's default
-    /// is 20; no limit if absent.
+    /// Requests per second of the job controller, for all clients together: one for each task that it creates and one
+    /// for each end that it counts. Jobs take turns of 500 tasks. A job is submitted after its first turn, ends when
+    /// all ends are counted, and takes further turns until then. The default of kube-controller-manager is 20; no limit
+    /// if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1e-3, max = 1e9))]
     pub request_rate: Option<f64>,
@@ -42,19 +42,19 @@ pub struct ClusterSection {
     /// Memory of each node that tasks can reserve. Needs `service.memory`, or `shared`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
-    /// Whether nodes are shared: a node runs any number of copies up to `pods`, which have its `cpu` and `memory` in
-    /// common. CPU is shared out by requests, and a copy that is given less than it would use takes longer; when memory
-    /// passes the `threshold`, copies are evicted, and what they have done is lost. `service.usage` says what tasks use
-    /// and request. Otherwise each copy has a core of its own.
+    /// Whether nodes are shared: a node runs up to `pods` copies, which share its `cpu` and `memory`. CPU is divided by
+    /// requests, and a copy that is given less than it would use takes longer; when memory passes the `threshold`,
+    /// copies are evicted and lose their work. `service.usage` states the use and requests of tasks. Otherwise each
+    /// copy has a core of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// Number of copies that a shared node runs at most; 110 if absent, as in Kubernetes.
+    /// Maximum number of copies on a shared node; 110 if absent, as in Kubernetes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<u32>,
     /// Share of the memory of a shared node above which it evicts copies, above 0 and at most 1; 0.95 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// Period in which shared nodes report what copies use, to policies that ask for it; "15s" if absent.
+    /// Period in which shared nodes report the use of copies, for policies that ask for it; "15s" if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Span>,
     /// Kinds of nodes, if nodes differ; they replace `nodes`, `cores`, `cpu` and `memory`.
@@ -108,7 +108,7 @@ impl ClusterSection {
         match given.into_iter().find(|(_, given)| *given && self.topology.is_some()) {
             Some((key, _)) => Err(KeyError::new(
                 &["cluster", key],
-                format!("the topology says `{key}` already"),
+                format!("the topology states `{key}` already"),
                 "leave it out here, or leave out `topology`",
             )),
             None => Ok(()),

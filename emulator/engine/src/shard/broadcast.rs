@@ -28,7 +28,7 @@ pub(super) struct BroadcastLog {
     pub(super) entries: Vec<BroadcastEntry>,
     /// Id of scheduler 0.
     pub(super) first: u32,
-    /// How many entries each scheduler has read.
+    /// Number of entries that each scheduler has read.
     pub(super) cursors: Vec<u32>,
     /// Schedulers that read at once.
     pub(super) eager: Vec<u32>,

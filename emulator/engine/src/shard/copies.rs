@@ -11,7 +11,7 @@ use crate::cores::{CoreSet, Injection};
 use crate::results::Worked;
 
 impl<O: Observer> Shard<'_, O> {
-    /// Runs a copy from the beginning, or what is `left` of a suspended one. `elsewhere` says that another task of its
+    /// Runs a copy from the beginning, or the work `left` of a suspended one. `elsewhere` says that another task of its
     /// gang runs on a node that the job does not prefer.
     pub(super) fn start_copy(&mut self, me: ActorId, copy: CopyId, left: Option<Span>, elsewhere: bool) {
         if let (Some(oracle), None) = (&mut self.oracle, left) {
@@ -123,7 +123,7 @@ impl<O: Observer> Shard<'_, O> {
         at
     }
 
-    /// Recomputes when copies end. Completions queued for another time become void.
+    /// Recomputes the ends of copies. Completions queued for another time become void.
     fn reschedule_completions(&mut self, cores: &CoreSet) {
         if let Some(executor) = &mut self.executor {
             executor.slowdowns_changed();
@@ -176,7 +176,7 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Detaches the executor and returns what its cores did; `None` without one.
+    /// Detaches the executor and returns the work of its cores; `None` without one.
     pub fn take_executor(&mut self) -> Option<Worked> {
         self.executor.take().map(ExecutorState::end)
     }

@@ -106,7 +106,7 @@ pub struct Shard<'a, O> {
     pub(super) local_queue: VecDeque<(ActorId, Input)>,
     /// Endpoints that the failure detector has reported as down.
     pub(super) down: Vec<ActorId>,
-    /// What crashed machines have left to their successors.
+    /// State that crashed machines have stored for their successors.
     pub(super) stored: Vec<(ActorId, Stored)>,
     effects: Vec<Effect>,
     /// The oracle, for a policy that asks for it.
@@ -116,7 +116,7 @@ pub struct Shard<'a, O> {
     /// Whether the copy last started on each core belongs to a gang of which another task runs on a node that the job
     /// does not prefer; `None` if no job prefers any.
     pub(super) elsewhere: Option<Box<[bool]>>,
-    /// What changes when the CPU of a node is shared out, a reused buffer; `None` if nodes are not shared.
+    /// Changes to copies when the CPU of a node is shared out, a reused buffer; `None` if nodes are not shared.
     pub(super) share_changes: Option<Vec<Change>>,
     pub(super) now: Time,
     events: u64,
@@ -305,7 +305,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         Stamp(self.actors[actor.index()].epoch)
     }
 
-    /// When a paused actor continues; `None` if it is not paused.
+    /// The time at which a paused actor continues; `None` if it is not paused.
     #[inline]
     pub(super) fn resumes_at(&self, actor: ActorId) -> Option<Time> {
         if !self.parts.pauses {

@@ -22,7 +22,7 @@ pub trait CoreExecutor {
     /// Slows the cores down as `cores` says, for some time from `now` on. The plan is renewed when that time is over,
     /// or at once if it has `changed`.
     fn degrade(&mut self, cores: &Cores, now: Time, changed: bool);
-    /// Ends all work and returns what the cores did, without the copies.
+    /// Ends all work and returns the work of the cores, without the copies.
     fn end(&mut self) -> Worked;
 }
 
@@ -76,7 +76,7 @@ impl ExecutorState {
         self.executor.run(core, self.tickets, work + Span::from_secs_f64(before));
     }
 
-    /// Changes when the copy on a core should end.
+    /// Changes the time at which the copy on a core should end.
     pub(super) fn set_due(&mut self, core: u32, due: Time) {
         if let Some(running) = &mut self.runs[core as usize] {
             running.due = due;
@@ -170,7 +170,7 @@ impl ExecutorState {
         None
     }
 
-    /// Ends all work and returns what the cores did.
+    /// Ends all work and returns the work of the cores.
     pub(super) fn end(mut self) -> Worked {
         let mut worked = self.executor.end();
         let RealWork { copies, asked_s, achieved_s, .. } = self.measured;

@@ -79,7 +79,7 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Gives a new machine what the one before it has stored.
+    /// Gives a new machine the state that the one before it has stored.
     fn restore(&mut self, actor: ActorId) {
         if let Some(at) = self.stored.iter().position(|(of, _)| *of == actor)
             && let Some(machine) = &mut self.actors[actor.index()].machine

@@ -10,7 +10,7 @@
 //! | `executor` | [`CoreExecutor`]: real cores |
 //! | `faults` | crashes, restarts, the failure detector |
 //! | `observer` | [`Observer`]: callbacks of a shard |
-//! | `parts` | what a shard is built from |
+//! | `parts` | the parts that a shard is built from |
 //! | `prefetch` | cache prefetch of upcoming events |
 //! | `sharing` | copies on shared nodes |
 //! | `stopwatch` | [`Stopwatch`]: the CPU time of planning |

@@ -39,7 +39,7 @@ pub struct Parts<'a> {
     pub shared: bool,
     /// Whether actors can look at the oracle of a policy that asks for one: in virtual time, where one shard owns all.
     pub oracle: bool,
-    /// Which actors the shard owns.
+    /// The actors that the shard owns.
     pub placement: Placement<'a>,
     /// Times the schedulers of policies that plan; absent: nothing is timed.
     pub stopwatch: Option<Arc<Stopwatch>>,

@@ -1,4 +1,4 @@
-//! Copies on shared nodes: their shares of the CPU, the changes of their use, and what node managers are told of it.
+//! Copies on shared nodes: their shares of the CPU, the changes of their use, and reports of these to node managers.
 
 use volary_actors::base::{ActorId, CopyId, Span, Time};
 use volary_actors::catalog::Catalog as _;
@@ -17,7 +17,7 @@ impl<O: Observer> Shard<'_, O> {
         let workload = self.parts.workload;
         let segment = workload.segment(copy.task, work.saturating_sub(left));
         let request = u32::try_from(workload.request(copy.task.job).cpu).unwrap_or(u32::MAX);
-        // What is left of a suspended copy can be more than the work here, if it is slower elsewhere.
+        // The rest of a suspended copy can exceed its work here, if it is slower elsewhere.
         self.parts.cores.begin_shared(core, self.now, (work.max(left), left), request, segment);
         if let Some(copies) = &mut self.copies {
             copies[core as usize] = Some(copy);
@@ -68,7 +68,7 @@ impl<O: Observer> Shard<'_, O> {
         self.share_changes = Some(changes);
     }
 
-    /// Tells the manager of a node what has changed there.
+    /// Reports changes on a node to its manager.
     fn tell_usage(&mut self, node: u32, changes: &[Change]) {
         let (manager, first) = (self.parts.layout.node(node), self.parts.layout.worker(node, 0));
         let first = self.parts.layout.core_index(first);

@@ -32,7 +32,7 @@ impl Stopwatch {
     }
 }
 
-/// A machine and what times it.
+/// A machine with the stopwatch that times it.
 struct TimedMachine {
     machine: Box<dyn Machine>,
     stopwatch: Arc<Stopwatch>,

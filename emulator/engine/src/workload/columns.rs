@@ -5,16 +5,16 @@ use std::num::NonZeroU64;
 
 use volary_actors::base::{Feature, Span};
 
-/// How a job ended.
+/// The outcome of a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
-    /// It did what it was to do.
+    /// It completed.
     Finished,
     /// It ended by an error of its own or of a machine.
     Failed,
     /// Its user or a program stopped it, or a job that it depended on ended.
     Killed,
-    /// It gave way to other jobs.
+    /// It was evicted in favour of other jobs.
     Evicted,
     /// The record of its end is missing.
     Lost,
@@ -76,7 +76,7 @@ impl Outcome {
     }
 }
 
-/// The first word in capitals: SLURM adds who cancelled a job.
+/// The first word in capitals; SLURM appends the user who cancelled a job.
 fn state(text: &str) -> String {
     text.split([' ', '+', ':']).next().unwrap_or_default().to_ascii_uppercase()
 }
@@ -87,14 +87,14 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What is known about one job.
+/// The known details of one job.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Details {
     /// Values of features by [`Feature::index`]; zero if unknown.
     pub features: [u32; Feature::ALL.len()],
-    /// From submission to start.
+    /// Time from submission to start.
     pub wait: Option<Span>,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Option<Outcome>,
     /// Cores of all its tasks together.
     pub cores: Option<f32>,
@@ -107,7 +107,7 @@ pub struct Details {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Columns {
     features: [Vec<u32>; Feature::ALL.len()],
-    /// Nanoseconds and one more; `None` if unknown.
+    /// Nanoseconds plus one; `None` if unknown.
     waits: Vec<Option<NonZeroU64>>,
     outcomes: Vec<Option<Outcome>>,
     /// Zero if unknown.
@@ -117,7 +117,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Sets what is known about the job in `row`; what is not keeps its value.
+    /// Sets the known details of the job in `row`; the others keep their values.
     pub(super) fn set(&mut self, row: usize, details: &Details) {
         for (column, &value) in self.features.iter_mut().zip(&details.features) {
             put(column, row, (value > 0).then_some(value));

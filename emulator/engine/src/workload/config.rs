@@ -11,7 +11,7 @@ use super::share::Share;
 use super::slo::Slo;
 use super::usage::UsageSection;
 
-/// Where jobs come from: exactly one of `[workload.synthetic]`, `[workload.mix]`, `[workload.trace]`,
+/// The source of jobs: exactly one of `[workload.synthetic]`, `[workload.mix]`, `[workload.trace]`,
 /// `[workload.yahoo-like]`, `[workload.cloudera-like]`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -88,16 +88,16 @@ impl WorkloadSpec {
 pub struct Synthetic {
     /// Number of jobs that arrive, at least one.
     pub jobs: u32,
-    /// Tasks of a job. Samples of a distribution are rounded and count as one at least; a distribution that says
-    /// outright that a job has fewer is refused.
+    /// Tasks of a job. Samples of a distribution are rounded and count as one at least; a distribution whose bounds
+    /// state fewer is refused.
     pub tasks: DistributionSpec<f64>,
     /// Gap before each arrival.
     pub interarrival: DistributionSpec<Span>,
     /// Divides the arrival times: 2 makes jobs arrive twice as fast.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub speedup: f64,
-    /// In place of `speedup`: scales the arrival times so that this share of the cores' time is offered, one copy of
-    /// each task counted, as `volary plan` prints it.
+    /// In place of `speedup`: the offered load, which is the share of the cores' time that one copy of each task needs,
+    /// as `volary plan` prints it. Arrival times are scaled to reach it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// A job whose estimate (the mean over its tasks) is at least this long is of the long class; without
@@ -108,20 +108,18 @@ pub struct Synthetic {
     /// (3Sigma, section 4.3: slack of 0.2 to 0.8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_slack: Option<DistributionSpec<f64>>,
-    /// Which jobs are SLO jobs, with a deadline and preferred nodes; if absent, and without `deadline_slack`, none.
+    /// The jobs that have a deadline and may prefer nodes; if absent, only `deadline_slack` gives deadlines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<Slo>,
-    /// Whether jobs are gangs: all tasks of a job have equal work,
-    /// and a policy that knows about gangs starts them together. A job with more tasks than the cluster has cores is
-    /// refused.
+    /// Whether jobs are gangs: all tasks of a job have equal work, and a policy that knows about gangs starts them
+    /// together. A job with more tasks than the cluster has cores is refused.
     #[serde(default, skip_serializing_if = "is_false")]
     pub gang: bool,
     /// Leave out the gangs with more tasks than the cluster has cores.
     #[serde(default, skip_serializing_if = "is_false")]
     pub filter: bool,
-    /// The first jobs of the workload, this many, are history: they have ended before the run, which begins at the
-    /// arrival of the last of them. Predictors of run times know them; they are not submitted, and no result counts
-    /// them.
+    /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of the last
+    /// one. Predictors of run times know them; they are not submitted, and no result counts them.
     #[serde(default, skip_serializing_if = "is_nought")]
     pub pretrain: u32,
 }
@@ -137,24 +135,22 @@ pub struct Mix {
     /// Divides the arrival times: 2 makes jobs arrive twice as fast.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub speedup: f64,
-    /// In place of `speedup`: scales the arrival times so that this share of the cores' time is offered, one copy of
-    /// each task counted, as `volary plan` prints it.
+    /// In place of `speedup`: the offered load, which is the share of the cores' time that one copy of each task needs,
+    /// as `volary plan` prints it. Arrival times are scaled to reach it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
-    /// Which jobs are SLO jobs, with a deadline and preferred nodes; if absent, and without `deadline_slack`, none.
+    /// The jobs that have a deadline and may prefer nodes; if absent, only `deadline_slack` gives deadlines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<Slo>,
-    /// Whether jobs are gangs: all tasks of a job have equal work,
-    /// and a policy that knows about gangs starts them together. A job with more tasks than the cluster has cores is
-    /// refused.
+    /// Whether jobs are gangs: all tasks of a job have equal work, and a policy that knows about gangs starts them
+    /// together. A job with more tasks than the cluster has cores is refused.
     #[serde(default, skip_serializing_if = "is_false")]
     pub gang: bool,
     /// Leave out the gangs with more tasks than the cluster has cores.
     #[serde(default, skip_serializing_if = "is_false")]
     pub filter: bool,
-    /// The first jobs of the workload, this many, are history: they have ended before the run, which begins at the
-    /// arrival of the last of them. Predictors of run times know them; they are not submitted, and no result counts
-    /// them.
+    /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of the last
+    /// one. Predictors of run times know them; they are not submitted, and no result counts them.
     #[serde(default, skip_serializing_if = "is_nought")]
     pub pretrain: u32,
     /// The classes, at least one. A job is of each with a probability in proportion to its weight.
@@ -176,17 +172,17 @@ pub struct MixClass {
     /// Its stages, at least one. A stage is submitted when the client learns that the one before it has ended;
     /// policies see each as a job of its own, results see the chain as one job.
     pub stages: Vec<MixStage>,
-    /// Response time of such a job alone in the cluster: what its slowdown is measured against. If absent the slowdown
-    /// is that against the work of the longest tasks of the stages together.
+    /// Response time of such a job alone in the cluster, the base of its slowdown. If absent the base is the work of
+    /// the longest task of each stage, summed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Span>,
-    /// Whether policies with classes take its jobs for long ones.
+    /// Whether policies with classes treat its jobs as long.
     #[serde(default, skip_serializing_if = "is_false")]
     pub long: bool,
     /// Number of names that jobs of the class share, from 1 to the number of jobs. A name has a mean work for each
-    /// stage, drawn once from the distribution of that stage; jobs of the name are alike, up to `spread`. Names are a
-    /// feature of jobs, as those of a trace are, by which run times can be predicted. If absent jobs have no names, and
-    /// a draw of work each.
+    /// stage, drawn once from the distribution of that stage; jobs of the name are alike, up to `spread`. As in a
+    /// trace, names are a feature from which run times can be predicted. If absent jobs have no names, and each draws
+    /// its own work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<u32>,
     /// Number of users, from 1 to the number of names: each name belongs to one of them. If absent users are unknown.
@@ -209,7 +205,7 @@ pub struct MixStage {
     /// Tasks of the stage. Samples of a distribution are rounded and count as one at least.
     pub tasks: DistributionSpec<f64>,
     /// Distribution of the work of its tasks, in place of `service.demand`; `service.homogeneous` and
-    /// `service.correlated` say which of them are alike.
+    /// `service.correlated` say which tasks and copies have equal work.
     pub demand: DistributionSpec<Span>,
 }
 
@@ -221,31 +217,30 @@ macro_rules! following {
         #[serde(deny_unknown_fields)]
         pub struct $name {
             $($(#[$about])* pub $field: $ty,)*
-            /// Number of jobs that arrive: the first ones of the file, or generated ones. If absent as many as the
-            /// trace has (published: 24,262 Yahoo, 21,030 Cloudera).
+            /// Number of jobs that arrive: the first ones of the file, or generated ones. If absent all jobs of the
+            /// trace (published: 24,262 Yahoo, 21,030 Cloudera).
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub jobs: Option<u32>,
             /// Divides the arrival times, including those of `interarrival`: 1000 makes jobs arrive a thousand times
             /// faster.
             #[serde(default = "one")]
             pub speedup: f64,
-            /// In place of `speedup`: scales the arrival times so that this share of the cores' time is offered, one
-            /// copy of each task counted, as `volary plan` prints it. The scale is that of the jobs of the first
-            /// seed, so that replications with other seeds of a generator differ in load.
+            /// In place of `speedup`: the offered load, which is the share of the cores' time that one copy of each
+            /// task needs, as `volary plan` prints it. Arrival times are scaled to reach it. The scale is computed for
+            /// the jobs of the first seed; replications of a generator with other seeds differ in load.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub load: Option<f64>,
             /// Redraws the gaps between arrivals; the jobs keep their order.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub interarrival: Option<DistributionSpec<Span>>,
-            /// A job whose estimate is at least this long is of the long class. If absent the published boundary
-            /// of a generator; all jobs of a file are then short.
+            /// A job whose estimate is at least this long is of the long class. If absent a generator uses the
+            /// published boundary, and all jobs of a file are short.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub cutoff: Option<Span>,
             /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub deadline_slack: Option<DistributionSpec<f64>>,
-            /// Which jobs are SLO jobs, with a deadline and preferred nodes; if absent, and without `deadline_slack`,
-            /// none.
+            /// The jobs that have a deadline and may prefer nodes; if absent, only `deadline_slack` gives deadlines.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub slo: Option<Slo>,
             /// Whether jobs are gangs: all tasks of a job have equal work, the mean of that of its tasks,
@@ -256,9 +251,8 @@ macro_rules! following {
             /// Leave out the gangs with more tasks than the cluster has cores.
             #[serde(default, skip_serializing_if = "is_false")]
             pub filter: bool,
-            /// The first jobs of the workload, this many, are history: they have ended before the run, which begins at
-            /// the arrival of the last of them. Predictors of run times know them; they are not submitted, and no
-            /// result counts them.
+            /// Number of first jobs that are history: they have ended before the run, which begins at the arrival of
+            /// the last one. Predictors of run times know them; they are not submitted, and no result counts them.
             #[serde(default, skip_serializing_if = "is_nought")]
             pub pretrain: u32,
         }
@@ -269,9 +263,9 @@ following! {
     /// `[workload.trace]`: jobs read from a `.tr`, `.swf` or job-level `.csv` file, plain or compressed (xz,
     /// zstd, gzip).
     TraceSpec {
-        /// The file: looked for beside the experiment file, then in the folders of `VOLARY_TRACES`. A line a job in
-        /// `.tr` (`arrival_s num_tasks mean_s dur_1 … dur_n`) or `.swf` (Standard Workload Format), or a header and a
-        /// row a job in `.csv`; plain or packed as `.xz`, `.zst` or `.gz`. `volary trace convert` makes a `.tr` of
+        /// The file, searched beside the experiment file, then in the folders of `VOLARY_TRACES`. One job per line in
+        /// `.tr` (`arrival_s num_tasks mean_s dur_1 … dur_n`) or `.swf` (Standard Workload Format), or a header and one
+        /// row per job in `.csv`; plain or packed as `.xz`, `.zst` or `.gz`. `volary trace convert` makes a `.tr` of
         /// Google's event tables, of Alibaba's batch tables, and of `.csv` files with other columns.
         file: PathBuf,
         /// Generator that replaces a missing file; the run then warns about it.
@@ -328,12 +322,12 @@ pub struct Service {
     /// it comes from a trace or a trace-like generator, as in the papers that use them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Estimates are rounded down to multiples of this, as in simulators that count whole seconds ("1s"; Murmuration's,
-    /// Fig. 14); zero: they are not.
+    /// Estimates are rounded down to multiples of this, as in simulators that count whole seconds ("1s" in
+    /// Murmuration's, Fig. 14); no rounding if zero.
     #[serde(skip_serializing_if = "is_zero")]
     pub estimate_unit: Span,
-    /// Time for which a core is occupied by a copy that was stopped before it finished, and cannot start another: the
-    /// cost of preemption and of cancelling redundant copies. Counted as busy time of the copy that waits for it.
+    /// Time that a core stays occupied after a copy was stopped before its end: the cost of preemption and of
+    /// cancelling redundant copies. It counts as busy time of the next copy on the core.
     #[serde(skip_serializing_if = "is_zero")]
     pub preemption: Span,
     /// CPU that a task reserves while it runs, in cores: 0.1 is a tenth of one. Needs `cluster.cpu`. It bounds
@@ -343,7 +337,7 @@ pub struct Service {
     /// Memory that a task reserves while it runs. Needs `cluster.memory`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
-    /// What tasks use of shared nodes, and what is requested for them. Needs `cluster.shared`.
+    /// Use of shared nodes by tasks, and their requests. Needs `cluster.shared`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSection>,
 }
@@ -364,17 +358,16 @@ impl Default for Service {
     }
 }
 
-/// What estimate-based policies believe a task needs.
+/// Estimates of the work of tasks, for estimate-based policies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Estimate {
-    /// What can be known before a copy runs: its work if copies are equal, else its expectation (the distribution's
-    /// mean, or the task's own mean if tasks differ).
+    /// The work as far as it is known before a copy runs: exact if copies are equal, else the expectation (the
+    /// distribution's mean, or the task's own mean if tasks differ).
     Exact,
     /// The mean of the exact estimates of the job's tasks, or the mean that the trace states.
     Mean,
-    /// The estimate that would be given by default, times one factor per job (Murmuration, Fig. 14: uniform
-    /// between 0.5 and 1.5).
+    /// The default estimate times one factor per job (Murmuration, Fig. 14: uniform between 0.5 and 1.5).
     Error(DistributionSpec<f64>),
 }
 

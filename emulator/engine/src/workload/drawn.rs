@@ -1,6 +1,6 @@
 //! The jobs that a workload draws: shapes, work and estimates, each a pure function of the experiment and seed.
 //!
-//! Jobs and chains have the numbers under which they are drawn here; those of a run may begin at a later one.
+//! Jobs and chains have the numbers under which they are drawn; the first one of a run may have a later number.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -218,7 +218,7 @@ impl Drawn {
         }
     }
 
-    /// What a trace says each task of a job requests: CPU in cores, and memory in GiB.
+    /// Request of each task of a job as stated by a trace: CPU in cores, and memory in GiB.
     pub(super) fn requested(&self, job: JobId) -> [Option<f64>; 2] {
         let Shapes::Traced(trace) = &self.shapes else { return [None; 2] };
         if !trace.counts_tasks() {
@@ -250,7 +250,7 @@ impl Drawn {
         })
     }
 
-    /// An estimate, down to a multiple of its unit.
+    /// An estimate, rounded down to a multiple of its unit.
     fn rounded(&self, estimate: Span) -> Span {
         Span(estimate.0 - estimate.0.checked_rem(self.estimate_unit.0).unwrap_or(0))
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Why a workload cannot be built or a trace cannot be read.
+/// An error in building a workload or reading a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
     /// A trace that was not found.
@@ -34,7 +34,7 @@ pub enum WorkloadError {
     Config {
         /// Dotted key of the experiment file.
         key: String,
-        /// What is wrong, and the remedy.
+        /// The error, and the remedy.
         why: String,
     },
 }

@@ -23,14 +23,14 @@ use super::usage::{Drawee, Segment, Uses};
 pub struct Workload {
     pub(super) drawn: Drawn,
     pub(super) past: Past,
-    /// Of chains.
+    /// Arrival times of chains.
     pub(super) arrivals: Vec<Time>,
     pub(super) goals: Goals,
-    /// What tasks use of shared nodes; `None` if nodes are not shared.
+    /// Use of shared nodes by tasks; `None` if nodes are not shared.
     pub(super) uses: Option<Uses>,
     pub(super) cutoff: Option<Span>,
     pub(super) classes: Vec<Arc<str>>,
-    /// Whether the classes are those with a deadline and those without.
+    /// Whether the classes are jobs with and without a deadline.
     pub(super) by_goal: bool,
     pub(super) schedulers: u32,
     /// Computed on the first query.
@@ -38,7 +38,7 @@ pub struct Workload {
     pub(super) warnings: Vec<String>,
 }
 
-/// How many of the drawn chains and jobs are history.
+/// Numbers of drawn chains and jobs that are history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Past {
     pub(super) chains: u32,
@@ -70,7 +70,7 @@ impl Workload {
         self.uses.as_ref().map_or(Segment { cpu: 1000, memory: 0, until: Span::MAX }, segment)
     }
 
-    /// What the use and the requests of a job depend on, which is drawn under this number.
+    /// The inputs of the draws of use and requests of the job that is drawn under this number.
     fn drawee(&self, job: JobId) -> Drawee {
         let feature = |feature| self.drawn.feature(job, feature);
         let name = match feature(Feature::LogicalName) {
@@ -95,7 +95,7 @@ impl Workload {
         (0..self.chains()).any(|chain| self.deadline(chain).is_some())
     }
 
-    /// When a chain must have ended.
+    /// The deadline of a chain.
     pub fn deadline(&self, chain: u32) -> Option<Time> {
         self.goals.deadline(chain)
     }
@@ -168,13 +168,13 @@ impl Workload {
         &self.warnings
     }
 
-    /// Labels of the classes of jobs: those with and without a deadline, those of a mix, or short and long. Without a
-    /// cutoff all jobs are of the first.
+    /// Labels of the classes of jobs: with and without a deadline, those of a mix, or short and long. Without a cutoff
+    /// all jobs are of the first class.
     pub fn classes(&self) -> &[Arc<str>] {
         &self.classes
     }
 
-    /// Classes of a mix or a cutoff that no job is of. Shares of jobs with deadlines may be none or all.
+    /// Classes of a mix or a cutoff that have no job. Classes by deadline may be empty.
     pub fn empty_classes(&self) -> Vec<&str> {
         if self.by_goal {
             return Vec::new();

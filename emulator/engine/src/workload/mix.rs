@@ -63,10 +63,10 @@ impl Mix {
         self.class.iter().map(|class| class.weight).sum()
     }
 
-    /// Checks everything that does not depend on the seed.
+    /// Checks all that does not depend on the seed.
     pub(super) fn check(&self, service: &Service) -> Result<(), WorkloadError> {
         if service.demand.is_some() {
-            let why = "the stages of a mix have the work of their own `demand`; leave it out here";
+            let why = "the stages of a mix state their own `demand`; leave it out here";
             return Err(WorkloadError::config("service.demand", why));
         }
         if let Some(file) = &self.classes {
@@ -263,7 +263,7 @@ impl Stages {
         usize::from(self.rows[job.index()].class)
     }
 
-    /// Whether policies take the job for a long one.
+    /// Whether policies treat the job as long.
     pub(super) fn is_long(&self, job: JobId) -> bool {
         self.classes[self.class(job)].long
     }
@@ -413,7 +413,7 @@ mod tests {
 
     /// The work of a stage follows its own distribution, and no draw of a stage is that of another.
     #[test]
-    fn stages_draw_by_themselves() {
+    fn stages_draw_independently() {
         let alike = TWO.replace(
             "{ tasks = 3, demand = \"500ms\" }",
             "{ tasks = 4, demand = { exponential = { mean = \"2s\" } } }",
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_job_can_be_is_refused() {
+    fn impossible_classes_and_stages_are_refused() {
         for (from, to, key, words) in [
             ("weight = 3", "weight = -1", "class[0].weight", "at least zero, not -1"),
             ("weight = 3", "weight = nan", "class[0].weight", "at least zero"),

@@ -11,8 +11,8 @@
 //! | `tasks` | numbers of tasks under a distribution |
 //! | `work` | the four models of work under a distribution of demand |
 //! | `mix` | jobs of several classes, each a chain of stages |
-//! | `names` | users and names of the jobs of a mix, and what jobs of a name have in common |
-//! | `usage` | what tasks use of shared nodes, and what is requested for them |
+//! | `names` | users and names of the jobs of a mix, and the work that jobs of a name share |
+//! | `usage` | use of shared nodes by tasks, and their requests |
 //! | `generate` | generators with the distributions of published traces |
 //! | `trace`, `columns` | traces in memory: jobs, and what else is known about them |
 //! | `read` | one parser per format of traces |

@@ -2,8 +2,7 @@
 //!
 //! A name has a mean work for each stage, drawn from the distribution of that stage. A job has the means of its name
 //! times a factor that is the same in all its stages. A job that does not recur has a name of its own, which is drawn
-//! from the same distributions: how often jobs recur changes how well they can be foretold, not how much work there is
-//! on average.
+//! from the same distributions: recurrence changes how well jobs can be predicted, not their average work.
 
 use volary_actors::base::distribution::Lognormal;
 use volary_actors::base::{Address, DistributionSpec, JobId, Purpose, Span};
@@ -25,8 +24,8 @@ const MEANS: u64 = 1 << 33;
 /// that of 10,000 jobs varies by more than a tenth.
 const MOST_SPREAD: f64 = 10.0;
 
-/// Checks the keys of a class about users and names, in a mix of `jobs` jobs; the error is what follows the key of the
-/// class in that of the wrong value, and why it is wrong.
+/// Checks the keys of a class about users and names, in a mix of `jobs` jobs; the error is the key below that of the
+/// class, and the reason.
 pub(super) fn check(class: &MixClass, jobs: u32) -> Result<(), (&'static str, String)> {
     let &MixClass { names, users, recurrence, spread, .. } = class;
     let Some(names) = names else {
@@ -36,8 +35,7 @@ pub(super) fn check(class: &MixClass, jobs: u32) -> Result<(), (&'static str, St
             (".spread", spread.is_some()),
         ];
         let alone = given.into_iter().find(|(_, given)| *given);
-        let why =
-            "is about jobs that share names, and the class has none; write for example names = 20 beside it";
+        let why = "applies to jobs that share names, and the class has none; write for example names = 20 beside it";
         return alone.map_or(Ok(()), |(key, _)| Err((key, why.to_owned())));
     };
     if !(1..=jobs).contains(&names) {
@@ -46,7 +44,7 @@ pub(super) fn check(class: &MixClass, jobs: u32) -> Result<(), (&'static str, St
         return Err((".names", why));
     }
     if let Some(users) = users.filter(|users| !(1..=names).contains(users)) {
-        let why = "each user has a name at least; write fewer, or leave it out";
+        let why = "each user needs a name; write fewer, or leave it out";
         return Err((
             ".users",
             format!("{users} users are not between 1 and the number of names, {names}: {why}"),
@@ -59,7 +57,7 @@ pub(super) fn check(class: &MixClass, jobs: u32) -> Result<(), (&'static str, St
         return Err((".spread", why));
     }
     if let Some(stage) = class.stages.iter().position(|stage| stage.demand.mean().is_infinite()) {
-        let why = "jobs of a name have a mean, which the distribution of";
+        let why = "jobs of a name share a mean, which the distribution of";
         let remedy = "give a pareto a shape above 1, or leave the names out";
         return Err((".names", format!("{why} `stages[{stage}].demand` does not have; {remedy}")));
     }
@@ -83,12 +81,12 @@ pub(super) struct Names {
     recurring: u32,
     /// By chain.
     labels: Vec<JobName>,
-    /// By job id, of one copy of a task; `None` for jobs of a class without names.
+    /// Mean work of a copy by job id; `None` for jobs of a class without names.
     means: Vec<Option<Span>>,
 }
 
 impl Names {
-    /// The names of a mix, before its first job.
+    /// The names of a mix that has no jobs yet.
     pub(super) fn new(mix: &Mix, seed: u64) -> Self {
         let (mut recurring, mut users) = (0, 0);
         let mut class = |class: &MixClass| {
@@ -201,7 +199,7 @@ fn factor_of(spread: f64) -> DistributionSpec<f64> {
     DistributionSpec::Lognormal(Lognormal { median: variance.sqrt().recip(), sigma: variance.ln().sqrt() })
 }
 
-/// A number below `bound`, evenly.
+/// A uniform number below `bound`.
 fn below(bound: u32, address: Address) -> u32 {
     ((address.unit() * f64::from(bound)) as u32).min(bound - 1)
 }
@@ -351,9 +349,9 @@ mod tests {
         assert!((tasks - 1.0).abs() < 0.03, "{tasks}");
     }
 
-    /// Without recurrence and spread, jobs have the work of jobs without names, draw by draw.
+    /// Without recurrence and spread, each job has exactly the work that it has without names.
     #[test]
-    fn names_move_no_draw_but_their_own() {
+    fn unique_names_without_spread_change_no_draw() {
         let (named, plain) =
             (build(mix(300, "names = 7\nrecurrence = 0"), "", 5, 3), build(mix(300, ""), "", 5, 3));
         assert!((0..plain.jobs()).all(|job| plain.feature(JobId(job), Feature::Name) == 0));
@@ -382,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_class_can_have_is_refused() {
+    fn impossible_names_users_and_spreads_are_refused() {
         for (keys, key, words) in [
             ("names = 0", "names", "0 names are not between 1 and the number of jobs, 50"),
             ("names = 51", "names", "51 names are not between 1 and the number of jobs, 50"),

@@ -34,7 +34,7 @@ pub(super) struct Plan {
     warnings: Vec<String>,
 }
 
-/// What a workload must know about the cluster that it is for.
+/// The properties of a cluster on which its workload depends.
 #[derive(Clone, Copy, Debug)]
 pub struct Site {
     /// Number of schedulers, and of clients.
@@ -82,8 +82,7 @@ impl Workload {
     /// Checks that the gangs of further seeds fit the cluster; [`build`](Self::build) checks those of its own. Only
     /// numbers of tasks are drawn.
     ///
-    /// # Errors
-    /// The first seed with one that does not.
+    /// # Errors When the gangs of a seed do not fit; the message names the first such seed.
     pub fn check_gangs(
         spec: &WorkloadSpec,
         service: &Service,
@@ -238,7 +237,7 @@ impl Plan {
         if spec.interarrival.is_none() && trace.early() > 0 {
             warnings.push(format!(
                 "{} jobs of `{}` were submitted before that trace began, at unknown times: all of them arrive at the \
-                 start of the run; to leave them out, delete the first so many lines of the file, and as many rows of \
+                 start of the run; to leave them out, delete that many lines at the start of the file and of \
                  its features",
                 trace.early(),
                 spec.file.display()
@@ -256,8 +255,8 @@ impl Plan {
             Model::ClouderaLike => "cloudera-like",
         };
         plan.warnings.push(format!(
-            "trace `{}` was found nowhere: all results are of jobs of the {name} generator, which stands in for it; its \
-             load differs from the trace's, and cells that differ in the trace alone are equal",
+            "trace `{}` was not found: all results are of jobs of the {name} generator, which replaces it; its \
+             load differs from the trace's, and cells that differ only in the trace are equal",
             spec.file.display()
         ));
         Ok(plan)
@@ -317,7 +316,7 @@ impl Plan {
     fn check(&self) -> Result<(), WorkloadError> {
         if !(self.speedup.is_finite() && self.speedup > 0.0) {
             let why = format!(
-                "must be a positive number, not {}; write 1 for the pace of the gaps as they are",
+                "must be a positive number, not {}; write 1 to leave the gaps as they are",
                 self.speedup
             );
             return Err(WorkloadError::config(format!("{}.speedup", self.section), why));
@@ -356,12 +355,12 @@ impl Plan {
         slo.check().map_err(|(key, why)| WorkloadError::config(format!("{section}.slo{key}"), why))
     }
 
-    /// Checks that nothing else says how the tasks of a gang differ.
+    /// Checks that no other key contradicts the equal work of the tasks of a gang.
     fn check_gang(&self) -> Result<(), WorkloadError> {
         let section = self.section;
         if !self.gang {
             let why =
-                "leaves out gangs that are too large, and jobs are no gangs; write gang = true beside it";
+                "leaves out gangs that are too large, but jobs are not gangs; write gang = true beside it";
             let lone = self.filter.then(|| WorkloadError::config(format!("{section}.filter"), why));
             return lone.map_or(Ok(()), Err);
         }
@@ -443,7 +442,7 @@ impl Plan {
     }
 
     /// Refuses gangs with more tasks than there are cores, or leaves them out; then returns the numbers of the others.
-    /// History may have any.
+    /// Gangs of history may have any size.
     fn fitting(&mut self, shapes: &mut Shapes, site: Site) -> Result<Option<Vec<u32>>, WorkloadError> {
         if !self.gang {
             return Ok(None);
@@ -476,7 +475,7 @@ impl Plan {
         Ok(Some(kept))
     }
 
-    /// When jobs arrive; `own` are the arrivals that a trace states.
+    /// Arrival times of jobs; `own` are those that a trace states.
     fn arrivals(&self, own: Option<Vec<Time>>, chains: u32, seed: u64) -> Result<Vec<Time>, WorkloadError> {
         let arrivals = arrivals(self.gap.as_ref(), own, chains as usize, self.speedup, seed);
         if arrivals.last() == Some(&Time::MAX) {
@@ -487,7 +486,7 @@ impl Plan {
         Ok(arrivals)
     }
 
-    /// How much of what was drawn is history.
+    /// Numbers of drawn chains and jobs that are history.
     fn past(&self, shapes: &Shapes) -> Result<Past, WorkloadError> {
         let (chains, all) = (self.pretrain, shapes.chains());
         if chains == 0 {
@@ -531,7 +530,7 @@ impl Plan {
         goals
     }
 
-    /// What tasks use of shared nodes; `None` if nodes are not shared.
+    /// Use of shared nodes by tasks; `None` if nodes are not shared.
     fn uses(&mut self, drawn: &Drawn, seed: u64, site: Site) -> Result<Option<Uses>, WorkloadError> {
         let section = self.service.usage.take();
         let Some(largest) = site.largest else {

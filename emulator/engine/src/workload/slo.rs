@@ -1,4 +1,4 @@
-//! SLO jobs: the section that says which jobs have a deadline and prefer nodes, its checks, and the draws of a run.
+//! SLO jobs, which have a deadline and may prefer nodes: their section, its checks, and the draws of a run.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,8 +18,8 @@ pub(super) const SLACK: u64 = 3;
 const OBJECTIVE: u64 = 9;
 const KINDS: u64 = 10;
 
-/// `[workload.….slo]`: which jobs are SLO jobs, with a deadline (Park's thesis, section 4.5.1). The others are
-/// best-effort. Results have the classes `slo` and `be` in place of others.
+/// `[workload.….slo]`: the SLO jobs, which have a deadline (Park's thesis, section 4.5.1). Other jobs are best-effort.
+/// Results have the classes `slo` and `be` in place of others.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Slo {
@@ -30,15 +30,15 @@ pub struct Slo {
     /// until they have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Share>,
-    /// In place of `share`: SLO jobs offer this load, in shares of the cores' time as `load` of the workload: `work`
-    /// is this over what all jobs offer.
+    /// In place of `share`: the load that SLO jobs offer, as a share of the cores' time like `load` of the workload.
+    /// Their share of the work is this load over that of all jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
-    /// The deadline of a job is its arrival plus (1 + slack) times its run time, that of its longest task on nodes
-    /// that it prefers: a number, a list of which each job has one value with equal probability, or a distribution.
-    /// Below 0 no job can meet it on cores of the reference speed.
+    /// The deadline of a job is its arrival plus (1 + slack) times its run time, that of its longest task on nodes that
+    /// it prefers: a number, a list from which each job draws a value with equal probability, or a distribution. Below
+    /// 0 no job can meet it on cores of the reference speed.
     pub slack: Slack,
-    /// The nodes that SLO jobs prefer; if absent all nodes are alike to them.
+    /// The nodes that SLO jobs prefer; if absent they prefer none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preference: Option<PreferenceDraw>,
 }
@@ -49,15 +49,15 @@ pub struct Slo {
 pub struct PreferenceDraw {
     /// Number of kinds of nodes, at most 32. Node i is of kind i modulo `kinds`.
     pub kinds: u32,
-    /// How many of the kinds a job prefers.
+    /// Number of kinds that a job prefers.
     pub of: u32,
     /// A job takes this many times as long if any of its tasks runs on a node of another kind (the thesis: 1.5). Under
-    /// the policies `3sigma`, `prio` and `distsched` that holds for all of its tasks, otherwise for those on such
+    /// the policies `3sigma`, `prio` and `distsched` this slows down all of its tasks, otherwise only those on such
     /// nodes.
     pub slowdown: f64,
 }
 
-/// By how much a deadline is later than the arrival and the run time of a job, relative to the latter.
+/// Slack of a deadline: its distance from arrival plus run time of the job, relative to the run time.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Slack {
     /// One of these, each with the same probability.
@@ -86,12 +86,12 @@ pub(super) fn due(arrival: Time, run: Span, slack: f64) -> Time {
     (arrival + run.scale(1.0 + slack)).min(Time(Time::MAX.0 - 1))
 }
 
-/// A number below `bound`, evenly.
+/// A uniform number below `bound`.
 fn below(bound: u32, address: Address) -> u32 {
     ((address.unit() * f64::from(bound)) as u32).min(bound - 1)
 }
 
-/// What is wrong with a key of the section: the key below it, and why with the remedy.
+/// An error in a key of the section: the key, and the reason with the remedy.
 type Refused = (&'static str, String);
 
 impl Slo {
@@ -101,7 +101,7 @@ impl Slo {
         match (given.iter().filter(|given| **given).count(), self.load) {
             (0, _) => {
                 let why =
-                    "nothing says which jobs have deadlines; write for example share = 0.5, or true for all";
+                    "no key states which jobs have deadlines; write for example share = 0.5, or true for all";
                 return Err((".share", why.to_owned()));
             }
             (1, Some(load)) if !(load.is_finite() && load > 0.0) => {
@@ -128,7 +128,7 @@ impl Slo {
         }
         let odd = values.iter().find(|slack| !(slack.is_finite() && **slack >= -1.0));
         odd.map_or(Ok(()), |odd| {
-            let why = "is no finite number of at least -1, so the deadline would lie before the arrival";
+            let why = "is not a finite number of at least -1, so the deadline would lie before the arrival";
             Err((".slack", format!("{odd} {why}; write for example 0.6")))
         })
     }
@@ -172,7 +172,7 @@ impl Slo {
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (mut chosen, mut sum) = (vec![false; count], 0.0);
         for (_, i) in order {
-            // The job that passes the mark is one if that is closer.
+            // The job that crosses the target is included if the sum is then closer to it.
             if sum + work[i] / 2.0 > wanted {
                 break;
             }
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_is_said() {
+    fn suspicious_slack_and_shares_give_warnings() {
         let early = build(50, "", "share = true\nslack = -0.5");
         assert!(early.warnings()[0].contains("slo.slack leaves 50 of 50 jobs no time"));
         assert!(jobs(&early).all(|job| (slack(&early, job).unwrap() + 0.5).abs() < 1e-6));

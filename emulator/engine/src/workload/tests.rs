@@ -98,7 +98,7 @@ fn correlation(workload: &Workload, a: (u32, u32), b: (u32, u32)) -> f64 {
 }
 
 #[test]
-fn copies_and_tasks_depend_on_each_other_as_their_model_says() {
+fn correlations_of_copies_and_tasks_follow_the_model() {
     let n = 100_000;
     // (homogeneous, correlated, correlation of two copies, correlation of two tasks). With a mean per task, copies have
     // covariance Var(m) = 1 in a variance of 3.
@@ -133,7 +133,7 @@ fn shares_mix_the_models() {
 }
 
 #[test]
-fn work_does_not_depend_on_the_order_of_asking() {
+fn work_does_not_depend_on_the_order_of_queries() {
     for (homogeneous, correlated) in [(1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (0.3, 0.7)] {
         let one = drawn(50, 5.0, homogeneous, correlated);
         let other = drawn(50, 5.0, homogeneous, correlated);
@@ -155,7 +155,7 @@ fn work_does_not_depend_on_the_order_of_asking() {
 }
 
 #[test]
-fn draws_never_move() {
+fn draws_equal_their_golden_values() {
     // Golden values: a change here changes every seeded result ever published.
     let copy = JobId(3).task(1).copy(2);
     let of = |homogeneous, correlated| drawn(5, 4.0, homogeneous, correlated).work(copy).0;
@@ -169,7 +169,7 @@ fn draws_never_move() {
 }
 
 #[test]
-fn estimates_are_what_can_be_known() {
+fn exact_estimates_are_the_work_or_its_expectation() {
     let (task, next) = (JobId(11).task(2), JobId(11).task(3));
     let one = Span::from_secs(1);
 
@@ -210,7 +210,7 @@ fn estimates_are_rounded_down_to_their_unit() {
 }
 
 #[test]
-fn estimates_may_be_means_or_wrong() {
+fn estimates_can_be_means_or_have_errors() {
     let with = |estimate| Service { estimate: Some(estimate), ..service(0.0, 1.0) };
     let spec = WorkloadSpec::Synthetic(synthetic(2_000, 6.0));
     let exact = build(&spec, &with(Estimate::Exact), 3);
@@ -363,7 +363,7 @@ fn a_missing_trace_falls_back_on_a_generator() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused() {
+fn contradicting_keys_are_refused() {
     let refuse = |spec: WorkloadSpec, service: Service, schedulers, key: &str| {
         let error = Workload::build(&spec, &service, 1, schedulers, &NoTraces);
         let text = error.unwrap_err().to_string();
@@ -386,7 +386,7 @@ fn what_does_not_fit_together_is_refused() {
 }
 
 #[test]
-fn a_distribution_whose_file_nobody_read_is_refused() {
+fn a_distribution_whose_file_was_not_read_is_refused() {
     let gaps = "jobs = 4\ntasks = 1\ninterarrival = { empirical = { file = \"gaps.txt\" } }";
     let spec = WorkloadSpec::Synthetic(toml::from_str(gaps).unwrap());
     let traces = NoTraces;

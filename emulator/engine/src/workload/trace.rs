@@ -11,12 +11,12 @@ use super::error::WorkloadError;
 /// File format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// One job a line: arrival, number of tasks, mean duration, then each duration, in seconds. The format of
-    /// the Sparrow, Hawk, Eagle, Kairos, Pigeon and Murmuration simulators.
+    /// One job per line: arrival, number of tasks, mean duration, then each duration, in seconds. The format of the
+    /// Sparrow, Hawk, Eagle, Kairos, Pigeon and Murmuration simulators.
     Tr,
     /// Standard Workload Format of the Parallel Workloads Archive: rigid parallel jobs, 18 columns.
     Swf,
-    /// One job a line, below a header that names the columns.
+    /// One job per line, below a header that names the columns.
     Csv,
     /// The event tables of Google's cluster data of 2011.
     GoogleEvents,
@@ -48,9 +48,9 @@ impl TraceSource for NoTraces {
 pub struct TraceJob {
     /// Submission time by the trace's own clock.
     pub arrival: Time,
-    /// Mean duration as the trace states it: what estimate-based policies are given.
+    /// Mean duration as the trace states it: the estimate of estimate-based policies.
     pub mean: Span,
-    /// How many tasks it has, at least one.
+    /// Number of tasks, at least one.
     pub tasks: u32,
     /// Index of its first duration, or [`RIGID`] if every task takes the mean.
     first: u32,
@@ -126,22 +126,22 @@ impl Trace {
         self.jobs.push(TraceJob { arrival, mean: duration, tasks, first: RIGID });
     }
 
-    /// Adds what is known about the job that was pushed as number `row`, before the jobs are sorted.
+    /// Adds details of the job that was pushed as number `row`, before the jobs are sorted.
     pub fn detail(&mut self, row: usize, details: &Details) {
         self.columns.set(row, details);
     }
 
-    /// Says that the source has no numbers of tasks: each job counts as one.
+    /// Marks the source as having no numbers of tasks: each job counts as one.
     pub fn without_tasks(&mut self) {
         self.jobs_only = true;
     }
 
-    /// Says that it is Google's trace of 2011, whole or in part, as events or as a table of jobs.
+    /// Marks it as Google's trace of 2011, whole or in part, as events or as a table of jobs.
     pub fn mark_google(&mut self) {
         self.google = true;
     }
 
-    /// Says that its times are dates, which count by a zone in seconds east of Greenwich.
+    /// Marks its times as dates in a zone, given in seconds east of Greenwich.
     pub fn mark_dated(&mut self, zone: i64) {
         self.zone = Some(zone);
     }
@@ -264,32 +264,32 @@ impl Trace {
         self.zone
     }
 
-    /// From a job's submission to its start, if the trace says so.
+    /// Time from a job's submission to its start, if the trace states it.
     pub fn wait(&self, job: JobId) -> Option<Span> {
         self.columns.wait(job.index())
     }
 
-    /// How many jobs do not say how long they waited.
+    /// Number of jobs with an unknown wait.
     pub fn unknown_waits(&self) -> usize {
         self.jobs.len() - self.columns.known_waits()
     }
 
-    /// How a job ended, if the trace says so.
+    /// Outcome of a job, if the trace states it.
     pub fn outcome(&self, job: JobId) -> Option<Outcome> {
         self.columns.outcome(job.index())
     }
 
-    /// Whether the trace says how jobs ended.
+    /// Whether the trace states outcomes.
     pub const fn has_outcomes(&self) -> bool {
         self.columns.has_outcomes()
     }
 
-    /// Cores of all tasks of a job together, if the trace says so.
+    /// Cores of all tasks of a job together, if the trace states them.
     pub fn cores(&self, job: JobId) -> Option<f32> {
         self.columns.cores(job.index())
     }
 
-    /// Memory that all tasks of a job request together, GiB; `None` if the trace does not say it.
+    /// Memory that all tasks of a job request together, GiB; `None` if the trace does not state it.
     pub fn memory(&self, job: JobId) -> Option<f32> {
         self.columns.memory(job.index())
     }

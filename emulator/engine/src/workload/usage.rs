@@ -1,5 +1,4 @@
-//! Use of shared nodes: the section that says what tasks use and what their users request, its checks, and the draws of
-//! a run.
+//! Use of shared nodes: the section on use and requests of tasks, its checks, and the draws of a run.
 //!
 //! A name has a mean CPU, a mean memory, and factors between these and what its user requests; a job without a name
 //! has those of its own. The use of a task changes from segment to segment of its work around the means of its job.
@@ -30,11 +29,11 @@ const GIB: f64 = (1u64 << 30) as f64;
 const SEGMENT: Span = Span::from_secs(15);
 /// The shortest segment: each costs an event of the copy.
 const SHORTEST: Span = Span::from_millis(1);
-/// Samples from which the CPU is estimated that is beyond the largest node.
+/// Number of samples for the estimate of the CPU cut off at the largest node.
 const CLIPPED_SAMPLES: u64 = 20_000;
 
-/// `[service.usage]`: what a task uses of a shared node while nothing throttles it, and what its user requests. Without
-/// the section each task uses one core and no memory, and requests that.
+/// `[service.usage]`: the use of a shared node by a task that is not throttled, and the request of its user. Without
+/// the section each task uses and requests one core and no memory.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UsageSection {
@@ -46,7 +45,7 @@ pub struct UsageSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<DistributionSpec<f64>>,
     /// Variation with time, from 0 to below 1: CPU and memory of a segment are the means of the job times factors drawn
-    /// evenly between 1 - variation and 1 + variation. If absent 0.
+    /// uniformly between 1 - variation and 1 + variation. If absent 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variation: Option<f64>,
     /// Length of a segment, in time that the task takes where nothing slows it down; "15s" if absent.
@@ -56,20 +55,20 @@ pub struct UsageSection {
     /// \[duration, cores, GiB\]. If the work of a task takes longer, the last use holds until its end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<(Span, f64, f64)>,
-    /// What is requested over the mean of what is used, of CPU and of memory, a factor each; 1 if absent. With a series
-    /// the mean is that of the job's longest task. Samples beyond what the largest node has count as that; a factor
-    /// with which every task would request more is refused. For the requests of Google's trace (Park's thesis, figure
-    /// 5.1: 74 % above the use, 20 % within a factor of two) write { lognormal = { median = 4.2, sigma = 2.23 } }.
-    /// Tasks of a trace that states their CPU or memory requests have those.
+    /// Request over mean use, a factor each for CPU and memory; 1 if absent. With a series the mean is that of the
+    /// job's longest task. Requests above the capacity of the largest node count as that; a factor with which every
+    /// task would request more is refused. For the requests of Google's trace (Park's thesis, figure 5.1: 74 % above
+    /// the use, 20 % within a factor of two) write { lognormal = { median = 4.2, sigma = 2.23 } }. Requests that a
+    /// trace states for its tasks take precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<DistributionSpec<f64>>,
-    /// Spread among jobs of a name, from 0 to below 1: means of a job are those of its name times factors drawn evenly
-    /// between 1 - spread and 1 + spread. If absent 0.
+    /// Spread among jobs of a name, from 0 to below 1: means of a job are those of its name times factors drawn
+    /// uniformly between 1 - spread and 1 + spread. If absent 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
 }
 
-/// What the nodes of a cluster have at most, by resource.
+/// The maximum capacity of a node of a cluster, by resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LargestNode {
     /// Thousandths of a core.
@@ -205,7 +204,7 @@ impl UsageSection {
         let mean = |of: &dyn Fn(f64) -> f64| {
             samples.iter().map(|&sample| of(sample)).sum::<f64>() / CLIPPED_SAMPLES as f64
         };
-        // Only what is cut off is estimated, if the rest is known.
+        // If the mean is known, only the part cut off is estimated.
         let all = distribution.mean();
         Some(if all.is_finite() { all - mean(&|x| (x - cores).max(0.0)) } else { mean(&|x| x.min(cores)) })
     }
@@ -221,7 +220,7 @@ impl UsageSection {
     }
 }
 
-/// What tasks of a run use and request.
+/// Use and requests of the tasks of a run.
 #[derive(Debug)]
 pub(super) struct Uses {
     section: UsageSection,
@@ -231,14 +230,14 @@ pub(super) struct Uses {
     series: Vec<Segment>,
 }
 
-/// What the draws of a job depend on.
+/// The inputs of the draws of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drawee {
     /// The number under which it is drawn.
     pub(super) job: JobId,
     /// The number of its name, 0 if it has none.
     pub(super) name: u32,
-    /// What a trace says each of its tasks requests: CPU in cores, and memory in GiB.
+    /// Request of each of its tasks as stated by a trace: CPU in cores, and memory in GiB.
     pub(super) requested: [Option<f64>; 2],
 }
 
@@ -256,13 +255,13 @@ impl Uses {
         Self { section: section.clone(), largest, root: Address::new(seed, Purpose::Usage), series }
     }
 
-    /// How long a stated series is: `None` if none is stated. Its last use holds beyond.
+    /// Length of a stated series, whose last use holds beyond it; `None` if none is stated.
     pub(super) fn stated_length(&self) -> Option<Span> {
         let lengths = self.section.series.iter().map(|(length, ..)| *length);
         (!self.series.is_empty()).then(|| lengths.fold(Span::ZERO, |sum, length| sum + length))
     }
 
-    /// What each task of a job uses, whose longest one has `longest` work.
+    /// Use of each task of a job whose longest task has `longest` work.
     pub(super) fn usage(&self, job: Drawee, longest: impl FnOnce() -> Span) -> Usage {
         if self.series.is_empty() {
             let mean = self.mean(job);
@@ -279,7 +278,7 @@ impl Uses {
         Usage { mean: Amount { cpu: cpu.0, memory: memory.0 }, max: Amount { cpu: cpu.1, memory: memory.1 } }
     }
 
-    /// Mean and maximum of something in a stated series, over the part of it that `work` reaches.
+    /// Mean and maximum of a quantity of a stated series, over the part of it that `work` reaches.
     fn stated(&self, work: Span, of: impl Fn(&Segment) -> u64) -> (u64, u64) {
         let (mut begun, mut sum, mut most) = (Span::ZERO, 0.0, 0);
         for segment in &self.series {
@@ -300,7 +299,7 @@ impl Uses {
         self.usage(job, || work).mean.cpu as f64 / 1000.0 * work.as_secs_f64()
     }
 
-    /// What is requested for each task of a job, whose longest one has `longest` work.
+    /// Request of each task of a job whose longest task has `longest` work.
     pub(super) fn request(&self, job: Drawee, longest: impl FnOnce() -> Span) -> Amount {
         let (mean, name) = (self.usage(job, longest).mean, self.name(job));
         let factor = |at: u64| {
@@ -340,7 +339,7 @@ impl Uses {
         }
     }
 
-    /// What the tasks of a job use on average.
+    /// Mean use of the tasks of a job.
     fn mean(&self, job: Drawee) -> Amount {
         let (name, spread) = (self.name(job), self.section.spread.unwrap_or(0.0));
         let distribution = |distribution: &Option<DistributionSpec<f64>>, absent: f64, at: u64, own: u64| {
@@ -360,7 +359,7 @@ impl Uses {
         self.section.variation.unwrap_or(0.0)
     }
 
-    /// The address of what jobs of a name have in common.
+    /// The address of the draws that jobs of a name share.
     fn name(&self, job: Drawee) -> Address {
         if job.name == 0 { self.job(job) } else { self.root.at(u64::from(job.name)) }
     }
@@ -370,7 +369,7 @@ impl Uses {
     }
 }
 
-/// A factor drawn evenly between 1 - `spread` and 1 + `spread`.
+/// A factor drawn uniformly between 1 - `spread` and 1 + `spread`.
 fn even(spread: f64, address: Address) -> f64 {
     1.0 + spread * (2.0 * address.unit() - 1.0)
 }
@@ -407,7 +406,7 @@ mod tests {
 
     /// Figure 5.1: 74 % of requests are above the use, and 20 % within a factor of two of it.
     #[test]
-    fn requests_are_as_wrong_as_published() {
+    fn requests_deviate_from_the_use_as_published() {
         let distribution = "cpu = 0.001\nrequest = { lognormal = { median = 4.2, sigma = 2.23 } }";
         let section: UsageSection = toml::from_str(distribution).unwrap();
         let largest = LargestNode { cpu: u64::from(u32::MAX), memory: u64::MAX, evicts: false };
@@ -478,9 +477,9 @@ mod tests {
         assert_eq!(uses.stated_length(), Some(Span::from_secs(20)));
     }
 
-    /// The mean of an exponential distribution with mean m, cut off at L, is m (1 - exp(-L/m)).
+    /// An exponential distribution with mean m, cut off at L, has the mean m (1 - exp(-L/m)).
     #[test]
-    fn the_mean_counts_samples_beyond_the_largest_node_as_that() {
+    fn the_mean_counts_samples_beyond_the_largest_node_as_its_capacity() {
         let mean = |text: &str| {
             let section: UsageSection = toml::from_str(text).unwrap();
             section.mean_cpu(LARGEST)

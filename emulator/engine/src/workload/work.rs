@@ -20,8 +20,8 @@ pub(super) struct Demand {
     shape: Address,
 }
 
-/// The root of the draws of the stages with this number; jobs without stages draw as first ones. Addresses of jobs are
-/// smaller than those of stages.
+/// The root of the draws of the stages with this number; jobs without stages draw as first stages. Addresses of jobs
+/// are smaller than those of stages.
 pub(super) const fn draws_of(stage: usize, seed: u64, purpose: Purpose) -> Address {
     let root = Address::new(seed, purpose);
     if stage == 0 { root } else { root.at((1 << 32) + stage as u64) }
@@ -115,7 +115,7 @@ impl JobDemand<'_> {
         self.demand.work.at(u64::from(self.job.0))
     }
 
-    /// A sample of the distribution, moved to the mean of the job.
+    /// A sample of the distribution, scaled to the mean of the job.
     fn about_mean(&self, sample: Span) -> Span {
         match self.mean {
             None => sample,

@@ -157,7 +157,7 @@ fn a_result_behind_a_short_partition_is_late() {
     assert_eq!((copies.started, copies.finished), (1, 1), "nothing runs twice");
 }
 
-/// The result cannot get out in time. Whoever runs the task again, it counts once.
+/// The result cannot get out in time, so the task is run again; it counts once.
 #[test]
 fn a_result_behind_a_long_partition_counts_once() {
     for policy in [
@@ -174,10 +174,10 @@ fn a_result_behind_a_long_partition_counts_once() {
     }
 }
 
-/// What went wrong once: a drop of an earlier life must not swallow what was submitted again, a restarted
-/// scheduler must learn who is down, a ring of survivors must keep its probes.
+/// Former failures: a drop of an earlier life must not swallow what was submitted again, a restarted scheduler must
+/// learn who is down, a ring of survivors must keep its probes.
 #[test]
-fn named_seeds() {
+fn seeds_of_former_failures_finish_every_job() {
     let crash = "network.fault=[{crash={who=[\"scheduler:0\"], at=\"1.9s\", for=\"500ms\"}}]";
     let text = with(&poisson(1, 1, 2, 1.0, "full-repetition = { order = 1 }"), &["service.demand=1s", crash]);
     assert_eq!(run(&text).summary.jobs.finished, 1);

@@ -24,10 +24,10 @@ fn faulty(policy: &str, set: &[&str]) -> World {
     world(&with(&format!("{FAULTY}[[policy]]\n{policy}\n"), &set))
 }
 
-/// What is done to a run: when, and what.
+/// An action on a run, with its time.
 type Deed<'a> = (Time, &'a dyn Fn(&mut Shard<'_, Recorder<'_>>, Time));
 
-/// Runs a world to its end, with what is done to it on the way.
+/// Runs a world to its end, with these actions.
 fn run(world: &World, deeds: &[Deed<'_>]) -> Accounts {
     let recorder = world.recorder(Recording::default());
     let mut shard = Shard::new(world.parts(Placement::ALONE, true).unwrap(), recorder);
@@ -75,7 +75,7 @@ fn bursts(during: [Time; 2]) -> impl Fn(&mut Shard<'_, Recorder<'_>>, Time) {
 }
 
 #[test]
-fn an_injection_is_as_good_as_the_same_profile_in_the_experiment() {
+fn an_injection_equals_the_same_profile_in_the_experiment() {
     for policy in POLICIES {
         let foreseen = format!("interference={{ from = \"1s\", until = \"4s\", {BURSTS} }}");
         let foreseen = run(&faulty(policy, &[&foreseen]), &[]);
@@ -117,7 +117,7 @@ fn a_late_injection_begins_late_or_never() {
 
 /// A copy that is slowed down beyond the end of time is finished all the same when that is over.
 #[test]
-fn what_would_never_end_ends_when_the_injection_does() {
+fn a_stalled_copy_ends_after_the_injection() {
     let stall = |shard: &mut Shard<'_, Recorder<'_>>, now| {
         let _ = inject(shard, now, STALL, [now, Time::MAX]);
     };

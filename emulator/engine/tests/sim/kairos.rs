@@ -1,4 +1,4 @@
-//! Kairos and its rivals: exact schedules of small worlds, processor sharing, and what holds at every instant.
+//! Kairos and its rivals: exact schedules of small worlds, processor sharing, and invariants of every instant.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ fn two_jobs_take_turns() {
 
 /// A quarter of a second to put each suspended copy away: its price is busy time, and no work is lost.
 #[test]
-fn suspensions_have_their_price() {
+fn suspensions_cost_busy_time_and_lose_no_work() {
     let measured = two_jobs(r#"kairos = { pass = "eager", quantum = "2s" }"#, "250ms");
     let copies = measured.summary.copies;
     assert_eq!((copies.suspensions, copies.finished), (5, 2));
@@ -207,7 +207,7 @@ fn suspensions_conserve_work() {
 /// With 20 ms to put a copy away, cores are busy for the work of all copies and 20 ms for each suspension, or less
 /// where the next copy is suspended before they are over.
 #[test]
-fn each_suspension_costs_its_price_once() {
+fn each_suspension_costs_its_time_once() {
     let measured = preempted("20ms");
     let copies = measured.summary.copies;
     let work: f64 = measured.jobs.iter().map(|job| 4.0 * job.longest).sum();
@@ -217,7 +217,7 @@ fn each_suspension_costs_its_price_once() {
 
 /// A core that a waiting task could have had is idle for a heartbeat at most.
 #[test]
-fn cores_wait_for_a_heartbeat() {
+fn a_core_is_idle_for_a_heartbeat_at_most() {
     let text = with(&poisson(4, 1000, 6, 1.3, "yarn-fifo = {}"), &["cluster.cores=2"]);
     let measured = run(&text);
     let mut rows = measured.copies.clone();

@@ -163,7 +163,7 @@ fn a_chain_is_open_until_its_last_stage_has_ended() {
 
 /// Nodes and schedulers crash, messages are lost and doubled: every stage still ends once, after the one before it.
 #[test]
-fn nothing_is_lost_between_stages() {
+fn stages_end_once_and_in_order_under_faults() {
     let demand = "{ exponential = { mean = \"100ms\" } }";
     let classes = [
         class("three", 0.6, &[(4, demand), (1, demand), (6, demand)], ""),

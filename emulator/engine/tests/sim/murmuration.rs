@@ -177,7 +177,7 @@ fn a_scheduler_alone_is_never_wrong_for_long() {
 /// A broadcast as one event that receivers read later gives the results of one message to each: same jobs at the same
 /// times, same traffic, same staleness. There are more schedulers than are watched, so that most read late.
 #[test]
-fn one_event_for_all_is_as_good_as_one_for_each() {
+fn a_broadcast_as_one_event_equals_a_message_to_each() {
     let policies = [
         "",
         "batch = false",
@@ -252,7 +252,7 @@ fn reports_repair_lost_updates_exactly() {
 /// Fig. 16: a scheduler that starts late copies a cache while updates arrive. With numbered updates its cache ends
 /// equal to the others; with naive copying, updates that arrive before the delayed answer count twice.
 #[test]
-fn a_late_scheduler_counts_nothing_twice() {
+fn a_late_scheduler_counts_no_update_twice() {
     let rest = |copy: &str| {
         let policy = format!("batch = false, copy = \"{copy}\", ask_timeout = \"4s\", answer_delay = \"3s\"");
         let late = "network.fault=[{crash={who=[\"scheduler:3\"], at=\"0s\", for=\"10s\"}}]";
@@ -316,7 +316,7 @@ fn unsent_updates_are_lost_with_their_scheduler() {
 
 /// A node runs as many tasks at once as its CPU and memory hold, and nodes may differ.
 #[test]
-fn nodes_hold_what_fits_on_them() {
+fn nodes_run_as_many_tasks_as_fit() {
     let makespan = |cluster: &str, service: &str, tasks: u32| {
         let (cluster, service) =
             (format!("cluster={{{cluster}}}"), format!("service={{demand=\"1s\", {service}}}"));

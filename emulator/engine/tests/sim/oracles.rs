@@ -1,4 +1,4 @@
-//! Every policy against what theory or its paper says. Closed forms first; sampling errors set the tolerances.
+//! Every policy against theory or its paper. Closed forms first; sampling errors set the tolerances.
 
 use volary_engine::results::Measured;
 
@@ -227,7 +227,7 @@ fn work_inflation_of_the_latin_square() {
 /// D + H / 2; what the other places for D more, in which it is on its way to the node; and what it places itself for
 /// 2 D, from the heartbeat that replaces it to the one that contains it.
 #[test]
-fn heartbeats_do_not_contain_what_is_under_way() {
+fn heartbeats_do_not_contain_tasks_under_way() {
     let measured = run(
         "seed = 1\n[cluster]\nschedulers = 2\nnodes = 4\n[workload.synthetic]\njobs = 30000\ntasks = 1\n\
          interarrival = { exponential = { mean = \"1s\" } }\n[service]\ndemand = \"1s\"\n[network]\none_way = \"1s\"\n\

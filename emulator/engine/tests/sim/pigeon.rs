@@ -1,4 +1,4 @@
-//! Pigeon against its paper's analysis, and what it costs in messages.
+//! Pigeon against its paper's analysis, and its cost in messages.
 
 use volary_engine::results::Measured;
 

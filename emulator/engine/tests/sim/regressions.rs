@@ -44,7 +44,7 @@ fn all_finished(measured: &Measured) -> bool {
     measured.summary.jobs.finished == measured.summary.jobs.submitted
 }
 
-/// Whether something comes of it is seen once in 50 hours; the queues are looked at every second.
+/// Heartbeats that launch copies come every 50 hours, although queues are observed every second.
 #[test]
 fn a_run_goes_on_through_waits_that_its_policy_asks_for() {
     for policy in ["yarn-fifo = { heartbeat = \"50h\" }", "big-c = { heartbeat = \"50h\", monitor = \"1s\" }"]
@@ -69,7 +69,7 @@ fn a_run_goes_on_while_reservations_are_claimed_in_vain() {
 /// The only node is gone for good while a scheduler looks at its queues: the run is given up, and says so. How many
 /// events it has until then does not matter.
 #[test]
-fn a_run_that_cannot_go_on_is_given_up_at_the_same_time_whatever_happens_meanwhile() {
+fn a_stuck_run_is_given_up_at_the_same_time_regardless_of_its_events() {
     let ends = |monitor: &str| {
         let gone = "[[network.fault]]\ncrash = { who = [\"node:0\"], at = \"100ms\" }";
         let policy = format!("big-c = {{ monitor = \"{monitor}\" }}");
@@ -313,11 +313,11 @@ fn queues_that_share_one_container_do_not_kill_each_others_tasks_for_ever() {
     }
 }
 
-/// A node crashes in a pause and is back before its end: what the failure detector told its earlier machine in the
-/// pause is not told to the new one, which would take a scheduler that is up for down. It finds out by itself which
-/// scheduler is still down.
+/// A node crashes in a pause and is back before its end: reports of the failure detector to its earlier machine in the
+/// pause do not reach the new one, which would take a scheduler that is up for down. The new machine finds out by
+/// itself which scheduler is still down.
 #[test]
-fn a_restarted_node_is_not_told_of_crashes_that_are_over() {
+fn a_restarted_node_gets_no_reports_of_past_crashes() {
     let text = "seed = 0\n[cluster]\nnodes = 7\nschedulers = 2\n[workload.mix]\njobs = 3\ninterarrival = \"1s\"\n\
          [[workload.mix.class]]\nname = \"a\"\nweight = 1\n\
          stages = [{ tasks = 1, demand = \"1s\" }, { tasks = 2, demand = \"1s\" }]\n\

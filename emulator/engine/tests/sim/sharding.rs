@@ -54,7 +54,7 @@ fn step_together(
     mut is_lost: impl FnMut(Class) -> bool,
 ) -> (Vec<JobRow>, u64) {
     let layout = world.layout();
-    // Clients live with their schedulers, everybody else anywhere.
+    // Clients live with their schedulers, all others anywhere.
     let homes: Vec<u16> = (0..layout.endpoints())
         .map(|e| if e < 2 * layout.schedulers() { e % layout.schedulers() } else { e } as u16 % shards)
         .collect();
@@ -97,7 +97,7 @@ fn step_together(
 }
 
 #[test]
-fn several_shards_do_what_one_does() {
+fn several_shards_give_the_results_of_one() {
     let set = ["cluster.schedulers=3", "workload.synthetic.jobs=150"];
     let timeout = "network.peer_timeout=300ms";
     let pigeon = "pigeon = { group = 6, standby = true, push = \"20ms\", declare_after = \"400ms\" }";
@@ -122,7 +122,7 @@ fn several_shards_do_what_one_does() {
 
 /// The emulated network loses nothing, so that only the number of hosts says that something can be lost.
 #[test]
-fn every_policy_on_several_hosts_outlives_the_datagrams_that_the_real_network_loses() {
+fn every_policy_on_several_hosts_finishes_although_the_real_network_loses_datagrams() {
     for card in PolicySpec::cards() {
         let text = poisson(8, 60, 3, 0.8, &format!("{} = {{}}", card.name));
         let schedulers = format!("cluster.schedulers={}", if card.one_scheduler { 1 } else { 2 });

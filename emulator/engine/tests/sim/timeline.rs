@@ -80,7 +80,7 @@ fn later_messages_are_counted() {
 
 /// The samples are the state that follows from arrivals and executions.
 #[test]
-fn load_is_what_arrivals_and_executions_say() {
+fn load_follows_from_arrivals_and_executions() {
     for policy in ["sparrow = {}", "latin-square = { order = 2 }", "central-queue = {}"] {
         let window = Span::from_secs(40);
         let run = drawn(policy, &["network.one_way=\"0s\""], Recording { timeline: window, ..WHOLE });

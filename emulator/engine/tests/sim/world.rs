@@ -70,9 +70,9 @@ fn the_same_seed_gives_the_same_order_and_another_seed_another() {
     assert!(first.iter().zip(&other).all(|(a, b)| a != b));
 }
 
-/// What plans warn of is what runs lack.
+/// Plans warn about exactly the numbers that runs lack.
 #[test]
-fn policies_have_the_numbers_of_what_they_do() {
+fn policies_have_the_numbers_that_their_traits_state() {
     for card in PolicySpec::cards() {
         let text = poisson(8, 60, 2, 0.8, &format!("{} = {{}}", card.name));
         let set = ["cluster.schedulers=2", "workload.synthetic.cutoff=\"1s\"", "network.one_way=\"50ms\""];

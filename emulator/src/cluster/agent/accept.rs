@@ -22,9 +22,9 @@ use crate::cluster::protocol::{
     STATUS_FRAME,
 };
 
-/// How long a peer may take for its first message.
+/// Maximum time of a peer for its first message.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a peer may take to close the connection after the last message.
+/// Maximum time of a peer for closing the connection after the last message.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves every peer that connects with a valid certificate.

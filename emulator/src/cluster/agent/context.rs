@@ -16,8 +16,7 @@ use crate::real_time::sample::LateSoFar;
 
 /// Samples of the controller's clock that the offset is estimated from.
 const CLOCK_SAMPLES: usize = 64;
-/// How much faster one machine's clock may run than another's, in parts per million: time services slew each by
-/// up to 500.
+/// Maximum drift of one machine's clock against another's, in parts per million: time services slew each by up to 500.
 const MAX_DRIFT_PPM: f64 = 1000.0;
 
 /// State shared by the tasks of a run.
@@ -34,7 +33,7 @@ pub(super) struct RunContext {
     pub(super) reached: Cell<Time>,
     /// Finished jobs, as the controller counts them.
     pub(super) finished: Cell<u64>,
-    /// What `volary status` reports of the run; `None` before its world is built and when it is over.
+    /// The status that `volary status` reports; `None` before its world is built and when it is over.
     about: RefCell<Option<RunStatus>>,
     ticks: MonotonicClock,
     estimator: RefCell<OffsetEstimator>,
@@ -69,7 +68,7 @@ impl RunContext {
         }
     }
 
-    /// Sets what `volary status` reports; `None` once the run is over.
+    /// Sets the status that `volary status` reports; `None` once the run is over.
     pub(super) fn describe(&self, about: Option<RunStatus>) {
         *self.about.borrow_mut() = about;
     }
@@ -122,7 +121,7 @@ impl RunContext {
         self.panic.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Why the run ended before it began.
+    /// The reason for the end of a run that did not begin.
     pub(super) fn stop_reason(&self) -> String {
         self.check_panic().err().unwrap_or_else(|| "the controller cancelled the run".to_owned())
     }
@@ -169,7 +168,7 @@ impl RunContext {
         }
     }
 
-    /// How far this clock is ahead of the controller's, and the bound of the error, ns; `None` before the first pong.
+    /// Lead of this clock over the controller's, and the bound of its error, ns; `None` before the first pong.
     fn offset(&self) -> Option<(i64, i64)> {
         let offset = self.estimator.borrow().at(self.ticks.now().max(0).cast_unsigned())?;
         Some((-offset.offset, offset.bound.cast_signed()))

@@ -49,7 +49,7 @@ impl Agent {
         &self.name
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     ///
     /// # Errors
     /// The operating system does not know.

@@ -36,7 +36,7 @@ pub(super) struct QuicIo {
     inputs: Option<Carried>,
     /// The progress of this shard.
     progress: Time,
-    /// Events that may wait at most.
+    /// Maximum number of waiting events.
     max_events: usize,
     sampler: ShardSampler,
     pub(super) injections: ShardInjections,
@@ -55,7 +55,7 @@ impl QuicIo {
         Self { context, links, messages, waiting, inputs, progress, max_events, sampler, injections }
     }
 
-    /// The next message of those that there was no room for.
+    /// The next message that had to wait for room.
     pub(super) fn next_waiting(&mut self) -> Option<AgentMessage> {
         let notes = std::mem::take(&mut self.waiting);
         match notes.last() {

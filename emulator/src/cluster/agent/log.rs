@@ -64,7 +64,7 @@ impl AgentLog {
     }
 }
 
-/// An event of the log as one line, without characters that a terminal obeys.
+/// An event of the log as one line, without control characters of terminals.
 pub(crate) fn one_line(written: &[u8]) -> String {
     let text = String::from_utf8_lossy(written);
     let (text, end) = text.strip_suffix('\n').map_or((&*text, ""), |text| (text, "\n"));
@@ -72,7 +72,7 @@ pub(crate) fn one_line(written: &[u8]) -> String {
 }
 
 impl io::Write for AgentLog {
-    /// Takes one line: the formatter writes each with one call, and what peers say in it may have line breaks.
+    /// Takes one line: the formatter writes each with one call, and texts of peers in it may have line breaks.
     fn write(&mut self, written: &[u8]) -> io::Result<usize> {
         let line = one_line(written);
         let line = line.as_bytes();

@@ -9,7 +9,7 @@ pub(super) const NOT_RUNNING: &str = "the hosts run nothing: start one with `vol
      FILE`, and inject while it goes on";
 
 /// Passes messages on in both directions until the injector disconnects, which the controller learns, or until the
-/// session of the controller ends. Returns why it ended.
+/// session of the controller ends. Returns the reason for its end.
 pub(super) async fn relay(state: &AgentState, mut control: Control<InjectReply, InjectorMessage>) -> End {
     let not_running = || InjectReply::Refused(Refusal::NotRunning, NOT_RUNNING.to_owned());
     let Some((injector, mut replies, controller)) = state.add_injector() else {

@@ -39,9 +39,10 @@ use crate::workload::Traces;
 /// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.
 const SETUP: Duration = Duration::from_secs(30);
 const SETUP_PER_HOST: Duration = Duration::from_millis(250);
-/// How long before that timeout a link is tried for the last time. The attempt names the host that does not answer.
+/// Time before that timeout at which a link is tried for the last time. The attempt names the host that does not
+/// answer.
 const LAST_ATTEMPT: Duration = Duration::from_secs(10);
-/// Nodes and cores of a cluster at most. Every host has the tables of all of them, which take about 2 GB then.
+/// Maximum number of nodes and cores of a cluster. Every host has the tables of all of them, which then take 2 GB.
 const MOST_MACHINES: u64 = 4_000_000;
 /// Pings before a run, and the interval between them.
 const PINGS: u32 = 40;
@@ -174,7 +175,7 @@ impl HostRun<'_> {
         connections.into_iter().enumerate().map(start).collect()
     }
 
-    /// Sends what has not been sent of the run, and returns its measurements.
+    /// Sends the rest of the reports of the run, and returns its measurements.
     async fn finish(
         &self,
         driven: io::Result<()>,
@@ -354,7 +355,7 @@ async fn keep_time(context: Rc<RunContext>, clock: Rc<Clock>) {
     }
 }
 
-/// Passes on what other hosts send: parcels to the shard, and the end of a link to the controller.
+/// Passes on arrivals from other hosts: parcels to the shard, and the end of a link to the controller.
 async fn receive(
     mut arrivals: mpsc::Receiver<Arrival>,
     names: Vec<String>,

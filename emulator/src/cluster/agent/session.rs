@@ -23,9 +23,9 @@ use crate::sanitize;
 
 /// Runs that may wait for the one before them to end.
 const RUN_QUEUE: usize = 4;
-/// How long a controller may take to send its experiment, which can hold traces.
+/// Maximum time of a controller for sending its experiment, which can hold traces.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a controller may take to close the connection when its experiment was refused.
+/// Maximum time of a controller for closing the connection when its experiment was refused.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which log lines are sent.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);

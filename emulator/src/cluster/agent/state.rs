@@ -18,8 +18,8 @@ use crate::cluster::protocol::{AgentMessage, AgentStatus, InjectReply};
 use crate::executor::CpuId;
 use crate::real_time::clock::MonotonicClock;
 
-/// How long an agent with `--once` waits for its controller, or for the next question about its state. A controller
-/// that waits for another host asks.
+/// Time that an agent with `--once` waits for its controller, or for the next request for its state. A controller that
+/// waits for another host asks.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Replies that may wait for an injector: there are two.
 const REPLY_QUEUE: usize = 4;
@@ -27,7 +27,7 @@ const REPLY_QUEUE: usize = 4;
 /// The settings of an agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
     /// The folder of its identity.
     pub identity: PathBuf,
@@ -35,13 +35,13 @@ pub struct Settings {
     pub lease: Span,
     /// Whether to end after one controller.
     pub once: bool,
-    /// Events of a run that may wait at most; a run that exceeds this ends.
+    /// Maximum number of waiting events of a run; a run that exceeds it ends.
     pub events: usize,
     /// CPUs that copies may burn.
     pub cpus: Vec<CpuId>,
     /// Its clock.
     pub ticks: MonotonicClock,
-    /// Where log lines are kept for the controller.
+    /// The store of log lines for the controller.
     pub log: AgentLog,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct AgentState {
     /// The latest link that each other host has opened, until the run that it is for takes it.
     links: RefCell<BTreeMap<String, (u64, Connection)>>,
     link_added: Notify,
-    /// When it was last asked for its state, or began.
+    /// Time of the last request for its state, or of its start.
     asked: Cell<Instant>,
     /// Sessions so far.
     served: Cell<u32>,
@@ -110,7 +110,7 @@ impl AgentState {
         }
     }
 
-    /// The answer to a question about its state.
+    /// The answer to a request for its state.
     pub(super) fn status(&self) -> AgentStatus {
         self.asked.set(Instant::now());
         let run = self.current.borrow().as_ref().and_then(|run| run.status());

@@ -1,6 +1,6 @@
 //! The logs and input logs of the hosts, on disk.
 //!
-//! `HOST.log` is what the host's agent logged during the run. A full file is renamed to `HOST.log.1`, replacing an
+//! `HOST.log` is the log of the host's agent during the run. A full file is renamed to `HOST.log.1`, replacing an
 //! earlier one: the latest lines are always kept, in at most twice [`MAX_LOG_BYTES`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +90,7 @@ impl Archive {
     pub(crate) fn inputs(&self, host: usize, frame: Vec<u8>) {
         let relay = guard(&self.inputs).relays.get(&host).cloned();
         let lost = match relay {
-            None => "while no unit that logs them is run",
+            None => "while no run that logs them is in progress",
             Some(relay) if tokio::task::block_in_place(|| relay.put(frame)) => return,
             Some(_) => "in frames that are too large",
         };
@@ -164,7 +164,7 @@ mod tests {
     use volary_engine::replay::LogEvent;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn what_comes_early_is_kept_and_what_is_too_much_is_not() {
+    async fn early_log_lines_are_kept_and_full_logs_are_rotated() {
         let (folder, archive) = (tempfile::tempdir().unwrap(), Archive::default());
         archive.add("h1.lab");
         archive.add("h2");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn frames_are_kept_from_the_beginning_of_a_unit_to_its_end() {
+    async fn frames_are_kept_from_the_beginning_of_a_run_to_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         let sink = Sink::create(&path, &"the experiment").unwrap();

@@ -34,7 +34,7 @@ pub enum Fleet {
     /// The hosts of a file, each with a listening agent.
     Hosts {
         file: PathBuf,
-        /// How long to wait for hosts that are busy.
+        /// Maximum wait for hosts that are busy.
         wait: Span,
     },
     /// This many agents on this machine, started for the run and ended with it.
@@ -119,10 +119,9 @@ impl Controller {
 
     /// Executes one run on the hosts; their inputs go to `log`.
     ///
-    /// # Errors
-    /// [`RunError::Interrupted`] if `watch` is stopped; [`RunError::Refused`] if the run cannot begin;
-    /// [`RunError::Broken`] if a host was lost during the run, or if it stood still after datagrams had been lost.
-    /// The first and the last have what had been measured.
+    /// # Errors [`RunError::Interrupted`] if `watch` is stopped; [`RunError::Refused`] if the run cannot begin;
+    /// [`RunError::Broken`] if a host was lost during the run, or if it stood still after datagrams had been lost. The
+    /// first and the last hold the measurements so far.
     ///
     /// # Panics
     /// On a bug in a policy: a job that finishes twice, counts that do not add up.

@@ -28,7 +28,7 @@ use crate::real_time::clock::MonotonicClock;
 use crate::storage::hosts::HostLoss;
 use crate::watch::Watch;
 
-/// How long hosts may take to plan an experiment and to build a run.
+/// Maximum time of hosts for planning an experiment and for building a run.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Interval at which hosts that are busy are asked again.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
@@ -270,7 +270,7 @@ impl HostPool {
     pub(super) async fn next_event(&mut self) -> Option<(usize, HostEvent)> {
         loop {
             let (slot, event) = self.events.recv().await?;
-            // What was under way from a host that was removed is of no use.
+            // Messages under way from a host that was removed are dropped.
             if let Some(host) = self.hosts.iter().position(|host| host.slot == slot) {
                 return Some((host, event));
             }
@@ -382,7 +382,7 @@ async fn wait_until_free(
         if !*answered || Instant::now() >= until {
             return Err(missing);
         }
-        // Said again if another host or another controller is in the way.
+        // Repeated if another host or another controller is in the way.
         if reason != said {
             tracing::warn!("{reason}");
             said = reason;
@@ -393,8 +393,8 @@ async fn wait_until_free(
     Ok(())
 }
 
-/// Waits before busy hosts are asked again, no longer than `until`. Controllers that claimed hosts at the same time
-/// differ in how long.
+/// Waits before busy hosts are asked again, no longer than `until`. The wait differs between controllers that claimed
+/// hosts at the same time.
 async fn pause(until: Instant, watch: &Watch) -> Result<(), HostsError> {
     let own = Duration::from_millis(u64::from(std::process::id() % 1_000));
     tokio::select! {
@@ -418,7 +418,7 @@ fn first_busy(hosts: &[Host], answers: &[Answer]) -> Result<Option<(String, Stri
 /// A transport with the identity of a hosts file's controller. It opens connections and accepts none.
 fn connector(file: &Hosts) -> Result<Transport, HostsError> {
     let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;
-    // Of two peers the shorter limit of silence counts, and this one leaves it to the host's lease.
+    // The shorter limit of silence of two peers applies, and this one leaves it to the host's lease.
     let timing =
         Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
     Ok(Transport::connector(&identity, file.local(), &timing)?)
@@ -509,8 +509,8 @@ impl HostConnection {
     }
 }
 
-/// Queues a message that may be left out. Half of the queue is left to orders: a host that does not read is told to
-/// stop without a wait.
+/// Queues a message that may be left out. Half of the queue is left to orders, so that a host that does not read is
+/// stopped without a wait.
 fn offer(queue: &mpsc::Sender<ControllerMessage>, message: ControllerMessage) {
     if queue.capacity() > SEND_QUEUE / 2 {
         let _ = queue.try_send(message);

@@ -19,18 +19,18 @@ use crate::cluster::protocol::{
 use crate::cluster::timing::at_least;
 use crate::observer::StudyObserver;
 
-/// Injections into one run at most: cores evaluate each of them whenever a copy begins, and some profiles keep state
-/// per core.
+/// Maximum number of injections into one run: cores evaluate each of them whenever a copy begins, and some profiles
+/// keep state per core.
 const MAX_INJECTIONS: usize = 100;
-/// Targets of an injection at most, and bytes of each: they are resolved while reports of the hosts wait.
+/// Maximum number of targets of an injection, and of bytes of each: reports of hosts wait while they are resolved.
 const MAX_TARGETS: usize = 1000;
 const MAX_TARGET_BYTES: usize = 200;
-/// Most runs named to an injector as lacking its injection.
+/// Maximum number of runs named to an injector as lacking its injection.
 const MAX_LACKING: usize = 100;
 /// From a request until the injection begins, and from an order to end it until it ends: at least this long, and this
 /// many round trips to the furthest host. All hosts begin and end at the same emulated time.
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
-/// How long injectors may take at the end of a run to acknowledge the last reply by disconnecting.
+/// Maximum time of injectors, at the end of a run, for acknowledging the last reply by disconnecting.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The injections into a run, in the order in which they were ordered.
@@ -72,11 +72,11 @@ enum Phase {
 pub(super) struct Share {
     host: usize,
     cores: CoreSet,
-    /// When it began, once the host has confirmed it.
+    /// Start, once the host has confirmed it.
     pub(super) from: Option<Time>,
-    /// When it ended, once the host has said so.
+    /// End, once the host has confirmed it.
     pub(super) until: Option<Time>,
-    /// Why it ended.
+    /// Reason for its end.
     pub(super) ended: Option<String>,
 }
 
@@ -89,8 +89,8 @@ impl RunInjection {
         Injection { cores: share.cores.clone(), from, until, ..self.injection.clone() }
     }
 
-    /// What later runs repeat of it: it lasts as long as it was ordered to, unless its injector ended it before.
-    /// `None` if it is only for this run, or did not begin on all hosts.
+    /// Its repetition in later runs, with the ordered length unless its injector ended it earlier. `None` if it is only
+    /// for this run, or did not begin on all hosts.
     fn repetition(&self) -> Option<RepeatedInjection> {
         if !self.request.all_policies
             || self.injector.is_none()
@@ -140,8 +140,7 @@ impl<'a> Injections<'a> {
         Self { world, held, clock, entries: Vec::new() }
     }
 
-    /// Repeats the injections into earlier runs that are meant for all, and begins what was requested while no run
-    /// was running.
+    /// Repeats the injections into earlier runs that are for all runs, and begins those requested between runs.
     pub(super) async fn begin_waiting(&mut self, pool: &mut HostPool) {
         for RepeatedInjection { request, from, until } in pool.repeated.clone() {
             match self.plan(pool, &request, from, until) {
@@ -183,7 +182,7 @@ impl<'a> Injections<'a> {
         self.entries.iter_mut().find(|entry| entry.injector == Some(injector))
     }
 
-    /// When an injection was ordered to begin; time zero if there is none of that number.
+    /// The time at which an injection was ordered to begin; zero if there is none of that number.
     pub(super) fn begin_of(&self, id: u64) -> Time {
         self.entries.iter().find(|entry| entry.id == id).map_or(Time::ZERO, |entry| entry.injection.from)
     }
@@ -268,7 +267,7 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// What took effect in a run that was over at `end`, for the record.
+    /// The injections that took effect in a run that was over at `end`, for the record.
     pub(super) fn record(&self, pool: &HostPool, end: Time) -> InjectionRecord {
         let mut disturbed = InjectionRecord::default();
         for (i, entry) in self.entries.iter().enumerate() {
@@ -492,7 +491,7 @@ impl<'a> Injections<'a> {
     }
 }
 
-/// Answers an injector; nobody waits for an answer about an injection that is repeated.
+/// Answers an injector; a repeated injection has none.
 async fn answer(pool: &HostPool, to: Option<InjectorId>, reply: InjectReply) {
     match to {
         Some(injector) => pool.reply(injector, reply).await,

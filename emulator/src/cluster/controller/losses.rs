@@ -1,8 +1,8 @@
 //! The real datagrams that were lost, by sender and path.
 //!
 //! The sender counts what it sent, the receiver the gaps in the sequence numbers; a loss is known from both. Datagrams
-//! lost at the very end of a run leave no gap and are not counted, unless the run was idle: then nothing is on its
-//! way, and all that was not received is lost.
+//! lost at the very end of a run leave no gap and are not counted, unless the run was idle: then nothing is on its way,
+//! and all datagrams that were not received are lost.
 
 use volary_engine::results::{HostVitals, PathLoss};
 

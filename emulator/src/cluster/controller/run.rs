@@ -28,7 +28,7 @@ const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
 const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
 /// The same where the user waits for the end of an interrupted run.
 const INTERRUPTED: (Duration, u32) = (Duration::from_millis(1500), 20);
-/// Observations that may wait until every host has reported as much; they take some hundred megabytes.
+/// Maximum number of observations that wait until every host has reported as far; they take some hundred megabytes.
 const MAX_WAITING_OBSERVATIONS: usize = 16_000_000;
 
 /// A run in progress, and its outcome.
@@ -42,12 +42,12 @@ pub(super) struct ControlledRun<'a> {
     done: Vec<bool>,
     /// The final reports, by shard, of the hosts that sent one.
     pub(super) reports: Vec<Option<Box<FinalReport>>>,
-    /// Why the run could not go on.
+    /// The reason for which the run could not go on.
     pub(super) broken: Option<String>,
     /// The host that `broken` names, if only other hosts reported its loss.
     accused: Option<usize>,
     pub(super) injections: Injections<'a>,
-    /// When the experiment's own faults have crashed everything on a host for good, by shard.
+    /// Time at which the experiment's own faults have crashed everything on a host for good, by shard.
     dead_from: Vec<Option<Time>>,
     progress: Vec<Time>,
     reports_check: ReportCheck<'a>,
@@ -55,12 +55,12 @@ pub(super) struct ControlledRun<'a> {
     /// Whether the hosts have been ordered to stop.
     stopping: bool,
     monitor: Monitor<'a>,
-    /// What the live page shows, if there is one.
+    /// The observer of the run, if there is one.
     observer: Option<&'a dyn StudyObserver>,
     clock: RunClock,
 }
 
-/// A host without which the run cannot go on, and why.
+/// A host without which the run cannot go on, and the reason.
 type Lost = (usize, String);
 
 impl<'a> ControlledRun<'a> {
@@ -164,7 +164,7 @@ impl<'a> ControlledRun<'a> {
         }
     }
 
-    /// Records why the run cannot go on.
+    /// Records the reason for which the run cannot go on.
     fn break_off(&mut self, (host, why): Lost) {
         let name = &self.pool.members[host].name;
         self.broken = Some(format!("host {name} was lost in mid-run: {why}"));
@@ -278,7 +278,7 @@ impl<'a> ControlledRun<'a> {
         }
     }
 
-    /// Gives up a host that reported what cannot be true: it takes no part in further runs.
+    /// Gives up a host whose report cannot be true: it takes no part in further runs.
     async fn distrust(&mut self, host: usize, why: String) -> Lost {
         self.pool.lose(host, &why, false);
         self.injections.on_lost(self.pool, host).await;
@@ -308,7 +308,7 @@ impl<'a> ControlledRun<'a> {
         Ok(())
     }
 
-    /// Records why a host cannot go on. Its own reason replaces those reported by other hosts.
+    /// Records the reason for which a host cannot go on. Its own reason replaces those reported by other hosts.
     fn on_refusal(&mut self, host: usize, why: &str) {
         (self.done[host], self.reports[host]) = (true, None);
         if self.broken.is_none() || self.accused == Some(host) {

@@ -1,4 +1,4 @@
-//! The silence of each host: how long it has been connected and has reported nothing.
+//! The silence of each host: the time that it has been connected without a report.
 //!
 //! A host in a run reports twenty times a second, whether or not anything happens. One that is stopped or cut off is
 //! given up by its lease; one whose machine answers and that does not report would hold the run for ever.
@@ -9,7 +9,7 @@ use volary_actors::base::Time;
 
 /// Silence after which a host is given up, while its machine answers.
 pub(super) const REPORT_LIMIT: Duration = Duration::from_secs(20);
-/// Interval of looks. A longer pause, in which this process was stopped itself, counts as one interval.
+/// Interval of checks. A longer pause, in which this process was stopped itself, counts as one interval.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The silence of each host.
@@ -21,7 +21,7 @@ pub(super) struct Silence {
 
 #[derive(Clone, Default, Debug)]
 struct SilentHost {
-    /// UDP datagrams received from it at the last look.
+    /// UDP datagrams received from it by the last check.
     received: u64,
     /// The emulated time up to which it has reported.
     mark: Time,
@@ -33,7 +33,7 @@ impl Silence {
         Self { hosts: vec![SilentHost::default(); hosts], looked: now }
     }
 
-    /// A host has reported up to `mark`. A report that goes no further than the one before is none.
+    /// A host has reported up to `mark`. A report that goes no further than the one before does not count.
     pub(super) fn reported(&mut self, host: usize, mark: Time) {
         let host = &mut self.hosts[host];
         if mark > host.mark {
@@ -41,7 +41,7 @@ impl Silence {
         }
     }
 
-    /// A host that has been silent for too long, if a look is due; its silence begins again. `received` is the number
+    /// A host that has been silent for too long, if a check is due; its silence begins again. `received` is the number
     /// of UDP datagrams that came from each host, `None` for a lost host.
     pub(super) fn look(
         &mut self,
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_was_stopped_itself_blames_nobody() {
+    fn a_controller_that_was_stopped_itself_gives_up_no_host() {
         let begin = Instant::now();
         let mut silence = Silence::new(1, begin);
         assert_eq!(silence.look(begin + 10 * REPORT_LIMIT, [Some(9)].into_iter()), None);

@@ -26,7 +26,7 @@ pub struct Offset {
     pub bound: u64,
 }
 
-/// How fast the remote clock gains on the local one.
+/// Rate at which the remote clock gains on the local one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Drift {
     /// Parts per million; positive where the remote clock is faster.

@@ -14,13 +14,14 @@ use super::identity::{Identity, provider};
 /// Limits and timeouts of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Handshakes at a time, the hellos included. With more, the oldest of the address that has most gives way.
+    /// Maximum number of concurrent handshakes, the hellos included. Beyond it, the address with most of them loses its
+    /// oldest one.
     pub max_incoming: usize,
-    /// Of these, from one address, or from one /64 of IPv6 addresses.
+    /// Maximum number of these from one address, or from one /64 of IPv6 addresses.
     pub max_per_address: usize,
     /// Handshakes under way from which on peers must prove their addresses.
     pub max_unproved: usize,
-    /// For the TLS handshake, and again for the hellos.
+    /// Timeout of the TLS handshake, and again of the hellos.
     pub handshake_timeout: Duration,
     /// A connection on which nothing arrives for this long is lost.
     pub idle_timeout: Duration,
@@ -61,7 +62,7 @@ pub(super) const DRAINING: Duration = Duration::from_millis(450);
 /// The application protocol (ALPN) of both sides.
 const ALPN: &[u8] = b"volary/1";
 
-/// Why an identity or the options cannot be used for connections.
+/// The reason for which an identity or the options cannot be used for connections.
 pub(super) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// The configuration of the accepting side.

@@ -9,7 +9,7 @@ use crate::sanitize;
 /// The code of a close frame, beside its text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Close {
-    /// All was done. Not 0: QUIC sends that for a connection that was dropped without a close.
+    /// Normal end. Not 0: QUIC sends that for a connection that was dropped without a close.
     Done = 1,
     /// The certificate names no host.
     Certificate = 2,
@@ -23,7 +23,7 @@ pub enum Close {
     Late = 6,
 }
 
-/// Why a connection ended.
+/// The reason for the end of a connection.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum End {
     /// This side closed it.
@@ -80,7 +80,7 @@ impl From<ConnectionError> for End {
     }
 }
 
-/// Who rejected the certificate of whom: the other side ours, or this side theirs.
+/// The rejected certificate: ours by the other side, or theirs by this side.
 #[derive(Clone, Copy)]
 enum Rejected {
     Own,

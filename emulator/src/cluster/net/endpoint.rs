@@ -31,12 +31,12 @@ pub struct Buffers {
     pub send: usize,
 }
 
-/// Why no socket could be opened.
+/// The reason for which no socket could be opened.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct BindError(String);
 
-/// Why a host cannot be connected to.
+/// The reason for which a host cannot be connected to.
 #[derive(Debug, Error)]
 #[error("host {name} at {address}: {why}")]
 pub struct ConnectError {
@@ -209,7 +209,7 @@ impl Accepted {
 /// Pauses between attempts to connect: each is twice the one before it.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How often the log says that peers must prove their addresses.
+/// Minimum interval of log lines that say that peers must prove their addresses.
 const LOAD_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Starts a task for each incoming handshake that is admitted. A peer that has not shown a certificate has its place

@@ -1,9 +1,9 @@
-//! The handshakes that a listening socket has under way: their places, and who gives way when these are taken.
+//! The handshakes that a listening socket has under way: a limited number of places, and their replacement.
 //!
-//! Anyone who can send a datagram can begin a handshake and leave it at that, so places are scarce. A peer whose
-//! address is not proved has one only while few are taken; otherwise it is asked to come again with a token that only
-//! the true holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with the most
-//! of them loses its oldest handshake, so that a flood from one address displaces its own handshakes first.
+//! Anyone who can send a datagram can begin a handshake without ending it, so places are limited. A peer whose address
+//! is not proved has one only while few are taken; otherwise it is asked to come again with a token that only the true
+//! holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with the most of them
+//! loses its oldest handshake, so that a flood from one address displaces its own handshakes first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::config::Options;
 
-/// What becomes of a handshake that begins.
+/// The decision about a handshake that begins.
 #[derive(Debug)]
 pub(super) enum Admission {
     /// It has a place until the receiver is dropped. A message or an error there takes the place back.
@@ -59,7 +59,7 @@ impl Handshakes {
         let most = if counts.get(&source).is_some_and(|&count| count >= self.per_address) {
             Some(source)
         } else if self.under_way.len() >= self.most {
-            // Of equal sources the one whose handshake is oldest, or some addresses would give way every time.
+            // Ties: the source with the oldest handshake, or some addresses would give way every time.
             let sources = self.under_way.iter().rev().map(|handshake| handshake.source);
             sources.max_by_key(|source| counts[source])
         } else {
@@ -73,7 +73,7 @@ impl Handshakes {
     }
 }
 
-/// What one holder of addresses has: of IPv6, the 64 bits that providers give to one customer.
+/// The addresses of one holder: of IPv6, the 64 bits that providers give to one customer.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

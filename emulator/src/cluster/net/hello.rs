@@ -25,7 +25,7 @@ pub(super) struct Hello {
     pub(super) name: String,
 }
 
-/// Why a hello was not accepted.
+/// The reason for which a hello was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub(super) enum HelloError {
     #[error("{0}")]

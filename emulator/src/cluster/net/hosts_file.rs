@@ -79,7 +79,7 @@ impl Hosts {
                 return Err(format!("host {}: name: there are two `{name}`", i + 1));
             }
             if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() {
-                return Err(format!("host {name}: address: nobody can be reached at {address}"));
+                return Err(format!("host {name}: address: no host can be reached at {address}"));
             }
             if !addresses.insert(address) {
                 return Err(format!("host {name}: address: another host is at {address}"));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_files_are_read_back_unchanged() {
         let hosts = |at: &str| Host::new("h1".to_owned(), at.parse().unwrap());
         let hosts = Hosts { identities: ".".into(), hosts: vec![hosts("10.0.0.1:1"), hosts("[::1]:2")] };
         let read: Hosts = toml::from_str(&hosts.text()).unwrap();
@@ -159,12 +159,12 @@ mod tests {
             ("host = []".to_owned(), "host: name at least one"),
             (host.replace("name", "nmae"), "unknown field `nmae`"),
             (host.replace(":4433", ""), "invalid socket address"),
-            (host.replace("10.0.0.1", "0.0.0.0"), "address: nobody can be reached"),
-            (host.replace("4433", "0"), "address: nobody can be reached"),
-            (host.replace("h1", "../h1"), "host 1: name: `../h1` is no host name"),
+            (host.replace("10.0.0.1", "0.0.0.0"), "address: no host can be reached"),
+            (host.replace("4433", "0"), "address: no host can be reached"),
+            (host.replace("h1", "../h1"), "host 1: name: `../h1` is not a host name"),
             (host.replace("h1", "controller"), "is the controller's"),
             (host.replace("h1", "x.volary"), "is the controller's"),
-            (host.replace("h1", "10.0.0.1"), "is no host name"),
+            (host.replace("h1", "10.0.0.1"), "is not a host name"),
             (host.to_owned() + host, "there are two `h1`"),
             (host.to_owned() + &host.replace("h1", "h2"), "another host is at 10.0.0.1:4433"),
             (format!("{host}weight = 0"), "weight: 0"),

@@ -25,7 +25,7 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// The DNS name in the controller's certificate.
 pub const CONTROLLER_NAME: &str = "controller.volary";
-/// How long before its end a certificate is warned of.
+/// Time before the end of a certificate from which on a warning is given.
 const WARNING: Duration = Duration::from_secs(7 * 86_400);
 /// The controller's name and folder.
 pub const CONTROLLER: &str = "controller";
@@ -48,7 +48,7 @@ pub struct Identity {
     pub(super) roots: Arc<RootCertStore>,
 }
 
-/// The holder of a certificate, and when it is valid.
+/// The holder of a certificate, and its validity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Subject {
     /// Name of the host, `controller` for the controller.
@@ -58,7 +58,7 @@ pub struct Subject {
     pub until: SystemTime,
 }
 
-/// Why an identity or a hosts file cannot be used or made, with the path and the remedy.
+/// The reason for which an identity or a hosts file cannot be used or made, with the path and the remedy.
 #[derive(Debug, Error)]
 #[error("{text}")]
 pub struct FileError {
@@ -218,7 +218,7 @@ pub(super) fn check_name(name: &str, role: Role) -> Result<(), String> {
     let number = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
     if name.len() > 253 || number || !name.split('.').all(label) {
         return Err(format!(
-            "`{name}` is no host name: use small letters, digits, `-` and `.`, at most 63 characters between dots, such as h1"
+            "`{name}` is not a host name: use small letters, digits, `-` and `.`, at most 63 characters between dots, such as h1"
         ));
     }
     if FILES.contains(&name) {

@@ -47,7 +47,7 @@ pub struct Issued {
     pub hosts: PathBuf,
 }
 
-/// How far the clocks of hosts may be behind this machine's.
+/// Maximum lag of the clocks of hosts behind this machine's.
 const SKEW: Duration = Duration::from_secs(3600);
 
 /// Makes the identities of `request` in a new `folder`, or in one whose authority was kept.
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_gets_an_identity_that_loads() {
+    fn every_host_gets_an_identity_that_loads() {
         let (_outer, folder) = fresh();
         let issued = issue(&folder, &request(&["h1", "h2.lab"])).unwrap();
         assert_eq!(issued.folders, ["controller", "h1", "h2.lab"].map(|name| folder.join(name)));
@@ -302,12 +302,12 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_leaves_nothing_behind() {
+    fn invalid_requests_leave_no_folder_behind() {
         for (request, words) in [
             (request(&[]), "--host NAME=ADDRESS:PORT"),
             (request(&["h1", "h1"]), "two `h1`"),
             (request(&["H1"]), "small letters"),
-            (request(&["../h1"]), "no host name"),
+            (request(&["../h1"]), "not a host name"),
             (request(&["controller"]), "the controller's"),
             (request(&["ca.pem"]), "is a file in the folder of identities"),
             (IssueRequest { days: 0, ..request(&["h1"]) }, "1 to 3650"),
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_says_what_to_do() {
+    fn unusable_identities_are_refused_with_a_remedy() {
         let (_outer, folder) = fresh();
         issue(&folder, &request(&["h1", "h2"])).unwrap();
         let (_other_outer, other) = fresh();

@@ -32,7 +32,7 @@ pub struct Arrival {
     pub event: LinkEvent,
 }
 
-/// What a link delivers to its owner.
+/// The events that a link delivers to its owner.
 #[derive(Debug)]
 pub enum LinkEvent {
     /// Received parcels; those of the stream in the order of sending.
@@ -41,7 +41,7 @@ pub enum LinkEvent {
     Ended(End),
 }
 
-/// Why parcels were not queued for sending.
+/// The reason for which parcels were not queued for sending.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SendError {
     /// The queue is full, none were queued; retry after [`Link::room`].
@@ -133,7 +133,8 @@ impl Link {
     /// Queues parcels for sending, without waiting.
     ///
     /// Of [`Class::Stream`] all parcels are queued or, on an error, none; they are not lost while the link lasts. Of
-    /// [`Class::Datagram`] those are dropped that the network does not take at once: that is counted and is no error.
+    /// [`Class::Datagram`] those that the network does not take at once are dropped, which is counted and is not an
+    /// error.
     pub fn send(&self, parcels: &[Parcel], class: Class) -> Result<(), SendError> {
         let mut queue = guard(&self.state.queue);
         if let Some(end) = &queue.end {
@@ -416,7 +417,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_what_is_lost_repeated_and_late() {
+    fn lost_repeated_and_late_datagrams_are_counted() {
         let mut sequence = Sequence::default();
         let new =
             [(0, 2), (2, 1), (8, 5), (8, 5), (3, 3), (3, 3)].map(|(at, count)| sequence.is_new(at, count));

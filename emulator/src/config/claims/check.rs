@@ -13,21 +13,21 @@ use super::unit::{refuse_mixed, unit_of};
 /// The grammar of checks, with examples.
 pub const GRAMMAR: &str = include_str!("grammar.txt");
 
-/// A statement, where it applies, and the comparisons that test it.
+/// A statement, the cells to which it applies, and the comparisons that test it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Claim {
     pub says: String,
-    /// Where the statement comes from.
+    /// Origin of the statement.
     #[serde(default)]
     pub origin: Origin,
     /// Restricts the claim to cells with these values; a list means any of its values.
     pub when: BTreeMap<String, serde_json::Value>,
     /// The claim fails if one of these fails.
     pub checks: Vec<Check>,
-    /// Comparisons with the published numbers: if one of these fails, and no check does, the size is another one.
+    /// Comparisons with the published numbers: if one of these fails and all checks hold, the verdict is `other-size`.
     #[serde(default)]
     pub sizes: Vec<Check>,
-    /// Whose tolerance the comparisons have.
+    /// Source of the tolerance of the comparisons.
     #[serde(default)]
     pub tolerance: Option<Tolerance>,
 }

@@ -62,7 +62,7 @@ impl Side {
         }
     }
 
-    /// The number of the results that this is a multiple of.
+    /// The number of the results of which this side is a multiple.
     pub(super) fn scaled(&self) -> Option<&MetricName> {
         let Self::Binary(left, op, right) = self else { return None };
         match (left.as_ref(), *op, right.as_ref()) {
@@ -102,7 +102,7 @@ impl Op {
         }
     }
 
-    /// The largest difference to a right side.
+    /// The maximum difference from a right side.
     pub(super) fn band(self, right: f64) -> f64 {
         match self {
             Self::Sign(_) => 0.0,

@@ -13,9 +13,8 @@ use super::check::{Check, Claim};
 use super::form::{Form, MetricName, Op, Side};
 use crate::stats::Interval;
 
-/// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than
-/// satisfied. In `stand_ins` a generator stood in for a trace that was not found: what a paper or its authors'
-/// outputs say of the trace is not tested there.
+/// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than satisfied.
+/// In the cells `stand_ins` a generator replaced a trace that was not found; only claims of our own are tested there.
 pub fn judge(
     claims: &[Claim],
     cells: &[Cell],
@@ -26,7 +25,7 @@ pub fn judge(
     claims.iter().map(|claim| table.judge(claim)).collect()
 }
 
-/// What a finding says of a policy that has no results in a cell.
+/// The reason in a finding for a policy that has no results in a cell.
 pub const NOT_RUN: &str = "was not run";
 
 /// Results by label, cell and seed.
@@ -143,8 +142,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The comparison at the percentile where the left one is largest relative to the right one. If it holds, any other
-    /// percentile could have decided otherwise; if it fails, only those that fail decide.
+    /// The comparison at the percentile where the left one is largest relative to the right one. If it holds, the noise
+    /// of every percentile counts; if it fails, that of the failing ones.
     fn below(&self, check: &Check, cell: Cell, left: &MetricName, right: &MetricName) -> (Cell, Finding) {
         let whole =
             self.lines(left, &cell).and_then(|lines| at_path(&lines.values().next()?.numbers, &left.path));
@@ -208,7 +207,7 @@ impl<'a> Table<'a> {
         (cell, Finding { holds, numbers })
     }
 
-    /// Why a comparison has no numbers: the first reason of each metric that lacks its own.
+    /// The reasons for which a comparison has no numbers: the first one of each metric without a number.
     fn why(&self, check: &Check, cell: &Cell, seeds: &BTreeSet<u64>) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for metric in check.metrics() {
@@ -226,8 +225,8 @@ impl<'a> Table<'a> {
         found
     }
 
-    /// Why a metric has no number in a cell: its policy was not run, left jobs unfinished, has no such number, or has
-    /// the number without a value.
+    /// The reason for which a metric has no number in a cell: its policy was not run, left jobs unfinished, has no such
+    /// number, or has the number without a value.
     fn lacks(&self, metric: &MetricName, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<String> {
         let MetricName { label, path, .. } = metric;
         let Some(lines) = self.lines(metric, cell) else {
@@ -303,7 +302,7 @@ impl<'a> Table<'a> {
         Finding { holds, numbers }
     }
 
-    /// Adds what a reader of the numbers must know: their unit, and where they come from.
+    /// Adds the unit of the numbers, and marks of the runs that they come from.
     fn mark(&self, check: &Check, cells: &[&Cell], numbers: &mut Value) {
         if let Some(unit) = check.unit() {
             numbers["unit"] = json!(unit);
@@ -319,7 +318,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Whether the check uses runs of the jobs of a generator that stands in for a trace.
+    /// Whether the check uses runs with generated jobs in place of a missing trace.
     fn uses_stand_in(&self, check: &Check, cell: &Cell) -> bool {
         let mut places = check.metrics().into_iter().filter_map(|metric| metric.place(cell, self.cells));
         places.any(|place| self.stand_ins.contains(&self.cells[place]))
@@ -351,7 +350,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Why the runs that the check compares did not meet the same conditions: interference was injected into some.
+    /// The reason for which the runs that the check compares met different conditions: unequal injections.
     fn unequal(&self, check: &Check, cells: &[&Cell]) -> Option<String> {
         unequal_injections(self.runs(check, cells))
     }

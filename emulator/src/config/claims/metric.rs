@@ -17,7 +17,7 @@ use crate::config::error::{did_you_mean, listed};
 /// The values of every swept key.
 pub type Axes = BTreeMap<String, Vec<Value>>;
 
-/// What checks may name.
+/// The names that checks may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
     /// Labels of policies.
@@ -229,7 +229,7 @@ mod tests {
 
     /// A number that is sometimes null must be in the template, or claims on it are refused.
     #[test]
-    fn the_template_leaves_nothing_open() {
+    fn the_template_has_every_number() {
         fn open(key: &str, value: &Value) -> Vec<String> {
             match value {
                 Value::Object(map) if !map.is_empty() => {

@@ -64,7 +64,7 @@ pub(super) fn check(text: &str) -> Result<Form, ParseError> {
         return Err(if is_unit {
             error.help("write a unit behind its number, as in 250ms")
         } else if word.starts_with('%') {
-            error.help("write a share as a number from 0 to 1, such as 0.95; percentages stand behind `within` alone")
+            error.help("write shares as numbers from 0 to 1, such as 0.95; percentages follow `within`")
         } else {
             error
         });
@@ -262,7 +262,7 @@ fn closing(text: &str) -> Option<usize> {
     })
 }
 
-/// What names of policies and of numbers consist of.
+/// Whether a character can be part of the name of a policy or a number.
 const fn is_part_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }

@@ -5,7 +5,7 @@ use volary_engine::results::{Metric, Unit};
 use super::form::{Form, MetricName, Side};
 use super::parse::ParseError;
 
-/// What a side measures.
+/// The dimension of a side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Dimension {
     /// A number as written, which takes the unit of what it is compared with.
@@ -34,7 +34,7 @@ impl Dimension {
                 Unit::Plain | Unit::Count => Self::Plain,
             };
         }
-        // Kinds of messages are no such names.
+        // The names of message kinds state no unit.
         let names = if path.first().is_some_and(|first| first == "messages") { &[] } else { path };
         let named = |ends: fn(&str) -> bool| names.iter().any(|name| ends(name));
         if named(|name| name.ends_with("_s") && !name.ends_with("_per_s")) {

@@ -20,7 +20,7 @@ pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], record: 
     claims.iter().filter_map(of_claim).collect()
 }
 
-/// Why no run has the number. A policy that is left out of the run may have it.
+/// The reason for which no run has the number. A policy that is left out of the run may have it.
 fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<String> {
     let path: Vec<&str> = metric.path.iter().map(String::as_str).collect();
     let (has, why): (fn(&PolicySpec) -> bool, _) = match path[..] {
@@ -28,7 +28,7 @@ fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<Strin
             return Some("run.record.staleness = \"0s\" leaves caches unobserved".to_owned());
         }
         ["unqueued"] | ["classes", _, "unqueued"] if record.unqueued.is_none() => {
-            return Some("`unqueued` is measured if run.record.unqueued is set".to_owned());
+            return Some("`unqueued` is measured only if run.record.unqueued is set".to_owned());
         }
         ["deadlines", ..] => {
             let why = "no job has a deadline: set `slo` or `deadline_slack` of the workload".to_owned();
@@ -48,7 +48,7 @@ fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<Strin
     never(metric, points, has).then(|| says(metric, why))
 }
 
-/// Whether no job has a deadline. Those of a trace may have.
+/// Whether certainly no job has a deadline; jobs of a trace may have deadlines.
 fn has_no_deadlines(resolved: &Resolved) -> bool {
     let without = match &resolved.workload {
         WorkloadSpec::Synthetic(_) | WorkloadSpec::Mix(_) => true,
@@ -58,7 +58,7 @@ fn has_no_deadlines(resolved: &Resolved) -> bool {
     without && resolved.workload.slo().is_none()
 }
 
-/// Why no run has this number of the staleness of caches.
+/// The reason for which no run has this number of the staleness of caches.
 fn lacks_staleness(metric: &MetricName, number: &str, points: &[Point]) -> Option<String> {
     let why = if never(metric, points, |policy| policy.traits().caches != Caches::None) {
         "keeps no caches"

@@ -116,7 +116,7 @@ fn a_value_of_a_sweep_sets_other_keys_in_its_cells_only() {
 }
 
 #[test]
-fn overrides_choose_a_value_with_what_it_sets_and_win_over_that() {
+fn overrides_choose_a_value_with_its_further_keys_and_take_precedence_over_these() {
     let cells = |given: &[&str]| {
         let mut doc = document(ROWS);
         set(&mut doc, &given.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap();

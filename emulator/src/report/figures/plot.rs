@@ -10,7 +10,7 @@ use crate::report::columns::PickedColumn;
 use crate::report::selection::{Selection, SelectionError, swept_key};
 use crate::storage::study::{CellGroup, Study};
 
-/// What a figure shows.
+/// The kinds of figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FigureKind {
     /// Distribution of response times.
@@ -57,7 +57,7 @@ pub struct FigureOptions {
     pub inches: f64,
 }
 
-/// Why a study has no such figure.
+/// The reason for which a study has no such figure.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
     /// Nothing was measured.
@@ -80,7 +80,7 @@ pub enum FigureError {
     Crowded { what: &'static str, panels: usize, remedy: String },
 }
 
-/// Limit on the rows of a shaded table: what fits a page.
+/// Limit on the rows of a shaded table, so that it fits a page.
 const MOST_ROWS: usize = 100;
 /// Limit on the panels of a figure.
 const MOST_PANELS: usize = 8;
@@ -148,12 +148,12 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Columns in which so many panels stand.
+    /// Number of columns of this many panels.
     const fn columns(&self, panels: usize) -> usize {
         if panels > 1 && self.options.inches > WIDE { 2 } else { 1 }
     }
 
-    /// The size of each of so many panels in px.
+    /// The size in px of each of this many panels.
     fn size(&self, panels: usize) -> Point {
         let wide = px_of(self.options.inches) / self.columns(panels) as f64;
         (wide, if wide > 500.0 { 330.0 } else { 250.0 })

@@ -89,7 +89,7 @@ pub(super) fn panels<'a>(study: &'a Study, key: &str) -> Vec<Panel<'a>> {
     panels
 }
 
-/// What a curve is drawn of: a number, over a key.
+/// The quantity of a curve: a number, over a key.
 pub(in crate::report) struct Sweep<'a> {
     pub(in crate::report) key: &'a str,
     pub(in crate::report) number: &'a PickedColumn,
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_best_of_zero_is_no_reason_to_shade_nothing() {
+    fn cells_are_shaded_even_if_the_best_is_zero() {
         let wasted = "wasted".parse::<PickedColumn>().unwrap();
         let depth = |mean, best, most| shade(mean, [best, most], "p", &wasted).depth;
         assert_eq!([depth(0.0, 0.0, 0.5), depth(0.25, 0.0, 0.5), depth(0.5, 0.0, 0.5)], [0.0, 0.5, 1.0]);

@@ -21,9 +21,10 @@ const CELLS_OF_FILE: usize = 16;
 
 /// The bodies of the cells of a page.
 pub(super) struct Bodies {
-    /// Those in the page as they are: of all cells, or of the first alone.
+    /// Bodies in the page as they are: of all cells, or of the first alone.
     plain: Vec<String>,
-    /// What the page has compressed, as a JSON object from the id of a section to its body in base64; empty if nothing.
+    /// The compressed bodies in the page, as a JSON object from the id of a section to its body in base64; empty if
+    /// there are none.
     packed: String,
     /// The same of cells for each file beside the page.
     files: Vec<String>,
@@ -31,7 +32,7 @@ pub(super) struct Bodies {
     of_file: usize,
 }
 
-/// Where the body of a cell is.
+/// The place of the body of a cell.
 pub(super) enum BodyPlace<'a> {
     /// In the page.
     Plain(&'a str),

@@ -21,7 +21,7 @@ use crate::storage::study::{CellGroup, PolicyRuns};
 /// Number of message kinds drawn separately; the others are drawn as one part.
 const KINDS: usize = 7;
 
-/// What the section of a cell holds below its title.
+/// The section of a cell below its title.
 pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
     html! {
         @if let Some(offered) = group.offered() { p.hint { (offered) } }
@@ -66,7 +66,7 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Picture> {
     charts
 }
 
-/// The response times of a class of jobs, and how many arrived.
+/// The response times of a class of jobs, and the number that arrived.
 fn class_of<'a>(record: &'a RunRecord, label: &str) -> Option<(&'a Sketch, u64)> {
     Some((record.classes.get(label)?, record.summary.classes.get(label)?.jobs))
 }

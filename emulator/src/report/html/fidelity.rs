@@ -8,21 +8,21 @@ use super::view::prose;
 use crate::number;
 use crate::storage::study::CellGroup;
 
-/// A column: heading, what it means, and the entry.
+/// A column: heading, meaning, and the entry.
 type CertificateColumn = (&'static str, &'static str, fn(&Certificate) -> Markup);
 
 const COLUMNS: [CertificateColumn; 12] = [
-    ("deliveries late", "how late messages were handed to their actors: p50, p99, max", |c| {
+    ("deliveries late", "lateness of messages at their actors: p50, p99, max", |c| {
         lateness(&c.lateness.deliveries)
     }),
     ("late share", "deliveries later than a tenth of the median delay", |c| {
         percent(Some(c.lateness.deliveries.late_share))
     }),
-    ("bare timer", "99th percentile of what a timer that does nothing achieved at the same time", |c| {
+    ("bare timer", "99th percentile of the lateness of a bare timer at the same time", |c| {
         known(c.timer_p99_s(), number::seconds)
     }),
-    ("timers late", "how late timers fired: p50, p99, max", |c| lateness(&c.lateness.timers)),
-    ("work late", "how late the ends of copies were noticed: p50, p99, max", |c| lateness(&c.lateness.work)),
+    ("timers late", "lateness of timers: p50, p99, max", |c| lateness(&c.lateness.timers)),
+    ("work late", "lateness of the notice of ends of copies: p50, p99, max", |c| lateness(&c.lateness.work)),
     ("mean delay", "asked and achieved, of messages over the network", |c| {
         let delay = &c.network.delay;
         against(delay.asked.mean_s, delay.achieved.mean_s)
@@ -37,7 +37,7 @@ const COLUMNS: [CertificateColumn; 12] = [
     ("datagram loss", "asked and achieved", |c| share(&c.network.datagram.loss)),
     ("stream loss", "of transmissions, asked and achieved", |c| share(&c.network.stream.loss)),
     ("duplicates", "of datagrams, asked and achieved", |c| share(&c.network.datagram.duplicate)),
-    ("core time", "how much longer copies kept their cores than they were to", |c| {
+    ("core time", "excess of the core time of copies over the requested time", |c| {
         known(Some(c.core_s.excess()), number::change)
     }),
 ];

@@ -88,7 +88,7 @@ pub(super) fn warnings(study: &Study) -> Markup {
     }
 }
 
-/// The first few of the runs, and how many more there are.
+/// The first few of the runs, and the number of further ones.
 fn named(runs: &[String]) -> String {
     let more = runs.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -131,7 +131,7 @@ fn claim(claim: &ClaimResult) -> Markup {
                 }
                 @if claim.is_degraded() {
                     " " span.hint {
-                        "measured on a degraded run, which did not do what was asked; see its fidelity"
+                        "measured on a degraded run, see its fidelity"
                     }
                 }
                 @if claim.is_injected() {

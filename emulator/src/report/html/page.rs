@@ -85,8 +85,8 @@ fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
 /// The script of every page.
 const SCRIPT: &str = include_str!("script.js");
 
-/// What a page may load and do: its own script, the files with cells that this loads, and its styles, which are also
-/// attributes. Names in results that a browser took for a script would not run.
+/// The security policy of a page. It may load its own script, the files with cells that this loads, and its styles,
+/// which are also attributes. Names in results that a browser took for a script would not run.
 fn policy() -> String {
     let sum = base64(digest(&SHA256, SCRIPT.as_bytes()).as_ref());
     format!(

@@ -97,7 +97,7 @@ fn error_table(errors: &[(&&RunRecord, PredictionErrors)], policies: &[&str]) ->
     }
 }
 
-/// A time since the arrival of a job: what it is, and its spread in the results.
+/// A time since the arrival of a job: its name, and its spread in the results.
 type PlacementTime = (&'static str, fn(&Placements) -> &Spread);
 
 const PLACEMENTS: [PlacementTime; 9] = [
@@ -151,7 +151,7 @@ fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
     }
 }
 
-/// A measure of caches: heading, what it is, and its spread in the results.
+/// A measure of caches: heading, definition, and its spread in the results.
 type CacheMeasure = (&'static str, &'static str, fn(&Staleness) -> &Spread, fn(f64) -> String);
 
 const CACHES: [CacheMeasure; 9] = [
@@ -161,7 +161,7 @@ const CACHES: [CacheMeasure; 9] = [
         |s| &s.age_of_synchronisation_s,
         number::seconds,
     ),
-    ("the same out of sync", "of what is out of sync only", |s| &s.age_out_of_sync_s, number::seconds),
+    ("the same out of sync", "while out of sync", |s| &s.age_out_of_sync_s, number::seconds),
     (
         "version age",
         "number of updates about a node that a scheduler lacks",
@@ -182,14 +182,14 @@ const CACHES: [CacheMeasure; 9] = [
     ),
     (
         "error",
-        "absolute difference between what the cache says and the truth, the work placed at the node that has not ended",
+        "absolute difference between the cached and the true load, the work placed at the node that has not ended",
         |s| &s.error_s,
         number::seconds,
     ),
     ("error at decisions", "the same of the node that was chosen", |s| &s.decision_error_s, number::seconds),
     (
         "regret",
-        "what a task will wait at the node that was chosen less the least it could have waited",
+        "wait of a task at the chosen node less the least wait that it could have had",
         |s| &s.regret_s,
         number::seconds,
     ),
@@ -200,7 +200,7 @@ const CACHES: [CacheMeasure; 9] = [
 type CacheNumber = (&'static str, &'static str, fn(&Staleness) -> f64, fn(f64) -> String);
 
 const SHARES: [CacheNumber; 4] = [
-    ("bias", "mean of what the cache says less the truth", |s| s.bias_s, number::seconds),
+    ("bias", "mean of the cached less the true load", |s| s.bias_s, number::seconds),
     (
         "out of sync",
         "share of time that a scheduler lacks an update about a node",
@@ -221,7 +221,7 @@ const SHARES: [CacheNumber; 4] = [
     ),
 ];
 
-/// Policies beside one another by what their caches know, and charts over time; empty if no policy has caches.
+/// Policies side by side by the staleness of their caches, and charts over time; empty if no policy has caches.
 fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
     let with_caches = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.staleness.is_some());
     let policies: Vec<&PolicyRuns> = group.policies.iter().filter(with_caches).collect();

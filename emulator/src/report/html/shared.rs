@@ -8,7 +8,7 @@ use super::view::View;
 use crate::number;
 use crate::storage::study::{CellGroup, PolicyRuns};
 
-/// A measure of shared nodes: heading, what it is, and its number in the results.
+/// A measure of shared nodes: heading, definition, and its number in the results.
 type SharedMeasure = (&'static str, &'static str, fn(&SharedNodes) -> f64, fn(f64) -> String);
 
 const MEASURES: [SharedMeasure; 6] = [
@@ -45,7 +45,7 @@ const MEASURES: [SharedMeasure; 6] = [
     ),
 ];
 
-/// What copies used of shared nodes, policies beside one another; empty if nodes are not shared.
+/// Use of shared nodes by copies, policies side by side; empty if nodes are not shared.
 pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
     let on_shared = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.shared.is_some());
     let policies: Vec<&PolicyRuns> = group.policies.iter().filter(on_shared).collect();

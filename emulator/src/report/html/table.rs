@@ -11,7 +11,7 @@ use crate::report::figures::distribution::colour;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
-/// A table with a name: headings, further ones with what they mean, and rows. Where it is wider than the page, it
+/// A table with a name: headings, further ones with their meanings, and rows. Where it is wider than the page, it
 /// scrolls sideways by itself, also by the keyboard.
 pub(super) fn table(name: &str, headings: &[&str], explained: &[(&str, &str)], rows: &Markup) -> Markup {
     html! {

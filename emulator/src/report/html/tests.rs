@@ -139,7 +139,7 @@ fn names_of_policies_lead_to_their_parameters() {
 }
 
 #[test]
-fn what_stands_between_backticks_is_code() {
+fn text_between_backticks_is_code() {
     let mut study = study(&[0.5], 1, 100);
     study.manifest.spec = json!({"warnings": ["policy `late` & co. learn too late", "one ` alone"]});
     study.cells[0].policies[0].runs[0].notes = vec!["fewer than `group`".into()];
@@ -162,7 +162,7 @@ fn what_stands_between_backticks_is_code() {
 }
 
 #[test]
-fn verdicts_intervals_and_accounts_are_there() {
+fn the_page_has_verdicts_intervals_and_counts() {
     let page = html(&study(&[0.5], 4, 500));
     assert!(page.contains("paper's text: 0 of 3 hold, 1 fail, 1 within noise, 1 not tested"));
     assert_eq!(page.matches("within noise: other seeds").count(), 1, "of the first claim alone");
@@ -179,7 +179,7 @@ fn verdicts_intervals_and_accounts_are_there() {
 }
 
 #[test]
-fn the_map_names_the_best_and_what_is_at_stake() {
+fn the_map_names_the_best_policy_and_the_cost_of_the_worst() {
     let page = html(&study(&[0.5, 0.9], 4, 500));
     assert_balanced(&page);
     let map = &page[page.find("id=\"choice\"").unwrap()..page.find("id=\"sweep\"").unwrap()];
@@ -257,7 +257,7 @@ fn all_text_is_escaped() {
 }
 
 #[test]
-fn what_went_wrong_is_said_first() {
+fn failures_and_warnings_come_first() {
     let mut study = study(&[0.5], 1, 100);
     study.missing = 3;
     study.cells[0].policies[0].runs[0].summary.jobs.unfinished = 7;
@@ -441,7 +441,7 @@ fn shared_nodes_have_a_table_with_a_row_a_policy() {
 }
 
 #[test]
-fn nothing_measured_is_still_a_page() {
+fn a_study_without_measurements_has_a_page() {
     let page = html(&Study::assemble(manifest(&[]), Vec::new(), Vec::new(), Vec::new(), Vec::new()));
     assert_balanced(&page);
     let none = RunRecord::new("x", &measured("idle", &[], 1, 1.0, 0));

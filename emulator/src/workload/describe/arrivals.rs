@@ -12,7 +12,7 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Arrivals {
-    /// Jobs that were submitted before the trace began, at unknown times: they are no arrivals, and count in nothing
+    /// Jobs that were submitted before the trace began, at unknown times: they are not arrivals, and are not counted
     /// here.
     pub early: usize,
     /// Zone of the trace's dates, seconds east of Greenwich; `None` if its clock counts from a zero of its own, whose
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_is_told_from_periodic_and_bursty() {
+    fn a_poisson_process_is_distinguished_from_periodic_and_bursty_ones() {
         let unit = |k: u64| Address::new(4, Purpose::Tool).at(k).unit();
         let sum = |gap: &dyn Fn(u64) -> f64| {
             let step = |now: &mut f64, k| {
@@ -161,7 +161,7 @@ mod tests {
 
     /// Google's trace gives the time zero to jobs that were there when it began.
     #[test]
-    fn jobs_from_before_the_trace_are_no_arrivals() {
+    fn jobs_from_before_the_trace_are_not_arrivals() {
         let rows = |early: &str| {
             format!("submit_ms,delay_ms,run_ms,class\n{early}600000,,1,0\n600500,,1,0\n605000,,1,0\n")
         };

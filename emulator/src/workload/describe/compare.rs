@@ -22,7 +22,7 @@ pub struct Characteristic {
     /// Section of the thesis.
     pub section: &'static str,
     pub name: &'static str,
-    /// What must hold for a tick. The thesis states its findings without thresholds: these are ours, between the values
+    /// The condition for a tick. The thesis states its findings without thresholds: these are ours, between the values
     /// that it gives for traces with a tick and those for traces without one.
     pub criterion: &'static str,
     /// One per trace.
@@ -32,7 +32,7 @@ pub struct Characteristic {
 /// Whether one trace has a characteristic.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TraceFinding {
-    /// `None` if the trace does not say what is needed.
+    /// `None` if the trace lacks the data.
     pub holds: Option<bool>,
     /// The value that decides.
     pub value: Option<f64>,

@@ -18,7 +18,7 @@ pub struct Description {
     pub jobs: usize,
     /// Number of tasks of all jobs.
     pub tasks: u64,
-    /// Whether the trace says how many tasks jobs have; if not, each job counts as one.
+    /// Whether the trace states numbers of tasks; if not, each job counts as one.
     pub counts_tasks: bool,
     /// Work of all tasks, core-seconds; without tasks, the run time of all jobs.
     pub work_s: f64,
@@ -27,7 +27,7 @@ pub struct Description {
     pub offered_cores: f64,
     /// Tasks per job.
     pub fan_out: Quantiles,
-    /// Cores per job, if the trace says so.
+    /// Cores per job, if the trace states them.
     pub cores: Option<Quantiles>,
     /// Mean task duration of jobs, as stated in the trace, s.
     pub mean_s: Quantiles,
@@ -50,7 +50,7 @@ pub struct Description {
     pub users: Option<Users>,
     /// Differences between the jobs of a size, if there are sizes.
     pub sizes: Option<Sizes>,
-    /// How jobs ended, if the trace says so.
+    /// Outcomes of jobs, if the trace states them.
     pub outcomes: Option<Outcomes>,
     /// Error of a job's mean duration as an estimate of each of its tasks: |duration / mean − 1|, if tasks have
     /// durations of their own (Kairos, Fig. 1).
@@ -70,7 +70,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// Whether the trace says how large jobs are: by cores, or else by tasks.
+    /// Whether the trace states the size of jobs: by cores, or else by tasks.
     pub fn has_sizes(&self) -> bool {
         self.counts_tasks || self.cores.is_some()
     }

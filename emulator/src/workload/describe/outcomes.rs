@@ -26,7 +26,7 @@ pub struct Outcomes {
     pub by_cpu_hours: Vec<SuccessByHours>,
 }
 
-/// How many jobs ended in one way.
+/// The share of an outcome.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct OutcomeShare {
     pub outcome: &'static str,
@@ -39,14 +39,14 @@ pub struct OutcomeShare {
 /// Jobs that took about the same CPU time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct SuccessByHours {
-    /// They took at least so many CPU-hours, a power of ten; zero for the first group.
+    /// Minimum CPU-hours of the group, a power of ten; zero for the first group.
     pub from_h: f64,
     pub jobs: u64,
     /// Share of them that were successful.
     pub successful: f64,
 }
 
-/// A job that has ended: how, its size, its CPU time in seconds.
+/// A job that has ended: its outcome, its size, its CPU time in seconds.
 struct Ended {
     outcome: Outcome,
     size: f64,
@@ -93,7 +93,7 @@ impl Outcomes {
     }
 }
 
-/// Share of the CPU time of the jobs of which `so` holds; all of it if no job took any.
+/// Share of the CPU time of the jobs for which `so` holds; all of it if no job took any.
 fn time_share(jobs: &[Ended], so: impl Fn(&Ended) -> bool) -> f64 {
     let all: f64 = jobs.iter().map(|job| job.cpu_s).sum();
     let those: f64 = jobs.iter().filter(|job| so(job)).map(|job| job.cpu_s).sum();

@@ -6,8 +6,8 @@
 //!
 //! Times that are rounded, such as to whole seconds, have gaps that no continuous distribution has. Under a Poisson
 //! process the times within a second are independent and uniform, given their number. So each arrival is moved to a
-//! random place in its second, after which a Poisson process is one again, exactly. What happens within a second is
-//! then not tested.
+//! random place in its second, after which a Poisson process is one again, exactly. Arrivals within a second are then
+//! not tested.
 
 use serde::Serialize;
 use volary_actors::base::{Address, Purpose, Time};
@@ -24,7 +24,7 @@ pub struct Poisson {
     pub ks_p: Option<f64>,
     /// The unit that all times are whole numbers of, s, if arrivals were moved within it; `None` if times are exact.
     pub resolution_s: Option<f64>,
-    /// Why there is no result.
+    /// The reason for which there is no result.
     pub not_tested: Option<String>,
 }
 
@@ -156,10 +156,10 @@ mod tests {
         arrivals.iter().map(|at| Time(at.0 / unit * unit)).collect()
     }
 
-    /// Of samples of a Poisson process the test rejects at each level as many as the level says, whether or not their
-    /// times are rounded.
+    /// At each level the test rejects that share of samples of a Poisson process, whether or not their times are
+    /// rounded.
     #[test]
-    fn the_test_rejects_a_poisson_process_as_often_as_its_level_says() {
+    fn the_test_rejects_a_poisson_process_as_often_as_its_level_states() {
         const SAMPLES: u64 = 4000;
         for (jobs, mean, unit) in
             [(12, 5.0, 1), (200, 5.0, 1), (200, 5.0, 1_000_000_000), (300, 0.4, 1_000_000_000)]

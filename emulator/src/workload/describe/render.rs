@@ -115,7 +115,7 @@ fn spreads(d: &Description, row: &mut impl FnMut(&str, String)) {
     }
 }
 
-/// How jobs ended.
+/// Outcomes of jobs.
 fn endings(d: &Description, row: &mut impl FnMut(&str, String)) {
     if let Some(outcomes) = &d.outcomes {
         let (of_time, hours) =
@@ -218,7 +218,7 @@ fn distributions(d: &Description, width: Option<usize>) -> String {
     tables.join("\n\n")
 }
 
-/// What is shown of a distribution.
+/// The columns of a distribution.
 const HEADINGS: [&str; 9] = ["mean", "min", "p10", "p25", "p50", "p75", "p90", "p99", "max"];
 
 /// The daily pattern in one line, if the trace is long enough.
@@ -233,7 +233,7 @@ fn hours(arrivals: &Arrivals) -> Option<String> {
     ))
 }
 
-/// The clock that hours are told by.
+/// The clock of the hours.
 fn clock(zone_s: Option<i64>) -> String {
     match zone_s {
         None => "hours by the trace's own clock, whose zero need not be midnight".to_owned(),

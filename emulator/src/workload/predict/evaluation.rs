@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// How well a predictor foretold the run times of a trace. Shares are of the jobs that were predicted.
+/// The accuracy of a predictor on the run times of a trace. Shares are of the jobs that were predicted.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Evaluation {
     pub file: PathBuf,
@@ -17,7 +17,7 @@ pub struct Evaluation {
     pub overall: Accuracy,
     /// The weeks of the trace, by when jobs were submitted; empty unless asked for.
     pub weeks: Vec<Accuracy>,
-    /// Which experts were trusted, most frequent first.
+    /// The trusted experts, most frequent first.
     pub experts: Vec<ExpertShare>,
     /// Number of values of features and pairs that have a history.
     pub values: usize,
@@ -47,7 +47,7 @@ pub struct Accuracy {
     /// Errors by the nearest multiple of 10 %, from −100 % to 90 %, and the tail of 95 % and more (thesis, Fig. 3.10
     /// and 4.2d).
     pub errors: Vec<ErrorBucket>,
-    /// How well the distributions fit; only of a predictor that gives some.
+    /// Fit of the predicted distributions; only for a predictor that gives some.
     pub distribution: Option<DistributionFit>,
 }
 
@@ -60,7 +60,7 @@ pub struct ErrorBucket {
     pub share: f64,
 }
 
-/// Where run times lay in the distributions that were predicted for them.
+/// Positions of run times in the distributions that were predicted for them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DistributionFit {
     /// Share of the run times above the largest one of the history: the under-estimates of a scheduler that uses
@@ -72,7 +72,7 @@ pub struct DistributionFit {
     pub tenths: [f64; 10],
 }
 
-/// How often a feature and an estimator were trusted.
+/// Share of a feature and an estimator among the trusted ones.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ExpertShare {
     /// Feature or pair, such as `user+class`; `all jobs` if there was no similar job.

@@ -8,7 +8,7 @@ use volary_engine::workload::{Outcome, Trace};
 
 use super::evaluation::{Accuracy, DistributionFit, ErrorBucket, Evaluation, ExpertShare};
 
-/// What to evaluate.
+/// The options of an evaluation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Question {
     pub predictor: PredictorKind,
@@ -72,7 +72,7 @@ fn run_s(trace: &Trace, job: JobId) -> f64 {
     trace.run(job).as_secs_f64()
 }
 
-/// What is counted while the jobs go by.
+/// Counts over the jobs so far.
 struct Count {
     by_week: bool,
     all: Tally,

@@ -1,5 +1,5 @@
-//! Evaluation of predictors of run times: a predictor meets the jobs of a trace as a scheduler would (Park's thesis,
-//! section 3.6).
+//! Evaluation of predictors of run times: a predictor processes the jobs of a trace as a scheduler would (Park's
+//! thesis, section 3.6).
 
 mod evaluation;
 mod measure;

@@ -93,7 +93,7 @@ fn a_bucket_is_the_nearest_decile() {
 }
 
 #[test]
-fn distributions_are_checked_by_where_run_times_lie() {
+fn distributions_are_checked_by_the_positions_of_run_times() {
     let rows: String =
         (0..200).map(|k| format!("{},0,{},F,1,1\n", k * 10_000, 1000 + k * 37 % 100)).collect();
     let mut question = question(&[Feature::User]);
@@ -132,9 +132,9 @@ fn generated(keys: &str) -> Trace {
     trace.finish()
 }
 
-/// Generated jobs can be foretold as far as they recur and are alike.
+/// Generated jobs can be predicted as far as they recur and are alike.
 #[test]
-fn generated_jobs_are_as_predictable_as_their_mix_says() {
+fn generated_jobs_are_as_predictable_as_their_mix_states() {
     let of = |keys: &str| evaluate(&generated(keys), &question(&[Feature::User, Feature::Name])).overall;
     // Some 1,600 jobs have one of 20 names. The first of a name is not known, and the second is not entrusted to a name
     // that was never right; of the jobs that do not recur a few are hit by chance.

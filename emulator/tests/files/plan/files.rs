@@ -1,4 +1,4 @@
-//! Files that experiments name: where they are looked for, and what is said about those that are wrong.
+//! Files that experiments name: the places where they are searched, and errors in them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -162,7 +162,7 @@ fn a_profile_is_read_by_itself() {
 }
 
 #[test]
-fn the_profiles_that_come_with_volary_do_what_they_say() {
+fn the_profiles_that_come_with_volary_degrade_as_they_state() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/profiles");
     let mut expected = vec![
         ("bursts", Some(0.925)),

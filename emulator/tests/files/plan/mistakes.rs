@@ -1,4 +1,4 @@
-//! What is said about experiments that do not plan.
+//! Errors of experiments that cannot be planned.
 
 use volary::config::Overrides;
 
@@ -12,7 +12,7 @@ fn message(text: &str) -> String {
     }
 }
 
-/// What is changed, what to, where the error points, and words it must hold.
+/// The change (from => to), the position of the error, and words that it must hold.
 const MISTAKES: &str = r#"
 seed = 7 => sede = 7 | e.toml:2:1 | unknown key `sede` | did you mean `seed`?
 cores = 2 => core = 2 | e.toml:6:1 | unknown key `core` | did you mean `cores`?
@@ -48,10 +48,10 @@ cores = 2 => shared = true\ncpu = 8\nthreshold = 1e-7 | e.toml:8:13 | from a mil
 cores = 2 => shared = true\ncpu = 8\nmemory = "0B" | e.toml:8:10 | no copy fits into a node without memory | memory =
 cores = 2 => shared = true\ncpu = 8\nreport = "1us" | e.toml:8:10 | 1ms or longer
 cores = 2 => shared = true\ncpu = 8\nmemory = "9GiB" | does not launch again what shared nodes evict | cluster.memory
-[cluster]\nnodes = 10\ncores = 2 => [run]\nruntime = "local"\nreal = {}\n[cluster]\nnodes = 10\nshared = true\ncpu = 8 | e.toml:6:1 | a burnt core runs one copy | leave out cluster.shared
+[cluster]\nnodes = 10\ncores = 2 => [run]\nruntime = "local"\nreal = {}\n[cluster]\nnodes = 10\nshared = true\ncpu = 8 | e.toml:6:1 | a real core runs one copy | leave out cluster.shared
 [service] => [service]\nusage = { cpu = 2 } | service.usage | is about shared nodes | cluster.shared = true
 nodes = 10\n => | e.toml:4:2 | `cluster` lacks `nodes` | topology
-nodes = 10\n => nodes = 10\nkind = [{ nodes = 3 }]\n | e.toml:5:9 | `cluster.kind` says its own `nodes`
+nodes = 10\n => nodes = 10\nkind = [{ nodes = 3 }]\n | e.toml:5:9 | `cluster.kind` states its own `nodes`
 nodes = 10\ncores = 2 => kind = [{ nodes = 0 }] | e.toml:5:19 | without nodes | nodes = 1 or more
 nodes = 10\ncores = 2 => kind = [{ nodes = 3, cpu = 8 }] | e.toml:5:28 | `cluster.kind.cpu` has no effect without `service.cpu` | add cpu to [service]
 seed = 7 => repeat = 0 | e.toml:2:10 | repeat | at least 1
@@ -80,7 +80,7 @@ p50 < sparrow => p50 << sparrow | e.toml:36:40 | a number or the label
 [0.0, 0.01] => [0.01, 0.02, 0.01] | e.toml:31:31 | a value of the sweep of `network.loss` occurs twice | leave it out
 "network.loss" = [0.0, 0.01] => "network.one_way" = ["200us", "1ms", "0.2ms"] | a value of the sweep of `network.one_way` occurs twice
 < sparrow.response_s.p50 => < sparrow.utilization | a time and a count or a share are not comparable | one unit
-check = ["latin-square.response_s.p50 < sparrow.response_s.p50"] => check = [] | e.toml:36:9 | without a check
+check = ["latin-square.response_s.p50 < sparrow.response_s.p50"] => check = [] | e.toml:36:9 | the claim has no check
 [workload.synthetic]\njobs = 100\ntasks = 4 => [workload.trace]\nfile = "nowhere.tr"\njobs = 4 | e.toml:9:8 | nowhere.tr | VOLARY_TRACES | fallback
 [service] => [workload.yahoo-like]\n[service] | e.toml:8:2 | workload | exactly one
 [interference] => [interference]\nprofile = "no.toml" | e.toml:21:11 | no.toml | cannot read
@@ -203,7 +203,7 @@ fn an_error_is_drawn_like_a_compiler_draws_it() {
 }
 
 #[test]
-fn what_3sigma_cannot_plan_is_refused() {
+fn settings_that_3sigma_cannot_plan_are_refused() {
     let plain = "title = \"t\"\n[cluster]\nnodes = 4\n[workload.synthetic]\njobs = 10\ntasks = 1\ninterarrival = \"1s\"\n\
                  [service]\ndemand = \"1s\"\n";
     let with = |cluster: &str, policy: &str| {
@@ -233,7 +233,7 @@ fn what_3sigma_cannot_plan_is_refused() {
 }
 
 #[test]
-fn what_kairos_and_its_rivals_cannot_run_is_refused() {
+fn settings_that_kairos_and_its_rivals_cannot_run_are_refused() {
     let cutoff = GOOD.replace("jobs = 100", "cutoff = \"2s\"\njobs = 100");
     let with = |text: &str, policy: &str| {
         text.replace("sparrow = { probe_ratio = 2 }", &format!("label = \"sparrow\"\n{policy}"))

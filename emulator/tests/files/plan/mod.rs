@@ -1,4 +1,4 @@
-//! Experiment files from the user's side: what plans, and what is said about those that do not.
+//! Experiment files from the user's side: valid ones, and errors in others.
 
 mod damaged;
 mod files;
@@ -93,7 +93,7 @@ fn nodes_run_as_many_tasks_at_once_as_they_have_room_for() {
 }
 
 #[test]
-fn ids_follow_what_a_result_depends_on() {
+fn ids_change_only_with_what_a_result_depends_on() {
     let ids = |experiment: Experiment| -> Vec<String> {
         experiment.runs(None).into_iter().map(|unit| unit.id).collect()
     };

@@ -31,19 +31,19 @@ pub struct Accounts {
     pub times: ClassResults,
     /// Times of the jobs of each class, by label; empty if there is one class.
     pub classes: BTreeMap<String, ClassResults>,
-    /// What became of deadlines; `None` if no job has one.
+    /// Outcomes of deadlines; `None` if no job has one.
     pub deadlines: Option<Deadlines>,
     /// First arrival to last completion, s.
     pub makespan: f64,
     /// Last arrival to last completion, s.
     pub drain: f64,
-    /// Jobs finished before the last arrival, a second; 0 if all arrive at once.
+    /// Jobs finished before the last arrival, per second; 0 if all arrive at once.
     pub throughput: f64,
     /// Busy share of the cores.
     pub utilization: f64,
     /// Useful share of the cores.
     pub goodput: f64,
-    /// What only some policies note.
+    /// Measurements that only some policies have.
     pub policy: PolicyResults,
     /// Remarks for the reader of the results.
     pub notes: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Accounts {
     pub sampled_one_in: u32,
     /// Executions on the timeline's cores.
     pub timeline: Vec<CopyRow>,
-    /// Messages on the timeline, each with the time at which it was handled, and how many there was no room for.
+    /// Messages on the timeline, each with the time at which it was handled, and the number of those without room.
     pub messages: (Vec<(Time, Delivered)>, u64),
     /// Waiting tasks and running copies over the timeline.
     pub load: Vec<LoadRow>,
@@ -75,7 +75,7 @@ impl Accounts {
     }
 }
 
-/// Time from the last arrival to the end, and jobs finished before that arrival a second since the first.
+/// Time from the last arrival to the end, and jobs finished per second between the first and the last arrival.
 fn flow(rows: &[JobRow], end: f64) -> (f64, f64) {
     let (first, last) = rows
         .iter()
@@ -207,7 +207,7 @@ impl Recorder<'_> {
             notes.push(format!("{pending} jobs had not arrived when the run ended"));
         }
         for (kind, count) in &self.unexpected {
-            notes.push(format!("{count} `{kind}` messages met a machine that had no use for them"));
+            notes.push(format!("{count} `{kind}` messages reached actors that do not handle them"));
         }
         notes
     }
@@ -242,7 +242,7 @@ fn times<'a>(
 /// Half a nanosecond, s: rows are in seconds, of whole nanoseconds.
 const HALF_NS: f64 = 0.5e-9;
 
-/// The share of jobs of which something is true; `None` without jobs.
+/// The share of jobs for which `is` holds; `None` without jobs.
 fn share<'a>(rows: impl Iterator<Item = &'a JobRow>, is: impl Fn(&JobRow) -> bool) -> Option<f64> {
     let (jobs, found) = rows.fold((0u64, 0u64), |(jobs, found), row| (jobs + 1, found + u64::from(is(row))));
     (jobs > 0).then(|| found as f64 / jobs as f64)

@@ -8,7 +8,7 @@ use super::fold::Job;
 use crate::results::{Brief, Deadlines, GoodputHours};
 
 impl Recorder<'_> {
-    /// What became of jobs with and without deadlines in a run that lasted until `end`; `None` if no job has one.
+    /// Outcomes of jobs with and without deadlines in a run that lasted until `end`; `None` if no job has a deadline.
     pub(super) fn deadlines(&self, end: Time) -> Option<Deadlines> {
         if !self.workload.has_deadlines() {
             return None;
@@ -44,7 +44,7 @@ impl Recorder<'_> {
         Some(Deadlines { be_response_s: Brief::of(responses), ..found })
     }
 
-    /// When a chain arrived, and when its client learnt of its end, if it did; `None` if it has not arrived.
+    /// Arrival of a chain, and the time at which its client learnt of its end, if it did; `None` if it has not arrived.
     fn fate(&self, chain: u32) -> Option<(Time, Option<Time>)> {
         let jobs = self.workload.jobs_of(chain);
         if matches!(self.jobs[jobs.start as usize], Job::Pending) {
@@ -57,7 +57,7 @@ impl Recorder<'_> {
         Some((self.workload.job(JobId(jobs.start)).arrival, ended))
     }
 
-    /// Tasks times the work of the longest, of all stages.
+    /// Number of tasks times the work of the longest task, summed over stages, in hours.
     fn node_hours(&self, chain: u32) -> f64 {
         let hours =
             |job| f64::from(self.workload.tasks(job)) * self.workload.longest(job).as_secs_f64() / 3600.0;

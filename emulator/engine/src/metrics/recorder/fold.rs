@@ -24,7 +24,7 @@ use crate::workload::Workload;
 /// Copies per open task that were preempted or evicted since any task has finished, above which open jobs count as
 /// unfinished: their tasks are launched and stopped again and again.
 const STOPPED_IN_VAIN: u64 = 1000;
-/// Limit on the open tasks that count for that.
+/// Maximum number of open tasks that this counts.
 const MOST_OPEN: u64 = 1000;
 
 /// The progress of a job of the catalog.
@@ -35,7 +35,7 @@ pub(super) enum Job {
     Finished(Time),
 }
 
-/// What a core runs.
+/// The copy that a core runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Running {
     copy: CopyId,
@@ -81,7 +81,7 @@ pub struct Recorder<'a> {
     pub(super) evicted: u64,
     /// Copies that were preempted or evicted since a job arrived, a task finished or a node crashed.
     stopped_in_vain: u64,
-    /// When they were half as many as the limit.
+    /// Time at which they were half as many as the limit.
     half_in_vain: Time,
     pub(super) unexpected: BTreeMap<&'static str, u64>,
     pub(super) sampled_one_in: u32,
@@ -93,10 +93,10 @@ pub struct Recorder<'a> {
     /// Messages that the timeline had no room for.
     pub(super) messages_left_out: u64,
     pub(super) load: LoadSampler,
-    /// What only some policies note.
+    /// Measurements that only some policies have.
     pub metrics: PolicyMetrics<'a>,
     pub(super) progress: Time,
-    /// When the last fault has healed.
+    /// Time at which the last fault has healed.
     heals_at: Time,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whether a note can be true after those that were recorded, and if not, why. [`note`](Self::note) and
+    /// Checks that a note can be true after those that were recorded; the error is the reason. [`note`](Self::note) and
     /// [`close`](Self::close) panic on some notes that cannot.
     pub fn check(&self, who: ActorId, note: Note) -> Result<(), String> {
         let job = |job: JobId| &self.jobs[job.index()];
@@ -365,7 +365,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// How a copy ends that is open at the end of the run: if another one of its task has finished, nobody needs it.
+    /// The end of a copy that is open at the end of the run: in progress, or preempted if another one of its task has
+    /// finished.
     fn fate_of(&self, copy: CopyId) -> CopyEnd {
         let needed = match &self.jobs[copy.task.job.index()] {
             Job::Open { done, .. } => !done.has(copy.task.index),
@@ -488,7 +489,7 @@ impl<'a> Recorder<'a> {
             && self.counts.submitted == u64::from(self.workload.chains())
     }
 
-    /// The time until which nothing needs to run.
+    /// The time after which a run without a running copy is given up.
     pub fn quiet_until(&self) -> Time {
         self.progress.max(self.heals_at) + self.recording.quiet
     }
@@ -498,7 +499,7 @@ impl<'a> Recorder<'a> {
         STOPPED_IN_VAIN * (self.tasks.submitted - self.tasks.finished).clamp(1, MOST_OPEN)
     }
 
-    /// Why open jobs do not go on at `now`, in words; `None` if they do.
+    /// The reason for which open jobs do not progress at `now`; `None` if they do.
     pub(super) fn stall(&self, now: Time) -> Option<String> {
         // A copy that has run all the time will end.
         let spared = || self.running.iter().flatten().any(|copy| copy.since < self.half_in_vain);

@@ -67,8 +67,8 @@ fn a_run_that_is_cut_lasts_until_the_cut() {
     assert_eq!(accounts(true, |recorder| recorder.close(until)).makespan, 2.0);
 }
 
-/// A task of two copies and one of a suspended copy, cut after 10 s. Once the first task has a finished copy, nobody
-/// needs the other one, so its work is wasted; until then, and for the suspended copy, it is in progress.
+/// A task of two copies and one of a suspended copy, cut after 10 s. Once the first task has a finished copy, the other
+/// one is redundant, so its work is wasted; until then, and for the suspended copy, it is in progress.
 #[test]
 fn work_in_progress_is_neither_useful_nor_wasted() {
     let (layout, workload, faults) = (Layout::new(1, 0, [3]), jobs(), Faults::default());

@@ -1,4 +1,4 @@
-//! Ages of what receivers hold of sources, over time.
+//! Ages of the copies that receivers hold of sources, over time.
 
 use super::super::gauge::Gauge;
 use super::view::Lack;
@@ -8,7 +8,7 @@ use crate::results::Staleness;
 #[derive(Debug)]
 pub(super) struct Ages {
     synchronisation: Gauge,
-    /// Of what is out of sync.
+    /// Ages of copies that are out of sync.
     out_of_sync: Gauge,
     versions: Gauge,
     information: Gauge,
@@ -27,7 +27,7 @@ impl Ages {
         }
     }
 
-    /// Adds what a receiver lacks of a source.
+    /// Adds the updates that a receiver lacks of a source.
     pub(super) fn add(&mut self, lack: Lack, weight: u32) {
         self.synchronisation.add(lack.age, weight);
         if lack.versions > 0 {

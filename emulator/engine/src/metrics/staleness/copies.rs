@@ -29,9 +29,9 @@ pub struct CopyTracker<'a> {
 
 #[derive(Debug)]
 struct SharedState {
-    /// When the state changed.
+    /// Times at which the state changed.
     changes: Vec<Time>,
-    /// Copies of watched actors: when each was made, and when it was received.
+    /// Copies of watched actors: the times at which each was made and received.
     copies: BTreeMap<ActorId, (Time, Time)>,
     looks: Looks,
     ages: Ages,
@@ -84,7 +84,7 @@ impl<'a> CopyTracker<'a> {
     }
 }
 
-/// What a copy made at a time lacks.
+/// The changes that a copy made at a time lacks.
 fn lack(changes: &[Time], made: Time, at: Time) -> Lack {
     let missed = &changes[changes.partition_point(|change| *change <= made)..];
     Lack {

@@ -1,4 +1,4 @@
-//! Decisions by caches: what schedulers lacked, and what their choices cost.
+//! Decisions by caches: the updates that schedulers lacked, and the cost of their choices.
 
 use volary_actors::base::{Address, Purpose, Time};
 use volary_actors::layout::Layout;
@@ -8,7 +8,7 @@ use super::view::View;
 use super::waits::{Rank, TrueWaits};
 use crate::results::{DecisionRow, Spread};
 
-/// Maximum number of decisions whose regret is calculated and kept; at least half as many are, if there are.
+/// Maximum number of decisions whose regret is calculated and kept; at least half as many are, if there are enough.
 const SAMPLE: usize = 4096;
 
 /// A task is about to be placed on a node.
@@ -31,7 +31,7 @@ pub(super) struct Decisions {
     conflicts: u64,
     regrets: Gauge,
     address: Address,
-    /// One of so many decisions is sampled, a random one of them; and the number of the next one.
+    /// Of each group of this many decisions a random one is sampled; then the number of the next one.
     stride: u64,
     next: u64,
     pub(super) rows: Vec<DecisionRow>,
@@ -98,7 +98,7 @@ impl Decisions {
         self.next = interval * self.stride + within as u64;
     }
 
-    /// Shares of decisions that were out of sync, and in conflict; what they cost, s.
+    /// Shares of decisions that were out of sync, and in conflict; their regret, s.
     pub(super) fn summary(&self) -> (f64, f64, Spread) {
         let share = |part: u64| part as f64 / self.all as f64;
         (share(self.out_of_sync), share(self.conflicts), self.regrets.spread())

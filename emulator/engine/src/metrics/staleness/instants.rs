@@ -68,7 +68,7 @@ impl Instants {
     }
 }
 
-/// The observations of a run, and when the next one is due.
+/// The observations of a run, and the time of the next one.
 #[derive(Debug)]
 pub(super) struct Looks {
     instants: Instants,
@@ -76,18 +76,18 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// Looks at intervals of `every` from `first` on.
+    /// Creates the observations at these instants.
     pub(super) const fn new(instants: Instants) -> Self {
         Self { instants, rows: Vec::new() }
     }
 
-    /// The time of the next look, if it is due at `now`.
+    /// The time of the next observation, if it is due at `now`.
     #[inline]
     pub(super) fn due(&self, now: Time) -> Option<Time> {
         (self.instants.next <= now).then_some(self.instants.next)
     }
 
-    /// The weight of a look: the length of its interval, in multiples of the configured one.
+    /// The weight of an observation: the length of its interval, in multiples of the configured one.
     pub(super) const fn weight(&self) -> u32 {
         self.instants.stride
     }
@@ -97,7 +97,7 @@ impl Looks {
         self.instants.apart() as f64 * 1e-9
     }
 
-    /// Goes on to the next interval; thins out the looks if there are too many of so many receivers.
+    /// Goes on to the next interval; thins out the observations if there are too many for this number of receivers.
     pub(super) fn advance(&mut self, receivers: usize) {
         if self.instants.completes_pair() && self.rows.len() >= LOOKS * receivers.max(1) {
             let stays = self.instants.double();

@@ -1,14 +1,14 @@
-//! Staleness of what schedulers and nodes know.
+//! Staleness of the caches of schedulers and nodes.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `tracker` | caches of the work at every node, compared with the truth, and the decisions made by them |
 //! | `view` | the cache of a scheduler and the updates that it lacks |
-//! | `decisions` | what schedulers lacked when they decided, and what their choices cost |
-//! | `waits` | how long a task would wait at each node |
+//! | `decisions` | updates that schedulers lacked in decisions, and the cost of their choices |
+//! | `waits` | the wait of a task at each node |
 //! | `copies` | copies of a state that a whole run shares |
 //! | `ages` | ages over time |
-//! | `instants` | when caches and copies are observed |
+//! | `instants` | the instants at which caches and copies are observed |
 
 mod ages;
 mod copies;

@@ -21,7 +21,7 @@ fn state(schedulers: u32, nodes: usize) -> TrackerState {
 }
 
 #[test]
-fn long_runs_are_looked_at_less_often() {
+fn long_runs_are_observed_less_often() {
     let mut state = state(20, 1000);
     state.made(Time::ZERO, 0, 8, 5_000_000_000);
     state.look(Time(3_000_000_000_000), |_, _| true);
@@ -93,7 +93,7 @@ fn updates_are_matched_by_origin_and_number() {
 /// Datagrams about two nodes: the first and the third are lost. Each is pending until a later one of the same scheduler
 /// arrives, whatever node that is about; what others sent is not concerned.
 #[test]
-fn what_is_overtaken_by_a_datagram_is_lost() {
+fn updates_overtaken_by_a_datagram_are_lost() {
     let mut state = state(3, 2);
     let nodes = [0, 1, 0, 1];
     for (number, node) in (0..).zip(nodes) {
@@ -120,7 +120,7 @@ fn what_is_overtaken_by_a_datagram_is_lost() {
 /// A scheduler crashes before it has numbered a placement, and places the task again: the number is that of the second
 /// placement, and with its arrival the first counts as lost.
 #[test]
-fn what_a_crash_left_without_a_number_takes_none() {
+fn an_update_unnumbered_at_a_crash_takes_no_number() {
     let (layout, faults) = crash_of(0);
     let workload = one_job();
     let mut tracker = Tracker::new(&layout, &workload, &faults, Recording::default(), 1);
@@ -145,7 +145,7 @@ fn what_a_crash_left_without_a_number_takes_none() {
 /// Both schedulers place a task on a node at 1 s, and the tasks reach it at 3 s. A snapshot of 2 s contains neither:
 /// each scheduler lacks both, its own because the snapshot took its place. One of 3 s contains both.
 #[test]
-fn a_snapshot_does_not_contain_what_is_under_way() {
+fn a_snapshot_does_not_contain_tasks_under_way() {
     let mut state = TrackerState { snapshots: true, ..state(2, 1) };
     let second = |s: u64| Time(s * 1_000_000_000);
     let copies = [0, 1].map(|job| JobId(job).task(0).copy(0));

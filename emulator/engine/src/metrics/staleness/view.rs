@@ -84,13 +84,13 @@ pub(super) struct View {
     datagrams: Vec<VecDeque<(u32, u32)>>,
     /// Number of pending updates.
     in_flight: u64,
-    /// When the last snapshot of each node was made; zero before the first.
+    /// Time of the last snapshot of each node; zero before the first.
     informed: Vec<Time>,
     /// Time from which the cache is valid. A crash of the scheduler after that time invalidates it.
     pub(super) since: Time,
 }
 
-/// What an entry of a cache lacks.
+/// The updates that an entry of a cache lacks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Lack {
     /// Age of the oldest pending update, s; zero if there is none.
@@ -99,7 +99,7 @@ pub(super) struct Lack {
     pub(super) versions: u64,
     /// Whether one of them is a task that another scheduler placed.
     pub(super) placement: bool,
-    /// Age of information: of the snapshot that it is, s; `None` if it is none.
+    /// Age of information of the entry, s; `None` if it is not a snapshot.
     pub(super) information: Option<f64>,
 }
 
@@ -242,7 +242,7 @@ impl View {
         self.in_flight -= (before - pending.len()) as u64;
     }
 
-    /// What the entry of a node lacks.
+    /// The updates that the entry of a node lacks.
     pub(super) fn lack(&self, node: u32, at: Time) -> Lack {
         let pending = &self.pending[node as usize];
         let schedulers = self.datagrams.len() as u32;

@@ -1,4 +1,4 @@
-//! Waits at every node, from what the tasks there still have to run.
+//! Waits at every node, from the remaining work of the tasks there.
 //!
 //! A node serves its tasks in the order that its scheduler states with each decision. Work is that of healthy cores:
 //! interference, limits to how often a task is passed by others, and tasks that are placed later are not counted.
@@ -25,9 +25,9 @@ struct WaitingTask {
 struct NodeTasks {
     cores: u32,
     up: bool,
-    /// What runs, and when it ends on a healthy core.
+    /// The running tasks, each with its end on a healthy core.
     running: Vec<(TaskId, Time)>,
-    /// What waits, in the order of service.
+    /// The waiting tasks, in the order of service.
     waiting: Vec<WaitingTask>,
 }
 
@@ -47,7 +47,7 @@ impl NodeTasks {
         self.running.retain(|(running, _)| *running != task);
     }
 
-    /// How long a task of this rank would wait; `None` if not less than `limit`.
+    /// The wait of a task of this rank; `None` if not less than `limit`.
     fn wait(&self, rank: Rank, now: Time, limit: Span) -> Option<Span> {
         let before = self.waiting.partition_point(|waiting| waiting.rank <= rank);
         let idle = (self.cores as usize).saturating_sub(self.running.len());
@@ -99,7 +99,7 @@ impl TrueWaits {
         self.nodes[node as usize].remove(task);
     }
 
-    /// A node crashes, with all its tasks. It is no choice until something is placed there again.
+    /// A node crashes, with all its tasks. It cannot be chosen until a task is placed there again.
     pub(super) fn crashed(&mut self, node: u32) {
         let tasks = &mut self.nodes[node as usize];
         tasks.up = false;
@@ -107,12 +107,12 @@ impl TrueWaits {
         tasks.waiting.clear();
     }
 
-    /// How long a task of this rank would wait at a node.
+    /// The wait of a task of this rank at a node.
     pub(super) fn wait(&self, node: u32, rank: Rank, now: Time) -> Span {
         self.nodes[node as usize].wait(rank, now, Span::MAX).unwrap_or(Span::MAX)
     }
 
-    /// The node where a task of this rank would wait least, and how long, if that is less than `limit`.
+    /// The node where a task of this rank would wait least, and that wait, if it is less than `limit`.
     pub(super) fn least(&self, rank: Rank, now: Time, limit: Span) -> Option<(u32, Span)> {
         let mut least = None;
         let mut limit = limit;
@@ -144,7 +144,7 @@ mod tests {
 
     /// One core: what is left of the running task, and what is served before; in order of placement or by rank.
     #[test]
-    fn a_task_waits_for_what_is_served_before_it() {
+    fn a_task_waits_for_the_tasks_served_before_it() {
         let mut waits = TrueWaits::new(&Layout::new(1, 0, [1, 1]), 2);
         for (job, rank) in [(0, 9), (1, 5), (2, 2)] {
             waits.placed(0, task(job), (rank, Time::ZERO), Span::from_secs(10 + u64::from(job)));
@@ -165,7 +165,7 @@ mod tests {
 
     /// Two cores take waiting tasks as they become free.
     #[test]
-    fn cores_share_what_waits() {
+    fn cores_share_the_waiting_tasks() {
         let mut waits = TrueWaits::new(&Layout::new(1, 0, [2]), 1);
         let rank = (0, Time::ZERO);
         waits.placed(0, task(0), rank, Span::from_secs(3));

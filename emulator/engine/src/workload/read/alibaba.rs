@@ -2,7 +2,7 @@
 //!
 //! A job is all rows with one job name, and its tasks are the instances of those rows of `batch_task` that ended. Times
 //! are whole seconds; 0 stands for before and after the trace. The tables have no submission times: the arrival of a
-//! job is the start of its first row. The order of rows that wait for others of their job is not kept.
+//! job is the start of its first row. Dependencies between the rows of a job are not kept.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -36,7 +36,7 @@ const COLUMN_NAMES: [&str; TASK_COLUMNS] = [
 ];
 /// Limit on the rows of `batch_task` that are kept, which then take about 1 GB; the whole trace has 14 million.
 const MOST_ROWS: usize = 1 << 25;
-/// What to do about a trace that is too large.
+/// The remedy for a trace that is too large.
 const FEWER: &str = "read its first jobs with --jobs N of `volary trace`, or `jobs` in [workload.trace]";
 
 /// A reason to skip a row, for `batch_task` and for `batch_instance`.
@@ -56,14 +56,14 @@ struct BatchJob {
     rows: Vec<BatchTask>,
     /// Durations of the instances that were read, s.
     durations: Vec<f32>,
-    /// Its tasks: instances that were read, and those of rows of which none was read.
+    /// Its tasks: the instances that were read, and all instances of rows of which none was read.
     tasks: u32,
     failed: bool,
     stopped: bool,
     open: bool,
     /// Whether a row waits for others.
     ordered: bool,
-    /// Whether it is one of the first jobs that were asked for.
+    /// Whether it is among the requested first jobs.
     chosen: bool,
 }
 
@@ -74,7 +74,7 @@ struct BatchTask {
     /// Number of its name, zero without `batch_instance`.
     name: u32,
     instances: u32,
-    /// How many of its instances were read.
+    /// Number of its instances that were read.
     read: u32,
     /// Duration, s.
     seconds: f32,
@@ -92,7 +92,7 @@ struct BatchJobs {
     rows: usize,
 }
 
-/// What the jobs of the trace have in common, for notes.
+/// Counts over all jobs, for notes.
 #[derive(Default)]
 struct Remarks {
     /// Jobs with rows that wait for others.
@@ -104,8 +104,8 @@ struct Remarks {
 }
 
 impl Trace {
-    /// Reads the batch tables of Alibaba's trace of 2018, and of them the first `limit` jobs, all if `None`. Without
-    /// `instances` each instance of a task takes the time of the task.
+    /// Reads the first `limit` jobs of the batch tables of Alibaba's trace of 2018, all if `None`. Without `instances`
+    /// each instance of a task takes the time of the task.
     ///
     /// # Errors
     /// When a table cannot be read, is damaged or malformed, holds too much, or no task has ended.
@@ -198,9 +198,7 @@ impl BatchJobs {
             }
             job.add(line.at, instances)?;
             if self.rows == MOST_ROWS {
-                return Err(line
-                    .at
-                    .wrong(format!("is about one task more than {MOST_ROWS}; split the file")));
+                return Err(line.at.wrong(format!("exceeds the limit of {MOST_ROWS} tasks; split the file")));
             }
             self.rows += 1;
             let name = match &mut self.tasks {
@@ -228,9 +226,7 @@ impl BatchJobs {
         let index = self.names.number(name).ok_or_else(|| wrong(TOO_LONG))? as usize - 1;
         if index == self.jobs.len() {
             if index >= MOST_JOBS {
-                return Err(cells
-                    .at
-                    .wrong(format!("is about one job more than {MOST_JOBS}; split the file")));
+                return Err(cells.at.wrong(format!("exceeds the limit of {MOST_JOBS} jobs; split the file")));
             }
             self.jobs.push(BatchJob::default());
         }
@@ -281,7 +277,7 @@ impl BatchJobs {
             job.durations.push((end - start) as f32);
             all += 1;
             if all > MOST_DURATIONS {
-                let why = format!("is about one instance more than {MOST_DURATIONS}; {FEWER}");
+                let why = format!("exceeds the limit of {MOST_DURATIONS} instances; {FEWER}");
                 return Err(line.at.wrong(why));
             }
         }
@@ -290,8 +286,8 @@ impl BatchJobs {
 }
 
 impl BatchJob {
-    /// Takes note of a row of `batch_task`, and says why it gives no duration. The start of a row that ends before it
-    /// is no arrival.
+    /// Records a row of `batch_task`; returns the reason if it gives no duration. The start of a row that ends before
+    /// its start is not an arrival.
     fn happened(&mut self, status: &str, start: f64, end: f64) -> Option<Reason> {
         let unusable = unusable(status, start, end);
         let by_status = unusable_by_status(status);
@@ -382,13 +378,13 @@ impl BatchJob {
 }
 
 impl BatchTask {
-    /// How many tasks of the job it gives.
+    /// Number of tasks that it adds to the job.
     const fn tasks(&self) -> u32 {
         if self.read > 0 { self.read } else { self.instances }
     }
 }
 
-/// Why a row gives no duration.
+/// The reason for which a row gives no duration.
 fn unusable(status: &str, start: f64, end: f64) -> Option<Reason> {
     unusable_by_status(status).or(match (start, end) {
         (0.0, _) => Some(NO_START),

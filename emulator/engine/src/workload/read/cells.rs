@@ -1,4 +1,4 @@
-//! The cells of a row of a table: between commas, and as many as the columns of a table without a header.
+//! Cells of a row: separated by commas, and of a fixed number in a table without a header.
 
 use std::borrow::Cow;
 
@@ -72,7 +72,7 @@ fn closing(quoted: &str) -> Option<usize> {
     }
 }
 
-/// What separates the cells of a line in the place of commas, as some spreadsheets and databases write them.
+/// The separator of the cells of a line in place of commas, as some spreadsheets and databases write it.
 pub(crate) fn other_separator(text: &str) -> Option<char> {
     [';', '|'].into_iter().find(|&separator| !text.contains(',') && text.contains(separator))
 }

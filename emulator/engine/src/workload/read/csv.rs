@@ -1,4 +1,4 @@
-//! `.csv`: a row a job, below a header that names the columns.
+//! `.csv`: one row per job, below a header that names the columns.
 //!
 //! Known are the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables derived from
 //! Google's trace (`submit_ms`, `run_ms`, …), and the ATLAS repository of LANL (`submit_time`, `start_time`,
@@ -102,7 +102,7 @@ fn require(header: &Header, line: TraceLine<'_>, named: bool) -> Result<(), Work
     )))
 }
 
-/// When a job was submitted, how long it waited, how long it ran.
+/// Submission, wait and run time of a job.
 struct Times {
     submit: Time,
     wait: Option<Span>,
@@ -111,7 +111,7 @@ struct Times {
     is_early: bool,
 }
 
-/// The times of a row, or why it describes no complete job.
+/// The times of a row, or the reason for which it describes no complete job.
 fn times(
     row: &TableRow<'_>,
     header: &Header,
@@ -157,7 +157,7 @@ fn tasks(row: &TableRow<'_>, header: &Header) -> Result<Option<u32>, WorkloadErr
 /// The clock of a file. Dates count by the zone of the first one, so that hours of the day are those of the cluster.
 #[derive(Default)]
 struct Clock {
-    /// What the first time was: the zone of a date, or `None` for a number.
+    /// Form of the first time: the zone of a date, or `None` for a number.
     zone: Option<Option<i64>>,
 }
 

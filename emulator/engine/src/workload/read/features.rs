@@ -1,4 +1,4 @@
-//! Features of the jobs of another file, one row a job in its order: `X.features.csv` beside `X.tr`.
+//! Features of the jobs of another file, one row per job in its order: `X.features.csv` beside `X.tr`.
 
 use super::super::columns::Details;
 use super::super::error::WorkloadError;
@@ -13,7 +13,7 @@ pub const GOOGLE: &str = "google 2011";
 /// The beginning of the comment with the zone of dates, seconds east of Greenwich.
 pub const ZONE: &str = "zone ";
 
-/// Notes what a comment above the header says of the whole trace; returns whether it does.
+/// Applies a comment above the header to the whole trace; returns whether the comment is known.
 fn mark(trace: &mut Trace, said: &str) -> bool {
     match (said, said.strip_prefix(ZONE).and_then(|zone| zone.parse().ok())) {
         (_, Some(zone)) => trace.mark_dated(zone),
@@ -66,7 +66,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, all: bool) -> Resul
     }
     if rows < jobs {
         return Err(WorkloadError::Trace(format!(
-            "{}: has {rows} rows for the {jobs} jobs of `{}`; one row a job is needed",
+            "{}: has {rows} rows for the {jobs} jobs of `{}`; one row per job is needed",
             lines.file().display(),
             trace.file().display()
         )));

@@ -32,7 +32,7 @@ const MOST_SLOTS: usize = 1 << 25;
 /// Marks an event after the end of the trace.
 const AFTER: u64 = i64::MAX as u64;
 
-/// What happened to a job or a task.
+/// An event of a job or a task.
 enum GoogleEvent {
     Submit,
     Schedule,
@@ -124,7 +124,7 @@ impl GoogleJobs {
             let index = *self.index.entry(cells.id()?).or_insert(next);
             if index == next {
                 if self.states.len() >= MOST_JOBS {
-                    return Err(line.at.wrong(format!("is about one job more than {MOST_JOBS}")));
+                    return Err(line.at.wrong(format!("exceeds the limit of {MOST_JOBS} jobs")));
                 }
                 self.states.push(JobState::default());
             }

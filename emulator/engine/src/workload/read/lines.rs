@@ -76,7 +76,7 @@ impl<'a> Lines<'a> {
         self.next_that(|_| true)
     }
 
-    /// The next line that is not blank and of which `wanted` holds.
+    /// The next line that is not blank and for which `wanted` holds.
     fn next_that(
         &mut self,
         wanted: impl FnMut(&str) -> bool,
@@ -84,8 +84,8 @@ impl<'a> Lines<'a> {
         if self.find(wanted)? { self.next() } else { Ok(None) }
     }
 
-    /// Peeks at the next line that is not blank and of which `wanted` holds; returns whether there is one. What is not
-    /// wanted, such as a comment, may be in another encoding.
+    /// Peeks at the next line that is not blank and for which `wanted` holds; returns whether there is one. Skipped
+    /// lines, such as comments, may be in another encoding.
     fn find(&mut self, mut wanted: impl FnMut(&str) -> bool) -> Result<bool, WorkloadError> {
         while std::mem::take(&mut self.peeked) || self.advance()? {
             let text = String::from_utf8_lossy(&self.buffer);
@@ -253,7 +253,7 @@ impl<'a> Fields<'a> {
         Some(field)
     }
 
-    /// How many fields were taken.
+    /// Number of fields taken.
     pub(super) const fn taken(&self) -> usize {
         self.taken
     }

@@ -9,14 +9,14 @@ use super::lines::{Lines, Skipped};
 use super::table::ColumnNames;
 use super::{alibaba, csv, features, swf, tr};
 
-/// How a trace is to be read.
+/// Options for reading a trace.
 #[derive(Default)]
 pub struct Reading<'a> {
-    /// Only the first jobs; all if `None`.
+    /// Number of first jobs to read; all if `None`.
     pub jobs: Option<u32>,
-    /// Which columns of a `.csv` file are which; if `None`, its header must use known names.
+    /// Meanings of the columns of a `.csv` file; if `None`, its header must use known names.
     pub columns: Option<&'a ColumnNames>,
-    /// Files with the features of the jobs, a row a job, with their names.
+    /// Files with the features of the jobs, one row per job, with the names of the files.
     pub features: Vec<(PathBuf, Box<dyn BufRead>)>,
 }
 

@@ -19,7 +19,7 @@ const COLUMNS: usize = 18;
 /// The column of waits.
 const WAIT: usize = 3;
 
-/// The columns that are used; what is unknown is −1.
+/// The columns that are used; −1 if unknown.
 struct Row {
     submit: f64,
     wait: f64,
@@ -103,7 +103,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
     Ok(skipped)
 }
 
-/// What the header says of the clock of submit times.
+/// The clock of submit times, as the header states it.
 #[derive(Default)]
 struct HeaderClock {
     /// Unix time of second zero.
@@ -113,7 +113,7 @@ struct HeaderClock {
 }
 
 impl HeaderClock {
-    /// Takes note of a comment such as `UnixStartTime: 1038088800`.
+    /// Reads a comment such as `UnixStartTime: 1038088800`.
     fn note(&mut self, said: &str) {
         let Some((name, value)) = said.split_once(':') else { return };
         let number = || value.split_whitespace().next()?.parse::<i64>().ok();

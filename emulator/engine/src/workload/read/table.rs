@@ -18,7 +18,7 @@ pub(super) const CORES_OF_GOOGLE_MACHINE: f32 = 16.0;
 /// Memory of the largest machine, which is not published: 4 GiB a core are assumed.
 pub(super) const GIB_OF_GOOGLE_MACHINE: f32 = 64.0;
 
-/// What a column holds.
+/// The meaning of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
     Submit,
@@ -107,7 +107,7 @@ const HEADINGS: [(&str, Meaning); 22] = [
     ("logical_name", Meaning::Feature(Feature::LogicalName)),
 ];
 
-/// Headings of OpenTrinity, which count where no other column has their meaning.
+/// Headings of OpenTrinity, used where no other column has their meaning.
 const SECOND_CHOICE: [(&str, Meaning); 2] =
     [("queue_time", Meaning::Submit), ("dispatch_time", Meaning::Start)];
 
@@ -122,12 +122,12 @@ impl std::str::FromStr for ColumnNames {
         let known = || NAMES.map(|(name, _)| name).join(", ");
         let pair = |part: &str| -> Result<(Meaning, String), String> {
             let (name, column) = part.split_once('=').ok_or_else(|| {
-                format!("`{part}` is no pair; write for example user=user_ID,submit=submit_time")
+                format!("`{part}` is not a pair; write for example user=user_ID,submit=submit_time")
             })?;
             let (_, meaning) = NAMES
                 .into_iter()
                 .find(|(known, _)| *known == name.trim())
-                .ok_or_else(|| format!("`{}` is no column that is known: {}", name.trim(), known()))?;
+                .ok_or_else(|| format!("`{}` is not a known column: {}", name.trim(), known()))?;
             Ok((meaning, column.trim().to_owned()))
         };
         let mut pairs: Vec<(Meaning, String)> = Vec::new();
@@ -149,7 +149,7 @@ struct Column {
     /// Its position in a row, from zero.
     index: usize,
     name: String,
-    /// The unit of its numbers, if it has times; or what its name ends in, if that is no unit.
+    /// The unit of its numbers, if they are times; or the end of its name, if that is not a unit.
     unit: Result<&'static TimeUnit, String>,
 }
 
@@ -238,7 +238,7 @@ impl Header {
         self.columns.iter().any(|column| column.meaning == meaning)
     }
 
-    /// Whether it says nothing about jobs.
+    /// Whether it has no known column.
     pub(super) fn is_empty(&self) -> bool {
         self.columns.iter().all(|column| column.meaning == Meaning::Line)
     }
@@ -294,7 +294,7 @@ impl Header {
     }
 }
 
-/// What a column's name means.
+/// The meaning of a column's name.
 fn meaning(name: &str, is_derived: bool) -> Option<Meaning> {
     if name == "end" && is_derived {
         return Some(Meaning::Outcome);
@@ -455,8 +455,8 @@ impl TableRow<'_> {
     fn outcome(&self) -> Result<Option<Outcome>, WorkloadError> {
         let Some((column, text)) = self.cell(Meaning::Outcome) else { return Ok(None) };
         Outcome::of(text).map(Some).ok_or_else(|| {
-            let why = "is no outcome; known are F K X E L (finished, killed, failed, evicted, lost) and the states of \
-                       SLURM and MOAB, such as COMPLETED, FAILED, CANCELLED, TIMEOUT";
+            let why = "is not an outcome; known are F K X E L (finished, killed, failed, evicted, lost) and the states \
+                       of SLURM and MOAB, such as COMPLETED, FAILED, CANCELLED, TIMEOUT";
             self.wrong(column, &format!("`{}` {why}", short(text)))
         })
     }
@@ -510,7 +510,7 @@ pub(super) struct WordNumbers(BTreeMap<Box<str>, u32>);
 /// Limit on the length of a word in bytes: each is kept once.
 const MOST_WORD: usize = 1024;
 
-/// What is wrong with a word that has no number.
+/// The error of a word that has no number.
 pub(super) const TOO_LONG: &str = "is longer than 1024 bytes; names are kept in memory";
 
 impl WordNumbers {
@@ -576,7 +576,7 @@ mod tests {
         assert!("user=user_ID,submit=at".parse::<ColumnNames>().is_ok());
         let error = "usr=user_ID".parse::<ColumnNames>().unwrap_err();
         assert!(error.contains("`usr`") && error.contains("lname"), "{error}");
-        assert!("user".parse::<ColumnNames>().unwrap_err().contains("is no pair"));
+        assert!("user".parse::<ColumnNames>().unwrap_err().contains("is not a pair"));
         let error = "user=a,submit=b,user=c".parse::<ColumnNames>().unwrap_err();
         assert!(error.contains("`user` is given twice, as `a` and `c`"), "{error}");
     }

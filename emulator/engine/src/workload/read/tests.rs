@@ -80,7 +80,7 @@ fn a_trace_of_too_many_jobs_is_refused() {
 }
 
 #[test]
-fn jobs_out_of_order_are_sorted_and_said() {
+fn jobs_out_of_order_are_sorted_and_reported() {
     let trace = parse("a.tr", "5 1 1 1\n3 1 2 2\n3 1 4 4\n9 1 8 8\n").unwrap();
     let means: Vec<u64> = trace.jobs().iter().map(|job| job.mean.0 / 1_000_000_000).collect();
     assert_eq!(means, [2, 4, 1, 8]);
@@ -133,7 +133,7 @@ fn swf_jobs_without_used_processors_have_those_requested() {
 }
 
 #[test]
-fn swf_mistakes_are_told() {
+fn swf_mistakes_name_line_and_reason() {
     for (text, parts) in [
         ("1 0 -1 10 4\n", &["a.swf:1", "5 of the 18 columns"][..]),
         ("1 0 -1 ten 4 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n", &["field 4 (run time)", "`ten`"]),
@@ -186,7 +186,7 @@ fn csv_needs_its_columns() {
 }
 
 #[test]
-fn a_name_that_says_nothing_is_no_obstacle() {
+fn a_file_without_a_known_suffix_is_recognised_by_its_content() {
     assert_eq!(parse("yahoo", TR).unwrap().jobs().len(), 2);
     assert_eq!(parse("log.txt", SWF).unwrap().format(), Format::Swf);
     assert_eq!(parse("x", "arrival_s,ntasks,mean_s\n1,2,3\n").unwrap().format(), Format::Csv);
@@ -319,7 +319,7 @@ fn columns_can_be_named() {
 
 /// Only a column that is called `arrival_s` is that of a simulator's trace.
 #[test]
-fn a_heading_that_contains_another_is_no_such_column() {
+fn a_heading_that_only_contains_a_known_name_is_ignored() {
     let columns: ColumnNames = "submit=job_arrival_stamp,run=elapsed".parse().unwrap();
     let trace = with_columns(&columns, "job_arrival_stamp,elapsed\n1,2\n").unwrap();
     assert_eq!((trace.jobs().len(), trace.counts_tasks()), (1, false));
@@ -341,7 +341,7 @@ fn a_start_before_the_submission_is_no_wait() {
 /// `run_ID` numbers executions, and is no run time; OpenTrinity's `queue_time` counts where nothing else says when jobs
 /// were submitted.
 #[test]
-fn columns_count_for_what_they_are() {
+fn similar_headings_are_not_confused() {
     let text = "run_ID,user_ID,queue_time,start_time,end_time\n77,#1,5,10,12\n78,u2,6,10,13\n";
     let trace = parse("a.csv", text).unwrap();
     assert_eq!([0, 1].map(|job| trace.run(JobId(job)).0), [2_000_000_000, 3_000_000_000]);
@@ -381,11 +381,11 @@ fn headers_and_words_have_limits() {
 }
 
 #[test]
-fn mistakes_in_tables_are_told() {
+fn mistakes_in_tables_name_line_field_and_reason() {
     let mustang = |from, to: &str| MUSTANG.replacen(from, to, 1);
     for (text, parts) in [
         (DERIVED.replace("250,K", "-250,K"), &["a.csv:3", "field 3 (run_ms)", "negative"][..]),
-        (DERIVED.replace(",K,", ",Q,"), &["a.csv:3", "field 4 (end)", "`Q` is no outcome", "CANCELLED"]),
+        (DERIVED.replace(",K,", ",Q,"), &["a.csv:3", "field 4 (end)", "`Q` is not an outcome", "CANCELLED"]),
         (DERIVED.replace("3000,", "soon,"), &["field 1 (submit_ms)", "`soon`"]),
         (DERIVED.replace("submit_ms", "at"), &["a.csv:1", "`submit_ms`", "--columns", "at, delay_ms"]),
         (
@@ -419,7 +419,7 @@ fn with_features(features: &'static str, jobs: Option<u32>) -> Result<Trace, Wor
 }
 
 #[test]
-fn features_stand_beside_a_tr_file() {
+fn features_are_read_from_beside_a_tr_file() {
     let trace = with_features("line,user,cpu_req,job_end\n1,u5,0.25,KILL\n2,u3,0.5,FINISH\n", None).unwrap();
     // The second line arrives first.
     assert_eq!(trace.jobs()[0].arrival, Time(3_000_000_000));
@@ -478,7 +478,7 @@ fn times_of_a_csv_file_count_in_the_unit_of_their_column() {
 }
 
 #[test]
-fn cells_that_are_not_separated_by_commas_are_told() {
+fn cells_with_other_separators_are_refused() {
     for (separator, text) in
         [(';', "arrival_s;ntasks;mean_s\n1;2;3\n"), ('|', "arrival_s|ntasks|mean_s\n1|2|3\n")]
     {

@@ -6,11 +6,10 @@ const DAY: i64 = 86_400;
 /// A date and time, such as `2016-02-02 06:53:00-07:00`, as the Unix time in nanoseconds and its zone in seconds east
 /// of Greenwich; `T` may separate date and time, `Z` and `UTC` are zone zero.
 ///
-/// # Errors
-/// What is wrong with it, and the remedy.
+/// # Errors The reason for which it is invalid, and the remedy.
 pub(super) fn instant(text: &str) -> Result<(u64, i64), String> {
     const FORM: &str = "write times such as 2016-02-02 06:53:00-07:00";
-    let wrong = || format!("is no time; {FORM}");
+    let wrong = || format!("is not a time; {FORM}");
     let (date, rest) = text.split_once(['T', 't', ' ']).ok_or_else(wrong)?;
     let mut parts = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (Some(Some(year)), Some(Some(month)), Some(Some(day))) = (parts.next(), parts.next(), parts.next())
@@ -28,7 +27,7 @@ pub(super) fn instant(text: &str) -> Result<(u64, i64), String> {
     })?;
     let (clock, zone) = rest.split_at(at);
     let clock = nanoseconds(clock.trim_end()).ok_or_else(wrong)?;
-    let zone = offset(zone.trim_end()).ok_or_else(|| format!("has a time zone that is none; {FORM}"))?;
+    let zone = offset(zone.trim_end()).ok_or_else(|| format!("has an invalid time zone; {FORM}"))?;
     let seconds = days(year, month, day) * DAY - zone;
     let start = u64::try_from(seconds).map_err(|_| format!("lies before 1970; {FORM}"))?;
     Ok((start * 1_000_000_000 + clock, zone))
@@ -101,10 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_instant_is_refused_with_the_remedy() {
+    fn invalid_times_are_refused_with_the_remedy() {
         for (text, part) in [
             ("2016-02-02 06:53:00", "no time zone"),
-            ("2016-02-02", "is no time"),
+            ("2016-02-02", "is not a time"),
             ("2016-13-02 06:53:00Z", "1970 to 2500"),
             ("1969-12-31 06:53:00Z", "1970 to 2500"),
             ("2016-06-31 06:53:00Z", "month 6 of 2016 has 30 days"),
@@ -112,13 +111,13 @@ mod tests {
             ("2100-02-29 06:53:00Z", "month 2 of 2100 has 28 days"),
             ("2016-12-32 06:53:00Z", "month 12 of 2016 has 31 days"),
             ("2016-01-00 06:53:00Z", "month 1 of 2016 has 31 days"),
-            ("2016-01-01 06:53:00 CET", "zone that is none"),
+            ("2016-01-01 06:53:00 CET", "invalid time zone"),
             ("1970-01-01 00:00:00+01:00", "before 1970"),
-            ("2016-02-02 25:53:00Z", "is no time"),
-            ("2016-02-02 06:53:00.xZ", "zone that is none"),
-            ("2016-02-02 06:53:00+7", "zone that is none"),
-            ("2016-02-02 06:53:00-é9", "zone that is none"),
-            ("soon", "is no time"),
+            ("2016-02-02 25:53:00Z", "is not a time"),
+            ("2016-02-02 06:53:00.xZ", "invalid time zone"),
+            ("2016-02-02 06:53:00+7", "invalid time zone"),
+            ("2016-02-02 06:53:00-é9", "invalid time zone"),
+            ("soon", "is not a time"),
         ] {
             let why = instant(text).unwrap_err();
             let remedy = if part.starts_with("month") { part } else { "2016-02-02 06:53:00-07:00" };

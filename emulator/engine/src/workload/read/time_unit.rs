@@ -36,7 +36,7 @@ const UNITS: [TimeUnit; 7] = [
     TimeUnit { ns: 86_400_000_000_000, plural: "days", words: &["d", "day", "days"] },
 ];
 
-/// Last words of names that say what a time is, and nothing about its unit: seconds.
+/// Last words of names that describe a time without its unit, which is then seconds.
 const NO_UNIT: [&str; 24] = [
     "time",
     "times",
@@ -68,8 +68,7 @@ impl TimeUnit {
     /// The unit that the last word of a column's name states, such as `run_ms`, `run (min)` or `runHours`; seconds if
     /// it is a name of one word, or ends in one that states no unit.
     ///
-    /// # Errors
-    /// The last word, if it may be a unit that is not known.
+    /// # Errors The last word, if it may be an unknown unit.
     pub(super) fn of(name: &str) -> Result<&'static Self, String> {
         let mut words: Vec<String> = Vec::new();
         let mut is_inside = false;

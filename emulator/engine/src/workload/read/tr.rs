@@ -1,4 +1,4 @@
-//! `.tr`: `arrival_s num_tasks mean_s dur_1 … dur_n`, one job a line, separated by white space.
+//! `.tr`: `arrival_s num_tasks mean_s dur_1 … dur_n`, one job per line, separated by white space.
 
 use volary_actors::base::{Span, Time};
 
@@ -33,7 +33,7 @@ struct OtherMeans {
 }
 
 impl OtherMeans {
-    /// The largest difference, as a share of the mean, that is no mistake: means are rounded.
+    /// The largest difference, as a share of the mean, that counts as rounding.
     const MOST: f64 = 0.01;
 
     fn count(&mut self, line: TraceLine<'_>, stated: Span, durations: &[f32]) {

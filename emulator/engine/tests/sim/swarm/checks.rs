@@ -1,4 +1,4 @@
-//! What holds in every run whose faults heal.
+//! Invariants of every run whose faults heal.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -26,7 +26,7 @@ const MOST_SLICES: u32 = 8192;
 /// Emulated time that as many events take at least, s; a run in which they take less counts as endless.
 const HOUR_S: f64 = 3600.0;
 
-/// What a run is compared with.
+/// The second execution that a run is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Again {
     Nothing,
@@ -40,12 +40,12 @@ pub(crate) enum Again {
     Hosts,
 }
 
-/// Why an experiment does not pass.
+/// The reason for which an experiment does not pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Flaw {
-    /// No run is asked for that could end well.
+    /// The experiment is refused, or cannot end well.
     Invalid(String),
-    /// A run breaks what holds in every run.
+    /// A run violates an invariant.
     Broken(String),
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn check(text: &str, again: Again) -> Result<(), Flaw> {
         .map_err(|why| Flaw::Broken(panic_message(&*why)))
 }
 
-/// The world of an experiment that can be run and that somebody survives.
+/// The world of an experiment that can be run and that a scheduler and a node survive.
 pub(crate) fn valid(text: &str) -> Result<World, String> {
     let experiment = try_parse(text)?;
     let [point] = &experiment.points[..] else { return Err("there must be one policy".to_owned()) };
@@ -216,7 +216,7 @@ fn copy(world: &World, row: &CopyRow) -> CopyId {
     CopyId { task: TaskId { job, index: row.task - workload.tasks_before(job) }, attempt: row.attempt }
 }
 
-/// What the executions of a copy add up to.
+/// Totals of the executions of a copy.
 #[derive(Default)]
 struct Spent {
     /// Core time, s.

@@ -75,7 +75,7 @@ pub(crate) struct Site {
     pub(crate) schedulers: u32,
     /// Cores of each node.
     cores: Vec<u32>,
-    /// What the policy adds, and how many.
+    /// Kind and number of the actors that the policy adds.
     pub(crate) extras: (&'static str, u32),
     /// The lines of `[cluster]` that say so.
     text: String,
@@ -350,7 +350,7 @@ fn workload(
     }
 }
 
-/// What copies need; the stages of a mix have distributions of `demand` of their own, and the tasks of a gang are
+/// The work of copies; the stages of a mix have distributions of `demand` of their own, and the tasks of a gang are
 /// alike.
 fn service(dice: &mut Dice, text: &mut String, demand: Option<f64>, gang: bool) {
     let shares = if gang { &["true"][..] } else { &["true", "false", "0.5"] };
@@ -402,7 +402,7 @@ fn interference(dice: &mut Dice, text: &mut String) {
     }
 }
 
-/// What the links do; a topology has delays and, in part, rates and losses of its own.
+/// The behaviour of links; a topology has delays and, in part, rates and losses of its own.
 fn network(dice: &mut Dice, text: &mut String, topology: bool) {
     let mean = dice.scale(50e-6, 0.2);
     let delay = if dice.chance(15) { "\"0s\"".to_owned() } else { distribution(dice, mean) };

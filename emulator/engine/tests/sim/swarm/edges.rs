@@ -1,5 +1,5 @@
-//! The edges of ranges: one experiment in five has some of its values at the ends of what may be asked, such as periods
-//! of hours, probes by the thousand, links that lose nearly everything or carry hardly anything.
+//! The edges of ranges: one experiment in five has some of its values at the ends of the allowed ranges, such as
+//! periods of hours, probes by the thousand, links that lose nearly everything or carry hardly anything.
 
 use toml::{Table, Value};
 use volary_actors::base::{Rng, Span};

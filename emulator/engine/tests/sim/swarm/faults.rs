@@ -54,7 +54,7 @@ fn permanent_crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64) {
     fault(text, "crash", &format!("who = [{who}]"), at, None, "");
 }
 
-/// A crash, sometimes of somebody who is paused before, meanwhile or after.
+/// A crash, sometimes of an actor that is paused before, meanwhile or after.
 fn crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64, lasting: f64) {
     let who = match dice.below(4) {
         0 => format!("\"{}\"", dice.pick(site.nodes_at)),
@@ -93,7 +93,7 @@ fn extras(dice: &mut Dice, site: &Site) -> Option<String> {
     })
 }
 
-/// Extras, nodes, schedulers, or some of both: whoever can crash.
+/// Extras, nodes, schedulers, or some of both: actors that can crash.
 fn anyone(dice: &mut Dice, site: &Site) -> String {
     if let Some(extras) = extras(dice, site) {
         return extras;

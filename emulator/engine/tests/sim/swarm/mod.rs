@@ -32,7 +32,7 @@ const TOPOLOGIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim/swarm/t
 /// Seeds that are tried, in two tests that run at once.
 const SEEDS: u64 = 300;
 
-/// What the run of a seed is compared with; each comparison costs as much as the run.
+/// The comparison of the run of a seed, which costs as much as the run.
 const fn again(seed: u64) -> Again {
     match seed % 8 {
         0 | 3 => Again::Replay,
@@ -43,7 +43,7 @@ const fn again(seed: u64) -> Again {
     }
 }
 
-/// What is wrong with the experiment of a seed.
+/// The error that the experiment of a seed shows, if any.
 fn broken(text: &str, again: Again) -> Option<String> {
     match check(text, again) {
         Ok(()) => None,

@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-/// Number of experiments that are tried at most.
+/// Maximum number of experiments that are tried.
 const MOST_TRIES: u32 = 2000;
 
 /// The smallest experiment that `fails`, of those reached from a failing one by leaving out keys, faults and digits,
@@ -29,7 +29,7 @@ pub(crate) fn smallest(text: &str, mut fails: impl FnMut(&str) -> bool) -> Strin
     }
 }
 
-/// Values that are one step simpler, the simplest first. Most are no valid experiments.
+/// Values that are one step simpler, the simplest first. Most are not valid experiments.
 fn simpler(value: &Value) -> Vec<Value> {
     match value {
         Value::Table(table) => simpler_tables(table),

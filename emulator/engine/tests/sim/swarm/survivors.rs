@@ -1,11 +1,11 @@
-//! Which drawn experiments can end: those that can be run, and that a scheduler and a node survive.
+//! The drawn experiments that can end: those that can be run, and that a scheduler and a node survive.
 
 use volary_engine::scenario::Point;
 use volary_engine::shard::Placement;
 use volary_engine::workload::NoTraces;
 use volary_engine::world::World;
 
-/// The world of a point, or why no run of it is asked for.
+/// The world of a point, or the reason for which it is not run.
 pub(crate) fn survivors(point: &Point, seed: u64) -> Result<World, String> {
     point.policy.check(&point.resolved.cluster.layout())?;
     let world = World::build(point, seed, &NoTraces).map_err(|error| error.to_string())?;

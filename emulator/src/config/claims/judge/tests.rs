@@ -194,7 +194,7 @@ fn unfinished_jobs_leave_times_untested() {
 }
 
 #[test]
-fn what_a_paper_says_of_a_trace_is_not_tested_on_a_generator() {
+fn claims_of_papers_on_a_trace_are_not_tested_on_generated_jobs() {
     let (cells, lines) = world();
     let judged = |origin, when: &Value, check: &str| {
         let claim = Claim { origin, ..claim(when, check) };
@@ -220,7 +220,7 @@ fn what_a_paper_says_of_a_trace_is_not_tested_on_a_generator() {
 }
 
 #[test]
-fn numbers_have_the_unit_of_what_was_compared() {
+fn numbers_have_the_unit_of_the_compared_metrics() {
     let (cells, lines) = world();
     for (check, unit) in [
         ("a.response_s.p50 < 0.5 * b.wait_s.p50 + 1s", json!("s")),
@@ -314,14 +314,14 @@ fn a_trend_is_as_sure_as_its_least_sure_step() {
 }
 
 #[test]
-fn durations_are_put_in_order() {
+fn a_trend_over_durations_is_in_order_of_time() {
     let (cells, lines) = world();
     let found = &judge(&[claim(&json!({ "s.k": 0 }), "a.response_s.p50 rises with s.l")], &cells, &lines)[0];
     assert_eq!(found.measured.values().next().unwrap()["along"][0][0], json!("9ms"));
 }
 
 #[test]
-fn what_was_measured_on_degraded_runs_is_marked() {
+fn comparisons_of_degraded_runs_are_marked() {
     let (cells, mut lines) = world();
     let at = lines.iter().position(|line| line.policy == "b" && line.seed == 2).unwrap();
     lines[at].fidelity = Some(crate::fidelity::fixture::degraded());
@@ -369,7 +369,7 @@ fn runs_with_unequal_injections_are_not_compared() {
 }
 
 #[test]
-fn what_was_not_measured_says_why() {
+fn untested_comparisons_state_the_reason() {
     let (cells, mut lines) = world();
     let why = |check: &str, lines: &[Summary]| {
         let found = judge(&[claim(&json!({ "s.k": 0, "s.l": "9ms" }), check)], &cells, lines).remove(0);
