@@ -15,8 +15,7 @@
 //! * **Closed loop.** The competitor steers by the progress of the burner (see `competitor`), each slot by itself, so
 //!   errors do not accumulate, and CPU time taken by others counts as part of the slowdown. It competes only while
 //!   there is a copy.
-//! * **Read-back.** For every slot and healthy stretch, [`CoreReading`] has the time with a copy and the work done in
-//! it.
+//! * **Read-back.** For every slot and healthy stretch, [`CoreReading`] has the time with a copy and the work done.
 //!   Burners publish through atomics and never take a lock.
 //!
 //! Threads end with their process, and affinity, policy and nice belong to a thread: nothing stays behind after a kill.
