@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn the_unit_of_every_column_is_stated() {
         const SAID: [&str; 6] =
-            ["for each task", "node-hours", "jobs that", "copies that", "response time over", "slowdown"];
+            ["per task", "node-hours", "jobs that", "copies that", "response time over", "slowdown"];
         for column in SummaryColumn::all() {
             let Metric { meaning, unit, .. } = column.metric;
             let text = unit.text(12.5);
