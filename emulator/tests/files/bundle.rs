@@ -105,7 +105,7 @@ fn both_sides_find_the_trace_or_neither() {
     assert_same(&without, &there);
     assert_eq!(there.points[0].resolved.trace, None, "the disk was looked at");
     assert_eq!((there.points.len(), there.points[0].resolved.cluster.node_count()), (1, 5));
-    assert!(there.warnings.iter().any(|text| text.contains("stands in")), "{:?}", there.warnings);
+    assert!(there.warnings.iter().any(|text| text.contains("which replaces it")), "{:?}", there.warnings);
     assert_eq!(jobs(&there).len(), 3);
 
     let with = Experiment::load(&file, &overrides).unwrap();

@@ -387,9 +387,9 @@ fn a_policy_is_explained() {
       order = 2  (whole number from 1 to 65535)
           Tasks of a branch, and servers it runs on, as in the latin square.
       preempt = "branch"  (a word)
-          When copies are dropped.
-          "branch": What is left of a branch when its last task finishes, as the latin-square paper's simulator does.
-          "task": Copies of a task when one finishes: isolates the effect of the stagger.
+          Event at which copies are dropped.
+          "branch": All copies that are left of a branch when its last task finishes, as in the latin-square paper's simulator.
+          "task": The other copies of a task when one finishes, which isolates the effect of the stagger.
     "#);
 }
 
