@@ -318,7 +318,7 @@ inject p.toml | 2 | --hosts <FILE>
 inject none.toml --dry-run | 2 | none.toml
 inject odd.toml --dry-run | 2 | odd.toml | probabilty | probability
 inject p.toml --dry-run --core 5-3 | 2 | --core | write 3-5
-inject p.toml --dry-run --node 3 | 2 | nothing runs | --hosts FILE
+inject p.toml --dry-run --node 3 | 2 | no emulation is running | --hosts FILE
 inject p.toml --dry-run --for 9h | 2 | --for 32400s | shorter
 inject p.toml --hosts none.toml | 2 | none.toml
 inject p.toml --hosts ids/hosts.toml --for 0s | 2 | --for 0s
