@@ -155,9 +155,11 @@ fn too_few_cpus_are_refused_with_a_remedy() {
         let (_, err) = expect(folder.path(), &format!("run e.toml --set run.real.{key}={value}"), 2);
         assert!(err.contains(value) && err.contains(known), "{err}");
     }
-    for (cpus, words) in
-        [("2-1", "is no CPU"), ("x", "is no CPU"), ("65535", "none that this process may use")]
-    {
+    for (cpus, words) in [
+        ("2-1", "is not a list of CPUs"),
+        ("x", "is not a list of CPUs"),
+        ("65535", "not one that this process may use"),
+    ] {
         let (_, err) =
             expect(folder.path(), &format!("agent --listen 127.0.0.1:0 --identity . --cpus {cpus}"), 2);
         assert!(err.contains(words), "{cpus}: {err}");
