@@ -1,7 +1,7 @@
 //! Speculative execution of Hadoop 2.
 
 use super::policy::{BuildContext, Policy, Traits};
-use super::shared::{check_scaled, reports};
+use super::shared::{check_scaled, reporting};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -51,13 +51,7 @@ impl Policy for Hadoop2 {
     ];
 
     fn traits(&self) -> Traits<'_> {
-        let reports = reports(self.report, &self.progress, self.scale, self.binding);
-        Traits {
-            one_scheduler: self.binding == CopyBinding::Central,
-            patience: Some(reports.every),
-            reports: Some(reports),
-            ..Traits::default()
-        }
+        reporting(self.report, self.report, &self.progress, self.scale, self.binding)
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

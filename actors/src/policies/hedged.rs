@@ -27,12 +27,12 @@ parameters! {
 
 impl Policy for Hedged {
     const ABOUT: &'static str = "Hedged requests (Dean and Barroso, CACM 2013)\n\
-        A task whose copy was sent longer ago than 95 % of the tasks of its class that finished lately took gets \
-        a second copy, if a core is free for which nothing waits; the first result counts, the other copy is \
-        stopped. Times that a second copy cut short were above the quantile already, so the quantile is that of \
-        unhedged times. Nobody needs to know how far a copy is. Copies go to free cores from a central queue, \
-        which never lets them wait; or, as in the paper, to random nodes whatever runs there, where time in the \
-        queue counts; or by Sparrow's reservations.";
+        A task gets a second copy once its first was sent longer ago than the 95th percentile of the times of recent \
+        tasks of its class, if a core is free for which no task waits; the first result counts, the other copy is \
+        stopped. Times that a second copy cut short were above the percentile already, so it is that of unhedged \
+        times. Nodes need not report progress. Copies go to free cores from a central queue, where they never wait; \
+        or, as in the paper, to random nodes whether busy or not, where time in the queue counts; or by Sparrow's \
+        reservations.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{ quantile = 0.6, window = 20 }",

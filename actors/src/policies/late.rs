@@ -1,7 +1,7 @@
 //! LATE: backups of the tasks that are expected to end last.
 
 use super::policy::{BuildContext, Policy, Traits};
-use super::shared::{check_scaled, reports};
+use super::shared::{check_scaled, reporting};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -48,12 +48,7 @@ impl Policy for LatePolicy {
     ];
 
     fn traits(&self) -> Traits<'_> {
-        Traits {
-            one_scheduler: self.binding == CopyBinding::Central,
-            patience: Some(self.running.max(self.report).scale(self.scale)),
-            reports: Some(reports(self.report, &self.progress, self.scale, self.binding)),
-            ..Traits::default()
-        }
+        reporting(self.report, self.running.max(self.report), &self.progress, self.scale, self.binding)
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

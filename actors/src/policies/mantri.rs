@@ -1,7 +1,7 @@
 //! Mantri: copies that are expected to save core time.
 
 use super::policy::{BuildContext, Policy, Traits};
-use super::shared::{check_scaled, reports};
+use super::shared::{check_scaled, reporting};
 use crate::base::{Score, Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -48,13 +48,7 @@ impl Policy for Mantri {
     ];
 
     fn traits(&self) -> Traits<'_> {
-        let reports = reports(self.report, &self.progress, self.scale, self.binding);
-        Traits {
-            one_scheduler: self.binding == CopyBinding::Central,
-            patience: Some(reports.every),
-            reports: Some(reports),
-            ..Traits::default()
-        }
+        reporting(self.report, self.report, &self.progress, self.scale, self.binding)
     }
 
     fn check(&self, _: &Layout) -> Result<(), String> {

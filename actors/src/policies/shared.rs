@@ -1,6 +1,6 @@
 //! Shared checks and machine factories of several policies.
 
-use super::policy::BuildContext;
+use super::policy::{BuildContext, Traits};
 use crate::base::{JobId, Span};
 use crate::catalog::Catalog;
 use crate::layout::Layout;
@@ -56,14 +56,21 @@ pub(super) fn check_scaled(scale: f64, periods: &[(&str, Span)]) -> Result<(), S
     periods.iter().try_for_each(|&(key, period)| check_period(key, period.scale(scale)))
 }
 
-/// The reports of a speculating policy, from the period and errors before scaling. Starts are reported where copies
-/// wait at their nodes.
-pub(super) fn reports(
+/// Traits of a speculating policy whose nodes report progress every `every`, from values before scaling. Starts are
+/// reported where copies wait at their nodes.
+pub(super) fn reporting<'a>(
     every: Span,
+    patience: Span,
     errors: &ProgressErrors,
     scale: f64,
     binding: CopyBinding,
-) -> ReportOptions {
+) -> Traits<'a> {
     let errors = ProgressErrors { delay: errors.delay.scale(scale), ..errors.clone() };
-    ReportOptions { every: every.scale(scale), starts: binding == CopyBinding::Random, errors }
+    let starts = binding == CopyBinding::Random;
+    Traits {
+        one_scheduler: binding == CopyBinding::Central,
+        patience: Some(patience.scale(scale)),
+        reports: Some(ReportOptions { every: every.scale(scale), starts, errors }),
+        ..Traits::default()
+    }
 }

@@ -183,7 +183,7 @@ mod tests {
         );
     }
 
-    /// Repeatedly launches the best option, computed anew for all jobs.
+    /// Greedy choice without caching: computes the options of all jobs anew before each launch.
     fn exhaustive(pending: &[PendingJob], loads: &mut NodeLoads, options: GreedyOptions) -> Vec<LaunchOrder> {
         let mut launches = Vec::new();
         let mut left: Vec<_> = pending.iter().collect();

@@ -16,9 +16,10 @@ use crate::roles::{RETRY_AFTER, resend};
 
 impl Policy for Kairos {
     const ABOUT: &'static str = "Kairos (Delgado, Didona, Dinu and Zwaenepoel, SoCC 2018)\n\
-        Nobody knows run times. A central queue deals tasks to the nodes with the fewest beyond their cores, N + Q at most. Each node \
-        runs the copies that have attained the least service: a newcomer preempts the one that has attained most, \
-        which keeps its progress, and quanta compare those that run with those that are suspended.";
+        Needs no run times. A central queue assigns tasks to the nodes with the fewest copies beyond their cores, at \
+        most N + Q copies on a node of N cores. A node runs the copies that have attained the least service: a new \
+        copy preempts the one that has attained most, which keeps its progress; at the end of each quantum running \
+        copies are compared with suspended ones.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ quantum = "200ms" }"#,

@@ -232,7 +232,7 @@ impl SeenWindow {
             return true;
         }
         if epoch_of(number) < epoch_of(next) {
-            return self.of_the_past(origin, number);
+            return self.insert_of_earlier_epoch(origin, number);
         }
         if epoch_of(number) > epoch_of(next) {
             self.retire_epoch(origin, number);
@@ -306,7 +306,8 @@ impl SeenWindow {
         self.next[origin as usize] = number >> 24 << 24;
     }
 
-    fn of_the_past(&mut self, origin: u32, number: u32) -> bool {
+    /// Marks an update of an earlier epoch of its origin as applied; returns whether it was new.
+    fn insert_of_earlier_epoch(&mut self, origin: u32, number: u32) -> bool {
         let same = |&&mut (of, next): &&mut (u32, u32)| of == origin && epoch_of(next) == epoch_of(number);
         match self.past.iter_mut().find(same) {
             Some((_, next)) if number < *next => false,

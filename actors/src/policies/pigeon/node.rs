@@ -144,7 +144,7 @@ impl PigeonNode {
         }
     }
 
-    /// Tells the master that a core is idle, and the master of another group that sent the copy, if there is one.
+    /// Reports an idle core to the master of the group and, if its last copy came from another group, to that master.
     fn tell_idle(&self, core: usize, by: ActorId, fx: &mut Effects<'_>) {
         let idle = self.state(core);
         if let Some(master) = self.masters.current() {

@@ -78,7 +78,7 @@ impl ResourceManager {
 
     /// Gives containers on a node that has reported room.
     fn heartbeat(&mut self, node: u32, slots: u32, at: Time, fx: &mut Effects<'_>) {
-        if !self.hosts.hear(node, at) {
+        if !self.hosts.record_heartbeat(node, at) {
             return;
         }
         let mut room = slots.min(self.hosts.get(node).room());
@@ -464,7 +464,7 @@ impl ContainerHosts {
     }
 
     /// Records a heartbeat; returns whether it is newer than those before, which can overtake it.
-    pub(super) fn hear(&mut self, node: u32, at: Time) -> bool {
+    pub(super) fn record_heartbeat(&mut self, node: u32, at: Time) -> bool {
         let reported = &mut self.get(node).reported;
         let newer = at >= *reported;
         *reported = at.max(*reported);

@@ -4,7 +4,7 @@
 //! unfinished jobs apply to claims, `compare`, `validate`, tables, the report and figures alike. To add a number, add a
 //! field to the schema, compute it, and add a row here.
 
-use super::{Deadlines, InterferenceMet, Planning, PredictionErrors, SharedNodes, Staleness, Summary};
+use super::Summary;
 
 /// Function that reads a number from a summary; NaN if the run does not have it.
 pub type Reading = fn(&Summary) -> f64;
@@ -169,33 +169,9 @@ pub fn is_censored<'a>(key: impl IntoIterator<Item = &'a str>) -> bool {
     section.is_some_and(|section| censored_sections().any(|censored| censored == section))
 }
 
-/// A number of a section of the summary; NaN without the section.
-fn part<T>(section: Option<&T>, number: fn(&T) -> f64) -> f64 {
+/// A number of an optional section of the summary; NaN without the section.
+fn of<T>(section: Option<&T>, number: fn(&T) -> f64) -> f64 {
     section.map_or(f64::NAN, number)
-}
-
-fn of_deadlines(summary: &Summary, number: fn(&Deadlines) -> f64) -> f64 {
-    part(summary.deadlines.as_ref(), number)
-}
-
-fn of_planning(summary: &Summary, number: fn(&Planning) -> f64) -> f64 {
-    part(summary.planning.as_ref(), number)
-}
-
-fn of_prediction(summary: &Summary, number: fn(&PredictionErrors) -> f64) -> f64 {
-    part(summary.prediction.as_ref(), number)
-}
-
-fn of_shared(summary: &Summary, number: fn(&SharedNodes) -> f64) -> f64 {
-    part(summary.shared.as_ref(), number)
-}
-
-fn of_staleness(summary: &Summary, number: fn(&Staleness) -> f64) -> f64 {
-    part(summary.staleness.as_ref(), number)
-}
-
-fn of_interference(summary: &Summary, number: fn(&InterferenceMet) -> f64) -> f64 {
-    part(summary.interference.as_ref(), number)
 }
 
 /// A share of core time; NaN where nodes are shared, which have pods instead of cores.
@@ -237,7 +213,7 @@ impl Summary {
 
     /// Share of the deadlines that were missed; NaN if there were none.
     pub fn miss_rate(&self) -> f64 {
-        of_deadlines(self, |deadlines| deadlines.miss_rate)
+        of(self.deadlines.as_ref(), |deadlines| deadlines.miss_rate)
     }
 }
 
@@ -281,19 +257,19 @@ pub static METRICS: [Metric; 68] = [
         .means("mean work of the longest task of jobs"),
     Metric::new("deadlines.miss_rate", Share, Less, Summary::miss_rate)
         .means("share of the jobs with a deadline that did not end by it").column(Service, "misses").ranked(1).compared(),
-    Metric::new("deadlines.goodput_h.slo", Hours, More, |s| of_deadlines(s, |d| d.goodput_h.slo))
+    Metric::new("deadlines.goodput_h.slo", Hours, More, |s| of(s.deadlines.as_ref(), |d| d.goodput_h.slo))
         .means("node-hours of jobs that ended by their deadline: tasks × longest task")
         .column(Service, "SLO node-h").ranked(8).compared(),
-    Metric::new("deadlines.goodput_h.be", Hours, Neither, |s| of_deadlines(s, |d| d.goodput_h.be))
+    Metric::new("deadlines.goodput_h.be", Hours, Neither, |s| of(s.deadlines.as_ref(), |d| d.goodput_h.be))
         .means("node-hours of jobs without a deadline that ended: tasks × longest task")
         .column(Service, "BE node-h").ranked(9).compared(),
-    Metric::new("deadlines.goodput_h.late", Hours, Neither, |s| of_deadlines(s, |d| d.goodput_h.late))
+    Metric::new("deadlines.goodput_h.late", Hours, Neither, |s| of(s.deadlines.as_ref(), |d| d.goodput_h.late))
         .means("node-hours of jobs that ended after their deadline").compared(),
-    Metric::new("deadlines.goodput_h.total", Hours, Neither, |s| of_deadlines(s, |d| d.goodput_h.total))
+    Metric::new("deadlines.goodput_h.total", Hours, Neither, |s| of(s.deadlines.as_ref(), |d| d.goodput_h.total))
         .means("node-hours of all jobs that ended").compared(),
-    Metric::new("deadlines.be_response_s.mean", Seconds, Less, |s| of_deadlines(s, |d| d.be_response_s.mean))
+    Metric::new("deadlines.be_response_s.mean", Seconds, Less, |s| of(s.deadlines.as_ref(), |d| d.be_response_s.mean))
         .means("mean response time of jobs without a deadline").compared(),
-    Metric::new("deadlines.value", Count, Neither, |s| of_deadlines(s, |d| d.value as f64))
+    Metric::new("deadlines.value", Count, Neither, |s| of(s.deadlines.as_ref(), |d| d.value as f64))
         .means("utility that jobs earned").compared(),
     Metric::of_jobs("unqueued", Share, More, |s| s.times.unqueued.unwrap_or(f64::NAN))
         .means("share of jobs that took at most run.record.unqueued longer than their longest task")
@@ -301,23 +277,23 @@ pub static METRICS: [Metric; 68] = [
     Metric::of_jobs("over_10x", Share, Less, |s| s.times.over_10x)
         .means("share of jobs that took more than ten times as long as their longest task")
         .column(Service, "over 10x").compared(),
-    Metric::new("shared.cpu", Share, Neither, |s| of_shared(s, |nodes| nodes.cpu))
+    Metric::new("shared.cpu", Share, Neither, |s| of(s.shared.as_ref(), |nodes| nodes.cpu))
         .means("share of the CPU of all shared nodes that copies were given").column(Cost, "CPU used").ranked(10).compared(),
-    Metric::new("shared.wasted_core_h / shared.used_core_h", Share, Neither, |s| of_shared(s, |nodes| nodes.wasted_core_h / nodes.used_core_h))
+    Metric::new("shared.wasted_core_h / shared.used_core_h", Share, Neither, |s| of(s.shared.as_ref(), |nodes| nodes.wasted_core_h / nodes.used_core_h))
         .means("share of the CPU-time on shared nodes that was spent on copies that were stopped")
         .column(Cost, "CPU wasted").ranked(11),
-    Metric::new("shared.used_core_h", Hours, Neither, |s| of_shared(s, |nodes| nodes.used_core_h))
+    Metric::new("shared.used_core_h", Hours, Neither, |s| of(s.shared.as_ref(), |nodes| nodes.used_core_h))
         .means("CPU-time of copies on shared nodes").compared(),
-    Metric::new("shared.wasted_core_h", Hours, Neither, |s| of_shared(s, |nodes| nodes.wasted_core_h))
+    Metric::new("shared.wasted_core_h", Hours, Neither, |s| of(s.shared.as_ref(), |nodes| nodes.wasted_core_h))
         .means("CPU-time of copies on shared nodes that were stopped").compared(),
-    Metric::new("shared.throttled", Share, Neither, |s| of_shared(s, |nodes| nodes.throttled))
+    Metric::new("shared.throttled", Share, Neither, |s| of(s.shared.as_ref(), |nodes| nodes.throttled))
         .means("share of the time of copies in which a shared node gave them less CPU than they would have used")
         .column(Cost, "throttled").ranked(12).compared(),
-    Metric::new("shared.throttle_rate", Plain, Neither, |s| of_shared(s, |nodes| nodes.throttle_rate))
+    Metric::new("shared.throttle_rate", Plain, Neither, |s| of(s.shared.as_ref(), |nodes| nodes.throttle_rate))
         .means("throttling events per shared node and second").compared(),
-    Metric::new("shared.evictions", Count, Neither, |s| of_shared(s, |nodes| nodes.evictions as f64))
+    Metric::new("shared.evictions", Count, Neither, |s| of(s.shared.as_ref(), |nodes| nodes.evictions as f64))
         .means("copies that shared nodes stopped because memory was short").column(Cost, "evictions").ranked(13).compared(),
-    Metric::new("utilization of pods", Share, Neither, |s| of_shared(s, |_| 1.0) * s.utilization)
+    Metric::new("utilization of pods", Share, Neither, |s| of(s.shared.as_ref(), |_| 1.0) * s.utilization)
         .means("share of the time of the pods of shared nodes in which they held a copy, however much CPU it was given")
         .column(Cost, "pods used").ranked(24),
     Metric::new("utilization", Share, Neither, |s| of_cores(s, s.utilization))
@@ -342,66 +318,66 @@ pub static METRICS: [Metric; 68] = [
     Metric::new("messages.recovery / tasks", Plain, Neither, |s| per_task(s, s.messages.recovery))
         .means("messages per task that repair losses or report state, not among the policy's own")
         .column(Cost, "repairs/task").ranked(20).shown_if(|s| per_task(s, s.messages.recovery)),
-    Metric::new("interference.degraded", Share, Neither, |s| of_interference(s, |met| met.degraded))
+    Metric::new("interference.degraded", Share, Neither, |s| of(s.interference.as_ref(), |met| met.degraded))
         .means("share of the core time in which cores were degraded by interference")
         .column(Cost, "degraded"),
-    Metric::new("interference.work_lost", Share, Neither, |s| of_interference(s, |met| met.work_lost))
+    Metric::new("interference.work_lost", Share, Neither, |s| of(s.interference.as_ref(), |met| met.work_lost))
         .means("share of the work of healthy cores that degraded ones could not do")
         .column(Cost, "work lost"),
     Metric::new("makespan_s", Seconds, Neither, |s| s.makespan_s)
         .means("time from the first arrival to the last end").censored().column(Cost, "makespan"),
     Metric::new("drain_s", Seconds, Neither, |s| s.drain_s)
         .means("time from the last arrival to the last end").censored(),
-    Metric::new("planning.cycles", Count, Neither, |s| of_planning(s, |plans| plans.cycles as f64))
+    Metric::new("planning.cycles", Count, Neither, |s| of(s.planning.as_ref(), |plans| plans.cycles as f64))
         .means("planning cycles").compared(),
-    Metric::new("planning.solved", Count, Neither, |s| of_planning(s, |plans| plans.solved as f64))
+    Metric::new("planning.solved", Count, Neither, |s| of(s.planning.as_ref(), |plans| plans.solved as f64))
         .means("planning cycles whose problem was solved").compared(),
-    Metric::new("planning.options", Plain, Neither, |s| of_planning(s, |plans| plans.options))
+    Metric::new("planning.options", Plain, Neither, |s| of(s.planning.as_ref(), |plans| plans.options))
         .means("mean number of options in a problem").compared(),
-    Metric::new("planning.pivots", Plain, Neither, |s| of_planning(s, |plans| plans.pivots))
+    Metric::new("planning.pivots", Plain, Neither, |s| of(s.planning.as_ref(), |plans| plans.pivots))
         .means("mean number of pivots of a solution").compared(),
-    Metric::new("planning.gap.mean", Share, Neither, |s| of_planning(s, |plans| plans.gap.mean))
+    Metric::new("planning.gap.mean", Share, Neither, |s| of(s.planning.as_ref(), |plans| plans.gap.mean))
         .means("mean relative gap between plans and their bound").compared(),
-    Metric::new("planning.launched", Count, Neither, |s| of_planning(s, |plans| plans.launched as f64))
+    Metric::new("planning.launched", Count, Neither, |s| of(s.planning.as_ref(), |plans| plans.launched as f64))
         .means("tasks launched by plans").compared(),
-    Metric::new("planning.revoked", Count, Neither, |s| of_planning(s, |plans| plans.revoked as f64))
+    Metric::new("planning.revoked", Count, Neither, |s| of(s.planning.as_ref(), |plans| plans.revoked as f64))
         .means("launches that were no longer possible when decided").compared(),
-    Metric::new("planning.preempted", Count, Neither, |s| of_planning(s, |plans| plans.preempted as f64))
+    Metric::new("planning.preempted", Count, Neither, |s| of(s.planning.as_ref(), |plans| plans.preempted as f64))
         .means("copies that plans stopped").compared(),
-    Metric::new("prediction.within_2x", Share, Neither, |s| of_prediction(s, |errors| errors.within_2x))
+    Metric::new("prediction.within_2x", Share, Neither, |s| of(s.prediction.as_ref(), |errors| errors.within_2x))
         .means("share of the jobs whose estimate was within a factor of two").compared(),
-    Metric::new("prediction.under", Share, Neither, |s| of_prediction(s, |errors| errors.under))
+    Metric::new("prediction.under", Share, Neither, |s| of(s.prediction.as_ref(), |errors| errors.under))
         .means("share of the jobs whose estimate was too small").compared(),
-    Metric::new("prediction.over", Share, Neither, |s| of_prediction(s, |errors| errors.over))
+    Metric::new("prediction.over", Share, Neither, |s| of(s.prediction.as_ref(), |errors| errors.over))
         .means("share of the jobs whose estimate was too large").compared(),
-    Metric::new("prediction.error", Share, Neither, |s| of_prediction(s, |errors| errors.error))
+    Metric::new("prediction.error", Share, Neither, |s| of(s.prediction.as_ref(), |errors| errors.error))
         .means("median absolute error of estimates").compared(),
-    Metric::new("staleness.age_of_synchronisation_s.mean", Seconds, Neither, |s| of_staleness(s, |found| found.age_of_synchronisation_s.mean))
+    Metric::new("staleness.age_of_synchronisation_s.mean", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.age_of_synchronisation_s.mean))
         .means("mean age of synchronisation: age of the oldest update about a node that a scheduler lacks, 0 if none")
         .column(ColumnGroup::Staleness, "age").ranked(18).compared(),
-    Metric::new("staleness.age_of_synchronisation_s.p99", Seconds, Neither, |s| of_staleness(s, |found| found.age_of_synchronisation_s.p99))
+    Metric::new("staleness.age_of_synchronisation_s.p99", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.age_of_synchronisation_s.p99))
         .means("99th percentile of the age of synchronisation").column(ColumnGroup::Staleness, "age p99"),
-    Metric::new("staleness.age_of_information_s.mean", Seconds, Neither, |s| of_staleness(s, |found| found.age_of_information_s.mean))
+    Metric::new("staleness.age_of_information_s.mean", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.age_of_information_s.mean))
         .means("mean age of information: time since the newest snapshot that a scheduler has was made")
         .column(ColumnGroup::Staleness, "AoI").compared(),
-    Metric::new("staleness.version_age.mean", Plain, Neither, |s| of_staleness(s, |found| found.version_age.mean))
+    Metric::new("staleness.version_age.mean", Plain, Neither, |s| of(s.staleness.as_ref(), |found| found.version_age.mean))
         .means("mean number of updates about a node that a scheduler lacks").column(ColumnGroup::Staleness, "version age").compared(),
-    Metric::new("staleness.out_of_sync", Share, Neither, |s| of_staleness(s, |found| found.out_of_sync))
+    Metric::new("staleness.out_of_sync", Share, Neither, |s| of(s.staleness.as_ref(), |found| found.out_of_sync))
         .means("share of time that a scheduler lacks an update about a node").column(ColumnGroup::Staleness, "out of sync").compared(),
-    Metric::new("staleness.error_s.mean", Seconds, Neither, |s| of_staleness(s, |found| found.error_s.mean))
+    Metric::new("staleness.error_s.mean", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.error_s.mean))
         .means("mean absolute difference between the cached and the true work at a node")
         .column(ColumnGroup::Staleness, "error").ranked(21).compared(),
-    Metric::new("staleness.bias_s", Seconds, Neither, |s| of_staleness(s, |found| found.bias_s))
+    Metric::new("staleness.bias_s", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.bias_s))
         .means("mean of the cached less the true work at a node").column(ColumnGroup::Staleness, "bias").ranked(23),
-    Metric::new("staleness.decision_error_s.mean", Seconds, Neither, |s| of_staleness(s, |found| found.decision_error_s.mean))
+    Metric::new("staleness.decision_error_s.mean", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.decision_error_s.mean))
         .means("mean absolute error of the cached work at the chosen nodes")
         .compared(),
-    Metric::new("staleness.regret_s.mean", Seconds, Neither, |s| of_staleness(s, |found| found.regret_s.mean))
+    Metric::new("staleness.regret_s.mean", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.regret_s.mean))
         .means("mean wait of a task at its node less the least wait that it could have had")
         .column(ColumnGroup::Staleness, "regret").ranked(22).compared(),
-    Metric::new("staleness.regret_s.p99", Seconds, Neither, |s| of_staleness(s, |found| found.regret_s.p99))
+    Metric::new("staleness.regret_s.p99", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.regret_s.p99))
         .means("99th percentile of regret").column(ColumnGroup::Staleness, "regret p99"),
-    Metric::new("staleness.conflicts", Share, Neither, |s| of_staleness(s, |found| found.conflicts))
+    Metric::new("staleness.conflicts", Share, Neither, |s| of(s.staleness.as_ref(), |found| found.conflicts))
         .means("share of decisions for a node that another scheduler had chosen without this one knowing")
         .column(ColumnGroup::Staleness, "conflicts"),
 ];
@@ -409,7 +385,10 @@ pub static METRICS: [Metric; 68] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{ClassResults, JobTimes};
+    use crate::results::{
+        ClassResults, Deadlines, InterferenceMet, JobTimes, Planning, PredictionErrors, SharedNodes,
+        Staleness,
+    };
 
     /// A summary in which no two numbers are the same.
     fn numbered() -> (Summary, serde_json::Value) {
