@@ -56,7 +56,11 @@ fn edge(dice: &mut Dice, file: &mut Table) {
             set(file, "reorder_by", distribution(&format!("{}ms", dice.scale(1.0, 60_000.0).round())));
         }
         6 if !topology && !few => {
-            // Links that carry less than heartbeats and reports never have room for anything else.
+            // Links that carry less than heartbeats and reports never have room for anything else: nodes that report
+            // their queues many times a second do so every two seconds instead.
+            if let Some(repair) = policy(file).get_mut("repair").filter(|repair| repair.as_str() != Some("0ns")) {
+                *repair = Value::String("2s".to_owned());
+            }
             let bits = dice.scale(20_000.0, 200_000.0).round();
             set(file, "rate", Value::String(format!("{bits} bit/s")));
             set(file, "peer_timeout", Value::String("3000s".to_owned()));
