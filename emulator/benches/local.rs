@@ -17,13 +17,13 @@ use actix_rt::{Arbiter, System};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use volary::config::{Experiment, Overrides};
+use volary::control::StudyControl;
 use volary::cost::{peak_rss_bytes, process_cpu_s};
 use volary::fidelity::gauge::{LatenessHistograms, SpanHistogram};
 use volary::real_time::clock::{Clock, MonotonicClock};
 use volary::real_time::event_loop::{Inbox, RealTimeObserver, ShardIo, run_shard};
 use volary::real_time::mailbox::Mailbox;
 use volary::runtime::local;
-use volary::watch::Watch;
 use volary_actors::base::{Class, JobId, Rng, Span, Time};
 use volary_actors::layout::Layout;
 use volary_actors::machine::{Effects, Input, Machine};
@@ -413,7 +413,8 @@ fn child(nodes: u32) {
     let clock = Instant::now();
     let world = World::build(&experiment.points[0], 1, &experiment.traces())
         .unwrap_or_else(|error| panic!("{error}"));
-    let measured = local::measure("bench", "bench", world, &experiment.run, 2, None, &Watch::default());
+    let measured =
+        local::measure("bench", "bench", world, &experiment.run, 2, None, &StudyControl::default());
     let wall = clock.elapsed().as_secs_f64();
     let measured = measured.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(measured.summary.jobs.finished, 1);

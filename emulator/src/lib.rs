@@ -9,7 +9,7 @@
 //! | [`real_time`] | the event loop, clocks and mailboxes of real time |
 //! | [`awake`] | processors kept from sleeping during a run in real time |
 //! | [`executor`] | copies on real cores, and real interference |
-//! | [`watch`], [`cost`] | stop flag and progress of a run; its CPU time and memory |
+//! | [`control`], [`cost`] | stop flag and observers of a study; CPU time and memory |
 //! | [`dashboard`] | the live page |
 //! | [`runtime`] | the clocks of runs, and parallel execution of cells |
 //! | [`observer`] | what runtimes report of a study while it goes on |
@@ -31,6 +31,7 @@ pub mod cluster;
 pub mod codec;
 pub mod comparison;
 pub mod config;
+pub mod control;
 pub mod cost;
 pub mod dashboard;
 pub mod executor;
@@ -47,5 +48,4 @@ mod sanitize;
 mod shell;
 pub mod stats;
 pub mod storage;
-pub mod watch;
 pub mod workload;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use volary_actors::base::Time;
 use volary_actors::message::KINDS;
 use volary_engine::cores::Injection;
@@ -10,7 +11,6 @@ use volary_engine::results::Cell;
 use volary_engine::shard::Traffic;
 use volary_engine::world::World;
 
-use crate::real_time::sample::ShardSample;
 use crate::storage::manifest::RunState;
 use crate::storage::run_record::RunRecord;
 
@@ -26,22 +26,39 @@ pub struct ExpectedRun<'a> {
     pub seed: u64,
 }
 
+/// A run that begins.
+#[derive(Clone, Copy, Debug)]
+pub struct BegunRun<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Label of the policy.
+    pub policy: &'a str,
+    /// Its number among the runs that were asked for, from one.
+    pub number: u64,
+    /// The number of those runs.
+    pub of: u64,
+    /// Its jobs.
+    pub jobs: u64,
+}
+
 /// Observes a study. Calls come from the threads that execute runs, and must return soon.
 pub trait StudyObserver: Send + Sync + fmt::Debug {
     /// A stopping rule asks for more runs.
-    fn expect(&self, runs: &[ExpectedRun<'_>]);
-    /// A run begins, with this many jobs.
-    fn begin(&self, run: &str, jobs: u64);
+    fn expect(&self, _runs: &[ExpectedRun<'_>]) {}
+    /// A run begins.
+    fn begin(&self, _run: &BegunRun<'_>) {}
     /// An observer of a run that begins.
     fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a>;
     /// Something was injected into the run that began last, or what was injected under this number has another end.
-    fn inject(&self, number: String, injection: Injection, says: String);
+    fn inject(&self, _number: &str, _injection: &Injection, _says: &str) {}
     /// A run has ended; or had ended before this process began.
-    fn finished(&self, record: &RunRecord);
+    fn finished(&self, _record: &RunRecord) {}
     /// A run has failed.
-    fn failed(&self, run: &str, why: &str);
+    fn failed(&self, _run: &str, _why: &str) {}
+    /// No run is under way: the study decides whether more follow, and writes its results.
+    fn idle(&self) {}
     /// The study has ended, in this state.
-    fn over(&self, state: RunState);
+    fn over(&self, _state: RunState) {}
 }
 
 /// Observes a run while it goes on.
@@ -81,6 +98,47 @@ impl Counted {
         }
         all
     }
+}
+
+/// The state of a shard since the start of its run.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct ShardSample {
+    /// Messages sent over the network, in the order of [`KINDS`](volary_actors::message::KINDS).
+    pub by_kind: Vec<u64>,
+    /// Datagrams lost and stream messages returned.
+    pub dropped: u64,
+    /// Events that are pending: deliveries, timers and ends of copies.
+    pub pending: u64,
+    /// Lateness of messages when their actors process them.
+    pub deliveries: LateSoFar,
+    /// Lateness of timers.
+    pub timers: LateSoFar,
+    /// The process and its machine; `None` if another shard of the process reports them.
+    pub vitals: Option<VitalsSample>,
+}
+
+/// Lateness since the start of a run, in emulated seconds; all zero if nothing was due.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct LateSoFar {
+    /// Median.
+    pub p50_s: f64,
+    /// 99th percentile.
+    pub p99_s: f64,
+    /// Maximum.
+    pub max_s: f64,
+}
+
+/// A process and its machine since the sample before, or over a whole run.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct VitalsSample {
+    /// CPU time of the process over real time and processors.
+    pub cpu_share: f64,
+    /// Busy share of all processors of the machine, niced work excluded; `None` where the system does not report it.
+    pub machine_share: Option<f64>,
+    /// Share of processor time that the hypervisor gave to other machines; `None` where the system does not report it.
+    pub steal_share: Option<f64>,
+    /// Peak resident memory of the process so far, bytes.
+    pub peak_rss_bytes: u64,
 }
 
 #[cfg(test)]

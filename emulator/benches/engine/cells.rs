@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use volary::config::{Experiment, Overrides};
+use volary::control::StudyControl;
 use volary::runtime::virtual_time::measure;
-use volary::watch::Watch;
 use volary_engine::world::World;
 
 use super::workload;
@@ -24,7 +24,7 @@ pub(super) fn run() {
         let world = World::new(point, experiment.seed, workload(point, experiment.seed))
             .unwrap_or_else(|error| panic!("{error}"));
         let runs = (0..3).map(|_| {
-            measure("bench", &world, &experiment.run, &Watch::default())
+            measure("bench", &world, &experiment.run, &StudyControl::default())
                 .unwrap_or_else(|error| panic!("{error}"))
                 .summary
                 .engine

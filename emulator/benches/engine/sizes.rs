@@ -4,9 +4,9 @@
 use std::process::Command;
 use std::time::Instant;
 
+use volary::control::{RunError, StudyControl};
 use volary::cost::peak_rss_bytes;
 use volary::runtime::virtual_time::measure;
-use volary::watch::{RunError, Watch};
 use volary_engine::results::Engine;
 use volary_engine::world::World;
 
@@ -54,7 +54,7 @@ pub(super) fn is_child() -> bool {
     let clock = Instant::now();
     let measured = World::new(point, 1, workload)
         .map_err(RunError::from)
-        .and_then(|world| measure("size", &world, &experiment.run, &Watch::default()))
+        .and_then(|world| measure("size", &world, &experiment.run, &StudyControl::default()))
         .unwrap_or_else(|error| panic!("{error}"));
     let Engine { events, cpu_s, .. } = measured.summary.engine;
     let bytes = peak_rss_bytes().saturating_sub(before);

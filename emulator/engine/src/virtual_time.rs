@@ -30,10 +30,8 @@ pub struct RunConfig {
 
 /// Callbacks of a run to its caller.
 pub trait Progress {
-    /// More jobs have finished; the emulated clock shows `now`.
-    fn finished(&self, jobs: u64, now: Time);
-    /// Shows what was recorded by `now`, with the messages counted by then. Called with every call of
-    /// [`finished`](Self::finished) but the last.
+    /// Looks at what was recorded by `now`, with the messages counted by then. Called every few milliseconds, and at the
+    /// end of the run.
     fn look(&self, _now: Time, _recorder: &Recorder<'_>, _traffic: &Traffic) {}
     /// Whether the run should stop.
     fn is_stopped(&self) -> bool;
@@ -41,7 +39,6 @@ pub trait Progress {
 
 /// Ignores progress and never stops the run.
 impl Progress for () {
-    fn finished(&self, _jobs: u64, _now: Time) {}
     fn is_stopped(&self) -> bool {
         false
     }
@@ -127,7 +124,7 @@ fn drive<O: Observer>(
     progress: &dyn Progress,
 ) -> Result<DriveEnd, EngineError> {
     let end = until.map(|span| Time::ZERO + span);
-    let (mut reported, mut idle, mut progressed) = (0, 0, Time::ZERO);
+    let (mut idle, mut progressed) = (0, Time::ZERO);
     // The conditions for the end of the run are checked only before events after this time.
     let mut limit = Time::ZERO;
     shard.start();
@@ -148,12 +145,9 @@ fn drive<O: Observer>(
                     continue;
                 }
             };
-            progress.finished(shard.observer.0.finished_jobs() - reported, shard.now());
+            progress.look(shard.now(), &shard.observer.0, shard.traffic());
             return Ok(how);
         }
-        let finished = shard.observer.0.finished_jobs();
-        progress.finished(finished - reported, shard.now());
-        reported = finished;
         progress.look(shard.now(), &shard.observer.0, shard.traffic());
         if progress.is_stopped() {
             return Ok(DriveEnd::Interrupted(shard.now()));

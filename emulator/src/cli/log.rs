@@ -17,8 +17,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use super::agent;
 use super::output::{colours, print_note};
 use crate::cluster::agent::{AgentLog, one_line};
+use crate::control::NOTICE;
 use crate::sanitize::TerminalWriter;
-use crate::watch::NOTICE;
 
 /// A failed write to the log, for example on a full disk, must not end the run.
 const LOG_WRITE_ERRORS: bool = false;

@@ -20,6 +20,7 @@ mod plan;
 mod plot;
 mod policies;
 mod profile;
+mod progress;
 mod replay;
 mod report;
 mod resume;

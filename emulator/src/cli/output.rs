@@ -10,25 +10,28 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Context;
 
+use super::progress::Bar;
 use crate::atomic_file;
 use crate::cluster::remove_identities;
+use crate::control::StudyControl;
 use crate::dashboard::{Server, SnapshotSource};
 use crate::observer::StudyObserver;
 use crate::report::style::{Style, folded};
 use crate::sanitize;
 use crate::storage::{self, Study};
-use crate::watch::Watch;
 
-/// A watch that Ctrl-C stops, with a progress bar unless `quiet`. Called once per process.
-pub(super) fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
-    watch_for(quiet, None)
-}
-
-/// The same, with an observer of the study.
-pub(super) fn watch_for(quiet: bool, observer: Option<Arc<dyn StudyObserver>>) -> anyhow::Result<Arc<Watch>> {
-    let watch = if quiet { Watch::default() } else { Watch::on_terminal(width_of(io::stderr())) };
-    let watch = Arc::new(watch.observed_by(observer));
-    let stop = Arc::clone(&watch);
+/// The control of a study that Ctrl-C stops, observed by a progress bar unless `quiet` or log lines are written, and by
+/// another observer. Called once per process.
+pub(super) fn control(
+    quiet: bool,
+    observer: Option<Arc<dyn StudyObserver>>,
+) -> anyhow::Result<Arc<StudyControl>> {
+    let mut observers: Vec<_> = observer.into_iter().collect();
+    if !quiet && !tracing::enabled!(tracing::Level::INFO) {
+        observers.push(Arc::new(Bar::new(width_of(io::stderr()))));
+    }
+    let control = Arc::new(StudyControl { observers, ..StudyControl::default() });
+    let stop = Arc::clone(&control);
     ctrlc::set_handler(move || {
         // A second signal exits at once, with the status of an interrupted program.
         if stop.stop.swap(true, Ordering::Relaxed) {
@@ -36,7 +39,7 @@ pub(super) fn watch_for(quiet: bool, observer: Option<Arc<dyn StudyObserver>>) -
             std::process::exit(130);
         }
     })?;
-    Ok(watch)
+    Ok(control)
 }
 
 /// Whether a stream supports colours: a terminal without `NO_COLOR` set.

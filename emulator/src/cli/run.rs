@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use volary_engine::results::{Verdict, run_id};
 
 use super::args::{FleetArgs, RunArgs, TableArgs, argv};
-use super::output::{port, print, print_exact, print_folded, print_note, serve, watch_for};
+use super::output::{control, port, print, print_exact, print_folded, print_note, serve};
 use super::resume;
 use crate::cluster::Fleet;
 use crate::config::error::nearest;
@@ -100,9 +100,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let dashboard = options.live.map(|_| Arc::new(dashboard(&experiment, &run)));
     let observer = dashboard.clone().map(|dashboard| dashboard as Arc<dyn StudyObserver>);
     let source = dashboard.map(|dashboard| dashboard as Arc<dyn SnapshotSource>);
-    let watch = watch_for(options.quiet, observer)?;
+    let control = control(options.quiet, observer)?;
     let live = options.live.zip(source).map(|(port, source)| serve("--live", port, source)).transpose()?;
-    let outcome = runtime::run(&experiment, &run, &watch).inspect_err(|error| {
+    let outcome = runtime::run(&experiment, &run, &control).inspect_err(|error| {
         if matches!(error, StudyError::StudyDir(_) | StudyError::Inputs(_)) {
             tracing::error!(
                 "the run stops early; finished runs are in {}; this runs the rest: {}",
@@ -124,7 +124,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&table::text(&outcome.study, &style))?;
         print(&summary(&outcome, &run.out))?;
     }
-    if watch.stopped() && outcome.state == RunState::Finished {
+    if control.stopped() && outcome.state == RunState::Finished {
         tracing::warn!("asked to stop when nothing was left to run: all results are there");
     }
     if options.check {

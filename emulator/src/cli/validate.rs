@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::args::{ExperimentArgs, FleetArgs, argv, runtime as kind};
-use super::output::{print_folded, print_json, watch, write_file};
+use super::output::{control, print_folded, print_json, write_file};
 use super::resume;
 use crate::cluster::Fleet;
 pub(super) use crate::comparison::Error;
@@ -104,8 +104,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         threads: options.threads.map(usize::from),
         argv: argv(),
     };
-    let watch = watch(options.quiet)?;
-    let validation = validate(&|variant| options.load(variant), &plan, &watch).inspect_err(|error| {
+    let control = control(options.quiet, None)?;
+    let validation = validate(&|variant| options.load(variant), &plan, &control).inspect_err(|error| {
         if matches!(error, Error::Broken { .. }) {
             tracing::error!("this runs what is missing: {}", resume::command(&plan.argv, &plan.out));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::output::{port, serve, watch};
+use super::output::{control, port, serve};
 use crate::dashboard::RunFolder;
 
 /// Interval of the check whether to stop.
@@ -26,9 +26,9 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let folder = RunFolder::open(&options.run)?;
-    let watch = watch(true)?;
+    let control = control(true, None)?;
     let server = serve("--port", options.port, Arc::new(folder))?;
-    while !watch.stopped() {
+    while !control.stopped() {
         std::thread::sleep(STOP_CHECK);
     }
     server.end("`volary watch` has ended");

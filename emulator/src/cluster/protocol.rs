@@ -18,7 +18,7 @@ use volary_engine::results::{HostVitals, Worked};
 use super::net::Host;
 use crate::config::Bundle;
 use crate::fidelity::gauge::Reading;
-use crate::real_time::sample::{LateSoFar, ShardSample};
+use crate::observer::{LateSoFar, ShardSample};
 use crate::sanitize;
 
 /// Maximum size of a message in bytes, except [`ControllerMessage::Load`]. The largest is a [`FinalReport`]: its

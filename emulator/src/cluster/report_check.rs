@@ -19,8 +19,8 @@ use volary_netem::{ClassStats, Stats};
 use super::net::Host;
 use super::placement::homes;
 use super::protocol::{AgentMessage, Datagrams, FinalReport};
-use crate::real_time::host_stats::VitalsSample;
-use crate::real_time::sample::{LateSoFar, ShardSample};
+use crate::observer::VitalsSample;
+use crate::observer::{LateSoFar, ShardSample};
 
 /// The largest count of a host: sums over all hosts fit into 64 bits.
 const MOST: u64 = 1 << 47;

@@ -16,7 +16,7 @@ use super::net::{Control, Host, Hosts, Identity, Transport};
 use super::protocol::{AgentStatus, FIRST_FRAME, Opening, RunStatus, STATUS_FRAME};
 use super::timing::socket_options;
 use crate::number::{count, plural, seconds};
-use crate::real_time::sample::LateSoFar;
+use crate::observer::LateSoFar;
 
 /// Maximum time of an agent for its answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);

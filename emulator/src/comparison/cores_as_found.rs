@@ -15,9 +15,9 @@ use volary_engine::world::World;
 
 use super::variant::{Error, RunVariant};
 use crate::config::{Experiment, RuntimeKind};
+use crate::control::{RunError, StudyControl};
 use crate::runtime::{StudyError, virtual_time};
 use crate::storage::run_record::RunRecord;
-use crate::watch::{RunError, Watch};
 
 /// Minimal busy part of a stretch for its pace to count for the whole stretch.
 const REPRESENTATIVE: f64 = 0.25;
@@ -34,7 +34,7 @@ pub(super) fn as_found(
     experiment: &Experiment,
     point: usize,
     run: &RunRecord,
-    watch: &Watch,
+    control: &StudyControl,
 ) -> Result<Option<Summary>, Error> {
     if !run.has_burnt() || !run.summary.injections.is_empty() {
         return Ok(None);
@@ -44,7 +44,7 @@ pub(super) fn as_found(
     let world = World::build(&experiment.points[point], seed, &experiment.traces());
     let measured = world.map_err(RunError::from).and_then(|world| {
         let world = found(world, &rows)?;
-        virtual_time::measure(&experiment.name, &world, &experiment.run, watch)
+        virtual_time::measure(&experiment.name, &world, &experiment.run, control)
     });
     measured.map(|measured| Some(measured.summary)).map_err(|error: RunError| Error::Broken {
         variant: RunVariant { runtime: RuntimeKind::Virtual, real: None },
@@ -230,7 +230,7 @@ mod tests {
         let experiment = Experiment::plan("t.toml", text, &Overrides::default()).unwrap();
         let world = || World::build(&experiment.points[0], 5, &experiment.traces()).unwrap();
         let run = |world: &World| {
-            virtual_time::measure("t", world, &experiment.run, &Watch::default())
+            virtual_time::measure("t", world, &experiment.run, &StudyControl::default())
                 .unwrap()
                 .summary
                 .times

@@ -8,12 +8,12 @@ use super::validation::{SkippedRuntime, ValidatedPoint, Validation};
 use super::variant::{Error, RunVariant, VariantRuns};
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Repeat, RuntimeKind};
+use crate::control::StudyControl;
 use crate::report;
 use crate::runtime::{self, Outcome, RunOptions, StudyError};
 use crate::storage::Study;
 use crate::storage::manifest::RunState;
 use crate::storage::run_record::RunRecord;
-use crate::watch::Watch;
 
 /// The options of a validation.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct ValidateOptions {
 pub fn validate(
     load: &dyn Fn(RunVariant) -> Result<Experiment, ConfigError>,
     options: &ValidateOptions,
-    watch: &Watch,
+    control: &StudyControl,
 ) -> Result<Validation, Error> {
     let (mut possible, mut skipped) = (Vec::new(), Vec::new());
     for &variant in &options.variants {
@@ -62,7 +62,7 @@ pub fn validate(
     }
     let mut all = Vec::new();
     for (variant, experiment) in possible {
-        let runs = runs(&experiment, variant, options, watch)?;
+        let runs = runs(&experiment, variant, options, control)?;
         all.push((experiment, VariantRuns { variant, runs }));
     }
     let Some(((experiment, reference), others)) = all.split_first() else {
@@ -77,7 +77,7 @@ pub fn validate(
     let mut points: Vec<ValidatedPoint> = points.collect();
     for (number, point) in points.iter_mut().enumerate() {
         let rerun = |run: &RunRecord| match reference.variant.runtime {
-            RuntimeKind::Virtual => as_found(experiment, number, run, watch),
+            RuntimeKind::Virtual => as_found(experiment, number, run, control),
             RuntimeKind::Local | RuntimeKind::Hosts => Ok(None),
         };
         let compared = others.iter().filter_map(|runs| against(point, reference, runs, &rerun).transpose());
@@ -97,12 +97,12 @@ fn runs(
     experiment: &Experiment,
     variant: RunVariant,
     options: &ValidateOptions,
-    watch: &Watch,
+    control: &StudyControl,
 ) -> Result<Vec<Study>, Error> {
     let times = if variant.runtime == RuntimeKind::Virtual { 1 } else { options.repeat.max(1) };
     let run = |repetition| {
         let options = run_options(variant, repetition, options);
-        let outcome = runtime::run(experiment, &options, watch)?;
+        let outcome = runtime::run(experiment, &options, control)?;
         finished(variant, outcome)
     };
     (1..=times).map(run).collect()

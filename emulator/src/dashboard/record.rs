@@ -5,8 +5,8 @@ use volary_engine::results::{HostVitals, Late, Summary};
 
 use super::disturbances;
 use super::snapshot::{Counts, RunView, ShardView};
-use crate::real_time::host_stats::VitalsSample;
-use crate::real_time::sample::LateSoFar;
+use crate::observer::LateSoFar;
+use crate::observer::VitalsSample;
 use crate::storage::run_record::RunRecord;
 
 /// The view of an ended run. It has neither cores nor a history; the faults are left to the caller.

@@ -16,8 +16,7 @@ use volary_engine::world::World;
 use super::disturbances;
 use super::snapshot::{CoreState, CoresView, Counts, CurveView, HistoryPoint, RunView, ShardView};
 use super::state::Dashboard;
-use crate::observer::{Counted, ExpectedRun, RunObserver, StudyObserver};
-use crate::real_time::sample::ShardSample;
+use crate::observer::{BegunRun, Counted, ExpectedRun, RunObserver, ShardSample, StudyObserver};
 use crate::storage::manifest::RunState;
 use crate::storage::run_record::{RunRecord, Sketch, looks};
 
@@ -132,15 +131,15 @@ impl StudyObserver for Dashboard {
         self.expect(runs);
     }
 
-    fn begin(&self, run: &str, jobs: u64) {
-        self.begin(run, jobs);
+    fn begin(&self, run: &BegunRun<'_>) {
+        self.begin(run.id, run.jobs);
     }
 
     fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a> {
         Box::new(Sampler::new(self, run, world))
     }
 
-    fn inject(&self, number: String, injection: Injection, says: String) {
+    fn inject(&self, number: &str, injection: &Injection, says: &str) {
         self.inject(number, injection, says);
     }
 

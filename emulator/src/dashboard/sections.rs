@@ -16,7 +16,7 @@ use crate::chart::svg::{Picture, Point};
 use crate::chart::theme::{self, COLOURS, Hue};
 use crate::chart::tiles::{Tile, tiles};
 use crate::number::{self, count, percent, rough, seconds};
-use crate::real_time::sample::LateSoFar;
+use crate::observer::LateSoFar;
 use crate::report::figures::over_time::caches;
 use crate::sanitize;
 

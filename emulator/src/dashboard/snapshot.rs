@@ -8,8 +8,8 @@ use serde::Serialize;
 use volary_engine::metrics::SoFar;
 use volary_engine::results::Cell;
 
-use crate::real_time::host_stats::VitalsSample;
-use crate::real_time::sample::LateSoFar;
+use crate::observer::LateSoFar;
+use crate::observer::VitalsSample;
 use crate::storage::run_record::{Look, Sketch};
 
 /// An experiment at one moment.

@@ -125,8 +125,9 @@ impl Dashboard {
     }
 
     /// Something was injected into the run that began last, or what was injected under this number has another end.
-    pub(super) fn inject(&self, number: String, injection: Injection, says: String) {
-        guard(&self.state).injections.insert(number, (injection, says));
+    pub(super) fn inject(&self, number: &str, injection: &Injection, says: &str) {
+        let injected = (injection.clone(), says.to_owned());
+        guard(&self.state).injections.insert(number.to_owned(), injected);
     }
 
     /// A run has ended; or had ended before this process began.

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::dashboard::snapshot::{CoreState, CoresView, Counts, Disturbance, HistoryPoint};
 use crate::observer::Counted;
-use crate::real_time::host_stats::VitalsSample;
-use crate::real_time::sample::ShardSample;
+use crate::observer::ShardSample;
+use crate::observer::VitalsSample;
 use crate::storage::run_record::{Look, Sketch};
 
 /// A snapshot of a run that goes on, in which every name is `name`.

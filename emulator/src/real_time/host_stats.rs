@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use volary_actors::base::Span;
 use volary_engine::results::{HostVitals, TimerProbe};
 
 use super::timerfd::TimerFd;
 use crate::cost;
 use crate::fidelity::gauge::SpanHistogram;
+use crate::observer::VitalsSample;
 
 /// Interval of the bare timer. A wake-up costs about 40 µs on virtual machines: half a percent of a processor.
 const TIMER_INTERVAL: Duration = Duration::from_millis(10);
@@ -83,19 +83,6 @@ impl Drop for HostStats {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
-}
-
-/// A process and its machine since the sample before, or over a whole run.
-#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
-pub struct VitalsSample {
-    /// CPU time of the process over real time and processors.
-    pub cpu_share: f64,
-    /// Busy share of all processors of the machine, niced work excluded; `None` where the system does not report it.
-    pub machine_share: Option<f64>,
-    /// Share of processor time that the hypervisor gave to other machines; `None` where the system does not report it.
-    pub steal_share: Option<f64>,
-    /// Peak resident memory of the process so far, bytes.
-    pub peak_rss_bytes: u64,
 }
 
 /// Measures a process and its machine between samples.

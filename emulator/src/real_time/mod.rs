@@ -16,6 +16,7 @@ pub mod event_loop;
 pub mod eventfd;
 pub mod host_stats;
 pub mod mailbox;
+pub mod monitor;
 pub mod placement;
 pub mod sample;
 pub mod timerfd;

@@ -23,18 +23,20 @@ use volary_engine::world::World;
 
 use crate::awake::Attempt;
 use crate::config::{RealSection, RunSection};
+use crate::control::{RunError, StudyControl};
 use crate::cost;
 use crate::executor::{Burners, CpuId, RealExecutor, assign_cpus, free_cpus};
 use crate::fidelity::gauge::{LatenessHistograms, Reading};
 use crate::fidelity::measure::real_time;
+use crate::observer::ShardSample;
 use crate::real_time::clock::{Clock, MonotonicClock};
 use crate::real_time::event_loop::{Inbox, RealTimeObserver, ShardIo, run_shard};
 use crate::real_time::host_stats::HostStats;
 use crate::real_time::mailbox::Mailbox;
+use crate::real_time::monitor::Monitor;
 use crate::real_time::placement::place;
-use crate::real_time::sample::{ShardSample, ShardSampler};
+use crate::real_time::sample::ShardSampler;
 use crate::storage::input_log;
-use crate::watch::{Monitor, RunError, Watch};
 
 /// Capacity of the channel to the aggregator, in reports; a shard waits while it is full.
 const REPORTS: usize = 64;
@@ -180,7 +182,7 @@ pub fn measure(
     run: &RunSection,
     threads: usize,
     log: Option<input_log::RunLog>,
-    watch: &Watch,
+    control: &StudyControl,
 ) -> Result<Measured, RunError> {
     let clock = Instant::now();
     let cpu = cost::process_cpu_s();
@@ -208,8 +210,8 @@ pub fn measure(
     drop(send);
     let stats = HostStats::begin(NAME);
     let names = (0..shards).map(|shard| format!("{NAME}, shard {shard}"));
-    let monitor = Monitor::new(watch, id, &shared.world, names);
-    let result = aggregate(&mut aggregator, receive, &shared, monitor, watch);
+    let monitor = Monitor::new(control, id, &shared.world, names);
+    let result = aggregate(&mut aggregator, receive, &shared, monitor, control);
     let stats = awake.end(stats.end());
     shared.stop.store(true, Ordering::Relaxed);
     drop(arbiters);
@@ -372,7 +374,7 @@ fn aggregate(
     reports: Receiver<Report>,
     run: &LocalRun,
     mut monitor: Monitor<'_>,
-    watch: &Watch,
+    control: &StudyControl,
 ) -> Result<EndedRun, RunError> {
     let (tally, gauge) = (Counters::default(), LatenessHistograms::default());
     let mut ended = EndedRun { reason: EndReason::Interrupted, tally, gauge, cores: None };
@@ -399,7 +401,7 @@ fn aggregate(
             }
         }
         if reason.is_none() {
-            reason = monitor.end_reason(aggregator, watch);
+            reason = monitor.end_reason(aggregator, control);
             run.stop.store(reason.is_some(), Ordering::Relaxed);
         }
     }

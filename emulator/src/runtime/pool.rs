@@ -11,14 +11,14 @@ use volary_engine::world::World;
 use super::{local, virtual_time};
 use crate::cluster::controller::Controller;
 use crate::config::{Experiment, Run, RuntimeKind};
+use crate::control::{ObservedRun, RunError, StudyControl, panic_text};
 use crate::cost;
 use crate::guard::guard;
 use crate::number::{plural, seconds};
-use crate::observer::StudyObserver;
+use crate::observer::BegunRun;
 use crate::storage::input_log::Sink;
 use crate::storage::manifest::Failure;
 use crate::storage::{self, StudyDir};
-use crate::watch::{RunError, RunWatch, Watch, panic_text};
 use crate::workload::Traces;
 
 /// The state that the threads share.
@@ -29,12 +29,12 @@ struct Pool<'a> {
     experiment: &'a Experiment,
     folder: &'a StudyDir,
     log: Option<&'a Sink>,
-    watch: &'a Watch,
+    control: &'a StudyControl,
     traces: Traces,
     /// Number of runs.
     runs: u64,
-    /// Number of runs that have started, and of their jobs.
-    begun: Mutex<(u64, u64)>,
+    /// Number of runs that have started.
+    begun: Mutex<u64>,
     failures: Mutex<Vec<Failure>>,
     trouble: Mutex<Option<storage::Error>>,
 }
@@ -47,7 +47,7 @@ pub(super) fn run(
     folder: &StudyDir,
     controller: Option<&Mutex<Controller>>,
     log: Option<&Sink>,
-    watch: &Watch,
+    control: &StudyControl,
 ) -> Result<Vec<Failure>, storage::Error> {
     let (send, receive) = crossbeam_channel::unbounded();
     for run in runs.iter().filter(|run| !folder.has(&run.id)) {
@@ -65,7 +65,7 @@ pub(super) fn run(
         experiment,
         folder,
         log,
-        watch,
+        control,
         traces: experiment.traces(),
         runs: receive.len() as u64,
         begun: Mutex::default(),
@@ -76,11 +76,11 @@ pub(super) fn run(
     std::thread::scope(|scope| {
         for _ in 0..side_by_side {
             scope.spawn(|| {
-                receive.iter().take_while(|_| !pool.watch.stopped()).for_each(|run| pool.execute(run))
+                receive.iter().take_while(|_| !pool.control.stopped()).for_each(|run| pool.execute(run))
             });
         }
     });
-    watch.bar.finish_and_clear();
+    control.report(|observer| observer.idle());
     let trouble = guard(&pool.trouble).take();
     trouble.map_or_else(|| Ok(std::mem::take(&mut *guard(&pool.failures))), Err)
 }
@@ -101,19 +101,19 @@ impl Pool<'_> {
         let measured = world.and_then(|world| {
             let point = world.point();
             let jobs = u64::from(world.workload().chains());
-            let progress = self.begin(run, &point.label, &point.cell, jobs);
+            self.begin(run, &point.label, &point.cell, jobs);
             let id = &run.id;
             let log = self.log.map(|log| log.attempt(&run.id, &point.label, run.seed));
             match (section.runtime, log) {
                 (RuntimeKind::Virtual, None) => {
-                    virtual_time::measure(name, &world, section, &progress.observed(id, &world))
+                    virtual_time::measure(name, &world, section, &ObservedRun::new(self.control, id, &world))
                 }
                 (RuntimeKind::Virtual, Some(log)) => {
-                    let progress = progress.observed(id, &world);
+                    let progress = ObservedRun::new(self.control, id, &world);
                     virtual_time::measure_observed(name, &world, section, log.section(0, 1), &progress)
                 }
                 (RuntimeKind::Local, log) => {
-                    local::measure(name, id, world, section, self.threads, log, self.watch)
+                    local::measure(name, id, world, section, self.threads, log, self.control)
                 }
                 (RuntimeKind::Hosts, log) => {
                     let controller =
@@ -123,7 +123,7 @@ impl Pool<'_> {
                     let before = controller.held(&world, &run.id);
                     self.kept(self.folder.held(&before));
                     let measured =
-                        controller.measure(name, &world, run.point, section, log.as_ref(), self.watch);
+                        controller.measure(name, &world, run.point, section, log.as_ref(), self.control);
                     self.kept(self.folder.injected(&run.id, controller.injected()));
                     let after = controller.held(&world, &run.id);
                     // Hosts were lost during the run.
@@ -137,13 +137,13 @@ impl Pool<'_> {
         match measured {
             // Without its log the run must be made again: it does not count as finished.
             Ok(_) if self.log.is_some_and(|log| !log.is_whole()) => {
-                self.watch.stop.store(true, Ordering::Relaxed);
+                self.control.stop.store(true, Ordering::Relaxed);
                 Ok(())
             }
             Ok(measured) => {
                 finished(&measured.summary);
                 let record = self.folder.store(&run.id, &measured)?;
-                self.report(|observer| observer.finished(&record));
+                self.control.report(|observer| observer.finished(&record));
                 Ok(())
             }
             Err(RunError::Interrupted(measured)) => {
@@ -154,37 +154,26 @@ impl Pool<'_> {
         }
     }
 
-    /// Logs the start of a run. The length of the bar is an estimate of all jobs of all runs.
-    fn begin(&self, run: &Run, label: &str, cell: &Cell, jobs: u64) -> RunWatch<'_> {
-        self.report(|observer| observer.begin(&run.id, jobs));
+    /// Reports and logs the start of a run.
+    fn begin(&self, run: &Run, policy: &str, cell: &Cell, jobs: u64) {
         let mut begun = guard(&self.begun);
-        *begun = (begun.0 + 1, begun.1 + jobs);
-        let (number, jobs_so_far) = *begun;
-        self.watch.bar.set_length(expected(jobs_so_far, number, self.runs));
-        let watched = self.watch.of_run(number, self.runs, label);
-        if number == 1 {
-            self.watch.draw();
-        }
-        let name = run_name(label, cell, run.seed);
-        tracing::info!("run {number} of {}: {name}, {}", self.runs, plural(jobs, "job"));
-        watched
-    }
-
-    /// Reports to the observer, if there is one.
-    fn report(&self, what: impl FnOnce(&dyn StudyObserver)) {
-        self.watch.observer.as_deref().map(what);
+        *begun += 1;
+        let begun = BegunRun { id: &run.id, policy, number: *begun, of: self.runs, jobs };
+        self.control.report(|observer| observer.begin(&begun));
+        let name = run_name(policy, cell, run.seed);
+        tracing::info!("run {} of {}: {name}, {}", begun.number, begun.of, plural(jobs, "job"));
     }
 
     /// Stops all runs if results cannot be stored any more.
     fn kept(&self, stored: Result<(), storage::Error>) {
         if let Err(error) = stored {
             *guard(&self.trouble) = Some(error);
-            self.watch.stop.store(true, Ordering::Relaxed);
+            self.control.stop.store(true, Ordering::Relaxed);
         }
     }
 
     fn fail(&self, run: &Run, log: String, summary: Option<Summary>) -> Result<(), storage::Error> {
-        self.report(|observer| observer.failed(&run.id, &log));
+        self.control.report(|observer| observer.failed(&run.id, &log));
         let failure = self.failure(run, log, summary, false);
         self.folder.fail(&failure)?;
         guard(&self.failures).push(failure);
@@ -220,11 +209,6 @@ impl Pool<'_> {
     }
 }
 
-/// Jobs of all runs, if later runs have as many as those that have started.
-const fn expected(jobs: u64, begun: u64, runs: u64) -> u64 {
-    (jobs as u128 * runs as u128 / begun as u128) as u64
-}
-
 /// Logs the end of a run.
 fn finished(summary: &Summary) {
     let (jobs, engine) = (&summary.jobs, &summary.engine);
@@ -242,66 +226,33 @@ fn finished(summary: &Summary) {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
-    use indicatif::{ProgressDrawTarget, TermLike};
+    use volary_actors::base::Time;
+    use volary_engine::metrics::Recorder;
 
     use super::*;
     use crate::config::Overrides;
+    use crate::observer::{Counted, RunObserver, StudyObserver};
     use crate::runtime::run::RunOptions;
     use crate::storage::manifest::RunState;
 
-    /// A terminal that stores its output.
-    #[derive(Clone, Debug, Default)]
-    struct Spy(Arc<Mutex<String>>);
+    /// Raises a flag when the first job of a run has finished.
+    #[derive(Debug, Default)]
+    struct FirstJob(AtomicBool);
 
-    impl TermLike for Spy {
-        fn width(&self) -> u16 {
-            200
-        }
-        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-        fn write_line(&self, text: &str) -> io::Result<()> {
-            self.write_str(text)
-        }
-        fn write_str(&self, text: &str) -> io::Result<()> {
-            guard(&self.0).push_str(text);
-            Ok(())
-        }
-        fn clear_line(&self) -> io::Result<()> {
-            Ok(())
-        }
-        fn flush(&self) -> io::Result<()> {
-            Ok(())
+    impl StudyObserver for FirstJob {
+        fn of_run<'a>(&'a self, _: &str, _: &'a World) -> Box<dyn RunObserver + 'a> {
+            Box::new(&self.0)
         }
     }
 
-    #[test]
-    fn the_bar_is_drawn_once_jobs_are_known() {
-        let text = "title = \"bar\"\nrepeat = 2\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 20\n\
-                    tasks = 1\ninterarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {}\n";
-        let experiment = Experiment::plan("bar.toml", text, &Overrides::default()).unwrap();
-        let (watch, spy) = (Watch::on_terminal(None), Spy::default());
-        watch.bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(spy.clone())));
-        // As after a large plan, or a wait for hosts.
-        std::thread::sleep(Duration::from_millis(250));
-        let folder = tempfile::tempdir().unwrap();
-        let options = RunOptions { out: folder.path().join("r"), threads: Some(1), ..RunOptions::default() };
-        crate::runtime::run(&experiment, &options, &watch).unwrap();
-        let drawn = spy.0.lock().unwrap();
-        assert!(drawn.contains(" of 40 jobs") && !drawn.contains(" of 0 jobs"), "{drawn}");
+    impl RunObserver for &AtomicBool {
+        fn look(&mut self, _: Time, recorder: &Recorder<'_>, _: &dyn Fn() -> Counted) {
+            self.fetch_or(recorder.finished_jobs() > 0, Ordering::Relaxed);
+        }
     }
 
     #[test]
@@ -310,15 +261,15 @@ mod tests {
                     interarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {}\n";
         let experiment = Experiment::plan("stop.toml", text, &Overrides::default()).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let stopped = Watch::default();
+        let stopped = StudyControl::default();
         stopped.stop.store(true, Ordering::Relaxed);
-        let state = |watch: &Watch, resume| {
+        let state = |control: &StudyControl, resume| {
             let out = folder.path().join("r");
             let options = RunOptions { out, resume, ..RunOptions::default() };
-            crate::runtime::run(&experiment, &options, watch).unwrap().state
+            crate::runtime::run(&experiment, &options, control).unwrap().state
         };
         assert_eq!(state(&stopped, false), RunState::Interrupted, "a run is left");
-        assert_eq!(state(&Watch::default(), true), RunState::Finished);
+        assert_eq!(state(&StudyControl::default(), true), RunState::Finished);
         assert_eq!(state(&stopped, true), RunState::Finished, "nothing was left to run");
     }
 
@@ -333,17 +284,18 @@ mod tests {
             );
             let overrides = Overrides { set: vec![set.to_owned()], ..Overrides::default() };
             let experiment = Experiment::plan("kept.toml", &text, &overrides).unwrap();
-            let (folder, watch) = (tempfile::tempdir().unwrap(), Watch::default());
+            let (folder, first) = (tempfile::tempdir().unwrap(), Arc::new(FirstJob::default()));
+            let control = StudyControl { observers: vec![first.clone()], ..StudyControl::default() };
             let options =
                 |resume| RunOptions { out: folder.path().join("r"), resume, ..RunOptions::default() };
             let outcome = std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    while watch.bar.position() == 0 {
+                    while !first.0.load(Ordering::Relaxed) {
                         std::thread::sleep(Duration::from_millis(1));
                     }
-                    watch.stop.store(true, Ordering::Relaxed);
+                    control.stop.store(true, Ordering::Relaxed);
                 });
-                crate::runtime::run(&experiment, &options(false), &watch).unwrap()
+                crate::runtime::run(&experiment, &options(false), &control).unwrap()
             });
             assert_eq!((outcome.state, outcome.failures.len()), (RunState::Interrupted, 0), "{runtime}");
             let [kept] = &outcome.study.failures[..] else {
@@ -355,16 +307,9 @@ mod tests {
                 "{runtime}: {kept:?}"
             );
             assert!(kept.reason().starts_with("interrupted after "), "{}", kept.reason());
-            let again = crate::runtime::run(&experiment, &options(true), &Watch::default()).unwrap();
+            let again = crate::runtime::run(&experiment, &options(true), &StudyControl::default()).unwrap();
             assert_eq!((again.state, again.study.failures.len()), (RunState::Finished, 0), "{runtime}");
             assert_eq!(again.summaries[0].jobs.finished, jobs, "{runtime}");
         }
-    }
-
-    #[test]
-    fn the_bar_is_as_long_as_all_runs() {
-        assert_eq!(expected(4_000, 1, 20), 80_000);
-        assert_eq!(expected(80_000, 20, 20), 80_000);
-        assert_eq!(expected(300, 2, 3), 450, "runs of 100 and 200 jobs, and one to come");
     }
 }

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use volary_engine::replay::Logged;
 
 use crate::config::{Bundle, ConfigError, Experiment, RunSection, RuntimeKind, id_under};
+use crate::control::{RunError, panic_text};
 use crate::number::plural;
 use crate::storage;
 use crate::storage::hosts::{HostRecord, of_shard};
 use crate::storage::input_log::{self, Digester, FILE, InputLog, LogSection};
 use crate::storage::manifest::RunState;
-use crate::watch::{RunError, panic_text};
 pub use volary_engine::replay::{Cut, Difference, Divergence, Replayed};
 use volary_engine::results::{Injected, Summary};
 use volary_engine::scenario::Point;

@@ -12,9 +12,10 @@ use crate::cluster::controller::Controller;
 use crate::cluster::{Fleet, nothing_held};
 use crate::config::experiment::MOST_REPLICATIONS;
 use crate::config::{CellLoad, Experiment, Repeat, Run, RuntimeKind, describe};
+use crate::control::{NOTICE, StudyControl};
 use crate::executor::{assign_cpus, free_cpus};
 use crate::number::plural;
-use crate::observer::{ExpectedRun, StudyObserver};
+use crate::observer::ExpectedRun;
 use crate::stats::enough;
 use crate::storage::input_log::{self, Sink};
 use crate::storage::manifest::{Failure, Manifest, OfferedLoad, RunState, utc_now};
@@ -22,7 +23,6 @@ use crate::storage::origin::Provenance;
 use crate::storage::slices::{Slices, SweepSlice};
 use crate::storage::study::Study;
 use crate::storage::{self, Render, RenderedReport, StudyDir};
-use crate::watch::{NOTICE, Watch};
 
 /// Options of `volary run` beyond the experiment itself.
 #[derive(Clone, Debug, Default)]
@@ -61,16 +61,19 @@ pub struct Outcome {
 ///
 /// # Errors
 /// When the run cannot begin or its results not be written; a run that fails is in [`Outcome::failures`].
-pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Result<Outcome, StudyError> {
+pub fn run(
+    experiment: &Experiment,
+    options: &RunOptions,
+    control: &StudyControl,
+) -> Result<Outcome, StudyError> {
     check(experiment, options)?;
     let logged = experiment.run.record.inputs;
     let bundle = logged.then(|| experiment.bundle()).transpose().map_err(StudyError::Bundle)?;
     let mut runs = experiment.runs(options.slice);
     let mut manifest = manifest(experiment, options, &runs);
-    let observer = watch.observer.as_deref();
     // Before the folder, so that a run that cannot start leaves none.
     let fleet = options.fleet.as_ref();
-    let controller = fleet.map(|fleet| Controller::open(fleet, experiment, watch)).transpose()?;
+    let controller = fleet.map(|fleet| Controller::open(fleet, experiment, control)).transpose()?;
     manifest.hosts = controller.as_ref().map(|controller| nothing_held(controller.members()));
     let folder = match options.resume {
         true => StudyDir::open(&options.out, manifest),
@@ -78,7 +81,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     }
     .map_err(StudyError::Folder)?;
     if options.resume {
-        take_up(&runs, &folder, watch);
+        take_up(&runs, &folder, control);
     }
     if let Some(controller) = &controller {
         folder.keep_logs(|logs| controller.keep_logs_in(logs))?;
@@ -96,16 +99,22 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         let mut todo = runs.clone();
         while !todo.is_empty() {
             let (controller, log) = (controller.as_ref(), log.as_ref());
-            failures.extend(pool::run(experiment, &todo, options.threads, &folder, controller, log, watch)?);
+            failures.extend(pool::run(
+                experiment,
+                &todo,
+                options.threads,
+                &folder,
+                controller,
+                log,
+                control,
+            )?);
             todo = match experiment.repeat {
-                Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &runs, &folder),
+                Repeat::Auto if failures.is_empty() && !control.stopped() => more(experiment, &runs, &folder),
                 Repeat::Auto | Repeat::Times(_) => Vec::new(),
             };
             folder.expect(todo.iter().map(|run| run.id.clone()).collect())?;
-            if let Some(observer) = observer {
-                observer.expect(&expected(experiment, &todo));
-                show_kept(&todo, &folder, observer);
-            }
+            control.report(|observer| observer.expect(&expected(experiment, &todo)));
+            show_kept(&todo, &folder, control);
             runs.extend(todo.iter().cloned());
         }
         Ok(())
@@ -113,7 +122,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     measure().inspect_err(|_| {
         // The disk is probably full; closing what was stored before may still work.
         let _ = folder.finish(RunState::Failed, &[], render);
-        observer.inspect(|observer| observer.over(RunState::Failed));
+        control.report(|observer| observer.over(RunState::Failed));
     })?;
     // Releases the hosts, and their references to the log.
     drop(controller);
@@ -122,13 +131,13 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     // A stop that came with the last of the runs has interrupted nothing; whether more replications are needed, it has
     // left open.
     let left = experiment.repeat == Repeat::Auto || runs.len() > summaries.len() + failures.len();
-    let state = match (watch.stopped() && left, failures.is_empty()) {
+    let state = match (control.stopped() && left, failures.is_empty()) {
         (true, _) => RunState::Interrupted,
         (false, true) => RunState::Finished,
         (false, false) => RunState::Failed,
     };
     let study = folder.finish(state, &claims, render)?;
-    observer.inspect(|observer| observer.over(state));
+    control.report(|observer| observer.over(state));
     log.map_or(Ok(()), Sink::close)?;
     Ok(Outcome { study, summaries, claims, failures, state })
 }
@@ -207,8 +216,8 @@ fn offered((cell, load): &CellLoad) -> OfferedLoad {
     OfferedLoad { cell: cell.clone(), load: load.as_ref().map(|load| load.offered) }
 }
 
-/// Says how many runs the folder has already, and shows them to the observer.
-fn take_up(runs: &[Run], folder: &StudyDir, watch: &Watch) {
+/// Says how many runs the folder has already, and shows them to the observers.
+fn take_up(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
     let kept = || runs.iter().filter(|run| folder.has(&run.id));
     let (there, all) = (kept().count(), plural(runs.len() as u64, "run"));
     let disturbed = kept().filter(|run| folder.is_injected(&run.id)).count();
@@ -218,16 +227,19 @@ fn take_up(runs: &[Run], folder: &StudyDir, watch: &Watch) {
         String::new()
     };
     tracing::info!(target: NOTICE, "kept {there} of {all}{but}, running {}", runs.len() - there);
-    if let Some(observer) = watch.observer.as_deref() {
-        show_kept(runs, folder, observer);
-    }
+    show_kept(runs, folder, control);
 }
 
-/// Shows the runs that the folder has already to the observer.
-fn show_kept(runs: &[Run], folder: &StudyDir, observer: &dyn StudyObserver) {
+/// Shows the runs that the folder has already to the observers.
+fn show_kept(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
+    if control.observers.is_empty() {
+        return;
+    }
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
     match folder.records(&ids) {
-        Ok(kept) => kept.iter().for_each(|record| observer.finished(record)),
+        Ok(kept) => {
+            kept.iter().for_each(|record| control.report(|observer| observer.finished(record)));
+        }
         Err(error) => tracing::warn!("{error}"),
     }
 }

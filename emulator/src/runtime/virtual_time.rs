@@ -8,8 +8,8 @@ use volary_engine::virtual_time::{Progress, measure_with};
 use volary_engine::world::{EngineError, World};
 
 use crate::config::RunSection;
+use crate::control::RunError;
 use crate::cost;
-use crate::watch::RunError;
 
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///

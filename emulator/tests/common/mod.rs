@@ -10,8 +10,8 @@ pub mod sharing;
 use std::io::Write;
 
 use volary::config::{Experiment, Overrides};
+use volary::control::StudyControl;
 use volary::runtime::virtual_time::measure;
-use volary::watch::Watch;
 use volary::workload::Traces;
 use volary_engine::results::{Certificate, Measured};
 use volary_engine::world::World;
@@ -27,7 +27,8 @@ pub fn plan(text: &str, set: &[&str]) -> Experiment {
 
 /// Runs every point of an experiment under its seed in virtual time.
 pub fn run(experiment: &Experiment) -> Vec<Measured> {
-    let run = |world| measure("test", &world, &experiment.run, &Watch::default()).expect("the run ends");
+    let run =
+        |world| measure("test", &world, &experiment.run, &StudyControl::default()).expect("the run ends");
     worlds(experiment).map(run).collect()
 }
 

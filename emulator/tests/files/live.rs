@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use volary::config::{Experiment, Overrides};
+use volary::control::StudyControl;
 use volary::dashboard::snapshot::{PageHeader, RunStage, Snapshot};
 use volary::dashboard::{Dashboard, Server, SnapshotSource};
 use volary::observer::StudyObserver;
 use volary::runtime::{self, RunOptions};
-use volary::watch::Watch;
 
 use crate::common::binary::{EXPERIMENT, changed, command, expect, folder, forget, refuses_all, text};
 use crate::common::page::{PATIENCE, address, answer, ask, get, snapshot};
@@ -210,7 +210,7 @@ fn hashes(viewed: bool) -> (Vec<String>, bool) {
     let header = PageHeader::default();
     let dashboard = viewed.then(|| Arc::new(Dashboard::new(header, &runtime::expected(&experiment, &runs))));
     let observer = dashboard.clone().map(|dashboard| dashboard as Arc<dyn StudyObserver>);
-    let watch = Watch::default().observed_by(observer);
+    let control = StudyControl { observers: observer.into_iter().collect(), ..StudyControl::default() };
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
             while let (Some(dashboard), false) = (&dashboard, over.load(Ordering::Relaxed)) {
@@ -222,7 +222,7 @@ fn hashes(viewed: bool) -> (Vec<String>, bool) {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        let outcome = runtime::run(&experiment, &options, &watch);
+        let outcome = runtime::run(&experiment, &options, &control);
         over.store(true, Ordering::Relaxed);
         outcome.unwrap()
     });
@@ -336,10 +336,10 @@ fn bad_ports_and_folders_are_refused() {
             "run e.toml --live {port} | 2 | --live | port {port} is in use by another process | none for any\n\
              run e.toml --live 70000 | 2 | --live | `70000` is not a port | up to 65535\n\
              run --live e.toml | 2 | --live | `e.toml` is not a port\n\
-             watch e.toml | 2 | is not a study directory\n\
-             watch gone | 2 | gone is not a study directory\n\
-             watch gone --port x | 2 | --port | `x` is not a port\n\
-             watch | 2 | <RUN>"
+             control e.toml | 2 | is not a study directory\n\
+             control gone | 2 | gone is not a study directory\n\
+             control gone --port x | 2 | --port | `x` is not a port\n\
+             control | 2 | <RUN>"
         ),
     );
     assert!(!folder.path().join("runs").exists(), "nothing is left behind");

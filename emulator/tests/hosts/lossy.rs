@@ -16,10 +16,10 @@ use tokio::runtime::{Builder, Runtime};
 use volary::cluster::Fleet;
 use volary::cluster::agent::{Agent, AgentLog, Settings};
 use volary::config::{Experiment, Overrides, RuntimeKind};
+use volary::control::StudyControl;
 use volary::real_time::clock::MonotonicClock;
 use volary::runtime::{self, Outcome, RunOptions, virtual_time};
 use volary::storage::manifest::RunState;
-use volary::watch::Watch;
 use volary_actors::base::{Rng, Span};
 use volary_actors::policies::PolicySpec;
 use volary_engine::results::Summary;
@@ -151,15 +151,15 @@ impl Pair {
             quiet: true,
             ..RunOptions::default()
         };
-        let (watch, (over, waiting)) = (Watch::default(), mpsc::channel::<()>());
+        let (control, (over, waiting)) = (StudyControl::default(), mpsc::channel::<()>());
         thread::scope(|scope| {
-            let watch = &watch;
+            let control = &control;
             scope.spawn(move || {
                 if waiting.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    watch.stop.store(true, Ordering::Relaxed);
+                    control.stop.store(true, Ordering::Relaxed);
                 }
             });
-            let outcome = runtime::run(&experiment, &options, watch).unwrap();
+            let outcome = runtime::run(&experiment, &options, control).unwrap();
             drop(over);
             outcome
         })
@@ -280,7 +280,7 @@ fn speed(text: &str) -> Option<f64> {
     let overrides = Overrides { runtime: Some(RuntimeKind::Hosts), ..Overrides::default() };
     let experiment = Experiment::plan("drawn.toml", text, &overrides).ok()?;
     let world = worlds(&experiment).next()?;
-    let measured = virtual_time::measure("drawn", &world, &experiment.run, &Watch::default());
+    let measured = virtual_time::measure("drawn", &world, &experiment.run, &StudyControl::default());
     let summary = measured.unwrap_or_else(|error| panic!("{error}\n{text}")).summary;
     let real = (summary.engine.events as f64 / PACE).max(2.0);
     (real < LONGEST)

@@ -3,9 +3,9 @@
 
 use volary::comparison::Validation;
 use volary::config::Experiment;
+use volary::control::StudyControl;
 use volary::runtime::local;
 use volary::stats::dkw;
-use volary::watch::Watch;
 use volary_engine::results::{Certificate, Departure, Late, Measured, Proportion};
 
 use crate::common::binary::{self, expect, volary};
@@ -37,7 +37,7 @@ fn experiment(policies: &str, network: &str, speed: f64) -> Experiment {
 /// Runs every point in real time on two shards.
 fn local(experiment: &Experiment) -> Vec<Measured> {
     let run = |world| {
-        local::measure("test", "test", world, &experiment.run, 2, None, &Watch::default())
+        local::measure("test", "test", world, &experiment.run, 2, None, &StudyControl::default())
             .expect("the run ends")
     };
     worlds(experiment).map(run).collect()

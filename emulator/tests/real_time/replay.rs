@@ -4,10 +4,10 @@ use std::fs;
 
 use serde_json::Value;
 use volary::config::Experiment;
+use volary::control::StudyControl;
 use volary::runtime::replay::{Error, Replayed, replay};
 use volary::runtime::{self, RunOptions};
 use volary::storage::input_log::{FILE, InputLog, Sink, frame, prefix};
-use volary::watch::Watch;
 use volary_engine::results::Measured;
 
 use crate::common::binary::{self, expect, lines};
@@ -29,7 +29,7 @@ fn faulty(policies: &[&str], set: &[&str]) -> Experiment {
 fn run_and_replay(experiment: &Experiment) -> Vec<Replayed> {
     let folder = tempfile::tempdir().unwrap();
     let options = RunOptions { out: folder.path().to_owned(), threads: Some(2), ..RunOptions::default() };
-    let outcome = runtime::run(experiment, &options, &Watch::default()).unwrap();
+    let outcome = runtime::run(experiment, &options, &StudyControl::default()).unwrap();
     assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
     let mut source = runtime::replay::open(folder.path()).unwrap();
     assert!(!source.is_cut() && source.damage().is_none());
@@ -133,7 +133,7 @@ fn other_parameters_give_other_effects() {
         &world,
         &two.run,
         unit.section(0, 1),
-        &Watch::default(),
+        &StudyControl::default(),
     )
     .unwrap();
     drop(unit);
@@ -239,14 +239,14 @@ fn a_resumed_run_goes_on_with_its_log() {
     let experiment = faulty(&POLICIES, &[]);
     let mut options = RunOptions { out: folder.path().to_owned(), resume: true, ..RunOptions::default() };
     options.slice = Some("1/2".parse().unwrap());
-    runtime::run(&experiment, &options, &Watch::default()).unwrap();
+    runtime::run(&experiment, &options, &StudyControl::default()).unwrap();
     let log = folder.path().join(FILE);
     // A killed run leaves half a frame behind.
     let mut bytes = fs::read(&log).unwrap();
     bytes.extend_from_slice(&[9; 7]);
     fs::write(&log, bytes).unwrap();
     options.slice = None;
-    runtime::run(&experiment, &options, &Watch::default()).unwrap();
+    runtime::run(&experiment, &options, &StudyControl::default()).unwrap();
     let mut source = runtime::replay::open(folder.path()).unwrap();
     let runs = source.runs();
     let replayed: Vec<_> = runs.iter().map(|run| source.replay(run).unwrap()).collect();

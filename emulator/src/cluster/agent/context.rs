@@ -10,9 +10,9 @@ use volary_engine::results::ClockError;
 use super::injections::InjectionOrder;
 use crate::cluster::net::clock_offset::{OffsetEstimator, RoundTrip};
 use crate::cluster::protocol::RunStatus;
+use crate::observer::LateSoFar;
 use crate::real_time::clock::{Clock, MonotonicClock};
 use crate::real_time::event_loop::Inbox;
-use crate::real_time::sample::LateSoFar;
 
 /// Samples of the controller's clock that the offset is estimated from.
 const CLOCK_SAMPLES: usize = 64;

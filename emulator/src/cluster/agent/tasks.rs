@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use tokio::task::JoinSet;
 
 use super::context::RunContext;
-use crate::watch::panic_text;
+use crate::control::panic_text;
 
 /// Local tasks, aborted when this is dropped.
 #[derive(Default)]

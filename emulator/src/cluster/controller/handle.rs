@@ -19,14 +19,14 @@ use crate::cluster::error::HostsError;
 use crate::cluster::net::{Host, Hosts};
 use crate::cluster::placement::held;
 use crate::config::{Experiment, RealSection, RunSection};
+use crate::control::RunError;
+use crate::control::StudyControl;
 use crate::cost;
 use crate::fidelity::gauge::LatenessHistograms;
 use crate::fidelity::measure::real_time;
 use crate::number::plural;
 use crate::storage::hosts::HostRecord;
 use crate::storage::input_log;
-use crate::watch::RunError;
-use crate::watch::Watch;
 
 /// The hosts of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,7 +64,7 @@ impl Controller {
     /// # Errors
     /// The host that cannot be reached, is busy, or has another version; [`HostsError::Interrupted`] if `watch` is
     /// stopped.
-    pub fn open(fleet: &Fleet, experiment: &Experiment, watch: &Watch) -> Result<Self, HostsError> {
+    pub fn open(fleet: &Fleet, experiment: &Experiment, control: &StudyControl) -> Result<Self, HostsError> {
         let (spawned, file, wait) = match fleet {
             Fleet::Hosts { file, wait } => (None, file.clone(), *wait),
             Fleet::Spawn(count) => {
@@ -79,7 +79,7 @@ impl Controller {
         // The network has a thread of its own: pings are answered while reports are merged and worlds are built.
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
-        let pool = runtime.block_on(HostPool::open(&file, bundle, Duration::from_nanos(wait.0), watch))?;
+        let pool = runtime.block_on(HostPool::open(&file, bundle, Duration::from_nanos(wait.0), control))?;
         Ok(Self { pool, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
@@ -132,10 +132,10 @@ impl Controller {
         point: usize,
         section: &RunSection,
         log: Option<&input_log::RunLog>,
-        watch: &Watch,
+        control: &StudyControl,
     ) -> Result<Measured, RunError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
-        let run = ControlledRun::run(&mut self.pool, world, point, section, log, watch);
+        let run = ControlledRun::run(&mut self.pool, world, point, section, log, control);
         let mut run = self.runtime.block_on(run)?;
         run.lose_copies();
         let ControlledRun { pool, aggregator, over, reports, broken, injections, .. } = run;

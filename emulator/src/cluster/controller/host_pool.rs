@@ -24,9 +24,9 @@ use crate::cluster::status::{Answer, answers};
 use crate::cluster::timing::{CLAIM_PATIENCE, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
 use crate::config::Bundle;
+use crate::control::StudyControl;
 use crate::real_time::clock::MonotonicClock;
 use crate::storage::hosts::HostLoss;
-use crate::watch::Watch;
 
 /// Maximum time of hosts for planning an experiment and for building a run.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
@@ -103,31 +103,31 @@ impl HostPool {
         file: &Hosts,
         bundle: Bundle,
         patience: Duration,
-        watch: &Watch,
+        control: &StudyControl,
     ) -> Result<Self, HostsError> {
         let (opening, until) = (opening(bundle)?, Instant::now() + patience);
         let mut answered = false;
         loop {
             if !patience.is_zero() {
-                let free = wait_until_free(file, until, &mut answered, watch).await;
+                let free = wait_until_free(file, until, &mut answered, control).await;
                 free.map_err(|error| error.after(patience))?;
             }
-            match Self::claim(file, opening.clone(), watch).await {
+            match Self::claim(file, opening.clone(), control).await {
                 // Another controller was faster, or has claimed some of them at the same time.
-                Err(HostsError::Busy { .. }) if Instant::now() < until => pause(until, watch).await?,
+                Err(HostsError::Busy { .. }) if Instant::now() < until => pause(until, control).await?,
                 other => return other.map_err(|error| error.after(patience)),
             }
         }
     }
 
     /// Claims the hosts of a file and has them load what `opening` contains, once.
-    async fn claim(file: &Hosts, opening: Bytes, watch: &Watch) -> Result<Self, HostsError> {
+    async fn claim(file: &Hosts, opening: Bytes, control: &StudyControl) -> Result<Self, HostsError> {
         let (sender, events) = mpsc::channel(EVENT_QUEUE);
         let mut pool = Self::new(file, events)?;
         // The connections that are still being opened live until those that are open have been closed.
         let mut opened = pool.connect(&opening, &sender);
         drop((sender, opening));
-        match pool.collect(&mut opened, watch).await {
+        match pool.collect(&mut opened, control).await {
             Ok(()) => Ok(pool),
             Err(error) => {
                 pool.close("the run does not begin").await;
@@ -173,16 +173,16 @@ impl HostPool {
     }
 
     /// Waits for the connections in the order of the file, so that the first of several errors is reported.
-    async fn collect(&mut self, opened: &mut [Opened], watch: &Watch) -> Result<(), HostsError> {
+    async fn collect(&mut self, opened: &mut [Opened], control: &StudyControl) -> Result<(), HostsError> {
         for opened in opened {
             let host = tokio::select! {
                 host = opened => host,
-                () = stopped(watch) => return Err(HostsError::Interrupted),
+                () = stopped(control) => return Err(HostsError::Interrupted),
             };
             self.hosts.push(host.map_err(|error| HostsError::System(io::Error::other(error)))??);
         }
         let planned = |message: &AgentMessage| matches!(message, AgentMessage::Loaded);
-        self.wait_all(0, "plan the experiment", planned, watch).await
+        self.wait_all(0, "plan the experiment", planned, control).await
     }
 
     /// Waits until every host has sent a message of some kind.
@@ -191,12 +191,12 @@ impl HostPool {
         run: u64,
         what: &str,
         done: impl Fn(&AgentMessage) -> bool,
-        watch: &Watch,
+        control: &StudyControl,
     ) -> Result<(), HostsError> {
         let mut missing = vec![true; self.hosts.len()];
         let late = Instant::now() + BUILD_TIMEOUT;
         while let Some(slowest) = missing.iter().position(|missing| *missing) {
-            if watch.stopped() {
+            if control.stopped() {
                 return Err(HostsError::Interrupted);
             }
             if Instant::now() > late {
@@ -352,14 +352,14 @@ async fn wait_until_free(
     file: &Hosts,
     until: Instant,
     answered: &mut bool,
-    watch: &Watch,
+    control: &StudyControl,
 ) -> Result<(), HostsError> {
     let transport = Arc::new(connector(file)?);
     let mut said = String::new();
     loop {
         let answers = tokio::select! {
             answers = answers(&transport, &file.hosts, CLAIM_PATIENCE) => answers?,
-            () = stopped(watch) => return Err(HostsError::Interrupted),
+            () = stopped(control) => return Err(HostsError::Interrupted),
         };
         let (missing, reason) = match first_busy(&file.hosts, &answers) {
             Ok(None) => {
@@ -387,7 +387,7 @@ async fn wait_until_free(
             tracing::warn!("{reason}");
             said = reason;
         }
-        pause(until, watch).await?;
+        pause(until, control).await?;
     }
     transport.close("all hosts are free").await;
     Ok(())
@@ -395,11 +395,11 @@ async fn wait_until_free(
 
 /// Waits before busy hosts are asked again, no longer than `until`. The wait differs between controllers that claimed
 /// hosts at the same time.
-async fn pause(until: Instant, watch: &Watch) -> Result<(), HostsError> {
+async fn pause(until: Instant, control: &StudyControl) -> Result<(), HostsError> {
     let own = Duration::from_millis(u64::from(std::process::id() % 1_000));
     tokio::select! {
         () = sleep((BUSY_RETRY + own).min(until.saturating_duration_since(Instant::now()))) => Ok(()),
-        () = stopped(watch) => Err(HostsError::Interrupted),
+        () = stopped(control) => Err(HostsError::Interrupted),
     }
 }
 
@@ -424,8 +424,8 @@ fn connector(file: &Hosts) -> Result<Transport, HostsError> {
     Ok(Transport::connector(&identity, file.local(), &timing)?)
 }
 
-async fn stopped(watch: &Watch) {
-    while !watch.stopped() {
+async fn stopped(control: &StudyControl) {
+    while !control.stopped() {
         sleep(PROGRESS_INTERVAL).await;
     }
 }

@@ -17,7 +17,7 @@ use crate::cluster::protocol::{
     InjectionShare, InjectorMessage, RUN_OVER, Refusal, load_profile,
 };
 use crate::cluster::timing::at_least;
-use crate::observer::StudyObserver;
+use crate::control::StudyControl;
 
 /// Maximum number of injections into one run: cores evaluate each of them whenever a copy begins, and some profiles
 /// keep state per core.
@@ -255,14 +255,14 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// Reports to the observer what hosts have confirmed.
-    pub(super) fn show(&self, pool: &HostPool, observer: &dyn StudyObserver) {
+    /// Reports to the observers what hosts have confirmed.
+    pub(super) fn show(&self, pool: &HostPool, control: &StudyControl) {
         for entry in &self.entries {
             for share in entry.begun() {
                 let host = &pool.members[share.host].name;
                 let says = format!("cores {} on {host}", share.cores);
                 let number = format!("{:016x} {}", entry.id, share.host);
-                observer.inject(number, entry.of_share(share, Time::MAX), says);
+                control.report(|observer| observer.inject(&number, &entry.of_share(share, Time::MAX), &says));
             }
         }
     }

@@ -16,10 +16,9 @@ use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, Fina
 use crate::cluster::report_check::ReportCheck;
 use crate::cluster::timing::at_least;
 use crate::config::{RunSection, id_under};
-use crate::observer::StudyObserver;
+use crate::control::{RunError, StudyControl};
+use crate::real_time::monitor::Monitor;
 use crate::storage::input_log;
-use crate::watch::Monitor;
-use crate::watch::{RunError, Watch};
 
 /// From the decision to start until the start: at least this long, and this many round trips. Half a round trip takes
 /// the message there, the rest is for one that is lost and sent again.
@@ -55,8 +54,7 @@ pub(super) struct ControlledRun<'a> {
     /// Whether the hosts have been ordered to stop.
     stopping: bool,
     monitor: Monitor<'a>,
-    /// The observer of the run, if there is one.
-    observer: Option<&'a dyn StudyObserver>,
+    control: &'a StudyControl,
     clock: RunClock,
 }
 
@@ -71,9 +69,9 @@ impl<'a> ControlledRun<'a> {
         point: usize,
         run: &RunSection,
         log: Option<&input_log::RunLog>,
-        watch: &'a Watch,
+        control: &'a StudyControl,
     ) -> Result<Self, RunError> {
-        prepare(pool, world, point, run, watch).await?;
+        prepare(pool, world, point, run, control).await?;
         // Hosts send inputs as soon as they start.
         pool.archive.begin(log, &pool.slots());
         let (hosts, homes) = (pool.hosts.len(), homes(world, &pool.members));
@@ -82,8 +80,8 @@ impl<'a> ControlledRun<'a> {
         let names = pool.members.iter().map(|member| member.name.clone());
         let clock = RunClock { ticks: pool.ticks, start, speed: run.speed };
         let mut run = Self {
-            monitor: Monitor::new(watch, &pool.run_id, world, names),
-            observer: watch.observer.as_deref(),
+            monitor: Monitor::new(control, &pool.run_id, world, names),
+            control,
             world,
             aggregator: Aggregator::new(
                 world.recorder(run.recording()),
@@ -108,7 +106,7 @@ impl<'a> ControlledRun<'a> {
         };
         run.pool.broadcast(&ControllerMessage::Start { at: start }).await;
         run.injections.begin_waiting(run.pool).await;
-        run.over = run.until_over(watch).await;
+        run.over = run.until_over(control).await;
         run.stopping = true;
         run.pool.broadcast(&ControllerMessage::Stop).await;
         let limit = if run.over == EndReason::Interrupted { INTERRUPTED } else { CLOSING };
@@ -129,7 +127,7 @@ impl<'a> ControlledRun<'a> {
     }
 
     /// Handles events until the run is over.
-    async fn until_over(&mut self, watch: &Watch) -> EndReason {
+    async fn until_over(&mut self, control: &StudyControl) -> EndReason {
         let mut interval = tokio::time::interval(PROGRESS_INTERVAL);
         loop {
             let event = tokio::select! {
@@ -145,7 +143,7 @@ impl<'a> ControlledRun<'a> {
                         self.break_off(lost);
                         return EndReason::Broken;
                     }
-                    if let Some(over) = self.monitor.end_reason(&self.aggregator, watch) {
+                    if let Some(over) = self.monitor.end_reason(&self.aggregator, control) {
                         return over;
                     }
                     continue;
@@ -273,9 +271,7 @@ impl<'a> ControlledRun<'a> {
     }
 
     fn show_injections(&self) {
-        if let Some(observer) = self.observer {
-            self.injections.show(self.pool, observer);
-        }
+        self.injections.show(self.pool, self.control);
     }
 
     /// Gives up a host whose report cannot be true: it takes no part in further runs.
@@ -362,7 +358,7 @@ async fn prepare(
     world: &World,
     point: usize,
     run: &RunSection,
-    watch: &Watch,
+    control: &StudyControl,
 ) -> Result<(), RunError> {
     // Hosts that were lost have been released, unless none was left.
     for (host, member) in pool.hosts.iter().zip(&pool.members) {
@@ -386,7 +382,7 @@ async fn prepare(
     }
     let this = pool.run;
     let ready = |message: &AgentMessage| matches!(message, AgentMessage::Ready { run, .. } if *run == this);
-    if let Err(error) = pool.wait_all(this, "prepare a run", ready, watch).await {
+    if let Err(error) = pool.wait_all(this, "prepare a run", ready, control).await {
         pool.broadcast(&ControllerMessage::Stop).await;
         let interrupted = matches!(error, HostsError::Interrupted);
         return Err(if interrupted {

@@ -86,8 +86,6 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 struct SliceCount(Cell<u32>);
 
 impl Progress for SliceCount {
-    fn finished(&self, _: u64, _: Time) {}
-
     fn is_stopped(&self) -> bool {
         self.0.set(self.0.get() + 1);
         self.0.get() > MOST_SLICES
