@@ -9,8 +9,8 @@
 
 use std::time::{Duration, Instant};
 
-use volary::config::real::Kernel;
-use volary::executor::{Burners, CoreReading, DegradedSlot, SlotReading, free_cpus};
+use volary_experiment::config::real::Kernel;
+use volary_hosts::executor::{Burners, CoreReading, DegradedSlot, SlotReading, free_cpus};
 
 /// Total time of the slots of one kind.
 const EACH: Duration = Duration::from_secs(1);

@@ -1,8 +1,9 @@
 //! Imports between files: the arrows between the modules of each crate, and no circle between modules or files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
 
-use crate::sources::{CRATES, Source, sources};
+use crate::sources::{CRATES, Source, root, sources};
 
 /// Modules, and the modules of the same crate that each imports. One that is not listed or not used fails the test.
 const ARROWS: &str = "
@@ -54,32 +55,45 @@ volary_engine::shard: cores parcel prefetch queue results workload
 volary_engine::virtual_time: finalize metrics results shard world
 volary_engine::workload:
 volary_engine::world: cores metrics quiet results scenario shard workload
-volary::atomic_file:
-volary::awake:
-volary::chart: number sanitize stats storage
-volary::cli: atomic_file chart cluster comparison config dashboard executor files number observer real_time report runtime sanitize shell storage watch workload
-volary::cluster: awake codec config cost executor fidelity guard number observer real_time sanitize storage watch workload
-volary::codec:
-volary::comparison: cluster config number report runtime stats storage watch
-volary::config: files number sanitize stats storage workload
-volary::cost:
-volary::dashboard: chart guard number observer real_time report sanitize storage
-volary::executor: config guard number real_time
-volary::fidelity: number stats
-volary::files: guard
-volary::guard:
-volary::number:
-volary::observer: real_time storage
-volary::parallel:
-volary::real_time: cost fidelity guard storage
-volary::report: chart config number parallel sanitize shell stats storage workload
-volary::runtime: awake cluster config cost executor fidelity guard number observer real_time stats storage watch workload
-volary::sanitize:
-volary::shell:
-volary::stats:
-volary::storage: atomic_file codec files guard number parallel stats
-volary::watch: guard number observer real_time
-volary::workload: atomic_file files guard number
+volary_experiment::atomic_file:
+volary_experiment::codec:
+volary_experiment::config: files number sanitize stats storage workload
+volary_experiment::control: observer
+volary_experiment::cost:
+volary_experiment::fidelity: number stats
+volary_experiment::files: guard
+volary_experiment::guard:
+volary_experiment::number:
+volary_experiment::observer: storage
+volary_experiment::parallel:
+volary_experiment::sanitize:
+volary_experiment::stats:
+volary_experiment::storage: atomic_file codec files guard number parallel stats
+volary_experiment::workload: atomic_file files guard number
+volary_hosts::awake:
+volary_hosts::cluster: awake executor real_time
+volary_hosts::executor: real_time
+volary_hosts::local: awake executor real_time
+volary_hosts::real_time:
+volary_report::chart:
+volary_report::choice:
+volary_report::claims: style
+volary_report::columns:
+volary_report::dashboard: chart figures
+volary_report::fidelity:
+volary_report::figures: chart columns selection
+volary_report::html: chart choice claims columns figures selection shell table
+volary_report::markdown: claims
+volary_report::selection:
+volary_report::shell:
+volary_report::style: columns
+volary_report::table: claims columns fidelity style wide
+volary_report::traces: chart
+volary_report::wide: choice style
+volary::cli: comparison hosts runtime
+volary::comparison: runtime
+volary::hosts:
+volary::runtime: hosts
 reserved::messages:
 reserved::node: messages
 reserved::policy: node scheduler
@@ -88,18 +102,13 @@ reserved::scheduler: messages
 
 /// Every path in the code that starts with `crate`, `super`, `self` or a crate of the workspace, absolute.
 fn paths(source: &Source) -> Vec<String> {
-    let starts = [
-        "crate::",
-        "super::",
-        "self::",
-        "volary_lp::",
-        "volary_actors::",
-        "volary_netem::",
-        "volary_engine::",
-    ];
+    let crates = CRATES.iter().map(|(krate, _)| format!("{krate}::"));
+    let starts: Vec<String> =
+        ["crate::", "super::", "self::"].map(str::to_owned).into_iter().chain(crates).collect();
     let code = &source.code;
     let begins = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
-    let places = starts.iter().flat_map(|start| code.match_indices(start)).filter(|&(at, _)| begins(at));
+    let places =
+        starts.iter().flat_map(|start| code.match_indices(start.as_str())).filter(|&(at, _)| begins(at));
     places
         .flat_map(|(at, _)| expand(path_at(&code[at..])))
         .filter_map(|path| absolute(source, &path))
@@ -232,6 +241,59 @@ fn circles(edges: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
 /// Top-level module of a file, with the file itself for those beside `lib.rs`.
 fn top(source: &Source) -> &str {
     source.module.first().map_or("lib", String::as_str)
+}
+
+/// Crates, innermost first, and the crates that each imports. Runs on hosts and reports do not know each other.
+const CRATE_ARROWS: &str = "
+volary_lp:
+volary_actors: volary_lp
+volary_netem: volary_actors
+volary_engine: volary_actors volary_netem
+volary_experiment: volary_actors volary_engine volary_netem
+volary_hosts: volary_actors volary_engine volary_experiment volary_netem
+volary_report: volary_actors volary_engine volary_experiment volary_netem
+volary: volary_actors volary_engine volary_experiment volary_hosts volary_netem volary_report
+reserved: volary volary_actors
+";
+
+#[test]
+fn crates_import_exactly_what_is_listed() {
+    let graph = Graph::new();
+    let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (from, targets) in graph.sources.iter().zip(graph.edges()) {
+        let arrows = seen.entry(from.krate).or_default();
+        arrows.extend(targets.iter().map(|&to| graph.sources[to].krate).filter(|to| *to != from.krate));
+    }
+    let lines = CRATE_ARROWS.lines().filter_map(|line| line.split_once(':'));
+    let listed = lines.map(|(krate, to)| (krate, to.split_whitespace().collect())).collect();
+    assert_eq!(seen, listed);
+}
+
+/// Crates that a package links with these features, as Cargo resolves them.
+fn linked(package: &str, features: &str) -> BTreeSet<String> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["tree", "--locked", "--offline", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
+    cargo.args(["--package", package, "--no-default-features", "--features", features]).current_dir(root());
+    let tree = cargo.output().unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    tree.lines().filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect()
+}
+
+#[test]
+fn features_decide_what_is_linked() {
+    const QUIC: [&str; 4] = ["quinn", "rustls", "actix", "volary-hosts"];
+    const PAGES: [&str; 4] = ["maud", "resvg", "svg2pdf", "hyper"];
+    let lacks = |package: &str, features: &str, absent: &[&str]| {
+        let linked = linked(package, features);
+        let found: Vec<_> = absent.iter().filter(|name| linked.contains(**name)).collect();
+        assert!(linked.contains(package) && found.is_empty(), "{package} with {features:?} links {found:?}");
+    };
+    lacks("volary", "", &[QUIC, PAGES].concat());
+    lacks("volary", "hosts", &PAGES);
+    lacks("volary", "figures", &QUIC);
+    lacks("volary-hosts", "", &PAGES);
+    assert!(linked("volary", "hosts").contains("quinn") && linked("volary", "figures").contains("maud"));
 }
 
 #[test]

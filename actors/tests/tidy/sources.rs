@@ -4,11 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates of the workspace, innermost first, and its example: package name as it is imported, and folder of sources.
-pub(crate) const CRATES: [(&str, &str); 6] = [
+pub(crate) const CRATES: [(&str, &str); 9] = [
     ("volary_lp", "actors/lp/src"),
     ("volary_actors", "actors/src"),
     ("volary_netem", "netem/src"),
     ("volary_engine", "emulator/engine/src"),
+    ("volary_experiment", "emulator/experiment/src"),
+    ("volary_hosts", "emulator/hosts/src"),
+    ("volary_report", "emulator/report/src"),
     ("volary", "emulator/src"),
     ("reserved", "emulator/examples/reserved"),
 ];

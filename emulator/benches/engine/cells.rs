@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use volary::config::{Experiment, Overrides};
-use volary::control::StudyControl;
 use volary::runtime::virtual_time::measure;
 use volary_engine::world::World;
+use volary_experiment::config::{Experiment, Overrides};
+use volary_experiment::control::StudyControl;
 
 use super::workload;
 

@@ -9,10 +9,10 @@ mod cells;
 mod phold;
 mod sizes;
 
-use volary::config::{Experiment, Overrides};
-use volary::workload::Traces;
 use volary_engine::scenario::Point;
 use volary_engine::workload::Workload;
+use volary_experiment::config::{Experiment, Overrides};
+use volary_experiment::workload::Traces;
 
 /// Rounds of which the median counts.
 const ROUNDS: usize = 5;

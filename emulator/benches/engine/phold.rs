@@ -8,7 +8,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
 
-use volary::cost::thread_cpu_s;
 use volary_actors::base::{ActorId, JobId, Rng, Span, Time};
 use volary_actors::layout::Layout;
 use volary_actors::machine::{Effects, Input, Machine, Timer};
@@ -19,6 +18,7 @@ use volary_engine::queue::Key;
 use volary_engine::scenario::Point;
 use volary_engine::shard::{Parts, Placement, Shard};
 use volary_engine::workload::Workload;
+use volary_experiment::cost::thread_cpu_s;
 use volary_netem::{Fabric, Faults, Links};
 
 use super::{medians, plan, workload};

@@ -4,11 +4,11 @@
 use std::process::Command;
 use std::time::Instant;
 
-use volary::control::{RunError, StudyControl};
-use volary::cost::peak_rss_bytes;
 use volary::runtime::virtual_time::measure;
 use volary_engine::results::Engine;
 use volary_engine::world::World;
+use volary_experiment::control::{RunError, StudyControl};
+use volary_experiment::cost::peak_rss_bytes;
 
 use super::{plan, workload};
 

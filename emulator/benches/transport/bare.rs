@@ -9,10 +9,10 @@ use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
-use volary::codec;
 use volary_actors::base::{ActorId, Time};
 use volary_actors::message::Message;
 use volary_engine::parcel::Parcel;
+use volary_experiment::codec;
 
 use super::{LATE, PACE, batch, runtime, stamp};
 

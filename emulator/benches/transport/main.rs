@@ -15,11 +15,11 @@ use std::future::Future;
 use std::time::Instant;
 
 use tokio::runtime::{Builder, Runtime};
-use volary::codec;
-use volary::cost::thread_cpu_s;
 use volary_actors::base::{ActorId, JobId, Time};
 use volary_actors::message::{Launch, Message, Probe, Row};
 use volary_engine::parcel::Parcel;
+use volary_experiment::codec;
+use volary_experiment::cost::thread_cpu_s;
 
 /// Rounds of which the median counts.
 const ROUNDS: usize = 5;

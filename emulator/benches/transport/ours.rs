@@ -7,13 +7,13 @@ use std::time::SystemTime;
 
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
-use volary::cluster::net::endpoint::Accepted;
-use volary::cluster::net::issue::{IssueRequest, issue};
-use volary::cluster::net::link::LinkEvent;
-use volary::cluster::net::{Arrival, Control, Host, Identity, Link, Options, Peer, Transport};
 use volary_actors::base::Class;
 use volary_engine::parcel::Parcel;
 use volary_engine::queue::{Key, Queue};
+use volary_hosts::cluster::net::endpoint::Accepted;
+use volary_hosts::cluster::net::issue::{IssueRequest, issue};
+use volary_hosts::cluster::net::link::LinkEvent;
+use volary_hosts::cluster::net::{Arrival, Control, Host, Identity, Link, Options, Peer, Transport};
 
 use super::{BATCH, LATE, PACE, batch, runtime, stamp};
 

@@ -30,8 +30,8 @@ pub struct RunConfig {
 
 /// Callbacks of a run to its caller.
 pub trait Progress {
-    /// Looks at what was recorded by `now`, with the messages counted by then. Called every few milliseconds, and at the
-    /// end of the run.
+    /// Looks at what was recorded by `now`, with the messages counted by then. Called every few milliseconds, and at
+    /// the end of the run.
     fn look(&self, _now: Time, _recorder: &Recorder<'_>, _traffic: &Traffic) {}
     /// Whether the run should stop.
     fn is_stopped(&self) -> bool;

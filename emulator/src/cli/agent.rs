@@ -11,14 +11,13 @@ use clap::Args;
 use tempfile::TempPath;
 use volary_actors::base::Span;
 use volary_engine::cores::CoreSet;
+use volary_hosts::cluster::agent::{Agent, AgentLog, Settings};
+use volary_hosts::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
+use volary_hosts::executor::{CpuId, free_cpus};
+use volary_hosts::real_time::clock::MonotonicClock;
 
-use super::args::address;
+use super::log::start_with;
 use super::output::print;
-use crate::cluster::agent::AgentLog;
-use crate::cluster::agent::{Agent, Settings};
-use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
-use crate::executor::{CpuId, free_cpus};
-use crate::real_time::clock::MonotonicClock;
 
 /// Wait for a controller, and run a share of its runs on this machine.
 ///
@@ -37,14 +36,14 @@ pub(super) struct Options {
     pidfile: Option<PathBuf>,
     /// Append the log to this file instead of writing it to stderr.
     #[arg(long, value_name = "FILE")]
-    pub(super) log: Option<PathBuf>,
+    log: Option<PathBuf>,
     /// Silence after which a controller or host is given up, 1s to 10min. The controller gives this host up after the
     /// same time; between two hosts the shorter lease counts.
     #[arg(long, value_name = "SPAN", default_value = "10s")]
     lease: Span,
     /// End after one controller has disconnected, or after a minute in which none came or asked for the state.
     #[arg(long)]
-    pub(super) once: bool,
+    once: bool,
     /// Waiting events beyond which a run is given up; each takes about 100 bytes.
     #[arg(long, value_name = "N", default_value_t = 16_000_000)]
     events: usize,
@@ -60,7 +59,10 @@ pub(super) struct Options {
     clock_drift: f64,
 }
 
-pub(super) fn main(options: &Options, log: &AgentLog) -> anyhow::Result<ExitCode> {
+pub(super) fn main(options: &Options, verbose: u8) -> anyhow::Result<ExitCode> {
+    let log = AgentLog::default();
+    // An agent that serves one run shares the terminal of the process that started it.
+    start_with(verbose + u8::from(!options.once), options.log.as_deref(), Some(log.clone()))?;
     let lease = Duration::from_nanos(options.lease.0);
     if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
         anyhow::bail!("--lease: {} is not in 1s to 10min", options.lease);
@@ -73,7 +75,7 @@ pub(super) fn main(options: &Options, log: &AgentLog) -> anyhow::Result<ExitCode
         events: options.events,
         cpus: options.cpus.clone().map_or_else(free_cpus, <[_]>::into_vec),
         ticks: MonotonicClock::skewed(options.clock_ahead.0.cast_signed(), options.clock_drift),
-        log: log.clone(),
+        log,
     };
     let agent = Agent::new(&settings)?;
     let pid = options.pidfile.as_deref().map(pidfile).transpose()?;
@@ -81,6 +83,12 @@ pub(super) fn main(options: &Options, log: &AgentLog) -> anyhow::Result<ExitCode
     agent.run()?;
     drop(pid);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Parses the address of an agent. Certificates and hosts files contain addresses, since a name may resolve to
+/// several.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is not an address: write IP:PORT, such as 10.77.0.2:4433"))
 }
 
 /// Parses a list of CPUs that this process may use: in ascending order, without duplicates.

@@ -1,17 +1,16 @@
 //! Options that several subcommands share.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 use volary_actors::base::Span;
+use volary_experiment::config::{ConfigError, Experiment, Overrides, Repeat, RuntimeKind, describe};
+use volary_experiment::control::Fleet;
+use volary_report::columns::{self, PickedColumn};
+use volary_report::selection::Selection;
+use volary_report::style::TableStyle;
 
 use super::output::{style, width};
-use crate::cluster::Fleet;
-use crate::config::{ConfigError, Experiment, Overrides, Repeat, RuntimeKind, describe};
-use crate::report::columns::{self, PickedColumn};
-use crate::report::selection::Selection;
-use crate::report::style::TableStyle;
 
 /// The command line, for manifests.
 pub(super) fn argv() -> Vec<String> {
@@ -138,12 +137,6 @@ impl FleetArgs {
         let hosts = self.hosts.clone().map(|file| Fleet::Hosts { file, wait });
         hosts.or_else(|| self.spawn.map(Fleet::Spawn))
     }
-}
-
-/// Parses the address of an agent. Certificates and hosts files contain addresses, since a name may resolve to
-/// several.
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("`{text}` is not an address: write IP:PORT, such as 10.77.0.2:4433"))
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::Args;
+use volary_hosts::cluster::net::Host;
+use volary_hosts::cluster::net::identity::written;
+use volary_hosts::cluster::net::issue::{IssueRequest, Issued, issue};
 
 use super::output::print;
-use crate::cluster::net::Host;
-use crate::cluster::net::identity::written;
-use crate::cluster::net::issue::{IssueRequest, Issued, issue};
 
 /// Make identities for hosts: an authority, a certificate for each host and one for the controller.
 #[derive(Debug, Args)]
@@ -52,5 +52,5 @@ fn summary(issued: &Issued) -> String {
 
 fn host(text: &str) -> Result<Host, String> {
     let (name, address) = text.split_once('=').ok_or("write NAME=ADDRESS:PORT, such as h1=10.77.0.2:4433")?;
-    Ok(Host::new(name.to_owned(), super::args::address(address)?))
+    Ok(Host::new(name.to_owned(), super::agent::address(address)?))
 }

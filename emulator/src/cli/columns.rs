@@ -6,8 +6,7 @@ use std::str::FromStr;
 use anyhow::Context;
 use clap::Args;
 use volary_engine::workload::ColumnNames;
-
-use crate::config::error::listed;
+use volary_experiment::config::error::listed;
 
 /// The columns of `.csv` files with names of their own.
 #[derive(Debug, Args)]

@@ -7,18 +7,21 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use volary_actors::policies::Registry;
+use volary_experiment::config::error::nearest;
+use volary_experiment::storage;
+use volary_experiment::storage::input_log;
 
 use super::output::{Unwritten, print_note};
+#[cfg(feature = "hosts")]
+use super::{agent, certs, inject, status};
 use super::{
-    agent, certs, compare, completions, export, inject, log, plan, plot, policies, profile, replay, report,
-    run, schema, status, topology, trace, validate, watch,
+    compare, completions, export, log, plan, policies, profile, replay, report, run, schema, topology, trace,
+    validate,
 };
-use crate::cluster::agent::AgentLog;
-use crate::cluster::error::InjectError;
-use crate::config::error::nearest;
+#[cfg(feature = "figures")]
+use super::{plot, watch};
+use crate::hosts::InjectError;
 use crate::runtime::StudyError;
-use crate::storage;
-use crate::storage::input_log;
 
 /// Emulator of datacenter job schedulers: actors, seeded faults and interference, one experiment file.
 #[derive(Debug, Parser)]
@@ -37,10 +40,13 @@ enum Command {
     Plan(plan::Options),
     Report(report::Options),
     Compare(compare::Options),
+    #[cfg(feature = "figures")]
     Plot(plot::Options),
     Export(export::Options),
+    #[cfg(feature = "figures")]
     Watch(watch::Options),
     Replay(replay::Options),
+    #[cfg(feature = "hosts")]
     Inject(inject::Options),
     Validate(validate::Options),
     Policies(policies::Options),
@@ -48,8 +54,11 @@ enum Command {
     Trace(trace::Options),
     Topology(topology::Options),
     Schema(schema::Options),
+    #[cfg(feature = "hosts")]
     Certs(certs::Options),
+    #[cfg(feature = "hosts")]
     Agent(agent::Options),
+    #[cfg(feature = "hosts")]
     Status(status::Options),
     Completions(completions::Options),
 }
@@ -77,9 +86,7 @@ pub fn main_with(registry: Registry) -> ExitCode {
         return ExitCode::from(2);
     }
     let cli = Cli::try_parse().unwrap_or_else(|error| suggested(error).exit());
-    let agent_log = AgentLog::default();
-    let agent = if let Command::Agent(options) = &cli.command { Some(options) } else { None };
-    match log::start(cli.verbose, agent, &agent_log).and_then(|()| dispatch(&cli.command, &agent_log)) {
+    match dispatch(&cli) {
         Ok(status) => status,
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -116,16 +123,26 @@ fn suggested(mut error: clap::Error) -> clap::Error {
     error
 }
 
-fn dispatch(command: &Command, agent_log: &AgentLog) -> anyhow::Result<ExitCode> {
-    match command {
+fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "hosts")]
+    let is_agent = matches!(cli.command, Command::Agent(_));
+    #[cfg(not(feature = "hosts"))]
+    let is_agent = false;
+    if !is_agent {
+        log::start(cli.verbose)?;
+    }
+    match &cli.command {
         Command::Run(options) => run::main(options),
         Command::Plan(options) => plan::main(options),
         Command::Report(options) => report::main(options),
         Command::Compare(options) => compare::main(options),
+        #[cfg(feature = "figures")]
         Command::Plot(options) => plot::main(options),
         Command::Export(options) => export::main(options),
+        #[cfg(feature = "figures")]
         Command::Watch(options) => watch::main(options),
         Command::Replay(options) => replay::main(options),
+        #[cfg(feature = "hosts")]
         Command::Inject(options) => inject::main(options),
         Command::Validate(options) => validate::main(options),
         Command::Policies(options) => policies::main(options),
@@ -133,8 +150,11 @@ fn dispatch(command: &Command, agent_log: &AgentLog) -> anyhow::Result<ExitCode>
         Command::Trace(options) => trace::main(options),
         Command::Topology(options) => topology::main(options),
         Command::Schema(options) => schema::main(options),
+        #[cfg(feature = "hosts")]
         Command::Certs(options) => certs::main(options),
-        Command::Agent(options) => agent::main(options, agent_log),
+        #[cfg(feature = "hosts")]
+        Command::Agent(options) => agent::main(options, cli.verbose),
+        #[cfg(feature = "hosts")]
         Command::Status(options) => status::main(options),
         Command::Completions(options) => completions::main(options, Cli::command()),
     }

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use volary_experiment::storage::{self, Study};
 
 use super::args::SelectionArgs;
 use super::output::{print_folded, print_json, width};
 use crate::comparison::compare;
-use crate::storage::{self, Study};
 
 /// Compare two runs by policy and cell, with paired intervals where their seeds agree.
 #[derive(Debug, Args)]

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use volary_experiment::storage;
+use volary_experiment::storage::export::{ExportFormat, ExportTable, export};
 
 use super::output::{print, warn_of_gaps};
-use crate::storage;
-use crate::storage::export::{ExportFormat, ExportTable, export};
 
 /// Write flat tables of study directories, merged if they are slices of one experiment, for other programs: runs (with
 /// a column for each number), jobs and tasks, or the tables that --table names.

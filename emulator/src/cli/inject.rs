@@ -8,14 +8,14 @@ use clap::Args;
 use serde_json::{Value, json};
 use volary_actors::base::{Span, Time};
 use volary_engine::cores::{CoreSet, CoreTable, Injection, Profile};
+use volary_experiment::config;
+use volary_experiment::number;
+use volary_hosts::cluster::error::InjectError;
+use volary_hosts::cluster::inject::{InjectOptions, Injected, dry_run, inject};
+use volary_hosts::cluster::protocol::{InjectRequest, InjectionPlan, InjectionShare, Refusal};
 use volary_netem::Target;
 
 use super::output::{print_folded, show};
-use crate::cluster::error::InjectError;
-use crate::cluster::inject::{InjectOptions, Injected, dry_run, inject};
-use crate::cluster::protocol::{InjectRequest, InjectionPlan, InjectionShare, Refusal};
-use crate::config;
-use crate::number;
 
 /// Inject interference into a running emulation on hosts: for a time, a profile replaces that of some of its cores.
 ///

@@ -13,21 +13,26 @@ use tracing_subscriber::fmt::format::{DefaultFields, Format};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
+use volary_experiment::control::NOTICE;
+use volary_experiment::sanitize::{TerminalWriter, one_line};
 
-use super::agent;
 use super::output::{colours, print_note};
-use crate::cluster::agent::{AgentLog, one_line};
-use crate::control::NOTICE;
-use crate::sanitize::TerminalWriter;
 
 /// A failed write to the log, for example on a full disk, must not end the run.
 const LOG_WRITE_ERRORS: bool = false;
 
-/// Initialises logging to stderr, or to an agent's log file with timestamps. An agent also sends it to its controller.
-pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, agent_log: &AgentLog) -> anyhow::Result<()> {
-    // An agent that serves one run shares the terminal of the process that started it.
-    let level = levels(verbose + u8::from(agent.is_some_and(|agent| !agent.once)));
-    let file = agent.and_then(|agent| agent.log.as_deref()).map(LogFile::open).transpose()?;
+/// Initialises logging to stderr.
+pub(super) fn start(verbose: u8) -> anyhow::Result<()> {
+    start_with(verbose, None, None::<fn() -> io::Sink>)
+}
+
+/// Initialises logging to stderr, or to a file with timestamps, and at level `INFO` to a copy.
+pub(super) fn start_with<W>(verbose: u8, file: Option<&Path>, copy: Option<W>) -> anyhow::Result<()>
+where
+    W: for<'w> fmt::MakeWriter<'w> + Send + Sync + 'static,
+{
+    let level = levels(verbose);
+    let file = file.map(LogFile::open).transpose()?;
     let terminal = file.is_none().then(|| {
         let terminal = fmt::layer()
             .with_target(false)
@@ -36,12 +41,13 @@ pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, agent_log: &Age
         terminal.with_ansi(colours(&io::stderr())).without_time()
     });
     let file = file.map(|file| plain(Mutex::new(file)));
-    let agent_log = agent.map(|_| plain(agent_log.clone()));
+    let is_copied = copy.is_some();
+    let copy = copy.map(plain);
     tracing_subscriber::registry()
         .with(terminal.with_filter(level.clone()))
         .with(file.with_filter(level))
         // More detail would include the sending of log lines, which then log again.
-        .with(agent_log.with_filter(levels(u8::from(agent.is_some()))))
+        .with(copy.with_filter(levels(u8::from(is_copied))))
         .init();
     Ok(())
 }

@@ -4,19 +4,24 @@
 //! diverged with `--check`, or a replay differs; 2 invalid usage or input; 3 the run could not finish; 130 a second
 //! Ctrl-C.
 
+#[cfg(feature = "hosts")]
 mod agent;
 mod args;
+#[cfg(feature = "hosts")]
 mod certs;
 mod columns;
 mod command;
 mod compare;
 mod completions;
 mod export;
+#[cfg(feature = "hosts")]
 mod inject;
+mod live;
 mod log;
 mod new_policy;
 mod output;
 mod plan;
+#[cfg(feature = "figures")]
 mod plot;
 mod policies;
 mod profile;
@@ -26,10 +31,12 @@ mod report;
 mod resume;
 mod run;
 mod schema;
+#[cfg(feature = "hosts")]
 mod status;
 mod topology;
 mod trace;
 mod validate;
+#[cfg(feature = "figures")]
 mod watch;
 
 pub use command::{main, main_with};

@@ -8,17 +8,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::hosts::remove_identities;
 use anyhow::Context;
+use volary_experiment::atomic_file;
+use volary_experiment::control::StudyControl;
+use volary_experiment::observer::StudyObserver;
+use volary_experiment::sanitize;
+use volary_experiment::storage::{self, Render, Study};
+use volary_report::style::{Style, folded};
 
 use super::progress::Bar;
-use crate::atomic_file;
-use crate::cluster::remove_identities;
-use crate::control::StudyControl;
-use crate::dashboard::{Server, SnapshotSource};
-use crate::observer::StudyObserver;
-use crate::report::style::{Style, folded};
-use crate::sanitize;
-use crate::storage::{self, Study};
 
 /// The control of a study that Ctrl-C stops, observed by a progress bar unless `quiet` or log lines are written, and by
 /// another observer. Called once per process.
@@ -42,6 +41,12 @@ pub(super) fn control(
     Ok(control)
 }
 
+/// The renderer of `report.html`; none without the feature `figures`.
+#[cfg(feature = "figures")]
+pub(super) const RENDER: Option<Render> = Some(volary_report::render);
+#[cfg(not(feature = "figures"))]
+pub(super) const RENDER: Option<Render> = None;
+
 /// Whether a stream supports colours: a terminal without `NO_COLOR` set.
 pub(super) fn colours(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
@@ -60,19 +65,6 @@ fn width_of(stream: impl AsFd) -> Option<usize> {
     let of_terminal = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
     let asked = || std::env::var("COLUMNS").ok()?.parse().ok();
     of_terminal.ok().or_else(asked).filter(|width| *width > 0)
-}
-
-/// Parses the port of a live page.
-pub(super) fn port(text: &str) -> Result<u16, String> {
-    let wrong = || format!("`{text}` is not a port: give a number up to 65535, or none for any that is free");
-    text.parse().map_err(|_| wrong())
-}
-
-/// Serves a live page, and prints its address on stderr; `flag` is the option that named the port.
-pub(super) fn serve(flag: &str, port: u16, source: Arc<dyn SnapshotSource>) -> anyhow::Result<Server> {
-    let server = Server::start(port, source).map_err(|error| anyhow::anyhow!("{flag}: {error}"))?;
-    print_note(&format!("live: {}", server.url()))?;
-    Ok(server)
 }
 
 /// Writing to stdout failed.

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use volary_experiment::config::describe;
+use volary_experiment::storage::slices::SweepSlice;
 
 use super::args::RunArgs;
 use super::output::show;
-use crate::config::describe;
-use crate::storage::slices::SweepSlice;
 
 /// Check an experiment file and show it resolved, without running it.
 #[derive(Debug, Args)]

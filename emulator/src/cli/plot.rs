@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use volary_experiment::config::error::{did_you_mean, listed};
+use volary_experiment::storage;
+use volary_report::chart::export::{ExportError, pdf, png};
+use volary_report::chart::svg::{Letters, Picture};
+use volary_report::columns;
+use volary_report::figures::plot::{FigureKind, FigureOptions, figure};
 
 use super::args::SelectionArgs;
 use super::output::{print, print_folded, warn_of_gaps, write_file};
-use crate::chart::export::{ExportError, pdf, png};
-use crate::chart::svg::{Letters, Picture};
-use crate::config::error::{did_you_mean, listed};
-use crate::report::columns;
-use crate::report::figures::plot::{FigureKind, FigureOptions, figure};
-use crate::storage;
 
 /// Draw a figure of a run for a paper or a talk, as SVG, PDF or PNG.
 #[derive(Debug, Args)]

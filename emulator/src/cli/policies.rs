@@ -7,11 +7,11 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use volary_actors::policies::{Card, PolicySpec};
+use volary_experiment::config::error::did_you_mean;
+use volary_experiment::config::reference;
 
 use super::new_policy;
 use super::output::show;
-use crate::config::error::did_you_mean;
-use crate::config::reference;
 
 /// List the policies, or explain one: what it does, its source, its parameters.
 #[derive(Debug, Args)]

@@ -7,9 +7,9 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use volary_actors::base::Span;
 use volary_engine::cores::show::Show;
+use volary_experiment::config;
 
 use super::output;
-use crate::config;
 
 /// Show interference profiles.
 #[derive(Debug, Args)]

@@ -10,12 +10,11 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use volary_actors::base::Time;
 use volary_engine::metrics::Recorder;
 use volary_engine::world::World;
-
-use crate::guard::guard;
-use crate::number::{count, elided, rough, seconds, short};
-use crate::observer::{BegunRun, Counted, RunObserver, StudyObserver};
-use crate::storage::manifest::RunState;
-use crate::storage::run_record::RunRecord;
+use volary_experiment::guard::guard;
+use volary_experiment::number::{count, elided, rough, seconds, short};
+use volary_experiment::observer::{BegunRun, Counted, RunObserver, StudyObserver};
+use volary_experiment::storage::manifest::RunState;
+use volary_experiment::storage::run_record::RunRecord;
 
 /// A bar on standard error, drawn from the first run on. Before it, the number of jobs is unknown.
 #[derive(Debug)]
@@ -262,10 +261,10 @@ mod tests {
 
     use indicatif::{ProgressDrawTarget, TermLike};
     use volary_actors::base::Span;
+    use volary_experiment::config::{Experiment, Overrides};
+    use volary_experiment::control::StudyControl;
 
     use super::*;
-    use crate::config::{Experiment, Overrides};
-    use crate::control::StudyControl;
     use crate::runtime::RunOptions;
 
     /// A terminal that stores its output.

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::Value;
+use volary_experiment::number;
 
 use super::output::print;
-use crate::number;
 use crate::runtime::replay::{self, Cut, Difference, Divergence, Replayed};
 
 /// Step the actors of each run through its logged inputs, and compare their effects and the results.

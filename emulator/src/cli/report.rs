@@ -6,16 +6,16 @@ use std::process::ExitCode;
 
 use clap::Args;
 use volary_engine::results::{Cell, Summary};
+use volary_experiment::config::claims::{self, Claim};
+use volary_experiment::storage::manifest::PlannedPoint;
+use volary_experiment::storage::manifest::RunState;
+use volary_experiment::storage::study::{Study, json_lines};
+use volary_experiment::storage::{self, Error, LockedDir, RenderedReport};
+use volary_report::{columns, markdown, table};
 
 use super::args::{TableArgs, argv};
-use super::output::{print, print_exact, print_folded};
+use super::output::{RENDER, print, print_exact, print_folded};
 use super::resume;
-use crate::config::claims::{self, Claim};
-use crate::report::{self, columns, markdown, table};
-use crate::storage::manifest::PlannedPoint;
-use crate::storage::manifest::RunState;
-use crate::storage::study::{Study, json_lines};
-use crate::storage::{self, Error, LockedDir};
 
 /// Show the results of study directories, merged if they are slices of one experiment, and write their report.
 #[derive(Debug, Args)]
@@ -137,8 +137,8 @@ fn write(
     {
         tracing::warn!("this runs what is missing: {}", resume::command(&study.manifest.argv, own));
     }
-    folder.write(study, report::render)?;
-    Ok(Some(format!("report: {}", folder.root().join(storage::REPORT).display())))
+    folder.write(study, RENDER.unwrap_or(|_| RenderedReport::default()))?;
+    Ok(RENDER.map(|_| format!("report: {}", folder.root().join(storage::REPORT).display())))
 }
 
 const fn is_read_only(kind: ErrorKind) -> bool {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::shell::command_line;
+use volary_report::shell::command_line;
 
 /// The command line `argv` of a run or a validation for a shell, changed to run what is missing in its folder `out`. A
 /// folder that was merged from others has no such command line.

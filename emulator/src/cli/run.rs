@@ -2,28 +2,25 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use volary_engine::results::{Verdict, run_id};
+use volary_experiment::config::error::nearest;
+use volary_experiment::config::{RunSection, RuntimeKind};
+use volary_experiment::control::Fleet;
+use volary_experiment::files::Files;
+use volary_experiment::number;
+use volary_experiment::storage::manifest::RunState;
+use volary_experiment::storage::run_record::RunRecord;
+use volary_experiment::storage::slices::SweepSlice;
+use volary_experiment::storage::{self, NewFolder, study};
+use volary_report::{columns, table};
 
 use super::args::{FleetArgs, RunArgs, TableArgs, argv};
-use super::output::{control, port, print, print_exact, print_folded, print_note, serve};
+use super::live::{LiveArgs, LivePage};
+use super::output::{RENDER, control, print, print_exact, print_folded};
 use super::resume;
-use crate::cluster::Fleet;
-use crate::config::error::nearest;
-use crate::config::{Experiment, RunSection, RuntimeKind};
-use crate::dashboard::snapshot::PageHeader;
-use crate::dashboard::{Dashboard, SnapshotSource};
-use crate::files::Files;
-use crate::number;
-use crate::observer::StudyObserver;
-use crate::report::{self, columns, table};
 use crate::runtime::{self, Outcome, RunOptions, StudyError};
-use crate::storage::manifest::RunState;
-use crate::storage::run_record::RunRecord;
-use crate::storage::slices::SweepSlice;
-use crate::storage::{self, NewFolder, study};
 
 /// Run an experiment and write its results to a study directory.
 #[derive(Debug, Args)]
@@ -61,10 +58,8 @@ pub(super) struct Options {
     /// Exit with status 1 if a claim fails.
     #[arg(long)]
     check: bool,
-    /// Show the run on a page for browsers of this machine while it goes on; the address is printed on stderr. Any free
-    /// port if none is given.
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", value_parser = port)]
-    live: Option<u16>,
+    #[command(flatten)]
+    live: LiveArgs,
 }
 
 /// The condition for continuing an earlier run.
@@ -94,14 +89,11 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         slice: options.slice,
         fleet: options.fleet.fleet(),
         quiet: options.quiet,
-        render: (!options.no_report).then_some(report::render),
+        render: (!options.no_report).then_some(RENDER).flatten(),
         argv: argv(),
     };
-    let dashboard = options.live.map(|_| Arc::new(dashboard(&experiment, &run)));
-    let observer = dashboard.clone().map(|dashboard| dashboard as Arc<dyn StudyObserver>);
-    let source = dashboard.map(|dashboard| dashboard as Arc<dyn SnapshotSource>);
-    let control = control(options.quiet, observer)?;
-    let live = options.live.zip(source).map(|(port, source)| serve("--live", port, source)).transpose()?;
+    let live = options.live.open(&experiment, &run)?;
+    let control = control(options.quiet, live.as_ref().map(LivePage::observer))?;
     let outcome = runtime::run(&experiment, &run, &control).inspect_err(|error| {
         if matches!(error, StudyError::StudyDir(_) | StudyError::Inputs(_)) {
             tracing::error!(
@@ -112,11 +104,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         }
     })?;
     if let Some(live) = live {
-        let (state, report, out) = (outcome.state, run.out.join(storage::REPORT), run.out.display());
-        let report =
-            if report.exists() { format!("the report is {}, and ", report.display()) } else { String::new() };
-        live.end(&format!("{state}; {report}`volary watch {out}` shows this page"));
-        print_note(&format!("the live page has ended: `volary watch {out}` shows it again"))?;
+        live.end(outcome.state, &run.out)?;
     }
     if options.json {
         print_exact(&study::json_lines(&outcome.study))?;
@@ -131,18 +119,6 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         warn_untested(&outcome, options);
     }
     Ok(status(&outcome, &run, &experiment.run, options.check))
-}
-
-/// The live page before anything has been run.
-fn dashboard(experiment: &Experiment, options: &RunOptions) -> Dashboard {
-    let header = PageHeader {
-        experiment: experiment.name.clone(),
-        title: experiment.title.clone(),
-        runtime: experiment.run.runtime.to_string(),
-        policies: experiment.labels().into_iter().map(str::to_owned).collect(),
-        folder: options.out.display().to_string(),
-    };
-    Dashboard::new(header, &runtime::expected(experiment, &experiment.runs(options.slice)))
 }
 
 /// The study directory, with a guard that removes it if it was made here and is still empty.

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use volary_engine::results::{Better, METRICS, Metric, Unit};
+use volary_experiment::config::reference;
+use volary_experiment::config::schema::{What, schema};
+use volary_experiment::storage::tables::TableKind;
 
 use super::output::show;
-use crate::config::reference;
-use crate::config::schema::{What, schema};
-use crate::storage::tables::TableKind;
 
 /// Print the JSON Schema of a file format, for editors and checks, or explain it for readers.
 #[derive(Debug, Args)]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use volary_hosts::cluster::status::status;
 
 use super::output::show;
-use crate::cluster::status::status;
 
 /// Show the state of the agents of a hosts file.
 #[derive(Debug, Args)]

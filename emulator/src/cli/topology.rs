@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use volary_engine::results::Unit;
 
 use clap::{Args, Subcommand};
+use volary_engine::results::Unit;
+use volary_experiment::config::cluster;
+use volary_experiment::number::{self, UnitText, plural};
 use volary_netem::topology::Facts;
 
 use super::output::show;
-use crate::config::cluster;
-use crate::number::{self, UnitText, plural};
 
 /// Show topology files.
 #[derive(Debug, Args)]

@@ -7,16 +7,15 @@ use clap::{Args, Subcommand};
 use volary_actors::base::{Feature, JobId, Span};
 use volary_actors::predict::PredictorKind;
 use volary_engine::workload::{ColumnNames, Outcome, Trace};
+use volary_experiment::config::error::{did_you_mean, listed};
+use volary_experiment::files::Files;
+use volary_experiment::number::plural;
+use volary_experiment::workload::describe::{Description, TraceComparison, compare, describe};
+use volary_experiment::workload::predict::{Question, evaluate};
+use volary_experiment::workload::{self, Reference, Traces};
 
 use super::columns::ColumnArgs;
 use super::output::{print, print_exact, show, width, write_file};
-use crate::config::error::{did_you_mean, listed};
-use crate::files::Files;
-use crate::number::plural;
-use crate::report::traces_page;
-use crate::workload::describe::{compare, describe};
-use crate::workload::predict::{Question, evaluate};
-use crate::workload::{self, Reference, Traces};
 
 /// Describe, compare, predict or convert workload traces: .tr (one job per line: arrival_s num_tasks mean_s dur_1 …
 /// dur_n), .swf (Standard Workload Format) and .csv (a header, one row per job), plain or as .xz, .zst or .gz, and
@@ -118,7 +117,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.command {
         Command::Describe { file, reference, cutoff, jobs, json, html, columns } => {
             let description = describe(&read(file, *jobs, columns.of(file)?)?, *reference, *cutoff);
-            write_page(html.as_deref(), || traces_page(std::slice::from_ref(&description), None))?;
+            write_page(html.as_deref(), std::slice::from_ref(&description), None)?;
             let fitted = |width: usize| format!("{description:width$}");
             show(*json, || &description, || width().map_or_else(|| description.to_string(), fitted))
         }
@@ -129,7 +128,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
                 described.map(|(file, columns)| Ok(describe(&read(file, *jobs, columns)?, None, None)));
             let described = described.collect::<anyhow::Result<Vec<_>>>()?;
             let comparison = compare(&described);
-            write_page(html.as_deref(), || traces_page(&described, Some(&comparison)))?;
+            write_page(html.as_deref(), &described, Some(&comparison))?;
             show(*json, || &comparison, || comparison.to_string())
         }
         Command::Predict { files, features, predictor, only, by, jobs, json, columns } => {
@@ -171,9 +170,22 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes a page, if a file is named.
-fn write_page(file: Option<&Path>, page: impl FnOnce() -> String) -> anyhow::Result<()> {
-    let Some(file) = file else { return Ok(()) };
-    write_file(file, page().as_bytes())
+fn write_page(
+    file: Option<&Path>,
+    described: &[Description],
+    comparison: Option<&TraceComparison>,
+) -> anyhow::Result<()> {
+    file.map_or(Ok(()), |file| write_file(file, page(described, comparison)?.as_bytes()))
+}
+
+#[cfg(feature = "figures")]
+fn page(described: &[Description], comparison: Option<&TraceComparison>) -> anyhow::Result<String> {
+    Ok(volary_report::traces_page(described, comparison))
+}
+
+#[cfg(not(feature = "figures"))]
+fn page(_: &[Description], _: Option<&TraceComparison>) -> anyhow::Result<String> {
+    anyhow::bail!("--html: this program was built without pages: build it with the feature `figures`")
 }
 
 /// The question for a trace: all its features if none were named. Features and outcomes that it lacks are refused.

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::hosts::executor::free_cpus;
 use clap::Args;
+use volary_experiment::config::{ConfigError, Experiment, Overrides, RuntimeKind, describe};
+use volary_experiment::control::Fleet;
+use volary_experiment::storage::{self, NewFolder};
 
 use super::args::{ExperimentArgs, FleetArgs, argv, runtime as kind};
-use super::output::{control, print_folded, print_json, write_file};
+use super::output::{RENDER, control, print_folded, print_json, write_file};
 use super::resume;
-use crate::cluster::Fleet;
 pub(super) use crate::comparison::Error;
 use crate::comparison::{RunVariant, ValidateOptions, validate};
-use crate::config::{ConfigError, Experiment, Overrides, RuntimeKind, describe};
-use crate::executor::free_cpus;
-use crate::storage::{self, NewFolder};
 
 /// The file in the results folder with the output of `--json`.
 const KEPT: &str = "validation.json";
@@ -102,6 +102,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         fleet: options.fleet.fleet().unwrap_or_else(|| Fleet::Spawn(agents(&experiment))),
         resume: options.resume,
         threads: options.threads.map(usize::from),
+        render: RENDER,
         argv: argv(),
     };
     let control = control(options.quiet, None)?;

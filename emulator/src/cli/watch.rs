@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use volary_report::dashboard::RunFolder;
 
-use super::output::{control, port, serve};
-use crate::dashboard::RunFolder;
+use super::live::{port, serve};
+use super::output::control;
 
 /// Interval of the check whether to stop.
 const STOP_CHECK: Duration = Duration::from_millis(100);

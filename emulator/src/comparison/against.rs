@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use volary_engine::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
+use volary_experiment::storage::run_record::RunRecord;
 
 use super::causes::cause;
 use super::divergence;
 use super::validation::{Against, DrawsCompared, JobPlacement, ValidatedPoint};
 use super::variant::{Error, VariantRuns};
 use crate::runtime::StudyError;
-use crate::storage::run_record::RunRecord;
 
 /// Divergence from which a cause is searched for.
 const NOTABLE: f64 = 0.01;

@@ -1,11 +1,11 @@
 //! Likely causes of a divergence, as far as the certificates of the runs explain it.
 
 use volary_engine::results::{Certificate, Summary};
+use volary_experiment::number;
 
 use super::divergence::MetricDivergence;
 use super::metrics::{ENOUGH, split_class};
 use super::validation::JobPlacement;
-use crate::number;
 
 /// The part of a difference that a cause must explain.
 const MOST: f64 = 0.5;

@@ -1,11 +1,11 @@
 //! The table of a policy and a cell that two studies ran.
 
 use volary_engine::results::Unit;
+use volary_experiment::number::{self, UnitText};
+use volary_report::style::{missing, text_table};
 
 use super::compared_point::{ComparedPoint, MetricDifference};
 use super::metrics::named;
-use crate::number::{self, UnitText};
-use crate::report::style::{missing, text_table};
 
 const HEADER: [&str; 6] = ["metric", "first", "second", "difference", "change", ""];
 /// The column of stars.

@@ -12,12 +12,12 @@ use volary_engine::cores::config::{BurstTrace, TraceRow};
 use volary_engine::cores::{Burst, Interference};
 use volary_engine::results::{CoreRow, STILL, Summary};
 use volary_engine::world::World;
+use volary_experiment::config::{Experiment, RuntimeKind};
+use volary_experiment::control::{RunError, StudyControl};
+use volary_experiment::storage::run_record::RunRecord;
 
 use super::variant::{Error, RunVariant};
-use crate::config::{Experiment, RuntimeKind};
-use crate::control::{RunError, StudyControl};
 use crate::runtime::{StudyError, virtual_time};
-use crate::storage::run_record::RunRecord;
 
 /// Minimal busy part of a stretch for its pace to count for the whole stretch.
 const REPRESENTATIVE: f64 = 0.25;
@@ -136,8 +136,9 @@ fn add_asked(pieces: &mut Vec<Piece>, asked: &[Burst], (from, until): (Time, Tim
 
 #[cfg(test)]
 mod tests {
+    use volary_experiment::config::Overrides;
+
     use super::*;
-    use crate::config::Overrides;
 
     fn at(ms: u64) -> Time {
         Time(ms * 1_000_000)

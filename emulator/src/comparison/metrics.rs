@@ -1,10 +1,9 @@
 //! Statistics of compared metrics, and their format.
 
 use volary_engine::results::{Metric, Summary};
-
-use crate::number::UnitText;
-use crate::report::style::missing;
-use crate::stats::Interval;
+use volary_experiment::number::UnitText;
+use volary_experiment::stats::Interval;
+use volary_report::style::missing;
 
 /// Limit on the divergence of a quantile of response time, as a share of the reference.
 pub const BAR: f64 = 0.05;

@@ -65,11 +65,12 @@ fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
 
 #[cfg(test)]
 mod tests {
+    use volary_engine::results::{Spread, Staleness};
+    use volary_experiment::fidelity::fixture::faithful;
+    use volary_experiment::storage::fixture::measured;
+
     use super::super::divergence::of_policy;
     use super::*;
-    use crate::fidelity::fixture::faithful;
-    use crate::storage::fixture::measured;
-    use volary_engine::results::{Spread, Staleness};
 
     /// Jobs of ten tasks for a day, updates of 10 ms in flight at each sample.
     fn run(age: f64) -> Summary {

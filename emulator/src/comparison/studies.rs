@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use volary_engine::results::{
     METRICS, Metric, Summary, canonical, is_censored, point_name, unequal_injections,
 };
+use volary_experiment::number::{count, plural};
+use volary_experiment::stats::Interval;
+use volary_experiment::storage::Study;
+use volary_experiment::storage::manifest::{Manifest, RunState};
+use volary_experiment::storage::run_record::RunRecord;
+use volary_experiment::storage::spec_diff;
+use volary_experiment::storage::study::CellGroup;
 
 use super::compared_point::{ComparedPoint, MetricDifference};
 use super::compared_table::point_table;
 use super::metrics::{class_metric, mean, relative, values};
-use crate::number::{count, plural};
-use crate::stats::Interval;
-use crate::storage::Study;
-use crate::storage::manifest::{Manifest, RunState};
-use crate::storage::run_record::RunRecord;
-use crate::storage::spec_diff;
-use crate::storage::study::CellGroup;
 
 /// Limit on the policies and cells named that only one study ran.
 const UNMATCHED: usize = 20;
@@ -301,11 +301,11 @@ fn remarks(point: &ComparedPoint) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use volary_engine::results::{Deadlines, Planning, PredictionErrors};
+    use volary_experiment::storage::fixture::manifest;
+    use volary_experiment::storage::fixture::measured;
 
     use super::*;
-    use crate::storage::fixture::manifest;
-    use crate::storage::fixture::measured;
-    use volary_engine::results::{Deadlines, Planning, PredictionErrors};
 
     fn study(seeds: &[u64], scale: f64, policies: &[&str]) -> Study {
         let cell = [("load", json!(0.8))];
@@ -420,7 +420,8 @@ mod tests {
     #[test]
     fn a_degraded_side_is_marked() {
         let (good, mut bad) = (study(&[1, 2], 1.0, &["a"]), study(&[1, 2], 1.0, &["a"]));
-        bad.cells[0].policies[0].runs[1].summary.fidelity = Some(crate::fidelity::fixture::degraded());
+        bad.cells[0].policies[0].runs[1].summary.fidelity =
+            Some(volary_experiment::fidelity::fixture::degraded());
         let marks = |a, b| {
             let comparison = compare(a, b);
             let text = comparison.text(None);
@@ -437,7 +438,8 @@ mod tests {
     #[test]
     fn a_side_that_was_injected_into_is_marked() {
         let (good, mut bad) = (study(&[1, 2], 1.0, &["a"]), study(&[1, 2], 1.0, &["a"]));
-        bad.cells[0].policies[0].runs[1].summary.injections = vec![crate::storage::fixture::injected()];
+        bad.cells[0].policies[0].runs[1].summary.injections =
+            vec![volary_experiment::storage::fixture::injected()];
         let comparison = compare(&good, &bad);
         assert!(!comparison.points[0].a_injected && comparison.points[0].b_injected);
         let text = comparison.text(None);
@@ -451,7 +453,7 @@ mod tests {
         let (mut one, mut other) = (study(&seeds, 1.0, &["a"]), study(&seeds, 0.5, &["a"]));
         let differs = |a: &Study, b: &Study| metric(&compare(a, b).points[0], "response_s.p50").differs;
         assert_eq!(differs(&one, &other), Some(true));
-        let injected = || vec![crate::storage::fixture::injected()];
+        let injected = || vec![volary_experiment::storage::fixture::injected()];
         other.cells[0].policies[0].runs[1].summary.injections = injected();
         assert_eq!(differs(&one, &other), None);
         let text = compare(&one, &other).text(None);

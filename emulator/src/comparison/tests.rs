@@ -3,18 +3,18 @@
 use std::path::Path;
 
 use volary_engine::results::{CopyEnd, Measured, RealWork};
+use volary_experiment::config::RuntimeKind;
+use volary_experiment::fidelity::fixture;
+use volary_experiment::storage::Study;
+use volary_experiment::storage::StudyDir;
+use volary_experiment::storage::fixture::manifest;
+use volary_experiment::storage::fixture::measured;
+use volary_experiment::storage::run_record::RunRecord;
 
 use super::against::against;
 use super::divergence::MetricDivergence;
 use super::validation::{Against, DrawsCompared, SkippedRuntime, ValidatedPoint, Validation};
 use super::variant::{RunVariant, VariantRuns};
-use crate::config::RuntimeKind;
-use crate::fidelity::fixture;
-use crate::storage::Study;
-use crate::storage::StudyDir;
-use crate::storage::fixture::manifest;
-use crate::storage::fixture::measured;
-use crate::storage::run_record::RunRecord;
 
 /// Runs of one policy in study directories, each modified by a `change`.
 fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> VariantRuns {
@@ -25,7 +25,8 @@ fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> 
         change(&mut measured);
         let dir = StudyDir::create(&root, manifest(&[&id])).unwrap();
         dir.store(&id, &measured).unwrap();
-        dir.finish(crate::storage::manifest::RunState::Finished, &[], crate::report::render).unwrap()
+        dir.finish(volary_experiment::storage::manifest::RunState::Finished, &[], volary_report::render)
+            .unwrap()
     };
     VariantRuns {
         variant: RunVariant { runtime, real: None },
@@ -96,7 +97,7 @@ fn quantiles_beyond_the_bar_count_in_faithful_runs_only() {
     assert!(degraded.holds() && !degraded.is_judged && degraded.beyond().count() == 3);
     let injected = compared(&[&|run| {
         slower(0.06)(run);
-        run.summary.injections = vec![crate::storage::fixture::injected()];
+        run.summary.injections = vec![volary_experiment::storage::fixture::injected()];
     }]);
     assert!(injected.holds() && injected.degraded[0].starts_with("interference was injected from 2.000 s"));
     let cause = metric(&degraded, "response_s.p99").cause.clone().unwrap();

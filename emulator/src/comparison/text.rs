@@ -5,12 +5,12 @@ use std::fmt::Write;
 
 use comfy_table::Table;
 use volary_engine::results::run_name;
+use volary_experiment::number;
+use volary_report::style::{missing, text_table};
 
 use super::divergence::MetricDivergence;
 use super::metrics::{BAR, entry, named};
 use super::validation::{Against, ValidatedPoint, Validation};
-use crate::number;
-use crate::report::style::{missing, text_table};
 
 impl Validation {
     /// The tables of all points, with the counts, jobs and causes of each runtime; then the verdict.

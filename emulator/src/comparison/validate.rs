@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
+use volary_experiment::config::{ConfigError, Experiment, Repeat, RuntimeKind};
+use volary_experiment::control::Fleet;
+use volary_experiment::control::StudyControl;
+use volary_experiment::storage::manifest::RunState;
+use volary_experiment::storage::run_record::RunRecord;
+use volary_experiment::storage::{Render, Study};
+
 use super::against::against;
 use super::cores_as_found::as_found;
 use super::validation::{SkippedRuntime, ValidatedPoint, Validation};
 use super::variant::{Error, RunVariant, VariantRuns};
-use crate::cluster::Fleet;
-use crate::config::{ConfigError, Experiment, Repeat, RuntimeKind};
-use crate::control::StudyControl;
-use crate::report;
 use crate::runtime::{self, Outcome, RunOptions, StudyError};
-use crate::storage::Study;
-use crate::storage::manifest::RunState;
-use crate::storage::run_record::RunRecord;
 
 /// The options of a validation.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct ValidateOptions {
     pub resume: bool,
     /// Threads of a run, as in `volary run`.
     pub threads: Option<usize>,
+    /// What makes the reports; `None` for no reports.
+    pub render: Option<Render>,
     /// The command line, for the manifests.
     pub argv: Vec<String>,
 }
@@ -115,7 +117,7 @@ fn run_options(variant: RunVariant, repetition: u32, options: &ValidateOptions) 
         resume: options.resume,
         threads: options.threads,
         argv: options.argv.clone(),
-        render: Some(report::render),
+        render: options.render,
         ..RunOptions::default()
     }
 }

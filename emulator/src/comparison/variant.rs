@@ -3,11 +3,11 @@
 use std::fmt;
 
 use volary_engine::results::Cell;
+use volary_experiment::config::{ConfigError, Experiment, RunSection, RuntimeKind};
+use volary_experiment::storage::Study;
+use volary_experiment::storage::run_record::RunRecord;
 
-use crate::config::{ConfigError, Experiment, RunSection, RuntimeKind};
 use crate::runtime::StudyError;
-use crate::storage::Study;
-use crate::storage::run_record::RunRecord;
 
 /// A runtime, and how copies use its cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,9 @@
 //! Errors of a whole run.
 
-use crate::cluster::HostsError;
-use crate::config::ConfigError;
-use crate::storage;
-use crate::storage::input_log;
+use crate::hosts::HostsError;
+use volary_experiment::config::ConfigError;
+use volary_experiment::storage;
+use volary_experiment::storage::input_log;
 
 /// Why a run could not start, or its results not be stored.
 #[derive(Debug, thiserror::Error)]

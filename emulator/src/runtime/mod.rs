@@ -3,14 +3,12 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`virtual_time`] | one run in virtual time |
-//! | [`local`] | one run in real time, in one process |
 //! | [`replay`] | a run's log of inputs, stepped again |
 //! | [`run`](mod@run) | the execution of an experiment |
 //! | [`error`] | errors of a whole run |
 //! | [`pool`] | many runs on a few threads, with a progress bar |
 
 pub mod error;
-pub mod local;
 pub mod pool;
 pub mod replay;
 pub mod run;

@@ -5,21 +5,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use crate::hosts::{Controller, local};
 use volary_engine::results::{Cell, Summary, run_name};
 use volary_engine::world::World;
+use volary_experiment::config::{Experiment, Run, RuntimeKind};
+use volary_experiment::control::{ObservedRun, RunError, StudyControl, panic_text};
+use volary_experiment::cost;
+use volary_experiment::guard::guard;
+use volary_experiment::number::{plural, seconds};
+use volary_experiment::observer::BegunRun;
+use volary_experiment::storage::input_log::Sink;
+use volary_experiment::storage::manifest::Failure;
+use volary_experiment::storage::{self, StudyDir};
+use volary_experiment::workload::Traces;
 
-use super::{local, virtual_time};
-use crate::cluster::controller::Controller;
-use crate::config::{Experiment, Run, RuntimeKind};
-use crate::control::{ObservedRun, RunError, StudyControl, panic_text};
-use crate::cost;
-use crate::guard::guard;
-use crate::number::{plural, seconds};
-use crate::observer::BegunRun;
-use crate::storage::input_log::Sink;
-use crate::storage::manifest::Failure;
-use crate::storage::{self, StudyDir};
-use crate::workload::Traces;
+use super::virtual_time;
 
 /// The state that the threads share.
 struct Pool<'a> {
@@ -232,12 +232,12 @@ mod tests {
 
     use volary_actors::base::Time;
     use volary_engine::metrics::Recorder;
+    use volary_experiment::config::Overrides;
+    use volary_experiment::observer::{Counted, RunObserver, StudyObserver};
+    use volary_experiment::storage::manifest::RunState;
 
     use super::*;
-    use crate::config::Overrides;
-    use crate::observer::{Counted, RunObserver, StudyObserver};
     use crate::runtime::run::RunOptions;
-    use crate::storage::manifest::RunState;
 
     /// Raises a flag when the first job of a run has finished.
     #[derive(Debug, Default)]
@@ -245,13 +245,16 @@ mod tests {
 
     impl StudyObserver for FirstJob {
         fn of_run<'a>(&'a self, _: &str, _: &'a World) -> Box<dyn RunObserver + 'a> {
-            Box::new(&self.0)
+            Box::new(Flag(&self.0))
         }
     }
 
-    impl RunObserver for &AtomicBool {
+    #[derive(Debug)]
+    struct Flag<'a>(&'a AtomicBool);
+
+    impl RunObserver for Flag<'_> {
         fn look(&mut self, _: Time, recorder: &Recorder<'_>, _: &dyn Fn() -> Counted) {
-            self.fetch_or(recorder.finished_jobs() > 0, Ordering::Relaxed);
+            self.0.fetch_or(recorder.finished_jobs() > 0, Ordering::Relaxed);
         }
     }
 

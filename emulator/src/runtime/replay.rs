@@ -9,19 +9,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use volary_engine::replay::Logged;
-
-use crate::config::{Bundle, ConfigError, Experiment, RunSection, RuntimeKind, id_under};
-use crate::control::{RunError, panic_text};
-use crate::number::plural;
-use crate::storage;
-use crate::storage::hosts::{HostRecord, of_shard};
-use crate::storage::input_log::{self, Digester, FILE, InputLog, LogSection};
-use crate::storage::manifest::RunState;
-pub use volary_engine::replay::{Cut, Difference, Divergence, Replayed};
 use volary_engine::results::{Injected, Summary};
 use volary_engine::scenario::Point;
 use volary_engine::virtual_time::RunConfig;
 use volary_engine::world::World;
+use volary_experiment::config::{Bundle, ConfigError, Experiment, RunSection, RuntimeKind, id_under};
+use volary_experiment::control::{RunError, panic_text};
+use volary_experiment::number::plural;
+use volary_experiment::storage;
+use volary_experiment::storage::hosts::{HostRecord, of_shard};
+use volary_experiment::storage::input_log::{self, Digester, FILE, InputLog, LogSection};
+use volary_experiment::storage::manifest::RunState;
+
+pub use volary_engine::replay::{Cut, Difference, Divergence, Replayed};
 
 /// Why a run could not be replayed.
 #[derive(Debug, thiserror::Error)]

@@ -4,25 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use crate::hosts::executor::{assign_cpus, free_cpus};
+use crate::hosts::{Controller, WITHOUT_HOSTS};
 use volary_engine::results::{ClaimResult, SCHEMA, Summary};
+use volary_experiment::config::experiment::MOST_REPLICATIONS;
+use volary_experiment::config::{CellLoad, Experiment, Repeat, Run, RuntimeKind, describe};
+use volary_experiment::control::Fleet;
+use volary_experiment::control::{NOTICE, StudyControl};
+use volary_experiment::number::plural;
+use volary_experiment::observer::ExpectedRun;
+use volary_experiment::stats::enough;
+use volary_experiment::storage::input_log::{self, Sink};
+use volary_experiment::storage::manifest::{Failure, Manifest, OfferedLoad, RunState, utc_now};
+use volary_experiment::storage::origin::Provenance;
+use volary_experiment::storage::slices::{Slices, SweepSlice};
+use volary_experiment::storage::study::Study;
+use volary_experiment::storage::{self, Render, RenderedReport, StudyDir};
 
 use super::error::StudyError;
 use super::pool;
-use crate::cluster::controller::Controller;
-use crate::cluster::{Fleet, nothing_held};
-use crate::config::experiment::MOST_REPLICATIONS;
-use crate::config::{CellLoad, Experiment, Repeat, Run, RuntimeKind, describe};
-use crate::control::{NOTICE, StudyControl};
-use crate::executor::{assign_cpus, free_cpus};
-use crate::number::plural;
-use crate::observer::ExpectedRun;
-use crate::stats::enough;
-use crate::storage::input_log::{self, Sink};
-use crate::storage::manifest::{Failure, Manifest, OfferedLoad, RunState, utc_now};
-use crate::storage::origin::Provenance;
-use crate::storage::slices::{Slices, SweepSlice};
-use crate::storage::study::Study;
-use crate::storage::{self, Render, RenderedReport, StudyDir};
 
 /// Options of `volary run` beyond the experiment itself.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +74,7 @@ pub fn run(
     // Before the folder, so that a run that cannot start leaves none.
     let fleet = options.fleet.as_ref();
     let controller = fleet.map(|fleet| Controller::open(fleet, experiment, control)).transpose()?;
-    manifest.hosts = controller.as_ref().map(|controller| nothing_held(controller.members()));
+    manifest.hosts = controller.as_ref().map(|controller| controller.unused());
     let folder = match options.resume {
         true => StudyDir::open(&options.out, manifest),
         false => StudyDir::create(&options.out, manifest),
@@ -148,6 +148,9 @@ pub fn run(
 /// [`StudyError::Unsupported`], with what to do.
 pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), StudyError> {
     let unsupported = |text: &str| Err(StudyError::Unsupported(text.to_owned()));
+    if cfg!(not(feature = "hosts")) && experiment.run.runtime != RuntimeKind::Virtual {
+        return unsupported(WITHOUT_HOSTS);
+    }
     let on_hosts = experiment.run.runtime == RuntimeKind::Hosts;
     if on_hosts && options.fleet.is_none() {
         return unsupported(

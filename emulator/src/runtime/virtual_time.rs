@@ -6,10 +6,9 @@ use volary_engine::results::Measured;
 use volary_engine::shard::Observer;
 use volary_engine::virtual_time::{Progress, measure_with};
 use volary_engine::world::{EngineError, World};
-
-use crate::config::RunSection;
-use crate::control::RunError;
-use crate::cost;
+use volary_experiment::config::RunSection;
+use volary_experiment::control::RunError;
+use volary_experiment::cost;
 
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///

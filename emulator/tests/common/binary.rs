@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use volary::storage::{RUNS, RunStore};
+use volary_experiment::storage::{RUNS, RunStore};
 
 /// A small experiment of two policies with a claim.
 pub const EXPERIMENT: &str = r#"title = "small"

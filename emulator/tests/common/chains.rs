@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use volary::storage::{load_manifest, load_rows};
 use volary_engine::results::{CopyRow, JobRow};
+use volary_experiment::storage::{load_manifest, load_rows};
 
 use super::binary::{expect, lines};
 

@@ -9,12 +9,12 @@ pub mod sharing;
 
 use std::io::Write;
 
-use volary::config::{Experiment, Overrides};
-use volary::control::StudyControl;
 use volary::runtime::virtual_time::measure;
-use volary::workload::Traces;
 use volary_engine::results::{Certificate, Measured};
 use volary_engine::world::World;
+use volary_experiment::config::{Experiment, Overrides};
+use volary_experiment::control::StudyControl;
+use volary_experiment::workload::Traces;
 
 /// A small cluster with losses, duplicates, crashes and a pause, without policies.
 pub const FAULTY: &str = include_str!("../../engine/tests/sim/faulty.toml");

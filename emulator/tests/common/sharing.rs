@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use volary::storage::{load_manifest, load_rows};
 use volary_engine::results::{CopyRow, JobRow};
+use volary_experiment::storage::{load_manifest, load_rows};
 
 use super::binary::{expect, lines};
 

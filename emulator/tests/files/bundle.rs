@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use volary::config::{Bundle, Experiment, Overrides, Repeat};
 use volary_actors::base::JobId;
 use volary_actors::catalog::Catalog;
 use volary_engine::workload::Workload;
+use volary_experiment::config::{Bundle, Experiment, Overrides, Repeat};
 
 /// Copies a folder.
 fn copy(from: &Path, to: &Path) {
@@ -153,7 +153,7 @@ fn a_bundle_reads_nothing_but_itself() {
 fn texts_have_a_bound() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.toml");
-    fs::write(&file, vec![b'#'; (volary::files::LONGEST_TEXT + 1) as usize]).unwrap();
+    fs::write(&file, vec![b'#'; (volary_experiment::files::LONGEST_TEXT + 1) as usize]).unwrap();
     let error = Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
     assert!(error.contains("longer than 16 MiB") && error.contains("help"), "{error}");
 }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use volary::cluster::protocol::{
-    InjectReply, InjectRequest, InjectionPlan, InjectionShare, InjectorMessage, Refusal,
-};
-use volary::codec::{self, Batch, LARGEST_FRAME};
 use volary_actors::base::{Span, Time};
 use volary_engine::cores::CoreSet;
+use volary_experiment::codec::{self, Batch, LARGEST_FRAME};
+use volary_hosts::cluster::protocol::{
+    InjectReply, InjectRequest, InjectionPlan, InjectionShare, InjectorMessage, Refusal,
+};
 
 #[path = "../../fuzz/targets.rs"]
 pub(crate) mod targets;

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
-use volary::storage::RunStore;
+use volary_experiment::storage::RunStore;
 
 use crate::common::binary::{command, expect, expect_of, folder, lacks, lines, text, volary};
 

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use volary::config::{Experiment, Overrides, Repeat};
 use volary_actors::base::{Feature, JobId};
 use volary_actors::catalog::Catalog;
 use volary_actors::predict::{Combination, Predictor, PredictorKind};
 use volary_engine::results::{Measured, Verdict};
 use volary_engine::workload::{NoTraces, Workload};
+use volary_experiment::config::{Experiment, Overrides, Repeat};
 
 use crate::common::run;
 

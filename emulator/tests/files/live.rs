@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use volary::config::{Experiment, Overrides};
-use volary::control::StudyControl;
-use volary::dashboard::snapshot::{PageHeader, RunStage, Snapshot};
-use volary::dashboard::{Dashboard, Server, SnapshotSource};
-use volary::observer::StudyObserver;
 use volary::runtime::{self, RunOptions};
+use volary_experiment::config::{Experiment, Overrides};
+use volary_experiment::control::StudyControl;
+use volary_experiment::observer::StudyObserver;
+use volary_report::dashboard::snapshot::{PageHeader, RunStage, Snapshot};
+use volary_report::dashboard::{Dashboard, Server, SnapshotSource};
 
 use crate::common::binary::{EXPERIMENT, changed, command, expect, folder, forget, refuses_all, text};
 use crate::common::page::{PATIENCE, address, answer, ask, get, snapshot};
@@ -336,10 +336,10 @@ fn bad_ports_and_folders_are_refused() {
             "run e.toml --live {port} | 2 | --live | port {port} is in use by another process | none for any\n\
              run e.toml --live 70000 | 2 | --live | `70000` is not a port | up to 65535\n\
              run --live e.toml | 2 | --live | `e.toml` is not a port\n\
-             control e.toml | 2 | is not a study directory\n\
-             control gone | 2 | gone is not a study directory\n\
-             control gone --port x | 2 | --port | `x` is not a port\n\
-             control | 2 | <RUN>"
+             watch e.toml | 2 | is not a study directory\n\
+             watch gone | 2 | gone is not a study directory\n\
+             watch gone --port x | 2 | --port | `x` is not a port\n\
+             watch | 2 | <RUN>"
         ),
     );
     assert!(!folder.path().join("runs").exists(), "nothing is left behind");

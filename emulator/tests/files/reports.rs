@@ -5,15 +5,15 @@ use std::rc::Rc;
 use std::{env, fs};
 
 use proptest::prelude::*;
-use volary::cluster::protocol::{AgentMessage, MESSAGE_FRAME};
-use volary::codec;
-use volary::real_time::placement::place;
 use volary_actors::base::{ActorId, CopyId, JobId, Time};
 use volary_actors::machine::Note;
 use volary_engine::parcel::{Observation, Seen};
 use volary_engine::shard::Observer;
 use volary_engine::virtual_time::{RunConfig, measure_with};
 use volary_engine::world::World;
+use volary_experiment::codec;
+use volary_hosts::cluster::protocol::{AgentMessage, MESSAGE_FRAME};
+use volary_hosts::real_time::placement::place;
 
 use crate::corpus::targets::{fold_reports, report_worlds};
 

@@ -107,7 +107,8 @@ fn a_schedule_is_the_same_in_virtual_and_real_time() {
         let path = at.path().join(runtime);
         let manifest: Value = serde_json::from_slice(&fs::read(path.join("manifest.json")).unwrap()).unwrap();
         let id = manifest["runs"][0].as_str().unwrap().to_owned();
-        let record = serde_json::to_value(&volary::storage::records_of(&path, &[id]).unwrap()[0]).unwrap();
+        let record =
+            serde_json::to_value(&volary_experiment::storage::records_of(&path, &[id]).unwrap()[0]).unwrap();
         record["bursts"].clone()
     });
     assert!(bursts[0].as_array().is_some_and(|bursts| bursts.len() > 10), "{bursts:?}");

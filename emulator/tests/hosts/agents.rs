@@ -6,19 +6,19 @@ use std::thread;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
-use volary::cluster::agent::{Agent, AgentLog, Settings};
-use volary::cluster::net::link::LinkEvent;
-use volary::cluster::net::{Arrival, Connection, Control, End, Host, Link, Options, Transport};
-use volary::cluster::protocol::{
-    AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectOrder, InjectReply, InjectorMessage,
-    LinkPurpose, Opening, Refusal,
-};
-use volary::codec::LARGEST_FRAME;
-use volary::config::{Experiment, Overrides, id_under};
-use volary::real_time::clock::MonotonicClock;
 use volary_actors::base::{ActorId, Class, JobId, Span, Time};
 use volary_actors::message::Probe;
 use volary_engine::parcel::Parcel;
+use volary_experiment::codec::LARGEST_FRAME;
+use volary_experiment::config::{Experiment, Overrides, id_under};
+use volary_hosts::cluster::agent::{Agent, AgentLog, Settings};
+use volary_hosts::cluster::net::link::LinkEvent;
+use volary_hosts::cluster::net::{Arrival, Connection, Control, End, Host, Link, Options, Transport};
+use volary_hosts::cluster::protocol::{
+    AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectOrder, InjectReply, InjectorMessage,
+    LinkPurpose, Opening, Refusal,
+};
+use volary_hosts::real_time::clock::MonotonicClock;
 
 use crate::common::worlds;
 use crate::net::{HALF, Net, request, within};

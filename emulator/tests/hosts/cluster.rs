@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use volary::storage::input_log::{self, InputLog};
 use volary_actors::base::{Span, Time};
+use volary_experiment::storage::input_log::{self, InputLog};
 
 use crate::common::binary::{command, expect, lines, text, volary};
 

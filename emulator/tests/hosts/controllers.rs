@@ -7,21 +7,21 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use volary::cluster::net::endpoint::Accepted;
-use volary::cluster::net::{Close, Connection, Control, Options, Transport};
-use volary::cluster::protocol::{
-    AgentMessage, ControllerMessage, Datagrams, FIRST_FRAME, FinalReport, INJECTOR_LEASE, InjectReply,
-    Opening,
-};
-use volary::codec::LARGEST_FRAME;
-use volary::config::{Experiment, Overrides};
-use volary::fidelity::gauge::Reading;
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::machine::Note;
 use volary_engine::finalize::Counters;
 use volary_engine::parcel::{Observation, Seen};
 use volary_engine::results::HostVitals;
 use volary_engine::world::World;
+use volary_experiment::codec::LARGEST_FRAME;
+use volary_experiment::config::{Experiment, Overrides};
+use volary_experiment::fidelity::gauge::Reading;
+use volary_hosts::cluster::net::endpoint::Accepted;
+use volary_hosts::cluster::net::{Close, Connection, Control, Options, Transport};
+use volary_hosts::cluster::protocol::{
+    AgentMessage, ControllerMessage, Datagrams, FIRST_FRAME, FinalReport, INJECTOR_LEASE, InjectReply,
+    Opening,
+};
 
 use crate::cluster;
 use crate::common::binary::lines;
@@ -210,7 +210,11 @@ async fn hosts_are_asked_all_at_once() {
     let host = Agent::taken(&mut fixture.listeners[0].1).await;
     let said = finish(run, 3).await;
     assert!(said.contains(&format!("host h1 at {h1}: no answer within")), "{said}");
-    assert_eq!(within(host.connection.ended()).await, volary::cluster::net::End::Done, "it is free at once");
+    assert_eq!(
+        within(host.connection.ended()).await,
+        volary_hosts::cluster::net::End::Done,
+        "it is free at once"
+    );
 }
 
 #[tokio::test]
@@ -225,7 +229,7 @@ async fn ctrl_c_takes_effect_while_hosts_plan() {
     assert!(said.contains("interrupted before the hosts were ready"), "{said}");
     // It learns of the end, without waiting for its lease.
     let end = within(host.connection.ended()).await;
-    assert_eq!(end, volary::cluster::net::End::Done);
+    assert_eq!(end, volary_hosts::cluster::net::End::Done);
     assert!(!fixture.out().exists(), "nothing is left of a run that never began");
 }
 

@@ -4,11 +4,12 @@ use std::fs;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+use volary_experiment::storage;
+
 use crate::cluster::{Cluster, LONG, finish, inject, interrupt, kill};
 use crate::common::binary::{expect, lines, refuses_all};
 use crate::common::page;
-use serde_json::Value;
-use volary::storage;
 
 /// Copies of 50 ms on more nodes than they need.
 const JOBS: &str =

@@ -13,16 +13,16 @@ use std::time::Duration;
 
 use tokio::net::UdpSocket;
 use tokio::runtime::{Builder, Runtime};
-use volary::cluster::Fleet;
-use volary::cluster::agent::{Agent, AgentLog, Settings};
-use volary::config::{Experiment, Overrides, RuntimeKind};
-use volary::control::StudyControl;
-use volary::real_time::clock::MonotonicClock;
 use volary::runtime::{self, Outcome, RunOptions, virtual_time};
-use volary::storage::manifest::RunState;
 use volary_actors::base::{Rng, Span};
 use volary_actors::policies::PolicySpec;
 use volary_engine::results::Summary;
+use volary_experiment::config::{Experiment, Overrides, RuntimeKind};
+use volary_experiment::control::Fleet;
+use volary_experiment::control::StudyControl;
+use volary_experiment::storage::manifest::RunState;
+use volary_hosts::cluster::agent::{Agent, AgentLog, Settings};
+use volary_hosts::real_time::clock::MonotonicClock;
 
 use crate::common::worlds;
 use crate::drawn;

@@ -27,7 +27,7 @@ mod drawn {
     mod survivors;
 
     pub(crate) use draw::experiment;
-    use volary::config::{Experiment, Overrides};
+    use volary_experiment::config::{Experiment, Overrides};
 
     /// The folder of the topologies that are drawn.
     const TOPOLOGIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/engine/tests/sim/swarm/topologies");

@@ -8,18 +8,18 @@ use std::time::{Duration, SystemTime};
 
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
-use volary::cluster::net::endpoint::Accepted;
-use volary::cluster::net::issue::{IssueRequest, issue};
-use volary::cluster::net::link::LinkEvent;
-use volary::cluster::net::{
-    Arrival, Connection, Control, End, Host, Identity, Link, Options, PeerInfo, Transport,
-};
-use volary::cluster::protocol::{InjectRequest, InjectorMessage};
-use volary::codec;
 use volary_actors::base::{ActorId, Class, JobId, Time};
 use volary_actors::message::Job;
 use volary_engine::cores::CoreSet;
 use volary_engine::parcel::Parcel;
+use volary_experiment::codec;
+use volary_hosts::cluster::net::endpoint::Accepted;
+use volary_hosts::cluster::net::issue::{IssueRequest, issue};
+use volary_hosts::cluster::net::link::LinkEvent;
+use volary_hosts::cluster::net::{
+    Arrival, Connection, Control, End, Host, Identity, Link, Options, PeerInfo, Transport,
+};
+use volary_hosts::cluster::protocol::{InjectRequest, InjectorMessage};
 
 /// The deadline of every wait, far beyond what any takes.
 pub const PATIENT: Duration = Duration::from_secs(120);

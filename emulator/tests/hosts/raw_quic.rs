@@ -11,15 +11,15 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::mpsc;
-use volary::cluster::net::framed::Streams;
-use volary::cluster::net::{Arrival, Connection, End, Link, Role};
-use volary::codec;
+use volary_experiment::codec;
+use volary_hosts::cluster::net::framed::Streams;
+use volary_hosts::cluster::net::{Arrival, Connection, End, Link, Role};
 
 use crate::net::{Rig, anywhere, end, link, within};
 
 /// The hello of a host of this name, as a frame.
 pub fn hello(name: &str) -> Vec<u8> {
-    hello_of(&volary::cluster::net::engine(), name)
+    hello_of(&volary_hosts::cluster::net::engine(), name)
 }
 
 /// The hello of a host that runs another build.

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use volary::cluster::net::link::{LinkEvent, SendError};
-use volary::cluster::net::{Close, Control, End, Options, Role, Transport, engine};
-use volary::codec::{self, CodecError};
 use volary_actors::base::{ActorId, Class};
 use volary_engine::parcel::Parcel;
+use volary_experiment::codec::{self, CodecError};
+use volary_hosts::cluster::net::link::{LinkEvent, SendError};
+use volary_hosts::cluster::net::{Close, Control, End, Options, Role, Transport, engine};
 
 use crate::net::{Net, Rig, anywhere, batch, frame, parcel, within};
 use crate::raw_quic::{RawClient, RawPeer, hello, hello_of, silent_host};

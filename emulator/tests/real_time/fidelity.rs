@@ -2,11 +2,11 @@
 //! must say so, and comparisons of timing are skipped beyond a stated budget.
 
 use volary::comparison::Validation;
-use volary::config::Experiment;
-use volary::control::StudyControl;
-use volary::runtime::local;
-use volary::stats::dkw;
 use volary_engine::results::{Certificate, Departure, Late, Measured, Proportion};
+use volary_experiment::config::Experiment;
+use volary_experiment::control::StudyControl;
+use volary_experiment::stats::dkw;
+use volary_hosts::local;
 
 use crate::common::binary::{self, expect, volary};
 use crate::common::chains::assert_chains;

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use volary::executor::free_cpus;
-use volary::storage::{load_manifest, load_rows};
 use volary_engine::results::CoreRow;
+use volary_experiment::storage::{load_manifest, load_rows};
+use volary_hosts::executor::free_cpus;
 
 use crate::common::binary::{expect, lines};
 

@@ -3,12 +3,12 @@
 use std::fs;
 
 use serde_json::Value;
-use volary::config::Experiment;
-use volary::control::StudyControl;
 use volary::runtime::replay::{Error, Replayed, replay};
 use volary::runtime::{self, RunOptions};
-use volary::storage::input_log::{FILE, InputLog, Sink, frame, prefix};
 use volary_engine::results::Measured;
+use volary_experiment::config::Experiment;
+use volary_experiment::control::StudyControl;
+use volary_experiment::storage::input_log::{FILE, InputLog, Sink, frame, prefix};
 
 use crate::common::binary::{self, expect, lines};
 use crate::common::{FAULTY, plan, worlds};

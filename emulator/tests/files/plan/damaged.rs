@@ -1,7 +1,7 @@
 //! Text that is no experiment, or no longer one: whatever it is, it is refused and not run into.
 
 use proptest::prelude::*;
-use volary::config::Overrides;
+use volary_experiment::config::Overrides;
 
 use super::{GOOD, plan, plan_with};
 use crate::common::binary::changed;

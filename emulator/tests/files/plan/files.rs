@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use volary::config::{Experiment, Overrides, profile};
+use volary_experiment::config::{Experiment, Overrides, profile};
 
 use super::GOOD;
 use crate::common::binary::changed;

@@ -1,6 +1,6 @@
 //! Errors of experiments that cannot be planned.
 
-use volary::config::Overrides;
+use volary_experiment::config::Overrides;
 
 use super::{GOOD, plan, plan_with};
 use crate::common::binary::changed;
@@ -135,7 +135,7 @@ fn faults_at_masters_need_a_policy_that_has_them() {
     plan(&with("master:7", &format!("{pigeon}{standby}"))).unwrap();
     for who in ["master:3", "masters", "masters:1-2"] {
         let experiment = plan(&with(who, pigeon)).unwrap();
-        let text = volary::config::describe::text(&experiment, None);
+        let text = volary_experiment::config::describe::text(&experiment, None);
         assert!(text.contains("(4 masters)"), "{text}");
     }
     for (who, policy, words) in [

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use volary::config::load::load;
-use volary::config::{Experiment, Overrides};
+use volary_experiment::config::load::load;
+use volary_experiment::config::{Experiment, Overrides};
 
 use super::plan;
 use crate::common::binary::changed;

@@ -5,7 +5,7 @@ mod files;
 mod mistakes;
 mod mixes;
 
-use volary::config::{ConfigError, Experiment, Overrides, Repeat};
+use volary_experiment::config::{ConfigError, Experiment, Overrides, Repeat};
 
 use crate::common::binary::changed;
 
@@ -134,7 +134,7 @@ fn slices_partition_the_runs() {
     for bad in
         ["0/3", "4/3", "x", "1/0", "1", "3+1/3", "0+0/3", "1+/3", "+1+1/3", "1+1+1/3", "4294967295+1/3"]
     {
-        assert!(bad.parse::<volary::storage::slices::SweepSlice>().is_err(), "{bad}");
+        assert!(bad.parse::<volary_experiment::storage::slices::SweepSlice>().is_err(), "{bad}");
     }
 }
 
@@ -159,8 +159,8 @@ fn overrides_reach_everything() {
 
 #[test]
 fn the_offered_load_is_that_of_the_distributions() {
-    use volary::config::load::{CapacityBasis, load};
-    use volary::workload::Traces;
+    use volary_experiment::config::load::{CapacityBasis, load};
+    use volary_experiment::workload::Traces;
 
     let traces = Traces::new(Vec::new());
     let of = |set: &[&str]| load(&good(set).points[0].resolved, 7, &traces);
@@ -187,6 +187,6 @@ fn the_offered_load_is_that_of_the_distributions() {
         let found = of(&set).unwrap();
         assert!((found.offered - 0.625).abs() < 1e-6, "{workload}: {found:?}");
     }
-    let text = volary::config::describe::text(&plan(GOOD).unwrap(), None);
+    let text = volary_experiment::config::describe::text(&plan(GOOD).unwrap(), None);
     assert!(text.contains("WARNING") && text.contains("ρ = 2.162"), "{text}");
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use volary_actors::base::{CopyId, DistributionSpec, Endpoint, JobId, TaskId, Time};
+use volary_actors::base::{CopyId, DistributionSpec, Endpoint, JobId, TaskId};
 use volary_actors::catalog::Catalog;
 use volary_actors::roles::LONGEST_WAIT;
 use volary_engine::metrics::Recording;

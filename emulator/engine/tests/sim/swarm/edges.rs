@@ -58,7 +58,9 @@ fn edge(dice: &mut Dice, file: &mut Table) {
         6 if !topology && !few => {
             // Links that carry less than heartbeats and reports never have room for anything else: nodes that report
             // their queues many times a second do so every two seconds instead.
-            if let Some(repair) = policy(file).get_mut("repair").filter(|repair| repair.as_str() != Some("0ns")) {
+            if let Some(repair) =
+                policy(file).get_mut("repair").filter(|repair| repair.as_str() != Some("0ns"))
+            {
                 *repair = Value::String("2s".to_owned());
             }
             let bits = dice.scale(20_000.0, 200_000.0).round();

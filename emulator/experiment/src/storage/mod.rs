@@ -1,0 +1,83 @@
+//! The study directory: one folder that a study owns, fills run by run, and can resume.
+//!
+//! ```text
+//! manifest.json               what is run, and how far it came
+//! runs.log                    the finished runs: their records, and the rows of their tables
+//! failed/<id>.json            a run that could not finish, with its log
+//! summary.jsonl               a line per run as they finish; in the manifest's order at the end
+//! claims.jsonl *.parquet timeline.perfetto-trace report.html
+//!                             written at the end, from the runs; claims if the experiment has some, cores.parquet if
+//!                             copies burnt real cores
+//! report/<n>.js               the cells of a report of a large sweep
+//! inputs.log                  the inputs of every actor, in all runs, if run.record.inputs is set
+//! logs/<host>.log             what each host's agent logged during a run on hosts; the latest 1 MiB, and up to 1 MiB
+//!                             before that in <host>.log.1
+//! .lock                       locked while a run owns the folder
+//! ```
+//!
+//! A file is written under a temporary name and renamed, so every file is complete, with these exceptions: `runs.log`
+//! and `inputs.log` are complete up to their last frame, `summary.jsonl` grows by lines during the run, the files in
+//! `logs/` grow, `.lock` is written in place, and so is the end of a run in `manifest.json` if the disk has no room for
+//! a second file. A study that was interrupted or killed loses only unfinished runs. What is said of finished runs is
+//! read from `runs.log`; the other files are for people and other programs. A later study in the same folder may add
+//! runs.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `study_dir` | [`StudyDir`], which a study fills, and [`LockedDir`], in which a report is written again |
+//! | [`run_store`], [`run_rows`] | [`RunStore`]: `runs.log`; one run in it |
+//! | `frames` | the frames of which logs consist |
+//! | [`run_record`], [`activity`] | one finished run as it is stored: its summary, and data for its charts |
+//! | [`tables`] | the tables and their columns |
+//! | `columns` | columns of tables, and files of them |
+//! | [`export`] | tables for other programs, with columns that say which run a row is of |
+//! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
+//! | `rendered` | the report in the folder |
+//! | [`perfetto`] | `timeline.perfetto-trace` |
+//! | [`input_log`] | `inputs.log`, which `volary replay` reads |
+//! | `paths`, `files` | file names; files that appear whole, the folder's lock |
+//! | [`origin`] | program, machine and files that results come from |
+//! | [`slices`] | which part of an experiment a folder holds |
+//! | `load`, [`study`] | one study directory, or the slices of one experiment, as a [`Study`] |
+//! | `default_folder` | the folder that is used where none is named |
+//! | `spec_diff` | differences between the experiments of two manifests |
+//! | `error` | [`Error`] |
+
+pub mod activity;
+mod columns;
+mod default_folder;
+mod error;
+pub mod export;
+mod files;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixture;
+mod frames;
+pub mod hosts;
+pub mod input_log;
+mod load;
+pub mod manifest;
+pub mod origin;
+mod paths;
+pub mod perfetto;
+mod rendered;
+pub mod run_record;
+pub mod run_rows;
+pub mod run_store;
+pub mod slices;
+pub mod spec_diff;
+pub mod study;
+mod study_dir;
+pub mod tables;
+
+pub use default_folder::{NewFolder, latest};
+pub use error::Error;
+pub use files::{check_own, is_owned, run_dirs};
+pub use load::{gaps, load, load_claims, load_failures, load_manifest, load_rows, merge, records_of};
+pub use paths::{CLAIMS, FAILED, MANIFEST, REPORT, REPORT_CELLS, RUNS, SUMMARY, TIMELINE, failure_path};
+pub use rendered::{Render, RenderedReport};
+pub use run_store::RunStore;
+pub use study::Study;
+pub use study_dir::{LockedDir, StudyDir};
+
+#[cfg(test)]
+mod tests;

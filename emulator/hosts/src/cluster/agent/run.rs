@@ -1,0 +1,394 @@
+//! The part of a run on one host: its shard, and the links to the other hosts.
+
+use std::cmp::Ordering;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
+use volary_actors::base::{ActorId, Time};
+use volary_engine::finalize::Counters;
+use volary_engine::metrics::MessageWindow;
+use volary_engine::parcel::Parcel;
+use volary_engine::results::{HostVitals, cell_name};
+use volary_engine::shard::{Parts, Placement, Shard};
+use volary_engine::world::{EngineError, World};
+use volary_experiment::config::{Experiment, RealSection, id_under};
+use volary_experiment::cost;
+use volary_experiment::storage::input_log::Section;
+use volary_experiment::workload::Traces;
+
+use super::context::RunContext;
+use super::injections::ShardInjections;
+use super::io::{LINK_QUEUE, QuicIo};
+use super::state::AgentState;
+use super::tasks::TaskGroup;
+use crate::awake::Attempt;
+use crate::cluster::net::link::LinkEvent;
+use crate::cluster::net::{Arrival, Connection, Control, Host, Link, Transport};
+use crate::cluster::placement::{cores_of, homes};
+use crate::cluster::protocol::{AgentMessage, Assignment, FIRST_FRAME, FinalReport, LinkPurpose, RunStatus};
+use crate::executor::{Burners, RealExecutor, assign_cpus};
+use crate::real_time::clock::{Clock, MonotonicClock};
+use crate::real_time::event_loop::{RealTimeObserver, run_shard};
+use crate::real_time::host_stats::HostStats;
+
+/// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.
+const SETUP: Duration = Duration::from_secs(30);
+const SETUP_PER_HOST: Duration = Duration::from_millis(250);
+/// Time before that timeout at which a link is tried for the last time. The attempt names the host that does not
+/// answer.
+const LAST_ATTEMPT: Duration = Duration::from_secs(10);
+/// Maximum number of nodes and cores of a cluster. Every host has the tables of all of them, which then take 2 GB.
+const MOST_MACHINES: u64 = 4_000_000;
+/// Pings before a run, and the interval between them.
+const PINGS: u32 = 40;
+const FAST_PING_INTERVAL: Duration = Duration::from_millis(3);
+/// Interval of pings during a run.
+const PING_INTERVAL: Duration = Duration::from_millis(200);
+/// Batches of parcels that may wait between the links and the inbox of the shard.
+const ARRIVAL_QUEUE: usize = 64;
+
+/// One host's part of a run.
+pub(super) struct HostRun<'a> {
+    pub(super) state: &'a Rc<AgentState>,
+    pub(super) context: Rc<RunContext>,
+    pub(super) messages: mpsc::Sender<AgentMessage>,
+}
+
+impl HostRun<'_> {
+    /// Builds the shard, runs it until the run is over, and returns the measurements.
+    pub(super) async fn run(
+        &self,
+        experiment: Arc<Experiment>,
+        traces: Arc<Traces>,
+        task: Assignment,
+    ) -> Result<Box<FinalReport>, String> {
+        let (speed, logged) = (experiment.run.speed, experiment.run.record.inputs);
+        let real = experiment.run.burning();
+        let (recording, awake) = (experiment.run.recording(), experiment.run.keeps_awake());
+        let name = experiment.name.clone();
+        let world = self.unless_stopped(build(experiment, traces, &task)).await?;
+        let point = world.point();
+        let jobs = u64::from(world.workload().chains());
+        let about = RunStatus::new(&name, &point.label, &cell_name(&point.cell), task.seed, jobs);
+        self.context.describe(Some(about));
+        self.state.enter(&self.context);
+        let mut tasks = TaskGroup::default();
+        let (connections, bound) = self.prepare(&mut tasks, &task).await?;
+        let (homes, world): (Arc<[u16]>, _) = (homes(&world, &task.members).into(), Arc::new(world));
+        let links = self.link(&mut tasks, connections, &world, &homes, &task);
+        let placement = Placement::new(&homes, task.me, task.members.len() as u16);
+        let parts = world.parts(placement, recording.observes_caches()).map_err(|error| error.to_string())?;
+        let parts = Parts { oracle: false, ..parts };
+        let (inputs, carried) = logged.then(Section::carried).unzip();
+        let messages = MessageWindow::new(world.layout(), &recording);
+        let mut shard =
+            Shard::new(parts, RealTimeObserver { inputs, messages, ..RealTimeObserver::default() });
+        shard.expect_injections();
+        tracing::info!("{}", described(&world, &task, &homes, bound));
+        let burners = self.burners(real, &world, &task, &homes).await?;
+        self.wait_to_begin(task.run).await?;
+        let awake = Attempt::begin(awake);
+        let stats = HostStats::begin(&task.members[task.me as usize].name);
+        let clock = Rc::new(Clock::new(self.state.settings.ticks, 0, speed));
+        self.context.adjust(&clock);
+        if let (Some((burners, cores)), Some(real)) = (burners, real) {
+            let context = Rc::clone(&self.context);
+            tasks.spawn_in(&self.context, burners.wake_fd().relay(move || context.inbox.wake()));
+            let host = &task.members[task.me as usize].name;
+            let table = shard.cores().table();
+            let executor = RealExecutor::new(real, host, burners, &cores, Rc::clone(&clock), table);
+            shard.set_executor(Box::new(executor));
+        }
+        tasks.spawn_in(&self.context, keep_time(Rc::clone(&self.context), Rc::clone(&clock)));
+        let (context, messages) = (Rc::clone(&self.context), self.messages.clone());
+        let injections = ShardInjections::new(cores_of(&world, &homes, task.me).collect());
+        let mut io = QuicIo::new(context, links, messages, carried, self.state.settings.events, injections);
+        let driven = run_shard(&mut shard, &clock, &self.context.inbox, &mut io).await;
+        self.finish(driven, shard, io, (stats, awake), clock.now()).await
+    }
+
+    /// Calibrated burners for this host's cores, and the cores; `None` if copies are timed.
+    async fn burners(
+        &self,
+        real: Option<RealSection>,
+        world: &World,
+        task: &Assignment,
+        homes: &[u16],
+    ) -> Result<Option<(Burners, Vec<u32>)>, String> {
+        let Some(real) = real else { return Ok(None) };
+        let cores: Vec<u32> = cores_of(world, homes, task.me).collect();
+        let cpus = assign_cpus(&real, cores.len(), &self.state.settings.cpus)?;
+        // Calibration takes seconds, during which the network must answer.
+        let start = spawn_blocking(move || Burners::start(real.kernel, &cpus));
+        let started = self.unless_stopped(async { start.await.map_err(|error| error.to_string()) }).await?;
+        Ok(Some((started.map_err(|error| error.to_string())?, cores)))
+    }
+
+    /// Connects to the other hosts and estimates the clock offset; returns the connections, and the bound of its error
+    /// in ns.
+    async fn prepare(
+        &self,
+        tasks: &mut TaskGroup,
+        task: &Assignment,
+    ) -> Result<(Vec<Option<Connection>>, i64), String> {
+        tasks.spawn_in(&self.context, stop_when_closed(Rc::clone(&self.context), self.messages.clone()));
+        tasks.spawn_in(
+            &self.context,
+            ping(Rc::clone(&self.context), self.messages.clone(), self.state.settings.ticks),
+        );
+        let ready = async {
+            let connections = self.connections(task).await?;
+            let bound = self.context.clock_known(PINGS).await;
+            Ok((connections, bound))
+        };
+        let ready = timeout(setup_timeout(task), self.unless_stopped(ready)).await;
+        let late =
+            "links to the other hosts were not established in time: are their ports open to each other?";
+        ready.unwrap_or_else(|_| Err(late.to_owned()))
+    }
+
+    /// Starts the exchange of parcels with the other hosts. An invalid parcel ends its link.
+    fn link(
+        &self,
+        tasks: &mut TaskGroup,
+        connections: Vec<Option<Connection>>,
+        world: &Arc<World>,
+        homes: &Arc<[u16]>,
+        task: &Assignment,
+    ) -> Vec<Option<Link>> {
+        let (came, arrivals) = mpsc::channel(ARRIVAL_QUEUE);
+        let names = task.members.iter().map(|member| member.name.clone()).collect();
+        tasks.spawn_in(
+            &self.context,
+            receive(arrivals, names, Rc::clone(&self.context), self.messages.clone()),
+        );
+        let start = |(from, connection): (usize, Option<Connection>)| {
+            let (world, homes, me, host) = (Arc::clone(world), Arc::clone(homes), task.me, from as u16);
+            let check = move |parcel: &Parcel| is_valid_parcel(&world, &homes, me, host, parcel);
+            Some(Link::start(&connection?, LINK_QUEUE, from, check, came.clone()))
+        };
+        connections.into_iter().enumerate().map(start).collect()
+    }
+
+    /// Sends the rest of the reports of the run, and returns its measurements.
+    async fn finish(
+        &self,
+        driven: io::Result<()>,
+        mut shard: Shard<'_, RealTimeObserver>,
+        mut io: QuicIo,
+        (stats, awake): (HostStats, Attempt),
+        now: Time,
+    ) -> Result<Box<FinalReport>, String> {
+        let datagrams = io.datagrams();
+        io.close();
+        // The input log ends when its writer is dropped. It is sent even if the run failed.
+        shard.observer.inputs = None;
+        let lifted = io.injections.close(now);
+        for message in std::iter::from_fn(|| io.next_waiting()).chain(lifted) {
+            self.messages.send(message).await.map_err(|_| "the controller is gone".to_owned())?;
+        }
+        driven.map_err(|error| error.to_string())?;
+        self.context.check_panic()?;
+        tracing::info!("over after {:.3} s: {} events", stats.elapsed_s(), shard.events());
+        Ok(Box::new(FinalReport {
+            tally: Counters::of(&shard),
+            reading: shard.observer.gauge.reading(),
+            vitals: HostVitals {
+                parcels_late: shard.observer.gauge.arrivals.len(),
+                clock: self.context.clock_error(),
+                ..awake.end(stats.end())
+            },
+            datagrams,
+            cores: shard.take_executor(),
+        }))
+    }
+
+    /// Reports that this host is ready, and waits until the start is known.
+    async fn wait_to_begin(&self, run: u64) -> Result<(), String> {
+        self.messages
+            .send(AgentMessage::Ready { run })
+            .await
+            .map_err(|_| "the controller is gone".to_owned())?;
+        let known = async {
+            self.context.start_known().await;
+            Ok(())
+        };
+        self.unless_stopped(known).await
+    }
+
+    /// The result of `work`, or an error if the run is stopped before.
+    async fn unless_stopped<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = self.context.until_stopped() => Err(self.context.stop_reason()),
+        }
+    }
+
+    /// Connections to all other hosts: this host opens those to later members, and earlier members open theirs to it.
+    async fn connections(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
+        let mut making: JoinSet<Result<_, String>> = JoinSet::new();
+        let patience = setup_timeout(task).saturating_sub(LAST_ATTEMPT);
+        for (i, member) in task.members.iter().enumerate() {
+            let (state, member, run) = (Rc::clone(self.state), member.clone(), task.run);
+            match i.cmp(&(task.me as usize)) {
+                Ordering::Equal => continue,
+                Ordering::Less => {
+                    making.spawn_local(async move { Ok((i, state.link_from(run, &member.name).await)) })
+                }
+                Ordering::Greater => making.spawn_local(async move {
+                    Ok((i, open_link(&state.transport, run, &member, patience).await?))
+                }),
+            };
+        }
+        let mut connections: Vec<_> = task.members.iter().map(|_| None).collect();
+        while let Some(made) = making.join_next().await {
+            let (i, connection) = made.map_err(|error| error.to_string())??;
+            connections[i] = Some(connection);
+        }
+        Ok(connections)
+    }
+}
+
+/// See [`SETUP`].
+fn setup_timeout(task: &Assignment) -> Duration {
+    SETUP + SETUP_PER_HOST * task.members.len() as u32
+}
+
+/// Opens a link to another host for a run; tries it again for as long as `patience`.
+async fn open_link(
+    transport: &Transport,
+    run: u64,
+    member: &Host,
+    patience: Duration,
+) -> Result<Connection, String> {
+    let peer = transport.connect_within(&member.name, member.address, patience).await;
+    let peer = peer.map_err(|error| error.to_string())?;
+    let mut control = Control::<LinkPurpose, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
+    control.send(&LinkPurpose { run }).await.map_err(|error| error.to_string())?;
+    Ok(peer.connection)
+}
+
+/// A description of the run for the agent's log.
+fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> String {
+    let layout = world.layout();
+    let here = |actor: ActorId| homes[layout.endpoint(actor).index()] == task.me;
+    let nodes = (0..layout.nodes()).filter(|&node| here(layout.node(node))).count();
+    let schedulers = (0..layout.schedulers()).filter(|&i| here(layout.scheduler(i))).count();
+    let extras = (0..layout.auxiliaries()).filter(|&i| here(layout.auxiliary(i))).count();
+    let extras = match extras {
+        0 => String::new(),
+        count => format!(", {count} {}s", world.point().policy.auxiliary()),
+    };
+    format!(
+        "run {}: {} with seed {}, shard {} of {}: {nodes} nodes and {schedulers} schedulers{extras}; the clock is known to {:.1} µs",
+        task.id,
+        world.point().label,
+        task.seed,
+        task.me,
+        task.members.len(),
+        bound as f64 * 1e-3,
+    )
+}
+
+/// Builds the world, and checks that it is the controller's.
+async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignment) -> Result<World, String> {
+    let (point, seed, hosts) = (task.point as usize, task.seed, task.members.len() as u16);
+    if point >= experiment.points.len() || task.me as usize >= task.members.len() {
+        return Err("the assignment names a point or a host that does not exist".to_owned());
+    }
+    let cluster = &experiment.points[point].resolved.cluster;
+    let (nodes, cores) = (u64::from(cluster.node_count()), cluster.core_count());
+    if nodes + cores > MOST_MACHINES {
+        return Err(format!(
+            "the cluster has {nodes} nodes and {cores} cores, and a host takes {MOST_MACHINES} of both together at most: \
+             each of them takes some hundred bytes on every host; lower cluster.nodes"
+        ));
+    }
+    let id = id_under(&experiment.points[point], seed, &experiment.run);
+    if id != task.id {
+        return Err(format!(
+            "this host has {id} for what the controller calls {}: other versions of volary?",
+            task.id
+        ));
+    }
+    let build = move || {
+        let world = World::build(&experiment.points[point], seed, traces.as_ref())?;
+        Ok::<_, EngineError>(world.with_clock(cost::thread_cpu_ns).on_hosts(hosts))
+    };
+    let built = spawn_blocking(build).await;
+    built.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+/// Ends the run when the task that sends to the controller has ended.
+async fn stop_when_closed(context: Rc<RunContext>, messages: mpsc::Sender<AgentMessage>) {
+    messages.closed().await;
+    context.stop();
+}
+
+/// Samples the controller's clock: at short intervals first, then at longer ones.
+async fn ping(context: Rc<RunContext>, messages: mpsc::Sender<AgentMessage>, ticks: MonotonicClock) {
+    let mut count = 0;
+    loop {
+        // A ping that waited in the queue would make the answer useless.
+        if let Ok(place) = messages.try_reserve() {
+            place.send(AgentMessage::Ping { sent: ticks.now() });
+        }
+        count += 1;
+        tokio::time::sleep(if count < PINGS { FAST_PING_INTERVAL } else { PING_INTERVAL }).await;
+        if context.stopped.get() {
+            return;
+        }
+    }
+}
+
+/// Sets the clock of the run again as the estimate of the offset improves.
+async fn keep_time(context: Rc<RunContext>, clock: Rc<Clock>) {
+    loop {
+        tokio::time::sleep(PING_INTERVAL).await;
+        context.adjust(&clock);
+    }
+}
+
+/// Passes on arrivals from other hosts: parcels to the shard, and the end of a link to the controller.
+async fn receive(
+    mut arrivals: mpsc::Receiver<Arrival>,
+    names: Vec<String>,
+    context: Rc<RunContext>,
+    messages: mpsc::Sender<AgentMessage>,
+) {
+    while let Some(Arrival { link, event }) = arrivals.recv().await {
+        match event {
+            LinkEvent::Parcels(parcels) => {
+                // Without room nothing more is read from any link, and the senders wait.
+                context.inbox.room().await;
+                context.inbox.put(parcels);
+            }
+            LinkEvent::Ended(end) if !context.stopped.get() => {
+                // Fails if the controller is gone as well.
+                let _ = messages
+                    .send(AgentMessage::Lost { peer: names[link].clone(), why: end.to_string() })
+                    .await;
+            }
+            LinkEvent::Ended(_) => {}
+        }
+    }
+}
+
+/// Whether a parcel goes from an actor of `host` to one of `me`, and its message refers to existing jobs and nodes.
+/// Delays are computed as `due - sent`, so these must be in order.
+fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {
+    let layout = world.layout();
+    let Parcel { from, to, msg, .. } = parcel;
+    if from.0 >= layout.actors() || to.0 >= layout.actors() || parcel.sent > parcel.due {
+        return false;
+    }
+    let home = |actor| homes[layout.endpoint(actor).index()];
+    let ends = if parcel.returned { (home(*to), home(*from)) } else { (home(*from), home(*to)) };
+    ends == (host, me) && msg.check(*from, *to, layout, world.workload())
+}

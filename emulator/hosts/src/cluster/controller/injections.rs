@@ -1,0 +1,504 @@
+//! The injections into the current run: checked, ordered from the agents, leased to their injectors, and recorded.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::timeout_at;
+use volary_actors::base::Time;
+use volary_engine::cores::{CoreSet, Injection};
+use volary_engine::finalize::InjectionRecord;
+use volary_engine::results::{Applied, Injected, run_name};
+use volary_engine::world::World;
+use volary_experiment::control::StudyControl;
+use volary_netem::Target;
+
+use super::host_pool::{HostEvent, HostPool, InjectorId, RepeatedInjection, RunClock};
+use crate::cluster::placement::cores_of;
+use crate::cluster::protocol::{
+    AgentMessage, ControllerMessage, INJECTOR_LEASE, InjectOrder, InjectReply, InjectRequest, InjectionPlan,
+    InjectionShare, InjectorMessage, RUN_OVER, Refusal, load_profile,
+};
+use crate::cluster::timing::at_least;
+
+/// Maximum number of injections into one run: cores evaluate each of them whenever a copy begins, and some profiles
+/// keep state per core.
+const MAX_INJECTIONS: usize = 100;
+/// Maximum number of targets of an injection, and of bytes of each: reports of hosts wait while they are resolved.
+const MAX_TARGETS: usize = 1000;
+const MAX_TARGET_BYTES: usize = 200;
+/// Maximum number of runs named to an injector as lacking its injection.
+const MAX_LACKING: usize = 100;
+/// From a request until the injection begins, and from an order to end it until it ends: at least this long, and this
+/// many round trips to the furthest host. All hosts begin and end at the same emulated time.
+const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
+/// Maximum time of injectors, at the end of a run, for acknowledging the last reply by disconnecting.
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The injections into a run, in the order in which they were ordered.
+pub(super) struct Injections<'a> {
+    world: &'a World,
+    /// The cores of each host.
+    held: Vec<CoreSet>,
+    clock: RunClock,
+    entries: Vec<RunInjection>,
+}
+
+struct RunInjection {
+    id: u64,
+    request: InjectRequest,
+    /// `None` if the controller repeats an injection into an earlier run.
+    injector: Option<InjectorId>,
+    /// Time of the injector's last message.
+    renewed: Instant,
+    /// The state of the injection as known to the injector.
+    phase: Phase,
+    /// Whether the hosts have been ordered to end it.
+    lifted: bool,
+    /// Nodes, cores and hosts as requested, for the record.
+    targets: Vec<String>,
+    plan: InjectionPlan,
+    injection: Injection,
+    shares: Vec<Share>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Requested,
+    Begun,
+    Over,
+    Disconnected,
+}
+
+/// The part of an injection that one host carries out.
+pub(super) struct Share {
+    host: usize,
+    cores: CoreSet,
+    /// Start, once the host has confirmed it.
+    pub(super) from: Option<Time>,
+    /// End, once the host has confirmed it.
+    pub(super) until: Option<Time>,
+    /// Reason for its end.
+    pub(super) ended: Option<String>,
+}
+
+impl RunInjection {
+    /// The injection as one host carried it out. Where the host was lost, or the order to end it was for a later time,
+    /// it ended with the run, at `end`.
+    fn of_share(&self, share: &Share, end: Time) -> Injection {
+        let from = share.from.unwrap_or(self.injection.from);
+        let until = share.until.unwrap_or(self.injection.until).min(end).max(from);
+        Injection { cores: share.cores.clone(), from, until, ..self.injection.clone() }
+    }
+
+    /// Its repetition in later runs, with the ordered length unless its injector ended it earlier. `None` if it is only
+    /// for this run, or did not begin on all hosts.
+    fn repetition(&self) -> Option<RepeatedInjection> {
+        if !self.request.all_policies
+            || self.injector.is_none()
+            || self.shares.iter().any(|share| share.from.is_none())
+        {
+            return None;
+        }
+        // An order may have come too late for a host to begin or end on time.
+        let from = self.shares.iter().filter_map(|share| share.from).max()?;
+        let ended = self.shares.iter().filter_map(|share| share.until).max().filter(|_| self.lifted);
+        let until = ended.map_or(self.injection.until, |ended| ended.min(self.injection.until));
+        Some(RepeatedInjection { request: self.request.clone(), from, until })
+    }
+
+    fn begun(&self) -> impl Iterator<Item = &Share> {
+        self.shares.iter().filter(|share| share.from.is_some())
+    }
+
+    /// Whether it applied to some of the cores of another injection during a part of that one's time.
+    fn overlaps(&self, other: &Injection, end: Time) -> bool {
+        self.begun().map(|share| self.of_share(share, end)).any(|mine| {
+            let cores = mine.cores.intersection(&other.cores);
+            mine.from < other.until && other.from < mine.until && !cores.is_empty()
+        })
+    }
+
+    fn share(&mut self, host: usize) -> Option<&mut Share> {
+        self.shares.iter_mut().find(|share| share.host == host)
+    }
+
+    /// The shares in the form sent to the injector.
+    fn report(&self, pool: &HostPool) -> Vec<InjectionShare> {
+        let report = |share: &Share| InjectionShare {
+            host: pool.members[share.host].name.clone(),
+            cores: share.cores.clone(),
+            from: share.from.unwrap_or(self.injection.from),
+            until: share.until,
+            ended: share.ended.clone().unwrap_or_default(),
+        };
+        self.shares.iter().map(report).collect()
+    }
+}
+
+impl<'a> Injections<'a> {
+    pub(super) fn new(world: &'a World, homes: &[u16], hosts: usize, clock: RunClock) -> Self {
+        let held = (0..hosts).map(|host| cores_of(world, homes, host as u16).collect()).collect();
+        Self { world, held, clock, entries: Vec::new() }
+    }
+
+    /// Repeats the injections into earlier runs that are for all runs, and begins those requested between runs.
+    pub(super) async fn begin_waiting(&mut self, pool: &mut HostPool) {
+        for RepeatedInjection { request, from, until } in pool.repeated.clone() {
+            match self.plan(pool, &request, from, until) {
+                Ok((injection, plan)) => self.begin(pool, None, &request, injection, plan).await,
+                Err((_, why)) => {
+                    tracing::warn!("an injection into all policies is not repeated in this run: {why}");
+                }
+            }
+        }
+        for (injector, request) in std::mem::take(&mut pool.requests) {
+            self.request(pool, injector, &request).await;
+        }
+    }
+
+    /// Handles a message of an injector.
+    pub(super) async fn on_injector(
+        &mut self,
+        pool: &mut HostPool,
+        injector: InjectorId,
+        message: InjectorMessage,
+    ) {
+        match message {
+            InjectorMessage::Request(request) => self.request(pool, injector, &request).await,
+            InjectorMessage::Renew => {
+                self.of(injector).into_iter().for_each(|entry| entry.renewed = Instant::now());
+            }
+            InjectorMessage::End => self.lift(pool, injector, "ended by the injector").await,
+        }
+    }
+
+    /// Handles the disconnection of an injector.
+    pub(super) async fn on_disconnect(&mut self, pool: &HostPool, injector: InjectorId, why: &str) {
+        self.lift(pool, injector, &format!("the injector disconnected: {why}")).await;
+        self.of(injector).into_iter().for_each(|entry| entry.phase = Phase::Disconnected);
+    }
+
+    /// The injection of an injector.
+    fn of(&mut self, injector: InjectorId) -> Option<&mut RunInjection> {
+        self.entries.iter_mut().find(|entry| entry.injector == Some(injector))
+    }
+
+    /// The time at which an injection was ordered to begin; zero if there is none of that number.
+    pub(super) fn begin_of(&self, id: u64) -> Time {
+        self.entries.iter().find(|entry| entry.id == id).map_or(Time::ZERO, |entry| entry.injection.from)
+    }
+
+    /// Handles the confirmation that a host has begun an injection, or ended it, or could not begin it.
+    pub(super) async fn on_confirmed(
+        &mut self,
+        pool: &HostPool,
+        host: usize,
+        id: u64,
+        confirm: impl FnOnce(&mut Share),
+    ) {
+        let Some(i) = self.entries.iter().position(|entry| entry.id == id) else { return };
+        if let Some(share) = self.entries[i].share(host) {
+            confirm(share);
+        }
+        self.update(pool, i).await;
+    }
+
+    /// Handles the loss of a host: its shares have ended, and so have the injectors that its agent relayed.
+    pub(super) async fn on_lost(&mut self, pool: &HostPool, host: usize) {
+        for share in self.entries.iter_mut().filter_map(|entry| entry.share(host)) {
+            share.ended.get_or_insert_with(|| "the host was lost".to_owned());
+        }
+        for injector in self.injectors(|entry| entry.injector.is_some_and(|injector| injector.host == host)) {
+            self.on_disconnect(pool, injector, "the agent that relayed it was lost").await;
+        }
+        self.update_all(pool).await;
+    }
+
+    /// Lifts the injections whose injectors have been silent for longer than their lease.
+    pub(super) async fn expire(&mut self, pool: &HostPool) {
+        let expired = |entry: &RunInjection| !entry.lifted && entry.renewed.elapsed() > INJECTOR_LEASE;
+        for injector in self.injectors(expired) {
+            let why = format!("no renewal for {} s", INJECTOR_LEASE.as_secs());
+            self.on_disconnect(pool, injector, &why).await;
+        }
+    }
+
+    fn injectors(&self, which: impl Fn(&RunInjection) -> bool) -> Vec<InjectorId> {
+        self.entries.iter().filter(|entry| which(entry)).filter_map(|entry| entry.injector).collect()
+    }
+
+    /// Sends the last replies at the end of a run, and waits until they have arrived: connections may be closed right
+    /// after.
+    ///
+    /// `expected` says of each host whether the experiment's faults have crashed all of it.
+    pub(super) async fn finish(&mut self, pool: &mut HostPool, expected: &[bool]) {
+        for share in self.entries.iter_mut().flat_map(|entry| &mut entry.shares) {
+            share.ended.get_or_insert_with(|| RUN_OVER.to_owned());
+        }
+        self.update_all(pool).await;
+        pool.repeated.extend(self.entries.iter().filter_map(RunInjection::repetition));
+        pool.over.push((self.world.point().cell.clone(), self.name()));
+        let late = tokio::time::Instant::now() + DISCONNECT_TIMEOUT;
+        let is_connected =
+            |entry: &RunInjection| entry.injector.is_some() && entry.phase != Phase::Disconnected;
+        while self.entries.iter().any(is_connected) {
+            match timeout_at(late, pool.next_event()).await {
+                Ok(Some((host, HostEvent::Message(AgentMessage::InjectorGone { injector, why })))) => {
+                    self.on_disconnect(pool, InjectorId { host, injector }, &why).await;
+                }
+                Ok(Some((host, HostEvent::Message(message)))) => pool.defer(host, message),
+                Ok(Some((host, HostEvent::Gone(why)))) => {
+                    pool.lose(host, &why, expected[host]);
+                    self.on_lost(pool, host).await;
+                }
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Reports to the observers what hosts have confirmed.
+    pub(super) fn show(&self, pool: &HostPool, control: &StudyControl) {
+        for entry in &self.entries {
+            for share in entry.begun() {
+                let host = &pool.members[share.host].name;
+                let says = format!("cores {} on {host}", share.cores);
+                let number = format!("{:016x} {}", entry.id, share.host);
+                control.report(|observer| observer.inject(&number, &entry.of_share(share, Time::MAX), &says));
+            }
+        }
+    }
+
+    /// The injections that took effect in a run that was over at `end`, for the record.
+    pub(super) fn record(&self, pool: &HostPool, end: Time) -> InjectionRecord {
+        let mut disturbed = InjectionRecord::default();
+        for (i, entry) in self.entries.iter().enumerate() {
+            let mut hosts = Vec::new();
+            for share in entry.begun() {
+                let injection = entry.of_share(share, end);
+                let overruled = self.entries[i + 1..].iter().any(|later| later.overlaps(&injection, end));
+                let effect = if overruled { None } else { injection.effect(&self.world.machines().cores) };
+                let ended = share.ended.as_deref().unwrap_or_default();
+                let note = if overruled { "; a later injection replaced it on some cores" } else { "" };
+                hosts.push(Applied {
+                    host: pool.members[share.host].name.clone(),
+                    cores: injection.cores.to_string(),
+                    from_s: injection.from.as_secs_f64(),
+                    until_s: injection.until.as_secs_f64(),
+                    ended: format!("{ended}{note}"),
+                    cut: ended == RUN_OVER || share.until.is_none_or(|until| until > end),
+                    degraded: effect.map(|effect| effect.degraded),
+                });
+                disturbed.injections.push(injection);
+            }
+            if hosts.is_empty() {
+                continue;
+            }
+            let profile = serde_json::to_value(&entry.injection.profile.table).unwrap_or_default();
+            disturbed.results.push(Injected {
+                id: format!("{:016x}", entry.id),
+                profile: serde_json::from_value(profile).unwrap_or_default(),
+                seed: entry.injection.seed,
+                targets: entry.targets.clone(),
+                hosts,
+            });
+        }
+        disturbed
+    }
+
+    /// Checks a request and orders the injection, or answers at once: a refusal, or the plan of a dry run.
+    async fn request(&mut self, pool: &HostPool, injector: InjectorId, request: &InjectRequest) {
+        let from = self.clock.after(at_least(LEAD, pool.round_trip()));
+        let until = request.lasting.map_or(Time::MAX, |lasting| from + lasting);
+        let reply = match self.plan(pool, request, from, until) {
+            Err((refusal, why)) => InjectReply::Refused(refusal, why),
+            Ok((_, plan)) if request.dry_run => InjectReply::Planned(Box::new(plan)),
+            Ok((injection, plan)) => return self.begin(pool, Some(injector), request, injection, plan).await,
+        };
+        pool.reply(injector, reply).await;
+    }
+
+    /// The name of the run.
+    fn name(&self) -> String {
+        let point = self.world.point();
+        run_name(&point.label, &point.cell, self.world.seed())
+    }
+
+    /// The injection that a request asks for, if it began at `from` and ended at `until`.
+    fn plan(
+        &self,
+        pool: &HostPool,
+        request: &InjectRequest,
+        from: Time,
+        until: Time,
+    ) -> Result<(Injection, InjectionPlan), (Refusal, String)> {
+        let invalid = |why| (Refusal::Invalid, why);
+        let profile = load_profile(&request.profile).map_err(|why| invalid(format!("the profile: {why}")))?;
+        let cores = self.cores(pool, request).map_err(invalid)?;
+        if self.entries.len() >= MAX_INJECTIONS && !request.dry_run {
+            return Err((Refusal::Failed, format!("this run was injected into {MAX_INJECTIONS} times")));
+        }
+        let (point, run_seed) = (self.world.point(), self.world.seed());
+        let plan = InjectionPlan {
+            run: pool.run_id.clone(),
+            policy: point.label.clone(),
+            run_seed,
+            seed: request.seed.unwrap_or(run_seed),
+            cores: cores.clone(),
+            from,
+            until,
+            lacking: {
+                let over = pool.over.iter().filter(|(cell, _)| *cell == point.cell);
+                over.map(|(_, name)| name.clone()).take(MAX_LACKING).collect()
+            },
+            outline: self.world.machines().cores.outline(),
+        };
+        Ok((Injection { profile, seed: plan.seed, cores, from, until }, plan))
+    }
+
+    /// The cores that a request names.
+    fn cores(&self, pool: &HostPool, request: &InjectRequest) -> Result<CoreSet, String> {
+        let all = self.world.layout().workers();
+        if let Some(last) = request.cores.last().filter(|&last| last >= all) {
+            let most = all.saturating_sub(1);
+            return Err(format!("--core {last}: the cluster has {all} cores, 0 to {most}"));
+        }
+        if request.targets.is_empty() && request.cores.is_empty() && request.hosts.is_empty() {
+            return Ok(CoreSet::below(all));
+        }
+        let mut cores = request.cores.union(&self.cores_of_targets(&request.targets)?);
+        for name in &request.hosts {
+            let Some(host) = pool.index(name) else {
+                let known: Vec<_> = pool.members.iter().map(|member| member.name.as_str()).collect();
+                return Err(format!("--host {name}: the run has {}", known.join(", ")));
+            };
+            cores = cores.union(&self.held[host]);
+        }
+        Ok(cores)
+    }
+
+    fn cores_of_targets(&self, targets: &[String]) -> Result<CoreSet, String> {
+        if targets.len() > MAX_TARGETS || targets.iter().any(|target| target.len() > MAX_TARGET_BYTES) {
+            return Err(format!(
+                "more than {MAX_TARGETS} targets, or one of more than {MAX_TARGET_BYTES} bytes: name ranges or racks"
+            ));
+        }
+        let mut cores = CoreSet::default();
+        for text in targets {
+            let wrong = |why: String| format!("`{text}` names no node of this cluster: {why}");
+            let target: Target = text.parse().map_err(wrong)?;
+            let named = self.world.machines().cores_at(&target)?;
+            cores = cores.union(&named);
+        }
+        Ok(cores)
+    }
+
+    /// Orders an injection from the hosts that hold its cores.
+    async fn begin(
+        &mut self,
+        pool: &HostPool,
+        injector: Option<InjectorId>,
+        request: &InjectRequest,
+        injection: Injection,
+        plan: InjectionPlan,
+    ) {
+        let named = (!request.cores.is_empty()).then(|| format!("cores {}", request.cores));
+        let hosts = request.hosts.iter().map(|host| format!("host {host}"));
+        let targets = request.targets.iter().cloned().chain(named).chain(hosts).collect();
+        let id = pool.run.rotate_left(8) ^ self.entries.len() as u64;
+        let mut shares = Vec::new();
+        for (host, held) in self.held.iter().enumerate() {
+            let cores = held.intersection(&injection.cores);
+            if cores.is_empty() || pool.hosts[host].lost.is_some() {
+                continue;
+            }
+            let order = InjectOrder {
+                id,
+                profile: request.profile.clone(),
+                seed: injection.seed,
+                cores: cores.clone(),
+                from: injection.from,
+                until: injection.until,
+            };
+            pool.hosts[host].send(ControllerMessage::Inject(Box::new(order))).await;
+            shares.push(Share { host, cores, from: None, until: None, ended: None });
+        }
+        if shares.is_empty() {
+            let why = "no host of the run holds any of these cores".to_owned();
+            return answer(pool, injector, InjectReply::Refused(Refusal::Failed, why)).await;
+        }
+        self.entries.push(RunInjection {
+            id,
+            request: request.clone(),
+            injector,
+            renewed: Instant::now(),
+            phase: Phase::Requested,
+            lifted: false,
+            targets,
+            plan,
+            injection,
+            shares,
+        });
+    }
+
+    /// Orders the hosts to end the injection of an injector.
+    async fn lift(&mut self, pool: &HostPool, injector: InjectorId, why: &str) {
+        let found = self.entries.iter().position(|entry| entry.injector == Some(injector) && !entry.lifted);
+        if let Some(found) = found {
+            let at = self.clock.after(at_least(LEAD, pool.round_trip()));
+            self.lift_entry(pool, found, at, why).await;
+        }
+    }
+
+    /// Orders the hosts to end the injection of entry `i` at a time, or at once if that has passed.
+    async fn lift_entry(&mut self, pool: &HostPool, i: usize, at: Time, why: &str) {
+        let entry = &mut self.entries[i];
+        entry.lifted = true;
+        for share in entry.shares.iter().filter(|share| share.ended.is_none()) {
+            let lift = ControllerMessage::Lift { id: entry.id, at, why: why.to_owned() };
+            pool.hosts[share.host].send(lift).await;
+        }
+    }
+
+    async fn update_all(&mut self, pool: &HostPool) {
+        for i in 0..self.entries.len() {
+            self.update(pool, i).await;
+        }
+    }
+
+    /// Sends the injector of entry `i` the changes that it does not know yet.
+    async fn update(&mut self, pool: &HostPool, i: usize) {
+        let entry = &mut self.entries[i];
+        let injector = entry.injector;
+        if entry.phase == Phase::Requested {
+            let failed = entry.shares.iter().find(|share| share.from.is_none() && share.ended.is_some());
+            if let Some(Share { host, ended, .. }) = failed {
+                let host = &pool.members[*host].name;
+                let why = format!("host {host}: {}", ended.as_deref().unwrap_or_default());
+                entry.phase = Phase::Over;
+                answer(pool, injector, InjectReply::Refused(Refusal::Failed, why.clone())).await;
+                return self.lift_entry(pool, i, Time::ZERO, &why).await;
+            }
+            if entry.begun().count() < entry.shares.len() {
+                return;
+            }
+            entry.phase = Phase::Begun;
+            answer(pool, injector, InjectReply::Begun(Box::new(entry.plan.clone()), entry.report(pool)))
+                .await;
+        }
+        if entry.phase == Phase::Begun && entry.shares.iter().all(|share| share.ended.is_some()) {
+            entry.phase = Phase::Over;
+            answer(pool, injector, InjectReply::Over(entry.report(pool))).await;
+        }
+    }
+}
+
+/// Answers an injector; a repeated injection has none.
+async fn answer(pool: &HostPool, to: Option<InjectorId>, reply: InjectReply) {
+    match to {
+        Some(injector) => pool.reply(injector, reply).await,
+        None => {
+            if let InjectReply::Refused(_, why) = reply {
+                tracing::warn!("an injection into all policies is not repeated in this run: {why}");
+            }
+        }
+    }
+}

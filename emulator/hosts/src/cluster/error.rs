@@ -1,0 +1,103 @@
+//! Errors of runs on hosts and of injections.
+
+use std::io;
+use std::time::Duration;
+
+use volary_experiment::config::ConfigError;
+
+use super::net::endpoint::{BindError, ConnectError};
+use super::net::identity::FileError;
+use super::protocol::Refusal;
+
+/// The reason for which hosts cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HostsError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The experiment cannot be packed.
+    #[error(transparent)]
+    Spec(#[from] ConfigError),
+    #[error(
+        "the experiment and its files have {mib} MiB, above the limit of {limit} MiB; use a part of the trace"
+    )]
+    Large {
+        /// Size of the experiment, MiB.
+        mib: usize,
+        /// The limit, MiB.
+        limit: usize,
+    },
+    /// An operation of the operating system failed.
+    #[error("{0}")]
+    System(io::Error),
+    #[error("interrupted before the hosts were ready, so nothing was run")]
+    Interrupted,
+    #[error("host {host}: {why}")]
+    Host { host: String, why: String },
+    #[error("host {host}: busy with a run of the controller at {controller}; {}", busy_remedy(*waited))]
+    Busy {
+        host: String,
+        controller: String,
+        /// Time that the run waited for the end of that one.
+        waited: Duration,
+    },
+}
+
+fn busy_remedy(waited: Duration) -> String {
+    match waited {
+        Duration::ZERO => "stop that run, or wait for it: --wait 1h".to_owned(),
+        waited => format!("it did not end within --wait {waited:?}: stop it, or wait longer"),
+    }
+}
+
+impl HostsError {
+    /// The same after a run waited for busy hosts.
+    pub(super) fn after(mut self, patience: Duration) -> Self {
+        if let Self::Busy { waited, .. } = &mut self {
+            *waited = patience;
+        }
+        self
+    }
+
+    /// Whether files of the user are the cause, and not the hosts.
+    pub const fn is_input(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Spec(_) | Self::Large { .. })
+    }
+}
+
+/// The reason for which nothing was injected, or no more.
+#[derive(Debug, thiserror::Error)]
+pub enum InjectError {
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    /// The controller or this side refuses the request.
+    #[error("{1}")]
+    Refused(Refusal, String),
+}
+
+impl InjectError {
+    /// Whether the user's input is the cause, and not the hosts.
+    pub const fn is_input(&self) -> bool {
+        match self {
+            Self::Refused(refusal, _) => matches!(refusal, Refusal::Invalid),
+            Self::Hosts(error) => error.is_input(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_was_too_short_is_not_advised_again() {
+        let [host, controller] = ["h1", "10.0.0.1:1"].map(str::to_owned);
+        let busy = HostsError::Busy { host, controller, waited: Duration::ZERO };
+        assert!(busy.to_string().ends_with("wait for it: --wait 1h"));
+        let still = busy.after(Duration::from_secs(2)).to_string();
+        assert!(still.ends_with("it did not end within --wait 2s: stop it, or wait longer"), "{still}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Distributions of response times, and their tails.
+
+use volary_experiment::stats::{Interval, dkw, wilson};
+use volary_experiment::storage::run_record::Sketch;
+
+use super::line::{Plot, PlotAxis, Series};
+use super::scale::{AxisScale, TickUnit};
+use super::svg::{Picture, Point};
+
+/// Limit on the points drawn of a curve.
+const POINTS: usize = 400;
+/// The distributions of one policy, one per replication.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Curve<'a> {
+    pub label: String,
+    pub colour: usize,
+    /// One sketch per replication, with the number of jobs submitted.
+    pub runs: Vec<(&'a Sketch, u64)>,
+}
+
+/// Share of submitted jobs that finished within a time, on a logarithmic axis.
+///
+/// With one replication the band is that of Dvoretzky, Kiefer and Wolfowitz, which assumes independent jobs. Jobs in a
+/// queue are not independent, so the band is too narrow, and the report says so. With several replications the curve
+/// is the mean of their quantiles, and the band its 95 % interval over replications. A curve that ends below 100 % has
+/// unfinished jobs.
+pub fn distribution(
+    title: &str,
+    x_label: &str,
+    unit: TickUnit,
+    curves: &[Curve<'_>],
+    size: Point,
+) -> Picture {
+    let series = curves.iter().map(|curve| trace(curve, &BODY)).collect();
+    let x = PlotAxis::new(x_label, AxisScale::Log, unit);
+    let y = PlotAxis::new("share of jobs", AxisScale::Linear, TickUnit::Share);
+    let y = PlotAxis { range: Some((0.0, 1.0)), ..y };
+    Plot { title: title.into(), x, y, series, size }.picture()
+}
+
+/// Share of submitted jobs that took longer than a time; both axes are logarithmic, which shows the tail.
+///
+/// With one replication the band is Wilson's for each point, since a band for the whole function is meaningless in the
+/// last per cent.
+pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>], size: Point) -> Picture {
+    let mut series: Vec<Series> = curves.iter().map(|curve| trace(curve, &TAIL)).collect();
+    let jobs = curves.iter().flat_map(|curve| curve.runs.iter().map(|run| run.1)).max().unwrap_or(1);
+    let least = (1.0 / jobs.max(10) as f64).clamp(1e-6, 0.1);
+    for series in &mut series {
+        // The curve is invisible once it has left the picture at the bottom.
+        let left = series.points.iter().position(|point| point.1 <= least).unwrap_or(series.points.len());
+        series.points.truncate(left + 1);
+    }
+    let x = PlotAxis::new(x_label, AxisScale::Log, unit);
+    let y = PlotAxis::new("jobs slower than", AxisScale::Log, TickUnit::Share);
+    let y = PlotAxis { range: Some((least, 1.0)), ..y };
+    Plot { title: title.into(), x, y, series, size }.picture()
+}
+
+/// The drawn quantity for a share of finished jobs, and its band for a number of jobs.
+struct Shape {
+    drawn: fn(f64) -> f64,
+    band: fn(f64, u64) -> (f64, f64),
+}
+
+const BODY: Shape = Shape {
+    drawn: |share| share,
+    band: |share, count| ((share - dkw(count)).max(0.0), (share + dkw(count)).min(1.0)),
+};
+
+/// A share of zero has no logarithm: it is drawn at the lower edge.
+const TAIL: Shape = Shape { drawn: |share| (1.0 - share).max(1e-12), band: wilson };
+
+/// A curve and its band.
+fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
+    let mut series = Series { label: curve.label.to_owned(), colour: curve.colour, ..Series::default() };
+    if let [(sketch, submitted)] = curve.runs[..] {
+        let finished = sketch.count as f64 / submitted.max(1) as f64;
+        series.steps = sketch.count < POINTS as u64 / 2;
+        for (value, share) in sampled(sketch) {
+            let share = share * finished;
+            let (low, high) = (shape.band)(share, submitted);
+            series.points.push((value, (shape.drawn)(share)));
+            series.band.low.push((value, (shape.drawn)(low)));
+            series.band.high.push((value, (shape.drawn)(high)));
+        }
+        return series;
+    }
+    for level in levels() {
+        let values: Vec<f64> = curve.runs.iter().filter_map(|(sketch, _)| sketch.quantile(level)).collect();
+        let finished: Vec<f64> =
+            curve.runs.iter().map(|(s, jobs)| s.count as f64 / (*jobs).max(1) as f64).collect();
+        let (Some(interval), Some(finished)) = (Interval::new(&values), Interval::new(&finished)) else {
+            continue;
+        };
+        let share = (shape.drawn)(level * finished.mean);
+        series.points.push((interval.mean, share));
+        if let Some(half) = interval.half_width {
+            // An edge at or below zero cannot be drawn on a logarithmic axis: it is placed at the far left.
+            series.band.low.push(((interval.mean - half).max(interval.mean / 1e3), share));
+            series.band.high.push((interval.mean + half, share));
+        }
+    }
+    series
+}
+
+/// (value, share of finished jobs at or below it) of a sketch, thinned to the points drawn.
+fn sampled(sketch: &Sketch) -> impl Iterator<Item = (f64, f64)> {
+    let every = sketch.rank.len().div_ceil(POINTS).max(1);
+    let last = sketch.rank.len().saturating_sub(1);
+    let points = sketch.rank.iter().zip(&sketch.value).enumerate();
+    let kept = points.filter(move |(i, _)| i % every == 0 || *i == last);
+    kept.map(|(_, (&rank, &value))| (value, (rank + 1) as f64 / sketch.count as f64))
+}
+
+/// Shares at which quantiles are averaged: evenly spaced, and denser towards 1.
+fn levels() -> impl Iterator<Item = f64> {
+    let body = (0..100).map(|i| f64::from(i) * 0.009);
+    body.chain((0..=60).map(|i| 1.0 - 0.1 * 10f64.powf(-f64::from(i) * 0.05))).chain([1.0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_run_is_drawn_as_it_is() {
+        let sketch = Sketch::new((1..=10).map(f64::from).collect());
+        let series = trace(&Curve { label: "a".into(), colour: 0, runs: vec![(&sketch, 20)] }, &BODY);
+        assert!(series.steps);
+        assert_eq!(series.points[0], (1.0, 0.05));
+        assert_eq!(series.points[9], (10.0, 0.5), "half of the jobs never finished");
+        assert!((series.band.high[0].1 - (0.05 + dkw(20))).abs() < 1e-12);
+    }
+
+    #[test]
+    fn replications_are_averaged_by_quantile() {
+        let runs = [1.0, 2.0, 3.0]
+            .map(|scale| Sketch::new((0..=100).map(|i| scale * (1.0 + f64::from(i))).collect()));
+        let curve = Curve { label: "a".into(), colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
+        let series = trace(&curve, &BODY);
+        let (value, share) = series.points[50];
+        assert!((share - 0.45).abs() < 1e-12 && (value - 2.0 * 46.0).abs() < 1e-9, "{value} {share}");
+        // Standard deviation 46, t(2) = 4.3027.
+        assert!((series.band.high[50].0 - value - 4.302_65 * 46.0 / 3f64.sqrt()).abs() < 0.01);
+    }
+
+    #[test]
+    fn tails_end_at_the_edge() {
+        let runs =
+            [1.0, 2.0].map(|scale| Sketch::new((0..=100).map(|i| scale * (1.0 + f64::from(i))).collect()));
+        let curve = Curve { label: "a".into(), colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
+        let svg = tail("t", "x", TickUnit::Seconds, &[curve], (520.0, 310.0)).in_page().into_string();
+        let path = svg.split("class=\"curve\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        let down: Vec<f64> = path
+            .split('l')
+            .nth(1)
+            .unwrap()
+            .split(' ')
+            .skip(1)
+            .step_by(2)
+            .map(|y| y.parse().unwrap())
+            .collect();
+        assert!(
+            down.last().unwrap() > &0.0 && down.iter().all(|dy| *dy >= 0.0),
+            "no line along the bottom: {path}"
+        );
+    }
+
+    #[test]
+    fn large_sketches_are_thinned() {
+        let sketch = Sketch::new((0..1_000_000).map(f64::from).collect());
+        let points: Vec<(f64, f64)> = sampled(&sketch).collect();
+        assert!(points.len() <= POINTS + 1 && points.len() > POINTS / 2, "{}", points.len());
+        assert_eq!(points.last(), Some(&(999_999.0, 1.0)));
+        let curve = Curve { label: "a".into(), colour: 0, runs: vec![(&sketch, 1_000_000)] };
+        let svg = distribution("t", "response", TickUnit::Seconds, &[curve], (520.0, 310.0))
+            .in_page()
+            .into_string();
+        assert!(svg.len() < 20_000, "{}", svg.len());
+    }
+}

@@ -1,0 +1,518 @@
+//! Lines over two axes, with confidence bands.
+
+use std::cmp::Ordering;
+use std::iter;
+
+use volary_experiment::stats::Interval;
+
+use super::frame::{APART, Frame, LegendEntry, framed};
+use super::scale::{AxisScale, Scale, TickUnit, bounds};
+use super::svg::{Anchor, Mark, Picture, Point, line, text, upright};
+use super::text::{fitted, width};
+use super::theme::Hue;
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct PlotAxis {
+    pub label: String,
+    /// Spacing of values.
+    pub spread: AxisScale,
+    /// Format of ticks.
+    pub unit: TickUnit,
+    /// Smallest and largest value, on a logarithmic axis of those above zero; `None` to fit the data.
+    pub range: Option<(f64, f64)>,
+    /// Whether a logarithmic axis has a place for zero even if no point of the chart is there.
+    pub zero: bool,
+    /// Names of the values 0, 1, 2 … of an axis without numbers; empty for numbers.
+    pub names: Vec<String>,
+    /// Values that have ticks; empty for round ones.
+    pub ticks: Vec<f64>,
+}
+
+impl PlotAxis {
+    /// An axis that fits the data.
+    pub fn new(label: &str, spread: AxisScale, unit: TickUnit) -> Self {
+        Self {
+            label: label.to_owned(),
+            spread,
+            unit,
+            range: None,
+            zero: false,
+            names: Vec::new(),
+            ticks: Vec::new(),
+        }
+    }
+
+    /// An axis of names, evenly spaced.
+    pub fn of_names(label: &str, names: Vec<String>) -> Self {
+        let range = Some((-0.5, names.len() as f64 - 0.5));
+        let axis = Self::new(label, AxisScale::Linear, TickUnit::Number);
+        Self { range, names, ..axis }
+    }
+
+    /// The title of the axis, which says whether it is logarithmic.
+    fn title(&self) -> String {
+        if self.spread == AxisScale::Log { format!("{} (log)", self.label) } else { self.label.clone() }
+    }
+
+    /// The text of a value in a tooltip.
+    fn text(&self, value: f64) -> String {
+        let name = || self.names.get(value.round() as usize).cloned();
+        name().unwrap_or_else(|| self.unit.tick(value))
+    }
+
+    /// Whether the axis has a place for `value`.
+    fn has(&self, value: f64) -> bool {
+        value.is_finite() && (self.spread == AxisScale::Linear || value >= 0.0)
+    }
+}
+
+/// A curve.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Series {
+    pub label: String,
+    /// Index of its colour and dash.
+    pub colour: usize,
+    /// Points in order of x.
+    pub points: Vec<Point>,
+    /// Confidence band; empty for none.
+    pub band: Band,
+    /// Whether the curve is constant up to the next point.
+    pub steps: bool,
+    /// Whether every point gets a dot with its value; suitable for few points.
+    pub dots: bool,
+}
+
+impl Series {
+    /// Adds a mean with its interval, if it has one.
+    pub fn push(&mut self, at: f64, interval: &Interval) {
+        self.points.push((at, interval.mean));
+        if let Some(half) = interval.half_width {
+            self.band.low.push((at, interval.mean - half));
+            self.band.high.push((at, interval.mean + half));
+        }
+    }
+}
+
+/// A confidence band: two edges in order of x.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Band {
+    pub low: Vec<Point>,
+    pub high: Vec<Point>,
+}
+
+/// A chart of curves.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plot {
+    pub title: String,
+    pub x: PlotAxis,
+    pub y: PlotAxis,
+    pub series: Vec<Series>,
+    /// Width and height in px, without the legend.
+    pub size: Point,
+}
+
+/// Room for the title of the axis at the left, and between labels and axis.
+const AXIS_TITLE: f64 = 24.0;
+const LABEL_GAP: f64 = 7.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 30.0;
+const BOTTOM: f64 = 44.0;
+/// Space in px for zero before the first value of a logarithmic axis: horizontal for the x axis, vertical for y.
+const ZERO_ROOM: Point = (36.0, 22.0);
+
+impl Plot {
+    /// The chart. Values that are not finite, or negative on a logarithmic axis, are left out; zero has a place of its
+    /// own there, beyond a break.
+    pub fn picture(&self) -> Picture {
+        let (wide, high) = self.size;
+        let bottom = high - BOTTOM;
+        let y = self.scale(&self.y, |point| point.1, (bottom, TOP), ZERO_ROOM.1);
+        let labels: Vec<(f64, String)> = y
+            .ticks(self.y.unit, ((bottom - TOP) / 30.0) as usize)
+            .into_iter()
+            .map(|value| (value, self.y.unit.tick(value)))
+            .collect();
+        let widest = labels.iter().map(|(_, label)| width(label)).fold(0.0, f64::max);
+        let left = AXIS_TITLE + widest * 1.06 + LABEL_GAP;
+        let frame = Frame { left, right: wide - RIGHT, top: TOP, bottom, edge: wide };
+        let x = self.scale(&self.x, |point| point.0, (frame.left, frame.right), ZERO_ROOM.0);
+        let mut marks = self.grid(frame, &x, &y, &labels);
+        marks.extend(self.series.iter().map(|series| self.curve(series, &x, &y)));
+        let entries = self.series.iter().filter(|series| {
+            !series.label.is_empty() && series.points.iter().any(|point| self.is_drawable(*point))
+        });
+        let entries = entries.map(|series| (Some(Hue::Policy(series.colour)), &series.label));
+        let legend: Vec<_> = entries.map(|(hue, name)| LegendEntry { hue, mark: "curve", name }).collect();
+        framed(self.size, (AXIS_TITLE, &self.title), marks, (AXIS_TITLE, &legend))
+    }
+
+    fn is_drawable(&self, (x, y): Point) -> bool {
+        self.x.has(x) && self.y.has(y)
+    }
+
+    fn scale(&self, axis: &PlotAxis, pick: fn(Point) -> f64, pixels: Point, zero_room: f64) -> Scale {
+        let is_log = axis.spread == AxisScale::Log;
+        let values = |points: &[Point]| -> Vec<f64> {
+            points.iter().copied().filter(|point| self.is_drawable(*point)).map(pick).collect()
+        };
+        let on_axis = |value: &f64| !is_log || *value > 0.0;
+        let points: Vec<f64> = self.series.iter().flat_map(|s| values(&s.points)).collect();
+        let fitted = || {
+            let (low, high) = bounds(points.iter().copied().filter(on_axis));
+            let bands = self.series.iter().flat_map(|s| [values(&s.band.low), values(&s.band.high)]);
+            let edges = bounds(bands.flatten().filter(on_axis));
+            // A wide band must not compress the curves.
+            match axis.spread {
+                _ if !low.is_finite() => (0.1, 1.0),
+                AxisScale::Log => (edges.0.clamp(low / 1.5, low), edges.1.clamp(high, high * 1.5)),
+                AxisScale::Linear => (edges.0.min(low).min(0.0), edges.1.max(high)),
+            }
+        };
+        let scale = Scale::new(axis.spread, axis.range.unwrap_or_else(fitted), pixels);
+        let has_zero = is_log && (axis.zero || points.contains(&0.0));
+        if has_zero { scale.with_zero(zero_room) } else { scale }
+    }
+
+    fn grid(&self, frame: Frame, x: &Scale, y: &Scale, labels: &[(f64, String)]) -> Vec<Mark> {
+        let Frame { left, right, top, bottom, .. } = frame;
+        let mut marks: Vec<Mark> = x
+            .minor_ticks()
+            .into_iter()
+            .map(|value| line("minor", (x.at(value), top), (x.at(value), bottom)))
+            .collect();
+        marks.extend(
+            y.minor_ticks().into_iter().map(|value| line("minor", (left, y.at(value)), (right, y.at(value)))),
+        );
+        marks.extend(y.gap().into_iter().flat_map(|at| axis_break((left, at), (5.0, 2.0), (0.0, 4.0))));
+        marks.extend(x.gap().into_iter().flat_map(|at| axis_break((at, bottom), (2.0, 5.0), (4.0, 0.0))));
+        for (value, label) in labels {
+            let at = y.at(*value);
+            marks.push(line("grid", (left, at), (right, at)));
+            marks.push(text("", (left - LABEL_GAP, at + 4.0), Anchor::End, label));
+        }
+        marks.extend(self.x_ticks(frame, x));
+        marks.push(line("axis", (left, bottom), (right, bottom)));
+        let (wide, high) = self.size;
+        let x_title = fitted(&self.x.title(), wide - 2.0);
+        let half = width(&x_title) / 2.0 + 1.0;
+        let middle = f64::midpoint(left, right).min(wide - half).max(half);
+        marks.push(text("", (middle, bottom + 35.0), Anchor::Middle, &x_title));
+        let y_title = fitted(&self.y.title(), high - 2.0);
+        let half = width(&y_title) / 2.0 + 1.0;
+        let middle = f64::midpoint(top, bottom).min(high - half).max(half);
+        marks.push(upright((13.0, middle), &y_title));
+        marks
+    }
+
+    /// Grid lines and labels of the axis below.
+    fn x_ticks(&self, frame: Frame, x: &Scale) -> Vec<Mark> {
+        let PlotAxis { names, ticks, unit, spread, .. } = &self.x;
+        if !names.is_empty() {
+            let most = ((frame.right - frame.left) / names.len() as f64 - APART).max(24.0);
+            let names = abridged(names, most).into_iter().enumerate();
+            frame.x_labels(x, names.map(|(at, name)| (at as f64, name)))
+        } else if ticks.is_empty() {
+            frame.x_axis(x, *unit, if *spread == AxisScale::Log { 48.0 } else { 62.0 })
+        } else {
+            frame.x_labels(x, ticks.iter().map(|&value| (value, x.tick(*unit, value))))
+        }
+    }
+
+    fn curve(&self, series: &Series, x: &Scale, y: &Scale) -> Mark {
+        let drawable = |points: &[Point]| -> Vec<Point> {
+            points.iter().copied().filter(|point| self.is_drawable(*point)).collect()
+        };
+        let place = |points: &[Point]| {
+            let points = drawable(points).into_iter().map(|point| (x.at(point.0), y.at(point.1)));
+            stepped(points.collect(), series.steps)
+        };
+        let Band { low, high } = &series.band;
+        let (mut band, points) = (place(low), place(&series.points));
+        band.extend(place(high).into_iter().rev());
+        let mut marks = Vec::new();
+        if series.dots {
+            marks.extend(self.whiskers(series, x, y));
+        } else if !low.is_empty() && !high.is_empty() {
+            marks.push(Mark::Path { class: "band", points: band, closed: true, title: String::new() });
+        }
+        if !points.is_empty() {
+            marks.push(Mark::Path { class: "curve", points, closed: false, title: series.label.clone() });
+        }
+        if series.dots {
+            marks.extend(drawable(&series.points).into_iter().map(|point| {
+                let (at, value) = (self.x.text(point.0), self.y.unit.text(point.1));
+                let title = format!("{}: {value} at {at}", series.label);
+                Mark::Dot { class: "dot", at: (x.at(point.0), y.at(point.1)), title }
+            }));
+        }
+        Mark::Group { hue: Hue::Policy(series.colour), marks }
+    }
+}
+
+impl Plot {
+    /// The intervals of single points: areas between them would hide each other.
+    fn whiskers(&self, series: &Series, x: &Scale, y: &Scale) -> Vec<Mark> {
+        // An edge at or below zero has no place on a logarithmic axis: it is drawn at the far end, with an arrow.
+        let is_log = self.y.spread == AxisScale::Log;
+        let clipped = |edge: &Point| (edge.0, if is_log { edge.1.max(f64::MIN_POSITIVE) } else { edge.1 });
+        let lows = series.band.low.iter().map(clipped);
+        let edges = lows.zip(series.band.high.iter().copied()).filter(|(low, high)| low.1 < high.1);
+        let drawn = edges.filter(|(low, high)| self.is_drawable(*low) && self.is_drawable(*high));
+        drawn
+            .flat_map(|(low, high)| {
+                let (from, to) = ((x.at(low.0), y.at(low.1)), (x.at(high.0), y.at(high.1)));
+                let below = (y.beyond(low.1) == Ordering::Less).then(|| arrow_head(from, -HEAD));
+                let above = (y.beyond(high.1) == Ordering::Greater).then(|| arrow_head(to, HEAD));
+                iter::once(line("whisker", from, to)).chain([below, above].into_iter().flatten().flatten())
+            })
+            .collect()
+    }
+}
+
+/// Half the width of the arrow head of an interval that goes on beyond the axis.
+const HEAD: f64 = 4.0;
+
+/// The two strokes of an arrow head whose tip is at a point; it opens downwards if `size` is positive.
+fn arrow_head((x, y): Point, size: f64) -> [Mark; 2] {
+    [-size, size].map(|side| line("whisker", (x + side, y + size), (x, y)))
+}
+
+/// Names that fit `most` px each: whole; by their last word if they differ only by that and it is a number, such as the
+/// means of one distribution; or cut in the middle.
+fn abridged(names: &[String], most: f64) -> Vec<String> {
+    let parts: Option<Vec<_>> = names.iter().map(|name| name.rsplit_once(' ')).collect();
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    let numbers = parts.filter(|parts| parts.iter().all(|part| part.0 == parts[0].0 && is_number(part.1)));
+    match numbers {
+        Some(parts) if names.iter().any(|name| width(name) > most) => {
+            parts.into_iter().map(|(_, word)| word.to_owned()).collect()
+        }
+        _ => {
+            let fitting =
+                |cut: fn(&str, f64) -> String| names.iter().map(move |name| cut(name, most)).collect();
+            let cuts: [Vec<String>; 2] = [fitting(fitted), fitting(end_of)];
+            let is_clear = |cut: &Vec<String>| {
+                names
+                    .iter()
+                    .zip(cut)
+                    .all(|(a, short)| names.iter().zip(cut).all(|(b, other)| a == b || short != other))
+            };
+            // Of names that are alike at either end, those that fit are shown whole.
+            cuts.into_iter().find(is_clear).unwrap_or_else(|| names.to_vec())
+        }
+    }
+}
+
+/// The end of a text that is at most `most` px wide, behind an ellipsis where it is cut.
+fn end_of(text: &str, most: f64) -> String {
+    let ends = text.char_indices().skip(1).map(|(at, _)| format!("…{}", &text[at..]));
+    iter::once(text.to_owned()).chain(ends).find(|end| width(end) <= most).unwrap_or_else(|| "…".to_owned())
+}
+
+/// Two strokes across an axis where it is broken, of half the length `(dx, dy)` and `apart` from each other.
+fn axis_break((x, y): Point, (dx, dy): Point, apart: Point) -> [Mark; 2] {
+    [-0.5, 0.5].map(|side| {
+        let (x, y) = (x + side * apart.0, y + side * apart.1);
+        line("axis", (x - dx, y + dy), (x + dx, y - dy))
+    })
+}
+
+/// With `steps`, inserts points so that each value is held to the right.
+fn stepped(points: Vec<Point>, steps: bool) -> Vec<Point> {
+    if !steps {
+        return points;
+    }
+    let mut out = Vec::with_capacity(2 * points.len());
+    for point in points {
+        if let Some(&(_, y)) = out.last() {
+            out.push((point.0, y));
+        }
+        out.push(point);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(points: Vec<Point>) -> Plot {
+        let axis = |label| PlotAxis::new(label, AxisScale::Linear, TickUnit::Number);
+        let series = vec![Series { label: "a<b".into(), points, dots: true, ..Series::default() }];
+        Plot { title: "t & t".into(), x: axis("x"), y: axis("y"), series, size: (400.0, 200.0) }
+    }
+
+    #[test]
+    fn draws_dots_where_they_belong() {
+        let svg = plot(vec![(0.0, 0.0), (5.0, 2.0), (10.0, f64::NAN), (10.0, 4.0)])
+            .picture()
+            .in_page()
+            .into_string();
+        assert_eq!(svg.matches("<circle").count(), 3, "{svg}");
+        // In the middle of 156..30, right of the labels.
+        assert!(svg.contains("cy=\"93\" r=\"3.5\"><title>a&lt;b: 2.00 at 5</title>"), "{svg}");
+        assert!(svg.contains("a&lt;b") && svg.contains("t &amp; t"), "{svg}");
+    }
+
+    #[test]
+    fn an_empty_plot_is_still_a_picture() {
+        let svg = plot(Vec::new()).picture().in_page().into_string();
+        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>") && !svg.contains("NaN"), "{svg}");
+    }
+
+    #[test]
+    fn steps_hold_their_value() {
+        assert_eq!(stepped(vec![(0.0, 1.0), (2.0, 3.0)], true), [(0.0, 1.0), (2.0, 1.0), (2.0, 3.0)]);
+    }
+
+    #[test]
+    fn zeros_of_a_logarithmic_axis_lie_below_a_break() {
+        let mut plot = plot(vec![(0.0, 0.0), (1.0, 1.0), (2.0, 0.0), (3.0, 100.0)]);
+        plot.y.spread = AxisScale::Log;
+        let svg = plot.picture().in_page().into_string();
+        let heights = ["cy=\"150.5\"", "cy=\"134\"", "cy=\"150.5\"", "cy=\"30\""];
+        let found: Vec<&str> = svg.match_indices("cy=").map(|(at, _)| &svg[at..]).collect();
+        assert_eq!(found.len(), heights.len(), "no point is left out: {svg}");
+        assert!(found.iter().zip(heights).all(|(dot, height)| dot.starts_with(height)), "{svg}");
+        assert!(svg.contains(">0</text>") && svg.matches("class=\"axis\"").count() == 3, "{svg}");
+    }
+
+    #[test]
+    fn a_band_is_one_closed_polygon() {
+        let mut plot = plot(vec![(0.0, 1.0), (1.0, 2.0)]);
+        plot.series[0].dots = false;
+        plot.series[0].band = Band { low: vec![(0.0, 0.5), (1.0, 1.5)], high: vec![(0.0, 1.5), (1.0, 2.5)] };
+        let svg = plot.picture().in_page().into_string();
+        let band = svg.split("class=\"band\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert!(band.ends_with('Z') && band.matches([' ', 'l']).count() == 1 + 3 * 2, "{band}");
+    }
+
+    /// 100 ± 500: from -400 on a linear axis; with arrows at both ends on a logarithmic one.
+    #[test]
+    fn intervals_with_zero_begin_below_it() {
+        for (spread, arrows) in [(AxisScale::Linear, 0), (AxisScale::Log, 4)] {
+            let mut series = Series { dots: true, ..Series::default() };
+            series.push(1.0, &Interval { mean: 100.0, half_width: Some(500.0), replications: 3 });
+            assert_eq!(series.band.low, [(1.0, -400.0)]);
+            let mut plot = Plot { series: vec![series], ..plot(Vec::new()) };
+            plot.y.spread = spread;
+            let svg = plot.picture().in_page().into_string();
+            assert_eq!(svg.matches("\"whisker\"").count(), 1 + arrows, "{spread:?}: {svg}");
+        }
+    }
+
+    #[test]
+    fn an_axis_of_names_has_all_of_them() {
+        let mut plot = plot(vec![(0.0, 1.0), (1.0, 30.0), (2.0, 900.0)]);
+        let names = ["exponential 62.5ms", "a very long law of many parameters", "constant 1s"];
+        plot.x = PlotAxis::of_names("interarrival", names.map(str::to_owned).to_vec());
+        plot.y = PlotAxis::new("p99", AxisScale::Log, TickUnit::Seconds);
+        let svg = plot.picture().in_page().into_string();
+        assert!(svg.contains(">constant 1s<") && svg.contains("at exponential 62.5ms</title>"), "{svg}");
+        assert!(svg.contains(">p99 (log)</text>") && svg.contains("…"), "{svg}");
+    }
+
+    #[test]
+    fn distributions_that_do_not_fit_are_named_by_their_means() {
+        let names = ["exponential 5.556ms", "exponential 11ms"].map(str::to_owned);
+        assert_eq!(abridged(&names, 200.0), names);
+        assert_eq!(abridged(&names, 60.0), ["5.556ms", "11ms"]);
+        let alike = ["exponential 5ms", "constant 5ms"].map(str::to_owned);
+        assert!(abridged(&alike, 60.0).iter().all(|name| name.contains('…')));
+        let mixed = ["exponential 50ms", "gamma mean 50ms shape 2", "50ms"].map(str::to_owned);
+        assert_eq!(abridged(&mixed, 60.0)[2], "50ms");
+        assert!(abridged(&mixed, 60.0)[..2].iter().all(|name| name.contains('…')));
+    }
+
+    /// Two values of a sweep are two labels, however little room there is.
+    #[test]
+    fn cut_names_remain_distinct() {
+        let laws = ["exponential 5ms", "exponential 50ms", "uniform 1ms 9ms"].map(str::to_owned);
+        let of_one_kind =
+            ["a law of many parameters 1 x 2ms", "a law of many parameters 2 x 2ms"].map(str::to_owned);
+        for names in [&laws[..], &of_one_kind[..]] {
+            for most in [24.0, 40.0, 60.0, 90.0, 300.0] {
+                let cut = abridged(names, most);
+                let unique: std::collections::BTreeSet<&String> = cut.iter().collect();
+                assert_eq!(unique.len(), names.len(), "{cut:?} at {most} px");
+            }
+        }
+    }
+
+    /// The texts of marks that leave a picture of this size.
+    fn outside(marks: &[Mark], size: Point) -> Vec<String> {
+        let leaves = |mark: &Mark| match mark {
+            Mark::Group { marks, .. } => outside(marks, size),
+            Mark::Text { at, anchor, upright, text, .. } => {
+                let (along, most) = if *upright { (at.1, size.1) } else { (at.0, size.0) };
+                let from = match anchor {
+                    Anchor::Start => along,
+                    Anchor::Middle => along - width(text) / 2.0,
+                    Anchor::End => along - width(text),
+                };
+                (from < 0.0 || from + width(text) > most).then(|| text.clone()).into_iter().collect()
+            }
+            Mark::Line { .. }
+            | Mark::Rect { .. }
+            | Mark::Dot { .. }
+            | Mark::Path { .. }
+            | Mark::Moved { .. } => Vec::new(),
+        };
+        marks.iter().flat_map(leaves).collect()
+    }
+
+    #[test]
+    fn no_label_of_a_chart_leaves_the_picture() {
+        let long = "a number with a long name, and what it is divided by, in words that are not short either";
+        for size in [(400.0, 200.0), (520.0, 310.0), (250.0, 160.0)] {
+            for spread in [AxisScale::Linear, AxisScale::Log] {
+                let mut plot = plot(vec![(0.5, 0.001), (10.0, 123_456.0)]);
+                plot.size = size;
+                (plot.title, plot.series[0].label) = (long.repeat(2), long.to_owned());
+                plot.x = PlotAxis::new(long, spread, TickUnit::Seconds);
+                plot.y = PlotAxis::new(long, spread, TickUnit::Seconds);
+                let picture = plot.picture();
+                assert_eq!(
+                    outside(&picture.marks, picture.size),
+                    Vec::<String>::new(),
+                    "{size:?} {spread:?}"
+                );
+                plot.x = PlotAxis::of_names(long, vec![long.to_owned(), format!("{long} 2")]);
+                let picture = plot.picture();
+                assert_eq!(outside(&picture.marks, picture.size), Vec::<String>::new(), "{size:?} names");
+            }
+        }
+    }
+
+    #[test]
+    fn intervals_that_go_on_beyond_an_axis_have_arrows() {
+        let mut plot = plot(vec![]);
+        plot.y.range = Some((1.0, 10.0));
+        let mut drawn = |low, high| {
+            let band = Band { low: vec![(1.0, low)], high: vec![(1.0, high)] };
+            let series =
+                Series { label: "a".into(), points: vec![(1.0, 5.0)], band, dots: true, ..Series::default() };
+            plot.series = vec![series, Series { label: "without points".into(), ..Series::default() }];
+            let svg = plot.picture().in_page().into_string();
+            assert!(!svg.contains(">without points<"), "{svg}");
+            svg.matches("class=\"whisker\"").count()
+        };
+        assert_eq!((drawn(4.0, 6.0), drawn(4.0, 60.0), drawn(0.5, 60.0)), (1, 3, 5));
+    }
+
+    #[test]
+    fn points_have_intervals_of_their_own() {
+        let mut plot = plot(Vec::new());
+        let interval = |mean, half| Interval { mean, half_width: Some(half), replications: 3 };
+        plot.series[0].push(0.0, &interval(2.0, 1.0));
+        plot.series[0].push(1.0, &interval(3.0, 0.0));
+        plot.y.range = Some((0.0, 4.0));
+        let svg = plot.picture().in_page().into_string();
+        assert_eq!(
+            (svg.matches("class=\"whisker\"").count(), svg.matches("<circle").count()),
+            (1, 2),
+            "{svg}"
+        );
+        assert!(!svg.contains("class=\"band\""), "{svg}");
+    }
+}

@@ -1,0 +1,229 @@
+//! Timelines of cores: a row for each core, a block for each execution, interference shaded behind.
+
+use volary_engine::results::{CopyEnd, CopyRow};
+use volary_experiment::number;
+use volary_experiment::storage::run_record::Slice;
+use volary_experiment::storage::tables::end_name;
+
+use super::frame::{Frame, LegendEntry, framed};
+use super::scale::{AxisScale, Scale, TickUnit};
+use super::svg::{Anchor, Mark, Picture, rect, text};
+
+/// Limit on the cores drawn.
+const CORES: usize = 16;
+/// Limit on the blocks and shades of a readable timeline: callers shorten the window until they fit.
+pub const BLOCKS: usize = 700;
+
+/// Limit of the window, as a multiple of the start of the last execution.
+const FAR: f64 = 3.0;
+
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 28.0;
+const ROW: f64 = 20.0;
+
+/// Interference that is drawn: bursts as (core, from s, until s, slowdown), and injections as (core, from s, until s),
+/// a frame around the executions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shades<'a> {
+    pub bursts: &'a [(u32, f64, f64, f64)],
+    pub injected: &'a [(u32, f64, f64)],
+}
+
+/// A timeline of the first `end` seconds, `wide` px wide, from slices in order of core; `None` if there is nothing to
+/// draw.
+pub fn timeline(title: &str, slices: &[Slice], shades: Shades<'_>, end: f64, wide: f64) -> Option<Picture> {
+    let cores = cores(slices);
+    if cores.is_empty() || end <= 0.0 {
+        return None;
+    }
+    let bottom = TOP + ROW * cores.len() as f64;
+    let frame = Frame { left: LEFT, right: wide - RIGHT, top: TOP, bottom, edge: wide };
+    let x = Scale::new(AxisScale::Linear, (0.0, end), (frame.left, frame.right));
+    let mut marks = frame.x_axis(&x, TickUnit::Seconds, 80.0);
+    marks.extend(cores.iter().enumerate().map(|(row, core)| {
+        text("", (LEFT - 7.0, TOP + ROW * row as f64 + 14.0), Anchor::End, &format!("core {core}"))
+    }));
+    marks.extend(blocks(&cores, slices, shades, &x, end));
+    let legend = legend(&cores, slices, shades, end);
+    Some(framed((wide, bottom + 26.0), (8.0, title), marks, (8.0, &legend)))
+}
+
+/// The legend of the marks that begin on the cores before `end`.
+fn legend(cores: &[u32], slices: &[Slice], shades: Shades<'_>, end: f64) -> Vec<LegendEntry<'static>> {
+    let is_drawn = |core: u32, start: f64| start < end && cores.binary_search(&core).is_ok();
+    let copies = || slices.iter().map(|slice| &slice.0).filter(|copy| is_drawn(copy.core, copy.start));
+    let ends: Vec<CopyEnd> = copies().map(|copy| copy.end_kind).collect();
+    let shown = CopyEnd::ALL.into_iter().filter(|kind| ends.contains(kind));
+    let mut legend: Vec<_> = shown.map(|kind| (end_name(kind), words(kind))).collect();
+    let bursts = shades.bursts.iter().any(|burst| is_drawn(burst.0, burst.1));
+    legend.extend(bursts.then_some(("burst", "core slowed down")));
+    let injected = shades.injected.iter().any(|found| is_drawn(found.0, found.1));
+    legend.extend(injected.then_some(("injected", "interference injected")));
+    legend.extend(copies().any(|copy| end < copy.end).then_some(("arrow", "goes on")));
+    legend.into_iter().map(|(mark, name)| LegendEntry { hue: None, mark, name }).collect()
+}
+
+/// Bursts, the executions over them, and the frames of injections.
+fn blocks(cores: &[u32], slices: &[Slice], shades: Shades<'_>, x: &Scale, end: f64) -> Vec<Mark> {
+    let top_of = |core: u32| cores.binary_search(&core).ok().map(|row| TOP + ROW * row as f64);
+    let span = |from: f64, until: f64| (x.at(from), x.at(until.min(end)) - x.at(from));
+    let bursts =
+        shades.bursts.iter().filter(|burst| burst.1 < end).filter_map(|&(core, start, stop, factor)| {
+            let depth = burst_opacity(factor);
+            let (y, (left, wide)) = (top_of(core)?, span(start, stop));
+            let title = format!("slowed down ×{} {}", number::short(factor), during(start, stop));
+            let (at, size) = ((left, y), (wide, ROW));
+            Some(Mark::Rect { class: "burst", hue: None, at, size, opacity: Some(depth), title })
+        });
+    let copies = slices.iter().map(|slice| &slice.0).filter(|copy| copy.start < end).filter_map(|copy| {
+        let (y, (left, wide)) = (top_of(copy.core)?, span(copy.start, copy.end));
+        Some(rect(end_name(copy.end_kind), (left, y + 5.0), (wide.max(0.6), ROW - 10.0), &says(copy)))
+    });
+    let cut = slices.iter().map(|slice| &slice.0).filter(|copy| copy.start < end && end < copy.end);
+    let arrows = cut.filter_map(|copy| {
+        let y = top_of(copy.core)?;
+        Some(text("", (x.at(end) + 2.0, y + 14.0), Anchor::Start, "→"))
+    });
+    let injected = shades.injected.iter().filter(|found| found.1 < end).filter_map(|&(core, from, until)| {
+        let (y, (left, wide)) = (top_of(core)?, span(from, until));
+        let title = format!("injected into {}", during(from, until));
+        Some(rect("injected", (left, y + 1.0), (wide, ROW - 2.0), &title))
+    });
+    bursts.chain(copies).chain(arrows).chain(injected).collect()
+}
+
+/// The opacity of the shade of a slowdown: light for a factor of two, darkest for ten or more.
+pub(super) fn burst_opacity(factor: f64) -> f64 {
+    0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0)
+}
+
+fn during(from: f64, until: f64) -> String {
+    format!("from {} to {}", number::seconds(from), number::seconds(until))
+}
+
+fn says(copy: &CopyRow) -> String {
+    let CopyRow { job, task, attempt, start, end, end_kind, .. } = *copy;
+    let (length, start) = (number::seconds(end - start), number::seconds(start));
+    let end = number::seconds(end);
+    format!("job {job} task {task} attempt {attempt}: {}, {length} from {start} to {end}", words(end_kind))
+}
+
+/// The first few cores of a timeline.
+fn cores(slices: &[Slice]) -> Vec<u32> {
+    let mut cores: Vec<u32> = slices.iter().map(|slice| slice.0.core).collect();
+    cores.dedup();
+    cores.truncate(CORES);
+    cores
+}
+
+/// The limits of the window in which a timeline is drawn.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Extent {
+    /// End of the last execution, s.
+    pub last: f64,
+    /// Start of the last execution, s.
+    pub begun: f64,
+    /// Time after which there would be more than the allowed number of blocks, s; infinite if there are fewer.
+    pub fits: f64,
+}
+
+impl Extent {
+    /// The extent of a timeline of which at most `blocks` blocks are to be drawn.
+    pub fn of(slices: &[Slice], bursts: &[(u32, f64, f64, f64)], blocks: usize) -> Self {
+        let cores = cores(slices);
+        let drawn = |core: u32| cores.binary_search(&core).is_ok();
+        let slices = || slices.iter().filter(|slice| drawn(slice.0.core));
+        let mut starts: Vec<f64> = slices().map(|slice| slice.0.start).collect();
+        let begun = starts.iter().copied().fold(0.0, f64::max);
+        starts.extend(bursts.iter().filter(|burst| drawn(burst.0)).map(|burst| burst.1));
+        starts.sort_by(f64::total_cmp);
+        let last = slices().map(|slice| slice.0.end).fold(0.0, f64::max);
+        Self { last, begun, fits: starts.get(blocks).copied().unwrap_or(f64::INFINITY) }
+    }
+
+    /// The window that several timelines share: to the end of the last execution of any, unless that is far beyond the
+    /// start of the last one, or there would be too many blocks.
+    pub fn common(extents: impl Iterator<Item = Self>) -> f64 {
+        let none = Self { last: 0.0, begun: 0.0, fits: f64::INFINITY };
+        let all = extents.fold(none, |a, b| Self {
+            last: a.last.max(b.last),
+            begun: a.begun.max(b.begun),
+            fits: a.fits.min(b.fits),
+        });
+        let far = if all.begun > 0.0 { FAR * all.begun } else { all.last };
+        all.last.min(far).min(all.fits)
+    }
+}
+
+const fn words(end: CopyEnd) -> &'static str {
+    match end {
+        CopyEnd::First => "finished first",
+        CopyEnd::Second => "finished second",
+        CopyEnd::Preempted => "stopped",
+        CopyEnd::Suspended => "suspended",
+        CopyEnd::Lost => "lost",
+        CopyEnd::InProgress => "in progress",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(core: u32, start: f64, end: f64) -> Slice {
+        Slice(CopyRow { job: 1, task: 2, attempt: 0, core, start, end, end_kind: CopyEnd::First })
+    }
+
+    #[test]
+    fn blocks_and_shades_lie_on_their_core() {
+        let slices = [slice(3, 0.0, 5.0), slice(7, 5.0, 10.0)];
+        let bursts = [(7, 0.0, 5.0, 10.0), (9, 0.0, 5.0, 2.0)];
+        let shades = Shades { bursts: &bursts, injected: &[(3, 2.5, 99.0)] };
+        let svg = timeline("t", &slices, shades, 10.0, 1_060.0).unwrap().in_page().into_string();
+        // 984 px for 10 s; the second row begins 20 px lower.
+        for block in [
+            "class=\"first\" x=\"62\" y=\"33\" width=\"492\"",
+            "class=\"first\" x=\"554\" y=\"53\" width=\"492\"",
+            "class=\"burst\" x=\"62\" y=\"48\" width=\"492\" height=\"20\" fill-opacity=\"0.50\"",
+            "class=\"injected\" x=\"308\" y=\"29\" width=\"738\" height=\"18\"",
+        ] {
+            assert!(svg.contains(block), "{block}: {svg}");
+        }
+        assert!(!svg.contains("core 9"), "a core without work has no row");
+    }
+
+    #[test]
+    fn the_legend_has_what_is_drawn() {
+        let slices = [slice(3, 0.0, 1.0), slice(3, 5.0, 6.0)];
+        let shades = Shades { bursts: &[(3, 4.0, 6.0, 2.0), (9, 0.0, 6.0, 2.0)], injected: &[(3, 1.0, 2.0)] };
+        let marks =
+            |end| legend(&[3], &slices, shades, end).iter().map(|entry| entry.mark).collect::<Vec<_>>();
+        assert_eq!(marks(2.0), ["first", "injected"], "the burst begins later, or on another core");
+        assert_eq!(marks(5.5), ["first", "burst", "injected", "arrow"]);
+    }
+
+    #[test]
+    fn the_window_reaches_the_last_end_of_all() {
+        let common =
+            |slices: &[&[Slice]]| Extent::common(slices.iter().map(|slices| Extent::of(slices, &[], BLOCKS)));
+        let (short, long) = (&[slice(0, 9.0, 11.5)][..], &[slice(0, 9.0, 15.0)][..]);
+        assert_eq!(common(&[short, long]), 15.0);
+        let longest = [slice(0, 9.0, 1_000.0)];
+        assert_eq!(common(&[short, &longest]), 27.0);
+        let drawn =
+            |slices| timeline("t", slices, Shades::default(), 27.0, 1_060.0).unwrap().in_page().into_string();
+        assert!(drawn(&longest).contains('→') && !drawn(long).contains('→'));
+        assert!(drawn(&longest).contains(">goes on</text>") && !drawn(long).contains("goes on"));
+        assert!(drawn(&longest).contains("from 9.00\u{202f}s to 16.7\u{202f}min"), "{}", drawn(&longest));
+    }
+
+    #[test]
+    fn the_window_shrinks_until_it_fits() {
+        let slices: Vec<Slice> = (0..5_000).map(|i| slice(0, f64::from(i), f64::from(i) + 1.0)).collect();
+        let end = Extent::common([Extent::of(&slices, &[(1, 0.0, 1.0, 2.0)], BLOCKS)].into_iter());
+        let svg = timeline("t", &slices, Shades::default(), end, 1_060.0).unwrap().in_page().into_string();
+        assert_eq!(svg.matches("class=\"first\"").count(), BLOCKS + 1, "blocks and the legend");
+        assert!(timeline("t", &[], Shades::default(), 1.0, 500.0).is_none());
+    }
+}

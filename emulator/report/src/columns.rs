@@ -1,0 +1,207 @@
+//! The columns of summary tables, on the terminal and on the page.
+
+use std::fmt::Write;
+use std::str::FromStr;
+
+use volary_engine::results::{Better, ColumnGroup, METRICS, Metric, Reading, Summary, TableColumn, Unit};
+use volary_experiment::config::error::nearest;
+use volary_experiment::stats::Interval;
+use volary_experiment::storage::study::{CellGroup, PolicyRuns};
+
+/// A metric that has a column in summary tables.
+#[derive(Clone, Copy, Debug)]
+pub struct SummaryColumn {
+    pub(super) metric: &'static Metric,
+    pub(super) heading: &'static str,
+    pub(super) group: ColumnGroup,
+    /// Rank among the default columns.
+    pub(super) rank: Option<u8>,
+    shown_if: Option<Reading>,
+}
+
+impl SummaryColumn {
+    /// All columns, in the order in which they are shown.
+    pub(super) fn all() -> impl Iterator<Item = Self> + Clone {
+        METRICS.iter().filter_map(|metric| {
+            let TableColumn { heading, group, rank, shown_if } = metric.column?;
+            Some(Self { metric, heading, group, rank, shown_if })
+        })
+    }
+
+    /// The name on the command line: the heading without capitals and spaces.
+    pub fn name(&self) -> String {
+        self.heading.to_lowercase().replace(' ', "-")
+    }
+
+    /// Its meaning in few words, for the title of a chart or an axis.
+    pub fn brief(&self) -> String {
+        let Self { heading, .. } = self;
+        if self.is_response_time() { format!("response time, {heading}") } else { (*heading).to_owned() }
+    }
+
+    /// Whether it is a time that jobs took.
+    pub(super) fn is_response_time(&self) -> bool {
+        self.group == ColumnGroup::Response && self.metric.unit == Unit::Seconds
+    }
+
+    /// The number in a summary, of one class of jobs or of all; NaN if classes do not have it.
+    pub(super) fn of(&self, class: Option<&str>) -> impl Fn(&Summary) -> f64 {
+        let Metric { value, by_class, .. } = *self.metric;
+        move |summary| match class {
+            None => value(summary),
+            Some(label) if by_class => summary.of_class(label).map_or(f64::NAN, |of_class| value(&of_class)),
+            Some(_) => f64::NAN,
+        }
+    }
+
+    /// Labels of the policies with the best mean, where one side is better. Empty if they are all the same, if they
+    /// cannot be [ranked](CellGroup::is_ranked), and if seeds cannot tell the best from another: the 95 % interval of
+    /// the paired difference contains zero.
+    pub(super) fn best<'a>(&self, group: &'a CellGroup, class: Option<&str>) -> Vec<&'a str> {
+        let sign = match self.metric.better {
+            Better::Less => 1.0,
+            Better::More => -1.0,
+            Better::Neither => return Vec::new(),
+        };
+        if !group.is_ranked() {
+            return Vec::new();
+        }
+        let compared = group.policies.iter().filter(|runs| self.is_comparable(runs));
+        let means = compared.filter_map(|runs| Some((runs, runs.interval(self.of(class))?.mean * sign)));
+        let means: Vec<(&PolicyRuns, f64)> = means.collect();
+        let Some(&(best, least)) = means.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
+        let (equal, others): (Vec<_>, Vec<_>) = means.iter().partition(|(_, mean)| *mean == least);
+        let told = |runs: &PolicyRuns| {
+            let difference = Interval::paired(&runs.pairs(best, self.of(class)));
+            difference.is_none_or(|found| found.half_width.is_none() || found.excludes_zero())
+        };
+        if others.is_empty() || !others.iter().all(|(runs, _)| told(runs)) {
+            return Vec::new();
+        }
+        equal.into_iter().map(|(runs, _)| runs.policy.as_str()).collect()
+    }
+
+    /// Whether the number of a policy can be the best: not one of the jobs that ended where others did not.
+    fn is_comparable(&self, runs: &PolicyRuns) -> bool {
+        !self.metric.censored || runs.runs.iter().all(|run| run.summary.not_finished() == 0)
+    }
+
+    /// Whether any of the runs has a number worth showing.
+    pub(super) fn is_worth<'a>(&self, runs: impl IntoIterator<Item = &'a Summary>) -> bool {
+        let mut runs = runs.into_iter();
+        match self.shown_if {
+            Some(found) => runs.any(|run| found(run) > 0.0),
+            None => runs.any(|run| (self.metric.value)(run).is_finite()),
+        }
+    }
+}
+
+/// The columns of percentiles of response times, in order.
+pub fn percentiles_of_response() -> impl Iterator<Item = SummaryColumn> {
+    SummaryColumn::all().filter(|column| column.is_response_time() && column.heading.starts_with('p'))
+}
+
+/// A column that was asked for, of all jobs or of one class.
+#[derive(Clone, Debug)]
+pub struct PickedColumn {
+    pub class: Option<String>,
+    /// The column itself.
+    pub(super) column: SummaryColumn,
+}
+
+/// The same class and the same metric.
+impl PartialEq for PickedColumn {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.class, self.column.metric.key) == (&other.class, other.column.metric.key)
+    }
+}
+
+impl Eq for PickedColumn {}
+
+impl PickedColumn {
+    /// The number in a summary.
+    pub fn of(&self) -> impl Fn(&Summary) -> f64 {
+        self.column.of(self.class.as_deref())
+    }
+
+    /// Its meaning in few words.
+    pub fn title(&self) -> String {
+        let what = self.column.brief();
+        self.class.as_ref().map_or_else(|| what.clone(), |class| format!("{what} of {class}"))
+    }
+}
+
+impl FromStr for PickedColumn {
+    type Err = String;
+
+    /// `p99`, or `short.p99` for the class `short`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = text.to_lowercase().replace(' ', "-");
+        if let Some(column) = SummaryColumn::all().find(|column| column.name() == wanted) {
+            return Ok(Self { class: None, column });
+        }
+        let of_class = SummaryColumn::all().filter_map(|column| {
+            let class = wanted.strip_suffix(column.name().as_str())?.strip_suffix('.')?;
+            Some((column, text.get(..class.len())?)) // as it was written
+        });
+        // `p99.9` is a name and has a suffix that is none, so the longest name counts.
+        match of_class.max_by_key(|(column, _)| column.name().len()) {
+            Some((column, class)) if column.metric.by_class => {
+                Ok(Self { class: Some(class.to_owned()), column })
+            }
+            Some((column, _)) => Err(format!("classes of jobs have no column `{}`: {HELP}", column.name())),
+            None => {
+                let names: Vec<String> = SummaryColumn::all().map(|column| column.name()).collect();
+                Err(match nearest(&wanted, names.iter().map(String::as_str)) {
+                    Some(near) => format!("no column is named `{text}`; did you mean `{near}`? {HELP}"),
+                    None => format!("no column is named `{text}`: {HELP}"),
+                })
+            }
+        }
+    }
+}
+
+/// The argument that lists all columns, given instead of a column's name.
+pub const ASKED: &str = "help";
+/// The remedy for an unknown column.
+const HELP: &str = "`help` in its place lists all";
+
+/// All columns with their meanings, by group.
+pub fn help() -> String {
+    let mut out = String::new();
+    for (group, title) in ColumnGroup::ALL {
+        let _ = writeln!(out, "{title}");
+        for column in SummaryColumn::all().filter(|column| column.group == group) {
+            let class = if column.metric.by_class { " (also of a class)" } else { "" };
+            let _ = writeln!(out, "  {:<15} {}{class}", column.name(), column.metric.meaning);
+        }
+    }
+    out.push_str("CLASS.COLUMN is the column of one class of jobs, such as short.p99.\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use volary_experiment::number::UnitText;
+
+    use super::*;
+
+    /// A number is either shown with its unit, or its column says what it counts or is the ratio of.
+    #[test]
+    fn the_unit_of_every_column_is_stated() {
+        const SAID: [&str; 6] =
+            ["per task", "node-hours", "jobs that", "copies that", "response time over", "slowdown"];
+        for column in SummaryColumn::all() {
+            let Metric { meaning, unit, .. } = column.metric;
+            let text = unit.text(12.5);
+            let said = match unit {
+                Unit::Seconds => text.ends_with('s'),
+                Unit::Share => text.ends_with('%') && meaning.contains("share"),
+                Unit::Hours | Unit::Plain | Unit::Count => {
+                    SAID.iter().any(|words| meaning.contains(words)) || meaning.contains("number of")
+                }
+            };
+            assert!(said, "{}: {text}, {}", column.heading, meaning);
+        }
+    }
+}

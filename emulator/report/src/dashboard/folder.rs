@@ -1,0 +1,276 @@
+//! Snapshots of a study directory, whether its run has ended or goes on in another process.
+//!
+//! A folder says which runs have ended, and how; what a run does between its start and its end is known to its process
+//! alone.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use volary_actors::base::Time;
+use volary_engine::results::{Cell, Summary};
+use volary_experiment::guard::guard;
+use volary_experiment::storage::manifest::{Manifest, RunState};
+use volary_experiment::storage::run_record::RunRecord;
+use volary_experiment::storage::{
+    Error, FAILED, MANIFEST, RUNS, RunStore, is_owned, load_failures, load_manifest,
+};
+use volary_netem::FaultSpec;
+
+use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, Snapshot};
+use super::{disturbances, record};
+
+/// Least real time between two readings, in multiples of what the last one took.
+const READING: u32 = 20;
+/// Least real time between two readings.
+const LEAST: Duration = Duration::from_millis(900);
+
+/// A study directory.
+#[derive(Debug)]
+pub struct RunFolder {
+    root: PathBuf,
+    latest: Mutex<FolderReading>,
+}
+
+/// The last reading of a folder.
+#[derive(Debug)]
+struct FolderReading {
+    stamp: Stamp,
+    store: RunStore,
+    /// What is shown of the runs that have ended, by id.
+    ended: BTreeMap<String, FolderRun>,
+    snapshot: Snapshot,
+    /// When the run started and, unless it goes on, ended.
+    times: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
+    /// Before this there is no other.
+    next: Instant,
+}
+
+/// Sizes and times of the files that change while a run goes on, and whether its process lives.
+type Stamp = ([Option<(u64, SystemTime)>; 3], bool);
+
+impl RunFolder {
+    /// The study directory `root`.
+    ///
+    /// # Errors
+    /// It holds no run, or a file in it is damaged.
+    pub fn open(root: &Path) -> Result<Self, Error> {
+        Ok(Self { root: root.to_owned(), latest: Mutex::new(FolderReading::of(root)?) })
+    }
+
+    /// What the folder holds now; or what it held at the last reading that succeeded, and why later ones failed.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut latest = guard(&self.latest);
+        if Instant::now() >= latest.next {
+            latest.update(&self.root);
+        }
+        let (started, ended) = latest.times;
+        let until = ended.unwrap_or_else(|| SystemTime::now().into());
+        let real_s = started.map(|started| (until - started).num_milliseconds().max(0) as f64 * 1e-3);
+        Snapshot { real_s, ..latest.snapshot.clone() }
+    }
+}
+
+impl FolderReading {
+    /// Reads the folder again if it has changed. A file that is being replaced, or is damaged, may be whole at the next
+    /// reading.
+    fn update(&mut self, root: &Path) {
+        let began = Instant::now();
+        let outdated = if stamp(root) == self.stamp {
+            None
+        } else {
+            self.read(root).err().map(|error| error.to_string())
+        };
+        if let Some(why) = outdated.as_ref().filter(|_| self.snapshot.outdated.is_none()) {
+            tracing::warn!("the page shows an earlier state: {why}");
+        }
+        self.snapshot.outdated = outdated;
+        self.next = next_reading(began);
+    }
+
+    fn of(root: &Path) -> Result<Self, Error> {
+        load_manifest(root)?; // nothing else is read of a folder that holds no run
+        let (began, store) = (Instant::now(), RunStore::open(root)?);
+        let (snapshot, times) = (Snapshot::default(), (None, None));
+        let stamp = ([None; 3], false);
+        let mut reading = Self { stamp, store, ended: BTreeMap::new(), snapshot, times, next: began };
+        reading.read(root)?;
+        reading.next = next_reading(began);
+        Ok(reading)
+    }
+
+    fn read(&mut self, root: &Path) -> Result<(), Error> {
+        // The stamp first: what changes while the files are read is noticed at the next reading.
+        let stamp = stamp(root);
+        let manifest = load_manifest(root)?;
+        self.read_ended()?;
+        self.snapshot = self.shown(root, &manifest)?;
+        let time = |text: &str| Some(DateTime::parse_from_rfc3339(text).ok()?.with_timezone(&Utc));
+        self.times = (time(&manifest.started), manifest.ended.as_deref().and_then(time));
+        self.stamp = stamp;
+        Ok(())
+    }
+
+    /// Reads the runs that have ended since the last reading.
+    fn read_ended(&mut self) -> Result<(), Error> {
+        self.store.refresh()?;
+        let places: BTreeMap<String, u64> =
+            self.store.runs().map(|(id, bytes)| (id.to_owned(), bytes.start)).collect();
+        self.ended.retain(|id, run| places.get(id) == Some(&run.at));
+        let new: Vec<&String> = places.keys().filter(|id| !self.ended.contains_key(*id)).collect();
+        for record in self.store.parts_of_records(new) {
+            let EndedRecord { run, summary } = record?;
+            let at = places.get(&run).copied().unwrap_or_default();
+            self.ended.insert(run, FolderRun { at, summary });
+        }
+        Ok(())
+    }
+}
+
+/// When the folder may be read again after a reading that began then and has just ended.
+fn next_reading(began: Instant) -> Instant {
+    Instant::now() + (began.elapsed() * READING).max(LEAST)
+}
+
+fn stamp(root: &Path) -> Stamp {
+    let of = |name: &str| {
+        let metadata = fs::metadata(root.join(name)).ok()?;
+        Some((metadata.len(), metadata.modified().ok()?))
+    };
+    ([MANIFEST, RUNS, FAILED].map(of), is_owned(root))
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+struct FolderRun {
+    /// Its place in the log of runs, in the order in which they ended.
+    at: u64,
+    summary: EndedSummary,
+}
+
+/// What is used of the record of a run.
+#[derive(Deserialize)]
+struct EndedRecord {
+    run: String,
+    summary: EndedSummary,
+}
+
+#[derive(Debug, Deserialize)]
+struct EndedSummary {
+    policy: String,
+    cell: Cell,
+    seed: u64,
+    jobs: Jobs,
+    response_s: Response,
+}
+
+#[derive(Debug, Deserialize)]
+struct Jobs {
+    submitted: u64,
+    finished: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Response {
+    p50: Option<f64>,
+    p99: Option<f64>,
+}
+
+impl FolderReading {
+    fn shown(&self, root: &Path, manifest: &Manifest) -> Result<Snapshot, Error> {
+        let planned = manifest.runs.iter().filter_map(|id| Some((id, self.ended.get(id)?)));
+        let last = planned.max_by_key(|(_, run)| run.at);
+        let mut runs = entries(manifest, &self.ended);
+        for failure in load_failures(root, manifest)? {
+            if let Some(entry) = runs.iter_mut().find(|entry| entry.run == failure.id) {
+                (entry.policy, entry.cell, entry.seed) = (failure.policy, failure.cell, Some(failure.seed));
+                (entry.stage, entry.why) = (RunStage::Failed, Some(failure.log));
+            }
+        }
+        let cell = last.map(|(last, run)| cell(&self.store, manifest, &runs, last, &run.summary.cell));
+        let header = PageHeader {
+            experiment: manifest.experiment.clone(),
+            title: manifest.title.clone(),
+            runtime: manifest.runtime.clone(),
+            policies: policies(manifest, &runs),
+            folder: root.display().to_string(),
+        };
+        let (running, state) = (manifest.state == RunState::Running, manifest.state.to_string());
+        Ok(Snapshot { header, running, state, runs, cell: cell.transpose()?, ..Snapshot::default() })
+    }
+}
+
+/// The planned runs with what is known of those that have ended. The policy and cell of a run that has not ended follow
+/// from its place in the plan, if the folder has every run of the plan and all points have the same number of runs.
+fn entries(manifest: &Manifest, ended: &BTreeMap<String, FolderRun>) -> Vec<RunEntry> {
+    let points: Vec<_> = manifest.points().collect();
+    let each = manifest.runs.len().checked_div(points.len()).unwrap_or(0);
+    // Replications that a stopping rule adds come after those of all points.
+    let fixed = manifest.slices.is_none() && manifest.spec["repeat"] != "auto";
+    let regular = fixed && each > 0 && manifest.runs.len() == each * points.len();
+    let entry = |(at, id): (usize, &String)| match ended.get(id) {
+        Some(FolderRun { summary, .. }) => RunEntry {
+            stage: RunStage::Finished,
+            jobs: summary.jobs.submitted,
+            finished: summary.jobs.finished,
+            response_s: summary.response_s.p50.zip(summary.response_s.p99),
+            ..RunEntry::waiting(id, &summary.policy, &summary.cell, Some(summary.seed))
+        },
+        None if regular => {
+            let (point, seed) = (points[at / each], manifest.seed.wrapping_add((at % each) as u64));
+            RunEntry::waiting(id, point.label(), &point.cell(), Some(seed))
+        }
+        None => RunEntry::waiting(id, "", &Cell::new(), None),
+    };
+    manifest.runs.iter().enumerate().map(entry).collect()
+}
+
+/// Labels of all policies, in the order of the experiment.
+fn policies(manifest: &Manifest, runs: &[RunEntry]) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    let planned = manifest.points().map(|point| point.label().to_owned());
+    for label in planned.chain(runs.iter().map(|run| run.policy.clone())) {
+        if !label.is_empty() && !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    labels
+}
+
+/// The cell of the run that ended last.
+fn cell(
+    store: &RunStore,
+    manifest: &Manifest,
+    runs: &[RunEntry],
+    last: &str,
+    cell: &Cell,
+) -> Result<CellView, Error> {
+    let of_cell = runs.iter().filter(|run| run.stage == RunStage::Finished && run.cell == *cell);
+    let of_cell: Vec<String> = of_cell.map(|run| run.run.clone()).collect();
+    let (mut distributions, mut run) = (Vec::new(), None);
+    for record in store.records(&of_cell) {
+        let record = record?;
+        if record.id == last {
+            let mut view = record::view(&record);
+            view.disturbances.extend(faults(manifest, &record));
+            view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+            run = Some(view);
+        }
+        distributions.push((record.summary.policy, record.response, record.summary.jobs.submitted));
+    }
+    Ok(CellView { cell: cell.clone(), curves: CurveView::of_ended(distributions.into_iter()), run })
+}
+
+/// The faults that a run met.
+fn faults(manifest: &Manifest, record: &RunRecord) -> Vec<Disturbance> {
+    let Summary { policy, cell, .. } = &record.summary;
+    let point = manifest.points().find(|point| point.label() == policy && point.cell() == *cell);
+    let specs = point.and_then(|point| point.world("/network/fault").cloned());
+    let specs: Vec<FaultSpec> =
+        specs.and_then(|specs| serde_json::from_value(specs).ok()).unwrap_or_default();
+    disturbances::faults(&specs, Time((record.summary.makespan_s * 1e9) as u64))
+}

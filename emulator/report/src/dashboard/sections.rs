@@ -1,0 +1,349 @@
+//! A snapshot as the sections of the page, each as HTML.
+//!
+//! The server draws the charts, with the functions of the report; the page only puts the sections in place. Every name
+//! of an experiment goes through `maud`, which escapes it.
+
+use maud::{Markup, html};
+use volary_engine::results::{Cell, point_name, run_name};
+use volary_experiment::number::{self, count, percent, rough, seconds};
+use volary_experiment::observer::LateSoFar;
+use volary_experiment::sanitize;
+
+use super::grid;
+use super::snapshot::{CellView, CurveView, PageHeader, RunEntry, RunStage, RunView, ShardView, Snapshot};
+use crate::chart::bars::{Bar, BarPart, stacked};
+use crate::chart::cdf::{Curve, distribution};
+use crate::chart::line::{Plot, PlotAxis, Series};
+use crate::chart::scale::{AxisScale, TickUnit};
+use crate::chart::svg::{Picture, Point};
+use crate::chart::theme::{self, COLOURS, Hue};
+use crate::chart::tiles::{Tile, tiles};
+use crate::figures::over_time::caches;
+
+/// Ids and headings of the sections, in the order of the page.
+pub(super) const SECTIONS: [(&str, &str); 9] = [
+    ("progress", "Progress"),
+    ("failures", "Failed runs"),
+    ("grid", "Runs"),
+    ("responses", "Response times"),
+    ("disturbances", "Injections and faults"),
+    ("cores", "Cores"),
+    ("load", "Load and messages"),
+    ("staleness", "Staleness"),
+    ("shards", "Lateness and hosts"),
+];
+
+/// Size of a chart, px.
+const CHART: Point = (520.0, 310.0);
+/// Size of a smaller one.
+const SMALL: Point = (520.0, 220.0);
+/// Width of the tiles.
+const TILES: f64 = 520.0;
+/// Kinds of messages that are drawn at most.
+const KINDS: usize = 8;
+/// Failures that are listed at most.
+const FAILURES: usize = 50;
+
+/// The HTML of every section, in the order of [`SECTIONS`]; empty where there is nothing to show.
+pub(super) fn render(snapshot: &Snapshot) -> Vec<String> {
+    let Snapshot { header, cell, .. } = snapshot;
+    let run = cell.as_ref().and_then(|cell| cell.run.as_ref());
+    let of_run = |section: fn(&PageHeader, &RunView) -> Markup| run.map(|run| section(header, run));
+    let sections = [
+        Some(progress(snapshot)),
+        Some(failures(snapshot)),
+        Some(grid::section(snapshot)),
+        cell.as_ref().map(|cell| responses(header, cell)),
+        of_run(disturbances),
+        of_run(cores),
+        of_run(load),
+        of_run(staleness),
+        of_run(shards),
+    ];
+    let text = |html: Markup| sanitize::document(html.into_string());
+    sections.into_iter().map(|html| html.map_or_else(String::new, text)).collect()
+}
+
+fn progress(snapshot: &Snapshot) -> Markup {
+    let stage = |stage: RunStage| snapshot.runs.iter().filter(|run| run.stage == stage).count();
+    let (ended, failed) = (stage(RunStage::Finished), stage(RunStage::Failed));
+    let (all, class) = (snapshot.runs.len(), if failed > 0 { "bad" } else { "good" });
+    let run = snapshot.cell.as_ref().and_then(|cell| Some((&cell.cell, cell.run.as_ref()?)));
+    html! {
+        dl.facts {
+            div { dt { "state" } dd class=(if snapshot.running { "" } else { class }) { (snapshot.state) } }
+            div { dt { "runs" } dd { (count(ended as u64)) " of " (count(all as u64)) } }
+            @if failed > 0 { div { dt { "failed" } dd.bad { (count(failed as u64)) } } }
+            @if let Some(real) = snapshot.real_s { div { dt { "real time" } dd { (rough(real)) } } }
+            @if let Some(left) = snapshot.real_left_s { div { dt { "left" } dd { "about " (rough(left)) } } }
+            @if let Some((cell, run)) = run { (counts(cell, run)) }
+        }
+        progress max="1" value={ (format!("{:.3}", share(&snapshot.runs))) } aria-label="share of all jobs" {}
+        @if let Some(why) = &snapshot.outdated { p.bad { "An earlier state is shown: " (why) } }
+    }
+}
+
+/// The share that is done of all runs, if they have equally many jobs.
+fn share(runs: &[RunEntry]) -> f64 {
+    let done = |run: &RunEntry| match run.stage {
+        RunStage::Finished | RunStage::Failed => 1.0,
+        RunStage::Waiting => 0.0,
+        RunStage::Running => run.finished as f64 / run.jobs.max(1) as f64,
+    };
+    runs.iter().map(done).sum::<f64>() / runs.len().max(1) as f64
+}
+
+/// The clock and the counts of the run that is looked at.
+fn counts(cell: &Cell, run: &RunView) -> Markup {
+    let counts = &run.counts;
+    html! {
+        div { dt { "run" } dd { (run_name(&run.policy, cell, run.seed)) } }
+        div { dt { (if run.running { "emulated clock" } else { "emulated time" }) } dd { (seconds(run.at_s)) } }
+        div { dt { "jobs" } dd { (count(counts.jobs_finished)) " of " (count(counts.jobs)) } }
+        div { dt { "tasks" } dd { (count(counts.tasks_finished)) " of " (count(counts.tasks_submitted)) } }
+        div { dt { "copies started" } dd { (count(counts.copies_started)) } }
+        @if counts.copies_preempted > 0 {
+            div { dt { "stopped" } dd { (count(counts.copies_preempted)) } }
+        }
+        @if counts.copies_lost > 0 { div { dt { "lost" } dd { (count(counts.copies_lost)) } } }
+    }
+}
+
+fn failures(snapshot: &Snapshot) -> Markup {
+    let failed = || snapshot.runs.iter().filter(|run| run.stage == RunStage::Failed);
+    html! {
+        @if failed().next().is_some() {
+            ul {
+                @for run in failed().take(FAILURES) {
+                    li.bad {
+                        (point_name(&run.policy, &run.cell))
+                        @if let Some(seed) = run.seed { ", seed " (seed) }
+                        ": " (run.why.as_deref().unwrap_or("no reason was kept"))
+                    }
+                }
+            }
+            @let more = failed().count().saturating_sub(FAILURES);
+            @if more > 0 { p.hint { "and " (more) " more" } }
+        }
+    }
+}
+
+fn responses(header: &PageHeader, cell: &CellView) -> Markup {
+    let curve = |view: &CurveView| (label(view), colour_of(header, view));
+    let names: Vec<(String, usize)> = cell.curves.iter().map(curve).collect();
+    let curves = cell.curves.iter().zip(&names).map(|(view, (label, colour))| Curve {
+        label: label.clone(),
+        colour: *colour,
+        runs: view.runs.iter().map(|(sketch, jobs)| (sketch, *jobs)).collect(),
+    });
+    let curves: Vec<Curve<'_>> = curves.collect();
+    let chart = distribution("Response time", "response time", TickUnit::Seconds, &curves, CHART);
+    html! {
+        @if !cell.curves.is_empty() {
+            @if !cell.cell.is_empty() { p.hint { (volary_engine::results::cell_name(&cell.cell)) } }
+            div.pair {
+                (card(&[chart]))
+                div.card { div.scroll tabindex="0" { (quantiles(&cell.curves, &names)) } }
+            }
+            @if cell.curves.iter().any(|curve| curve.running) {
+                p.hint {
+                    "Dashed: a run that goes on. Its curve ends at the share of jobs that have finished; short jobs \
+                     finish first, so it moves to the right as it grows."
+                }
+            }
+        }
+    }
+}
+
+/// Charts in a box, which scrolls on a narrow screen.
+fn card(charts: &[Picture]) -> Markup {
+    html! { div.card.scroll tabindex="0" { @for chart in charts { (chart.in_page()) } } }
+}
+
+fn label(view: &CurveView) -> String {
+    if view.running { format!("{} (running)", view.policy) } else { view.policy.clone() }
+}
+
+/// A running run has the colour of its policy, with another dash.
+fn colour_of(header: &PageHeader, view: &CurveView) -> usize {
+    header.colour(&view.policy) + if view.running { COLOURS } else { 0 }
+}
+
+fn quantiles(curves: &[CurveView], names: &[(String, usize)]) -> Markup {
+    let mean = |view: &CurveView, p: f64| {
+        let values: Vec<f64> = view.runs.iter().filter_map(|(sketch, _)| sketch.quantile(p)).collect();
+        if values.is_empty() {
+            "–".to_owned()
+        } else {
+            seconds(values.iter().sum::<f64>() / values.len() as f64)
+        }
+    };
+    html! {
+        table {
+            thead { tr { th scope="col" { "policy" } th scope="col" { "jobs" } th scope="col" { "p50" }
+                th scope="col" { "p90" } th scope="col" { "p99" } th scope="col" { "max" } } }
+            tbody {
+                @for (view, (label, colour)) in curves.iter().zip(names) {
+                    @let jobs: u64 = view.runs.iter().map(|(sketch, _)| sketch.count * u64::from(view.each)).sum();
+                    tr {
+                        th scope="row" class=(theme::series(*colour)) { i.swatch {} (label) }
+                        td { (count(jobs)) }
+                        @for p in [0.5, 0.9, 0.99, 1.0] { td { (mean(view, p)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn disturbances(_: &PageHeader, run: &RunView) -> Markup {
+    html! {
+        @if !run.disturbances.is_empty() {
+            ul.news tabindex="0" {
+                @for one in run.disturbances.iter().rev() {
+                    li {
+                        b { (one.kind) } " at " (seconds(one.at_s))
+                        @match one.until_s {
+                            Some(until) => { " until " (seconds(until)) }
+                            None => { ", without an end so far" }
+                        }
+                        ": " (one.says)
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cores(header: &PageHeader, run: &RunView) -> Markup {
+    let listed: Vec<Tile> = run
+        .cores
+        .listed
+        .iter()
+        .map(|core| Tile { core: core.core, busy: core.busy, slowdown: core.slowdown })
+        .collect();
+    let total = run.cores.total.into();
+    let title = match run.cores.step {
+        0 | 1 => format!("{} at {}", number::plural(total, "core"), seconds(run.at_s)),
+        step => format!("one in {step} of {} cores at {}", count(total), seconds(run.at_s)),
+    };
+    html! {
+        @if !listed.is_empty() {
+            (card(&[tiles(&title, &listed, header.colour(&run.policy), TILES)]))
+        }
+    }
+}
+
+fn load(header: &PageHeader, run: &RunView) -> Markup {
+    let charts = [
+        over_time("Running copies", "copies", header, run, |point| point.0),
+        over_time("Tasks that wait", "tasks", header, run, |point| point.1),
+    ];
+    html! {
+        @if run.history.len() > 1 || !run.messages.is_empty() {
+            div.pair {
+                @if run.history.len() > 1 { (card(&charts)) }
+                @if !run.messages.is_empty() { (card(&[messages(run)])) }
+            }
+        }
+    }
+}
+
+fn over_time(
+    title: &str,
+    label: &str,
+    header: &PageHeader,
+    run: &RunView,
+    of: fn((u64, u64)) -> u64,
+) -> Picture {
+    let points = run.history.iter().map(|point| {
+        let both = (point.copies_running, point.tasks_waiting);
+        (point.at_s, of(both) as f64)
+    });
+    let series = Series { colour: header.colour(&run.policy), points: points.collect(), ..Series::default() };
+    let x = PlotAxis::new("emulated time", AxisScale::Linear, TickUnit::Seconds);
+    let most = series.points.iter().map(|point| point.1).fold(1.0, f64::max);
+    let y = PlotAxis::new(label, AxisScale::Linear, TickUnit::Number);
+    let y = PlotAxis { range: Some((0.0, most)), ..y };
+    Plot { title: title.to_owned(), x, y, series: vec![series], size: SMALL }.picture()
+}
+
+/// The most frequent kinds, and the others together.
+fn messages(run: &RunView) -> Picture {
+    let mut kinds: Vec<(&str, u64)> =
+        run.messages.iter().map(|(kind, sent)| (kind.as_str(), *sent)).collect();
+    kinds.sort_by_key(|(_, sent)| std::cmp::Reverse(*sent));
+    let rest: u64 = kinds.iter().skip(KINDS).fold(0, |sum, (_, sent)| sum.saturating_add(*sent));
+    kinds.truncate(KINDS);
+    kinds.extend((rest > 0).then_some(("others", rest)));
+    let bar = |(at, (kind, sent)): (usize, (&str, u64))| Bar {
+        label: kind.to_owned(),
+        hue: Hue::Kind(at % COLOURS),
+        parts: vec![BarPart { class: "fill", hue: None, size: sent as f64, title: String::new() }],
+        total: count(sent),
+    };
+    let bars: Vec<Bar> = kinds.into_iter().enumerate().map(bar).collect();
+    let title = format!("Messages by kind; {} lost or returned", count(run.dropped));
+    stacked(&title, TickUnit::Number, &bars, &[])
+}
+
+fn staleness(header: &PageHeader, run: &RunView) -> Markup {
+    let looks = [(header.colour(&run.policy), run.policy.as_str(), &run.staleness[..])];
+    let charts = caches(&looks, SMALL);
+    html! {
+        @if run.staleness.len() > 1 && !charts.is_empty() {
+            div.pair { @for chart in charts { (card(&[chart])) } }
+        }
+    }
+}
+
+fn shards(_: &PageHeader, run: &RunView) -> Markup {
+    html! {
+        @if !run.shards.is_empty() {
+            div.card { div.scroll tabindex="0" {
+                table {
+                    thead { tr {
+                        th scope="col" { "shard or host" }
+                        th scope="col" { "messages late: p50 / p99 / max" }
+                        th scope="col" { "timers late" }
+                        th scope="col" { "CPU of the process" }
+                        th scope="col" { "of the machine" }
+                        th scope="col" { "steal" }
+                        th scope="col" { "memory" }
+                    } }
+                    tbody { @for shard in &run.shards { (shard_row(shard)) } }
+                }
+            } }
+            p.hint {
+                "Lateness since the start of the run, in emulated time; CPU over "
+                (if run.running { "the last second." } else { "the whole run, or the last second of one that failed." })
+            }
+        }
+    }
+}
+
+fn shard_row(shard: &ShardView) -> Markup {
+    let late = |late: Option<LateSoFar>| match late {
+        Some(LateSoFar { p50_s, p99_s, max_s }) => {
+            format!("{} / {} / {}", seconds(p50_s), seconds(p99_s), seconds(max_s))
+        }
+        None => "–".to_owned(),
+    };
+    let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
+    let vitals = shard.vitals.as_ref();
+    html! {
+        tr {
+            th scope="row" { (shard.name) }
+            td { (late(shard.deliveries)) }
+            td { (late(shard.timers)) }
+            td { (share(vitals.map(|vitals| vitals.cpu_share))) }
+            td { (share(vitals.and_then(|vitals| vitals.machine_share))) }
+            td { (share(vitals.and_then(|vitals| vitals.steal_share))) }
+            td { (vitals.map_or_else(|| "–".to_owned(), |vitals| number::bytes(vitals.peak_rss_bytes))) }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

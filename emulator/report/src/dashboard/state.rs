@@ -1,0 +1,262 @@
+//! The state of an experiment while it runs, as its runs report it and viewers read it.
+//!
+//! Runs report little while there is no viewer. What costs more is reported for a few seconds after
+//! [`Dashboard::request_details`].
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use volary_engine::cores::Injection;
+use volary_experiment::guard::guard;
+use volary_experiment::observer::ExpectedRun;
+use volary_experiment::storage::manifest::RunState;
+use volary_experiment::storage::run_record::{RunRecord, Sketch};
+
+use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
+use super::{disturbances, record};
+
+/// How long a request for details holds.
+const REQUEST: Duration = Duration::from_secs(3);
+/// Points kept of the distributions of all runs that have ended.
+const POINTS: usize = 1 << 20;
+/// Points kept of the distribution of one run, at least.
+const FEWEST: usize = 128;
+
+/// An experiment while it runs.
+#[derive(Debug)]
+pub struct Dashboard {
+    origin: Instant,
+    /// Real time since `origin` until which details are requested, ms.
+    requested_until: AtomicU64,
+    state: Mutex<Plan>,
+}
+
+/// The planned runs, and what they have reported.
+#[derive(Debug, Default)]
+struct Plan {
+    header: PageHeader,
+    state: String,
+    running: bool,
+    entries: Vec<RunEntry>,
+    /// Place of each run among the entries, by id.
+    places: BTreeMap<String, usize>,
+    /// When each run began in this process.
+    began: BTreeMap<usize, Instant>,
+    /// Jobs that had finished in runs that this process did not execute.
+    kept: u64,
+    /// Response times of the runs that have ended, with their jobs.
+    ended: BTreeMap<usize, (Sketch, u64)>,
+    /// Those of the runs that go on.
+    growing: BTreeMap<usize, CurveView>,
+    /// Details of the runs that go on, and of the one that began last.
+    views: BTreeMap<usize, RunView>,
+    /// The run that began last.
+    latest: Option<usize>,
+    /// Injections into that run, with what they are, by the number that they were given.
+    injections: BTreeMap<String, (Injection, String)>,
+}
+
+impl Dashboard {
+    /// What is going to be run.
+    pub fn new(header: PageHeader, runs: &[ExpectedRun<'_>]) -> Self {
+        let mut plan = Plan { header, running: true, state: "running".to_owned(), ..Plan::default() };
+        plan.add(waiting(runs));
+        Self { origin: Instant::now(), requested_until: AtomicU64::new(0), state: Mutex::new(plan) }
+    }
+
+    /// A run goes on: `finished` of its jobs have. `details` are its details and response times, if requested.
+    pub(super) fn look(&self, run: &str, finished: u64, details: Option<(RunView, CurveView)>) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(run) else { return };
+        plan.entries[at].finished = finished;
+        if let Some((view, curve)) = details {
+            plan.growing.insert(at, curve);
+            plan.views.insert(at, view);
+        }
+    }
+
+    /// The injections into the run that began last.
+    pub(super) fn injections(&self) -> Vec<Injection> {
+        guard(&self.state).injections.values().map(|(injection, _)| injection.clone()).collect()
+    }
+
+    /// The injections into the run that began last, as disturbances.
+    pub(super) fn injected(&self) -> Vec<Disturbance> {
+        let plan = guard(&self.state);
+        let injections = plan.injections.values();
+        injections.map(|(injection, says)| disturbances::injection(injection, says)).collect()
+    }
+
+    /// Asks runs to report details for a few seconds.
+    pub fn request_details(&self) {
+        let until = self.origin.elapsed() + REQUEST;
+        self.requested_until.store(until.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Whether runs are to report details.
+    pub(super) fn details_requested(&self) -> bool {
+        (self.origin.elapsed().as_millis() as u64) < self.requested_until.load(Ordering::Relaxed)
+    }
+
+    /// The experiment now.
+    pub fn snapshot(&self) -> Snapshot {
+        guard(&self.state).snapshot(self.origin.elapsed().as_secs_f64())
+    }
+}
+
+impl Dashboard {
+    /// Adds runs, when a stopping rule asks for more replications.
+    pub(super) fn expect(&self, runs: &[ExpectedRun<'_>]) {
+        guard(&self.state).add(waiting(runs));
+    }
+
+    /// A run begins, with this many jobs.
+    pub(super) fn begin(&self, run: &str, jobs: u64) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(run) else { return };
+        plan.began.insert(at, Instant::now());
+        let entry = &mut plan.entries[at];
+        (entry.stage, entry.jobs, entry.finished) = (RunStage::Running, jobs, 0);
+        let before = plan.latest.replace(at);
+        plan.injections.clear();
+        plan.forget(before);
+    }
+
+    /// Something was injected into the run that began last, or what was injected under this number has another end.
+    pub(super) fn inject(&self, number: &str, injection: &Injection, says: &str) {
+        let injected = (injection.clone(), says.to_owned());
+        guard(&self.state).injections.insert(number.to_owned(), injected);
+    }
+
+    /// A run has ended; or had ended before this process began.
+    pub(super) fn finished(&self, record: &RunRecord) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(&record.id) else { return };
+        let (summary, here) = (&record.summary, plan.began.contains_key(&at));
+        let entry = &mut plan.entries[at];
+        (entry.stage, entry.why) = (RunStage::Finished, None);
+        (entry.jobs, entry.finished) = (summary.jobs.submitted, summary.jobs.finished);
+        // Not a number where no job finished.
+        entry.response_s = Some((summary.times.response_s.p50, summary.times.response_s.p99))
+            .filter(|(p50, _)| p50.is_finite());
+        plan.kept += if here { 0 } else { summary.jobs.submitted };
+        plan.growing.remove(&at);
+        let points = (POINTS / plan.entries.len()).max(FEWEST);
+        plan.ended.insert(at, (record.response.thinned(points), summary.jobs.submitted));
+        let before = plan.views.remove(&at);
+        if plan.latest == Some(at) || plan.latest.is_none() {
+            plan.latest = Some(at);
+            let mut view = record::view(record);
+            if let Some(before) = before {
+                view.history = before.history;
+                let faults = before.disturbances.into_iter().filter(|one| !disturbances::is_injection(one));
+                view.disturbances.extend(faults);
+                view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+            }
+            plan.views.insert(at, view);
+        }
+    }
+
+    /// A run has failed.
+    pub(super) fn failed(&self, run: &str, why: &str) {
+        let mut plan = guard(&self.state);
+        let Some(&at) = plan.places.get(run) else { return };
+        let entry = &mut plan.entries[at];
+        (entry.stage, entry.why) = (RunStage::Failed, Some(why.to_owned()));
+        plan.growing.remove(&at);
+        if let Some(view) = plan.views.get_mut(&at) {
+            view.running = false;
+        }
+        if plan.latest != Some(at) {
+            plan.views.remove(&at);
+        }
+    }
+
+    /// The study has ended, in this state.
+    pub(super) fn over(&self, state: RunState) {
+        let mut plan = guard(&self.state);
+        (plan.running, plan.state) = (false, state.to_string());
+        // A run that was interrupted has no result.
+        plan.growing.clear();
+        plan.entries.iter_mut().filter(|entry| entry.stage == RunStage::Running).for_each(|entry| {
+            (entry.stage, entry.finished) = (RunStage::Waiting, 0);
+        });
+        plan.views.values_mut().for_each(|view| view.running = false);
+    }
+}
+
+/// Runs as the page shows them before they begin.
+fn waiting(runs: &[ExpectedRun<'_>]) -> Vec<RunEntry> {
+    runs.iter().map(|run| RunEntry::waiting(run.run, run.policy, run.cell, Some(run.seed))).collect()
+}
+
+impl Plan {
+    fn add(&mut self, runs: Vec<RunEntry>) {
+        for run in runs {
+            self.places.insert(run.run.clone(), self.entries.len());
+            self.entries.push(run);
+        }
+    }
+
+    /// Forgets the details of a run that has ended and is no longer the latest.
+    fn forget(&mut self, at: Option<usize>) {
+        if let Some(at) = at.filter(|at| self.entries[*at].stage != RunStage::Running) {
+            self.views.remove(&at);
+        }
+    }
+
+    fn snapshot(&self, real_s: f64) -> Snapshot {
+        let mut runs = self.entries.clone();
+        for (at, began) in &self.began {
+            let entry = &mut runs[*at];
+            if entry.stage == RunStage::Running {
+                entry.real_left_s = left(entry.finished, entry.jobs, began.elapsed().as_secs_f64());
+            }
+        }
+        Snapshot {
+            header: self.header.clone(),
+            running: self.running,
+            state: self.state.clone(),
+            real_s: Some(real_s),
+            real_left_s: self.running.then(|| self.left(real_s)).flatten(),
+            outdated: None,
+            runs,
+            cell: self.latest.map(|latest| self.cell(latest)),
+        }
+    }
+
+    /// The real time left, if runs that have not begun have as many jobs as the others.
+    fn left(&self, real_s: f64) -> Option<f64> {
+        let known = || self.entries.iter().filter(|entry| entry.jobs > 0);
+        let mean = known().map(|entry| entry.jobs).sum::<u64>() as f64 / known().count().max(1) as f64;
+        let failed = |entry: &&RunEntry| entry.stage == RunStage::Failed;
+        let over = self.entries.iter().filter(failed).count() as f64 * mean;
+        let all = mean * self.entries.len() as f64 - over - self.kept as f64;
+        // A run that has ended leaves no work, whether its jobs finished or not.
+        let done = known().filter(|entry| entry.stage != RunStage::Failed).map(|entry| match entry.stage {
+            RunStage::Finished => entry.jobs,
+            RunStage::Waiting | RunStage::Running | RunStage::Failed => entry.finished,
+        });
+        left(done.sum::<u64>().saturating_sub(self.kept), all.max(0.0) as u64, real_s)
+    }
+
+    /// The cell of a run.
+    fn cell(&self, latest: usize) -> CellView {
+        let cell = &self.entries[latest].cell;
+        let of_cell = || self.entries.iter().enumerate().filter(|(_, entry)| entry.cell == *cell);
+        let ended = of_cell().filter_map(|(at, entry)| {
+            let (sketch, jobs) = self.ended.get(&at)?;
+            Some((entry.policy.clone(), sketch.clone(), *jobs))
+        });
+        let mut curves = CurveView::of_ended(ended);
+        curves.extend(of_cell().filter_map(|(at, _)| self.growing.get(&at).cloned()));
+        CellView { cell: cell.clone(), curves, run: self.views.get(&latest).cloned() }
+    }
+}
+
+/// The real time left when `done` of `all` jobs took `real_s`; `None` before the first and after the last.
+fn left(done: u64, all: u64, real_s: f64) -> Option<f64> {
+    (done > 0 && done < all).then(|| real_s * (all - done) as f64 / done as f64)
+}

@@ -1,0 +1,130 @@
+//! Tests of the sections: what they show, and that names stay text.
+
+use serde_json::json;
+use volary_experiment::observer::Counted;
+use volary_experiment::observer::ShardSample;
+use volary_experiment::observer::VitalsSample;
+use volary_experiment::storage::run_record::{Look, Sketch};
+
+use super::*;
+use crate::dashboard::snapshot::{CoreState, CoresView, Counts, Disturbance, HistoryPoint};
+
+/// A snapshot of a run that goes on, in which every name is `name`.
+fn snapshot(name: &str) -> Snapshot {
+    let cell = [(name.to_owned(), json!(name))].into();
+    let entry = RunEntry::waiting(name, name, &cell, Some(1));
+    let failed = RunEntry { stage: RunStage::Failed, why: Some(name.to_owned()), ..entry };
+    let running = RunEntry {
+        stage: RunStage::Running,
+        jobs: 100,
+        finished: 25,
+        real_left_s: Some(75.0),
+        ..RunEntry::waiting("r", "other", &cell, Some(1))
+    };
+    let sketch = Sketch::new((1..=25).map(f64::from).collect());
+    let curve = CurveView { policy: name.to_owned(), running: true, each: 2, runs: vec![(sketch, 100)] };
+    let late = LateSoFar { p50_s: 1e-5, p99_s: 1e-3, max_s: 0.01 };
+    let core = |core, slowdown| CoreState { core, busy: core == 1, slowdown };
+    let point = |at| HistoryPoint { at_s: at, copies_running: 3, tasks_waiting: 7 };
+    let run = RunView {
+        run: name.to_owned(),
+        policy: name.to_owned(),
+        running: true,
+        at_s: 12.5,
+        counts: Counts { jobs: 100, jobs_finished: 25, ..Counts::default() },
+        history: vec![point(0.0), point(1.0)],
+        messages: (0..10).map(|kind| (format!("{name}{kind}"), 1000 - kind)).collect(),
+        staleness: (1..4)
+            .map(|at| Look { time: f64::from(at), age: 0.5, error: 1.0, in_flight: 2.0 })
+            .collect(),
+        cores: CoresView {
+            total: 30,
+            step: 10,
+            listed: vec![core(0, Some(1.0)), core(10, Some(16.0)), core(20, None)],
+        },
+        shards: vec![ShardView {
+            name: name.to_owned(),
+            deliveries: Some(late),
+            timers: None,
+            vitals: Some(VitalsSample { cpu_share: 0.25, ..VitalsSample::default() }),
+        }],
+        disturbances: vec![Disturbance {
+            kind: name.to_owned(),
+            at_s: 3.0,
+            until_s: None,
+            says: name.to_owned(),
+        }],
+        ..RunView::default()
+    };
+    Snapshot {
+        header: PageHeader { policies: vec![name.to_owned(), "other".to_owned()], ..PageHeader::default() },
+        running: true,
+        state: name.to_owned(),
+        real_s: Some(61.0),
+        real_left_s: Some(7_300.0),
+        outdated: Some(name.to_owned()),
+        runs: vec![failed, running],
+        cell: Some(CellView { cell, curves: vec![curve], run: Some(run) }),
+    }
+}
+
+#[test]
+fn every_section_shows_its_part() {
+    let sections = render(&snapshot("n"));
+    let of = |id: &str| &sections[SECTIONS.iter().position(|section| section.0 == id).unwrap()];
+    for (id, parts) in [
+        (
+            "progress",
+            &["61 s", "about 2 h", "25 of 100", "value=\"0.625\"", "An earlier state is shown: n"][..],
+        ),
+        ("failures", &["n, n = n, seed 1: n"]),
+        ("grid", &["✗ ", "25.0", "75 s left", "aria-current"]),
+        ("responses", &["n (running)", "<td>50</td>", "Dashed:", "class=\"curve\""]),
+        ("disturbances", &["<b>n</b> at 3.00", "without an end so far"]),
+        ("cores", &["one in 10 of 30 cores", "slowed down ×16", "down or paused"]),
+        ("load", &["Running copies", "Tasks that wait", "Messages by kind", "others"]),
+        ("staleness", &["Age of synchronisation", "Error of the caches"]),
+        ("shards", &["25.0", "10.0", "–"]),
+    ] {
+        for part in parts {
+            assert!(of(id).contains(part), "{id} lacks {part}:\n{}", of(id));
+        }
+    }
+}
+
+#[test]
+fn names_stay_text() {
+    let hostile = "\"'><img src=x onerror=alert(1)>\u{202e}\u{0}</script><!--";
+    for section in render(&snapshot(hostile)) {
+        let markup = ["<img", "</script", "<!--"].iter().any(|part| section.contains(part));
+        assert!(!markup, "{section}");
+        assert!(!section.contains(['\u{0}', '\u{202e}']), "{section}");
+    }
+}
+
+#[test]
+fn nothing_known_is_nothing_shown() {
+    let sections = render(&Snapshot::default());
+    assert_eq!(sections.len(), SECTIONS.len());
+    assert!(sections[1..].iter().all(String::is_empty), "{sections:?}");
+    assert!(!sections[0].contains("NaN"), "{}", sections[0]);
+}
+
+/// Other hosts report the counts: more of them than kinds, and such that their sum overflows.
+#[test]
+fn counts_of_hosts_are_bounded() {
+    let kinds = volary_actors::message::KINDS.len();
+    let by_kind = vec![u64::MAX; kinds + 5];
+    let sample = ShardSample { by_kind, dropped: u64::MAX, ..ShardSample::default() };
+    let counted = Counted::of_shards(["a", "b"].map(|name| (name.to_owned(), Some(&sample))));
+    let run = RunView {
+        messages: crate::dashboard::sampler::messages(&counted),
+        dropped: u64::MAX,
+        ..RunView::default()
+    };
+    assert!((1..=kinds).contains(&run.messages.len()));
+    let cell = Some(CellView { run: Some(run), ..CellView::default() });
+    assert!(
+        render(&Snapshot { cell, ..Snapshot::default() }).iter().any(|section| section.contains("others"))
+    );
+}

@@ -1,0 +1,184 @@
+//! Measures over time: staleness of caches, and executions on cores.
+
+use std::collections::BTreeMap;
+
+use volary_engine::cores::CoreSet;
+use volary_engine::results::Summary;
+use volary_experiment::number;
+use volary_experiment::storage::run_record::{Look, RunRecord};
+use volary_experiment::storage::study::CellGroup;
+
+use super::distribution::colour;
+use crate::chart::line::{Plot, PlotAxis, Series};
+use crate::chart::scale::{AxisScale, TickUnit};
+use crate::chart::svg::{Picture, Point};
+use crate::chart::timeline::{Extent, Shades, timeline};
+
+/// A measure of caches over time: title, label of the axis, unit, and value.
+type LookMeasure = (&'static str, &'static str, TickUnit, fn(&Look) -> f64);
+
+const MEASURES: [LookMeasure; 3] = [
+    ("Age of synchronisation", "mean age", TickUnit::Seconds, |look| look.age),
+    ("Error of the caches", "mean size of the error", TickUnit::Seconds, |look| look.error),
+    ("Updates in flight", "updates that a scheduler lacks", TickUnit::Number, |look| look.in_flight),
+];
+
+/// The charts of a cell about its caches, of the first replication of each policy, with `at` behind their titles; empty
+/// if no policy has caches.
+pub(crate) fn staleness(group: &CellGroup, at: &str, policies: &[&str], size: Point) -> Vec<Picture> {
+    let first = group.policies.iter().filter_map(|runs| runs.runs.first());
+    let looks: Vec<CacheLooks<'_>> = first
+        .map(|run| (colour(policies, &run.summary.policy), run.summary.policy.as_str(), &run.staleness[..]))
+        .collect();
+    titled_caches(&looks, at, size)
+}
+
+/// The observations of the caches of a policy, with its colour and label.
+pub(crate) type CacheLooks<'a> = (usize, &'a str, &'a [Look]);
+
+/// The charts of the caches of policies; empty if none has any.
+pub(crate) fn caches(policies: &[CacheLooks<'_>], size: Point) -> Vec<Picture> {
+    titled_caches(policies, "", size)
+}
+
+fn titled_caches(policies: &[CacheLooks<'_>], at: &str, size: Point) -> Vec<Picture> {
+    MEASURES.iter().filter_map(|measure| of_caches(policies, measure, at, size)).collect()
+}
+
+fn of_caches(
+    policies: &[CacheLooks<'_>],
+    (title, label, unit, value): &LookMeasure,
+    at: &str,
+    size: Point,
+) -> Option<Picture> {
+    let curve = |&(colour, policy, looks): &CacheLooks<'_>| {
+        let points = looks.iter().map(|look| (look.time, value(look)));
+        let points = averaged(&points.filter(|(_, value)| value.is_finite()).collect::<Vec<_>>());
+        let label = policy.to_owned();
+        (!points.is_empty()).then(|| Series { label, colour, points, ..Series::default() })
+    };
+    let series: Vec<Series> = policies.iter().filter_map(curve).collect();
+    // On a linear axis, a curve that is decades below another would coincide with the zero line.
+    let highest = |series: &Series| series.points.iter().map(|point| point.1).fold(0.0, f64::max);
+    let spread = AxisScale::suited(series.iter().map(highest));
+    let x = PlotAxis::new("time", AxisScale::Linear, TickUnit::Seconds);
+    let y = PlotAxis::new(label, spread, *unit);
+    let plot = Plot { title: format!("{title}{at}"), x, y, series, size };
+    (!plot.series.is_empty()).then(|| plot.picture())
+}
+
+/// Points of a curve over time. Caches are in sync now and then, so that a curve of all observations would go up and
+/// down between 0 and its mean, and its strokes would cover the curves of other policies.
+const POINTS: usize = 100;
+
+/// Means over windows of as many points, so that there are at most [`POINTS`].
+fn averaged(points: &[Point]) -> Vec<Point> {
+    let windows = points.chunks(points.len().div_ceil(POINTS).max(1));
+    let mean = |window: &[Point]| {
+        let (x, y) = window.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+        (x / window.len() as f64, y / window.len() as f64)
+    };
+    windows.map(mean).collect()
+}
+
+/// The timeline of the first cores of each policy over the same window, from the first replication, with the colour of
+/// the policy; and the length of the window, s.
+pub(crate) fn timelines(
+    group: &CellGroup,
+    policies: &[&str],
+    blocks: usize,
+    wide: f64,
+) -> (Vec<(usize, Picture)>, f64) {
+    let first = || {
+        let runs = group.policies.iter().filter_map(|runs| runs.runs.first());
+        runs.filter(|run| !run.timeline.is_empty())
+    };
+    let shared = shared_bursts(first());
+    let end = Extent::common(first().map(|run| Extent::of(&run.timeline, bursts(run, &shared), blocks)));
+    let charts = first().filter_map(|run| {
+        let cut = run.cut_at().map(|at| format!(", record cut at {}", number::seconds(at)));
+        let Summary { policy, seed, .. } = &run.summary;
+        let title = format!("{policy}, seed {seed}{}", cut.unwrap_or_default());
+        let shades = Shades { bursts: bursts(run, &shared), injected: &injected(run) };
+        let chart = timeline(&title, &run.timeline, shades, end, wide)?;
+        Some((colour(policies, &run.summary.policy), chart))
+    });
+    (charts.collect(), end)
+}
+
+/// Bursts as (core, from s, until s, slowdown), by the seed of their runs.
+type BurstsBySeed = BTreeMap<u64, Vec<(u32, f64, f64, f64)>>;
+
+/// The bursts that runs without injections recorded, each with the latest end that any of them recorded: policies meet
+/// the same interference under the same seed.
+fn shared_bursts<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> BurstsBySeed {
+    let mut known: BTreeMap<(u64, u32, u64), (f64, f64)> = BTreeMap::new();
+    for run in runs.filter(|run| run.summary.injections.is_empty()) {
+        for &(core, from, until, slowdown) in &run.bursts {
+            let longest = known.entry((run.summary.seed, core, from.to_bits())).or_insert((until, slowdown));
+            longest.0 = longest.0.max(until);
+        }
+    }
+    let mut shared = BurstsBySeed::new();
+    for ((seed, core, from), (until, slowdown)) in known {
+        shared.entry(seed).or_default().push((core, f64::from_bits(from), until, slowdown));
+    }
+    shared
+}
+
+/// The bursts to draw for a run: those of all policies under its seed, or its own if any were injected.
+fn bursts<'a>(run: &'a RunRecord, shared: &'a BurstsBySeed) -> &'a [(u32, f64, f64, f64)] {
+    let shared = shared.get(&run.summary.seed).filter(|_| run.summary.injections.is_empty());
+    shared.unwrap_or(&run.bursts)
+}
+
+/// The times at which interference was injected into cores of a timeline.
+fn injected(run: &RunRecord) -> Vec<(u32, f64, f64)> {
+    let mut drawn: Vec<u32> = run.timeline.iter().map(|slice| slice.0.core).collect();
+    drawn.dedup();
+    let applied = run.summary.injections.iter().flat_map(|injected| &injected.hosts);
+    let applied = applied.map(|applied| (&applied.cores, applied.from_s, applied.until_s));
+    let scheduled = run.summary.scheduled.iter().map(|span| (&span.cores, span.from_s, span.until_s));
+    let bands = applied.chain(scheduled).flat_map(|(cores, from, until)| {
+        let cores: CoreSet = cores.parse().unwrap_or_default();
+        drawn.iter().filter(move |core| cores.contains(**core)).map(move |core| (*core, from, until))
+    });
+    bands.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use volary_engine::results::{CopyRow, Measured};
+    use volary_experiment::storage::Study;
+    use volary_experiment::storage::fixture::{manifest, measured};
+    use volary_experiment::storage::run_record::TIMELINE_ROWS;
+
+    use super::*;
+
+    #[test]
+    fn many_points_are_averaged() {
+        let few = [(0.0, 1.0), (1.0, 3.0)];
+        assert_eq!(averaged(&few), few);
+        assert!(averaged(&[]).is_empty());
+        let many: Vec<Point> = (0..250).map(|i| (f64::from(i), f64::from(i % 2))).collect();
+        let drawn = averaged(&many);
+        assert_eq!((drawn.len(), drawn[0], drawn[83]), (84, (1.0, 1.0 / 3.0), (249.0, 1.0)));
+    }
+
+    #[test]
+    fn a_timeline_says_where_its_record_was_cut() {
+        let mut cell = measured("a", &[("load", json!(1))], 1, 1.0, 10);
+        let first = cell.timeline[0];
+        let titles = |rows: usize, cell: &mut Measured| {
+            let row = |at| CopyRow { start: at, end: at + 1.0, ..first };
+            cell.timeline = (0..rows).map(|at| row(at as f64)).collect();
+            let record = RunRecord::new("a", cell);
+            let study = Study::assemble(manifest(&[]), Vec::new(), vec![record], Vec::new(), Vec::new());
+            let (charts, _) = timelines(&study.cells[0], &["a"], 700, 500.0);
+            charts[0].1.in_page().into_string()
+        };
+        assert!(!titles(TIMELINE_ROWS, &mut cell).contains("cut at"));
+        assert!(titles(TIMELINE_ROWS + 1, &mut cell).contains("a, seed 1, record cut at "));
+    }
+}

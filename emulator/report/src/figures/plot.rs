@@ -1,0 +1,286 @@
+//! The figure of a study that `volary plot` makes: which data, and its panels.
+
+use volary_experiment::storage::study::{CellGroup, Study};
+
+use super::distribution::{curves, percentiles, responses};
+use super::over_time::{staleness, timelines};
+use super::sweep::{Sweep, heat, named, panel_title, panels};
+use crate::chart::cdf::{distribution, tail};
+use crate::chart::scale::TickUnit;
+use crate::chart::svg::{Picture, Point, px_of};
+use crate::columns::PickedColumn;
+use crate::selection::{Selection, SelectionError, swept_key};
+
+/// The kinds of figures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FigureKind {
+    /// Distribution of response times.
+    Cdf,
+    /// Share of jobs that took longer than a time.
+    Ccdf,
+    /// Percentiles of response times side by side.
+    Percentiles,
+    /// A number over a swept key.
+    Sweep,
+    /// A number in every cell, as a shaded table.
+    Heat,
+    /// Staleness of caches over time.
+    Staleness,
+    /// Executions on the first cores.
+    Timeline,
+}
+
+impl FigureKind {
+    /// All kinds, by their names on the command line.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("cdf", Self::Cdf),
+        ("ccdf", Self::Ccdf),
+        ("percentiles", Self::Percentiles),
+        ("sweep", Self::Sweep),
+        ("heat", Self::Heat),
+        ("staleness", Self::Staleness),
+        ("timeline", Self::Timeline),
+    ];
+}
+
+/// A figure that is asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FigureOptions {
+    /// `None` for a sweep where there is one, and distributions otherwise.
+    pub what: Option<FigureKind>,
+    /// The number of sweeps and shaded tables; `None` for the 99th percentile of response times.
+    pub number: Option<PickedColumn>,
+    /// The swept key along the axis of a sweep; `None` for the one with the most values.
+    pub over: Option<String>,
+    /// The cells and policies that are shown.
+    pub selection: Selection,
+    /// Width of the figure.
+    pub inches: f64,
+}
+
+/// The reason for which a study has no such figure.
+#[derive(Debug, thiserror::Error)]
+pub enum FigureError {
+    /// Nothing was measured.
+    #[error("the run has no results yet; `volary run --resume` makes the rest")]
+    Empty,
+    /// The selected cells have no run of the selected policies.
+    #[error("no run matches --policy and --at")]
+    Unselected,
+    /// An option does not fit the study.
+    #[error(transparent)]
+    Unknown(#[from] SelectionError),
+    /// The figure does not use an option.
+    #[error("{option}: the figure {what} does not use it, only {users}")]
+    Unused { option: &'static str, what: &'static str, users: &'static str },
+    /// The study has no such data.
+    #[error("--what {what}: {why}")]
+    Lacks { what: &'static str, why: String },
+    /// There are more panels than a figure has room for.
+    #[error("--what {what}: {panels} panels are more than fit a figure ({MOST_PANELS}); choose {remedy}")]
+    Crowded { what: &'static str, panels: usize, remedy: String },
+}
+
+/// Limit on the rows of a shaded table, so that it fits a page.
+const MOST_ROWS: usize = 100;
+/// Limit on the panels of a figure.
+const MOST_PANELS: usize = 8;
+/// Inches above which panels stand in two columns.
+const WIDE: f64 = 5.0;
+
+/// The figure of a study.
+///
+/// # Errors
+/// When the study has no such data, or an option names what it lacks.
+pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, FigureError> {
+    // Colours are those of the report, whatever is shown.
+    let all: Vec<String> = study.policies().into_iter().map(str::to_owned).collect();
+    let policies: Vec<&str> = all.iter().map(String::as_str).collect();
+    if study.records().next().is_none() {
+        return Err(FigureError::Empty);
+    }
+    options.selection.keep(&mut study)?;
+    // Figures of other cells have the same panels.
+    let at: Vec<String> =
+        options.selection.at.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    let of_cell = if at.is_empty() { String::new() } else { format!(": {}", at.join(", ")) };
+    let title = format!("{}{of_cell}", study.manifest.title);
+    if study.records().next().is_none() {
+        return Err(FigureError::Unselected);
+    }
+    let of_sweep = if study.cells.len() > 1 { FigureKind::Sweep } else { FigureKind::Cdf };
+    let kind = options.what.unwrap_or(of_sweep);
+    let what = FigureKind::ALL.iter().find(|known| known.1 == kind).map_or("", |known| known.0);
+    refuse_unused(options, kind, what)?;
+    let number = options.number.clone().or_else(|| "p99".parse().ok()).ok_or(FigureError::Empty)?;
+    let request = Request { study: &study, policies: &policies, options, title: &title, number, what };
+    let panels = match kind {
+        FigureKind::Cdf | FigureKind::Ccdf | FigureKind::Percentiles => request.responses(kind)?,
+        FigureKind::Sweep => request.sweep()?,
+        FigureKind::Heat => vec![request.heat()?],
+        FigureKind::Staleness => request.staleness()?,
+        FigureKind::Timeline => request.timelines()?,
+    };
+    let columns = if kind == FigureKind::Timeline { 1 } else { request.columns(panels.len()) };
+    Ok(Picture::beside(&title, panels, columns))
+}
+
+/// Refuses options that a kind of figure does not use.
+fn refuse_unused(options: &FigureOptions, kind: FigureKind, what: &'static str) -> Result<(), FigureError> {
+    let unused = |option, users| Err(FigureError::Unused { option, what, users });
+    if options.over.is_some() && kind != FigureKind::Sweep {
+        unused("--over", "`sweep`")
+    } else if options.number.is_some() && !matches!(kind, FigureKind::Sweep | FigureKind::Heat) {
+        unused("--number", "`sweep` and `heat`")
+    } else {
+        Ok(())
+    }
+}
+
+/// A figure of the cells and policies that are left.
+struct Request<'a> {
+    study: &'a Study,
+    /// All policies of the study, for their colours.
+    policies: &'a [&'a str],
+    options: &'a FigureOptions,
+    title: &'a str,
+    number: PickedColumn,
+    what: &'static str,
+}
+
+impl Request<'_> {
+    /// Number of columns of this many panels.
+    const fn columns(&self, panels: usize) -> usize {
+        if panels > 1 && self.options.inches > WIDE { 2 } else { 1 }
+    }
+
+    /// The size in px of each of this many panels.
+    fn size(&self, panels: usize) -> Point {
+        let wide = px_of(self.options.inches) / self.columns(panels) as f64;
+        (wide, if wide > 500.0 { 330.0 } else { 250.0 })
+    }
+
+    fn lacks(&self, why: impl Into<String>) -> FigureError {
+        FigureError::Lacks { what: self.what, why: why.into() }
+    }
+
+    /// The number of panels, if there is room for them.
+    fn room(&self, panels: usize) -> Result<usize, FigureError> {
+        if panels <= MOST_PANELS {
+            return Ok(panels);
+        }
+        let keys: Vec<String> = self.study.swept().keys().map(|key| format!("--at {key}=VALUE")).collect();
+        let remedy = if keys.is_empty() {
+            "policies with --policy LABEL".to_owned()
+        } else {
+            format!("cells with {}", keys.join(" "))
+        };
+        Err(FigureError::Crowded { what: self.what, panels, remedy })
+    }
+
+    fn responses(&self, kind: FigureKind) -> Result<Vec<Picture>, FigureError> {
+        if self.study.records().all(|record| record.summary.jobs.finished == 0) {
+            return Err(self.lacks("no job has finished"));
+        }
+        let size = self.size(self.room(self.study.cells.len())?);
+        let panel = |group: &CellGroup| {
+            let title = panel_title(group);
+            let curves = curves(group, self.policies, responses);
+            if kind == FigureKind::Ccdf {
+                tail(&title, "response time", TickUnit::Seconds, &curves, size)
+            } else if kind == FigureKind::Percentiles {
+                percentiles(&title, group, self.policies, size)
+            } else {
+                distribution(&title, "response time", TickUnit::Seconds, &curves, size)
+            }
+        };
+        Ok(self.study.cells.iter().map(panel).collect())
+    }
+
+    fn sweep(&self) -> Result<Vec<Picture>, FigureError> {
+        let swept = self.study.swept();
+        let longest = || {
+            let keys = swept.iter().filter(|(_, values)| values.len() > 1);
+            keys.max_by_key(|(_, values)| values.len()).map(|(key, _)| (*key).to_owned())
+        };
+        let key = match &self.options.over {
+            Some(key) => Some(swept_key(self.study, "--over", key)?),
+            None => longest(),
+        };
+        let key = key.ok_or_else(|| {
+            self.lacks("the run has one cell; a section [sweep] of the experiment, or no --at, gives it more")
+        })?;
+        let shown = self.study.policies();
+        let number = &self.number;
+        let charts = |panels| Sweep { key: &key, number, size: self.size(panels) };
+        let pictures = match shown.as_slice() {
+            [policy] => charts(1).by_value(self.study, policy),
+            _ => {
+                let panels = self.room(panels(self.study, &key).len())?;
+                charts(panels).by_policy(self.study, self.policies)
+            }
+        };
+        if pictures.is_empty() {
+            return Err(self.unmeasured());
+        }
+        Ok(pictures)
+    }
+
+    fn unmeasured(&self) -> FigureError {
+        self.lacks(format!("no run has the number `{}`", self.number.title()))
+    }
+
+    fn heat(&self) -> Result<Picture, FigureError> {
+        let number = &self.number;
+        let shown = self.study.policies();
+        let heat = heat(self.study, &shown, std::slice::from_ref(number), |_| String::new());
+        if heat.rows.iter().all(|row| row.cells.iter().all(Option::is_none)) {
+            return Err(self.unmeasured());
+        }
+        let (rows, wide) = (heat.rows.len(), px_of(self.options.inches));
+        if rows > MOST_ROWS {
+            let why =
+                format!("{rows} cells are more rows than a figure has ({MOST_ROWS}); choose cells with --at");
+            return Err(self.lacks(why));
+        }
+        if !heat.fits(wide) {
+            let wider = if self.options.inches > WIDE { "" } else { "take --width double, or " };
+            let why = "the numbers of so many policies do not fit the width";
+            return Err(self.lacks(format!("{why}; {wider}choose policies with --policy")));
+        }
+        Ok(heat.picture(self.title, wide))
+    }
+
+    fn staleness(&self) -> Result<Vec<Picture>, FigureError> {
+        let of_cell = |group: &CellGroup, size| {
+            let at = if group.cell.is_empty() { String::new() } else { format!(": {}", named(&group.cell)) };
+            staleness(group, &at, self.policies, size)
+        };
+        let of_cells = |size| self.study.cells.iter().flat_map(move |group| of_cell(group, size));
+        let found = of_cells((100.0, 100.0)).count();
+        if found == 0 {
+            return Err(self.lacks(
+                "no policy of the run has caches that were looked at; `run.record.staleness` says how often, and \
+                 `volary policies` which policies have caches",
+            ));
+        }
+        Ok(of_cells(self.size(self.room(found)?)).collect())
+    }
+
+    fn timelines(&self) -> Result<Vec<Picture>, FigureError> {
+        let wide = px_of(self.options.inches);
+        // A block is not narrower than some three pixels on average.
+        let blocks = (wide * 0.6) as usize;
+        let of_cell = |group| timelines(group, self.policies, blocks, wide).0;
+        let charts: Vec<Picture> =
+            self.study.cells.iter().flat_map(of_cell).map(|(_, picture)| picture).collect();
+        if charts.is_empty() {
+            return Err(self.lacks(
+                "no copy started on the first cores within `run.record.timeline`: a longer one, or more \
+                 `run.record.timeline_cores`, shows what they did",
+            ));
+        }
+        self.room(charts.len())?;
+        Ok(charts)
+    }
+}

@@ -1,0 +1,298 @@
+//! A number over the cells of a sweep.
+
+use serde_json::Value;
+use volary_engine::results::{Cell, Unit, in_words};
+use volary_experiment::number::{self, UnitText};
+use volary_experiment::storage::study::{CellGroup, INJECTED, PolicyRuns, Study};
+
+use super::distribution::colour;
+use crate::chart::heat::{Heat, HeatRow, Shade};
+use crate::chart::line::{Band, Plot, PlotAxis, Series};
+use crate::chart::scale::{AxisScale, TickUnit, bounds};
+use crate::chart::svg::{Picture, Point};
+use crate::columns::PickedColumn;
+use crate::selection::{length, short_key};
+
+/// The axis of a swept key.
+pub(super) enum SweptAxis {
+    /// Numbers and lengths of time, in s.
+    Numbers(TickUnit),
+    /// Anything else, in the order of the sweep.
+    Names(Vec<String>),
+}
+
+impl SweptAxis {
+    pub(super) fn of(values: &[&Value]) -> Self {
+        if values.iter().all(|value| value.is_number()) {
+            Self::Numbers(TickUnit::Number)
+        } else if values.iter().all(|value| value.as_str().and_then(length).is_some()) {
+            Self::Numbers(TickUnit::Seconds)
+        } else {
+            Self::Names(values.iter().map(|value| in_words(value)).collect())
+        }
+    }
+
+    /// The place of a value.
+    fn at(&self, value: &Value) -> Option<f64> {
+        match self {
+            Self::Numbers(TickUnit::Number | TickUnit::Share) => value.as_f64(),
+            Self::Numbers(TickUnit::Seconds) => value.as_str().and_then(length),
+            Self::Names(names) => names.iter().position(|name| *name == in_words(value)).map(|at| at as f64),
+        }
+    }
+
+    /// The axis over values at these places, with a margin so that the outermost dots are not cut.
+    fn axis(&self, label: &str, places: &[f64]) -> PlotAxis {
+        let unit = match self {
+            Self::Names(names) => return PlotAxis::of_names(label, names.clone()),
+            Self::Numbers(unit) => *unit,
+        };
+        let (low, high) = bounds(places.iter().copied());
+        let (least, _) = bounds(places.iter().copied().filter(|place| *place != 0.0));
+        let spread = AxisScale::suited(places.iter().copied());
+        let range = match spread {
+            AxisScale::Log => (least / 1.1, high * 1.1),
+            AxisScale::Linear => (low - 0.04 * (high - low), high + 0.04 * (high - low)),
+        };
+        let mut ticks: Vec<f64> = places.to_vec();
+        ticks.sort_by(f64::total_cmp);
+        ticks.dedup();
+        if ticks.len() > MOST_TICKS {
+            ticks.clear();
+        }
+        PlotAxis { range: Some(range), zero: low == 0.0, ticks, ..PlotAxis::new(label, spread, unit) }
+    }
+}
+
+/// Swept values up to which each has a tick; of more, round values have.
+const MOST_TICKS: usize = 12;
+
+/// The cells that differ only in one key, with the values that they share.
+pub(super) type Panel<'a> = (Cell, Vec<&'a CellGroup>);
+
+/// The cells of a study, by the values of all keys but `key`.
+pub(super) fn panels<'a>(study: &'a Study, key: &str) -> Vec<Panel<'a>> {
+    let mut panels: Vec<Panel<'_>> = Vec::new();
+    for group in &study.cells {
+        let mut rest = group.cell.clone();
+        rest.remove(key);
+        match panels.iter_mut().find(|(other, _)| *other == rest) {
+            Some((_, groups)) => groups.push(group),
+            None => panels.push((rest, vec![group])),
+        }
+    }
+    panels
+}
+
+/// The quantity of a curve: a number, over a key.
+pub(crate) struct Sweep<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) number: &'a PickedColumn,
+    pub(crate) size: Point,
+}
+
+impl Sweep<'_> {
+    /// A chart for each combination of the values of the other keys, a line a policy. All have the same axes.
+    pub(crate) fn by_policy(&self, study: &Study, policies: &[&str]) -> Vec<Picture> {
+        let (panels, axis) = (panels(study, self.key), self.axis(study));
+        let lines = |(_, cells): &Panel<'_>| {
+            let line = |policy: &&str| self.line(&axis, cells, policy, (policy, colour(policies, policy)));
+            policies.iter().map(line).collect::<Vec<_>>()
+        };
+        let charts: Vec<Vec<Series>> = panels.iter().map(lines).collect();
+        let titles = panels.iter().map(|(at, _)| self.title(at));
+        self.pictures(&axis, charts, titles)
+    }
+
+    /// One chart of a policy, a line for each combination of the values of the other keys.
+    pub(super) fn by_value(&self, study: &Study, policy: &str) -> Vec<Picture> {
+        let axis = self.axis(study);
+        let line = |(i, (rest, cells)): (usize, Panel<'_>)| {
+            let name = if rest.is_empty() { policy.to_owned() } else { named(&rest) };
+            self.line(&axis, &cells, policy, (&name, i))
+        };
+        let series = panels(study, self.key).into_iter().enumerate().map(line).collect();
+        self.pictures(&axis, vec![series], std::iter::once(format!("{}, {policy}", self.number.title())))
+    }
+
+    fn title(&self, at: &Cell) -> String {
+        if at.is_empty() { self.number.title() } else { format!("{}: {}", self.number.title(), named(at)) }
+    }
+
+    /// The mean of a policy over the key, with intervals over replications.
+    fn line(
+        &self,
+        axis: &SweptAxis,
+        cells: &[&CellGroup],
+        policy: &str,
+        (label, colour): (&str, usize),
+    ) -> Series {
+        let is_injected = |group: &&CellGroup| group.of(policy).is_some_and(PolicyRuns::is_injected);
+        let mark = if cells.iter().any(is_injected) { INJECTED } else { "" };
+        let mut series = Series { label: format!("{label}{mark}"), colour, dots: true, ..Series::default() };
+        let point = |group: &&CellGroup| {
+            Some((axis.at(group.cell.get(self.key)?)?, group.of(policy)?.interval(self.number.of())?))
+        };
+        let mut points: Vec<_> = cells.iter().filter_map(point).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        points.iter().for_each(|(at, interval)| series.push(*at, interval));
+        series
+    }
+
+    fn axis(&self, study: &Study) -> SweptAxis {
+        SweptAxis::of(study.swept().get(self.key).map_or(&[], Vec::as_slice))
+    }
+
+    fn pictures(
+        &self,
+        axis: &SweptAxis,
+        charts: Vec<Vec<Series>>,
+        titles: impl Iterator<Item = String>,
+    ) -> Vec<Picture> {
+        let points = || charts.iter().flatten().flat_map(|series| series.points.iter().copied());
+        let places: Vec<f64> = points().map(|point| point.0).collect();
+        if places.is_empty() {
+            return Vec::new();
+        }
+        let x = axis.axis(self.key, &places);
+        let values: Vec<f64> = points().map(|point| point.1).collect();
+        let bands: Vec<&Band> = charts.iter().flatten().map(|series| &series.band).collect();
+        let y = value_axis(&self.number.title(), unit(self.number), &values, &bands);
+        charts
+            .into_iter()
+            .zip(titles)
+            .map(|(series, title)| {
+                Plot { title, x: x.clone(), y: y.clone(), series, size: self.size }.picture()
+            })
+            .collect()
+    }
+}
+
+/// The axis of means and their intervals.
+fn value_axis(label: &str, unit: TickUnit, values: &[f64], bands: &[&Band]) -> PlotAxis {
+    let spread = AxisScale::suited(values.iter().copied());
+    let (low, high) = bounds(values.iter().copied());
+    // Intervals are shown as far as they leave room for the means.
+    let (lowest, _) = bounds(bands.iter().flat_map(|band| &band.low).map(|edge| edge.1));
+    let (_, highest) = bounds(bands.iter().flat_map(|band| &band.high).map(|edge| edge.1));
+    let reach = highest.min(high * 1.6).max(high);
+    let range = match spread {
+        AxisScale::Log => (bounds(values.iter().copied().filter(|value| *value > 0.0)).0 / 1.2, reach * 1.2),
+        AxisScale::Linear => (lowest.max(low * 1.6).min(low).min(0.0) * 1.04, reach.max(0.0) * 1.04),
+    };
+    PlotAxis { range: Some(range), zero: low == 0.0, ..PlotAxis::new(label, spread, unit) }
+}
+
+/// Swept values in words, by the last part of their keys.
+pub(crate) fn named(cell: &Cell) -> String {
+    let keys: Vec<&str> = cell.keys().map(String::as_str).collect();
+    let words = cell.iter().map(|(key, value)| format!("{} = {}", short_key(key, &keys), in_words(value)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+const fn unit(number: &PickedColumn) -> TickUnit {
+    match number.column.metric.unit {
+        Unit::Seconds => TickUnit::Seconds,
+        Unit::Share => TickUnit::Share,
+        Unit::Hours | Unit::Plain | Unit::Count => TickUnit::Number,
+    }
+}
+
+/// Numbers of every cell, shaded by how much larger they are than the least of a policy; with a dagger instead where
+/// interference was injected into some of its runs only.
+pub(crate) fn heat(
+    study: &Study,
+    policies: &[&str],
+    numbers: &[PickedColumn],
+    link: impl Fn(usize) -> String,
+) -> Heat {
+    let names: Vec<&str> = study.swept().into_keys().collect();
+    let columns = policies.iter().enumerate().map(|(i, policy)| (format!("p{i}"), (*policy).to_owned()));
+    let columns: Vec<(String, String)> = columns.collect();
+    let row = |(i, group): (usize, &CellGroup)| {
+        let value = |key: &&str| group.cell.get(*key).map(in_words).unwrap_or_default();
+        let cells = numbers.iter().flat_map(|number| shades(group, policies, number)).collect();
+        HeatRow { names: names.iter().map(value).collect(), link: link(i), cells }
+    };
+    Heat {
+        keys: names.iter().map(|key| (short_key(key, &names).to_owned(), (*key).to_owned())).collect(),
+        groups: numbers.iter().map(|number| (number.title(), columns.clone())).collect(),
+        rows: study.cells.iter().enumerate().map(row).collect(),
+    }
+}
+
+/// One shade per policy.
+fn shades(group: &CellGroup, policies: &[&str], number: &PickedColumn) -> Vec<Option<Shade>> {
+    let mean = |policy: &&str| group.of(policy)?.interval(number.of()).map(|interval| interval.mean);
+    let means: Vec<Option<f64>> = policies.iter().map(mean).collect();
+    if let Some(why) = group.unequal() {
+        let plain = |(mean, policy): (&Option<f64>, &&str)| {
+            let mut plain = mean.map(|mean| shade(mean, [mean, mean], policy, number))?;
+            plain.title = format!("{}, not comparable: {why}", plain.title);
+            Some(Shade { small: "†".to_owned(), ..plain })
+        };
+        return means.iter().zip(policies).map(plain).collect();
+    }
+    let best = means.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    let most = means.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
+    let shade =
+        |(mean, policy): (&Option<f64>, &&str)| mean.map(|mean| shade(mean, [best, most], policy, number));
+    means.iter().zip(policies).map(shade).collect()
+}
+
+/// The shade of a value between the best and the most; five times the best or more is the strongest, or the most where
+/// the best is zero.
+fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &PickedColumn) -> Shade {
+    let factor = mean / best;
+    let known = factor.is_finite() && best > 0.0;
+    let small = if known && factor > 1.0 { format!("×{}", number::short(factor)) } else { String::new() };
+    let depth = match known {
+        true => factor.ln() / 5f64.ln(),
+        false if most > best => (mean - best) / (most - best),
+        false => 0.0,
+    };
+    let text = number.column.metric.unit.text(mean);
+    let title = format!("{policy}: {text} {small}");
+    Shade { depth, title, text, small, series: None, link: String::new() }
+}
+
+/// The title of the panel of a cell.
+pub(super) fn panel_title(group: &CellGroup) -> String {
+    if group.cell.is_empty() { "Response time of jobs".to_owned() } else { named(&group.cell) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_shaded_even_if_the_best_is_zero() {
+        let wasted = "wasted".parse::<PickedColumn>().unwrap();
+        let depth = |mean, best, most| shade(mean, [best, most], "p", &wasted).depth;
+        assert_eq!([depth(0.0, 0.0, 0.5), depth(0.25, 0.0, 0.5), depth(0.5, 0.0, 0.5)], [0.0, 0.5, 1.0]);
+        assert_eq!([depth(-4.0, -4.0, 2.0), depth(-1.0, -4.0, 2.0), depth(2.0, -4.0, 2.0)], [0.0, 0.5, 1.0]);
+        assert_eq!([depth(0.0, 0.0, 0.0), depth(0.1, 0.1, 0.5), depth(0.5, 0.1, 0.5)], [0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn zero_leaves_an_axis_of_decades_logarithmic() {
+        let axis = SweptAxis::Numbers(TickUnit::Seconds).axis("one_way", &[0.0, 0.001, 1.0]);
+        assert_eq!((axis.spread, axis.zero), (AxisScale::Log, true));
+        assert!(axis.range.is_some_and(|(low, high)| low > 0.000_9 && high >= 1.0), "{axis:?}");
+    }
+
+    #[test]
+    fn an_axis_has_a_place_for_every_value() {
+        for (values, spread) in [
+            (vec![0.0, 238e-9, 428e-9, 0.5], AxisScale::Log),
+            (vec![-0.02, 10e-6, 0.08, 1.0], AxisScale::Linear),
+            (vec![-3.0, -1.0], AxisScale::Linear),
+        ] {
+            let axis = value_axis("age", TickUnit::Seconds, &values, &[]);
+            let (low, high) = axis.range.unwrap();
+            assert_eq!(axis.spread, spread, "{values:?}");
+            let has = |value: &f64| *value == 0.0 && axis.zero || (low..=high).contains(value);
+            assert!(values.iter().all(has), "{axis:?}: {values:?}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The body of a cell's section: its tables and charts.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use volary_engine::results::{Deadlines, Reading, Summary};
+use volary_experiment::number;
+use volary_experiment::storage::run_record::{RunRecord, Sketch};
+use volary_experiment::storage::study::{CellGroup, PolicyRuns};
+
+use super::view::{View, prose};
+use super::{fidelity, policy, shared, table};
+use crate::chart::bars::{Bar, BarPart, stacked};
+use crate::chart::cdf::{distribution, tail};
+use crate::chart::scale::TickUnit;
+use crate::chart::svg::{Picture, Point};
+use crate::chart::theme::Hue;
+use crate::figures::distribution::{curves, responses};
+use crate::figures::over_time;
+
+/// Number of message kinds drawn separately; the others are drawn as one part.
+const KINDS: usize = 7;
+
+/// The section of a cell below its title.
+pub(super) fn body(group: &CellGroup, view: &View<'_>) -> Markup {
+    html! {
+        @if let Some(offered) = group.offered() { p.hint { (offered) } }
+        (table::summary(group, view.policies))
+        @if let Some(constant) = group.constant() { p.hint { (constant) } }
+        div.grid {
+            @for chart in distributions(group, view) { div.card { (chart.in_page()) } }
+            div.card { (core_time(group, view).in_page()) (messages(group, view).in_page()) }
+            @if has_deadlines(group) { div.card { (misses(group, view)) (done(group, view).in_page()) } }
+        }
+        (bands(group))
+        (table::differences(group, view.policies))
+        (table::interference(group, view.policies))
+        (timelines(group, view))
+        details.more { summary { "Accounts" } (table::accounts(group, view.policies)) }
+        (shared::section(group, view))
+        (policy::sections(group, view))
+        (fidelity::section(group, view.policies))
+        (notes(group))
+    }
+}
+
+/// Size of the charts of a cell in px.
+pub(super) const CHART: Point = (520.0, 310.0);
+
+/// Distributions of response times, of all jobs and of each class, their tails, and distributions of slowdown.
+fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Picture> {
+    let submitted = |record: &RunRecord| record.summary.jobs.submitted;
+    let response = curves(group, view.policies, responses);
+    let slowdown = curves(group, view.policies, |record| Some((&record.slowdown, submitted(record))));
+    let work = "response time over that of the longest task alone, or as stated";
+    let mut charts = vec![
+        distribution("Response time", "response time", TickUnit::Seconds, &response, CHART),
+        tail("The slowest jobs", "response time", TickUnit::Seconds, &response, CHART),
+        distribution("Slowdown", work, TickUnit::Number, &slowdown, CHART),
+    ];
+    charts.extend(group.classes().into_iter().map(|label| {
+        let of_class = curves(group, view.policies, |record| class_of(record, label));
+        let title = format!("Response time of class {label}");
+        distribution(&title, "response time", TickUnit::Seconds, &of_class, CHART)
+    }));
+    charts
+}
+
+/// The response times of a class of jobs, and the number that arrived.
+fn class_of<'a>(record: &'a RunRecord, label: &str) -> Option<(&'a Sketch, u64)> {
+    Some((record.classes.get(label)?, record.summary.classes.get(label)?.jobs))
+}
+
+/// The meaning of the pale bands of the distributions.
+fn bands(group: &CellGroup) -> Markup {
+    let (single, repeated): (Vec<_>, Vec<_>) = group.policies.iter().partition(|runs| runs.runs.len() < 2);
+    let of_single = if repeated.is_empty() { "Bands: " } else { " Of policies with one replication: " };
+    html! {
+        p.hint {
+            @if !repeated.is_empty() { "Bands: 95 % over replications, quantile by quantile." }
+            @if !single.is_empty() {
+                (of_single) "95 % if the jobs of a run were independent. Jobs that meet in queues are not, so these \
+                 bands are too narrow; " code { "--repeat 5" } " gives bands over replications, which are independent."
+            }
+        }
+    }
+}
+
+/// Useful, unfinished, wasted and idle core time.
+fn core_time(group: &CellGroup, view: &View<'_>) -> Picture {
+    let bar = |runs: &PolicyRuns| {
+        let busy = runs.mean(|summary| summary.utilization);
+        // The share of a run without busy time is not a number, and its part none.
+        let part_of = |summary: &Summary, share: Reading| {
+            Some(summary.utilization * share(summary)).filter(|size| size.is_finite()).unwrap_or(0.0)
+        };
+        let wasted = runs.mean(|summary| part_of(summary, Summary::wasted_share));
+        let open = runs.mean(|summary| part_of(summary, Summary::in_progress_share));
+        let part = |class, size: f64, what: &str| {
+            let title = format!("{}: {what} {}", runs.policy, number::percent(size));
+            BarPart { class, hue: None, size, title }
+        };
+        let parts = vec![
+            part("fill", busy - wasted - open, "useful"),
+            part("progress", open, "in progress"),
+            part("waste", wasted, "wasted"),
+            part("idle", 1.0 - busy, "idle"),
+        ];
+        bar(runs, view, parts, number::percent(busy))
+    };
+    let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
+    let mut runs = group.policies.iter().flat_map(|runs| &runs.runs);
+    let time = if runs.any(|run| run.summary.shared.is_some()) { "Time of pods" } else { "Core time" };
+    let title = if group.policies.iter().any(|runs| runs.mean(Summary::in_progress_share) > 0.0) {
+        format!("{time}: useful, in progress (pale), wasted (paler), idle (grey)")
+    } else {
+        format!("{time}: useful, wasted (pale), idle (grey)")
+    };
+    stacked(&title, TickUnit::Share, &bars, &[])
+}
+
+fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<BarPart>, total: String) -> Bar {
+    Bar { label: runs.label(), hue: Hue::Policy(view.colour(&runs.policy)), parts, total }
+}
+
+/// A part in the colour of a kind.
+fn part_of_kind(kind: usize, size: f64, title: String) -> BarPart {
+    BarPart { class: "fill", hue: Some(Hue::Kind(kind)), size, title }
+}
+
+fn has_deadlines(group: &CellGroup) -> bool {
+    group.policies.iter().flat_map(|runs| &runs.runs).any(|run| run.summary.deadlines.is_some())
+}
+
+/// Shares of missed deadlines; without the policies none of whose deadlines was due.
+fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
+    let bar = |runs: &PolicyRuns| {
+        let missed = Some(runs.mean(Summary::miss_rate)).filter(|missed| missed.is_finite())?;
+        let title = format!("{}: {} missed", runs.policy, number::percent(missed));
+        let part = BarPart { class: "fill", hue: None, size: missed, title };
+        Some(bar(runs, view, vec![part], number::percent(missed)))
+    };
+    let bars: Vec<Bar> = group.policies.iter().filter_map(bar).collect();
+    if bars.is_empty() {
+        return Markup::default();
+    }
+    stacked("Deadlines missed", TickUnit::Share, &bars, &[]).in_page()
+}
+
+/// Node-hours of jobs that ended, by whether they had a deadline and met it.
+fn done(group: &CellGroup, view: &View<'_>) -> Picture {
+    type Part = (&'static str, fn(&Deadlines) -> f64);
+    const PARTS: [Part; 3] = [
+        ("by their deadline", |deadlines| deadlines.goodput_h.slo),
+        ("after it", |deadlines| deadlines.goodput_h.late),
+        ("best-effort", |deadlines| deadlines.goodput_h.be),
+    ];
+    let bar = |runs: &PolicyRuns| {
+        let of = |number: fn(&Deadlines) -> f64| {
+            runs.mean(|summary| summary.deadlines.as_ref().map_or(f64::NAN, number))
+        };
+        let part = |(i, (what, number)): (usize, Part)| {
+            let hours = of(number);
+            let title = format!("{}: {} node-hours {what}", runs.policy, number::short(hours));
+            part_of_kind(i, hours, title)
+        };
+        let total = number::short(of(|deadlines| deadlines.goodput_h.total));
+        bar(runs, view, PARTS.into_iter().enumerate().map(part).collect(), total)
+    };
+    let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
+    let legend: Vec<_> = PARTS.iter().enumerate().map(|(i, (what, _))| (Hue::Kind(i), *what)).collect();
+    stacked("Node-hours of jobs that ended", TickUnit::Number, &bars, &legend)
+}
+
+/// Messages per task, by kind.
+fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
+    let mut all: BTreeMap<&str, f64> = BTreeMap::new();
+    for runs in &group.policies {
+        for kind in runs.runs.iter().flat_map(|run| run.summary.messages.by_kind.keys()) {
+            *all.entry(kind).or_default() += per_task(runs, kind);
+        }
+    }
+    let mut kinds: Vec<(&str, f64)> = all.into_iter().collect();
+    kinds.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    let kinds: Vec<&str> = kinds.into_iter().map(|kind| kind.0).collect();
+    let (shown, rest) = kinds.split_at(kinds.len().min(KINDS));
+    let bar = |runs: &PolicyRuns| {
+        let part = |(i, (kind, size)): (usize, (&str, f64))| {
+            let title = format!("{}: {} {kind} a task", runs.policy, number::short(size));
+            part_of_kind(i, size, title)
+        };
+        let other = rest.iter().map(|kind| per_task(runs, kind)).sum();
+        let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind)));
+        // The rest comes last, in the colour after those of the kinds.
+        let sizes = sizes.enumerate().chain([(KINDS, ("other", other))]);
+        bar(runs, view, sizes.map(part).collect(), number::short(runs.mean(Summary::messages_per_task)))
+    };
+    let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
+    let other = (!rest.is_empty()).then_some("other");
+    let legend = shown.iter().copied().chain(other).enumerate();
+    let legend: Vec<_> = legend.map(|(i, kind)| (Hue::Kind(i), kind)).collect();
+    stacked("Messages for each task, by kind", TickUnit::Number, &bars, &legend)
+}
+
+fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
+    runs.mean(|summary| {
+        let sent = summary.messages.by_kind.get(kind).copied().unwrap_or(0);
+        sent as f64 / summary.tasks.submitted.max(1) as f64
+    })
+}
+
+/// The timelines of the first cores, a chart per policy. That of the first policy of the first cell is open.
+fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
+    let (charts, window) = over_time::timelines(group, view.policies, view.blocks, 1_060.0);
+    html! {
+        @if !charts.is_empty() {
+            h3 { "What the cores did, and how they were slowed down" }
+            p.hint {
+                "The first " (number::seconds(window)) " on the first cores, seed by seed the same interference. A block \
+                 is a copy of a task, and its colour says how it ended; what is shaded behind it is interference, the \
+                 stronger the slower. Copies that began after " code { "run.record.timeline" } " are not recorded; → \
+                 marks those that go on beyond the edge. " code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
+            }
+            @for (at, (policy, chart)) in charts.iter().enumerate() {
+                details class={ "more p" (policy) } open[view.number == 0 && at == 0] {
+                    summary { (view.policies[*policy]) }
+                    div.card.scroll tabindex="0" role="group" aria-label={ "Timeline of " (view.policies[*policy]) } {
+                        (chart.in_page())
+                    }
+                }
+            }
+        } @else {
+            p.hint {
+                "No copy started on the first cores within " code { "run.record.timeline" }
+                ": a longer one shows what the cores did."
+            }
+        }
+    }
+}
+
+/// Notes of all runs, without duplicates, with the policies they belong to.
+fn notes(group: &CellGroup) -> Markup {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for run in group.policies.iter().flat_map(|runs| &runs.runs) {
+        let policy = run.summary.policy.as_str();
+        for note in &run.notes {
+            match notes.iter_mut().find(|(text, _)| text == note) {
+                Some((_, by)) if by.contains(&policy) => {}
+                Some((_, by)) => by.push(policy),
+                None => notes.push((note, vec![policy])),
+            }
+        }
+    }
+    html! {
+        @if !notes.is_empty() {
+            details.more open {
+                summary { "Notes" }
+                ul { @for (note, by) in &notes { li { (prose(note)) " " small { "(" (by.join(", ")) ")" } } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The sections of a cell about metrics that only some policies have: placement times, plans and the staleness of
+//! caches.
+
+use maud::{Markup, html};
+use volary_engine::results::{Placements, Planning, PredictionErrors, Spread, Staleness, Summary};
+use volary_experiment::number;
+use volary_experiment::storage::run_record::RunRecord;
+use volary_experiment::storage::study::{CellGroup, PolicyRuns};
+
+use super::table::{class_row, policy_row, table};
+use super::view::View;
+use crate::figures::over_time;
+
+/// The sections of a cell; empty if no policy has such a metric.
+pub(super) fn sections(group: &CellGroup, view: &View<'_>) -> Markup {
+    html! { (placements(group, view)) (planning(group, view.policies)) (staleness(group, view)) }
+}
+
+/// Plans and estimates; empty if no policy decides in cycles.
+fn planning(group: &CellGroup, policies: &[&str]) -> Markup {
+    let runs: Vec<&RunRecord> = group.policies.iter().flat_map(|runs| &runs.runs).collect();
+    let plans: Vec<_> = runs.iter().filter_map(|run| Some((run, run.summary.planning?))).collect();
+    let errors: Vec<_> = runs.iter().filter_map(|run| Some((run, run.summary.prediction?))).collect();
+    html! {
+        @if !plans.is_empty() {
+            details.more {
+                summary { "Plans" }
+                p.hint {
+                    "Cycles up to the last decision, and problems solved in them. Options, columns of the linear \
+                     program and pivots: means over problems. Gap: distance from a proven bound, relative to it. \
+                     Launched: jobs, in whole or in part; revoked: launches that were no longer possible when the \
+                     decision took effect. Emulated time of all decisions, and the CPU time that they took on this \
+                     machine."
+                }
+                (table("Plans", &PLAN_HEADINGS, &[], &html! { @for (run, plan) in plans { (run_row(policies, run, &plan_cells(run, &plan))) } }))
+                @if !errors.is_empty() { (error_table(&errors, policies)) }
+            }
+        }
+    }
+}
+
+const PLAN_HEADINGS: [&str; 14] = [
+    "run",
+    "cycles",
+    "solved",
+    "options",
+    "columns",
+    "pivots",
+    "gap",
+    "gap p99",
+    "gap max",
+    "launched",
+    "revoked",
+    "preempted",
+    "emulated time",
+    "CPU time",
+];
+
+/// The row of one run of a policy.
+fn run_row(policies: &[&str], run: &RunRecord, cells: &Markup) -> Markup {
+    class_row(policies, &run.summary.policy, Some(&format!("seed {}", run.summary.seed)), cells)
+}
+
+fn plan_cells(run: &RunRecord, plan: &Planning) -> Markup {
+    html! {
+        td { (number::count(plan.cycles)) }
+        td { (number::count(plan.solved)) }
+        @for mean in [plan.options, plan.columns, plan.pivots] { td { (number::short(mean)) } }
+        @for gap in [plan.gap.mean, plan.gap.p99, plan.gap.max] { td { (number::percent(gap)) } }
+        td { (number::count(plan.launched)) }
+        td { (number::count(plan.revoked)) }
+        td { (number::count(plan.preempted)) }
+        td { (number::seconds(plan.emulated_s)) }
+        td { (run.summary.engine.planning_cpu_s.map_or_else(|| "–".into(), number::seconds)) }
+    }
+}
+
+fn error_table(errors: &[(&&RunRecord, PredictionErrors)], policies: &[&str]) -> Markup {
+    let headings = ["run", "estimates", "within 2×", "below half", "above twice", "mean error"];
+    let rows = html! {
+        @for (run, errors) in errors {
+            (run_row(policies, run, &html! {
+                td { (number::count(errors.jobs)) }
+                td { (number::percent(errors.within_2x)) }
+                td { (number::percent(errors.under)) }
+                td { (number::percent(errors.over)) }
+                td { (number::percent(errors.error)) }
+            }))
+        }
+    };
+    html! {
+        p.hint {
+            "Run times expected when jobs were submitted, against those that were learnt; the mean error is relative \
+             to the mean run time."
+        }
+        (table("Errors of estimates", &headings, &[], &rows))
+    }
+}
+
+/// A time since the arrival of a job: its name, and its spread in the results.
+type PlacementTime = (&'static str, fn(&Placements) -> &Spread);
+
+const PLACEMENTS: [PlacementTime; 9] = [
+    ("average task scheduled", |p| &p.scheduled_s.average),
+    ("average task began", |p| &p.started_s.average),
+    ("average task ended", |p| &p.ended_s.average),
+    ("last task scheduled", |p| &p.scheduled_s.tail),
+    ("last task began", |p| &p.started_s.tail),
+    ("last task ended", |p| &p.ended_s.tail),
+    ("deviation within the job, scheduled", |p| &p.scheduled_s.deviation),
+    ("deviation within the job, began", |p| &p.started_s.deviation),
+    ("deviation within the job, ended", |p| &p.ended_s.deviation),
+];
+
+/// Times at which tasks were bound, policies beside one another; empty if no policy records placements.
+fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
+    let noted = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.placements.is_some());
+    let policies: Vec<&PolicyRuns> = group.policies.iter().filter(noted).collect();
+    let mean = |runs: &PolicyRuns, number: &dyn Fn(&Placements) -> f64| {
+        let of = |summary: &Summary| summary.placements.as_ref().map_or(f64::NAN, number);
+        runs.mean(of)
+    };
+    let rows = html! {
+        @for (what, spread) in &PLACEMENTS {
+            @for runs in &policies {
+                (class_row(view.policies, &runs.policy, Some(what), &html! {
+                    td { (number::seconds(mean(runs, &|p| spread(p).mean))) }
+                    td { (number::seconds(mean(runs, &|p| spread(p).p99))) }
+                }))
+            }
+        }
+    };
+    html! {
+        @if !policies.is_empty() {
+            details.more {
+                summary { "When tasks got their nodes" }
+                p.hint {
+                    "Since the job's arrival, over jobs all of whose tasks ended: until its tasks were bound to a node \
+                     for the last time, until they began to run, and until they ended. Means over replications."
+                }
+                (table("Placements", &["since the arrival", "mean", "p99"], &[], &rows))
+                @for runs in &policies {
+                    p class={ "p" (view.colour(&runs.policy)) } {
+                        (runs.policy) ": " (number::count(mean(runs, &|p| p.count as f64).round() as u64)) " placements, at most "
+                        (number::count(mean(runs, &|p| p.peak_per_s as f64).round() as u64)) " in a second; the last after "
+                        (number::seconds(mean(runs, &|p| p.last_s))) "."
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A measure of caches: heading, definition, and its spread in the results.
+type CacheMeasure = (&'static str, &'static str, fn(&Staleness) -> &Spread, fn(f64) -> String);
+
+const CACHES: [CacheMeasure; 9] = [
+    (
+        "age of synchronisation",
+        "the age of the oldest update about a node that a scheduler lacks; 0 if it lacks none",
+        |s| &s.age_of_synchronisation_s,
+        number::seconds,
+    ),
+    ("the same out of sync", "while out of sync", |s| &s.age_out_of_sync_s, number::seconds),
+    (
+        "version age",
+        "number of updates about a node that a scheduler lacks",
+        |s| &s.version_age,
+        number::short,
+    ),
+    (
+        "age of information",
+        "time since the newest snapshot that a receiver has of a source was made",
+        |s| &s.age_of_information_s,
+        number::seconds,
+    ),
+    (
+        "its peaks",
+        "just before a snapshot replaces another",
+        |s| &s.peak_age_of_information_s,
+        number::seconds,
+    ),
+    (
+        "error",
+        "absolute difference between the cached and the true load, the work placed at the node that has not ended",
+        |s| &s.error_s,
+        number::seconds,
+    ),
+    ("error at decisions", "the same of the node that was chosen", |s| &s.decision_error_s, number::seconds),
+    (
+        "regret",
+        "wait of a task at the chosen node less the least wait that it could have had",
+        |s| &s.regret_s,
+        number::seconds,
+    ),
+    ("in flight", "updates that a scheduler lacks, about all nodes", |s| &s.in_flight, number::short),
+];
+
+/// Columns of one number a policy, beside those of [`CACHES`].
+type CacheNumber = (&'static str, &'static str, fn(&Staleness) -> f64, fn(f64) -> String);
+
+const SHARES: [CacheNumber; 4] = [
+    ("bias", "mean of the cached less the true load", |s| s.bias_s, number::seconds),
+    (
+        "out of sync",
+        "share of time that a scheduler lacks an update about a node",
+        |s| s.out_of_sync,
+        number::percent,
+    ),
+    (
+        "decisions out of sync",
+        "share of decisions whose scheduler lacked an update about the node that it chose",
+        |s| s.decisions_out_of_sync,
+        number::percent,
+    ),
+    (
+        "conflicts",
+        "share of decisions for a node to which another scheduler had sent a task that this one did not know of",
+        |s| s.conflicts,
+        number::percent,
+    ),
+];
+
+/// Policies side by side by the staleness of their caches, and charts over time; empty if no policy has caches.
+fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
+    let with_caches = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.staleness.is_some());
+    let policies: Vec<&PolicyRuns> = group.policies.iter().filter(with_caches).collect();
+    if policies.is_empty() {
+        return Markup::default();
+    }
+    html! {
+        details.more open {
+            summary { "Staleness of caches" }
+            p.hint {
+                "A cache keeps the work expected at every node. Means over time, over the receivers and sources that are \
+                 looked at, and over replications; regret and error at decisions are over a sample of decisions. "
+                code { "staleness.parquet" } " has each receiver, " code { "decisions.parquet" } " the decisions."
+            }
+            (cache_table(&policies, view))
+            details.more {
+                summary { "All measures: definitions, means and percentiles" }
+                @for measure in &CACHES { (spread_table(measure, &policies, view)) }
+            }
+            div.grid {
+                @for chart in over_time::staleness(group, "", view.policies, (520.0, 250.0)) {
+                    div.card { (chart.in_page()) }
+                }
+            }
+            p.hint { "Charts: the first replication; means over the receivers; of more than a hundred observations, means of as many in a row." }
+        }
+    }
+}
+
+/// The mean over replications of a number about caches.
+fn of_caches(runs: &PolicyRuns, number: impl Fn(&Staleness) -> f64) -> f64 {
+    let of = |summary: &Summary| summary.staleness.as_ref().map_or(f64::NAN, &number);
+    runs.mean(of)
+}
+
+/// A row a policy, a column a measure: means.
+fn cache_table(policies: &[&PolicyRuns], view: &View<'_>) -> Markup {
+    let shown = |mean: &dyn Fn(&PolicyRuns) -> f64| policies.iter().any(|runs| mean(runs).is_finite());
+    let measures: Vec<_> =
+        CACHES.iter().filter(|measure| shown(&|runs| of_caches(runs, |s| measure.2(s).mean))).collect();
+    let shares: Vec<_> = SHARES.iter().filter(|share| shown(&|runs| of_caches(runs, share.2))).collect();
+    let explained: Vec<_> =
+        measures.iter().map(|m| (m.0, m.1)).chain(shares.iter().map(|m| (m.0, m.1))).collect();
+    let rows = html! {
+        @for runs in policies {
+            (policy_row(view.policies, &runs.policy, &html! {
+                @for measure in &measures { td { (measure.3(of_caches(runs, |s| measure.2(s).mean))) } }
+                @for share in &shares { td { (share.3(of_caches(runs, share.2))) } }
+            }))
+        }
+    };
+    table("Caches of schedulers", &["policy"], &explained, &rows)
+}
+
+/// The spread of a measure under each policy; empty if no policy has it.
+fn spread_table(measure: &CacheMeasure, policies: &[&PolicyRuns], view: &View<'_>) -> Markup {
+    type Part = (&'static str, fn(&Spread) -> f64);
+    const PARTS: [Part; 5] = [
+        ("mean", |s| s.mean),
+        ("p50", |s| s.p50),
+        ("p90", |s| s.p90),
+        ("p99", |s| s.p99),
+        ("max", |s| s.max),
+    ];
+    let (heading, meaning, spread, text) = *measure;
+    let of = |runs: &PolicyRuns, part: fn(&Spread) -> f64| of_caches(runs, |s| part(spread(s)));
+    let has = |runs: &&&PolicyRuns| of(runs, PARTS[0].1).is_finite();
+    let rows = html! {
+        @for runs in policies.iter().filter(has) {
+            (policy_row(view.policies, &runs.policy, &html! {
+                @for (_, part) in PARTS { td { (text(of(runs, part))) } }
+            }))
+        }
+    };
+    html! {
+        @if policies.iter().any(|runs| has(&runs)) {
+            h3 { (heading) }
+            p.hint { (meaning) "." }
+            (table(heading, &["policy", "mean", "p50", "p90", "p99", "max"], &[], &rows))
+        }
+    }
+}

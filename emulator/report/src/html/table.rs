@@ -1,0 +1,329 @@
+//! The tables of a cell, and of the cost of runs.
+
+use maud::{Markup, html};
+use volary_engine::results::{ColumnGroup, Summary, Unit};
+use volary_experiment::number::{self, UnitText};
+use volary_experiment::stats::Interval;
+use volary_experiment::storage::study::{CellGroup, PolicyRuns, Study};
+
+use super::view::{plain, policy_anchor, prose};
+use crate::chart::theme;
+use crate::columns::{SummaryColumn, percentiles_of_response};
+use crate::figures::distribution::colour;
+
+/// A table with a name: headings, further ones with their meanings, and rows. Where it is wider than the page, it
+/// scrolls sideways by itself, also by the keyboard.
+pub(super) fn table(name: &str, headings: &[&str], explained: &[(&str, &str)], rows: &Markup) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="group" aria-label=(name) {
+            table class=[(!explained.is_empty()).then_some("stack")] {
+                thead {
+                    tr {
+                        @for heading in headings { th scope="col" { (heading) } }
+                        @for (heading, meaning) in explained { th scope="col" title=(plain(meaning)) { (heading) } }
+                    }
+                }
+                tbody { (rows) }
+            }
+        }
+    }
+}
+
+/// A row that begins with a policy and its colour.
+pub(super) fn policy_row(policies: &[&str], policy: &str, cells: &Markup) -> Markup {
+    class_row(policies, policy, None, cells)
+}
+
+/// The row of a class of a policy's jobs, below that of all its jobs, or of one of its runs.
+pub(super) fn class_row(policies: &[&str], policy: &str, class: Option<&str>, cells: &Markup) -> Markup {
+    let i = colour(policies, policy);
+    html! {
+        tr class={ "p" (i) } {
+            th scope="row" class=(theme::series(i)) {
+                @if let Some(label) = class {
+                    small { (policy) ", " (label) }
+                } @else {
+                    i.swatch {} " " a href={ "#" (policy_anchor(i)) } { (policy) }
+                }
+            }
+            (cells)
+        }
+    }
+}
+
+/// Number of columns of the table that every cell begins with; it fits a page of 1280 px.
+const BRIEF: usize = 8;
+
+/// The summary of a cell: a row per policy and class of its jobs, with the best of each column marked; the most
+/// important columns first, and all of them in tables below.
+pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
+    let runs = || group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
+    let all: Vec<SummaryColumn> = SummaryColumn::all().filter(|column| column.is_worth(runs())).collect();
+    let mut ranks: Vec<u8> = all.iter().filter_map(|column| column.rank).collect();
+    ranks.sort_unstable();
+    let last = ranks.get(BRIEF - 1).or_else(|| ranks.last()).copied();
+    let brief = all.iter().filter(|column| column.rank.is_some() && column.rank <= last);
+    let brief: Vec<SummaryColumn> = brief.copied().collect();
+    let tables = ColumnGroup::ALL.iter().filter_map(|(about, title)| {
+        let columns: Vec<_> = all.iter().filter(|column| column.group == *about).copied().collect::<Vec<_>>();
+        (!columns.is_empty()).then_some((title, columns))
+    });
+    html! {
+        (columns_table("Results", &brief, group, policies))
+        p.hint { "p50, p99 and mean are response times of jobs; bold and green is the best of a column" (told(group)) "." }
+        @if let Some(why) = group.unequal() {
+            p.hint { strong { "No best policy: " } (why) ", so these runs did not meet the same conditions." }
+        }
+        details.more.all-columns {
+            summary { "All columns" }
+            @for (title, columns) in tables {
+                h3 { (title) }
+                (columns_table(title, &columns, group, policies))
+            }
+        }
+    }
+}
+
+/// The rest of the sentence that explains the best of a column.
+fn told(group: &CellGroup) -> &'static str {
+    if group.policies.iter().any(|runs| runs.runs.len() > 1) {
+        ", where the seeds can tell it from the others; behind ± is the 95 % half-width over replications"
+    } else {
+        ""
+    }
+}
+
+/// Definitions of the columns of all cells, for those who cannot hover over headings.
+pub(super) fn meanings(study: &Study) -> Markup {
+    let runs = || study.records().map(|record| &record.summary);
+    html! {
+        details.more {
+            summary { "What the columns mean" }
+            dl.numbers {
+                @for column in SummaryColumn::all().filter(|column| column.is_worth(runs())) {
+                    dt { (column.heading) } dd { (prose(column.metric.meaning)) }
+                }
+            }
+        }
+    }
+}
+
+fn columns_table(name: &str, shown: &[SummaryColumn], group: &CellGroup, policies: &[&str]) -> Markup {
+    // All jobs of a policy, then each class of them; with the best policies of each column.
+    let classes: Vec<_> = std::iter::once(None)
+        .chain(group.classes().into_iter().map(Some))
+        .map(|class| (class, shown.iter().map(|column| column.best(group, class)).collect::<Vec<_>>()))
+        .collect();
+    let row = |runs: &PolicyRuns, class: Option<&str>, best: &[Vec<&str>]| {
+        let entries = shown.iter().zip(best).map(|(column, best)| {
+            (runs.interval(column.of(class)), best.contains(&runs.policy.as_str()), column.metric.unit)
+        });
+        class_row(
+            policies,
+            &runs.policy,
+            class,
+            &html! {
+                @for (interval, best, unit) in entries {
+                    @match interval {
+                        Some(found) => td class=[best.then_some("best")] { (of_interval(&found, unit)) }
+                        None => td { "–" }
+                    }
+                }
+            },
+        )
+    };
+    let explained: Vec<_> = shown.iter().map(|column| (column.heading, column.metric.meaning)).collect();
+    let rows = html! {
+        @for runs in &group.policies {
+            @for (class, best) in &classes { (row(runs, *class, best)) }
+        }
+    };
+    table(name, &["policy"], &explained, &rows)
+}
+
+/// A mean with its unit, and the half-width below it, which takes half the room of one beside it.
+fn of_interval(interval: &Interval, in_unit: Unit) -> Markup {
+    let Interval { mean, half_width, .. } = *interval;
+    let Some((mean, half, unit)) = in_unit.interval_parts(mean, half_width) else {
+        return html! { (in_unit.text(mean)) };
+    };
+    html! {
+        (mean) @if !unit.is_empty() { "\u{202f}" (unit) }
+        " " small { "± " (half) }
+    }
+}
+
+/// The interference that cores met under each policy; empty if there was none.
+pub(super) fn interference(group: &CellGroup, policies: &[&str]) -> Markup {
+    let of_interference = |column: &SummaryColumn| column.metric.key.starts_with("interference.");
+    let columns: Vec<SummaryColumn> = SummaryColumn::all().filter(of_interference).collect();
+    let explained: Vec<_> = columns.iter().map(|column| (column.heading, column.metric.meaning)).collect();
+    let met = |runs: &&PolicyRuns| columns.iter().any(|column| runs.interval(column.of(None)).is_some());
+    let entry = |interval: Option<Interval>| {
+        let text = |found: Interval| Unit::Share.interval(found.mean, found.half_width);
+        html! { td { (interval.map_or_else(|| "–".to_owned(), text)) } }
+    };
+    let rows = html! {
+        @for runs in group.policies.iter().filter(met) {
+            (policy_row(policies, &runs.policy, &html! {
+                @for column in &columns { (entry(runs.interval(column.of(None)))) }
+            }))
+        }
+    };
+    html! {
+        @if group.policies.iter().any(|runs| met(&runs)) {
+            h3 { "Interference that the cores met" }
+            (table("Interference", &["policy"], &explained, &rows))
+            p.hint {
+                @if let Some(why) = group.unequal() {
+                    "Policies did not meet the same interference: " (why) "."
+                } @else {
+                    "Longer runs meet more slots of the same profile, so policies can differ here."
+                }
+            }
+        }
+    }
+}
+
+/// Each policy compared with the first: relative change, with a paired 95 % interval if seeds allow; empty for a
+/// single policy.
+pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> Markup {
+    let Some((reference, others)) = group.policies.split_first().filter(|(_, others)| !others.is_empty())
+    else {
+        return Markup::default();
+    };
+    if let Some(why) = group.unequal() {
+        return html! {
+            h3 { "Against " (reference.policy) ", seed by seed" }
+            p.hint { "Not compared, because the runs did not meet the same conditions: " (why) "." }
+        };
+    }
+    let columns: Vec<SummaryColumn> = percentiles_of_response().collect();
+    let mut headings = vec!["policy"];
+    headings.extend(columns.iter().map(|column| column.heading));
+    let rows = html! {
+        @for runs in others {
+            (policy_row(policies, &runs.policy, &html! {
+                @for column in &columns { (difference(&runs.pairs(reference, column.metric.value))) }
+            }))
+        }
+    };
+    html! {
+        h3 { "Against " (reference.policy) ", seed by seed" }
+        (table(&format!("Against {}", reference.policy), &headings, &[], &rows))
+        p.hint {
+            @if reference.runs.len() > 1 {
+                "Policies meet the same world under the same seed. The interval is Student's t over the differences, \
+                 95 %; bold where it excludes no difference."
+            } @else {
+                "One replication: the differences have no interval. " code { "--repeat" } " adds some."
+            }
+        }
+    }
+}
+
+/// The change of pairs of (value, reference).
+fn difference(pairs: &[(f64, f64)]) -> Markup {
+    let reference = Interval::new(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>());
+    let (Some(difference), Some(reference)) = (Interval::paired(pairs), reference) else {
+        return html! { td { "–" } };
+    };
+    let change = number::change(difference.mean / reference.mean);
+    html! {
+        td title={ (number::short(difference.mean)) " s" } {
+            @if difference.excludes_zero() { b { (change) } } @else { (change) }
+            @if let Some(half) = difference.half_width {
+                " " small { "± " (number::percent(half / reference.mean.abs())) }
+            }
+        }
+    }
+}
+
+/// A column of counts: its heading and the count.
+type CountColumn = (&'static str, fn(&Summary) -> u64);
+
+/// Counts of jobs and tasks.
+const JOBS: [CountColumn; 6] = [
+    ("jobs", |s| s.jobs.submitted),
+    ("finished", |s| s.jobs.finished),
+    ("failed", |s| s.jobs.failed),
+    ("unfinished", |s| s.jobs.unfinished),
+    ("tasks", |s| s.tasks.submitted),
+    ("finished", |s| s.tasks.finished),
+];
+
+/// Counts of copies and messages.
+const COPIES: [CountColumn; 8] = [
+    ("copies", |s| s.copies.started),
+    ("finished", |s| s.copies.finished),
+    ("preempted", |s| s.copies.preempted),
+    ("lost", |s| s.copies.lost),
+    ("in progress", |s| s.copies.in_progress),
+    ("messages", |s| s.messages.total),
+    ("dropped", |s| s.messages.dropped),
+    ("recovery", |s| s.messages.recovery),
+];
+
+/// Counts of jobs, tasks, copies and messages, summed over replications, and whether they balance.
+pub(super) fn accounts(group: &CellGroup, policies: &[&str]) -> Markup {
+    let row = |runs: &PolicyRuns, columns: &[CountColumn], end: &Markup| {
+        let sum = |count: &fn(&Summary) -> u64| runs.runs.iter().map(|run| count(&run.summary)).sum();
+        let cells = html! {
+            @for (_, count) in columns { td { (number::count(sum(count))) } }
+            (end)
+        };
+        policy_row(policies, &runs.policy, &cells)
+    };
+    let balance = |runs: &PolicyRuns| {
+        let hashes: Vec<&str> = runs.runs.iter().map(|run| run.summary.engine.order_hash.as_str()).collect();
+        let balances = runs.runs.iter().all(|run| is_balanced(&run.summary));
+        html! {
+            @if balances { td.good { "✓ balance" } } @else { td.bad { "✗ do not" } }
+            td title=(hashes.join(" ")) {
+                code { (hashes.first().unwrap_or(&"")) }
+                @if hashes.len() > 1 { " " small { "+ " (hashes.len() - 1) } }
+            }
+        }
+    };
+    let headings = |columns: &[CountColumn], end: &[&'static str]| {
+        let named = columns.iter().map(|column| column.0);
+        std::iter::once("policy").chain(named).chain(end.iter().copied()).collect::<Vec<_>>()
+    };
+    let jobs = html! { @for runs in &group.policies { (row(runs, &JOBS, &balance(runs))) } };
+    let copies = html! { @for runs in &group.policies { (row(runs, &COPIES, &html! {})) } };
+    html! {
+        (table("Jobs and tasks", &headings(&JOBS, &["accounts", "event order"]), &[], &jobs))
+        (table("Copies and messages", &headings(&COPIES, &[]), &[], &copies))
+    }
+}
+
+/// Whether the counts add up.
+fn is_balanced(summary: &Summary) -> bool {
+    let (jobs, copies) = (&summary.jobs, &summary.copies);
+    jobs.submitted == jobs.finished + jobs.failed + jobs.unfinished
+        && copies.started == copies.finished + copies.preempted + copies.lost + copies.in_progress
+}
+
+/// The cost of the runs, by policy.
+pub(super) fn engine(study: &Study, policies: &[&str]) -> Markup {
+    let row = |policy: &str| {
+        let engines = || study.records().filter(|r| r.summary.policy == policy).map(|r| &r.summary.engine);
+        let events: u64 = engines().map(|engine| engine.events).sum();
+        let cpu: f64 = engines().map(|engine| engine.cpu_s).sum();
+        let rate = number::count((events as f64 / cpu).round() as u64);
+        policy_row(
+            policies,
+            policy,
+            &html! {
+                td { (engines().count()) }
+                td { (number::count(events)) }
+                td { (number::seconds(cpu)) }
+                td { (number::seconds(engines().map(|engine| engine.wall_s).sum())) }
+                td { @if cpu > 0.0 { (rate) } @else { "–" } }
+                td { (number::bytes(engines().map(|engine| engine.peak_rss_bytes).max().unwrap_or(0))) }
+            },
+        )
+    };
+    let headings = ["policy", "runs", "events", "CPU", "wall", "events per CPU-second", "peak memory"];
+    table("Cost of the runs", &headings, &[], &html! { @for policy in policies { (row(policy)) } })
+}

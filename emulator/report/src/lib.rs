@@ -1,0 +1,48 @@
+//! Results for people: tables on a terminal, charts, the report page and the live page.
+//!
+//! | module | what it makes |
+//! |---|---|
+//! | [`columns`] | the columns of summary tables |
+//! | [`style`] | whether text has colours |
+//! | [`table`] | the table at the end of a run |
+//! | `wide` | the policies over all cells of a wide sweep |
+//! | [`markdown`] | claims and verdicts of several experiments as a Markdown table |
+//! | [`choice`] | which policy is best in which cell |
+//! | [`fidelity`] | the text of certificates |
+//! | [`chart`] | charts, as SVG |
+//! | [`figures`] | figures of the report and of `volary plot` |
+//! | [`selection`] | the policies and cells that `volary plot` and `volary compare` show |
+//! | [`render`] | `report.html` |
+//! | `traces` | the page of `volary trace describe` and `compare` |
+//! | [`dashboard`] | the live page |
+//! | [`shell`] | command lines that can be pasted |
+
+#![deny(unsafe_code)]
+#![allow(missing_docs, reason = "public for the program only")]
+
+#[cfg(feature = "figures")]
+pub mod chart;
+pub mod choice;
+pub mod columns;
+#[cfg(feature = "figures")]
+pub mod dashboard;
+pub mod fidelity;
+#[cfg(feature = "figures")]
+pub mod figures;
+pub mod markdown;
+pub mod selection;
+pub mod shell;
+pub mod style;
+pub mod table;
+
+mod claims;
+#[cfg(feature = "figures")]
+mod html;
+#[cfg(feature = "figures")]
+mod traces;
+mod wide;
+
+#[cfg(feature = "figures")]
+pub use html::render;
+#[cfg(feature = "figures")]
+pub use traces::traces_page;

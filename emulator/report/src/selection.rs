@@ -1,0 +1,151 @@
+//! The policies and cells of a study that a command is asked for.
+
+use serde_json::Value;
+use volary_actors::base::Span;
+use volary_engine::results::{in_words, plain};
+use volary_experiment::config::error::{listed, nearest};
+use volary_experiment::storage::study::Study;
+
+/// Policies and cells that are asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Selection {
+    /// Labels of the policies; all if empty.
+    pub policies: Vec<String>,
+    /// Keys and values of the cells; all if empty.
+    pub at: Vec<(String, String)>,
+}
+
+/// An option names what the study lacks.
+#[derive(Debug, thiserror::Error)]
+#[error("{option} {text}: {why}")]
+pub struct SelectionError {
+    option: &'static str,
+    text: String,
+    why: String,
+}
+
+impl Selection {
+    /// Leaves the selected policies and cells of a study; keys with a selected value are swept no more.
+    ///
+    /// # Errors
+    /// An option names a policy, key or value that the study lacks.
+    pub fn keep(&self, study: &mut Study) -> Result<(), SelectionError> {
+        keep_policies(study, &self.policies)?;
+        self.at.iter().try_for_each(|(key, value)| keep_cells(study, key, value))
+    }
+}
+
+/// Leaves the policies with these labels; all if there is none.
+fn keep_policies(study: &mut Study, wanted: &[String]) -> Result<(), SelectionError> {
+    let known = study.policies();
+    if let Some(label) = wanted.iter().find(|label| !known.contains(&label.as_str())) {
+        let why = match nearest(label, known.iter().copied()) {
+            _ if known.is_empty() => "no run yet; `volary report` says what is missing".to_owned(),
+            Some(near) => format!("the run has no such policy; did you mean `{near}`?"),
+            None => format!("the run has no such policy, but {}", listed(known.iter().copied())),
+        };
+        return Err(SelectionError { option: "--policy", text: label.clone(), why });
+    }
+    if !wanted.is_empty() {
+        for group in &mut study.cells {
+            group.policies.retain(|runs| wanted.contains(&runs.policy));
+        }
+        study.cells.retain(|group| !group.policies.is_empty());
+    }
+    Ok(())
+}
+
+/// The full name of a swept key, of which the last part is enough.
+pub(super) fn swept_key(study: &Study, option: &'static str, wanted: &str) -> Result<String, SelectionError> {
+    let keys: Vec<&str> = study.swept().into_keys().collect();
+    let found = keys.iter().find(|key| **key == wanted || short_key(key, &keys) == wanted);
+    found.map(|key| (*key).to_owned()).ok_or_else(|| {
+        let why = if keys.is_empty() {
+            "the run has no swept keys".to_owned()
+        } else {
+            format!("the swept keys are {}", listed(keys.iter().copied()))
+        };
+        SelectionError { option, text: wanted.to_owned(), why }
+    })
+}
+
+/// The last part of a swept key, if no other key has the same one.
+pub(crate) fn short_key<'a>(key: &'a str, keys: &[&str]) -> &'a str {
+    let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
+    let alike = keys.iter().filter(|other| other.rsplit('.').next() == Some(last(key))).count();
+    if alike > 1 { key } else { last(key) }
+}
+
+/// Leaves the cells with a value of a swept key.
+fn keep_cells(study: &mut Study, key: &str, value: &str) -> Result<(), SelectionError> {
+    let full = swept_key(study, "--at", key)?;
+    let values: Vec<Value> =
+        study.swept().get(full.as_str()).into_iter().flatten().map(|value| (*value).clone()).collect();
+    let Some(meant) = meant(&values, value) else {
+        let values: Vec<String> = values.iter().map(in_words).collect();
+        let why = format!("the values are {}", listed(values.iter().map(String::as_str)));
+        return Err(SelectionError { option: "--at", text: format!("{key}={value}"), why });
+    };
+    study.cells.retain(|group| group.cell.get(&full) == Some(meant));
+    for group in &mut study.cells {
+        group.cell.remove(&full);
+    }
+    Ok(())
+}
+
+/// The value that a text names: by its own text or words, numbers and lengths of time by value, or else as the only
+/// one that ends in these words, so that the parameter of a distribution is enough.
+fn meant<'a>(values: &'a [Value], text: &str) -> Option<&'a Value> {
+    let exact = values.iter().find(|value| plain(value) == text || in_words(value) == text);
+    let words = |text: &str| text.split_whitespace().count();
+    let whole = |value: &&Value| words(&in_words(value)) == words(text) && ends_with(&in_words(value), text);
+    let exact = exact.or_else(|| values.iter().find(whole));
+    let mut alike = values.iter().filter(|value| ends_with(&in_words(value), text));
+    exact.or_else(|| match (alike.next(), alike.next()) {
+        (Some(value), None) => Some(value),
+        _ => None,
+    })
+}
+
+/// Whether a value ends with the words of a text; numbers and lengths of time are compared by value.
+fn ends_with(value: &str, text: &str) -> bool {
+    let (value, text): (Vec<&str>, Vec<&str>) =
+        (value.split_whitespace().collect(), text.split_whitespace().collect());
+    let mut pairs = value.iter().rev().zip(text.iter().rev());
+    !text.is_empty() && value.len() >= text.len() && pairs.all(|(a, b)| is_same(a, b))
+}
+
+fn is_same(a: &str, b: &str) -> bool {
+    let equal = |of: fn(&str) -> Option<f64>| {
+        of(a).zip(of(b)).is_some_and(|(a, b)| (a - b).abs() <= 1e-9 * a.abs().max(b.abs()))
+    };
+    a == b || equal(|word| word.parse().ok()) || equal(length)
+}
+
+/// A length of time such as `10ms`, in s.
+pub(crate) fn length(text: &str) -> Option<f64> {
+    text.parse::<Span>().ok().map(Span::as_secs_f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_named_by_number_and_length_of_time() {
+        let distribution = |name: &str, mean: &str| serde_json::json!({ name: { "mean": mean } });
+        let values =
+            [2.0.into(), 12.into(), "10ms".into(), distribution("exponential", "62.5ms"), "1min".into()];
+        for (text, at) in [("2", 0), ("12.0", 1), ("10000us", 2), ("0.01s", 2), ("62500us", 3), ("60s", 4)] {
+            assert_eq!(meant(&values, text), Some(&values[at]), "{text}");
+        }
+        assert_eq!(meant(&values, "exponential 62500us"), Some(&values[3]));
+        assert!(["", "3", "10s", "1ms", "constant 62.5ms"].iter().all(|text| meant(&values, text).is_none()));
+        let both = ["5ms".into(), distribution("exponential", "5ms")];
+        for (text, at) in [("5ms", 0), ("5000us", 0), ("exponential 5000us", 1)] {
+            assert_eq!(meant(&both, text), Some(&both[at]), "{text}");
+        }
+        let two = [distribution("exponential", "1s"), distribution("uniform", "1s")];
+        assert_eq!(meant(&two, "1s"), None, "either distribution has the parameter");
+    }
+}

@@ -1,0 +1,115 @@
+//! Execution in real time, in one process and on hosts; without the feature `hosts`, its refusal.
+
+/// The refusal of a run in real time by a program that was built without them.
+pub const WITHOUT_HOSTS: &str = "this program was built without runs in real time: run with --runtime virtual, or build \
+                                 it with the feature `hosts`";
+
+#[cfg(feature = "hosts")]
+pub use volary_hosts::cluster::controller::Controller;
+#[cfg(feature = "hosts")]
+pub use volary_hosts::cluster::error::{HostsError, InjectError};
+#[cfg(feature = "hosts")]
+pub use volary_hosts::cluster::remove_identities;
+#[cfg(feature = "hosts")]
+pub use volary_hosts::{executor, local};
+#[cfg(not(feature = "hosts"))]
+pub use without::{Controller, HostsError, HostsError as InjectError, executor, local, remove_identities};
+
+/// Stand-ins of a program that was built without the feature: each is a refusal, or never called.
+#[cfg(not(feature = "hosts"))]
+mod without {
+    use std::io;
+    use std::path::Path;
+
+    use volary_engine::results::{Injected, Measured};
+    use volary_engine::world::World;
+    use volary_experiment::config::{Experiment, RunSection};
+    use volary_experiment::control::{Fleet, RunError, StudyControl};
+    use volary_experiment::storage::hosts::HostRecord;
+    use volary_experiment::storage::input_log::RunLog;
+
+    /// The refusal.
+    #[derive(Debug, thiserror::Error)]
+    #[error("{}", super::WITHOUT_HOSTS)]
+    pub struct HostsError;
+
+    impl HostsError {
+        pub const fn is_input(&self) -> bool {
+            true
+        }
+    }
+
+    /// No controller can be opened.
+    #[derive(Debug)]
+    pub enum Controller {}
+
+    impl Controller {
+        pub fn open(_: &Fleet, _: &Experiment, _: &StudyControl) -> Result<Self, HostsError> {
+            Err(HostsError)
+        }
+
+        pub fn remove_lost_hosts(&mut self) {
+            match *self {}
+        }
+
+        pub fn unused(&self) -> Vec<HostRecord> {
+            match *self {}
+        }
+
+        pub fn held(&self, _: &World, _: &str) -> Vec<HostRecord> {
+            match *self {}
+        }
+
+        pub fn injected(&mut self) -> Vec<Injected> {
+            match *self {}
+        }
+
+        pub fn keep_logs_in(&self, _: &Path) -> io::Result<()> {
+            match *self {}
+        }
+
+        pub fn measure(
+            &mut self,
+            _: &str,
+            _: &World,
+            _: usize,
+            _: &RunSection,
+            _: Option<&RunLog>,
+            _: &StudyControl,
+        ) -> Result<Measured, RunError> {
+            match *self {}
+        }
+    }
+
+    pub mod local {
+        use super::{HostsError, Measured, RunError, RunLog, RunSection, StudyControl, World};
+
+        pub fn measure(
+            _: &str,
+            _: &str,
+            _: World,
+            _: &RunSection,
+            _: usize,
+            _: Option<RunLog>,
+            _: &StudyControl,
+        ) -> Result<Measured, RunError> {
+            Err(RunError::Refused(HostsError.to_string()))
+        }
+    }
+
+    pub mod executor {
+        use volary_experiment::config::RealSection;
+
+        /// No CPU burns work.
+        pub const fn free_cpus() -> Vec<u16> {
+            Vec::new()
+        }
+
+        pub fn assign_cpus(_: &RealSection, _: usize, _: &[u16]) -> Result<(), String> {
+            Err(super::HostsError.to_string())
+        }
+    }
+
+    /// There are none.
+    pub const fn remove_identities() {}
+}
