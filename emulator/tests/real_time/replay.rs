@@ -13,8 +13,8 @@ use volary_experiment::storage::input_log::{FILE, InputLog, Sink, frame, prefix}
 use crate::common::binary::{self, expect, lines};
 use crate::common::{FAULTY, plan, worlds};
 
-/// Real time on two shards.
-const LOCAL: [&str; 2] = ["run.runtime=local", "run.speed=5"];
+/// Real time on two shards, faster than it should be: replays compare effects, however late.
+const LOCAL: [&str; 2] = ["run.runtime=local", "run.speed=20"];
 const POLICIES: [&str; 5] =
     ["latin-square = { order = 2 }", "sparrow = {}", "peacock = {}", "murmuration = {}", "random = {}"];
 
