@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`base`] | time, ids, addressed randomness, distributions |
 //! | [`machine`] | `Machine`, `Input`, `Effects`, timers, notes |
-//! | [`message`] | the messages, a file per protocol |
+//! | [`message`] | the messages, in files of related protocols |
 //! | [`layout`] | roles and endpoints of actors |
 //! | [`catalog`] | descriptions of jobs |
 //! | [`predict`] | predictors of run times |

@@ -31,7 +31,6 @@ pub mod fabric;
 pub mod faults;
 pub mod links;
 mod model;
-mod quantile;
 mod state;
 pub mod target;
 pub mod topology;

@@ -1,13 +1,17 @@
-//! Columns of the linear program, compiled from the jobs of a problem.
+//! Columns of the linear program, compiled from the jobs of a problem: pending ones with their options, and running
+//! ones that can be preempted. With them bases by the names of their variables, to start the next problem from, and
+//! the bounds that any duals prove.
 //!
 //! A column's entries lie in runs of rows, [`Segment`]s: one for an option on a set, one for each set of a running
-//! job. Columns that differ in set or start share their values. Those that start at consecutive slots of one set form
-//! a [`Strip`], whose products with a vector are a correlation and are computed together.
+//! job. Columns that differ in set or start share their values. Those that start at consecutive slots of one set
+//! form a [`Strip`], whose products with a vector are a correlation and are computed together.
+//!
+//! A [`Certificate`] is an upper bound. For every y ≥ 0, Σ y b + Σ_g max(0, max_{j ∈ g} (c_j − y·a_j)) is at least
+//! the optimum: each feasible x has c·x ≤ c·x + y·(b − A x) = y·b + Σ_g Σ_{j ∈ g} (c_j − y·a_j) x_j, and the x_j of
+//! a group are not negative and add up to at most one. So the bound holds however the duals came about, and
+//! wherever a run stopped.
 
 use std::ops::Range;
-
-use crate::basis::Variable;
-use crate::jobs::{Job, Running};
 
 /// A run of rows with a run of values.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -296,4 +300,145 @@ pub(crate) fn dot(left: &[f64], right: &[f64]) -> f64 {
         }
     }
     (sums[0] + sums[2]) + (sums[1] + sums[3]) + rest
+}
+
+/// A pending job. At most one of its options is chosen.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Job {
+    /// Name of the job, the same from problem to problem; no other job or running job has it.
+    pub name: u64,
+    /// Tasks, which start together; each takes one node. At least 1.
+    pub tasks: u32,
+    /// Ways to run it. Empty: the job cannot be planned.
+    pub blocks: Vec<Block>,
+}
+
+/// The options of a job that differ in their start alone, such as those on its preferred nodes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Block {
+    /// Name of the block within its job, the same from problem to problem.
+    pub name: u32,
+    /// Sets of nodes over which the tasks may be split, rising.
+    pub sets: Vec<u32>,
+    /// Expected nodes in use for each task, by slots since the start; 0 beyond the end. Not negative. In 3Sigma this
+    /// is 1 − CDF of the runtime.
+    pub demand: Vec<f64>,
+    /// Starts to choose from, rising.
+    pub starts: Vec<Start>,
+}
+
+/// An option's start.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Start {
+    /// Slot of the window, from 0.
+    pub slot: u32,
+    /// Utility of the job if it starts there, in any unit. Options of no utility are never chosen.
+    pub utility: f64,
+}
+
+/// A running job that can be preempted, as a whole and at a price, to gain the capacity that it holds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Running {
+    /// Name of the job, the same from problem to problem; no other job or running job has it.
+    pub name: u64,
+    /// Its tasks on each set of nodes.
+    pub tasks: Vec<u32>,
+    /// Expected nodes in use for each task, by slot of the window; 0 beyond the end. Not negative.
+    pub demand: Vec<f64>,
+    /// Price of preempting it, in the unit of utilities. Not negative.
+    pub price: f64,
+}
+
+/// A variable of a linear program, by names that stay the same from problem to problem.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Variable {
+    /// The share of a job that starts at a slot on a set of nodes.
+    Share {
+        /// Name of the job.
+        job: u64,
+        /// Name of the block.
+        block: u32,
+        /// Slot of the start.
+        slot: u32,
+        /// Set of nodes.
+        set: u32,
+    },
+    /// The share of a running job that is preempted.
+    Preempted {
+        /// Name of the running job.
+        job: u64,
+    },
+    /// The slack of a group row: the share of a pending job that is not planned, or of a running one that goes on.
+    Unplanned {
+        /// Name of the job.
+        job: u64,
+    },
+    /// The slack of a capacity row: nodes that stay idle.
+    Idle {
+        /// Set of nodes.
+        set: u32,
+        /// Slot of the window.
+        slot: u32,
+    },
+}
+
+/// A basis of a linear program: which variables determine the solution.
+///
+/// It refers to variables by name, so it serves for a later problem in which jobs have come and gone, capacities have
+/// changed, and utilities and demands are others.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Basis {
+    /// The key column of each group whose key is not its slack.
+    pub(crate) keys: Vec<Variable>,
+    /// The columns of the working basis.
+    pub(crate) working: Vec<Variable>,
+}
+
+/// The best bound so far, with the duals that prove it.
+pub(crate) struct Certificate<'a> {
+    columns: &'a Columns,
+    capacity: &'a [f64],
+    bound: f64,
+    duals: Vec<f64>,
+    offered: Vec<f64>,
+    profits: Vec<f64>,
+}
+
+impl<'a> Certificate<'a> {
+    /// The bound of the duals zero: every job gets its best option.
+    pub(crate) fn new(columns: &'a Columns, capacity: &'a [f64]) -> Self {
+        let duals = vec![0.0; capacity.len()];
+        let offered = duals.clone();
+        let mut profits = Vec::new();
+        let bound = bound(columns, capacity, &duals, &mut profits);
+        Self { columns, capacity, bound, duals, offered, profits }
+    }
+
+    /// The bound of given duals, of which negative ones count as zero. The better one is kept.
+    pub(crate) fn offer(&mut self, duals: &[f64]) -> f64 {
+        for (offered, dual) in self.offered.iter_mut().zip(duals) {
+            *offered = dual.max(0.0);
+        }
+        let bound = bound(self.columns, self.capacity, &self.offered, &mut self.profits);
+        if bound < self.bound {
+            self.bound = bound;
+            std::mem::swap(&mut self.duals, &mut self.offered);
+        }
+        bound
+    }
+
+    /// The best bound and its duals.
+    pub(crate) fn into_best(self) -> (f64, Vec<f64>) {
+        (self.bound, self.duals)
+    }
+}
+
+/// The bound of duals that are not negative.
+fn bound(columns: &Columns, capacity: &[f64], duals: &[f64], profits: &mut Vec<f64>) -> f64 {
+    let rows: f64 = capacity.iter().zip(duals).map(|(nodes, dual)| nodes * dual).sum();
+    let best = |group: usize| {
+        columns.profits(group, duals, profits);
+        profits.iter().fold(0.0, |best: f64, profit| best.max(*profit))
+    };
+    rows + (0..columns.groups()).map(best).sum::<f64>()
 }

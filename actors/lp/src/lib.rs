@@ -94,22 +94,12 @@
 
 #![forbid(unsafe_code)]
 
-mod basis;
-mod certificate;
 mod columns;
-mod error;
-mod jobs;
-mod plan;
 mod problem;
-mod random;
-mod relax;
 mod round;
 mod simplex;
 
-pub use basis::{Basis, Variable};
-pub use error::Error;
-pub use jobs::{Block, Job, Running, Start};
-pub use plan::{Choice, Plan};
-pub use problem::Problem;
-pub use relax::{Relaxed, Work, relax};
+pub use columns::{Basis, Block, Job, Running, Start, Variable};
+pub use problem::{Choice, Error, Plan, Problem};
 pub use round::round;
+pub use simplex::{Relaxed, Work, relax};

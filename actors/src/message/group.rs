@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::probe::Stamp;
 use super::protocol::{Run, protocol};
-use super::share::Stamp;
 use crate::base::{CopyId, JobId};
 
 /// Tasks of a job: `len` of them, the first with index `base`, each `step` behind the one before.

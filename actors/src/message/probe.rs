@@ -1,10 +1,14 @@
 //! Scheduler ↔ node: late binding and sampling (Sparrow; later Hawk and Eagle).
+//!
+//! Hawk's idle nodes take over reservations that wait behind long tasks elsewhere. Eagle's probes are rejected by
+//! nodes with long work, and carry the bitmap of these nodes. Peacock's probes form a ring: they carry their task's
+//! identity and move from node to node, and the cluster-wide state rides along.
 
 use serde::{Deserialize, Serialize};
 
 use super::launch::Row;
 use super::protocol::protocol;
-use crate::base::{JobId, TaskId};
+use crate::base::{JobId, Span, TaskId, Time};
 
 /// Reservations, claims and samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -83,4 +87,173 @@ protocol! {
         Self::Sample { task, .. } if run.has_task(task) => task.job,
     Length = "probe.length", Datagram, Node -> Scheduler:
         Self::Length { task, .. } if run.has_task(task) => task.job,
+}
+
+/// Stealing, between nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Steal {
+    /// Request for reservations.
+    Ask,
+    /// A reservation; several of them are an answer.
+    Loot {
+        /// Number of the scheduler that made it.
+        scheduler: u32,
+        /// The job.
+        job: JobId,
+        /// Places, at least one.
+        count: u32,
+        /// Whether it repairs a loss.
+        repair: bool,
+    },
+    /// An empty answer.
+    Nothing,
+}
+
+protocol! {
+    Steal in run;
+    Ask = "steal.ask", Datagram, Node -> Node: Self::Ask,
+    Loot = "steal.loot", Datagram, Node -> Node: Self::Loot { scheduler, job, count, .. }
+        if count > 0 && run.has_scheduler(scheduler) && run.has_job(job) => job,
+    Nothing = "steal.nothing", Datagram, Node -> Node: Self::Nothing,
+}
+
+/// A time in a form that leaves room in a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Stamp([u32; 2]);
+
+impl From<Time> for Stamp {
+    fn from(time: Time) -> Self {
+        Self([(time.0 >> 32) as u32, time.0 as u32])
+    }
+}
+
+impl From<Stamp> for Time {
+    fn from(Stamp([high, low]): Stamp) -> Self {
+        Self(u64::from(high) << 32 | u64::from(low))
+    }
+}
+
+/// A stretch of the bitmap: `len` blocks of [`Blocks::NODES`] nodes from block `first` on, all with these bits.
+/// A bitmap is longer than a message, so it travels in as few of these as it can.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Blocks {
+    /// The first block.
+    pub first: u16,
+    /// Number of blocks, at least one.
+    pub len: u16,
+    /// One bit for each node of a block, set if the node has long work.
+    pub bits: [u32; 3],
+    /// Time at which the central scheduler stated it.
+    pub at: Stamp,
+}
+
+impl Blocks {
+    /// Nodes of a block.
+    pub const NODES: u32 = 96;
+}
+
+/// State sharing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Share {
+    /// Scheduler → node: `count` places in your queue for tasks of this job, unless you have long work.
+    Probe {
+        /// The job.
+        job: JobId,
+        /// Places, at least one.
+        count: u32,
+        /// Number of earlier rejections.
+        round: u16,
+        /// Whether the node must accept, as a last resort.
+        last: bool,
+        /// Whether it repairs a loss.
+        repair: bool,
+        /// Timestamp of the newest block of the bitmap that the scheduler has.
+        known: Stamp,
+    },
+    /// Node → scheduler: the places are accepted.
+    Accepted {
+        /// The job.
+        job: JobId,
+    },
+    /// Node → scheduler: the places are rejected, because long tasks wait or run here.
+    Rejected {
+        /// The job.
+        job: JobId,
+        /// Places asked for.
+        count: u32,
+        /// The round of the probe.
+        round: u16,
+        /// Whether the probe repaired a loss.
+        repair: bool,
+    },
+    /// Scheduler → node with a long task, node → scheduler with an answer: a part of the bitmap.
+    Bits(Blocks),
+}
+
+protocol! {
+    Share in run (fragments: Self::Bits(_));
+    Probe = "share.probe", Datagram, Scheduler -> Node:
+        Self::Probe { job, count, .. } if count > 0 && run.has_job(job) => job,
+    Accepted = "share.accepted", Datagram, Node -> Scheduler:
+        Self::Accepted { job } if run.has_job(job) => job,
+    Rejected = "share.rejected", Datagram, Node -> Scheduler:
+        Self::Rejected { job, .. } if run.has_job(job) => job,
+    Bits = "share.bits", Datagram, Scheduler -> Node | Node -> Scheduler: Self::Bits(Blocks { first, len, .. })
+        if len > 0 && u32::from(first) + u32::from(len) <= run.layout.nodes().div_ceil(Blocks::NODES),
+}
+
+/// A probe on the ring: scheduler → node, or node → its successor. It is a variant of `Message` and not of [`Ring`],
+/// which keeps messages short.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RingProbe {
+    /// Its task.
+    pub task: TaskId,
+    /// The scheduler that knows the task: its number.
+    pub scheduler: u16,
+    /// Queue limit q when it was submitted.
+    pub limit: u8,
+    /// Nodes that passed it on.
+    pub hops: u16,
+    /// Whether it repairs a loss: then so do its further hops and its claim.
+    pub repair: bool,
+    /// Time from its job's arrival for which it may wait before it stops moving: the mean load w̄ when it was
+    /// submitted.
+    pub max_wait: Span,
+}
+
+/// Cluster-wide state, sent along the ring and between schedulers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Ring {
+    /// Scheduler → node, node → successor: cluster-wide state, newest wins.
+    State {
+        /// Queue limit q: waiting probes a node should hold at most.
+        limit: u32,
+        /// Mean load w̄: work a node should hold at most.
+        load: Span,
+        /// When the scheduler computed it.
+        at: Time,
+    },
+    /// Scheduler → scheduler: the unfinished work of the sender's jobs. Reports are sums, not changes, so that a lost
+    /// or duplicated one does no lasting harm; the newest wins.
+    Load {
+        /// Number of the report: the sender's epoch in the upper half, its count below.
+        report: u64,
+        /// Unfinished tasks, A.
+        active: u32,
+        /// Their estimated work, Ω.
+        work: Span,
+    },
+}
+
+protocol! {
+    RingProbe in run;
+    Probe = "ring.visit", Stream, Scheduler -> Node | Node -> Node:
+        Self { task, scheduler, .. } if run.has_scheduler(u32::from(scheduler)) && run.has_task(task)
+            => task.job,
+}
+
+protocol! {
+    Ring in run;
+    State = "ring.state", Datagram, Scheduler -> Node | Node -> Node: Self::State { .. },
+    Load = "ring.load", Datagram, Scheduler -> Scheduler: Self::Load { .. },
 }

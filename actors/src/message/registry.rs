@@ -4,20 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::core::Core;
 use super::custom::{Custom, installed};
-use super::gang::Slice;
 use super::gossip::Gossip;
 use super::group::Group;
-use super::heartbeat::{Heartbeat, NodeReport};
 use super::job::Job;
 use super::launch::Launch;
-use super::preempt::Preemption;
-use super::probe::Probe;
-use super::progress::Progress;
+use super::probe::{Probe, Ring, RingProbe, Share, Steal};
 use super::protocol::{Protocol, Run};
-use super::ring::{Ring, RingProbe};
-use super::share::Share;
-use super::steal::Steal;
-use super::usage::{Contention, UsageReport};
+use super::report::{Contention, Heartbeat, NodeReport, Progress, UsageReport};
+use super::slice::{Preemption, Slice};
 use crate::base::{ActorId, Class, JobId};
 use crate::catalog::Catalog;
 use crate::layout::Layout;
@@ -170,10 +164,10 @@ pub fn kind_name(kind: u8) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gang::SliceWork;
     use super::*;
     use crate::base::{Span, Time};
     use crate::harness::Jobs;
+    use crate::message::slice::SliceWork;
     use crate::message::{Blocks, EndUpdate, PlacementForm, PlacementUpdate, Row, Stamp, TaskRange};
 
     /// Whether a message passes from one actor to another among two schedulers and nodes of one and two cores, with

@@ -77,7 +77,7 @@ impl Rule for Dolly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::speculation::fixture::Table;
+    use crate::roles::speculation::rule::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 

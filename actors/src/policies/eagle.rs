@@ -4,8 +4,7 @@ use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Launch, Message, Share, Stamp};
-use crate::policies::policy::{BuildContext, Caches, Policy, Traits};
-use crate::policies::shared::{check_bypass, check_probes, partitions};
+use crate::policies::policy::{BuildContext, Caches, Policy, Traits, check_bypass, check_probes, partitions};
 use crate::roles::NodeManager;
 use crate::roles::backlog::Backlogs;
 use crate::roles::client::CentralJobs;
@@ -13,9 +12,8 @@ use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::late_binding::{LateBinding, ProbeOptions, StateSharing};
 use crate::roles::membership::Membership;
 use crate::roles::node::{NodeOptions, Reservation};
-use crate::roles::node_bitmap::NodeBitmap;
 use crate::roles::node_queue::QueueOrder;
-use crate::roles::partitions::Partitions;
+use crate::roles::partitions::{NodeBitmap, Partitions};
 
 parameters! {
     /// Parameters of Eagle.

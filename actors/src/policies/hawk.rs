@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use super::eagle::Hybrid;
-use super::policy::{BuildContext, Policy, Traits};
-use super::shared::{check_probes, partitions};
+use super::policy::{BuildContext, Policy, Traits, check_probes, partitions};
 use crate::base::{ActorId, Span, parameters};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine};

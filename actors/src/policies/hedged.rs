@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::policy::{BuildContext, Policy, Traits};
-use super::shared::check_period;
+use super::policy::{BuildContext, Policy, Traits, check_period};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -117,7 +116,7 @@ impl Rule for Recent {
 mod tests {
     use super::*;
     use crate::base::Rng;
-    use crate::roles::speculation::fixture::Table;
+    use crate::roles::speculation::rule::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::policy::{BuildContext, Policy, Traits};
-use super::shared::check_period;
+use super::policy::{BuildContext, Policy, Traits, check_period};
 use crate::base::{ActorId, JobId, Span, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};

@@ -1,7 +1,6 @@
 //! LATE: backups of the tasks that are expected to end last.
 
-use super::policy::{BuildContext, Policy, Traits};
-use super::shared::{check_scaled, reporting};
+use super::policy::{BuildContext, Policy, Traits, check_scaled, reporting};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -127,7 +126,7 @@ impl Rule for Longest {
 mod tests {
     use super::*;
     use crate::base::Score;
-    use crate::roles::speculation::fixture::Table;
+    use crate::roles::speculation::rule::fixture::Table;
 
     fn rule() -> Longest {
         Longest::new(&LatePolicy::default(), 4)

@@ -1,7 +1,6 @@
 //! The latin-square scheduling policy.
 
-use super::policy::{BuildContext, Policy, Traits};
-use super::shared::check_period;
+use super::policy::{BuildContext, Policy, Traits, check_period};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;

@@ -1,7 +1,6 @@
 //! Mantri: copies that are expected to save core time.
 
-use super::policy::{BuildContext, Policy, Traits};
-use super::shared::{check_scaled, reporting};
+use super::policy::{BuildContext, Policy, Traits, check_scaled, reporting};
 use crate::base::{Score, Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -172,7 +171,7 @@ impl Rule for Mantri {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::speculation::fixture::Table;
+    use crate::roles::speculation::rule::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 

@@ -1,9 +1,9 @@
-//! Scheduling systems, one file or folder each, and their registry. In a folder `config.rs` has the parameters, and
-//! `scheduler.rs`, `planner.rs` or `policy.rs` the policy.
+//! Scheduling systems, one file each, and their registry. Where one is large, its file has the policy, and a folder
+//! of its name further parts and tests.
 //!
-//! A policy is its parameters: a serde struct that experiment files name and that builds the machines of a run. To add
-//! one: a file here (parameters with defaults, units, ranges and paper section; its variants for randomised tests; its
-//! machines; step tests), its `mod` line, one line in the registry, a row in `hops` of
+//! A policy is its parameters: a serde struct that experiment files name and that builds the machines of a run. To
+//! add one: a file here (parameters with defaults, units, ranges and paper section; its variants for randomised
+//! tests; its machines; step tests), its `mod` line, one line in the registry, a row in `hops` of
 //! `emulator/engine/tests/sim/oracles.rs`, a row in the README's table of policies.
 
 #![allow(
@@ -36,7 +36,6 @@ pub mod prio;
 pub mod random;
 mod registry;
 pub mod round_robin;
-mod shared;
 pub mod sparrow;
 mod spec;
 pub mod three_sigma;

@@ -1,7 +1,6 @@
 //! Speculative execution of the first Hadoop.
 
-use super::policy::{BuildContext, Policy, Traits};
-use super::shared::{check_scaled, reporting};
+use super::policy::{BuildContext, Policy, Traits, check_scaled, reporting};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -73,7 +72,7 @@ impl Rule for Naive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::speculation::fixture::Table;
+    use crate::roles::speculation::rule::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 

@@ -2,8 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::policy::{BuildContext, Policy, Traits};
-use super::shared::check_period;
+use super::policy::{BuildContext, Policy, Traits, check_period};
 use crate::base::{JobId, Span, parameters};
 use crate::catalog::Preference;
 use crate::layout::Layout;

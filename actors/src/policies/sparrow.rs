@@ -1,7 +1,6 @@
 //! Sparrow: batch sampling with late binding and cancellation, its pair form, and per-task sampling.
 
-use super::policy::{BuildContext, Policy, Traits};
-use super::shared::check_period;
+use super::policy::{BuildContext, Policy, Traits, check_period};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::late_binding::LateBinding;

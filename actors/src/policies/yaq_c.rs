@@ -1,8 +1,7 @@
 //! Yaq-c: one scheduler that knows what it sent to every node.
 
 use super::eagle::LeastWait;
-use super::policy::{BuildContext, Policy, Traits};
-use super::shared::{check_bypass, partitions, plain};
+use super::policy::{BuildContext, Policy, Traits, check_bypass, partitions, plain};
 use crate::base::parameters;
 use crate::layout::Layout;
 use crate::machine::Machine;

@@ -1,7 +1,6 @@
 //! Yaq-d: schedulers that see nodes as of their last heartbeats.
 
-use super::policy::{BuildContext, Caches, Policy, Traits};
-use super::shared::{check_bypass, check_period, plain};
+use super::policy::{BuildContext, Caches, Policy, Traits, check_bypass, check_period, plain};
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};

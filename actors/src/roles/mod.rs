@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`client`] | job source: submits jobs, and again when a scheduler dies |
+//! | [`client`] | job source: submits jobs, and again when a scheduler dies; its work queue where requests are limited |
 //! | [`worker`] | one core |
 //! | [`node`] | the standard node manager: cores, and a queue of rows and reservations |
 //! | [`node_queue`] | the queue of a node and its order |
@@ -16,9 +16,7 @@
 //! | [`task_queue`] | a central queue of tasks |
 //! | [`membership`] | the nodes believed alive: picking and sampling |
 //! | [`backlog`] | a central scheduler's estimate of the work ahead of a new task at every node |
-//! | [`partitions`] | the nodes that long tasks may go to, and those for short tasks only |
-//! | [`node_bitmap`] | nodes with long work |
-//! | `job_controller` | the work queue of a client whose requests are limited |
+//! | [`partitions`] | the nodes that long tasks may go to, and those for short tasks only; nodes with long work |
 //! | [`job_table`] | open jobs, and which of their tasks are done |
 //! | [`min_wait_index`] | the work expected at every node, with the minimum at hand |
 //! | [`yarn`] | a resource manager that gives containers on heartbeats, and its nodes |
@@ -33,14 +31,12 @@ pub mod backlog;
 pub mod client;
 pub mod early_binding;
 pub mod heartbeats;
-mod job_controller;
 pub mod job_table;
 pub mod las;
 pub mod late_binding;
 pub mod membership;
 pub mod min_wait_index;
 pub mod node;
-pub mod node_bitmap;
 pub mod node_queue;
 pub mod partitions;
 pub mod planning;

@@ -1,4 +1,8 @@
 //! Two partitions of the nodes: the big one, to which long tasks may go, and the small one, for short tasks only.
+//! Eagle's bitmap of nodes with long work, as last stated by the central scheduler.
+
+use crate::base::Time;
+use crate::message::Blocks;
 
 /// The partitions of a cluster. The small one is spread evenly over the numbers of nodes: messages of one instant come
 /// in the order of these numbers, so neither partition is served before the other, and both have their share of every
@@ -47,6 +51,133 @@ impl Partitions {
     }
 }
 
+const NODES: u32 = Blocks::NODES;
+
+/// A bit for each node, in blocks with a time stamp each. Empty before the first block arrives.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NodeBitmap {
+    blocks: Vec<[u32; 3]>,
+    /// Number of bits set in each block, and in all.
+    ones: Vec<u32>,
+    all_ones: u32,
+    stamps: Vec<Time>,
+    newest: Time,
+}
+
+impl NodeBitmap {
+    /// The time of the newest block.
+    pub const fn newest(&self) -> Time {
+        self.newest
+    }
+
+    /// Which of the 32 nodes from number `32 * word` on have long work, by the newest blocks; a bit each.
+    pub fn word(&self, word: u32) -> u32 {
+        let (block, word, _) = place(word * 32);
+        self.blocks.get(block).map_or(0, |bits| bits[word])
+    }
+
+    /// Number of nodes without long work, of `nodes` in all.
+    pub const fn clear(&self, nodes: u32) -> u32 {
+        nodes.saturating_sub(self.all_ones)
+    }
+
+    /// The number of the `nth` node without long work, of at least `nth` + 1.
+    pub fn nth_clear(&self, mut nth: u32) -> u32 {
+        let mut first = 0;
+        for (block, ones) in self.blocks.iter().zip(&self.ones) {
+            if nth >= NODES - ones {
+                nth -= NODES - ones;
+                first += NODES;
+                continue;
+            }
+            for &word in block {
+                if nth < word.count_zeros() {
+                    return first + nth_bit(!word, nth);
+                }
+                nth -= word.count_zeros();
+                first += 32;
+            }
+        }
+        // Nodes beyond the blocks, none of which has arrived.
+        first + nth
+    }
+
+    /// Replaces a block.
+    fn replace(&mut self, block: usize, bits: [u32; 3]) {
+        let ones = bits.iter().map(|word| word.count_ones()).sum();
+        self.all_ones = self.all_ones + ones - self.ones[block];
+        self.ones[block] = ones;
+        self.blocks[block] = bits;
+    }
+
+    /// Marks one of `nodes` nodes; returns whether that changes the bitmap.
+    pub fn set(&mut self, node: u32, long: bool, nodes: u32) -> bool {
+        self.make(nodes);
+        let (block, word, bit) = place(node);
+        let before = self.blocks[block];
+        let mut bits = before;
+        bits[word] = if long { bits[word] | bit } else { bits[word] & !bit };
+        self.replace(block, bits);
+        bits != before
+    }
+
+    /// Stamps all blocks with `now`; for the actor that maintains the bitmap.
+    pub fn stamp(&mut self, now: Time) {
+        self.stamps.fill(now);
+        self.newest = now;
+    }
+
+    /// The blocks newer than `known`, equal neighbours joined.
+    pub fn newer(&self, known: Time) -> impl Iterator<Item = Blocks> + '_ {
+        let mut at = if self.newest <= known { self.blocks.len() } else { 0 };
+        std::iter::from_fn(move || {
+            while self.stamps.get(at).is_some_and(|&stamp| stamp <= known) {
+                at += 1;
+            }
+            let (bits, stamp) = (*self.blocks.get(at)?, self.stamps[at]);
+            let first = at;
+            while self.blocks.get(at) == Some(&bits) && self.stamps[at] == stamp && at - first < 0xffff {
+                at += 1;
+            }
+            Some(Blocks { first: first as u16, len: (at - first) as u16, bits, at: stamp.into() })
+        })
+    }
+
+    /// Applies blocks that are newer than those held; `nodes` is the number of nodes.
+    pub fn learn(&mut self, new: Blocks, nodes: u32) {
+        self.make(nodes);
+        let at = Time::from(new.at);
+        for block in usize::from(new.first)..usize::from(new.first) + usize::from(new.len) {
+            if self.stamps[block] < at {
+                self.replace(block, new.bits);
+                self.stamps[block] = at;
+            }
+        }
+        self.newest = self.newest.max(at);
+    }
+
+    fn make(&mut self, nodes: u32) {
+        if self.blocks.is_empty() {
+            let blocks = nodes.div_ceil(NODES) as usize;
+            self.blocks = vec![[0; 3]; blocks];
+            self.ones = vec![0; blocks];
+            self.stamps = vec![Time::ZERO; blocks];
+        }
+    }
+}
+
+const fn place(node: u32) -> (usize, usize, u32) {
+    ((node / NODES) as usize, (node % NODES / 32) as usize, 1 << (node % 32))
+}
+
+/// The position of the `nth` bit that is set, of at least `nth` + 1.
+pub(super) fn nth_bit(mut bits: u32, nth: u32) -> u32 {
+    for _ in 0..nth {
+        bits &= bits - 1;
+    }
+    bits.trailing_zeros()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +202,32 @@ mod tests {
                 before += u32::from(of.is_big(node));
             }
         }
+    }
+
+    #[test]
+    fn a_bitmap_arrives_as_sent_and_only_newer_blocks_count() {
+        let nodes = 1000;
+        let mut made = NodeBitmap::default();
+        for node in (0..nodes).filter(|node| node % 7 == 0 || (192..480).contains(node)) {
+            made.set(node, true, nodes);
+        }
+        made.stamp(Time(5));
+        let mut received = NodeBitmap::default();
+        let parts: Vec<_> = made.newer(Time::ZERO).collect();
+        assert_eq!(parts.len(), 9, "three of the eleven blocks are alike: {parts:?}");
+        parts.iter().for_each(|&part| received.learn(part, nodes));
+        assert_eq!(received, made);
+        assert_eq!(made.newer(Time(5)).count(), 0);
+        made.set(3, true, nodes);
+        made.stamp(Time(6));
+        let news: Vec<_> = made.newer(received.newest()).collect();
+        parts.iter().chain(&news).chain(&parts).for_each(|&part| received.learn(part, nodes));
+        assert_eq!(received, made);
+        let has = |node: u32| received.word(node / 32) >> (node % 32) & 1 == 1;
+        assert!(has(3) && has(300) && !has(641));
+        let clear: Vec<u32> = (0..nodes).filter(|&node| !has(node)).collect();
+        assert_eq!(received.clear(nodes) as usize, clear.len());
+        assert_eq!((0..received.clear(nodes)).map(|nth| received.nth_clear(nth)).collect::<Vec<_>>(), clear);
+        assert_eq!((NodeBitmap::default().clear(7), NodeBitmap::default().nth_clear(6)), (7, 6));
     }
 }

@@ -136,10 +136,10 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// Lines of code that each crate may have at most: neither blank, nor comment, nor test. A budget falls when code is
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
-    ("volary_lp", 1_658),
-    ("volary_actors", 18_186),
-    ("volary_netem", 3_016),
-    ("volary_engine", 14_761),
+    ("volary_lp", 1_603),
+    ("volary_actors", 17_911),
+    ("volary_netem", 2_969),
+    ("volary_engine", 14_661),
     ("volary_experiment", 12_216),
     ("volary_hosts", 7_861),
     ("volary_report", 6_962),

@@ -1,12 +1,13 @@
-//! Link classes of shapes in which distance alone decides.
+//! Link classes of shapes in which distance alone decides, and of a topology that lists its switches and links: one
+//! for each two switches.
 
 use volary_actors::base::{DistributionSpec, Span};
 
-use super::file::{LinkClasses, Shape};
-use super::shape::Ground;
+use super::file::{GraphLink, GraphShape, Ground, LinkClasses, Shape};
 use crate::config::Loss;
 use crate::error::Error;
 use crate::links::{LinkClass, LinkSpec, Scheme};
+use crate::units::Probability;
 
 /// Class number of links within one machine.
 pub(super) const HOST: u16 = 0;
@@ -142,4 +143,144 @@ pub(super) fn host(link: &LinkClasses) -> LinkClass {
         buffer: None,
     };
     class("host", "link.host".to_owned(), link.host.as_ref().unwrap_or(&perfect), true)
+}
+
+/// A path for each two of this many switches is a class; more would not fit their numbers.
+const MOST_SWITCHES: usize = 256;
+
+/// Joins each two switches by the path of least mean delay.
+pub(super) fn graph(graph: &GraphShape, link: &LinkClasses) -> Result<(Vec<LinkClass>, Scheme), Error> {
+    let LinkClasses { host: _, rack, pod, fabric, region, between } = link;
+    if [rack, pod, fabric, region].iter().any(|class| class.is_some()) || !between.is_empty() {
+        return Err(Error::at(
+            "link",
+            "a graph has links of its own",
+            "describe them in `[[shape.graph.link]]`; only `[link.host]` may stand here",
+        ));
+    }
+    let count = graph.switch.len();
+    if count > MOST_SWITCHES {
+        return Err(Error::at(
+            "shape.graph.switch",
+            format!("{count} switches are too many to list"),
+            format!("stay below {MOST_SWITCHES}, or use `leaf-spine`, `fat-tree` or `regions`"),
+        ));
+    }
+    let edges = edges(graph)?;
+    let mut classes = vec![host(link)];
+    let mut between = vec![HOST; count * count];
+    for a in 0..count {
+        let paths = shortest(a, &edges, count);
+        for b in a..count {
+            let path = paths.path(b).ok_or_else(|| {
+                let (a, b) = (&graph.switch[a].name, &graph.switch[b].name);
+                Error::at(
+                    "shape.graph.link",
+                    format!("no path joins `{a}` and `{b}`"),
+                    format!("add a `[[shape.graph.link]]` that leads to `{b}`"),
+                )
+            })?;
+            let number = classes.len() as u16;
+            classes.push(joined(graph, a, b, &path));
+            between[a * count + b] = number;
+            between[b * count + a] = number;
+        }
+    }
+    let scheme = Scheme { host: HOST, rack: None, pod: None, zones: count as u32, between };
+    Ok((classes, scheme))
+}
+
+/// A link seen from one of its ends.
+#[derive(Clone, Copy)]
+struct Edge {
+    to: usize,
+    link: usize,
+    mean: f64,
+}
+
+/// The links at each switch.
+fn edges(graph: &GraphShape) -> Result<Vec<Vec<Edge>>, Error> {
+    let names: Vec<_> = graph.switch.iter().map(|switch| switch.name.clone()).collect();
+    let mut edges = vec![Vec::new(); names.len()];
+    for (i, link) in graph.link.iter().enumerate() {
+        let key = format!("shape.graph.link[{i}]");
+        let ends = link.between.each_ref().map(|name| find(&names, name, &format!("{key}.between")));
+        let [a, b] = ends;
+        let (a, b) = (a?, b?);
+        let mean = link.one_way.mean();
+        if !mean.is_finite() {
+            return Err(Error::at(
+                format!("{key}.one_way"),
+                "a distribution without a mean has no place in a shortest path",
+                "use one with a mean, such as a Pareto distribution of shape above 1",
+            ));
+        }
+        if a == b {
+            return Err(Error::at(format!("{key}.between"), "both are one switch", "name two switches"));
+        }
+        edges[a].push(Edge { to: b, link: i, mean });
+        edges[b].push(Edge { to: a, link: i, mean });
+    }
+    Ok(edges)
+}
+
+/// The shortest paths from one switch.
+struct Paths {
+    /// The last edge of the path to each switch: where it comes from, and which link.
+    last: Vec<Option<(usize, usize)>>,
+    from: usize,
+}
+
+/// Dijkstra's algorithm without a heap: there are few switches. Of equal paths the one whose switches come
+/// first in the file wins, so the result is the same on every machine.
+fn shortest(from: usize, edges: &[Vec<Edge>], count: usize) -> Paths {
+    let mut distance = vec![f64::INFINITY; count];
+    let mut done = vec![false; count];
+    let mut last = vec![None; count];
+    distance[from] = 0.0;
+    loop {
+        let open = (0..count).filter(|&i| !done[i] && distance[i].is_finite());
+        let Some(here) = open.min_by(|&i, &j| distance[i].total_cmp(&distance[j])) else { break };
+        done[here] = true;
+        for edge in &edges[here] {
+            let through = distance[here] + edge.mean;
+            if through < distance[edge.to] {
+                distance[edge.to] = through;
+                last[edge.to] = Some((here, edge.link));
+            }
+        }
+    }
+    Paths { last, from }
+}
+
+impl Paths {
+    /// The links on the way to a switch; `None` if there is no way.
+    fn path(&self, to: usize) -> Option<Vec<usize>> {
+        let mut links = Vec::new();
+        let mut here = to;
+        while here != self.from {
+            let (before, link) = self.last[here]?;
+            links.push(link);
+            here = before;
+        }
+        Some(links)
+    }
+}
+
+/// The link between machines at two switches: delays add up, survival probabilities multiply, the slowest link limits
+/// the rate.
+fn joined(graph: &GraphShape, a: usize, b: usize, path: &[usize]) -> LinkClass {
+    let links: Vec<&GraphLink> = path.iter().map(|&link| &graph.link[link]).collect();
+    let mean = |&link: &usize| graph.link[link].one_way.mean();
+    let slowest = path.iter().copied().max_by(|a, b| mean(a).total_cmp(&mean(b)));
+    let key =
+        slowest.map_or_else(|| format!("shape.graph.switch[{a}]"), |i| format!("shape.graph.link[{i}]"));
+    let (a, b) = (&graph.switch[a], &graph.switch[b]);
+    let mut one_way = vec![a.access.clone(), b.access.clone()];
+    one_way.extend(links.iter().map(|link| link.one_way.clone()));
+    let lost = 1.0 - links.iter().map(|link| 1.0 - link.loss.get()).product::<f64>();
+    let loss = Probability::new(lost).filter(|p| !p.is_zero()).map(Loss::Bernoulli);
+    let rate = links.iter().filter_map(|link| link.rate).min();
+    let name = if a.name == b.name { a.name.clone() } else { format!("{} - {}", a.name, b.name) };
+    LinkClass { name, key, one_way, loss, rate, buffer: None, local: false }
 }

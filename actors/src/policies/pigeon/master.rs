@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 
 use super::config::Pigeon;
 use super::groups::WorkerGroups;
-use super::queues::{Next, TaskQueues, Waiting};
-use super::workers::Workers;
+use super::queues::{Next, TaskQueues, Waiting, Workers};
 use crate::base::{ActorId, CopyId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};

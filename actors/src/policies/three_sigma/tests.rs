@@ -2,9 +2,7 @@
 
 use volary_lp::{Problem, Work, relax, round};
 
-use super::config::{RunTimeEstimates, ThreeSigma};
-use super::estimate::Forecast;
-use super::problem::{Formulated, KnownJob, formulate};
+use super::{Forecast, Formulated, KnownJob, RunTimeEstimates, ThreeSigma, formulate, *};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::catalog::{JobSpec, Preference};
 use crate::harness::{Harness, sends};
@@ -15,6 +13,36 @@ use crate::policies::policy::Policy;
 use crate::predict::Distribution;
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::planning::{CorePool, PlannedJob, Situation};
+
+/// Expected cores at ages of multiples of 2.5, from the thesis's example (O-T1).
+#[test]
+fn demand_is_the_probability_that_a_task_still_runs() {
+    assert_eq!(demand(&Distribution::uniform(0.0, 10.0), 2.5, 8), [1.0, 0.75, 0.5, 0.25]);
+    assert_eq!(demand(&Distribution::uniform(2.5, 7.5), 2.5, 8), [1.0, 1.0, 0.5]);
+    assert_eq!(demand(&Distribution::point(5.0), 2.5, 8), [1.0, 1.0], "it has ended after two slots");
+    assert_eq!(demand(&Distribution::point(50.0), 2.5, 3), [1.0; 3]);
+}
+
+/// O-T2: U(0, 10) after 5.
+#[test]
+fn run_times_are_conditioned_on_the_elapsed_time() {
+    let left = given(&Distribution::uniform(0.0, 10.0), 5.0, 2.0);
+    assert_eq!([5.0, 7.5, 10.0].map(|t| 1.0 - left.cdf(t)), [1.0, 0.5, 0.0]);
+}
+
+/// O-T3: a job that outlives its estimate is expected to end 1, 2, 4, 8 cycles later.
+#[test]
+fn underestimates_are_extended_exponentially() {
+    let run = Distribution::point(10.0);
+    let (mut elapsed, mut extensions) = (10.0, Vec::new());
+    for _ in 0..5 {
+        let end = given(&run, elapsed, 2.0).max();
+        extensions.push((end - elapsed) / 2.0);
+        elapsed = end;
+    }
+    assert_eq!(extensions, [1.0, 2.0, 4.0, 8.0, 16.0]);
+    assert_eq!(given(&run, 15.5, 2.0).max(), 16.0, "between two of them the next one counts");
+}
 
 /// The SLO job of the thesis's example, with a deadline of 15.
 const D: JobId = JobId(0);

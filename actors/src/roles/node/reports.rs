@@ -1,8 +1,7 @@
-//! Reports of progress: their times, and their errors.
+//! Reports of progress: their times, and their errors. With them the numbers of a node manager's ticks.
 
 use std::collections::VecDeque;
 
-use super::tick;
 use crate::base::{ActorId, CopyId, Parameters as _, Score, Span, Time, parameters};
 use crate::machine::{Effects, Timer};
 use crate::message::Progress;
@@ -76,18 +75,18 @@ impl Reporter {
     pub(super) fn arm(&mut self, fx: &mut Effects<'_>) {
         if !self.armed {
             self.armed = true;
-            fx.arm(Timer::Tick(tick::PROGRESS), self.options.every);
+            fx.arm(Timer::Tick(PROGRESS), self.options.every);
         }
     }
 
     /// Handles a tick: sends the oldest delayed report, or returns `true` where the next reports are due.
     pub(super) fn tick(&mut self, number: u32, fx: &mut Effects<'_>) -> bool {
-        if number == tick::PROGRESS {
+        if number == PROGRESS {
             self.armed = false;
         } else if let Some((to, report)) = self.delayed.pop_front() {
             fx.send(to, report);
         }
-        number == tick::PROGRESS
+        number == PROGRESS
     }
 
     /// Reports that a copy has started.
@@ -122,9 +121,16 @@ impl Reporter {
             return fx.send(to, report);
         }
         self.delayed.push_back((to, report));
-        fx.arm(Timer::Tick(tick::SEND), self.options.errors.delay);
+        fx.arm(Timer::Tick(SEND), self.options.errors.delay);
     }
 }
+
+/// Reports of progress are due.
+pub(super) const PROGRESS: u32 = 0;
+/// A delayed report of progress is sent.
+pub(super) const SEND: u32 = 1;
+/// Reports of use are due.
+pub(super) const USE: u32 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -190,7 +196,7 @@ mod tests {
         let (scheduler, copy) = (node.layout.scheduler(0), JobId(0).task(0).copy(0));
         node.now = Time::ZERO + Span::from_secs(5);
         let started = node.deliver(scheduler, Launch::Row(Row::single(copy)));
-        assert!(started.contains(&Effect::Arm { timer: Timer::Tick(tick::SEND), after: delay }));
+        assert!(started.contains(&Effect::Arm { timer: Timer::Tick(SEND), after: delay }));
         node.now += delay;
         let report = Progress::Report {
             copy,
@@ -198,8 +204,8 @@ mod tests {
             at: (Time::ZERO + Span::from_secs(5)).into(),
             age_ms: 0,
         };
-        let sent = crate::harness::sends(&node.step(Input::Fire(Timer::Tick(tick::SEND))));
+        let sent = crate::harness::sends(&node.step(Input::Fire(Timer::Tick(SEND))));
         assert_eq!(sent, [(scheduler, report.into())]);
-        assert_eq!(node.step(Input::Fire(Timer::Tick(tick::SEND))), []);
+        assert_eq!(node.step(Input::Fire(Timer::Tick(SEND))), []);
     }
 }

@@ -1,7 +1,7 @@
 //! Use of a shared node by its copies: reports to their schedulers, and the copy to evict when memory is short.
 
+use super::reports;
 use super::row_state::RowState;
-use super::tick;
 use crate::base::{ATTEMPTS_PER_ROUND, CopyId, Span, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Timer};
@@ -130,7 +130,7 @@ impl UsageTable {
     pub(super) fn arm(&mut self, fx: &mut Effects<'_>) {
         if let (false, Some(period)) = (self.armed, self.options.report) {
             self.armed = true;
-            fx.arm(Timer::Tick(tick::USE), period);
+            fx.arm(Timer::Tick(reports::USE), period);
         }
     }
 
@@ -281,11 +281,11 @@ mod tests {
         };
         let expected =
             [report(0, 0, 0), throttled(500_000), report(1, 500, 1), report(2, 0, 0), report(3, 0, 0)];
-        let effects = node.step(Input::Fire(Timer::Tick(tick::USE)));
+        let effects = node.step(Input::Fire(Timer::Tick(reports::USE)));
         assert_eq!(sends(&effects), expected);
         assert_eq!(
             effects.last(),
-            Some(&Effect::Arm { timer: Timer::Tick(tick::USE), after: Span::from_secs(15) })
+            Some(&Effect::Arm { timer: Timer::Tick(reports::USE), after: Span::from_secs(15) })
         );
         assert_eq!(sends(&uses(&mut node, 1, 1000, 1)), [throttled(Contention::ALL)]);
     }

@@ -1,13 +1,19 @@
-//! Injected interference: another profile that applies to some cores for some time.
+//! Injected interference: another profile that applies to some cores for some time, injected during a run or
+//! scheduled by the experiment (`[[interference.injection]]`); and the effect of interference on cores over a
+//! length of time.
 //!
 //! The past of a core does not change. A copy that began before the injection is recomputed from its start, so the
 //! result is as exact as if the injection had been known from the beginning.
 
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
 use volary_actors::base::Time;
 
-use super::Profile;
-use super::effect::Effect;
-use super::profile::{Cursor, SeededProfile};
+use super::config::{InjectionSpec, ProfileError};
+use super::profile::{Burst, Cursor, Profile, SeededProfile};
 use super::set::CoreSet;
 use super::table::CoreTable;
 
@@ -46,14 +52,71 @@ impl Injection {
     }
 }
 
+/// The effect of interference on cores.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Effect {
+    /// Share of the time in which the cores were degraded.
+    pub degraded: f64,
+    /// Work that the cores could do, relative to healthy cores.
+    pub throughput: f64,
+}
+
+impl Effect {
+    /// The effect of bursts on cores, over `time` seconds of all cores together.
+    pub(super) fn of(bursts: impl Iterator<Item = Burst>, time: f64) -> Self {
+        let (mut degraded, mut lost) = (0.0, 0.0);
+        for burst in bursts {
+            let length = burst.length().as_secs_f64();
+            degraded += length;
+            lost += length * (1.0 - 1.0 / burst.slowdown);
+        }
+        Self { degraded: degraded / time, throughput: 1.0 - lost / time }
+    }
+}
+
+/// A scheduled injection with its loaded profile.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScheduledInjection {
+    /// The section of the experiment; its profile is that of `profile`.
+    pub spec: InjectionSpec,
+    profile: Profile,
+}
+
+impl ScheduledInjection {
+    /// Checks the profile of an injection and reads its trace, relative to `folder`, with `read`.
+    ///
+    /// # Errors Those of [`Interference::load`](super::Interference::load).
+    pub fn load(
+        mut spec: InjectionSpec,
+        folder: &Path,
+        read: impl FnOnce(&Path) -> io::Result<Arc<[u8]>>,
+    ) -> Result<Self, ProfileError> {
+        let profile = spec.profile.load(folder, read)?;
+        spec.profile = profile.table.clone();
+        Ok(Self { spec, profile })
+    }
+
+    /// The injection over these cores.
+    pub(crate) fn over(&self, cores: CoreSet, seed: u64) -> Injection {
+        let from = Time::ZERO + self.spec.at;
+        let until = self.spec.lasting.map_or(Time::MAX, |lasting| from + lasting);
+        Injection { profile: self.profile.clone(), seed, cores, from, until }
+    }
+}
+
+impl Serialize for ScheduledInjection {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.spec.serialize(serializer)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-
-    use super::*;
     use volary_actors::base::Span;
     use volary_netem::Windows;
 
+    use super::*;
     use crate::cores::{Burst, CoreTable, Cores, Interference};
 
     const PROFILES: [&str; 6] = [

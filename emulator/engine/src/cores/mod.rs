@@ -10,34 +10,27 @@
 //! | [`config`] | the `[interference]` table and profile files, and their checks |
 //! | [`table`] | node, rack and speed of every core |
 //! | [`show`] | pictures of a profile, without a run |
-//! | [`injection`] | another profile for some cores and a limited time, during a run |
-//! | [`schedule`] | injections that the experiment schedules |
-//! | `effect` | degraded time and lost work, summed over cores |
+//! | [`injection`] | another profile for some cores and a limited time, during a run or scheduled; its effect |
 //! | [`set`] | sets of cores |
 //! | `trace` | files of observed bursts, and their mismatches with a run |
 //! | `profile` | x_i(t) of each kind, stretch by stretch; a profile under a seed |
 //! | `integral` | exact arithmetic of work |
-//! | `shares`, `sharing` | nodes whose copies share the CPU |
+//! | `shares` | nodes whose copies share the CPU |
 
 pub mod config;
-mod effect;
 pub mod injection;
 mod integral;
 mod profile;
-pub mod schedule;
 pub mod set;
 mod shares;
-mod sharing;
 pub mod show;
 mod state;
 pub mod table;
 mod trace;
 
 pub use config::{InjectionSpec, Interference, ProfileError, Scope};
-pub use effect::Effect;
-pub use injection::Injection;
+pub use injection::{Effect, Injection, ScheduledInjection};
 pub use profile::{Burst, Profile};
-pub use schedule::ScheduledInjection;
 pub use set::CoreSet;
 pub use shares::{Change, Next, SharedUse};
 pub use state::Cores;

@@ -1,16 +1,17 @@
-//! The cores of a run: the copy on each, and the time at which it finishes.
+//! The cores of a run: the copy on each, and the time at which it finishes; on shared nodes the copies' start,
+//! shares and end.
 
 use volary_actors::base::{Span, Time};
 use volary_netem::Windows;
 
-use super::effect::Effect;
-use super::injection::Injection;
+use super::injection::{Effect, Injection};
 use super::integral::{CoreRate, WorkIntegral};
 use super::profile::{Burst, Cursor, SeededProfile};
 use super::set::CoreSet;
-use super::shares::Shares;
+use super::shares::{Change, CopyShare, Next, SharedUse, Shares};
 use super::{CoreTable, Profile};
 use crate::prefetch::prefetch;
+use crate::workload::Segment;
 
 /// The cores of a run. Each runs at most one copy.
 #[derive(Clone, Debug)]
@@ -442,3 +443,170 @@ pub(super) fn joined(bursts: impl Iterator<Item = Burst>) -> impl Iterator<Item 
         Some(burst)
     })
 }
+
+impl Cores {
+    /// Makes the nodes shared: the copies of node n share its CPU, `cpu[n]` thousandths of a core. Speed and
+    /// interference change the work that a copy does with its CPU, not the CPU that it is given: a copy that is given
+    /// its full demand is as fast as on a core of its own.
+    pub fn with_shares(mut self, cpu: Vec<u32>) -> Self {
+        self.plain = false;
+        self.shares = Some(Box::new(Shares::new(cpu, self.table.cores())));
+        self
+    }
+
+    /// Whether nodes are shared.
+    pub const fn is_shared(&self) -> bool {
+        self.shares.is_some()
+    }
+
+    /// Begins a copy on a core of a shared node, with this `request` in thousandths of a core. `left` is the part of
+    /// its `work` that it has yet to do, and `segment` its use at that point. The copy does nothing until the CPU is
+    /// [shared out](Self::share_out).
+    ///
+    /// # Panics
+    /// When the core is busy, or nodes are not shared.
+    pub fn begin_shared(
+        &mut self,
+        core: u32,
+        now: Time,
+        (work, left): (Span, Span),
+        request: u32,
+        segment: Segment,
+    ) {
+        assert!(!self.is_busy(core), "core {core} runs a copy already");
+        let begin = self.begin(core, now.0);
+        self.remember(core, Time(begin));
+        self.runs[core as usize] = Run { since: now.0, work: left.0, due: NEVER };
+        let node = self.table.node(core);
+        self.shares_mut().begin(core, node, CopyShare::new(begin, work, left, request, segment));
+    }
+
+    /// Changes the use of the copy of a core at `now` to the segment that `next` returns for the work that the copy
+    /// has done. The shares of its node are out of date until [`share_out`](Self::share_out).
+    pub fn use_as(&mut self, core: u32, now: Time, next: impl FnOnce(Span) -> Segment) {
+        let left = self.settle(core, now);
+        let slot = &mut self.shares_mut().slots[core as usize];
+        slot.use_as(next(Span(slot.work.saturating_sub(left.0))));
+    }
+
+    /// Notes that the shares of a node are to be computed again; returns whether that was noted already.
+    pub fn note_sharing(&mut self, node: u32) -> bool {
+        std::mem::replace(&mut self.shares_mut().due[node as usize], true)
+    }
+
+    /// Shares out the CPU of a node among its copies at `now`, and appends what changes to `changes`.
+    pub fn share_out(&mut self, node: u32, now: Time, changes: &mut Vec<Change>) {
+        let shares = self.shares_mut();
+        shares.due[node as usize] = false;
+        let copies = shares.water_fill(node);
+        for i in 0..copies {
+            let shares = self.shares();
+            let (core, given) = (shares.busy[node as usize][i], shares.given[i]);
+            let slot = &shares.slots[core as usize];
+            if slot.given == given && !slot.changed {
+                continue;
+            }
+            self.settle(core, now);
+            let slot = &mut self.shares_mut().slots[core as usize];
+            slot.take(given);
+            let (claim, memory, before) = (slot.claim, slot.memory, slot.next);
+            let throttled = slot.share < 1.0;
+            let next = self.time(core);
+            self.shares_mut().total.throttles += u64::from(throttled);
+            changes.push(Change {
+                core,
+                next: (next != before).then_some(next),
+                demand: claim.demand,
+                given: given as u32,
+                memory,
+            });
+        }
+    }
+
+    /// Computes the next event of the copy of a core and its time. Returns them if they have changed.
+    pub fn retime_shared(&mut self, core: u32) -> Option<(Next, u64)> {
+        if !self.is_busy(core) {
+            return None;
+        }
+        let before = self.shares().slots[core as usize].next;
+        let next = self.time(core);
+        (next != before).then_some(next)
+    }
+
+    /// Memory that the copies of a shared node use, bytes.
+    ///
+    /// # Panics
+    /// When nodes are not shared.
+    pub fn memory(&self, node: u32) -> u64 {
+        let shares = self.shares();
+        shares.busy[node as usize].iter().map(|&core| shares.slots[core as usize].memory).sum()
+    }
+
+    /// Use of the shared nodes by copies until `now`; `None` if nodes are not shared.
+    pub fn shared_use(&self, now: Time) -> Option<SharedUse> {
+        let shares = self.shares.as_ref()?;
+        let mut total = shares.total;
+        for &core in shares.busy.iter().flatten() {
+            total.count_running(&shares.slots[core as usize], self.progress(core, now));
+        }
+        Some(total)
+    }
+
+    /// The rate of a core of its own, or of the share that the copy of a core has of a node.
+    pub(super) fn core_rate(&self, core: u32) -> CoreRate {
+        let speed = self.table.speed(core);
+        CoreRate::of(self.shares.as_ref().map_or(speed, |shares| speed * shares.share(core)))
+    }
+
+    /// The progress of the copy of a core of a shared node at `now`.
+    pub(super) fn progress(&self, core: u32, now: Time) -> WorkIntegral {
+        let known = self.shares().slots[core as usize].integral;
+        if known.at >= now.0 {
+            return known;
+        }
+        self.work(core, self.remembered(core, Time(known.at)), known, now.0)
+    }
+
+    /// Takes the copy of a core of a shared node off it at `now`, `useful` if it ran to its end. Returns the work left.
+    pub(super) fn leave(&mut self, core: u32, now: Time, useful: bool) -> Span {
+        let left = self.settle(core, now);
+        let node = self.table.node(core);
+        self.shares_mut().end(core, node, useful);
+        left
+    }
+
+    /// Counts the work of the copy of a core until `now`, after which its share may change. Returns the work left.
+    fn settle(&mut self, core: u32, now: Time) -> Span {
+        let progress = self.progress(core, now);
+        self.shares_mut().settle(core, progress);
+        self.remember(core, Time(progress.at));
+        progress.left()
+    }
+
+    /// Computes and stores the next event of the copy of a core.
+    fn time(&mut self, core: u32) -> (Next, u64) {
+        let slot = self.shares().slots[core as usize];
+        let begin = slot.integral.at;
+        let cursor = self.remembered(core, Time(begin));
+        let ends = |integral: WorkIntegral| self.work(core, cursor, integral, u64::MAX).at;
+        let next = if slot.until < slot.work {
+            (Next::Segment, ends(slot.integral.until_left(Span(slot.work - slot.until))))
+        } else {
+            (Next::Done, ends(slot.integral))
+        };
+        self.shares_mut().slots[core as usize].next = next;
+        self.runs[core as usize].due = if next.0 == Next::Done { next.1 } else { NEVER };
+        next
+    }
+
+    fn shares(&self) -> &Shares {
+        self.shares.as_ref().expect("nodes are shared")
+    }
+
+    fn shares_mut(&mut self) -> &mut Shares {
+        self.shares.as_mut().expect("nodes are shared")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,11 +5,18 @@
 //! network nor queue: they are delivered within the step, in the order in which they were sent.
 //!
 //! Faults are known in advance, so the network decides at send time what a crash or partition does to a message; the
-//! shard only drops and rebuilds machines.
+//! shard only drops and rebuilds machines, and its failure detector reports both.
 //!
 //! A shard may own only some of the actors. Messages to other shards leave through the [`Outbox`]; messages from other
 //! shards enter through [`Shard::receive`]. The order of events does not depend on the order in which they were queued,
 //! so several shards together behave like one.
+//!
+//! A broadcast that reaches all other schedulers at the same time is one event. The delivery is passive: receivers
+//! process it without effects other than notes (see `Effect::Broadcast`), so a scheduler may read it when it arrives or
+//! at any time before its next input, with the same result. The broadcast is therefore appended to a log. A scheduler
+//! reads the entries since its last step, each with its time of arrival, just before its next step. With thousands of
+//! schedulers that each act rarely, this replaces an event per message and receiver by a tight loop. A scheduler whose
+//! notes the observer needs in order of time reads every entry at once.
 
 use std::collections::VecDeque;
 
@@ -17,9 +24,8 @@ use volary_actors::base::{ActorId, CopyId, Endpoint, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Oracle, Stored, Timer};
 use volary_actors::message::{KINDS, Message};
-use volary_netem::Fabric;
+use volary_netem::{Crash, Fabric};
 
-use super::broadcast::BroadcastLog;
 use super::executor::ExecutorState;
 use super::{Due, Observer, Outbox, Parts, Traffic};
 use crate::cores::{Change, Cores};
@@ -486,4 +492,161 @@ fn fingerprint(key: Key, event: &Event) -> u64 {
         ^ (u64::from(key.source.0) << 32 | u64::from(key.count))
         ^ kind.rotate_left(24)
         ^ u64::from(event.to.0).rotate_left(48)
+}
+
+/// A broadcast and the time of its arrival.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BroadcastEntry {
+    pub(super) at: Time,
+    pub(super) from: ActorId,
+    pub(super) msg: Message,
+}
+
+const _: () = assert!(size_of::<BroadcastEntry>() == 48, "the memory of a full log is counted in entries");
+
+/// Broadcasts in order of arrival, with a cursor for each scheduler.
+#[derive(Debug)]
+pub(super) struct BroadcastLog {
+    pub(super) entries: Vec<BroadcastEntry>,
+    /// Id of scheduler 0.
+    pub(super) first: u32,
+    /// Number of entries that each scheduler has read.
+    pub(super) cursors: Vec<u32>,
+    /// Schedulers that read at once.
+    pub(super) eager: Vec<u32>,
+    /// A reused buffer.
+    pub(super) effects: Vec<Effect>,
+}
+
+impl BroadcastLog {
+    /// Number of entries, of 48 bytes each, at which every scheduler reads the log and it is cleared.
+    pub(super) const FULL: usize = 1 << 20;
+
+    pub(super) fn new(layout: &Layout, eager: impl Fn(u32) -> bool) -> Self {
+        let schedulers = layout.schedulers();
+        Self {
+            entries: Vec::new(),
+            first: layout.scheduler(0).0,
+            cursors: vec![0; schedulers as usize],
+            eager: (0..schedulers).filter(|&reader| eager(reader)).collect(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// Whether an actor has entries to read before it is stepped.
+    #[inline]
+    pub(super) fn has_unread(&self, actor: ActorId) -> bool {
+        !self.entries.is_empty()
+            && self.reader(actor).is_some_and(|reader| (self.cursors[reader] as usize) < self.entries.len())
+    }
+
+    #[inline]
+    pub(super) fn reader(&self, actor: ActorId) -> Option<usize> {
+        let reader = actor.0.wrapping_sub(self.first) as usize;
+        (reader < self.cursors.len()).then_some(reader)
+    }
+}
+
+impl<O: Observer> Shard<'_, O> {
+    pub(super) fn schedule_faults(&mut self) {
+        let crashes: Vec<_> = self.parts.fabric.faults().crashes().to_vec();
+        for Crash { who, at, restart } in crashes {
+            let actor = ActorId(who.0);
+            self.schedule(at, actor, EventKind::Crash);
+            let detected = at + self.parts.peer_timeout;
+            match restart {
+                Some(back) if back <= detected => {
+                    self.schedule(back, actor, EventKind::CrashDetected);
+                    self.schedule(back, actor, EventKind::Restart);
+                }
+                Some(back) => {
+                    self.schedule(detected, actor, EventKind::CrashDetected);
+                    self.schedule(back, actor, EventKind::Restart);
+                }
+                None => self.schedule(detected, actor, EventKind::CrashDetected),
+            }
+        }
+    }
+
+    pub(super) fn schedule(&mut self, at: Time, actor: ActorId, kind: EventKind) {
+        self.push(at, actor, Event { to: actor, stamp: Stamp::NONE, kind });
+    }
+
+    /// Drops the machine of an actor with all its state but what it has stored, and for a node its workers and their
+    /// copies.
+    pub(super) fn crash(&mut self, actor: ActorId) {
+        if !self.parts.placement.owns(actor.index()) {
+            return;
+        }
+        let stored = self.actors[actor.index()].machine.take().and_then(|mut machine| machine.stored());
+        self.stored.extend(stored.map(|stored| (actor, stored)));
+        self.actors[actor.index()].epoch += 1;
+        let Role::Node(node) = self.parts.layout.role(actor) else { return };
+        for core in 0..self.parts.layout.cores(node) {
+            let worker = self.parts.layout.worker(node, core);
+            self.actors[worker.index()].machine = None;
+            let core = self.parts.layout.core_index(worker);
+            if self.parts.cores.is_busy(core) {
+                self.lose_copy(core);
+                self.actors[worker.index()].epoch += 1;
+            }
+            self.observer.crashed(self.now, core);
+        }
+    }
+
+    /// Restarts an actor without its state, and reports it to every actor that was notified of its crash.
+    pub(super) fn restart(&mut self, actor: ActorId) {
+        self.down.retain(|&other| other != actor);
+        if self.parts.placement.owns(actor.index()) {
+            self.boot(actor);
+        }
+        self.notify_all(actor, Input::Up { actor });
+    }
+
+    /// Rebuilds the machine of an actor. Right after its start it is notified of the actors that are down.
+    fn boot(&mut self, actor: ActorId) {
+        let epoch = self.actors[actor.index()].epoch;
+        self.actors[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
+        self.build_machines(actor);
+        self.restore(actor);
+        self.observer.restarted(self.now, actor, epoch);
+        self.dispatch(actor, Input::Start { epoch });
+        for other in self.down.clone() {
+            if self.is_notified_of(actor, other) {
+                self.dispatch_when_running(other, actor, Input::Down { actor: other });
+            }
+        }
+    }
+
+    /// Gives a new machine the state that the one before it has stored.
+    fn restore(&mut self, actor: ActorId) {
+        if let Some(at) = self.stored.iter().position(|(of, _)| *of == actor)
+            && let Some(machine) = &mut self.actors[actor.index()].machine
+        {
+            machine.restore(self.stored.swap_remove(at).1);
+        }
+    }
+
+    /// The failure detector reports a crash.
+    pub(super) fn detect_crash(&mut self, actor: ActorId) {
+        self.down.push(actor);
+        self.notify_all(actor, Input::Down { actor });
+    }
+
+    /// Whether the failure detector reports `other` to `who`: coordinators are notified of any endpoint, nodes of
+    /// coordinators.
+    fn is_notified_of(&self, who: ActorId, other: ActorId) -> bool {
+        who != other && (self.parts.layout.coordinates(who) || self.parts.layout.coordinates(other))
+    }
+
+    /// Passes a report of the failure detector about an actor to all that are up.
+    fn notify_all(&mut self, about: ActorId, input: Input) {
+        // Auxiliary actors and nodes before schedulers before clients: by the time a receiver reacts with a message,
+        // the actors it contacts have been notified.
+        for other in (0..self.parts.layout.endpoints()).rev().map(ActorId) {
+            if self.is_notified_of(other, about) && self.actors[other.index()].machine.is_some() {
+                self.dispatch_when_running(about, other, input);
+            }
+        }
+    }
 }

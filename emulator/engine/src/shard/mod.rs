@@ -2,35 +2,19 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `event_loop` | [`Shard`]: events, actor slots, the loop |
-//! | `delivery` | messages: to the same node, over the network, to other shards, to all schedulers |
-//! | `outbox` | [`Outbox`]: messages to other shards; [`Traffic`] |
-//! | `broadcast` | messages to all schedulers as one event: their log |
-//! | `copies` | copies on emulated and real cores; injected interference |
+//! | `event_loop` | [`Shard`]: events, actor slots, the loop; crashes, restarts, the failure detector; the log of broadcasts |
+//! | `effects` | messages and copies of a shard: delivery, copies on emulated, real and shared cores, injected interference |
 //! | `executor` | [`CoreExecutor`]: real cores |
-//! | `faults` | crashes, restarts, the failure detector |
-//! | `observer` | [`Observer`]: callbacks of a shard |
-//! | `parts` | the parts that a shard is built from |
-//! | `prefetch` | cache prefetch of upcoming events |
-//! | `sharing` | copies on shared nodes |
-//! | `stopwatch` | [`Stopwatch`]: the CPU time of planning |
+//! | `observer` | [`Observer`]: callbacks of a shard; [`Outbox`]: messages to other shards; [`Traffic`] |
+//! | `parts` | the parts that a shard is built from; [`Stopwatch`]: the CPU time of planning |
 
-mod broadcast;
-mod copies;
-mod delivery;
+mod effects;
 mod event_loop;
 mod executor;
-mod faults;
 mod observer;
-mod outbox;
 mod parts;
-mod prefetch;
-mod sharing;
-mod stopwatch;
 
 pub use event_loop::Shard;
 pub use executor::CoreExecutor;
-pub use observer::{Due, Observer};
-pub use outbox::{Outbox, Traffic};
-pub use parts::{Parts, Placement};
-pub use stopwatch::{Stopwatch, ThreadClock};
+pub use observer::{Due, Observer, Outbox, Traffic};
+pub use parts::{Parts, Placement, Stopwatch, ThreadClock};

@@ -1,15 +1,16 @@
-//! The parts that a shard is built from: the world it acts in, and the actors it owns.
+//! The parts that a shard is built from: the world it acts in, the actors it owns, and the stopwatch of the CPU
+//! time of planning.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use volary_actors::base::{ActorId, Span};
 use volary_actors::catalog::Catalog as _;
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::{Machine, Oracle};
+use volary_actors::machine::{Effects, Input, Machine, Oracle, Stored};
 use volary_actors::policies::PolicySpec;
 use volary_netem::Fabric;
 
-use super::stopwatch::Stopwatch;
 use crate::cores::Cores;
 use crate::workload::Workload;
 
@@ -95,5 +96,58 @@ impl<'a> Placement<'a> {
     /// Number of shards.
     pub const fn shards(&self) -> u16 {
         self.shards
+    }
+}
+
+/// The CPU time of the calling thread in nanoseconds. The engine reads no clock of its own.
+pub type ThreadClock = fn() -> u64;
+
+/// The CPU time that the planning schedulers of a shard have taken.
+#[derive(Debug)]
+pub struct Stopwatch {
+    clock: ThreadClock,
+    elapsed: AtomicU64,
+}
+
+impl Stopwatch {
+    /// Creates a stopwatch at zero.
+    pub fn new(clock: ThreadClock) -> Arc<Self> {
+        Arc::new(Self { clock, elapsed: AtomicU64::new(0) })
+    }
+
+    /// The time so far, in nanoseconds.
+    pub fn elapsed(&self) -> u64 {
+        self.elapsed.load(Ordering::Relaxed)
+    }
+
+    /// Wraps a machine that plans on timers, whose steps on them are timed.
+    pub(super) fn time(self: &Arc<Self>, machine: Box<dyn Machine>) -> Box<dyn Machine> {
+        Box::new(TimedMachine { machine, stopwatch: Arc::clone(self) })
+    }
+}
+
+/// A machine with the stopwatch that times it.
+struct TimedMachine {
+    machine: Box<dyn Machine>,
+    stopwatch: Arc<Stopwatch>,
+}
+
+impl Machine for TimedMachine {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        if !matches!(input, Input::Fire(_)) {
+            return self.machine.step(input, fx);
+        }
+        let begin = (self.stopwatch.clock)();
+        self.machine.step(input, fx);
+        let spent = (self.stopwatch.clock)().saturating_sub(begin);
+        self.stopwatch.elapsed.fetch_add(spent, Ordering::Relaxed);
+    }
+
+    fn stored(&mut self) -> Option<Stored> {
+        self.machine.stored()
+    }
+
+    fn restore(&mut self, stored: Stored) {
+        self.machine.restore(stored);
     }
 }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::{DistributionSpec, Span};
 use volary_netem::Size;
 
-use super::share::Share;
 use super::slo::Slo;
 use super::usage::UsageSection;
+use super::work::Share;
 
 /// The source of jobs: exactly one of `[workload.synthetic]`, `[workload.mix]`, `[workload.trace]`,
 /// `[workload.yahoo-like]`, `[workload.cloudera-like]`.

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use volary_actors::base::{Address, Feature, JobId, Purpose, Span};
 
 use super::config::{Mix, MixClass, MixStage, Service};
-use super::error::WorkloadError;
 use super::names::{self, Names};
-use super::tasks::{check_tasks, task_count};
-use super::work::{Demand, JobDemand, draws_of};
+use super::trace::WorkloadError;
+use super::work::{Demand, JobDemand, check_tasks, draws_of, task_count};
 
 /// Maximum number of classes: each has histograms of its own.
 const MOST_CLASSES: usize = 256;

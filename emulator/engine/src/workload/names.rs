@@ -8,8 +8,7 @@ use volary_actors::base::distribution::Lognormal;
 use volary_actors::base::{Address, DistributionSpec, JobId, Purpose, Span};
 
 use super::config::{Mix, MixClass, MixStage};
-use super::share::Share;
-use super::work::draws_of;
+use super::work::{Share, draws_of};
 
 /// Addresses of draws below the job's own address of purpose `Shape`; `work`, `plan` and `mix` use 1 to 4.
 const RECURS: u64 = 5;

@@ -6,15 +6,12 @@ use std::sync::{Arc, OnceLock};
 use volary_actors::base::{Address, DistributionSpec, Purpose, Span, Time};
 
 use super::config::{Estimate, Like, Mix, Model, Service, Synthetic, TraceSpec, WorkloadSpec};
-use super::drawn::{Addresses, Drawn, Means, Shapes};
-use super::error::WorkloadError;
-use super::generate::{LikeJob, Published};
+use super::drawn::{Addresses, Drawn, LikeJob, Means, Published, Shapes};
 use super::jobs::{Past, Workload};
 use super::slo::{Arrived, Goals, SLACK, Slo, due};
-use super::tasks::{check_tasks, task_count};
-use super::trace::{Trace, TraceSource};
+use super::trace::{Trace, TraceSource, WorkloadError};
 use super::usage::{LargestNode, Uses};
-use super::work::Demand;
+use super::work::{Demand, check_tasks, task_count};
 
 /// A workload whose files are read and whose defaults are filled in; only the seed is missing.
 pub(super) struct Plan {

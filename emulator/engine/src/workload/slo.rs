@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use volary_actors::base::{Address, DistributionSpec, Span, Time};
 use volary_actors::catalog::Preference;
 
-use super::share::Share;
+use super::work::Share;
 
 /// Maximum number of kinds of nodes: a preference is a bit each.
 const MOST_KINDS: u32 = 32;

@@ -1,12 +1,12 @@
-//! A trace in memory: jobs in order of arrival, durations in one flat vector.
+//! A trace in memory: jobs in order of arrival, durations in one flat vector, and columns beside the shape of the
+//! jobs: features, waits, outcomes, cores and memory. Errors of workloads, each with its remedy.
 
+use std::fmt;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use volary_actors::base::{Feature, JobId, Span, TaskId, Time};
-
-use super::columns::{Columns, Details, Outcome};
-use super::error::WorkloadError;
 
 /// File format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -302,5 +302,241 @@ impl Trace {
     /// Number of tasks of all jobs.
     pub fn tasks(&self) -> u64 {
         self.jobs.iter().map(|job| u64::from(job.tasks)).sum()
+    }
+}
+
+/// The outcome of a job.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Outcome {
+    /// It completed.
+    Finished,
+    /// It ended by an error of its own or of a machine.
+    Failed,
+    /// Its user or a program stopped it, or a job that it depended on ended.
+    Killed,
+    /// It was evicted in favour of other jobs.
+    Evicted,
+    /// The record of its end is missing.
+    Lost,
+    /// It exceeded the time that its user requested.
+    TimedOut,
+}
+
+impl Outcome {
+    /// All outcomes.
+    pub const ALL: [Self; 6] =
+        [Self::Finished, Self::Failed, Self::Killed, Self::Evicted, Self::Lost, Self::TimedOut];
+
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+            Self::Evicted => "evicted",
+            Self::Lost => "lost",
+            Self::TimedOut => "timed out",
+        }
+    }
+
+    /// The outcome that a file states: as one letter (F K X E L), or as SLURM, MOAB and Google's event names do.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        Some(match state(text).as_str() {
+            "F" | "FINISH" | "FINISHED" | "COMPLETED" | "COMPLETE" | "SUCCESS" | "JOBEND" => Self::Finished,
+            "X" | "FAIL" | "FAILED" | "FAILURE" | "NODE_FAIL" | "OUT_OF_MEMORY" | "BOOT_FAIL" => Self::Failed,
+            "K" | "KILL" | "KILLED" | "CANCELLED" | "CANCELED" | "ABORTED" | "JOBCANCEL" | "REMOVED" => {
+                Self::Killed
+            }
+            "E" | "EVICT" | "EVICTED" | "PREEMPTED" => Self::Evicted,
+            "L" | "LOST" | "UNKNOWN" => Self::Lost,
+            "T" | "TIMEOUT" | "TIMEDOUT" | "TIMED" | "DEADLINE" => Self::TimedOut,
+            _ => return None,
+        })
+    }
+
+    /// Whether a file says that the job had not ended when the file was written: by a state of SLURM or MOAB.
+    pub(super) fn is_pending(text: &str) -> bool {
+        const PENDING: [&str; 14] = [
+            "PENDING",
+            "RUNNING",
+            "SUSPENDED",
+            "COMPLETING",
+            "CONFIGURING",
+            "REQUEUED",
+            "REQUEUE_HOLD",
+            "RESIZING",
+            "STOPPED",
+            "STAGE_OUT",
+            "IDLE",
+            "QUEUED",
+            "STARTING",
+            "HELD",
+        ];
+        PENDING.contains(&state(text).as_str())
+    }
+}
+
+/// The first word in capitals; SLURM appends the user who cancelled a job.
+fn state(text: &str) -> String {
+    text.split([' ', '+', ':']).next().unwrap_or_default().to_ascii_uppercase()
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The known details of one job.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Details {
+    /// Values of features by [`Feature::index`]; zero if unknown.
+    pub features: [u32; Feature::ALL.len()],
+    /// Time from submission to start.
+    pub wait: Option<Span>,
+    /// Its outcome.
+    pub outcome: Option<Outcome>,
+    /// Cores of all its tasks together.
+    pub cores: Option<f32>,
+    /// Memory of all its tasks together, GiB.
+    pub memory: Option<f32>,
+}
+
+/// The details of all jobs, a column each. A column without values takes no memory; rows that have none at its end are
+/// not stored.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Columns {
+    features: [Vec<u32>; Feature::ALL.len()],
+    /// Nanoseconds plus one; `None` if unknown.
+    waits: Vec<Option<NonZeroU64>>,
+    outcomes: Vec<Option<Outcome>>,
+    /// Zero if unknown.
+    cores: Vec<f32>,
+    /// Zero if unknown.
+    memory: Vec<f32>,
+}
+
+impl Columns {
+    /// Sets the known details of the job in `row`; the others keep their values.
+    pub(super) fn set(&mut self, row: usize, details: &Details) {
+        for (column, &value) in self.features.iter_mut().zip(&details.features) {
+            put(column, row, (value > 0).then_some(value));
+        }
+        let wait = details.wait.and_then(|wait| NonZeroU64::new(wait.0.saturating_add(1)));
+        put(&mut self.waits, row, wait.map(Some));
+        put(&mut self.outcomes, row, details.outcome.map(Some));
+        put(&mut self.cores, row, details.cores);
+        put(&mut self.memory, row, details.memory);
+    }
+
+    pub(super) fn feature(&self, row: usize, feature: Feature) -> u32 {
+        get(&self.features[feature.index()], row)
+    }
+
+    pub(super) const fn has(&self, feature: Feature) -> bool {
+        !self.features[feature.index()].is_empty()
+    }
+
+    pub(super) fn wait(&self, row: usize) -> Option<Span> {
+        get(&self.waits, row).map(|wait| Span(wait.get() - 1))
+    }
+
+    /// Number of rows with a wait.
+    pub(super) fn known_waits(&self) -> usize {
+        self.waits.iter().flatten().count()
+    }
+
+    pub(super) fn outcome(&self, row: usize) -> Option<Outcome> {
+        get(&self.outcomes, row)
+    }
+
+    pub(super) const fn has_outcomes(&self) -> bool {
+        !self.outcomes.is_empty()
+    }
+
+    pub(super) fn cores(&self, row: usize) -> Option<f32> {
+        let cores = get(&self.cores, row);
+        (cores > 0.0).then_some(cores)
+    }
+
+    pub(super) fn memory(&self, row: usize) -> Option<f32> {
+        let memory = get(&self.memory, row);
+        (memory > 0.0).then_some(memory)
+    }
+
+    /// Puts the rows into the given order of their old indices.
+    pub(super) fn reorder(&mut self, order: &[u32]) {
+        self.features.iter_mut().for_each(|column| permute(column, order));
+        permute(&mut self.waits, order);
+        permute(&mut self.outcomes, order);
+        permute(&mut self.cores, order);
+        permute(&mut self.memory, order);
+    }
+}
+
+fn put<T: Copy + Default>(column: &mut Vec<T>, row: usize, value: Option<T>) {
+    if let Some(value) = value {
+        if column.len() <= row {
+            column.resize(row + 1, T::default());
+        }
+        column[row] = value;
+    }
+}
+
+fn get<T: Copy + Default>(column: &[T], row: usize) -> T {
+    column.get(row).copied().unwrap_or_default()
+}
+
+fn permute<T: Copy + Default>(column: &mut Vec<T>, order: &[u32]) {
+    if !column.is_empty() {
+        *column = order.iter().map(|&row| get(column, row as usize)).collect();
+    }
+}
+
+/// An error in building a workload or reading a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    /// A trace that was not found.
+    #[error(
+        "trace or data file `{}` was not found; looked for {}. Traces are published with the papers that use them and in the \
+         archives of Google (cluster-data), Alibaba (clusterdata), the Parallel Workloads Archive and ATLAS (LANL, \
+         TwoSigma: ftp.pdl.cmu.edu/pub/datasets/ATLAS); name the folder that holds yours in VOLARY_TRACES (colon-separated), put the file beside the experiment, or set \
+         `workload.trace.fallback` to a generator", .file.display(), list(.looked)
+    )]
+    Missing {
+        /// The path in the experiment.
+        file: PathBuf,
+        /// Every path that was tried.
+        looked: Vec<PathBuf>,
+    },
+    /// The file cannot be opened, read or written.
+    #[error("{}: {source}", .file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// A trace that is damaged, malformed or empty: the file, with the line, what is wrong, and the remedy.
+    #[error("{0}")]
+    Trace(String),
+    /// An invalid key of the experiment.
+    #[error("{key}: {why}")]
+    Config {
+        /// Dotted key of the experiment file.
+        key: String,
+        /// The error, and the remedy.
+        why: String,
+    },
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ")
+}
+
+impl WorkloadError {
+    /// An invalid key of the experiment.
+    pub fn config(key: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Config { key: key.into(), why: why.into() }
     }
 }

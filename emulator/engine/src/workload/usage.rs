@@ -9,7 +9,7 @@ use volary_actors::base::{Address, DistributionSpec, JobId, Purpose, Span, TaskI
 use volary_actors::catalog::Usage;
 use volary_actors::layout::Amount;
 
-use super::error::WorkloadError;
+use super::trace::WorkloadError;
 
 /// Addresses of draws below that of a name.
 const CPU: u64 = 0;

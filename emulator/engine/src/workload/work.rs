@@ -1,12 +1,18 @@
-//! The work of copies under `service.demand`: the four models of the latin-square paper.
+//! The work of copies under `service.demand` (the four models of the latin-square paper), numbers of tasks that
+//! follow a distribution, and shares of jobs as experiment files write them.
 //!
-//! The draws of a job, of a task and of a copy have addresses of their own, so the work of a copy depends only on the
-//! seed and its ids, not on the policy or the order of execution. The uncorrelated heterogeneous model takes the task's
-//! draw as a *mean*; taken as a rate, as Table IV prints it, work would have no mean at all.
+//! The draws of a job, of a task and of a copy have addresses of their own, so the work of a copy depends only on
+//! the seed and its ids, not on the policy or the order of execution. The uncorrelated heterogeneous model takes
+//! the task's draw as a *mean*; taken as a rate, as Table IV prints it, work would have no mean at all.
 
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use volary_actors::base::{Address, DistributionSpec, JobId, Purpose, Span};
 
-use super::share::Share;
+use super::trace::{MOST_TASKS, WorkloadError};
 
 /// Work that follows a distribution.
 #[derive(Debug)]
@@ -122,5 +128,140 @@ impl JobDemand<'_> {
             Some(mean) if self.demand.mean > 0.0 => mean.scale(sample.as_secs_f64() / self.demand.mean),
             Some(_) => Span::ZERO,
         }
+    }
+}
+
+/// Refuses a distribution whose bounds state that jobs have less than one task. Where only the tail of a distribution
+/// is below one, samples are rounded and count as at least one.
+pub(super) fn check_tasks(key: &str, distribution: &DistributionSpec<f64>) -> Result<(), WorkloadError> {
+    let written: &[f64] = match distribution {
+        DistributionSpec::Constant(tasks) => std::slice::from_ref(tasks),
+        DistributionSpec::Empirical(observed) => &observed.values,
+        DistributionSpec::Uniform(_)
+        | DistributionSpec::Normal(_)
+        | DistributionSpec::Lognormal(_)
+        | DistributionSpec::Exponential(_)
+        | DistributionSpec::Gamma(_)
+        | DistributionSpec::Erlang(_)
+        | DistributionSpec::Pareto(_)
+        | DistributionSpec::Weibull(_)
+        | DistributionSpec::Hyperexponential(_) => &[],
+    };
+    let error = |what: f64| {
+        let why = format!("a job cannot have {what} tasks; write whole numbers of at least 1");
+        Err(WorkloadError::config(key, why))
+    };
+    if let Some(&part) = written.iter().find(|tasks| tasks.fract() != 0.0) {
+        return error(part);
+    }
+    match distribution.bounds().0.unwrap_or_else(|| distribution.mean()) {
+        least if least < 1.0 => error(least),
+        _ => Ok(()),
+    }
+}
+
+/// Number of tasks of a drawn job.
+///
+/// # Errors
+/// When there are more than a run can have; the text names the remedy.
+pub(super) fn task_count(
+    distribution: &DistributionSpec<f64>,
+    job: u32,
+    shape: Address,
+) -> Result<u32, String> {
+    let tasks = distribution.sample(&mut shape.at(u64::from(job)).draw()).round().max(1.0);
+    if tasks > f64::from(MOST_TASKS) {
+        return Err(format!(
+            "job {job} drew {tasks:.0} tasks, more than {MOST_TASKS}; give the distribution a lighter tail"
+        ));
+    }
+    Ok(tasks as u32)
+}
+
+/// A share of the jobs: `true` is all, `false` none, a number from 0 to 1 that part of them.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
+pub struct Share(f64);
+
+impl Share {
+    /// All jobs.
+    pub const ALL: Self = Self(1.0);
+    /// No job.
+    pub const NONE: Self = Self(0.0);
+
+    /// The share `part`; `None` if it is not in [0, 1].
+    pub fn new(part: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&part).then_some(Self(part))
+    }
+
+    /// The share as a number in [0, 1].
+    pub const fn part(self) -> f64 {
+        self.0
+    }
+
+    /// Whether it includes the job that drew `unit`, uniform in [0, 1).
+    pub fn includes(self, unit: f64) -> bool {
+        unit < self.0
+    }
+}
+
+impl Serialize for Share {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::ALL => serializer.serialize_bool(true),
+            Self::NONE => serializer.serialize_bool(false),
+            Self(part) => serializer.serialize_f64(part),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Share {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Share;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false, or the share of the jobs from 0 to 1")
+            }
+            fn visit_bool<E: de::Error>(self, all: bool) -> Result<Share, E> {
+                Ok(if all { Share::ALL } else { Share::NONE })
+            }
+            fn visit_f64<E: de::Error>(self, part: f64) -> Result<Share, E> {
+                Share::new(part).ok_or_else(|| E::invalid_value(de::Unexpected::Float(part), &self))
+            }
+            fn visit_i64<E: de::Error>(self, part: i64) -> Result<Share, E> {
+                self.visit_f64(part as f64)
+            }
+            fn visit_u64<E: de::Error>(self, part: u64) -> Result<Share, E> {
+                self.visit_f64(part as f64)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Share {
+    fn schema_name() -> Cow<'static, str> {
+        "Share".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "true (all jobs), false (none), or the share of the jobs from 0 to 1",
+            "anyOf": [{ "type": "boolean" }, { "type": "number", "minimum": 0, "maximum": 1 }]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_keep_their_form() {
+        for text in ["true", "false", "0.25"] {
+            let share: Share = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&share).unwrap(), text);
+        }
+        assert_eq!(serde_json::from_str::<Share>("1").unwrap(), Share::ALL);
+        assert!(Share::ALL.includes(0.999_999) && !Share::NONE.includes(0.0));
     }
 }

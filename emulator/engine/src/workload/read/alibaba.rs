@@ -10,13 +10,11 @@ use std::path::Path;
 
 use volary_actors::base::{Span, Time};
 
-use super::super::columns::{Details, Outcome};
-use super::super::error::WorkloadError;
 use super::super::trace::{Format, MOST_DURATIONS, MOST_JOBS, MOST_TASKS, Trace};
-use super::cells::Cells;
 use super::google::Part;
-use super::lines::{At, Lines, Skipped, short};
+use super::lines::{At, Cells, Lines, Skipped, short};
 use super::table::{TOO_LONG, WordNumbers};
+use crate::workload::trace::{Details, Outcome, WorkloadError};
 
 /// Columns of a row of `batch_task`.
 const TASK_COLUMNS: usize = 9;

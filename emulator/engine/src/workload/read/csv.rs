@@ -1,18 +1,18 @@
-//! `.csv`: one row per job, below a header that names the columns.
+//! `.csv`: one row per job, below a header that names the columns. With it the features of the jobs of another
+//! file, one row per job in its order: `X.features.csv` beside `X.tr`.
 //!
 //! Known are the job level of the simulators' traces (`arrival_s`, `ntasks`, `mean_s`), the tables derived from
 //! Google's trace (`submit_ms`, `run_ms`, …), and the ATLAS repository of LANL (`submit_time`, `start_time`,
-//! `end_time`, …); of any other file the columns are named by [`ColumnNames`]. Other columns are ignored. Every task of
-//! a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Lines above the header that
-//! begin with `#` are comments; below it there are none, since a user may be called `#1`.
+//! `end_time`, …); of any other file the columns are named by [`ColumnNames`]. Other columns are ignored. Every
+//! task of a job takes the job's run time. Rows that lack what a job needs are skipped and counted. Lines above the
+//! header that begin with `#` are comments; below it there are none, since a user may be called `#1`.
 
 use volary_actors::base::{Span, Time};
 
-use super::super::error::WorkloadError;
 use super::super::trace::Trace;
-use super::cells::other_separator;
-use super::lines::{Lines, Skipped, TraceLine};
+use super::lines::{Lines, Skipped, TraceLine, other_separator};
 use super::table::{ColumnNames, Header, Instant, Meaning, TableRow, Words};
+use crate::workload::trace::{Details, WorkloadError};
 
 /// Reads up to `limit` jobs.
 pub(super) fn read(
@@ -171,4 +171,76 @@ impl Clock {
             _ => Err(row.at.wrong("mixes dates and numbers as times; write all of them in one form")),
         }
     }
+}
+
+/// The comment that says that the numbers of tasks are unknown, and each job counts as one.
+pub const TASKS_UNKNOWN: &str = "tasks unknown";
+/// The comment that says that the jobs are those of Google's trace of 2011.
+pub const GOOGLE: &str = "google 2011";
+/// The beginning of the comment with the zone of dates, seconds east of Greenwich.
+pub const ZONE: &str = "zone ";
+
+/// Applies a comment above the header to the whole trace; returns whether the comment is known.
+fn mark(trace: &mut Trace, said: &str) -> bool {
+    match (said, said.strip_prefix(ZONE).and_then(|zone| zone.parse().ok())) {
+        (_, Some(zone)) => trace.mark_dated(zone),
+        (TASKS_UNKNOWN, None) => trace.without_tasks(),
+        (GOOGLE, None) => trace.mark_google(),
+        _ => return false,
+    }
+    true
+}
+
+/// Adds the rows to the jobs of a trace that is not sorted yet. With `all`, each job must have a row.
+pub(super) fn read_features(
+    lines: &mut Lines<'_>,
+    trace: &mut Trace,
+    all: bool,
+) -> Result<(), WorkloadError> {
+    let jobs = trace.jobs().len();
+    let mut is_marked = false;
+    let marked = lines.next_row_noting('#', |said| is_marked |= mark(trace, said))?;
+    let Some(line) = marked else {
+        if is_marked {
+            return Ok(());
+        }
+        return Err(WorkloadError::Trace(format!("{}: is empty; delete it", lines.file().display())));
+    };
+    let header = Header::new(line, None)?;
+    if header.is_empty() {
+        return Err(line.at.wrong(format!(
+            "the header names none of the features user, name, lname, queue, application, priority, class; it has {}",
+            header.names()
+        )));
+    }
+    let mut words = Words::default();
+    let mut rows = 0;
+    while let Some(line) = lines.next_record()? {
+        if rows == jobs {
+            if all {
+                let why = format!("has more rows than `{}` has jobs ({jobs})", trace.file().display());
+                return Err(line.at.wrong(format!("{why}; do both belong together?")));
+            }
+            break;
+        }
+        let row = header.row(line)?;
+        let number = row.line()?.unwrap_or(rows as u64 + 1);
+        if number != rows as u64 + 1 {
+            let why =
+                format!("is about job {number} in the place of job {}; sort the rows by `line`", rows + 1);
+            return Err(line.at.wrong(why));
+        }
+        let tasks = trace.jobs()[rows].tasks;
+        let wait = row.span(Meaning::Wait)?;
+        trace.detail(rows, &Details { wait, ..row.details(&mut words, tasks)? });
+        rows += 1;
+    }
+    if rows < jobs {
+        return Err(WorkloadError::Trace(format!(
+            "{}: has {rows} rows for the {jobs} jobs of `{}`; one row per job is needed",
+            lines.file().display(),
+            trace.file().display()
+        )));
+    }
+    Ok(())
 }

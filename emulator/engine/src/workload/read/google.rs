@@ -10,12 +10,10 @@ use std::path::{Path, PathBuf};
 
 use volary_actors::base::{Feature, Span, Time};
 
-use super::super::columns::{Details, Outcome};
-use super::super::error::WorkloadError;
 use super::super::trace::{Format, MOST_JOBS, Trace};
-use super::cells::Cells;
-use super::lines::{Lines, Skipped, short};
+use super::lines::{Cells, Lines, Skipped, short};
 use super::table::{CORES_OF_GOOGLE_MACHINE, GIB_OF_GOOGLE_MACHINE, TOO_LONG, Words};
+use crate::workload::trace::{Details, Outcome, WorkloadError};
 
 /// A part of a table: its name and its content.
 pub type Part = Result<(PathBuf, Box<dyn BufRead>), WorkloadError>;

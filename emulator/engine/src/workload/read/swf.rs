@@ -9,11 +9,10 @@
 
 use volary_actors::base::{Feature, Span, Time};
 
-use super::super::columns::{Details, Outcome};
-use super::super::error::WorkloadError;
 use super::super::trace::{MOST_TASKS, Trace};
 use super::lines::{Lines, Skipped, TraceLine, short};
 use super::table::{TOO_LONG, Words};
+use crate::workload::trace::{Details, Outcome, WorkloadError};
 
 const COLUMNS: usize = 18;
 /// The column of waits.

@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 
 use volary_actors::base::{Feature, Span};
 
-use super::super::columns::{Details, Outcome};
-use super::super::error::WorkloadError;
-use super::cells::cells;
-use super::lines::{At, TraceLine, short};
-use super::time::instant;
-use super::time_unit::{SECONDS, TimeUnit};
+use super::lines::{At, TraceLine, cells, short};
+use super::time::{SECONDS, TimeUnit, instant};
+use crate::workload::trace::{Details, Outcome, WorkloadError};
 
 /// Google's machines are measured by the largest one, and the most frequent one with half of its capacity has two
 /// sockets of four cores (Park's thesis, section 2.4.1).

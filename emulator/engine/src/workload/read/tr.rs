@@ -2,9 +2,9 @@
 
 use volary_actors::base::{Span, Time};
 
-use super::super::error::WorkloadError;
 use super::super::trace::Trace;
 use super::lines::{Lines, Skipped, TraceLine};
+use crate::workload::trace::WorkloadError;
 
 /// Reads up to `limit` jobs.
 pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Result<Skipped, WorkloadError> {

@@ -1,0 +1,510 @@
+//! Kairos: a central scheduler deals tasks to nodes, which run the copies with the least attained service.
+//!
+//! The scheduler has one queue of tasks, dealt to the nodes with the fewest copies (algorithm 2). The node manager
+//! runs least attained service, and reports it to the central scheduler.
+
+use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time, parameters};
+use crate::layout::{Layout, Role};
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Core, Job, Launch, Message, NodeReport};
+use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
+use crate::roles::heartbeats::{BEAT, Heartbeats};
+use crate::roles::job_table::{JobTable, OpenJob};
+use crate::roles::las::{AttainedMeasure, Las, LasGuard, LasOptions};
+use crate::roles::min_wait_index::MinWaitIndex;
+use crate::roles::task_queue::TaskQueue;
+use crate::roles::{RETRY_AFTER, resend};
+
+parameters! {
+    /// Parameters of Kairos.
+    struct Kairos {
+        /// W: time for which a core runs a copy before it compares it with the suspended ones (section 3.2). The test
+        /// bed has 50 s, the simulations 100 s (Yahoo) and 10,000 s (Google).
+        quantum: Span = Span::from_secs(50),
+        /// Q: number of copies that a node takes beyond its number of cores N (section 3.3). The test bed has 4, the
+        /// simulations 2.
+        queue: u32 = 4,
+        /// Δ: period at which the central scheduler deals tasks and nodes with copies report their attained service.
+        /// The paper gives none; YARN's heartbeats come every second.
+        interval: Span = Span::from_secs(1),
+        /// Times at which the central scheduler deals tasks, and the number that a node gets at once.
+        pass: KairosPass = KairosPass::One,
+        /// Choice among the nodes with the fewest copies for the next task (sections 3.3.3 and 5.3.2).
+        pick: KairosPick = KairosPick::Var,
+        /// Minimum lead in attained service with which a suspended copy takes the core at the end of a quantum; zero:
+        /// any positive lead (algorithm 1 also accepts a tie). The authors' YARN code has half a quantum.
+        hysteresis: Span = Span::ZERO,
+        /// Protection of copies from waiting for ever behind newer ones.
+        guard: LasGuard = LasGuard::Promote,
+        /// Quanta passed over (`promote`) or suspensions (`running`) before the guard protects a copy (section 6.2: 3).
+        missed: u32 = 3 => 1..=1000000,
+        /// Quanta for which the guard protects it (section 3.2: a multiple of W).
+        stretch: f64 = 1.0 => 1.0..=1000000.0,
+        /// Measure of attained service: time on cores, which a node can measure, or work done, which the emulated cores
+        /// report. They differ where cores are degraded or of unequal speed. The paper has time.
+        attained: AttainedMeasure = AttainedMeasure::Time,
+        /// Nodes report only after a task came or ended, for clusters in which a report of every node in every
+        /// interval costs too much. What their copies have attained is then known as of the last of these events.
+        silent: bool = false,
+    }
+
+    /// Times at which tasks are dealt, always to the nodes with the fewest copies first.
+    enum KairosPass {
+        /// At multiples of `interval`, at most one task to each node (algorithm 2; the authors' YARN does the same).
+        #[default]
+        One,
+        /// At multiples of `interval`, until no task waits or all nodes are full.
+        Levels,
+        /// As `levels`, but as soon as the scheduler learns that a task ended or a job arrived.
+        Eager,
+    }
+
+    /// The tie-break among nodes with equally many copies, relative to their cores.
+    enum KairosPick {
+        /// The least variance of the attained service of a node's copies, as last reported; copies dealt since count as
+        /// zero.
+        #[default]
+        Var,
+        /// The least total attained service of a node's copies, as last reported.
+        Sum,
+        /// A random choice.
+        Random,
+    }
+}
+
+impl Kairos {
+    const fn las(&self) -> LasOptions {
+        LasOptions {
+            quantum: self.quantum,
+            hysteresis: self.hysteresis,
+            guard: self.guard,
+            missed: self.missed,
+            stretch: self.stretch,
+            attained: self.attained,
+        }
+    }
+}
+
+impl Policy for Kairos {
+    const ABOUT: &'static str = "Kairos (Delgado, Didona, Dinu and Zwaenepoel, SoCC 2018)\n\
+        Needs no run times. A central queue assigns tasks to the nodes with the fewest copies beyond their cores, at \
+        most N + Q copies on a node of N cores. A node runs the copies that have attained the least service: a new \
+        copy preempts the one that has attained most, which keeps its progress; at the end of each quantum running \
+        copies are compared with suspended ones.";
+
+    const VARIANTS: &'static [&'static str] = &[
+        r#"{ quantum = "200ms" }"#,
+        r#"{ quantum = "1s", pass = "eager", queue = 0 }"#,
+        r#"{ quantum = "300ms", pass = "eager", queue = 2, pick = "sum", stretch = 2, missed = 1 }"#,
+        r#"{ quantum = "500ms", interval = "100ms", pass = "levels", queue = 8, pick = "random", hysteresis = "500ms", guard = "none" }"#,
+        r#"{ quantum = "100ms", pass = "eager", silent = true }"#,
+        r#"{ quantum = "2s", interval = "3s", queue = 1, guard = "running", missed = 1, attained = "work" }"#,
+    ];
+
+    fn traits(&self) -> Traits<'_> {
+        Traits { one_scheduler: true, time_slice: Some(("quantum", self.quantum)), ..Traits::default() }
+    }
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        check_period("quantum", self.quantum)?;
+        check_period("interval", self.interval)
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(KairosScheduler::new(self, context.layout))
+    }
+
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(KairosNode::new(self, context))
+    }
+}
+
+/// The tick at which tasks are dealt.
+const DEAL: u32 = 0;
+/// From here on, ticks name nodes that may be tried again.
+const NODES: u32 = 1;
+
+/// The one scheduler of a run.
+struct KairosScheduler {
+    interval: Span,
+    eager: bool,
+    nodes: DealtNodes,
+    queue: TaskQueue,
+    jobs: JobTable<OpenJob>,
+    /// Whether the next round is armed.
+    ticking: bool,
+}
+
+impl KairosScheduler {
+    fn new(config: &Kairos, layout: &Layout) -> Self {
+        Self {
+            interval: config.interval,
+            eager: config.pass == KairosPass::Eager,
+            nodes: DealtNodes::new(config, layout),
+            queue: TaskQueue::default(),
+            jobs: JobTable::default(),
+            ticking: false,
+        }
+    }
+
+    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
+        let attempt = open.attempts(1);
+        self.queue.add(job, 0..open.spec.tasks, attempt);
+        self.jobs.open(job, open);
+    }
+
+    /// Deals tasks now, or at the end of the interval if there will be something to do.
+    fn proceed(&mut self, fx: &mut Effects<'_>) {
+        if self.eager {
+            self.deal(fx);
+        } else if !self.ticking && !self.queue.is_empty() && self.nodes.has_room() {
+            self.ticking = true;
+            let since = fx.now().0 % self.interval.0;
+            fx.arm(Timer::Tick(DEAL), Span(self.interval.0 - since));
+        }
+    }
+
+    /// Deals tasks until none waits or no node may get one.
+    fn deal(&mut self, fx: &mut Effects<'_>) {
+        while !self.queue.is_empty()
+            && self.nodes.has_room()
+            && let Some(copy) = self.pop()
+            && let Some(node) = self.nodes.next(fx.rng())
+        {
+            self.nodes.deal(node, copy, fx.now());
+            let repeated =
+                self.jobs.get_mut(copy.task.job).is_some_and(|open| open.is_repeated(copy.attempt));
+            fx.send_as(repeated, fx.layout().node(node), Launch::Task { copy, at: fx.now() });
+        }
+        self.nodes.end_round();
+    }
+
+    /// The next task without a finished copy.
+    fn pop(&mut self) -> Option<CopyId> {
+        loop {
+            let copy = self.queue.pop()?;
+            let TaskId { job, index } = copy.task;
+            if self.jobs.get_mut(job).is_some_and(|open| !open.is_done(index)) {
+                return Some(copy);
+            }
+        }
+    }
+
+    fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        self.nodes.release(fx.layout().node_number(from), copy);
+        self.jobs.complete(copy.task, |open| open, fx);
+    }
+
+    /// Queues a lost task again.
+    fn again(&mut self, task: TaskId) {
+        if let Some(open) = self.jobs.get_mut(task.job)
+            && !open.is_done(task.index)
+        {
+            let attempt = open.attempts(1);
+            self.queue.add_copy(task.copy(attempt));
+        }
+    }
+
+    /// Queues a task again that could not be delivered, and avoids its node for a while.
+    fn refused(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        let number = fx.layout().node_number(node);
+        // Otherwise the node was reported down meanwhile, and its tasks are queued again already.
+        if self.nodes.release(number, copy) {
+            self.nodes.avoid(number, true);
+            fx.arm(Timer::Tick(NODES + number), RETRY_AFTER);
+            self.again(copy.task);
+        }
+    }
+
+    fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
+        match *msg {
+            Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
+            Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
+            Message::NodeReport(NodeReport::Service { tasks, attained_ms, spread_ms, at }) => {
+                self.nodes.report(fx.layout().node_number(from), (tasks, attained_ms, spread_ms), at);
+            }
+            _ => fx.unexpected(msg),
+        }
+    }
+}
+
+impl Machine for KairosScheduler {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
+            Input::Undelivered { to, msg: Message::Launch(Launch::Task { copy, .. }) } => {
+                self.refused(to, copy, fx);
+            }
+            Input::Undelivered { to, msg } => {
+                let _ = resend(to, msg, fx);
+            }
+            Input::Down { actor } => {
+                if let Role::Node(node) = fx.layout().role(actor) {
+                    for (copy, _) in self.nodes.down(node, fx.now()) {
+                        self.again(copy.task);
+                    }
+                }
+            }
+            Input::Up { actor } => {
+                if let Role::Node(node) = fx.layout().role(actor) {
+                    self.nodes.up(node);
+                }
+            }
+            Input::Fire(Timer::Tick(DEAL)) => {
+                self.ticking = false;
+                self.deal(fx);
+            }
+            Input::Fire(Timer::Tick(node)) => self.nodes.avoid(node - NODES, false),
+            // A start needs no action; only ticks are armed; the other inputs are a worker's.
+            _ => {}
+        }
+        self.proceed(fx);
+    }
+}
+
+// The nodes as the central scheduler knows them, by the number of their copies.
+
+/// A node.
+#[derive(Clone, Debug)]
+struct DealtNode {
+    /// Copies dealt to it that are not known to have ended, and when; never more than it may hold.
+    copies: Vec<(CopyId, Time)>,
+    /// Its last report: the number of its copies, the sum of their attained service, ms, and its standard deviation.
+    report: (u32, u32, u32),
+    /// When that report was sent.
+    reported: Time,
+    cores: u32,
+    up: bool,
+    /// Whether it gets no more tasks in this round.
+    served: bool,
+    /// Whether it could not be reached lately.
+    avoided: bool,
+}
+
+impl DealtNode {
+    /// Copies dealt to it that its last report cannot contain, because they came after it.
+    fn since(&self) -> u32 {
+        self.copies.iter().filter(|(_, dealt)| *dealt >= self.reported).count() as u32
+    }
+
+    /// Number of its copies: those of its last report and those dealt since, of which some may have ended.
+    fn count(&self) -> u32 {
+        self.report.0.saturating_add(self.since()).min(self.copies.len() as u32)
+    }
+
+    /// The tie-break among nodes of equal count. Copies dealt since its last report have attained nothing.
+    fn measure(&self, pick: KairosPick) -> u32 {
+        let (tasks, attained_ms, spread_ms) = self.report;
+        match pick {
+            _ if self.copies.is_empty() => 0,
+            KairosPick::Var => {
+                let (reported, spread) = (f64::from(tasks), f64::from(spread_ms));
+                let all = reported + f64::from(self.since());
+                let mean = |of: f64| f64::from(attained_ms) / of.max(1.0);
+                let squares = reported * (spread.powi(2) + mean(reported).powi(2));
+                (squares / all.max(1.0) - mean(all).powi(2)).max(0.0).sqrt().round() as u32
+            }
+            KairosPick::Sum => attained_ms,
+            KairosPick::Random => 0,
+        }
+    }
+}
+
+/// All nodes.
+struct DealtNodes {
+    pick: KairosPick,
+    queue: u32,
+    /// Whether a node gets one task in a round.
+    one: bool,
+    /// Nodes that got a task in this round.
+    served: Vec<u32>,
+    nodes: Vec<DealtNode>,
+    /// Nodes with room, by count less cores, then by measure.
+    ranks: MinWaitIndex,
+}
+
+impl DealtNodes {
+    fn new(config: &Kairos, layout: &Layout) -> Self {
+        let node = |index| DealtNode {
+            copies: Vec::new(),
+            report: (0, 0, 0),
+            reported: Time::ZERO,
+            cores: layout.cores(index),
+            up: true,
+            served: false,
+            avoided: false,
+        };
+        let nodes: Vec<_> = (0..layout.nodes()).map(node).collect();
+        let ranks = MinWaitIndex::new(layout.nodes(), Vec::new());
+        let mut all = Self {
+            pick: config.pick,
+            queue: config.queue,
+            one: config.pass == KairosPass::One,
+            served: Vec::new(),
+            nodes,
+            ranks,
+        };
+        (0..layout.nodes()).for_each(|index| all.rank(index));
+        all
+    }
+
+    /// The node that gets the next task: of those with room the one with the fewest copies, then the least measure,
+    /// then chance. A node that gets a task moves to the next level, unless it gets no more in this round.
+    fn next(&mut self, rng: &mut Rng) -> Option<u32> {
+        self.ranks.pick(rng)
+    }
+
+    /// Whether any node has room.
+    fn has_room(&mut self) -> bool {
+        self.ranks.least().is_some()
+    }
+
+    /// Ends a round: nodes that got a task in it may get one again.
+    fn end_round(&mut self) {
+        for index in std::mem::take(&mut self.served) {
+            self.nodes[index as usize].served = false;
+            self.rank(index);
+        }
+    }
+
+    /// Deals a task to a node.
+    fn deal(&mut self, index: u32, copy: CopyId, now: Time) {
+        let node = &mut self.nodes[index as usize];
+        node.copies.push((copy, now));
+        if self.one {
+            node.served = true;
+            self.served.push(index);
+        }
+        self.rank(index);
+    }
+
+    /// Removes a copy that left a node; returns whether it was there.
+    fn release(&mut self, index: u32, copy: CopyId) -> bool {
+        let node = &mut self.nodes[index as usize];
+        let Some(at) = node.copies.iter().position(|(dealt, _)| *dealt == copy) else { return false };
+        node.copies.swap_remove(at);
+        self.rank(index);
+        true
+    }
+
+    /// Takes note of a report, unless it is older than the last one.
+    fn report(&mut self, index: u32, report: (u32, u32, u32), at: Time) {
+        let node = &mut self.nodes[index as usize];
+        if at < node.reported {
+            return;
+        }
+        (node.reported, node.report) = (at, report);
+        self.rank(index);
+    }
+
+    /// Excludes a node, or readmits it.
+    fn avoid(&mut self, index: u32, avoided: bool) {
+        if let Some(node) = self.nodes.get_mut(index as usize) {
+            node.avoided = avoided;
+            self.rank(index);
+        }
+    }
+
+    /// Marks a node as down at `now`; returns the copies it had. Reports sent before are of its earlier life.
+    fn down(&mut self, index: u32, now: Time) -> Vec<(CopyId, Time)> {
+        let node = &mut self.nodes[index as usize];
+        (node.up, node.reported) = (false, now);
+        node.report = (0, 0, 0);
+        let lost = std::mem::take(&mut node.copies);
+        self.rank(index);
+        lost
+    }
+
+    /// Marks a node as up, without copies.
+    fn up(&mut self, index: u32) {
+        let node = &mut self.nodes[index as usize];
+        (node.up, node.avoided) = (true, false);
+        self.rank(index);
+    }
+
+    fn rank(&mut self, index: u32) {
+        let node = &self.nodes[index as usize];
+        let most = node.cores.saturating_add(self.queue) as usize;
+        let level = i64::from(node.count()) - i64::from(node.cores);
+        self.ranks.set(index, level << 32 | i64::from(node.measure(self.pick)));
+        self.ranks.reach(index, node.up && !node.served && !node.avoided && node.copies.len() < most);
+    }
+}
+
+/// A node manager.
+struct KairosNode {
+    las: Las,
+    beats: Heartbeats,
+}
+
+// With four cores of 104 bytes, or with one and six places of 56 bytes for copies that wait, at most 700 bytes.
+const _: () = assert!(size_of::<KairosNode>() <= 256, "nodes are many");
+
+impl KairosNode {
+    fn new(config: &Kairos, context: BuildContext<'_>) -> Self {
+        // A lost last report of an idle node would leave an earlier one in force.
+        let beats = Heartbeats::new(config.interval, context.index, context.layout.nodes())
+            .always(context.lossy && !config.silent)
+            .silent(config.silent);
+        Self { las: Las::new(config.las(), context.layout.cores(context.index)), beats }
+    }
+
+    fn beat(&mut self, fx: &mut Effects<'_>) {
+        let service = self.las.service(fx.now());
+        let report = NodeReport::Service {
+            tasks: service.tasks,
+            attained_ms: service.total.whole_millis(),
+            spread_ms: service.spread.whole_millis(),
+            at: fx.now(),
+        };
+        fx.send(fx.layout().scheduler(0), report);
+        self.beats.sent();
+    }
+
+    fn deliver(&mut self, input: Input, fx: &mut Effects<'_>) {
+        let Input::Deliver { from, msg } = input else { return };
+        match msg {
+            Message::Launch(Launch::Task { copy, .. }) => {
+                self.las.arrive(from, copy, fx);
+                self.beats.changed();
+            }
+            Message::Core(Core::Ended { copy }) => {
+                if let Some(scheduler) = self.las.ended(from, copy, fx) {
+                    fx.send(scheduler, Launch::Completed { copy });
+                }
+                self.beats.changed();
+            }
+            Message::Core(Core::Suspended { copy, left }) => self.las.suspended(from, copy, left, fx),
+            Message::Core(Core::Score { copy, done_ms, .. }) => {
+                self.las.told(from, copy, done_ms, fx);
+            }
+            _ => fx.unexpected(&msg),
+        }
+    }
+}
+
+impl Machine for KairosNode {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { .. } => self.deliver(input, fx),
+            Input::Fire(Timer::Tick(BEAT)) => self.beat(fx),
+            Input::Fire(Timer::Tick(tick)) => self.las.fire(tick, fx),
+            // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
+            Input::Undelivered { to, msg: Message::Launch(Launch::Completed { copy }) } => {
+                fx.recover(to, Launch::Completed { copy });
+            }
+            Input::Down { actor } => {
+                self.las.forget(actor, fx);
+                self.beats.changed();
+            }
+            // A start and a restarted scheduler need no action; reports are datagrams; only ticks are armed; the other
+            // inputs are a worker's.
+            _ => {}
+        }
+        self.beats.arm(self.las.tasks() == 0, fx);
+    }
+}
+
+#[cfg(test)]
+mod tests;

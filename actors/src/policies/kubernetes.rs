@@ -1,0 +1,532 @@
+//! The default scheduler of Kubernetes: one queue, no queues at nodes, and retries.
+//!
+//! Pods are placed one after the other. Those that wait for room are to be tried now, or to be tried later.
+//!
+//! After a failover there may be two schedulers: jobs of the second one stay there when the first is back, and
+//! neither knows which tasks the other bound. Nodes then queue the tasks of both.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time, parameters};
+use crate::layout::{Layout, Role};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::message::{Job, Launch, Message, Row};
+use crate::policies::policy::{BuildContext, Policy, Traits, check_period};
+use crate::roles::client::CentralJobs;
+use crate::roles::job_table::{JobTable, OpenJob};
+use crate::roles::min_wait_index::MinWaitIndex;
+use crate::roles::{RETRY_AFTER, resend};
+
+parameters! {
+    /// Parameters of Kubernetes.
+    struct Kubernetes {
+        /// Treatment of a task for which there is no room.
+        retry: Retry = Retry::Timer,
+        /// `timer`: time for which the task waits. The Murmuration paper has 30 s by default, and 1 s (section 2.3.2).
+        retry_after: Span = Span::from_secs(30),
+        /// `timer`: returning tasks are tried in the order of their return, as in kube-scheduler, and not in the order
+        /// in which their jobs arrived, as in the Murmuration paper.
+        restamp: bool = false,
+        /// Duration of an attempt to place a task; attempts follow one another. 5 ms in the Murmuration paper's
+        /// prototype (sections 6.1 and 6.2.4).
+        attempt: Span = Span::from_millis(5),
+    }
+}
+
+impl Policy for Kubernetes {
+    const ABOUT: &'static str = "Kubernetes, default scheduler (1.23; as in the Murmuration paper, section 2.3)\n\
+        All jobs go to the first scheduler that is up. It takes one task after the other, looks for nodes with \
+        room for it now, and binds it to the one with the best score: least allocated, and evenly between CPU \
+        and memory. A task for which there is no room is tried again later, and others may find some before \
+        it. Nodes do not queue.";
+
+    const VARIANTS: &'static [&'static str] = &[
+        r#"{ retry_after = "1s" }"#,
+        r#"{ retry = "tail", attempt = "20ms" }"#,
+        r#"{ retry = "events", attempt = "0s" }"#,
+    ];
+
+    fn traits(&self) -> Traits<'_> {
+        Traits { central_jobs: CentralJobs::All, ..Traits::default() }
+    }
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        check_period("retry_after", self.retry_after)?;
+        // With `tail`, attempts that take no time would be repeated for ever.
+        if self.retry == Retry::Tail { check_period("attempt", self.attempt) } else { Ok(()) }
+    }
+
+    fn remarks(&self, layout: &Layout, _: usize) -> Vec<String> {
+        let shared = layout.sharing().is_some();
+        let remark =
+            "scores nodes as if each task requested a core: it does not read the requests of shared nodes";
+        shared.then(|| remark.to_owned()).into_iter().collect()
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let pending = Pending::new(self.retry, self.retry_after, self.restamp);
+        Box::new(KubernetesScheduler::new(self.attempt, pending, context.layout))
+    }
+}
+
+/// Ticks of the end of an attempt, and of the next check of waiting tasks.
+const DECIDE: u32 = 0;
+const WAKE: u32 = 1;
+/// From here on, ticks name nodes that may be tried again.
+const NODES: u32 = 2;
+
+struct KubernetesScheduler {
+    attempt: Span,
+    pending: Pending,
+    nodes: Nodes,
+    jobs: JobTable<OpenJob>,
+    /// The task for which a node is being looked for.
+    trying: Option<Pod>,
+    /// Whether room was freed since the attempt began.
+    freed: bool,
+    /// The next check of waiting tasks.
+    woken: Option<Time>,
+}
+
+impl KubernetesScheduler {
+    fn new(attempt: Span, pending: Pending, layout: &Layout) -> Self {
+        Self {
+            attempt,
+            pending,
+            nodes: Nodes::new(layout),
+            jobs: JobTable::default(),
+            trying: None,
+            freed: false,
+            woken: None,
+        }
+    }
+
+    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
+        let attempt = open.attempts(1);
+        for index in 0..open.spec.tasks {
+            self.pending.add(Pod::new(job.task(index).copy(attempt), open.spec.arrival), fx.now());
+        }
+        self.jobs.open(job, open);
+        self.work(fx);
+    }
+
+    fn is_open(&mut self, task: TaskId) -> bool {
+        self.jobs.get_mut(task.job).is_some_and(|open| !open.is_done(task.index))
+    }
+
+    /// Tries the next tasks, until none is left or an attempt takes time.
+    fn work(&mut self, fx: &mut Effects<'_>) {
+        while self.trying.is_none()
+            && let Some(pod) = self.pending.pop()
+        {
+            if !self.is_open(pod.copy.task) {
+                continue;
+            }
+            self.freed = false;
+            self.trying = Some(pod);
+            if self.attempt > Span::ZERO {
+                fx.arm(Timer::Tick(DECIDE), self.attempt);
+            } else {
+                self.decide(fx);
+            }
+        }
+        self.wake_later(fx);
+    }
+
+    fn decide(&mut self, fx: &mut Effects<'_>) {
+        let Some(pod) = self.trying.take() else { return };
+        let task = pod.copy.task;
+        if !self.is_open(task) {
+            return;
+        }
+        match self.nodes.pick(fx.rng()) {
+            Some(node) => {
+                self.nodes.take(node, pod.copy);
+                fx.note(Note::Bound { copy: pod.copy });
+                let repeated = self.jobs.get_mut(task.job).is_some_and(|o| o.is_repeated(pod.copy.attempt));
+                fx.send_as(repeated, fx.layout().node(node), Launch::Row(Row::single(pod.copy)));
+            }
+            None => self.pending.failed(pod, self.freed, fx.now()),
+        }
+    }
+
+    fn wake_later(&mut self, fx: &mut Effects<'_>) {
+        if let Some(due) = self.pending.wakes(fx.now())
+            && self.woken.is_none_or(|woken| woken > due)
+        {
+            self.woken = Some(due);
+            fx.arm(Timer::Tick(WAKE), due.since(fx.now()));
+        }
+    }
+
+    fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        self.release(from, copy, fx);
+        self.jobs.complete(copy.task, |open| open, fx);
+        self.work(fx);
+    }
+
+    /// Removes a copy from a node; returns whether it was there.
+    fn release(&mut self, node: ActorId, copy: CopyId, fx: &Effects<'_>) -> bool {
+        let was = self.nodes.release(fx.layout().node_number(node), copy);
+        if was {
+            self.freed = true;
+            self.pending.freed(fx.now());
+        }
+        was
+    }
+
+    /// Queues a lost task again.
+    fn again(&mut self, task: TaskId, fx: &Effects<'_>) {
+        if let Some(open) = self.jobs.get_mut(task.job)
+            && !open.is_done(task.index)
+        {
+            let copy = task.copy(open.attempts(1));
+            self.pending.add(Pod::new(copy, open.spec.arrival), fx.now());
+        }
+    }
+
+    fn refused(&mut self, node: ActorId, row: Row, fx: &mut Effects<'_>) {
+        if !self.release(node, row.copy(0), fx) {
+            // The node was reported down meanwhile, and its tasks are queued again already.
+            return;
+        }
+        let number = fx.layout().node_number(node);
+        self.nodes.avoid(number, true);
+        fx.arm(Timer::Tick(NODES + number), RETRY_AFTER);
+        self.again(row.copy(0).task, fx);
+        self.work(fx);
+    }
+
+    fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
+        match tick {
+            DECIDE => self.decide(fx),
+            // An earlier tick may have been armed after this one, which is then outdated.
+            WAKE if self.woken.is_none_or(|due| due > fx.now()) => return,
+            WAKE => {
+                self.woken = None;
+                self.pending.wake(fx.now());
+            }
+            node => {
+                self.nodes.avoid(node - NODES, false);
+                self.pending.freed(fx.now());
+            }
+        }
+        self.work(fx);
+    }
+}
+
+impl Machine for KubernetesScheduler {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => match msg {
+                Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
+                Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
+                _ => fx.unexpected(&msg),
+            },
+            Input::Undelivered { to, msg } => {
+                if let Some(row) = resend(to, msg, fx)
+                    && let Role::Node(_) = fx.layout().role(to)
+                {
+                    self.refused(to, row, fx);
+                }
+            }
+            Input::Down { actor } => {
+                if let Role::Node(node) = fx.layout().role(actor) {
+                    for copy in self.nodes.down(node) {
+                        self.again(copy.task, fx);
+                    }
+                    self.work(fx);
+                }
+            }
+            Input::Up { actor } => {
+                if let Role::Node(node) = fx.layout().role(actor) {
+                    self.nodes.up(node);
+                    self.pending.freed(fx.now());
+                    self.work(fx);
+                }
+            }
+            Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
+            // A start needs no action; only ticks are armed; the other inputs are a worker's.
+            _ => {}
+        }
+    }
+}
+
+// The nodes with room for a task, by score.
+
+#[derive(Clone, Debug)]
+struct Host {
+    /// Tasks bound to it.
+    tasks: Vec<CopyId>,
+    /// Number of tasks that it can have.
+    room: u32,
+    /// Fractions of its CPU and of its memory that one task takes.
+    share: [f64; 2],
+    up: bool,
+    /// Whether it could not be reached lately.
+    avoided: bool,
+}
+
+impl Host {
+    fn is_feasible(&self) -> bool {
+        self.up && !self.avoided && self.tasks.len() < self.room as usize
+    }
+
+    /// Sum of two scores from 0 to 100 in whole numbers, as if the task were bound to it: what stays free of CPU
+    /// and memory (LeastAllocated), and how evenly they are used (BalancedAllocation).
+    fn score(&self) -> i64 {
+        let [cpu, memory] = self.share.map(|share| (share * (self.tasks.len() as f64 + 1.0)).min(1.0));
+        let free = 50.0 * (2.0 - cpu - memory);
+        let balanced = 100.0 * (1.0 - (cpu - memory).abs() / 2.0);
+        free as i64 + balanced as i64
+    }
+}
+
+/// All nodes, as known to the scheduler.
+struct Nodes {
+    hosts: Vec<Host>,
+    /// Feasible nodes by negated score.
+    ranks: MinWaitIndex,
+}
+
+impl Nodes {
+    fn new(layout: &Layout) -> Self {
+        let host = |node| Host {
+            tasks: Vec::new(),
+            room: layout.cores(node),
+            share: layout.task_share(node),
+            up: true,
+            avoided: false,
+        };
+        let hosts: Vec<_> = (0..layout.nodes()).map(host).collect();
+        let mut nodes = Self { hosts, ranks: MinWaitIndex::new(layout.nodes(), Vec::new()) };
+        (0..layout.nodes()).for_each(|node| nodes.rank(node));
+        nodes
+    }
+
+    /// The feasible node with the best score, ties broken evenly.
+    fn pick(&mut self, rng: &mut Rng) -> Option<u32> {
+        self.ranks.pick(rng)
+    }
+
+    /// Binds a task to a node.
+    fn take(&mut self, node: u32, copy: CopyId) {
+        self.hosts[node as usize].tasks.push(copy);
+        self.rank(node);
+    }
+
+    /// Removes a task from a node; returns whether it was there.
+    fn release(&mut self, node: u32, copy: CopyId) -> bool {
+        let tasks = &mut self.hosts[node as usize].tasks;
+        let Some(at) = tasks.iter().position(|&c| c == copy) else { return false };
+        tasks.swap_remove(at);
+        self.rank(node);
+        true
+    }
+
+    /// Excludes a node, or readmits it.
+    fn avoid(&mut self, node: u32, avoided: bool) {
+        if let Some(host) = self.hosts.get_mut(node as usize) {
+            host.avoided = avoided;
+            self.rank(node);
+        }
+    }
+
+    /// Marks a node as down; returns the tasks it had.
+    fn down(&mut self, node: u32) -> Vec<CopyId> {
+        let host = &mut self.hosts[node as usize];
+        host.up = false;
+        let lost = std::mem::take(&mut host.tasks);
+        self.rank(node);
+        lost
+    }
+
+    /// Marks a node as up, without tasks.
+    fn up(&mut self, node: u32) {
+        let host = &mut self.hosts[node as usize];
+        (host.up, host.avoided) = (true, false);
+        self.rank(node);
+    }
+
+    fn rank(&mut self, node: u32) {
+        let host = &self.hosts[node as usize];
+        self.ranks.set(node, -host.score());
+        self.ranks.reach(node, host.is_feasible());
+    }
+}
+
+parameters! {
+    /// Treatment of a task for which there is no room.
+    enum Retry {
+        /// It waits `retry_after`, as the Murmuration paper describes it.
+        #[default]
+        Timer,
+        /// It goes to the tail of the queue ("no retry queue").
+        Tail,
+        /// As in Kubernetes 1.23: it waits until a task ends somewhere and its back-off (1 s, doubled by each attempt
+        /// up to 10 s) is over, checked every second; or for a minute, checked every 30 s. Tasks are tried in the order
+        /// of their arrival or return.
+        Events,
+    }
+}
+
+/// Back-off after the first failed attempt, and its maximum (Kubernetes 1.23).
+const BACK_OFF: Span = Span::from_secs(1);
+const MOST_BACK_OFF: Span = Span::from_secs(10);
+/// Period at which tasks in back-off are checked.
+const FLUSH: Span = Span::from_secs(1);
+/// Period at which tasks without an event are checked, and their least wait.
+const SWEEP: Span = Span::from_secs(30);
+const FORGOTTEN: Span = Span::from_secs(60);
+
+/// A task that has no node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Pod {
+    /// The copy to be launched.
+    pub copy: CopyId,
+    /// When its job arrived.
+    created: Time,
+    /// Attempts that failed.
+    failures: u32,
+}
+
+impl Pod {
+    const fn new(copy: CopyId, created: Time) -> Self {
+        Self { copy, created, failures: 0 }
+    }
+
+    /// Its back-off after the last failure.
+    fn back_off(&self) -> Span {
+        Span(BACK_OFF.0 << self.failures.saturating_sub(1).min(4)).min(MOST_BACK_OFF)
+    }
+}
+
+/// Least time first, ties in order of insertion.
+type Heap = BinaryHeap<Reverse<(Time, u64, Pod)>>;
+
+/// Tasks without a node.
+struct Pending {
+    retry: Retry,
+    after: Span,
+    /// `timer`: order by the time of return instead of the job's arrival.
+    restamp: bool,
+    /// Tasks to be tried now.
+    active: Heap,
+    /// `events`: tasks in back-off, with its end.
+    backing: Heap,
+    /// Tasks without room, with the time of the failure; the oldest first.
+    failed: VecDeque<(Time, Pod)>,
+    /// `events`: number of sweep periods that had passed at the last sweep.
+    swept: u64,
+    came: u64,
+}
+
+impl Pending {
+    fn new(retry: Retry, after: Span, restamp: bool) -> Self {
+        Self {
+            retry,
+            after,
+            restamp,
+            active: BinaryHeap::new(),
+            backing: BinaryHeap::new(),
+            failed: VecDeque::new(),
+            swept: 0,
+            came: 0,
+        }
+    }
+
+    fn at(&mut self, time: Time, pod: Pod) -> Reverse<(Time, u64, Pod)> {
+        self.came += 1;
+        Reverse((time, self.came, pod))
+    }
+
+    /// Adds a task to be tried.
+    fn add(&mut self, pod: Pod, now: Time) {
+        let rank = match self.retry {
+            Retry::Timer if !self.restamp => pod.created,
+            Retry::Tail => Time::ZERO,
+            Retry::Timer | Retry::Events => now,
+        };
+        let at = self.at(rank, pod);
+        self.active.push(at);
+    }
+
+    /// The next task to be tried.
+    fn pop(&mut self) -> Option<Pod> {
+        self.active.pop().map(|Reverse((_, _, pod))| pod)
+    }
+
+    /// Records that there was no room for a task; `freed` says whether room was freed during the attempt.
+    fn failed(&mut self, mut pod: Pod, freed: bool, now: Time) {
+        pod.failures += 1;
+        match self.retry {
+            Retry::Tail => self.add(pod, now),
+            Retry::Events if freed => {
+                let at = self.at(now + pod.back_off(), pod);
+                self.backing.push(at);
+            }
+            Retry::Timer | Retry::Events => self.failed.push_back((now, pod)),
+        }
+    }
+
+    /// Records that room was freed on some node.
+    fn freed(&mut self, now: Time) {
+        if self.retry == Retry::Events {
+            while let Some((since, pod)) = self.failed.pop_front() {
+                self.recall(since, pod, now);
+            }
+        }
+    }
+
+    /// Tries a task again as soon as its back-off is over.
+    fn recall(&mut self, since: Time, pod: Pod, now: Time) {
+        let until = since + pod.back_off();
+        if until <= now {
+            return self.add(pod, now);
+        }
+        let at = self.at(until, pod);
+        self.backing.push(at);
+    }
+
+    /// Time of the next check of waiting tasks after `now`.
+    fn wakes(&self, now: Time) -> Option<Time> {
+        let next = |every: Span| Time((now.0 / every.0 + 1) * every.0);
+        match self.retry {
+            Retry::Tail => None,
+            Retry::Timer => self.failed.front().map(|&(since, _)| since + self.after),
+            Retry::Events if !self.backing.is_empty() => Some(next(FLUSH)),
+            Retry::Events => self.failed.front().map(|_| next(SWEEP)),
+        }
+    }
+
+    /// Checks the waiting tasks.
+    fn wake(&mut self, now: Time) {
+        let patience = match self.retry {
+            Retry::Tail => return,
+            Retry::Timer => self.after,
+            Retry::Events => FORGOTTEN,
+        };
+        while let Some(&Reverse((until, _, pod))) = self.backing.peek()
+            && until <= now
+        {
+            self.backing.pop();
+            self.add(pod, now);
+        }
+        // Compares periods, not exact times: in real time everything is a little late.
+        let due = now.0 / SWEEP.0;
+        let sweeps = self.retry == Retry::Timer || std::mem::replace(&mut self.swept, due) < due;
+        while let Some(&(since, pod)) = self.failed.front()
+            && sweeps
+            && since + patience <= now
+        {
+            // Any back-off is over by now.
+            self.failed.pop_front();
+            self.add(pod, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

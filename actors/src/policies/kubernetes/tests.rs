@@ -1,0 +1,219 @@
+//! Steps of the scheduler, the choice of nodes, and the queue of pods.
+
+use super::{Kubernetes, Retry, *};
+use crate::base::JobId;
+use crate::harness::{Harness, sends};
+use crate::machine::Effect;
+
+fn bench(config: &Kubernetes, cores: &[u32], tasks: u32) -> Harness {
+    let layout = Layout::new(1, 0, cores.iter().copied());
+    config.bench(&layout, layout.scheduler(0), tasks)
+}
+
+fn instant(retry: Retry) -> Kubernetes {
+    Kubernetes { retry, attempt: Span::ZERO, ..Kubernetes::default() }
+}
+
+fn tick(tick: u32) -> Input {
+    Input::Fire(Timer::Tick(tick))
+}
+
+fn done(bench: &mut Harness, node: u32, job: u32, task: u32) -> Vec<(ActorId, Message)> {
+    let node = bench.layout.node(node);
+    bench.receive(node, Launch::Completed { copy: JobId(job).task(task).copy(0) })
+}
+
+fn row(job: u32, task: u32) -> Message {
+    Launch::Row(Row::single(JobId(job).task(task).copy(0))).into()
+}
+
+/// The cause of the long tail: capacity freed while an earlier task waits goes to a later one.
+#[test]
+fn room_freed_while_a_task_waits_goes_to_a_later_one() {
+    let mut bench = bench(&instant(Retry::Timer), &[1], 1);
+    assert_eq!(sends(&bench.submit(0)), [(bench.layout.node(0), row(0, 0))]);
+    let waits = bench.submit(1);
+    assert_eq!(waits, [Effect::Arm { timer: Timer::Tick(WAKE), after: Span::from_secs(30) }]);
+    bench.now += Span::from_secs(10);
+    assert_eq!(done(&mut bench, 0, 0, 0).len(), 1, "the job is reported, and nothing else happens");
+    assert_eq!(sends(&bench.submit(2)), [(bench.layout.node(0), row(2, 0))]);
+    bench.now += Span::from_secs(20);
+    assert_eq!(sends(&bench.step(tick(WAKE))), [], "no room again");
+    bench.now += Span::from_secs(30);
+    done(&mut bench, 0, 2, 0);
+    assert_eq!(sends(&bench.step(tick(WAKE))), [(bench.layout.node(0), row(1, 0))]);
+}
+
+#[test]
+fn with_events_freed_room_goes_to_the_earlier_task() {
+    let mut bench = bench(&instant(Retry::Events), &[1], 1);
+    bench.submit(0);
+    assert_eq!(sends(&bench.submit(1)), []);
+    bench.now += Span::from_secs(10);
+    assert_eq!(done(&mut bench, 0, 0, 0)[1], (bench.layout.node(0), row(1, 0)));
+}
+
+/// One after the other, 5 ms each.
+#[test]
+fn attempts_take_time_one_after_the_other() {
+    let config = Kubernetes { retry: Retry::Tail, ..Kubernetes::default() };
+    let mut bench = bench(&config, &[2], 3);
+    let attempt = Effect::Arm { timer: Timer::Tick(DECIDE), after: Span::from_millis(5) };
+    assert_eq!(bench.submit(0), [attempt]);
+    for task in [0, 1] {
+        let effects = bench.step(tick(DECIDE));
+        assert_eq!(sends(&effects), [(bench.layout.node(0), row(0, task))]);
+        assert_eq!(effects.last(), Some(&attempt));
+    }
+    assert_eq!(bench.step(tick(DECIDE)), [attempt], "no room: it is tried again and again");
+    assert_eq!(done(&mut bench, 0, 0, 1), []);
+    assert_eq!(sends(&bench.step(tick(DECIDE))), [(bench.layout.node(0), row(0, 2))]);
+}
+
+#[test]
+fn tasks_of_a_dead_node_are_bound_again_elsewhere() {
+    let mut bench = bench(&instant(Retry::Timer), &[4, 4], 2);
+    let sent = sends(&bench.submit(0));
+    assert_ne!(sent[0].0, sent[1].0, "evenly");
+    let again = bench.step(Input::Down { actor: sent[0].0 });
+    let copy = JobId(0).task(0).copy(1);
+    let expected = Effect::Send { to: sent[1].0, msg: Launch::Row(Row::single(copy)).into(), recovery: true };
+    assert_eq!(again, [Effect::Note(Note::Bound { copy }), expected]);
+    // Unreachable instead: the other one is dead, so the task waits until this one may be tried again.
+    let back = Input::Undelivered { to: sent[1].0, msg: Launch::Row(Row::single(copy)).into() };
+    assert_eq!(sends(&bench.step(back)), []);
+    bench.now += Span::from_secs(30);
+    let node = NODES + bench.layout.node_number(sent[1].0);
+    bench.step(tick(node));
+    assert_eq!(sends(&bench.step(tick(WAKE))).len(), 1);
+}
+
+/// The failure of a node is reported before its undelivered rows are returned. By then the scheduler has bound
+/// their tasks again, possibly to the same node, and must not bind them a third time.
+#[test]
+fn a_task_lost_and_then_refused_is_bound_again_once() {
+    let mut bench = bench(&instant(Retry::Timer), &[1], 1);
+    let node = bench.layout.node(0);
+    bench.submit(0);
+    assert_eq!(sends(&bench.step(Input::Down { actor: node })), []);
+    let back = bench.step(Input::Up { actor: node });
+    assert_eq!(sends(&back), [], "a task that found no room waits for its time");
+    bench.now += Span::from_secs(30);
+    let again = Launch::Row(Row::single(JobId(0).task(0).copy(1))).into();
+    assert_eq!(sends(&bench.step(tick(WAKE))), [(node, again)]);
+    assert_eq!(bench.step(Input::Undelivered { to: node, msg: row(0, 0) }), []);
+    bench.now += Span::from_secs(30);
+    assert_eq!(sends(&bench.step(tick(WAKE))), [], "it is bound");
+    assert_eq!(sends(&bench.submit(1)), [], "there is no room for another");
+}
+
+/// The second of two timers that wake at the same time does nothing.
+#[test]
+fn a_wake_that_is_not_due_is_ignored() {
+    let mut bench = bench(&instant(Retry::Events), &[1], 1);
+    bench.submit(0);
+    let armed = |effects: &[Effect]| {
+        effects.iter().filter(|effect| matches!(effect, Effect::Arm { timer: Timer::Tick(WAKE), .. })).count()
+    };
+    bench.now += Span::from_secs(29);
+    assert_eq!(armed(&bench.submit(1)), 1, "looked at after half a minute");
+    bench.now += Span::from_secs(1);
+    assert_eq!(armed(&bench.step(tick(WAKE))), 1, "and again after another");
+    assert_eq!(bench.step(tick(WAKE)), []);
+}
+
+/// Nodes of one, two and four tasks: the share that stays free decides, then chance.
+#[test]
+fn the_least_allocated_node_comes_first() {
+    let layout = Layout::new(1, 0, [1, 2, 4]);
+    let mut nodes = Nodes::new(&layout);
+    let mut rng = Rng::new(1, 1, 1);
+    let copy = |task| JobId(0).task(task).copy(0);
+    let mut order = Vec::new();
+    for i in 0..7 {
+        let node = nodes.pick(&mut rng).unwrap();
+        nodes.take(node, copy(i));
+        order.push(node);
+    }
+    assert_eq!(order[0], 2, "three quarters stay free");
+    order[1..3].sort_unstable();
+    assert_eq!(order[1..3], [1, 2], "half");
+    assert_eq!(order[3], 2, "a quarter");
+    assert_eq!(nodes.pick(&mut rng), None, "all is full");
+    let one = order.iter().position(|&node| node == 1).unwrap() as u32;
+    assert!(!nodes.release(0, copy(one)), "it is not there");
+    assert!(nodes.release(1, copy(one)));
+    nodes.avoid(1, true);
+    assert_eq!(nodes.pick(&mut rng), None);
+    nodes.avoid(1, false);
+    assert_eq!(nodes.pick(&mut rng), Some(1));
+    assert_eq!(nodes.down(1).len(), 1);
+    assert_eq!(nodes.pick(&mut rng), None);
+}
+
+fn at(s: u64) -> Time {
+    Time::ZERO + Span::from_secs(s)
+}
+
+fn pod(job: u32) -> Pod {
+    Pod::new(JobId(job).task(0).copy(0), at(u64::from(job)))
+}
+
+fn jobs(pending: &mut Pending) -> Vec<u32> {
+    std::iter::from_fn(|| pending.pop()).map(|pod| pod.copy.task.job.0).collect()
+}
+
+#[test]
+fn with_a_timer_a_failed_task_waits_and_keeps_its_place() {
+    let mut pending = Pending::new(Retry::Timer, Span::from_secs(30), false);
+    pending.failed(pod(1), true, at(10));
+    pending.failed(pod(2), true, at(12));
+    pending.add(pod(3), at(13));
+    assert_eq!(pending.wakes(at(13)), Some(at(40)));
+    pending.freed(at(20));
+    pending.wake(at(40));
+    assert_eq!(jobs(&mut pending), [1, 3], "by arrival; the second waits for two more seconds");
+    pending.wake(at(42));
+    assert_eq!((jobs(&mut pending), pending.wakes(at(42))), (vec![2], None));
+    let mut pending = Pending::new(Retry::Timer, Span::from_secs(30), true);
+    pending.failed(pod(1), true, at(10));
+    pending.add(pod(3), at(13));
+    pending.wake(at(40));
+    assert_eq!(jobs(&mut pending), [3, 1], "by return");
+}
+
+#[test]
+fn without_a_retry_queue_a_failed_task_goes_to_the_tail() {
+    let mut pending = Pending::new(Retry::Tail, Span::from_secs(30), false);
+    (1..4).for_each(|job| pending.add(pod(job), at(3)));
+    let first = pending.pop().unwrap();
+    pending.failed(first, false, at(4));
+    assert_eq!(jobs(&mut pending), [2, 3, 1]);
+}
+
+/// Back-off of 1, 2, 4, 8, 10, 10 s. Freed room brings back tasks after their back-off, at once or at the next full
+/// second; without an event a task waits at least a minute, until the next half minute.
+#[test]
+fn events_bring_back_tasks_after_their_back_off() {
+    let waits: Vec<_> =
+        (1..7).map(|failures| Pod { failures, ..pod(0) }.back_off().0 / 1_000_000_000).collect();
+    assert_eq!(waits, [1, 2, 4, 8, 10, 10]);
+    let mut pending = Pending::new(Retry::Events, Span::from_secs(30), false);
+    pending.failed(pod(1), false, at(10));
+    assert_eq!(pending.wakes(at(10)), Some(at(30)));
+    pending.failed(Pod { failures: 1, ..pod(2) }, false, at(10));
+    pending.freed(at(11));
+    assert_eq!(jobs(&mut pending), [1], "one second is over, two are not");
+    assert_eq!(pending.wakes(at(11)), Some(at(12)));
+    pending.wake(at(12));
+    assert_eq!(jobs(&mut pending), [2]);
+    pending.failed(pod(3), true, at(20));
+    pending.wake(at(21));
+    assert_eq!(jobs(&mut pending), [3], "room was made meanwhile: it only backs off");
+    pending.failed(pod(4), false, at(31));
+    pending.wake(at(90));
+    assert_eq!(jobs(&mut pending), [0; 0]);
+    // In real time ticks are a little late.
+    pending.wake(at(120) + Span(1));
+    assert_eq!(jobs(&mut pending), [4]);
+}

@@ -1,0 +1,619 @@
+//! YARN's resource manager and node managers: containers given on heartbeats, in one queue or in two with shares.
+//!
+//! This file has the resource manager: on a node's heartbeat it gives the node's room to the oldest applications.
+//! It counts the containers that it gave each node, and gives a node no more than that count leaves of the room
+//! that it reports: a heartbeat does not know of containers under way.
+
+mod node;
+
+use std::collections::BTreeMap;
+
+pub use node::ContainerNode;
+
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
+use crate::layout::{Layout, Role};
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Job, Launch, Message, NodeReport, Preemption, TaskRange};
+use crate::roles::job_table::{Completion, JobTable, OpenJob};
+use crate::roles::task_queue::TaskQueue;
+use crate::roles::{RETRY_AFTER, resend};
+
+// Options of the resource manager.
+
+/// Options of the resource manager.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct YarnOptions {
+    /// Whether an application master keeps a container for the life of its job.
+    pub masters: bool,
+    /// Two queues, and how containers are taken back from them; `None` for one queue.
+    pub reclaiming: Option<Reclaiming>,
+}
+
+/// Two queues with shares, for short and for long jobs, and how a queue over its share is cut back
+/// (`ProportionalCapacityPreemptionPolicy` of Hadoop, as Big-C has it).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Reclaiming {
+    /// The share of the containers that is guaranteed to short jobs; the rest is for long ones.
+    pub short_share: f64,
+    /// Period at which queues are compared with their shares.
+    pub every: Span,
+    /// Excess over its share above which a queue is cut back, as a fraction of the share.
+    pub over: f64,
+    /// Largest fraction of all containers that is taken back at once.
+    pub round: f64,
+    /// Fraction of the containers to be taken back that is taken at once.
+    pub damping: f64,
+    /// Whether containers are killed instead of suspended.
+    pub kill: bool,
+}
+
+/// The tick at which queues are compared with their shares.
+const MONITOR: u32 = 0;
+/// From here on, ticks name nodes that may be tried again.
+const NODES: u32 = 1;
+
+/// The one scheduler of a run.
+pub struct ResourceManager {
+    options: YarnOptions,
+    jobs: JobTable<OpenJob>,
+    queues: LeafQueues,
+    hosts: ContainerHosts,
+    /// Whether the next check of the queues is armed.
+    monitoring: bool,
+}
+
+impl ResourceManager {
+    /// A manager of all nodes of a layout.
+    pub fn new(options: YarnOptions, layout: &Layout) -> Self {
+        Self {
+            options,
+            jobs: JobTable::default(),
+            queues: LeafQueues::new(options.reclaiming.as_ref()),
+            hosts: ContainerHosts::new(layout),
+            monitoring: false,
+        }
+    }
+
+    fn submit(&mut self, job: JobId, round: u32, fx: &Effects<'_>) {
+        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
+        let (attempt, leaf) = (open.attempts(1), self.queues.of(open.spec.class));
+        self.queues.get(leaf).waiting.add(job, 0..open.spec.tasks, attempt);
+        self.jobs.open(job, open);
+    }
+
+    /// Gives containers on a node that has reported room.
+    fn heartbeat(&mut self, node: u32, slots: u32, at: Time, fx: &mut Effects<'_>) {
+        if !self.hosts.record_heartbeat(node, at) {
+            return;
+        }
+        let mut room = slots.min(self.hosts.get(node).room());
+        while room > 0 && self.give(node, fx) {
+            room -= 1;
+        }
+    }
+
+    /// Gives one container on a node to the queue that is least served for its share: a suspended container of it goes
+    /// on before a new one is given. Returns whether there was any.
+    fn give(&mut self, node: u32, fx: &mut Effects<'_>) -> bool {
+        self.skip_done();
+        let wants = |leaf, queue: &LeafQueue| {
+            let next = queue.waiting.next().map(|copy| copy.task.job);
+            next.is_some_and(|job| !self.lacks_master(job) || self.may_have_master(job))
+                || self.hosts.has_suspended(node, leaf)
+        };
+        let Some(leaf) = self.queues.least_served(wants) else { return false };
+        if let Some(container) = self.hosts.get(node).suspended(leaf) {
+            container.turn += 1;
+            let Container { copy, turn, .. } = *container;
+            self.queues.get(leaf).used += 1;
+            fx.send(fx.layout().node(node), Preemption::Resume { copy, turn });
+            return true;
+        }
+        match self.queues.get(leaf).waiting.next().map(|copy| copy.task.job) {
+            Some(job) if self.lacks_master(job) => self.give_master(node, job),
+            _ => self.give_task(node, leaf, fx),
+        }
+    }
+
+    /// Removes tasks from the heads of the queues that have a finished copy.
+    fn skip_done(&mut self) {
+        for queue in self.queues.iter_mut() {
+            while let Some(TaskId { job, index }) = queue.waiting.next().map(|copy| copy.task)
+                && self.jobs.get_mut(job).is_none_or(|open| open.is_done(index))
+            {
+                let _ = queue.waiting.pop();
+            }
+        }
+    }
+
+    fn give_task(&mut self, node: u32, leaf: usize, fx: &mut Effects<'_>) -> bool {
+        let queue = self.queues.get(leaf);
+        let Some(copy) = queue.waiting.pop() else { return false };
+        queue.used += 1;
+        self.hosts.get(node).containers.push(Container { copy, leaf, turn: 0 });
+        // Where containers are killed, most tasks launched again were not lost: they count as the policy's own.
+        let kills = self.options.reclaiming.is_some_and(|options| options.kill);
+        let repeated = self.jobs.get_mut(copy.task.job).is_some_and(|open| open.is_repeated(copy.attempt));
+        fx.send_as(repeated && !kills, fx.layout().node(node), Launch::Task { copy, at: fx.now() });
+        true
+    }
+
+    /// Whether a job needs a container for its master before it gets others. With a single container in the cluster
+    /// jobs do without.
+    fn lacks_master(&self, job: JobId) -> bool {
+        self.options.masters && self.hosts.total() > 1 && !self.hosts.has_master(job)
+    }
+
+    /// Whether a job without a master may have one. Masters never fill the cluster: where they would, the newest job
+    /// gives up its own.
+    fn may_have_master(&self, job: JobId) -> bool {
+        self.hosts.masters() + 1 < self.hosts.total()
+            || self.hosts.newest_master().is_some_and(|newest| newest > job)
+    }
+
+    /// Gives a container to the master of a job that may have one, which keeps it until the job ends.
+    fn give_master(&mut self, node: u32, job: JobId) -> bool {
+        if self.hosts.masters() + 1 >= self.hosts.total()
+            && let Some(newest) = self.hosts.newest_master()
+        {
+            self.hosts.remove_master(newest);
+        }
+        self.hosts.add_master(node, job);
+        true
+    }
+
+    fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        self.release(fx.layout().node_number(from), copy);
+        if self.jobs.complete(copy.task, |open| open, fx) == Completion::Job {
+            self.hosts.remove_master(copy.task.job);
+        }
+    }
+
+    /// Removes a container; returns whether it was there.
+    fn release(&mut self, node: u32, copy: CopyId) -> bool {
+        let Some(container) = self.hosts.remove(node, copy) else { return false };
+        self.queues.get(container.leaf).used -= u32::from(!container.is_suspended());
+        true
+    }
+
+    /// Queues a lost task again.
+    fn again(&mut self, task: TaskId) {
+        if let Some(open) = self.jobs.get_mut(task.job)
+            && !open.is_done(task.index)
+        {
+            let (copy, leaf) = (task.copy(open.attempts(1)), self.queues.of(open.spec.class));
+            self.queues.get(leaf).waiting.add_copy(copy);
+        }
+    }
+
+    fn refused(&mut self, node: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        let number = fx.layout().node_number(node);
+        // Otherwise the node was reported down meanwhile, and its tasks are queued again already.
+        if self.release(number, copy) {
+            self.hosts.get(number).avoided = true;
+            fx.arm(Timer::Tick(NODES + number), RETRY_AFTER);
+            self.again(copy.task);
+        }
+    }
+
+    /// Sends an order about a container again that could not be delivered, unless a newer one was sent since.
+    fn repeat(&mut self, to: ActorId, order: Preemption, fx: &mut Effects<'_>) {
+        let (Preemption::Suspend { copy, turn } | Preemption::Resume { copy, turn }) = order;
+        let node = fx.layout().node_number(to);
+        if self.hosts.find(node, copy).is_some_and(|container| container.turn == turn) {
+            fx.recover(to, order);
+        }
+    }
+
+    /// Takes containers back from queues that are over their share while another one wants them.
+    fn monitor(&mut self, options: Reclaiming, fx: &mut Effects<'_>) {
+        let excess = self.queues.excess(&options, self.hosts.total().saturating_sub(self.hosts.masters()));
+        for (leaf, count) in (0..).zip(excess) {
+            if count > 0 {
+                for (node, copy) in self.hosts.newest(leaf).into_iter().take(count as usize) {
+                    self.take_back(node, copy, options.kill, fx);
+                }
+            }
+        }
+    }
+
+    fn take_back(&mut self, node: u32, copy: CopyId, kill: bool, fx: &mut Effects<'_>) {
+        let to = fx.layout().node(node);
+        if kill {
+            self.release(node, copy);
+            fx.send(to, Launch::Drop(TaskRange::one(copy.task, copy.attempt + 1)));
+            self.again(copy.task);
+        } else if let Some(container) = self.hosts.find(node, copy) {
+            container.turn += 1;
+            let Container { leaf, turn, .. } = *container;
+            self.queues.get(leaf).used -= 1;
+            fx.send(to, Preemption::Suspend { copy, turn });
+        }
+    }
+
+    /// Arms the next check of the queues while tasks wait.
+    fn arm(&mut self, fx: &mut Effects<'_>) {
+        if let Some(Reclaiming { every, .. }) = self.options.reclaiming
+            && !self.monitoring
+            && self.queues.is_waiting()
+        {
+            self.monitoring = true;
+            fx.arm(Timer::Tick(MONITOR), Span(every.0 - fx.now().0 % every.0));
+        }
+    }
+
+    fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
+        match self.options.reclaiming {
+            Some(options) if tick == MONITOR => {
+                self.monitoring = false;
+                self.monitor(options, fx);
+            }
+            _ => self.hosts.get(tick - NODES).avoided = false,
+        }
+    }
+
+    /// Handles the loss of a node with its containers.
+    fn down(&mut self, node: u32) {
+        for container in self.hosts.down(node) {
+            self.queues.get(container.leaf).used -= u32::from(!container.is_suspended());
+            self.again(container.copy.task);
+        }
+        while let Some(newest) =
+            self.hosts.newest_master().filter(|_| self.hosts.masters() >= self.hosts.total())
+        {
+            self.hosts.remove_master(newest);
+        }
+    }
+
+    fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
+        match *msg {
+            Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
+            Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
+            Message::NodeReport(NodeReport::Room { slots, at }) => {
+                self.heartbeat(fx.layout().node_number(from), slots, at, fx);
+            }
+            _ => fx.unexpected(msg),
+        }
+    }
+}
+
+impl Machine for ResourceManager {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
+            Input::Undelivered { to, msg } => match msg {
+                Message::Launch(Launch::Task { copy, .. }) => self.refused(to, copy, fx),
+                Message::Preemption(order) => self.repeat(to, order, fx),
+                _ => {
+                    let _ = resend(to, msg, fx);
+                }
+            },
+            Input::Down { actor } => {
+                if let Role::Node(node) = fx.layout().role(actor) {
+                    self.down(node);
+                }
+            }
+            Input::Up { actor } => {
+                if let Role::Node(node) = fx.layout().role(actor) {
+                    self.hosts.up(node);
+                }
+            }
+            Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
+            // A start needs no action; only ticks are armed; the other inputs are a worker's.
+            _ => {}
+        }
+        self.arm(fx);
+    }
+}
+
+// The leaf queues of the resource manager, and their guaranteed shares.
+
+/// A queue of applications.
+#[derive(Clone, Debug)]
+struct LeafQueue {
+    /// Tasks without a container.
+    pub waiting: TaskQueue,
+    /// Containers that run.
+    pub used: u32,
+    /// The part of all containers that is guaranteed to it.
+    pub share: f64,
+}
+
+/// One queue, or one for each class of jobs.
+#[derive(Clone, Debug)]
+struct LeafQueues(Vec<LeafQueue>);
+
+impl LeafQueues {
+    fn new(reclaiming: Option<&Reclaiming>) -> Self {
+        let shares = reclaiming
+            .map_or_else(|| vec![1.0], |options| vec![options.short_share, 1.0 - options.short_share]);
+        let leaf = |share| LeafQueue { waiting: TaskQueue::default(), used: 0, share };
+        Self(shares.into_iter().map(leaf).collect())
+    }
+
+    /// The queue of a class of jobs.
+    fn of(&self, class: u8) -> usize {
+        usize::from(class).min(self.0.len() - 1)
+    }
+
+    fn get(&mut self, leaf: usize) -> &mut LeafQueue {
+        &mut self.0[leaf]
+    }
+
+    /// All queues.
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut LeafQueue> {
+        self.0.iter_mut()
+    }
+
+    /// Whether a task waits anywhere.
+    fn is_waiting(&self) -> bool {
+        self.0.iter().any(|leaf| !leaf.waiting.is_empty())
+    }
+
+    /// The queue that is the least served for its share among those for which `wants` holds.
+    fn least_served(&self, mut wants: impl FnMut(usize, &LeafQueue) -> bool) -> Option<usize> {
+        let ratio = |leaf: usize| f64::from(self.0[leaf].used) / self.0[leaf].share;
+        (0..self.0.len())
+            .filter(|&leaf| wants(leaf, &self.0[leaf]))
+            .min_by(|&a, &b| ratio(a).total_cmp(&ratio(b)))
+    }
+
+    /// Number of containers to be taken from each queue now, where `total` exist: a queue that is over its share by
+    /// more than the tolerance gives up what the others want within theirs and free containers do not satisfy, damped,
+    /// and no more than a part of the cluster in all.
+    ///
+    /// No queue is cut below its share. Hadoop rounds up to whole containers; where two queues share very few, each
+    /// would then lose its container to the other in turn, and killed tasks would never end.
+    fn excess(&self, options: &Reclaiming, total: u32) -> Vec<u32> {
+        let guaranteed = |leaf: &LeafQueue| leaf.share * f64::from(total);
+        let used: u32 = self.0.iter().map(|leaf| leaf.used).sum();
+        let wanted: f64 = self
+            .0
+            .iter()
+            .map(|leaf| (guaranteed(leaf) - f64::from(leaf.used)).min(leaf.waiting.len() as f64).max(0.0))
+            .sum();
+        let mut need = (wanted - f64::from(total.saturating_sub(used))).max(0.0);
+        let mut most = (options.round * f64::from(total)).floor().max(1.0);
+        let excess = |leaf: &LeafQueue| {
+            let surplus = f64::from(leaf.used) - guaranteed(leaf);
+            if surplus <= options.over * guaranteed(leaf) {
+                return 0;
+            }
+            // A share of 1 − 0.95 of 120 is 6 + 5·10⁻¹⁵ containers, so a surplus is a little below a whole number.
+            let whole = (surplus + 1e-9).floor();
+            let taken = (options.damping * surplus.min(need)).ceil().min(whole).min(most);
+            (need, most) = ((need - taken).max(0.0), most - taken);
+            taken as u32
+        };
+        self.0.iter().map(excess).collect()
+    }
+}
+
+// The nodes as the resource manager knows them, with their containers.
+
+/// A container with a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Container {
+    pub copy: CopyId,
+    /// The leaf queue it is charged to.
+    pub leaf: usize,
+    /// Orders about it so far; it is suspended while the number is odd.
+    pub turn: u32,
+}
+
+impl Container {
+    const fn is_suspended(&self) -> bool {
+        self.turn % 2 == 1
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+struct ContainerHost {
+    /// In the order in which they were given.
+    pub containers: Vec<Container>,
+    /// Application masters that have a container here.
+    masters: u32,
+    cores: u32,
+    up: bool,
+    /// When the newest of its heartbeats was sent.
+    reported: Time,
+    /// Whether it could not be reached lately.
+    pub avoided: bool,
+}
+
+impl ContainerHost {
+    /// Containers that fit beside those that run.
+    fn room(&self) -> u32 {
+        if !self.up || self.avoided {
+            return 0;
+        }
+        let running = self.containers.iter().filter(|container| !container.is_suspended()).count();
+        self.cores.saturating_sub(running as u32 + self.masters)
+    }
+
+    /// The suspended container of a queue that goes on first: that of the oldest application.
+    fn suspended(&mut self, leaf: usize) -> Option<&mut Container> {
+        let mine = |container: &&mut Container| container.leaf == leaf && container.is_suspended();
+        self.containers.iter_mut().filter(mine).min_by_key(|container| container.copy.task)
+    }
+}
+
+/// All nodes.
+struct ContainerHosts {
+    hosts: Vec<ContainerHost>,
+    /// The node of the application master of each job that has one.
+    masters: BTreeMap<JobId, u32>,
+}
+
+impl ContainerHosts {
+    fn new(layout: &Layout) -> Self {
+        let host = |node| ContainerHost {
+            containers: Vec::new(),
+            masters: 0,
+            cores: layout.cores(node),
+            up: true,
+            reported: Time::ZERO,
+            avoided: false,
+        };
+        Self { hosts: (0..layout.nodes()).map(host).collect(), masters: BTreeMap::new() }
+    }
+
+    fn get(&mut self, node: u32) -> &mut ContainerHost {
+        &mut self.hosts[node as usize]
+    }
+
+    /// Containers of all nodes that are up.
+    fn total(&self) -> u32 {
+        self.hosts.iter().filter(|host| host.up).map(|host| host.cores).sum()
+    }
+
+    /// Records a heartbeat; returns whether it is newer than those before, which can overtake it.
+    fn record_heartbeat(&mut self, node: u32, at: Time) -> bool {
+        let reported = &mut self.get(node).reported;
+        let newer = at >= *reported;
+        *reported = at.max(*reported);
+        newer
+    }
+
+    /// Marks a node as down; returns its containers.
+    fn down(&mut self, node: u32) -> Vec<Container> {
+        self.masters.retain(|_, of| *of != node);
+        let host = self.get(node);
+        (host.up, host.masters) = (false, 0);
+        std::mem::take(&mut host.containers)
+    }
+
+    /// Marks a node as up, without containers.
+    fn up(&mut self, node: u32) {
+        let host = self.get(node);
+        (host.up, host.avoided) = (true, false);
+    }
+
+    /// Gives a container on a node to the application master of a job.
+    fn add_master(&mut self, node: u32, job: JobId) {
+        self.masters.insert(job, node);
+        self.get(node).masters += 1;
+    }
+
+    /// Removes the application master of a job, if it has one.
+    fn remove_master(&mut self, job: JobId) {
+        if let Some(node) = self.masters.remove(&job) {
+            self.get(node).masters -= 1;
+        }
+    }
+
+    /// Whether the application master of a job has a container.
+    fn has_master(&self, job: JobId) -> bool {
+        self.masters.contains_key(&job)
+    }
+
+    /// Application masters of all nodes.
+    fn masters(&self) -> u32 {
+        self.masters.len() as u32
+    }
+
+    /// The newest job whose application master has a container.
+    fn newest_master(&self) -> Option<JobId> {
+        self.masters.last_key_value().map(|(&job, _)| job)
+    }
+
+    /// Whether a node has a suspended container of a queue.
+    fn has_suspended(&self, node: u32, leaf: usize) -> bool {
+        self.hosts[node as usize].containers.iter().any(|c| c.leaf == leaf && c.is_suspended())
+    }
+
+    /// The container of a copy on a node.
+    fn find(&mut self, node: u32, copy: CopyId) -> Option<&mut Container> {
+        self.get(node).containers.iter_mut().find(|container| container.copy == copy)
+    }
+
+    /// Removes the container of a copy from a node.
+    fn remove(&mut self, node: u32, copy: CopyId) -> Option<Container> {
+        let containers = &mut self.get(node).containers;
+        let at = containers.iter().position(|container| container.copy == copy)?;
+        Some(containers.remove(at))
+    }
+
+    /// The running containers of a queue and their nodes: those of the newest application first, and within it the task
+    /// with the highest number.
+    fn newest(&self, leaf: usize) -> Vec<(u32, CopyId)> {
+        let of = |(node, host): (u32, &ContainerHost)| {
+            let mine = host.containers.iter().filter(move |c| c.leaf == leaf && !c.is_suspended());
+            mine.map(move |container| (node, container.copy)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = (0..).zip(&self.hosts).flat_map(of).collect();
+        all.sort_unstable_by_key(|&(_, copy)| std::cmp::Reverse(copy));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{JobId, Span};
+
+    const OPTIONS: Reclaiming = Reclaiming {
+        short_share: 0.95,
+        every: Span::from_secs(3),
+        over: 0.1,
+        round: 0.1,
+        damping: 0.2,
+        kill: false,
+    };
+
+    fn queues(options: &Reclaiming, used: [u32; 2], waiting: [u32; 2]) -> LeafQueues {
+        let mut queues = LeafQueues::new(Some(options));
+        for class in [0, 1] {
+            let leaf = queues.get(class);
+            leaf.used = used[class];
+            leaf.waiting.add(JobId(0), 0..waiting[class], 0);
+        }
+        queues
+    }
+
+    /// 114 of 120 containers are for short jobs and 6 for long ones.
+    #[test]
+    fn a_queue_over_its_share_gives_up_containers_that_the_other_lacks() {
+        let excess = |used, waiting| queues(&OPTIONS, used, waiting).excess(&OPTIONS, 120);
+        assert_eq!(excess([0, 120], [100, 0]), [0, 12], "a fifth of 100, but no more than a tenth of all");
+        assert_eq!(excess([80, 40], [30, 0]), [0, 6], "a fifth of 30");
+        assert_eq!(excess([80, 40], [1, 0]), [0, 1]);
+        assert_eq!(excess([80, 30], [10, 0]), [0, 0], "ten are free");
+        assert_eq!(excess([114, 6], [100, 100]), [0, 0]);
+        assert_eq!(excess([120, 0], [0, 9]), [0, 0], "5 % over its share");
+        let even = Reclaiming { short_share: 0.7, ..OPTIONS };
+        assert_eq!(
+            queues(&even, [120, 0], [0, 50]).excess(&even, 120),
+            [8, 0],
+            "a fifth of 36, which is 7.2"
+        );
+    }
+
+    /// 0.7 of one container are for short jobs and 0.3 for long ones: the queue that has it keeps it.
+    #[test]
+    fn no_queue_is_cut_below_its_share() {
+        let options = Reclaiming { short_share: 0.7, over: 0.0, ..OPTIONS };
+        let excess = |used, waiting, total| queues(&options, used, waiting).excess(&options, total);
+        assert_eq!(excess([1, 0], [9, 9], 1), [0, 0]);
+        assert_eq!(excess([0, 1], [9, 9], 1), [0, 0]);
+        assert_eq!(queues(&OPTIONS, [110, 7], [9, 0]).excess(&OPTIONS, 117), [0, 1], "5.85 of 117");
+        assert_eq!(queues(&OPTIONS, [113, 7], [9, 0]).excess(&OPTIONS, 120), [0, 1], "6 of 120");
+        assert_eq!(excess([0, 2], [9, 9], 2), [0, 1], "0.6 of two are for long jobs");
+        assert_eq!(excess([2, 0], [9, 9], 2), [0, 0], "1.4 of two are for short jobs");
+    }
+
+    #[test]
+    fn the_least_served_queue_comes_first() {
+        let least = |used| queues(&OPTIONS, used, [1, 1]).least_served(|_, leaf| !leaf.waiting.is_empty());
+        assert_eq!([least([0, 0]), least([113, 6]), least([114, 5])], [Some(0), Some(0), Some(1)]);
+        assert_eq!(
+            queues(&OPTIONS, [0, 50], [0, 1]).least_served(|_, leaf| !leaf.waiting.is_empty()),
+            Some(1)
+        );
+        let mut one = LeafQueues::new(None);
+        assert_eq!((one.of(1), one.is_waiting()), (0, false));
+        one.get(0).waiting.add(JobId(0), 0..1, 0);
+        assert!(one.is_waiting());
+    }
+}

@@ -1,0 +1,514 @@
+//! The network's decisions: `route(now, src, dst, class, bytes) -> Verdict`.
+//!
+//! The route of a message has a fast path for links of constant distribution. Transmissions are the attempts of a
+//! message; each class has its verdict on them.
+//!
+//! Delay and loss of the n-th message from one endpoint to another are pure functions of (seed, purpose,
+//! source, destination, n): no other link, no time and no policy changes them. Only a rate makes messages
+//! depend on each other, through the moment until which their link is busy.
+//!
+//! **Datagrams** are transmitted once, or twice if the network duplicates them. **Stream messages** are transmitted
+//! until one transmission gets through: the second follows the first after the retransmission timeout, each further
+//! one after twice the span before it. Retransmissions of a message count as attempts 1, 2, … of message n, with
+//! delays and losses of their own. If none has got through when the peer timeout has passed, the message is
+//! *unreachable*; loss alone can bring that about only if it defeats every attempt in that time. Messages
+//! don't wait for each other's repetitions, as those of separate QUIC streams don't. Every transmission takes its
+//! time on a link with a rate, also one that is lost on the way: loss makes no link faster.
+//!
+//! **Faults** are known in advance, so one that begins while a message is under way is taken into account
+//! when it is sent:
+//! - A transmission is lost if a partition exists at any moment between its departure and its arrival.
+//! - A transmission that arrives while its destination is down is lost. What was sent to an incarnation that
+//!   has crashed since never reaches the next: a datagram is gone, a stream message is reset, and its sender
+//!   learns so when it arrives or when the destination is back, whichever is later, and not later than the
+//!   peer timeout. What is sent while the destination is down may reach its next incarnation.
+//! - Deliveries to a paused host wait until it goes on, however long; its own repetitions too.
+//! - Acknowledgements are not modelled: a one-way partition stops messages in its direction only.
+
+use volary_actors::base::{Address, Class, Endpoint, Purpose, Span, Time};
+
+use crate::config::{GilbertElliott, Loss, Network};
+use crate::error::Error;
+use crate::faults::Faults;
+use crate::links::Links;
+use crate::model::{self, Limit, Model};
+use crate::state::{LinkState, States, Table};
+use crate::verdict::{Cause, ClassStats, Stats, Verdict};
+
+/// The emulated network of a run.
+#[derive(Clone, Debug)]
+pub struct Fabric {
+    world: World,
+    states: States,
+    stats: Stats,
+}
+
+impl Fabric {
+    /// A network for endpoints `0..endpoints`. The first `hubs` of them (clients and schedulers) communicate with most
+    /// others: the state of their links is found without a search.
+    ///
+    /// # Errors
+    /// Contradictory settings, or `links` or `faults` for another number of endpoints; keys start at `network` or
+    /// `link`.
+    pub fn new(
+        network: &Network,
+        links: Links,
+        endpoints: u32,
+        hubs: u32,
+        faults: Faults,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        check_size("topology", links.endpoints(), endpoints)?;
+        check_size("network.fault", faults.endpoints(), endpoints)?;
+        let models = model::build(network, &links, !faults.is_empty())?;
+        let states = if models.iter().any(Model::remembers) {
+            States::Full(Table::new(hubs, endpoints))
+        } else if faults.draws() || models.iter().any(|model| model.fixed.is_none()) {
+            States::Counts(Table::new(hubs, endpoints))
+        } else {
+            States::None
+        };
+        let world = World {
+            links,
+            models,
+            calm: faults.is_empty(),
+            faults,
+            peer_timeout: network.peer_timeout,
+            correlation: network.correlation.get(),
+            delay: Address::new(seed, Purpose::Delay),
+            loss: Address::new(seed, Purpose::Loss),
+            duplicate: Address::new(seed, Purpose::Duplicate),
+            reorder: Address::new(seed, Purpose::Reorder),
+        };
+        Ok(Self { world, states, stats: Stats::default() })
+    }
+
+    /// Prefetches the state that [`route`](Self::route) needs for that link. Called for several links before the first
+    /// message, so that their cache misses overlap.
+    #[inline]
+    pub fn touch(&self, src: Endpoint, dst: Endpoint) {
+        self.states.touch(src, dst);
+    }
+
+    /// The verdict on a message of that many bytes sent now. Calls for one link must come in the order of sending; the
+    /// sender must be up.
+    #[inline]
+    pub fn route(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
+        let world = &self.world;
+        let model = &world.models[world.links.class(src, dst)];
+        // Fast path of most runs: it costs no more than the draw.
+        if !(model.only_delay && world.calm) {
+            return self.judge(now, src, dst, class, bytes);
+        }
+        let after = model.fixed.unwrap_or_else(|| {
+            let count = self.states.next(src, dst).count;
+            model.delay.sample(|| Trail { src, dst, count }.within(world.delay))
+        });
+        let counts = self.stats.of_mut(class);
+        counts.sent += 1;
+        counts.delivered += 1;
+        counts.propagation_ns += after.0;
+        Verdict::Deliver { after, retransmissions: 0 }
+    }
+
+    /// The delay of every message, if it is the same for all and there are no losses and no faults.
+    pub fn common_delay(&self) -> Option<Span> {
+        let world = &self.world;
+        let first = world.models.first()?.fixed?;
+        let alike = |model: &Model| model.only_delay && model.fixed == Some(first);
+        (world.calm && world.models.iter().all(alike)).then_some(first)
+    }
+
+    /// Counts `count` messages that take the [`common_delay`](Self::common_delay).
+    #[inline]
+    pub fn count_delivered(&mut self, class: Class, count: u64, after: Span) {
+        let counts = self.stats.of_mut(class);
+        counts.sent += count;
+        counts.delivered += count;
+        counts.propagation_ns += count * after.0;
+    }
+
+    fn judge(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
+        let world = &self.world;
+        let model = &world.models[world.links.class(src, dst)];
+        let link = self.states.next(src, dst);
+        self.stats.of_mut(class).sent += 1;
+        let mut transmission =
+            Transmission { world, model, stats: &mut self.stats, link, now, src, dst, class, bytes };
+        transmission.step_chain();
+        let verdict = match class {
+            Class::Datagram => transmission.datagram(),
+            Class::Stream => transmission.stream(),
+        };
+        let link = transmission.link;
+        if model.remembers() {
+            self.states.store(src, dst, link);
+        }
+        verdict
+    }
+
+    /// The counts so far.
+    #[inline]
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The fault schedule.
+    #[inline]
+    pub const fn faults(&self) -> &Faults {
+        &self.world.faults
+    }
+
+    /// The link classes.
+    pub const fn links(&self) -> &Links {
+        &self.world.links
+    }
+
+    /// Whether a datagram can be lost. If not, policies need not send repair messages.
+    pub fn loses_datagrams(&self) -> bool {
+        !self.world.calm
+            || self
+                .world
+                .models
+                .iter()
+                .any(|model| !model.loss.is_none() || model.limit.is_some_and(Limit::drops))
+    }
+}
+
+/// Rejects links or faults made for another number of endpoints.
+fn check_size(key: &str, known: Option<u32>, endpoints: u32) -> Result<(), Error> {
+    known.filter(|&known| known != endpoints).map_or(Ok(()), |known| {
+        Err(Error::at(
+            key,
+            format!("it is for {known} endpoints, the run has {endpoints}"),
+            "resolve it for the run's layout",
+        ))
+    })
+}
+
+/// The parts of the network that do not change during a run.
+#[derive(Clone, Debug)]
+struct World {
+    links: Links,
+    models: Vec<Model>,
+    faults: Faults,
+    /// There are no faults.
+    calm: bool,
+    peer_timeout: Span,
+    correlation: f64,
+    delay: Address,
+    loss: Address,
+    duplicate: Address,
+    reorder: Address,
+}
+
+/// A message while its verdict is computed.
+struct Transmission<'a> {
+    world: &'a World,
+    model: &'a Model,
+    stats: &'a mut Stats,
+    /// State of its link; `count` is the message's number on the link.
+    link: LinkState,
+    now: Time,
+    src: Endpoint,
+    dst: Endpoint,
+    class: Class,
+    bytes: u32,
+}
+
+/// The identity of a message: the `count`-th from `src` to `dst`.
+#[derive(Clone, Copy)]
+struct Trail {
+    src: Endpoint,
+    dst: Endpoint,
+    count: u32,
+}
+
+impl Trail {
+    /// The address of this message within a family of draws.
+    #[inline]
+    const fn within(self, family: Address) -> Address {
+        family.at(self.src.0 as u64).at(self.dst.0 as u64).at(self.count as u64)
+    }
+}
+
+/// The outcome of a transmission.
+enum Outcome {
+    /// It gets through.
+    Arrives(Flight),
+    /// It is lost.
+    Lost(Cause),
+    /// The incarnation it was sent to has crashed.
+    Reset {
+        /// The earliest time at which the sender can learn this.
+        known: Time,
+    },
+}
+
+/// A transmission that gets through, with the parts of its delay.
+#[derive(Clone, Copy)]
+struct Flight {
+    /// Arrival at the destination's machine.
+    arrives: Time,
+    /// Delivery, which a pause of the destination holds back.
+    delivered: Time,
+    queueing: Span,
+    propagation: Span,
+}
+
+impl Transmission<'_> {
+    #[inline]
+    const fn trail(&self) -> Trail {
+        Trail { src: self.src, dst: self.dst, count: self.link.count }
+    }
+
+    /// Advances the link's loss chain by one step for this message.
+    fn step_chain(&mut self) {
+        let Loss::GilbertElliott(ge) = self.model.loss else { return };
+        if self.link.count == 0 {
+            // The state before the first message: the stationary distribution, or short-lived links would lose less.
+            let start = self.world.loss.at(u64::from(self.src.0)).at(u64::from(self.dst.0)).unit();
+            self.link.bad = start < ge.share_bad();
+        }
+        self.link.bad = step(ge, self.link.bad, self.trail().within(self.world.loss).unit());
+    }
+
+    /// A datagram has one transmission, or two if the network duplicates it. Both occupy the link, and what is lost is
+    /// decided once for both: otherwise duplication would lower the configured loss.
+    fn datagram(&mut self) -> Verdict {
+        let original = self.transmit(0, self.now);
+        let duplicate = self.duplicate();
+        let flight = match original {
+            Outcome::Arrives(flight) => flight,
+            Outcome::Lost(cause) => return self.drop(cause),
+            Outcome::Reset { .. } => return self.drop(Cause::Crash),
+        };
+        let after = self.deliver(&flight, Span::ZERO);
+        let Some(copy) = duplicate else { return Verdict::Deliver { after, retransmissions: 0 } };
+        self.counts().duplicated += 1;
+        Verdict::Twice { after, again: copy.delivered.since(self.now) }
+    }
+
+    /// A stream message is transmitted until it gets through or its peer counts as unreachable.
+    fn stream(&mut self) -> Verdict {
+        let deadline = self.now + self.world.peer_timeout;
+        let (mut at, mut timeout, mut attempt) = (self.now, self.model.rto, 0);
+        let mut cause = Cause::Loss;
+        loop {
+            match self.transmit(attempt, at) {
+                // Delays are not limited; only retransmissions compete with the peer timeout.
+                Outcome::Arrives(flight) if attempt == 0 || self.in_time(cause, flight.arrives, deadline) => {
+                    let after = self.deliver(&flight, at.since(self.now));
+                    return Verdict::Deliver { after, retransmissions: attempt };
+                }
+                Outcome::Arrives(_) => return self.unreachable(deadline, cause),
+                Outcome::Reset { known } => {
+                    self.counts().lost[Cause::Crash as usize] += 1;
+                    return self.unreachable(known.min(deadline), Cause::Crash);
+                }
+                Outcome::Lost(why) => cause = why,
+            }
+            self.counts().lost[cause as usize] += 1;
+            at = self.world.faults.resumes(self.src, at + timeout);
+            if self.world.faults.crash_between(self.src, self.now, at).is_some() {
+                // The crash of the sender lost the state that repeats the message or reports the failure.
+                self.counts().dropped[Cause::Crash as usize] += 1;
+                return Verdict::Drop(Cause::Crash);
+            }
+            if !self.in_time(cause, at, deadline) {
+                return self.unreachable(deadline, cause);
+            }
+            timeout = timeout + timeout;
+            attempt += 1;
+            self.counts().retransmissions += 1;
+        }
+    }
+
+    /// Whether the sender still waits at `t`. A full buffer is local to the sender, so there it waits without limit.
+    fn in_time(&self, cause: Cause, t: Time, deadline: Time) -> bool {
+        cause == Cause::Congestion || t <= deadline
+    }
+
+    /// One transmission that begins at `at`.
+    fn transmit(&mut self, attempt: u32, at: Time) -> Outcome {
+        let model = self.model;
+        let (trail, family) = (self.trail(), self.world.delay);
+        let address = || trail.within(family);
+        let mut propagation = if attempt == 0 {
+            let first = self.link.count == 0;
+            model.delay.follow(address, first, self.world.correlation, &mut self.link.score)
+        } else {
+            self.beside(|| address().at(u64::from(attempt)))
+        };
+        // After the delay, which the next message's follows: a full buffer changes no other message's delay.
+        let Some(queueing) = self.serialise(at) else { return Outcome::Lost(Cause::Congestion) };
+        if self.class == Class::Datagram {
+            let held_back = self.held_back(self.trail().within(self.world.reorder));
+            self.counts().reordered += u64::from(held_back.is_some());
+            propagation += held_back.unwrap_or_default();
+        }
+        let lost = self.lost(attempt);
+        let degraded = self.degrade(attempt, at, &mut propagation);
+        // Faults come first: a message that a partition stops is not counted as lost by chance.
+        let outcome = self.land(at, queueing, propagation);
+        if !matches!(outcome, Outcome::Arrives(_)) {
+            return outcome;
+        }
+        if lost {
+            return Outcome::Lost(Cause::Loss);
+        }
+        if degraded { Outcome::Lost(Cause::Degradation) } else { outcome }
+    }
+
+    /// Queues a transmission at the link: the time for waiting and sending, or `None` if the buffer is full.
+    fn serialise(&mut self, at: Time) -> Option<Span> {
+        let Some(limit) = self.model.limit else { return Some(Span::ZERO) };
+        let backlog = self.link.busy_until.since(at);
+        if backlog > limit.longest_wait {
+            return None;
+        }
+        let sending = limit.rate.transmission(u64::from(self.bytes));
+        // A retransmission occupies the link from now on: counted from its later start, it would delay messages
+        // that are sent before it.
+        self.link.busy_until = self.link.busy_until.max(self.now) + sending;
+        Some(backlog + sending)
+    }
+
+    /// Whether this attempt is lost by the loss distribution.
+    fn lost(&self, attempt: u32) -> bool {
+        let at = |address: Address| if attempt == 0 { address } else { address.at(u64::from(attempt)) };
+        match self.model.loss {
+            Loss::Bernoulli(p) => !p.is_zero() && at(self.trail().within(self.world.loss)).unit() < p.get(),
+            Loss::GilbertElliott(ge) => {
+                let message = self.trail().within(self.world.loss);
+                // Attempts continue from the message's state and leave the link's, which is a function of the number of
+                // messages alone.
+                let bad = (1..=attempt)
+                    .fold(self.link.bad, |bad, k| step(ge, bad, message.at(u64::from(k)).unit()));
+                let loss = if bad { ge.bad_loss } else { ge.good_loss };
+                at(message).at(WITHIN_STATE).unit() < loss.get()
+            }
+        }
+    }
+
+    /// The propagation delay of a further transmission of this message. It is correlated with that of the first, as the
+    /// delay of the next message is, which does not depend on how often this one was sent.
+    fn beside(&self, address: impl FnOnce() -> Address) -> Span {
+        let mut score = self.link.score;
+        self.model.delay.follow(address, false, self.world.correlation, &mut score)
+    }
+
+    /// The extra delay of a datagram, if it is reordered.
+    fn held_back(&self, address: Address) -> Option<Span> {
+        if self.model.reorder == 0.0 || address.unit() >= self.model.reorder {
+            return None;
+        }
+        let address = address.at(0);
+        Some(match &self.model.reorder_by {
+            Some(distribution) => distribution.sample(&mut address.draw()),
+            None => self.model.delay.sample(|| address),
+        })
+    }
+
+    /// The duplicate of this datagram, if there is one and neither a full buffer nor a fault stops it. It follows the
+    /// original on the link.
+    fn duplicate(&mut self) -> Option<Flight> {
+        if self.model.duplicate == 0.0 {
+            return None;
+        }
+        let address = self.trail().within(self.world.duplicate);
+        if address.unit() >= self.model.duplicate {
+            return None;
+        }
+        let queueing = self.serialise(self.now)?;
+        let mut propagation =
+            self.beside(|| address.at(0)) + self.held_back(address.at(1)).unwrap_or_default();
+        if let Some(degraded) = self.world.faults.degraded(self.src, self.dst, self.now) {
+            propagation = propagation.scale(degraded.factor);
+        }
+        match self.land(self.now, queueing, propagation) {
+            Outcome::Arrives(flight) => Some(flight),
+            Outcome::Lost(_) | Outcome::Reset { .. } => None,
+        }
+    }
+
+    /// Scales the delay on a degraded link; returns whether its extra loss drops the transmission.
+    fn degrade(&mut self, attempt: u32, at: Time, propagation: &mut Span) -> bool {
+        if self.world.calm {
+            return false;
+        }
+        let Some(degraded) = self.world.faults.degraded(self.src, self.dst, at) else { return false };
+        self.counts().degraded += 1;
+        *propagation = propagation.scale(degraded.factor);
+        degraded.loss > 0.0
+            && self.trail().within(self.world.loss).at(DEGRADED).at(u64::from(attempt)).unit() < degraded.loss
+    }
+
+    /// The outcome under faults of a transmission with that departure and delay.
+    fn land(&self, at: Time, queueing: Span, propagation: Span) -> Outcome {
+        let arrives = at + queueing + propagation;
+        let mut flight = Flight { arrives, delivered: arrives, queueing, propagation };
+        if self.world.calm {
+            return Outcome::Arrives(flight);
+        }
+        let faults = &self.world.faults;
+        if faults.cut(self.src, self.dst, at, arrives) {
+            return Outcome::Lost(Cause::Partition);
+        }
+        flight.delivered = faults.resumes(self.dst, arrives);
+        if faults.alive(self.dst, self.now)
+            && let Some((_, restart)) = faults.crash_between(self.dst, self.now, flight.delivered)
+        {
+            return Outcome::Reset { known: arrives.max(restart) };
+        }
+        if !faults.alive(self.dst, flight.delivered) {
+            return Outcome::Lost(Cause::Crash);
+        }
+        if self.class == Class::Stream && !faults.alive(self.dst, self.now) {
+            // The peer that came back does not know the stream.
+            return Outcome::Reset { known: flight.delivered };
+        }
+        Outcome::Arrives(flight)
+    }
+
+    fn counts(&mut self) -> &mut ClassStats {
+        self.stats.of_mut(self.class)
+    }
+
+    /// Counts a delivery; `repeating` is the time spent in retransmission timeouts. Returns the span from sending to
+    /// delivery.
+    #[inline]
+    fn deliver(&mut self, flight: &Flight, repeating: Span) -> Span {
+        let paused = flight.delivered.since(flight.arrives);
+        let now = self.now;
+        let counts = self.counts();
+        counts.delivered += 1;
+        counts.propagation_ns = counts.propagation_ns.saturating_add(flight.propagation.0);
+        counts.queueing_ns = counts.queueing_ns.saturating_add(flight.queueing.0);
+        counts.retransmission_ns = counts.retransmission_ns.saturating_add(repeating.0);
+        counts.paused_ns = counts.paused_ns.saturating_add(paused.0);
+        counts.held += u64::from(paused != Span::ZERO);
+        flight.delivered.since(now)
+    }
+
+    fn drop(&mut self, cause: Cause) -> Verdict {
+        let counts = self.counts();
+        counts.lost[cause as usize] += 1;
+        counts.dropped[cause as usize] += 1;
+        Verdict::Drop(cause)
+    }
+
+    fn unreachable(&mut self, at: Time, cause: Cause) -> Verdict {
+        self.counts().unreachable[cause as usize] += 1;
+        Verdict::Unreachable { after: at.since(self.now), cause }
+    }
+}
+
+/// Branches of a message's loss address beyond all attempt numbers.
+const WITHIN_STATE: u64 = 1 << 40;
+const DEGRADED: u64 = 1 << 41;
+
+/// The state after one step of the chain.
+fn step(ge: GilbertElliott, bad: bool, draw: f64) -> bool {
+    if bad { draw >= ge.r.get() } else { draw < ge.p.get() }
+}
