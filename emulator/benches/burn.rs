@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use volary_experiment::config::real::Kernel;
+use volary_experiment::config::file::Kernel;
 use volary_hosts::executor::{Burners, CoreReading, DegradedSlot, SlotReading, free_cpus};
 
 /// Total time of the slots of one kind.

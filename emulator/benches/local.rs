@@ -28,11 +28,11 @@ use volary_engine::world::World;
 use volary_experiment::config::{Experiment, Overrides};
 use volary_experiment::control::StudyControl;
 use volary_experiment::cost::{peak_rss_bytes, process_cpu_s};
-use volary_experiment::fidelity::gauge::{LatenessHistograms, SpanHistogram};
+use volary_experiment::fidelity::measure::{LatenessHistograms, SpanHistogram};
 use volary_hosts::local;
+use volary_hosts::local::Mailbox;
 use volary_hosts::real_time::clock::{Clock, MonotonicClock};
 use volary_hosts::real_time::event_loop::{Inbox, RealTimeObserver, ShardIo, run_shard};
-use volary_hosts::real_time::mailbox::Mailbox;
 use volary_netem::{Fabric, Faults, Links};
 
 /// Rounds of which the median counts.

@@ -25,8 +25,8 @@ mod without {
     use volary_engine::world::World;
     use volary_experiment::config::{Experiment, RunSection};
     use volary_experiment::control::{Fleet, RunError, StudyControl};
-    use volary_experiment::storage::hosts::HostRecord;
     use volary_experiment::storage::input_log::RunLog;
+    use volary_experiment::storage::manifest::HostRecord;
 
     /// The refusal.
     #[derive(Debug, thiserror::Error)]

@@ -50,13 +50,12 @@ volary_engine::world: cores metrics quiet results scenario shard workload
 volary_experiment::atomic_file:
 volary_experiment::codec:
 volary_experiment::config: files number sanitize stats storage workload
-volary_experiment::control: observer
+volary_experiment::control: storage
 volary_experiment::cost:
 volary_experiment::fidelity: number stats
 volary_experiment::files: guard
 volary_experiment::guard:
 volary_experiment::number:
-volary_experiment::observer: storage
 volary_experiment::parallel:
 volary_experiment::sanitize:
 volary_experiment::stats:
@@ -68,20 +67,18 @@ volary_hosts::executor: real_time
 volary_hosts::local: awake executor real_time
 volary_hosts::real_time:
 volary_report::chart:
-volary_report::choice:
+volary_report::choice: style
 volary_report::claims: style
 volary_report::columns:
 volary_report::dashboard: chart figures
 volary_report::fidelity:
 volary_report::figures: chart columns selection
 volary_report::html: chart choice claims columns figures selection shell table
-volary_report::markdown: claims
 volary_report::selection:
 volary_report::shell:
 volary_report::style: columns
-volary_report::table: claims columns fidelity style wide
+volary_report::table: choice claims columns fidelity style
 volary_report::traces: chart
-volary_report::wide: choice style
 volary::cli: comparison hosts runtime
 volary::comparison: runtime
 volary::hosts:

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use volary::runtime::virtual_time::measure;
+use volary::runtime::pool::measure;
 use volary_engine::world::World;
 use volary_experiment::config::{Experiment, Overrides};
 use volary_experiment::control::StudyControl;

@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::Instant;
 
-use volary::runtime::virtual_time::measure;
+use volary::runtime::pool::measure;
 use volary_engine::results::Engine;
 use volary_engine::world::World;
 use volary_experiment::control::{RunError, StudyControl};

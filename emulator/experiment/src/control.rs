@@ -1,18 +1,25 @@
 //! The interface between a study and its caller: hosts, stop flag, observers, and why a run has no result.
+//!
+//! An observer is told what runtimes report while a study goes on, for the live page or whatever else shows it.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde::{Deserialize, Serialize};
 use volary_actors::base::{Span, Time};
+use volary_actors::message::KINDS;
+use volary_engine::cores::Injection;
 use volary_engine::metrics::Recorder;
-use volary_engine::results::Measured;
+use volary_engine::results::{Cell, Measured};
 use volary_engine::shard::Traffic;
 use volary_engine::virtual_time::Progress;
 use volary_engine::world::{EngineError, World};
 
-use crate::observer::{Counted, RunObserver, StudyObserver};
+use crate::storage::manifest::RunState;
+use crate::storage::run_record::RunRecord;
 
 /// The target of log lines at level `INFO` that are shown by default, unlike others of that level.
 pub const NOTICE: &str = "volary::notice";
@@ -121,4 +128,152 @@ pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     format!("a bug in volary stopped this run: {text}")
+}
+
+/// A run that has not begun.
+#[derive(Clone, Copy, Debug)]
+pub struct ExpectedRun<'a> {
+    /// Its id.
+    pub run: &'a str,
+    /// Label of the policy.
+    pub policy: &'a str,
+    /// Values of the swept keys.
+    pub cell: &'a Cell,
+    pub seed: u64,
+}
+
+/// A run that begins.
+#[derive(Clone, Copy, Debug)]
+pub struct BegunRun<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Label of the policy.
+    pub policy: &'a str,
+    /// Its number among the runs that were asked for, from one.
+    pub number: u64,
+    /// The number of those runs.
+    pub of: u64,
+    /// Its jobs.
+    pub jobs: u64,
+}
+
+/// Observes a study. Calls come from the threads that execute runs, and must return soon.
+pub trait StudyObserver: Send + Sync + fmt::Debug {
+    /// A stopping rule asks for more runs.
+    fn expect(&self, _runs: &[ExpectedRun<'_>]) {}
+    /// A run begins.
+    fn begin(&self, _run: &BegunRun<'_>) {}
+    /// An observer of a run that begins.
+    fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a>;
+    /// Something was injected into the run that began last, or what was injected under this number has another end.
+    fn inject(&self, _number: &str, _injection: &Injection, _says: &str) {}
+    /// A run has ended; or had ended before this process began.
+    fn finished(&self, _record: &RunRecord) {}
+    /// A run has failed.
+    fn failed(&self, _run: &str, _why: &str) {}
+    /// No run is under way: the study decides whether more follow, and writes its results.
+    fn idle(&self) {}
+    /// The study has ended, in this state.
+    fn over(&self, _state: RunState) {}
+}
+
+/// Observes a run while it goes on.
+pub trait RunObserver: fmt::Debug {
+    /// Looks at what was recorded by `now`. Called often: a look that is not due returns at once, without counting.
+    fn look(&mut self, now: Time, recorder: &Recorder<'_>, counted: &dyn Fn() -> Counted);
+}
+
+/// What only shards count.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Counted {
+    /// Messages sent over the network, in the order of [`KINDS`].
+    pub by_kind: Vec<u64>,
+    /// Messages that the emulated network lost.
+    pub dropped: u64,
+    /// The latest sample of each shard, by name; none in virtual time.
+    pub shards: Vec<(String, Option<ShardSample>)>,
+}
+
+impl Counted {
+    /// The counters of the only shard of a run in virtual time.
+    pub fn of_traffic(traffic: &Traffic) -> Self {
+        Self { by_kind: traffic.by_kind.to_vec(), dropped: traffic.dropped, shards: Vec::new() }
+    }
+
+    /// The latest samples of shards in real time, with their names; `None` before the first.
+    pub fn of_shards<'a>(samples: impl IntoIterator<Item = (String, Option<&'a ShardSample>)>) -> Self {
+        let mut all = Self::default();
+        for (name, sample) in samples {
+            all.shards.push((name, sample.cloned()));
+            let Some(sample) = sample else { continue };
+            // Other hosts report these numbers: there may be too many, and the sum must not overflow.
+            all.by_kind.resize(KINDS.len(), 0);
+            let sums = all.by_kind.iter_mut().zip(&sample.by_kind);
+            sums.for_each(|(sum, count)| *sum = sum.saturating_add(*count));
+            all.dropped = all.dropped.saturating_add(sample.dropped);
+        }
+        all
+    }
+}
+
+/// The state of a shard since the start of its run.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct ShardSample {
+    /// Messages sent over the network, in the order of [`KINDS`](volary_actors::message::KINDS).
+    pub by_kind: Vec<u64>,
+    /// Datagrams lost and stream messages returned.
+    pub dropped: u64,
+    /// Events that are pending: deliveries, timers and ends of copies.
+    pub pending: u64,
+    /// Lateness of messages when their actors process them.
+    pub deliveries: LateSoFar,
+    /// Lateness of timers.
+    pub timers: LateSoFar,
+    /// The process and its machine; `None` if another shard of the process reports them.
+    pub vitals: Option<VitalsSample>,
+}
+
+/// Lateness since the start of a run, in emulated seconds; all zero if nothing was due.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct LateSoFar {
+    /// Median.
+    pub p50_s: f64,
+    /// 99th percentile.
+    pub p99_s: f64,
+    /// Maximum.
+    pub max_s: f64,
+}
+
+/// A process and its machine since the sample before, or over a whole run.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct VitalsSample {
+    /// CPU time of the process over real time and processors.
+    pub cpu_share: f64,
+    /// Busy share of all processors of the machine, niced work excluded; `None` where the system does not report it.
+    pub machine_share: Option<f64>,
+    /// Share of processor time that the hypervisor gave to other machines; `None` where the system does not report it.
+    pub steal_share: Option<f64>,
+    /// Peak resident memory of the process so far, bytes.
+    pub peak_rss_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_shards_add_up() {
+        let sample = |by_kind: &[u64]| ShardSample {
+            by_kind: by_kind.to_vec(),
+            dropped: u64::MAX,
+            ..ShardSample::default()
+        };
+        let (one, two) = (sample(&[1, 2]), sample(&[10, 20, 30]));
+        let all = Counted::of_shards([
+            ("a".to_owned(), Some(&one)),
+            ("b".to_owned(), None),
+            ("c".to_owned(), Some(&two)),
+        ]);
+        assert_eq!((&all.by_kind[..4], all.dropped, all.shards.len()), (&[11, 22, 30, 0][..], u64::MAX, 3));
+    }
 }

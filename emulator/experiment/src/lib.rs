@@ -6,7 +6,7 @@
 //! | [`workload`] | traces of jobs on disk: their location, description, conversion |
 //! | [`files`] | the files of an experiment, from the disk or bundled |
 //! | [`storage`] | the study directory and its files |
-//! | [`control`], [`observer`] | stop flag and observers of a study |
+//! | [`control`] | stop flag and observers of a study |
 //! | [`fidelity`] | how far a run in real time departed from what was asked |
 //! | [`codec`] | messages and records as bytes |
 //! | [`stats`], [`number`], [`sanitize`] | replications; numbers formatted for people; text of others made harmless |
@@ -24,7 +24,6 @@ pub mod fidelity;
 pub mod files;
 pub mod guard;
 pub mod number;
-pub mod observer;
 pub mod parallel;
 pub mod sanitize;
 pub mod stats;

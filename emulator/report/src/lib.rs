@@ -5,9 +5,8 @@
 //! | [`columns`] | the columns of summary tables |
 //! | [`style`] | whether text has colours |
 //! | [`table`] | the table at the end of a run |
-//! | `wide` | the policies over all cells of a wide sweep |
-//! | [`markdown`] | claims and verdicts of several experiments as a Markdown table |
-//! | [`choice`] | which policy is best in which cell |
+//! | [`claims`] | claims and their verdicts, as text and as a Markdown table |
+//! | [`choice`] | which policy is best in which cell, and the policies over all cells of a wide sweep |
 //! | [`fidelity`] | the text of certificates |
 //! | [`chart`] | charts, as SVG |
 //! | [`figures`] | figures of the report and of `volary plot` |
@@ -29,18 +28,16 @@ pub mod dashboard;
 pub mod fidelity;
 #[cfg(feature = "figures")]
 pub mod figures;
-pub mod markdown;
 pub mod selection;
 pub mod shell;
 pub mod style;
 pub mod table;
 
-mod claims;
+pub mod claims;
 #[cfg(feature = "figures")]
 mod html;
 #[cfg(feature = "figures")]
 mod traces;
-mod wide;
 
 #[cfg(feature = "figures")]
 pub use html::render;

@@ -8,7 +8,8 @@ use volary_experiment::storage::study::{CellGroup, PolicyRuns, Study};
 
 use super::columns::{PickedColumn, SummaryColumn};
 use super::style::{TableStyle, missing, text_table, wrapped};
-use super::{claims, fidelity, wide};
+use super::{claims, fidelity};
+use crate::choice;
 
 /// The consequence of missing runs.
 pub(super) const PARTIAL: &str = "Cells without some of their runs name no best policy.";
@@ -20,7 +21,7 @@ pub(super) const PARTIAL: &str = "Cells without some of their runs name no best 
 pub fn text(study: &Study, how: &TableStyle) -> String {
     let mut out = String::new();
     let mut legend = Legend::default();
-    let (shown, others) = study.cells.split_at(wide::shown(study));
+    let (shown, others) = study.cells.split_at(choice::shown(study));
     for group in shown {
         if !group.cell.is_empty() {
             let _ = writeln!(out, "{}", wrapped(&group.name(), how.width, 2));
@@ -38,7 +39,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
         }
     }
     if !others.is_empty() {
-        out.push_str(&wide::text(study, others, how));
+        out.push_str(&choice::text(study, others, how));
     }
     let said = legend
         .text(study)
@@ -257,8 +258,7 @@ mod tests {
     use volary_engine::results::{
         Brief, ClaimResult, ClassResults, JobTimes, Origin, Staleness, Summary, Verdict,
     };
-    use volary_experiment::storage::fixture::manifest;
-    use volary_experiment::storage::fixture::measured;
+    use volary_experiment::storage::fixture::{manifest, measured};
     use volary_experiment::storage::manifest::Failure;
     use volary_experiment::storage::run_record::RunRecord;
 
@@ -435,7 +435,7 @@ mod tests {
         let why = "UNEQUAL: interference was injected into slow, load = 0.8, seed 0 and not into fast, load = 0.8, seed 0";
         assert!(unequal.contains(why), "{unequal}");
         let metric = |summary: &Summary| summary.times.response_s.p50;
-        let choose = |study: &Study| crate::choice::choose(&study.cells[0], &study.policies(), metric);
+        let choose = |study: &Study| choice::choose(&study.cells[0], &study.policies(), metric);
         assert_eq!(choose(&study), None);
         assert_eq!(study.cells[0].policies[0].label(), "slow (injected)", "in charts");
         inject(&mut study, 1);

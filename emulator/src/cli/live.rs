@@ -7,7 +7,7 @@ mod with {
 
     use clap::Args;
     use volary_experiment::config::Experiment;
-    use volary_experiment::observer::StudyObserver;
+    use volary_experiment::control::StudyObserver;
     use volary_experiment::storage;
     use volary_experiment::storage::manifest::RunState;
     use volary_report::dashboard::snapshot::PageHeader;
@@ -98,7 +98,7 @@ mod without {
 
     use clap::Args;
     use volary_experiment::config::Experiment;
-    use volary_experiment::observer::StudyObserver;
+    use volary_experiment::control::StudyObserver;
     use volary_experiment::storage::manifest::RunState;
 
     use crate::runtime::RunOptions;

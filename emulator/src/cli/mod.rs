@@ -9,7 +9,6 @@ mod agent;
 mod args;
 #[cfg(feature = "hosts")]
 mod certs;
-mod columns;
 mod command;
 mod compare;
 mod completions;
@@ -18,7 +17,6 @@ mod export;
 mod inject;
 mod live;
 mod log;
-mod new_policy;
 mod output;
 mod plan;
 #[cfg(feature = "figures")]
@@ -28,7 +26,6 @@ mod profile;
 mod progress;
 mod replay;
 mod report;
-mod resume;
 mod run;
 mod schema;
 #[cfg(feature = "hosts")]

@@ -10,11 +10,9 @@ use std::sync::atomic::Ordering;
 
 use crate::hosts::remove_identities;
 use anyhow::Context;
-use volary_experiment::atomic_file;
-use volary_experiment::control::StudyControl;
-use volary_experiment::observer::StudyObserver;
-use volary_experiment::sanitize;
+use volary_experiment::control::{StudyControl, StudyObserver};
 use volary_experiment::storage::{self, Render, Study};
+use volary_experiment::{atomic_file, sanitize};
 use volary_report::style::{Style, folded};
 
 use super::progress::Bar;

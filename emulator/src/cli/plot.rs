@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use volary_experiment::config::error::{did_you_mean, listed};
 use volary_experiment::storage;
-use volary_report::chart::export::{ExportError, pdf, png};
-use volary_report::chart::svg::{Letters, Picture};
+use volary_report::chart::svg::{ExportError, Letters, Picture, pdf, png};
 use volary_report::columns;
 use volary_report::figures::plot::{FigureKind, FigureOptions, figure};
 

@@ -10,9 +10,9 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use volary_actors::base::Time;
 use volary_engine::metrics::Recorder;
 use volary_engine::world::World;
+use volary_experiment::control::{BegunRun, Counted, RunObserver, StudyObserver};
 use volary_experiment::guard::guard;
 use volary_experiment::number::{count, elided, rough, seconds, short};
-use volary_experiment::observer::{BegunRun, Counted, RunObserver, StudyObserver};
 use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::RunRecord;
 

@@ -7,15 +7,15 @@ use std::process::ExitCode;
 use clap::Args;
 use volary_engine::results::{Cell, Summary};
 use volary_experiment::config::claims::{self, Claim};
-use volary_experiment::storage::manifest::PlannedPoint;
-use volary_experiment::storage::manifest::RunState;
+use volary_experiment::storage::manifest::{PlannedPoint, RunState};
 use volary_experiment::storage::study::{Study, json_lines};
 use volary_experiment::storage::{self, Error, LockedDir, RenderedReport};
-use volary_report::{columns, markdown, table};
+use volary_report::claims::claims_table;
+use volary_report::{columns, table};
 
+use super::args;
 use super::args::{TableArgs, argv};
 use super::output::{RENDER, print, print_exact, print_folded};
-use super::resume;
 
 /// Show the results of study directories, merged if they are slices of one experiment, and write their report.
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         let studies: Result<Vec<_>, _> = run_dirs(options)?.iter().map(|run| storage::load(run)).collect();
         let mut studies = studies?;
         studies.iter_mut().for_each(judge_lost);
-        print(markdown::claims_table(&studies).trim_end())?;
+        print(claims_table(&studies).trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let runs = run_dirs(options)?;
@@ -135,7 +135,7 @@ fn write(
     if let Some(own) = own
         && study.missing > 0
     {
-        tracing::warn!("this runs what is missing: {}", resume::command(&study.manifest.argv, own));
+        tracing::warn!("this runs what is missing: {}", args::command(&study.manifest.argv, own));
     }
     folder.write(study, RENDER.unwrap_or(|_| RenderedReport::default()))?;
     Ok(RENDER.map(|_| format!("report: {}", folder.root().join(storage::REPORT).display())))

@@ -16,10 +16,10 @@ use volary_experiment::storage::slices::SweepSlice;
 use volary_experiment::storage::{self, NewFolder, study};
 use volary_report::{columns, table};
 
+use super::args;
 use super::args::{FleetArgs, RunArgs, TableArgs, argv};
 use super::live::{LiveArgs, LivePage};
 use super::output::{RENDER, control, print, print_exact, print_folded};
-use super::resume;
 use crate::runtime::{self, Outcome, RunOptions, StudyError};
 
 /// Run an experiment and write its results to a study directory.
@@ -99,7 +99,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             tracing::error!(
                 "the run stops early; finished runs are in {}; this runs the rest: {}",
                 run.out.display(),
-                resume::command(&run.argv, &run.out)
+                args::command(&run.argv, &run.out)
             );
         }
     })?;
@@ -208,7 +208,7 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
             }
             tracing::error!(
                 "interrupted; {there}; this runs the rest: {}",
-                resume::command(&run.argv, &run.out)
+                args::command(&run.argv, &run.out)
             );
             true
         }
@@ -231,7 +231,7 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
                     "in virtual time a run fails again under the same seed: change the experiment, and run it into another folder"
                 );
             } else {
-                tracing::error!("{first}this runs what failed: {}", resume::command(&run.argv, &run.out));
+                tracing::error!("{first}this runs what failed: {}", args::command(&run.argv, &run.out));
             }
             true
         }

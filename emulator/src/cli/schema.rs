@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use volary_engine::results::{Better, METRICS, Metric, Unit};
 use volary_experiment::config::reference;
-use volary_experiment::config::schema::{What, schema};
+use volary_experiment::config::reference::{What, schema};
 use volary_experiment::storage::tables::TableKind;
 
 use super::output::show;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use volary_engine::results::Unit;
-use volary_experiment::config::cluster;
+use volary_experiment::config::include;
 use volary_experiment::number::{self, UnitText, plural};
 use volary_netem::topology::Facts;
 
@@ -36,7 +36,7 @@ enum Command {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let Command::Show { file, seed, json } = &options.command;
-    let facts = cluster::topology(file, *seed)?.describe();
+    let facts = include::topology(file, *seed)?.describe();
     show(*json, || &facts, || text(&facts))
 }
 

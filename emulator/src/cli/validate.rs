@@ -9,9 +9,9 @@ use volary_experiment::config::{ConfigError, Experiment, Overrides, RuntimeKind,
 use volary_experiment::control::Fleet;
 use volary_experiment::storage::{self, NewFolder};
 
+use super::args;
 use super::args::{ExperimentArgs, FleetArgs, argv, runtime as kind};
 use super::output::{RENDER, control, print_folded, print_json, write_file};
-use super::resume;
 pub(super) use crate::comparison::Error;
 use crate::comparison::{RunVariant, ValidateOptions, validate};
 
@@ -108,7 +108,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let control = control(options.quiet, None)?;
     let validation = validate(&|variant| options.load(variant), &plan, &control).inspect_err(|error| {
         if matches!(error, Error::Broken { .. }) {
-            tracing::error!("this runs what is missing: {}", resume::command(&plan.argv, &plan.out));
+            tracing::error!("this runs what is missing: {}", args::command(&plan.argv, &plan.out));
         }
     })?;
     let kept = plan.out.join(KEPT);

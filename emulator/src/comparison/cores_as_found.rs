@@ -17,7 +17,7 @@ use volary_experiment::control::{RunError, StudyControl};
 use volary_experiment::storage::run_record::RunRecord;
 
 use super::variant::{Error, RunVariant};
-use crate::runtime::{StudyError, virtual_time};
+use crate::runtime::{StudyError, pool};
 
 /// Minimal busy part of a stretch for its pace to count for the whole stretch.
 const REPRESENTATIVE: f64 = 0.25;
@@ -44,7 +44,7 @@ pub(super) fn as_found(
     let world = World::build(&experiment.points[point], seed, &experiment.traces());
     let measured = world.map_err(RunError::from).and_then(|world| {
         let world = found(world, &rows)?;
-        virtual_time::measure(&experiment.name, &world, &experiment.run, control)
+        pool::measure(&experiment.name, &world, &experiment.run, control)
     });
     measured.map(|measured| Some(measured.summary)).map_err(|error: RunError| Error::Broken {
         variant: RunVariant { runtime: RuntimeKind::Virtual, real: None },
@@ -231,7 +231,7 @@ mod tests {
         let experiment = Experiment::plan("t.toml", text, &Overrides::default()).unwrap();
         let world = || World::build(&experiment.points[0], 5, &experiment.traces()).unwrap();
         let run = |world: &World| {
-            virtual_time::measure("t", world, &experiment.run, &StudyControl::default())
+            pool::measure("t", world, &experiment.run, &StudyControl::default())
                 .unwrap()
                 .summary
                 .times

@@ -11,14 +11,12 @@ use volary_engine::results::{
 };
 use volary_experiment::number::{count, plural};
 use volary_experiment::stats::Interval;
-use volary_experiment::storage::Study;
 use volary_experiment::storage::manifest::{Manifest, RunState};
 use volary_experiment::storage::run_record::RunRecord;
-use volary_experiment::storage::spec_diff;
 use volary_experiment::storage::study::CellGroup;
+use volary_experiment::storage::{Study, spec_diff};
 
-use super::compared_point::{ComparedPoint, MetricDifference};
-use super::compared_table::point_table;
+use super::compared_table::{ComparedPoint, MetricDifference, point_table};
 use super::metrics::{class_metric, mean, relative, values};
 
 /// Limit on the policies and cells named that only one study ran.
@@ -302,8 +300,7 @@ fn remarks(point: &ComparedPoint) -> String {
 mod tests {
     use serde_json::{Value, json};
     use volary_engine::results::{Deadlines, Planning, PredictionErrors};
-    use volary_experiment::storage::fixture::manifest;
-    use volary_experiment::storage::fixture::measured;
+    use volary_experiment::storage::fixture::{manifest, measured};
 
     use super::*;
 

@@ -1,11 +1,16 @@
-//! The result of a validation, which is stored as JSON.
+//! The result of a validation, which is stored as JSON, and its tables.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
+use comfy_table::Table;
 use serde::{Deserialize, Serialize};
-use volary_engine::results::Cell;
+use volary_engine::results::{Cell, run_name};
+use volary_experiment::number;
+use volary_report::style::{missing, text_table};
 
 use super::divergence::MetricDivergence;
+use super::metrics::{BAR, entry, named};
 
 /// The result of a validation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -105,5 +110,269 @@ impl Against {
     /// Metrics beyond the bar, with cores as asked and as found.
     pub fn beyond(&self) -> impl Iterator<Item = &MetricDivergence> {
         self.metrics.iter().filter(|divergence| divergence.is_beyond())
+    }
+}
+
+impl Validation {
+    /// The tables of all points, with the counts, jobs and causes of each runtime; then the verdict.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for point in &self.points {
+            let _ = writeln!(out, "{}", run_name(&point.policy, &point.cell, self.seed));
+            let _ = writeln!(out, "{}", self.table(point));
+            point.against.iter().for_each(|against| out.push_str(&against.text()));
+            out.push('\n');
+        }
+        for skipped in &self.skipped {
+            let _ = writeln!(out, "{} was left out: {}", skipped.runtime, skipped.why);
+        }
+        out.push_str(&self.verdict());
+        out
+    }
+
+    fn table(&self, point: &ValidatedPoint) -> Table {
+        let mut header = vec!["metric".to_owned(), self.reference.clone()];
+        for against in &point.against {
+            header.extend([against.runtime.clone(), "divergence".to_owned()]);
+            if against.has_found() {
+                header.extend([format!("{} as found", self.reference), "from that".to_owned()]);
+            }
+        }
+        // A runtime without any value of an unjudged metric has no row of it.
+        let mut divergences: Vec<&MetricDivergence> = Vec::new();
+        for divergence in point.against.iter().flat_map(Against::rows) {
+            if divergences.iter().all(|known| known.metric != divergence.metric) {
+                divergences.push(divergence);
+            }
+        }
+        let rows = divergences.into_iter().filter_map(|divergence| {
+            let metric = named(&divergence.metric)?;
+            let mut cells = vec![divergence.metric.clone(), entry(metric, divergence.reference)];
+            for against in &point.against {
+                let other = against.rows().find(|row| row.metric == divergence.metric);
+                let value = |of: fn(&MetricDivergence) -> Option<f64>| entry(metric, other.and_then(of));
+                cells.extend([value(|row| row.value), other.map_or_else(missing, change)]);
+                if against.has_found() {
+                    cells.extend([value(|row| row.found), other.map_or_else(missing, from_found)]);
+                }
+            }
+            Some(cells)
+        });
+        text_table(header, rows)
+    }
+
+    fn verdict(&self) -> String {
+        let all = || self.points.iter().flat_map(|point| &point.against);
+        let degraded = all().filter(|against| !against.is_judged).count();
+        let bar = number::percent(BAR);
+        let judged = |of: fn(&MetricDivergence) -> Option<bool>| {
+            let judged = all().filter(|against| against.is_judged);
+            let judged = judged.flat_map(|against| &against.metrics).filter_map(of);
+            judged.fold((0, 0), |(within, all), is| (within + usize::from(is), all + 1))
+        };
+        let (within, quantiles) = judged(|divergence| divergence.within);
+        let mut out = String::new();
+        if !self.is_void() {
+            let _ = writeln!(
+                out,
+                "{within} of {quantiles} quantiles (p50, p90, p99) are within {bar} of {}, or within what runs differ \
+                 by themselves",
+                self.reference,
+            );
+        }
+        let (within, quantiles) = judged(|divergence| divergence.within_found);
+        if quantiles > 0 {
+            let _ = writeln!(
+                out,
+                "{within} of {quantiles} of burnt copies are within {bar} of {} with cores as found, so all but the cores \
+                 did the same; whether these did as asked, the certificate says",
+                self.reference
+            );
+        }
+        let mut sections: BTreeMap<&str, Vec<bool>> = BTreeMap::new();
+        for (section, rows) in all().filter(|against| against.is_judged).flat_map(|against| &against.policy) {
+            sections.entry(section).or_default().extend(rows.iter().filter_map(|row| row.within));
+        }
+        for (section, judged) in sections.iter().filter(|(_, judged)| !judged.is_empty()) {
+            let within = judged.iter().filter(|&&within| within).count();
+            let _ = writeln!(
+                out,
+                "{within} of {} figures of {section} are within what lateness and chance explain",
+                judged.len()
+            );
+        }
+        if self.is_void() {
+            let _ = writeln!(
+                out,
+                "no quantile was judged, because all {degraded} are degraded or were injected into; the reasons are above"
+            );
+        } else if degraded > 0 {
+            let _ = writeln!(out, "{degraded} of {} are degraded and not held against it", all().count());
+        }
+        let worlds =
+            all().filter(|against| !against.accounts.is_empty() || against.draws.different > 0).count();
+        if worlds > 0 {
+            let _ = writeln!(out, "{worlds} of {} did not do the same jobs", all().count());
+        }
+        out
+    }
+}
+
+impl Against {
+    fn rows(&self) -> impl Iterator<Item = &MetricDivergence> {
+        self.metrics.iter().chain(self.policy.values().flatten())
+    }
+
+    /// Whether the reference was run with cores as measured.
+    fn has_found(&self) -> bool {
+        self.metrics.iter().any(|divergence| divergence.found.is_some())
+    }
+
+    fn text(&self) -> String {
+        let runs = if self.runs > 1 { format!(", {} runs", self.runs) } else { String::new() };
+        let accounts =
+            if self.accounts.is_empty() { "equal accounts".to_owned() } else { self.accounts.join(", ") };
+        let jobs = number::count(self.draws.jobs);
+        let draws = match self.draws.different {
+            0 => format!("{jobs} jobs with equal arrivals and demands"),
+            n => format!("{} of {jobs} jobs with other arrivals or demands", number::count(n)),
+        };
+        let placement = self.placement.map(|p| {
+            format!("; {} of {} sampled jobs on other servers", number::count(p.moved), number::count(p.jobs))
+        });
+        let mut out =
+            format!("{}{runs}: {accounts}; {draws}{}\n", self.runtime, placement.unwrap_or_default());
+        let _ = writeln!(out, "  {}", self.standing());
+        for divergence in self.rows() {
+            if let (Some(relative), Some(cause)) = (divergence.relative, &divergence.cause) {
+                let _ = writeln!(out, "  {} {}: {cause}", divergence.metric, number::change(relative));
+            }
+        }
+        out
+    }
+
+    /// The fidelity of its runs in words, with the reasons if they are degraded.
+    fn standing(&self) -> String {
+        let reasons = self.degraded.join("; ");
+        match (self.is_judged, self.left_out) {
+            (false, _) => format!("DEGRADED: {reasons}"),
+            (true, 0) if !self.is_certified => "in virtual time, which needs no certificate".to_owned(),
+            (true, 0) => "faithful".to_owned(),
+            (true, left_out) => {
+                let runs = number::plural(self.runs as u64, "run");
+                format!("faithful, but {left_out} of {runs} are left out: DEGRADED: {reasons}")
+            }
+        }
+    }
+}
+
+/// The difference from the reference with cores as measured, as a share of it.
+fn from_found(divergence: &MetricDivergence) -> String {
+    let found = divergence.found.filter(|found| *found != 0.0);
+    let change = divergence.value.zip(found).map(|(value, found)| number::change(value / found - 1.0));
+    format!("{}{}", change.unwrap_or_else(missing), mark(divergence.within_found))
+}
+
+/// The divergence with the spread of the runs, marked if it is beyond the bar.
+fn change(divergence: &MetricDivergence) -> String {
+    let change = divergence.relative.map_or_else(missing, number::change);
+    let spread = divergence.spread.zip(divergence.reference).filter(|(_, reference)| *reference != 0.0);
+    let spread = spread.map(|(half, reference)| format!(" ± {}", number::percent(half / reference.abs())));
+    format!("{change}{}{}", spread.unwrap_or_default(), mark(divergence.within))
+}
+
+/// The mark of a value within or beyond the bar.
+const fn mark(within: Option<bool>) -> &'static str {
+    match within {
+        Some(false) => " ✗",
+        Some(true) => " ✓",
+        None => "  ",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(metric: &str, value: f64) -> MetricDivergence {
+        MetricDivergence {
+            metric: metric.to_owned(),
+            reference: Some(2.0),
+            value: Some(value),
+            relative: Some(value / 2.0 - 1.0),
+            spread: None,
+            found: None,
+            within: Some(true),
+            within_found: None,
+            cause: None,
+        }
+    }
+
+    fn against(runtime: &str, metrics: Vec<MetricDivergence>, degraded: &[&str]) -> Against {
+        Against {
+            runtime: runtime.to_owned(),
+            runs: 1,
+            left_out: 0,
+            is_judged: degraded.is_empty(),
+            is_certified: true,
+            accounts: Vec::new(),
+            draws: DrawsCompared { jobs: 9, different: 0 },
+            placement: None,
+            degraded: degraded.iter().map(|&why| why.to_owned()).collect(),
+            metrics,
+            policy: BTreeMap::new(),
+        }
+    }
+
+    fn validation(against: Vec<Against>) -> Validation {
+        let point =
+            ValidatedPoint { policy: "sparrow".to_owned(), cell: Vec::new().into_iter().collect(), against };
+        Validation {
+            experiment: "e".to_owned(),
+            seed: 1,
+            reference: "virtual".to_owned(),
+            skipped: Vec::new(),
+            points: vec![point],
+        }
+    }
+
+    /// The entries of the row of a metric.
+    fn entries(text: &str, metric: &str) -> Vec<String> {
+        let line = text
+            .lines()
+            .find(|line| line.split(['│', '┆']).nth(1).is_some_and(|first| first.trim() == metric));
+        let line = line.unwrap_or_else(|| panic!("no row of {metric}: {text}"));
+        let entries = line.split(['│', '┆']).skip(2).map(|entry| entry.trim().to_owned());
+        entries.filter(|entry| !entry.is_empty()).collect()
+    }
+
+    /// Each runtime has its own rows, in another order and not all of them.
+    #[test]
+    fn rows_are_matched_by_metric() {
+        let (p50, p99) = ("response_s.p50", "response_s.p99");
+        let local = against("local", vec![row(p50, 2.0), row(p99, 3.0)], &[]);
+        let hosts = against("hosts", vec![row(p99, 4.0)], &[]);
+        let text = validation(vec![local, hosts]).text();
+        assert_eq!(entries(&text, p50).len(), 5, "{text}");
+        assert_eq!(entries(&text, p50)[3..], [missing(), missing()], "hosts has none: {text}");
+        assert!(
+            entries(&text, p99)[1].starts_with("3.0") && entries(&text, p99)[3].starts_with("4.0"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_validation_of_degraded_runs_alone_judges_nothing() {
+        let run = |degraded: &[&str]| against("local", vec![row("response_s.p50", 9.0)], degraded);
+        for (runs, void) in [
+            (vec![run(&["late"]), run(&["late"])], true),
+            (vec![run(&["late"]), run(&[])], false),
+            (vec![run(&[])], false),
+            (Vec::new(), false),
+        ] {
+            let validation = validation(runs);
+            assert_eq!(validation.is_void(), void);
+            assert_eq!(validation.text().contains("no quantile was judged"), void);
+        }
     }
 }

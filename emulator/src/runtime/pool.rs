@@ -1,25 +1,27 @@
-//! The thread pool of a run: each unit has one thread and its own memory; only traces are shared.
+//! The thread pool of a run: each unit has one thread and its own memory; only traces are shared. A run in virtual time
+//! is executed here, and its cost measured.
 
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-use crate::hosts::{Controller, local};
-use volary_engine::results::{Cell, Summary, run_name};
-use volary_engine::world::World;
-use volary_experiment::config::{Experiment, Run, RuntimeKind};
-use volary_experiment::control::{ObservedRun, RunError, StudyControl, panic_text};
+use volary_engine::results::{Cell, Measured, Summary, run_name};
+use volary_engine::shard::Observer;
+use volary_engine::virtual_time::{Progress, measure_with};
+use volary_engine::world::{EngineError, World};
+use volary_experiment::config::{Experiment, Run, RunSection, RuntimeKind};
+use volary_experiment::control::{BegunRun, ObservedRun, RunError, StudyControl, panic_text};
 use volary_experiment::cost;
 use volary_experiment::guard::guard;
 use volary_experiment::number::{plural, seconds};
-use volary_experiment::observer::BegunRun;
 use volary_experiment::storage::input_log::Sink;
 use volary_experiment::storage::manifest::Failure;
 use volary_experiment::storage::{self, StudyDir};
 use volary_experiment::workload::Traces;
 
-use super::virtual_time;
+use crate::hosts::{Controller, local};
 
 /// The state that the threads share.
 struct Pool<'a> {
@@ -106,11 +108,11 @@ impl Pool<'_> {
             let log = self.log.map(|log| log.attempt(&run.id, &point.label, run.seed));
             match (section.runtime, log) {
                 (RuntimeKind::Virtual, None) => {
-                    virtual_time::measure(name, &world, section, &ObservedRun::new(self.control, id, &world))
+                    measure(name, &world, section, &ObservedRun::new(self.control, id, &world))
                 }
                 (RuntimeKind::Virtual, Some(log)) => {
                     let progress = ObservedRun::new(self.control, id, &world);
-                    virtual_time::measure_observed(name, &world, section, log.section(0, 1), &progress)
+                    measure_observed(name, &world, section, log.section(0, 1), &progress)
                 }
                 (RuntimeKind::Local, log) => {
                     local::measure(name, id, world, section, self.threads, log, self.control)
@@ -224,6 +226,54 @@ fn finished(summary: &Summary) {
     );
 }
 
+/// Runs one point under one seed, from the first arrival to the last completion.
+///
+/// # Errors
+/// [`RunError::Interrupted`] when stopped, with what was measured; [`RunError::Refused`] for errors that appear only
+/// under this seed.
+///
+/// # Panics
+/// On a bug in a policy: a job that finishes twice, counters that do not add up.
+pub fn measure(
+    name: &str,
+    world: &World,
+    run: &RunSection,
+    progress: &dyn Progress,
+) -> Result<Measured, RunError> {
+    // The engine compiles this function, with its loop and all that the loop calls, in one unit.
+    with_cost(|| volary_engine::virtual_time::measure(name, world, &run.config(), progress))
+}
+
+/// As [`measure`], with an observer of every input of every actor.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_observed(
+    name: &str,
+    world: &World,
+    run: &RunSection,
+    observer: impl Observer,
+    progress: &dyn Progress,
+) -> Result<Measured, RunError> {
+    with_cost(|| measure_with(name, world, &run.config(), observer, progress))
+}
+
+/// Adds what a run has cost to its results.
+fn with_cost(run: impl FnOnce() -> Result<Measured, EngineError>) -> Result<Measured, RunError> {
+    let (clock, cpu) = (Instant::now(), cost::thread_cpu_s());
+    let mut run = run();
+    if let Ok(measured) = run.as_mut().or_else(|error| match error {
+        EngineError::Interrupted(measured) => Ok(&mut **measured),
+        EngineError::Refused(_) => Err(()),
+    }) {
+        let engine = &mut measured.summary.engine;
+        engine.cpu_s = cost::thread_cpu_s() - cpu;
+        engine.wall_s = clock.elapsed().as_secs_f64();
+        engine.peak_rss_bytes = cost::peak_rss_bytes();
+    }
+    Ok(run?)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -233,7 +283,7 @@ mod tests {
     use volary_actors::base::Time;
     use volary_engine::metrics::Recorder;
     use volary_experiment::config::Overrides;
-    use volary_experiment::observer::{Counted, RunObserver, StudyObserver};
+    use volary_experiment::control::{Counted, RunObserver, StudyObserver};
     use volary_experiment::storage::manifest::RunState;
 
     use super::*;

@@ -17,9 +17,8 @@ use volary_experiment::config::{Bundle, ConfigError, Experiment, RunSection, Run
 use volary_experiment::control::{RunError, panic_text};
 use volary_experiment::number::plural;
 use volary_experiment::storage;
-use volary_experiment::storage::hosts::{HostRecord, of_shard};
 use volary_experiment::storage::input_log::{self, Digester, FILE, InputLog, LogSection};
-use volary_experiment::storage::manifest::RunState;
+use volary_experiment::storage::manifest::{HostRecord, RunState, of_shard};
 
 pub use volary_engine::replay::{Cut, Difference, Divergence, Replayed};
 

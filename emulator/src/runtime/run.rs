@@ -1,28 +1,25 @@
-//! The execution of an experiment: checks beforehand, replications, the study directory, and verdicts on its claims.
+//! The execution of an experiment: checks beforehand, replications, the study directory, verdicts on its claims, and
+//! errors of the whole run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use crate::hosts::executor::{assign_cpus, free_cpus};
-use crate::hosts::{Controller, WITHOUT_HOSTS};
 use volary_engine::results::{ClaimResult, SCHEMA, Summary};
 use volary_experiment::config::experiment::MOST_REPLICATIONS;
-use volary_experiment::config::{CellLoad, Experiment, Repeat, Run, RuntimeKind, describe};
-use volary_experiment::control::Fleet;
-use volary_experiment::control::{NOTICE, StudyControl};
+use volary_experiment::config::{CellLoad, ConfigError, Experiment, Repeat, Run, RuntimeKind, describe};
+use volary_experiment::control::{ExpectedRun, Fleet, NOTICE, StudyControl};
 use volary_experiment::number::plural;
-use volary_experiment::observer::ExpectedRun;
 use volary_experiment::stats::enough;
 use volary_experiment::storage::input_log::{self, Sink};
-use volary_experiment::storage::manifest::{Failure, Manifest, OfferedLoad, RunState, utc_now};
-use volary_experiment::storage::origin::Provenance;
+use volary_experiment::storage::manifest::{Failure, Manifest, OfferedLoad, Provenance, RunState, utc_now};
 use volary_experiment::storage::slices::{Slices, SweepSlice};
 use volary_experiment::storage::study::Study;
 use volary_experiment::storage::{self, Render, RenderedReport, StudyDir};
 
-use super::error::StudyError;
 use super::pool;
+use crate::hosts::executor::{assign_cpus, free_cpus};
+use crate::hosts::{Controller, HostsError, WITHOUT_HOSTS};
 
 /// Options of `volary run` beyond the experiment itself.
 #[derive(Clone, Debug, Default)]
@@ -287,4 +284,27 @@ fn more(experiment: &Experiment, runs: &[Run], folder: &StudyDir) -> Vec<Run> {
     };
     let next = (0..experiment.points.len()).filter(is_wanted);
     next.map(|point| experiment.run_of(point, done(point))).collect()
+}
+
+/// Why a run could not start, or its results not be stored.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// The options and the experiment do not fit together.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The hosts cannot be used; nothing was run.
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    /// The study directory cannot be created or opened; nothing was run.
+    #[error(transparent)]
+    Folder(storage::Error),
+    /// The study directory can no longer be read or written.
+    #[error(transparent)]
+    StudyDir(#[from] storage::Error),
+    /// The experiment's files cannot be stored with the log of inputs.
+    #[error(transparent)]
+    Bundle(ConfigError),
+    /// The log of inputs cannot be written.
+    #[error(transparent)]
+    Inputs(#[from] input_log::Error),
 }

@@ -9,7 +9,7 @@ pub mod sharing;
 
 use std::io::Write;
 
-use volary::runtime::virtual_time::measure;
+use volary::runtime::pool::measure;
 use volary_engine::results::{Certificate, Measured};
 use volary_engine::world::World;
 use volary_experiment::config::{Experiment, Overrides};

@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use volary::runtime::{self, RunOptions};
 use volary_experiment::config::{Experiment, Overrides};
-use volary_experiment::control::StudyControl;
-use volary_experiment::observer::StudyObserver;
+use volary_experiment::control::{StudyControl, StudyObserver};
 use volary_report::dashboard::snapshot::{PageHeader, RunStage, Snapshot};
 use volary_report::dashboard::{Dashboard, Server, SnapshotSource};
 

@@ -15,7 +15,7 @@ use volary_engine::results::HostVitals;
 use volary_engine::world::World;
 use volary_experiment::codec::LARGEST_FRAME;
 use volary_experiment::config::{Experiment, Overrides};
-use volary_experiment::fidelity::gauge::Reading;
+use volary_experiment::fidelity::measure::Reading;
 use volary_hosts::cluster::net::endpoint::Accepted;
 use volary_hosts::cluster::net::{Close, Connection, Control, Options, Transport};
 use volary_hosts::cluster::protocol::{

@@ -4,22 +4,20 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use tokio::net::UdpSocket;
 use tokio::runtime::{Builder, Runtime};
-use volary::runtime::{self, Outcome, RunOptions, virtual_time};
+use volary::runtime::{self, Outcome, RunOptions, pool};
 use volary_actors::base::{Rng, Span};
 use volary_actors::policies::PolicySpec;
 use volary_engine::results::Summary;
 use volary_experiment::config::{Experiment, Overrides, RuntimeKind};
-use volary_experiment::control::Fleet;
-use volary_experiment::control::StudyControl;
+use volary_experiment::control::{Fleet, StudyControl};
 use volary_experiment::storage::manifest::RunState;
 use volary_hosts::cluster::agent::{Agent, AgentLog, Settings};
 use volary_hosts::real_time::clock::MonotonicClock;
@@ -280,7 +278,7 @@ fn speed(text: &str) -> Option<f64> {
     let overrides = Overrides { runtime: Some(RuntimeKind::Hosts), ..Overrides::default() };
     let experiment = Experiment::plan("drawn.toml", text, &overrides).ok()?;
     let world = worlds(&experiment).next()?;
-    let measured = virtual_time::measure("drawn", &world, &experiment.run, &StudyControl::default());
+    let measured = pool::measure("drawn", &world, &experiment.run, &StudyControl::default());
     let summary = measured.unwrap_or_else(|error| panic!("{error}\n{text}")).summary;
     let real = (summary.engine.events as f64 / PACE).max(2.0);
     (real < LONGEST)

@@ -128,7 +128,7 @@ fn other_parameters_give_other_effects() {
     let sink = Sink::create(&path, &"none").unwrap();
     let world = worlds(&two).next().unwrap();
     let unit = sink.attempt("run", "sparrow", world.seed());
-    let measured: Measured = runtime::virtual_time::measure_observed(
+    let measured: Measured = runtime::pool::measure_observed(
         "test",
         &world,
         &two.run,

@@ -11,9 +11,8 @@ use volary_netem::{FaultSpec, Groups, Places, Target};
 use super::document::Document;
 use super::error::{ConfigError, did_you_mean};
 use super::explain;
-use super::file::File;
+use super::file::{File, Repeat};
 use super::load::mean_cpu;
-use super::repeat::Repeat;
 use crate::sanitize::is_hidden;
 
 /// The range of emulated time, s.

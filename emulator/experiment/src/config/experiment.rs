@@ -1,21 +1,30 @@
 //! The resolved experiment: all defaults are filled in, and every file it needs was found.
+//!
+//! Its identity is a hash of everything a result depends on, by which finished runs are recognised. A [`Bundle`] is an
+//! experiment with every file it names, for a machine that has none of them.
+//!
+//! A manifest has the points of an experiment without the long lists of their worlds: a trace of interference or an
+//! empirical distribution may have a million values, which each point would repeat. They are in a file whose checksum
+//! the manifest records.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use volary_engine::results::{Cell, ClaimResult, Summary};
-use volary_engine::scenario::Point;
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Value, json};
+use volary_actors::policies::PolicySpec;
+use volary_engine::fingerprint::Fingerprint;
+use volary_engine::results::{Cell, ClaimResult, SCHEMA, Summary, run_id};
+use volary_engine::scenario::{Point, Resolved};
 
-use super::abridge;
 use super::claims::{self, Claim};
-use super::file::{RunSection, RuntimeKind};
-use super::identity::id_under;
+use super::error::ConfigError;
+use super::file::{Repeat, RunSection, RuntimeKind, of_text, to_text};
 use super::load::{Load, load};
-use super::repeat::{Repeat, of_text, to_text};
-use crate::files::{FileSum, Files, few};
+use crate::files::{FileSum, Files, Pack, few};
 use crate::storage::slices::SweepSlice;
 use crate::workload::Traces;
 
@@ -39,7 +48,7 @@ pub struct Experiment {
     /// With `repeat = "auto"`: the relative 95 % half-width to reach.
     pub precision: f64,
     /// Every cell times every policy, in written order; the policy varies fastest.
-    #[serde(serialize_with = "abridge::points")]
+    #[serde(serialize_with = "points")]
     pub points: Vec<Point>,
     /// Swept keys in written order, with their values.
     pub sweep: Vec<(String, Vec<Value>)>,
@@ -163,5 +172,218 @@ impl Experiment {
         let stand_ins = self.points.iter().filter(|point| point.resolved.has_stand_in());
         let stand_ins: Vec<Cell> = stand_ins.map(|point| point.cell.clone()).collect();
         claims::judge(&self.claims, &self.cells(), &stand_ins, summaries)
+    }
+}
+
+/// Longest list that is written out.
+const LONGEST: usize = 256;
+
+#[derive(Serialize)]
+struct AbridgedPoint<'a> {
+    cell: &'a Cell,
+    policy: &'a PolicySpec,
+    label: &'a str,
+    resolved: Value,
+    id: &'a str,
+}
+
+/// Serializes points. A list of more than [`LONGEST`] elements in a world is replaced by its length and a fingerprint,
+/// so that experiments with different lists still differ.
+fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut known: Option<(&Arc<Resolved>, Value)> = None;
+    let mut abridged = Vec::with_capacity(points.len());
+    for point in points {
+        // The policies of a cell have one world.
+        let resolved = match &known {
+            Some((world, value)) if Arc::ptr_eq(world, &point.resolved) => value.clone(),
+            _ => {
+                let mut value = serde_json::to_value(point.resolved.as_ref()).map_err(S::Error::custom)?;
+                abridge("", &mut value);
+                known = Some((&point.resolved, value.clone()));
+                value
+            }
+        };
+        let Point { cell, policy, label, id, .. } = point;
+        abridged.push(AbridgedPoint { cell, policy, label, resolved, id });
+    }
+    serializer.collect_seq(abridged)
+}
+
+/// Names of the abridged lists. Others, such as faults and classes, are read back from manifests.
+const ABRIDGED: [&str; 2] = ["rows", "values"];
+
+fn abridge(name: &str, value: &mut Value) {
+    match value {
+        Value::Array(list) if list.len() > LONGEST && ABRIDGED.contains(&name) => {
+            let mut fingerprint = Fingerprint::default();
+            for element in &*list {
+                fingerprint.update(element.to_string().as_bytes());
+                fingerprint.update(b",");
+            }
+            *value = json!({"elements": list.len(), "fingerprint": fingerprint.to_string()});
+        }
+        Value::Array(list) => list.iter_mut().for_each(|element| abridge("", element)),
+        Value::Object(table) => table.iter_mut().for_each(|(name, value)| abridge(name, value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Everything that planning an experiment depends on. Its origin is not trusted: planning it opens no file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Bundle {
+    /// The experiment file's name; its text is in `files`.
+    pub experiment: PathBuf,
+    /// The changes made on the command line.
+    pub overrides: Overrides,
+    /// The experiment file, profiles, topologies, values of distributions, bursts and workload traces. When the bundle
+    /// is planned, other files do not exist, so a trace that was missing stays missing.
+    pub files: Pack,
+}
+
+impl Experiment {
+    /// Packs the experiment as it was planned.
+    ///
+    /// # Errors
+    /// When a trace can no longer be read, a name is not UTF-8, or the files exceed
+    /// [`LARGEST_PACK`](crate::files::LARGEST_PACK).
+    pub fn bundle(&self) -> Result<Bundle, ConfigError> {
+        let files = self.files.pack().map_err(|(path, why)| ConfigError::Read {
+            path,
+            why,
+            help: "a run on other machines needs all files of the experiment".into(),
+        })?;
+        Ok(Bundle { experiment: self.file.clone(), overrides: self.overrides.clone(), files })
+    }
+
+    /// Plans a bundle. Points, ids and jobs are the same as where it was packed.
+    ///
+    /// # Errors
+    /// As [`Experiment::load`]; a file that was not packed cannot be read.
+    pub fn from_bundle(bundle: &Bundle) -> Result<Self, ConfigError> {
+        Self::load_from(Files::of_pack(bundle.files.clone()), &bundle.experiment, &bundle.overrides)
+    }
+}
+
+/// Version of the engine's behaviour: raised whenever the same seed would give other results.
+pub const ENGINE: u32 = 10;
+
+/// The id of a point under a seed. It depends on the keys, the files' contents and the engine version, and not on the
+/// machine or the experiment's name.
+pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
+    let mut depends = json!({
+        "schema": SCHEMA,
+        "engine": ENGINE,
+        "cell": point.cell,
+        "label": point.label,
+        "policy": point.policy,
+        "world": point.resolved.digest,
+        "runtime": run.runtime,
+        "speed": (run.runtime != RuntimeKind::Virtual).then_some(run.speed),
+        "until": run.until,
+        "seed": seed,
+    });
+    // The version of the engine does not cover policies of other crates.
+    if point.policy.is_added() {
+        depends["program"] = json!(program());
+    }
+    // A result that is missing from earlier runs, which a resumed experiment would keep.
+    if let Some(unqueued) = run.record.unqueued {
+        depends["unqueued"] = json!(unqueued);
+    }
+    if run.keeps_awake() {
+        depends["awake"] = json!(true);
+    }
+    if let Some(real) = run.burning() {
+        depends["real"] = json!(real);
+    }
+    run_id(&depends)
+}
+
+/// The fingerprint of the running program, whose code is a part of what its results depend on.
+fn program() -> &'static str {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let mut fingerprint = Fingerprint::default();
+        let bytes = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
+        fingerprint.update(&bytes);
+        fingerprint.to_string()
+    })
+}
+
+/// Hash of the world that the policies run in; `trace` is the hash of the trace's content.
+pub(super) fn digest(world: &Resolved, trace: Option<&str>) -> String {
+    let table = world.interference.as_ref().map(|profile| &profile.table);
+    let mut workload = serde_json::to_value(&world.workload).unwrap_or_default();
+    // A trace is identified by its content, not by the name under which it was found.
+    if let Some(trace) = workload.get_mut("trace").and_then(Value::as_object_mut) {
+        trace.remove("file");
+    }
+    let mut depends = json!({
+        "cluster": world.cluster,
+        "workload": workload,
+        "trace": trace,
+        "service": world.service,
+        "network": world.network,
+        "interference": table,
+    });
+    if !world.injections.is_empty() {
+        depends["injections"] = json!(world.injections);
+    }
+    run_id(&depends)
+}
+
+/// Hashes of files' contents, each file read once.
+#[derive(Debug, Default)]
+pub(super) struct Contents(BTreeMap<PathBuf, String>);
+
+impl Contents {
+    /// The fingerprint of a file's bytes.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn of(&mut self, files: &Files, path: &Path) -> io::Result<&str> {
+        if !self.0.contains_key(path) {
+            let mut fingerprint = Fingerprint::default();
+            let (mut file, mut buffer) = (files.stream(path)?, vec![0; 1 << 16]);
+            while let read @ 1.. = file.read(&mut buffer)? {
+                fingerprint.update(&buffer[..read]);
+            }
+            self.0.insert(path.to_owned(), fingerprint.to_string());
+        }
+        Ok(&self.0[path])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Experiment, Overrides};
+
+    fn written(bursts: usize) -> Value {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.toml");
+        let rows: String = (0..bursts).map(|i| format!("0 {i} {i}.5 2\n")).collect();
+        std::fs::write(dir.path().join("b.txt"), rows).unwrap();
+        let text = "title = \"t\"\ncluster.nodes = 2\ninterference.trace.file = \"b.txt\"\nservice.demand = \"1s\"\n\
+                    workload.synthetic = { jobs = 2, tasks = 1, interarrival = \"1s\" }\n\
+                    [[policy]]\nrandom = {}\n[[policy]]\nsparrow = {}\n";
+        std::fs::write(&file, text).unwrap();
+        serde_json::to_value(Experiment::load(&file, &Overrides::default()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn long_lists_are_counted_and_short_ones_written() {
+        let rows = |spec: &Value, point: usize| {
+            spec["points"][point]["resolved"]["interference"]["trace"]["rows"].clone()
+        };
+        let (short, long, longer) = (written(200), written(20_000), written(20_001));
+        assert_eq!(rows(&short, 1).as_array().unwrap().len(), 200);
+        assert_eq!(rows(&long, 1)["elements"], 20_000);
+        assert_eq!(rows(&long, 0), rows(&long, 1));
+        assert_ne!(rows(&long, 0)["fingerprint"], rows(&longer, 0)["fingerprint"]);
+        let mut faults = json!({"fault": vec![json!({"crash": {}}); 300]});
+        abridge("", &mut faults);
+        assert_eq!(faults["fault"].as_array().unwrap().len(), 300, "a list that is read again");
+        assert!(long.to_string().len() < 10_000, "{}", long.to_string().len());
     }
 }

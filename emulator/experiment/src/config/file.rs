@@ -1,10 +1,14 @@
 //! The experiment file as it is written. Only form is checked here.
+//!
+//! [`RealSection`] is `[run.real]`: copies that burn real cores. [`Repeat`] is the number of replications: a number, or
+//! `"auto"`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use volary_actors::base::Span;
 use volary_engine::cores::Interference;
@@ -14,9 +18,6 @@ use volary_engine::scenario::{ClusterSection, PolicyEntry};
 use volary_engine::virtual_time::RunConfig;
 use volary_engine::workload::{Service, WorkloadSpec};
 use volary_netem::Network;
-
-use super::real::{Kernel, RealSection};
-use super::repeat::Repeat;
 
 /// A whole experiment file.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
@@ -225,5 +226,151 @@ impl Default for Record {
             unqueued: None,
             inputs: false,
         }
+    }
+}
+
+/// `[run.real]`: each emulated core has a CPU of its host to itself. A copy keeps this CPU busy until its work is done.
+/// Work is measured in seconds of the CPU while only copies run on it and on the others; interference takes CPU time
+/// away from the copy. Between copies, threads of the lowest priority keep the CPUs awake, so all of them are busy for
+/// the whole run.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RealSection {
+    /// The computation of copies.
+    pub kernel: Kernel,
+    /// The mechanism that slows a core down.
+    pub degrade: Degrade,
+    /// Number of CPUs of each host that no emulated core takes, the lowest ones that the process may run on. Schedulers
+    /// and node managers have priority over copies, so none is needed; a spare one keeps copies from being interrupted.
+    pub spare: u32,
+}
+
+/// The mechanism that slows a core down.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Degrade {
+    /// A competing thread on the same CPU, which needs no privileges.
+    #[default]
+    Threads,
+}
+
+impl fmt::Display for Degrade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// The computation of a copy on its core.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kernel {
+    /// Hashes: arithmetic that stays in the core's registers.
+    #[default]
+    Hash,
+    /// Streams through more memory than any cache holds.
+    Memory,
+    /// Walks through memory that just fits into the core's own cache.
+    Cache,
+    /// Nothing: copies are timed, as without `[run.real]`.
+    None,
+}
+
+impl Kernel {
+    /// The kernels that burn cores.
+    pub const BURNING: [Self; 3] = [Self::Hash, Self::Memory, Self::Cache];
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// The number of replications, or `"auto"`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Repeat {
+    /// As many as `precision` takes.
+    Auto,
+    /// A fixed number of replications.
+    #[serde(untagged)]
+    Times(u32),
+}
+
+impl Default for Repeat {
+    fn default() -> Self {
+        Self::Times(1)
+    }
+}
+
+impl Repeat {
+    /// The number, if there is one.
+    pub const fn times(self) -> Option<u32> {
+        match self {
+            Self::Times(times) => Some(times),
+            Self::Auto => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Repeat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Repeat;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of replications, at least 1, or \"auto\"")
+            }
+            fn visit_i64<E: de::Error>(self, n: i64) -> Result<Repeat, E> {
+                n.to_string().parse().map_err(|()| E::invalid_value(de::Unexpected::Signed(n), &self))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Repeat, E> {
+                text.parse().map_err(|()| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl std::str::FromStr for Repeat {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            _ => text.parse().ok().filter(|&n| n > 0).map(Self::Times).ok_or(()),
+        }
+    }
+}
+
+impl fmt::Display for Repeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Times(n) => write!(f, "{n}"),
+            Self::Auto => f.write_str("auto"),
+        }
+    }
+}
+
+/// Serializes `--repeat` as text, for formats that are not self-describing.
+pub(super) fn to_text<S: Serializer>(repeat: &Option<Repeat>, to: S) -> Result<S::Ok, S::Error> {
+    repeat.map(|repeat| repeat.to_string()).serialize(to)
+}
+
+/// Reads what [`to_text`] wrote.
+pub(super) fn of_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Repeat>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    let parsed = text.map(|text| text.parse()).transpose();
+    parsed.map_err(|()| de::Error::custom("neither a number of replications nor `auto`"))
+}
+
+impl JsonSchema for Repeat {
+    fn schema_name() -> Cow<'static, str> {
+        "Repeat".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "number of replications, or \"auto\": as many as `precision` takes",
+            "anyOf": [{ "type": "integer", "minimum": 1 }, { "const": "auto" }]
+        })
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! A profile's keys become keys of `[interference]` and keep their position, so that an error in a profile is reported
 //! in the profile, and a sweep can change its keys. The values of `empirical = { file = … }` distributions become
-//! `values` wherever such a distribution is used.
+//! `values` wherever such a distribution is used. The topology file that the `[cluster]` section names is read here
+//! too; its errors carry their position.
+//!
+//! The four kinds of TOML files are distinguished by their keys, so that an error can name the wrong kind.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,11 +15,14 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 use volary_actors::base::Span;
 use volary_engine::cores::{Interference, Profile};
+use volary_engine::scenario::{Cluster, ClusterError, ClusterSection};
+use volary_engine::workload::Service;
+use volary_netem::TopologyFile;
+use volary_netem::topology::Topology;
 
-use super::document::{Document, Key, Node, Texts, put, read_text, table_mut};
+use super::document::{Document, Key, Node, Texts, entries, put, read_text, table_mut};
 use super::error::{ConfigError, Text};
 use super::explain;
-use super::kind::FileKind;
 use crate::files::Files;
 
 /// Replaces `interference.profile` by the keys of the file it names. Keys of the experiment file take precedence.
@@ -148,7 +154,7 @@ pub fn open_profile(path: &Path) -> Result<Profile, ConfigError> {
 }
 
 /// Reads a file of a kind without an experiment, with the values of its empirical distributions.
-pub(super) fn open<'t, T: DeserializeOwned>(
+fn open<'t, T: DeserializeOwned>(
     texts: &'t Texts,
     files: &Files,
     path: &Path,
@@ -274,7 +280,124 @@ fn read_named(
 }
 
 /// An error about a file, at the position where the file is named.
-pub(super) fn located(document: &Document, span: &Range<usize>, error: ConfigError) -> ConfigError {
+fn located(document: &Document, span: &Range<usize>, error: ConfigError) -> ConfigError {
     let ConfigError::Read { path, why, help } = error else { return error };
     document.error(span, format!("cannot read {}: {why}", path.display())).help(help)
+}
+
+/// A kind of TOML file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FileKind {
+    Experiment,
+    Topology,
+    Profile,
+    Classes,
+}
+
+impl FileKind {
+    /// The kind, from keys that only one kind has; `None` if there are none.
+    fn of(table: &DeTable<'_>) -> Option<Self> {
+        let has = |keys: &[&str]| keys.iter().any(|key| table.contains_key(*key));
+        match () {
+            () if has(&["workload", "cluster", "policy"]) => Some(Self::Experiment),
+            () if has(&["shape"]) => Some(Self::Topology),
+            () if has(&["bernoulli", "markov", "renewal", "scripted", "trace"]) => Some(Self::Profile),
+            () if has(&["class"]) => Some(Self::Classes),
+            () => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Experiment => "an experiment",
+            Self::Topology => "a topology",
+            Self::Profile => "an interference profile",
+            Self::Classes => "a file of classes of jobs",
+        }
+    }
+
+    /// The commands that accept such a file.
+    fn remedy(self, file: &str) -> String {
+        let (show, key) = match self {
+            Self::Experiment => return format!("`volary run {file}` runs it, `volary plan {file}` shows it"),
+            Self::Topology => ("topology", "[cluster] topology"),
+            Self::Profile => ("profile", "[interference] profile"),
+            Self::Classes => {
+                return format!("an experiment uses it with [workload.mix] classes = \"{file}\"");
+            }
+        };
+        format!("`volary {show} show {file}` shows it; an experiment uses it with {key} = \"{file}\"")
+    }
+
+    /// Refuses a document that is clearly of another kind.
+    pub(super) fn expect(self, document: &Document<'_>) -> Result<(), ConfigError> {
+        let first = entries(&document.root).first().map_or(0..0, |(key, _)| key.span());
+        self.expect_in(&document.root, document.name(), document, &first)
+    }
+
+    /// The same for a table of another file, which is named at `span` of the document.
+    fn expect_in(
+        self,
+        table: &DeTable<'_>,
+        file: &str,
+        document: &Document<'_>,
+        span: &Range<usize>,
+    ) -> Result<(), ConfigError> {
+        let Some(kind) = Self::of(table).filter(|kind| *kind != self) else { return Ok(()) };
+        let message = format!("{file} is {}, not {}", kind.name(), self.name());
+        Err(document.error(span, message).help(kind.remedy(file)))
+    }
+}
+
+/// Resolves `[cluster]` and reads its topology.
+pub(super) fn resolve(
+    files: &Files,
+    document: &Document<'_>,
+    section: &ClusterSection,
+    service: &Service,
+    seed: u64,
+) -> Result<Cluster, ConfigError> {
+    section.check().map_err(|error| explain::key(document, &error))?;
+    let texts = Texts::default();
+    let topology = read_topology(&texts, files, document)?;
+    let (file, topology) = topology.unzip();
+    Cluster::new(section, topology, service, seed).map_err(|error| match error {
+        ClusterError::Key(error) => explain::key(document, &error),
+        ClusterError::Topology(error) => explain::netem(file.as_ref().unwrap_or(document), &error),
+    })
+}
+
+/// Reports a conflict between `[network]` and the links of a topology in the file that contains the key.
+pub(super) fn refused(files: &Files, document: &Document<'_>, error: &volary_netem::Error) -> ConfigError {
+    match read_topology(&Texts::default(), files, document) {
+        Ok(Some((topology, _))) if !error.key.starts_with("network") => explain::netem(&topology, error),
+        Ok(_) => explain::netem(document, error),
+        Err(unreadable) => unreadable,
+    }
+}
+
+/// The topology file with its document, if one is named. The path is relative to the file that names it.
+fn read_topology<'t>(
+    texts: &'t Texts,
+    files: &Files,
+    document: &Document<'_>,
+) -> Result<Option<(Document<'t>, TopologyFile)>, ConfigError> {
+    let Some((_, node)) = document.find(&["cluster", "topology"]) else { return Ok(None) };
+    let span = node.span();
+    let path = document.folder(&span).join(node.get_ref().as_str().unwrap_or_default());
+    let mut file = Document::read(texts, files, &path).map_err(|error| located(document, &span, error))?;
+    FileKind::Topology.expect_in(&file.root, file.name(), document, &span)?;
+    values(files, &mut file)?;
+    let topology = file.to()?;
+    Ok(Some((file, topology)))
+}
+
+/// Reads and resolves a topology file without an experiment.
+///
+/// # Errors
+/// When it cannot be read, parsed or built.
+pub fn topology(path: &Path, seed: u64) -> Result<Topology, ConfigError> {
+    let (files, texts) = (Files::of_disk(), Texts::default());
+    let (document, file) = open::<TopologyFile>(&texts, &files, path, FileKind::Topology)?;
+    file.resolve(seed).map_err(|error| explain::netem(&document, &error))
 }

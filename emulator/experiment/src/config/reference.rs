@@ -1,21 +1,23 @@
-//! Descriptions of the file formats for readers, from the same JSON Schemas that editors use.
+//! JSON Schemas of the file formats, and their descriptions for readers, from the same schemas that editors use.
 //!
 //! A schema is generated from the types that parse the file and from their comments, so the description always matches
 //! what is accepted.
 
 use std::fmt::Write as _;
 
+use clap::ValueEnum;
+use schemars::{Schema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use volary_actors::base::{DistributionSpec, Span};
 use volary_actors::message::{KINDS, kinds};
 use volary_engine::cores::Interference;
+use volary_engine::results::Line;
 use volary_netem::TopologyFile;
 
 use super::claims;
 use super::explain::backticked;
 use super::file::File;
-use super::schema::{What, schema};
 
 /// A key and its accepted values.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -320,6 +322,29 @@ fn stray(key: &str) -> String {
         text.push_str(&format!("[{path}]\n"));
     }
     format!("{text}\"{STRAY}\" = 0\n")
+}
+
+/// A file format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum What {
+    /// Experiment files.
+    Experiment,
+    /// Topology files.
+    Topology,
+    /// Interference profiles.
+    Profile,
+    /// Lines of results.
+    Results,
+}
+
+/// Its JSON Schema.
+pub fn schema(what: What) -> Schema {
+    match what {
+        What::Experiment => schema_for!(File),
+        What::Topology => schema_for!(TopologyFile),
+        What::Profile => schema_for!(Interference),
+        What::Results => schema_for!(Line),
+    }
 }
 
 #[cfg(test)]

@@ -18,11 +18,10 @@ use volary_netem::{Fabric, Faults};
 use super::claims::{Axes, Check, Claim, Names, is_label, unmeasured};
 use super::document::{Document, Texts};
 use super::error::{ConfigError, did_you_mean, listed};
-use super::experiment::{Experiment, MOST_REPLICATIONS, Overrides};
+use super::experiment::{Contents, Experiment, MOST_REPLICATIONS, Overrides, digest, id_under};
 use super::file::{ClaimSection, File};
-use super::identity::{Contents, digest, id_under};
-use super::kind::FileKind;
-use super::{checks, cluster, explain, include, load, sweep, warnings};
+use super::include::FileKind;
+use super::{checks, explain, include, load, sweep, warnings};
 use crate::files::Files;
 use crate::workload::Traces;
 
@@ -192,7 +191,7 @@ impl Planner<'_> {
     }
 
     fn resolve(&mut self, document: &Document<'_>, file: &File) -> Result<Arc<Resolved>, ConfigError> {
-        let cluster = cluster::resolve(&self.files, document, &file.cluster, &file.service, file.seed)?;
+        let cluster = include::resolve(&self.files, document, &file.cluster, &file.service, file.seed)?;
         let cluster = cluster
             .for_jobs(&file.workload, &file.cluster)
             .map_err(|error| explain::key(document, &error))?;
@@ -327,7 +326,7 @@ impl Planner<'_> {
         if self.checked.as_ref().is_some_and(|(last, _)| same(last)) && self.same_policies(file) {
             return Ok(());
         }
-        let refused = |error| cluster::refused(&self.files, document, &error);
+        let refused = |error| include::refused(&self.files, document, &error);
         world.network.check().map_err(refused)?;
         // Policies without auxiliary actors have the same machines: one stands for all.
         let specs = file.policy.iter().filter(|entry| self.wants(entry)).map(|entry| &entry.spec);

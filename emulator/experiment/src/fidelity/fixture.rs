@@ -4,9 +4,8 @@ use volary_actors::base::{DistributionSpec, Span};
 use volary_engine::results::{Certificate, HostVitals, RealWork, TimerProbe};
 use volary_netem::{LinkClass, Links, Network, Stats};
 
-use super::gauge::LatenessHistograms;
 use super::judge::JobsMet;
-use super::measure::Evidence;
+use super::measure::{Evidence, LatenessHistograms};
 
 /// Everything that the measurements borrow.
 pub(crate) struct Run {

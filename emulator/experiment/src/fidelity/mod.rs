@@ -2,14 +2,12 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`gauge`] | lateness and delays, as shards measure them |
-//! | [`measure`] | the construction of a certificate |
+//! | [`measure`] | the construction of a certificate; lateness and delays, as shards measure them |
 //! | [`judge`] | the thresholds, and the verdict |
 //!
 //! The certificate itself is part of the [results](volary_engine::results).
 
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixture;
-pub mod gauge;
 pub mod judge;
 pub mod measure;

@@ -10,9 +10,7 @@ use serde_json::Value;
 
 pub use super::columns::ExportFormat;
 use super::columns::{Column, ColumnType, Kind, TableFile, Values};
-use super::error::{Error, io as failed, rows};
-use super::files::replace;
-use super::paths::MANIFEST;
+use super::files::{Error, MANIFEST, io as failed, replace, rows};
 use super::run_record::RunRecord;
 use super::study::Study;
 use super::tables::{GROUP_ROWS, RUN, TableKind};

@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 
 use volary_engine::results::{ClaimResult, SCHEMA, Summary};
 
-use super::error::{Error, io};
-use super::files::{is_owned, read};
+use super::files::{CLAIMS, Error, MANIFEST, failure_path, io, is_owned, read};
 use super::manifest::{Failure, Manifest, PlannedPoint, RunState};
-use super::paths::{CLAIMS, MANIFEST, failure_path};
 use super::perfetto::RUNS;
 use super::run_record::RunRecord;
 use super::run_store::RunStore;

@@ -24,42 +24,32 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `study_dir` | [`StudyDir`], which a study fills, and [`LockedDir`], in which a report is written again |
+//! | `study_dir` | [`StudyDir`], which a study fills, and [`LockedDir`], in which a report is written again; the report in it; its default name |
 //! | [`run_store`], [`run_rows`] | [`RunStore`]: `runs.log`; one run in it |
 //! | `frames` | the frames of which logs consist |
 //! | [`run_record`], [`activity`] | one finished run as it is stored: its summary, and data for its charts |
 //! | [`tables`] | the tables and their columns |
 //! | `columns` | columns of tables, and files of them |
 //! | [`export`] | tables for other programs, with columns that say which run a row is of |
-//! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
-//! | `rendered` | the report in the folder |
+//! | [`manifest`] | `manifest.json`, with the hosts of a run, and the program, machine and files that results come from |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 //! | [`input_log`] | `inputs.log`, which `volary replay` reads |
-//! | `paths`, `files` | file names; files that appear whole, the folder's lock |
-//! | [`origin`] | program, machine and files that results come from |
+//! | `files` | file names; files that appear whole, the folder's lock; [`Error`] |
 //! | [`slices`] | which part of an experiment a folder holds |
 //! | `load`, [`study`] | one study directory, or the slices of one experiment, as a [`Study`] |
-//! | `default_folder` | the folder that is used where none is named |
 //! | `spec_diff` | differences between the experiments of two manifests |
-//! | `error` | [`Error`] |
 
 pub mod activity;
 mod columns;
-mod default_folder;
-mod error;
 pub mod export;
 mod files;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixture;
 mod frames;
-pub mod hosts;
 pub mod input_log;
 mod load;
 pub mod manifest;
-pub mod origin;
-mod paths;
 pub mod perfetto;
-mod rendered;
 pub mod run_record;
 pub mod run_rows;
 pub mod run_store;
@@ -69,15 +59,14 @@ pub mod study;
 mod study_dir;
 pub mod tables;
 
-pub use default_folder::{NewFolder, latest};
-pub use error::Error;
-pub use files::{check_own, is_owned, run_dirs};
+pub use files::{
+    CLAIMS, Error, FAILED, MANIFEST, REPORT, REPORT_CELLS, RUNS, SUMMARY, TIMELINE, check_own, failure_path,
+    is_owned, run_dirs,
+};
 pub use load::{gaps, load, load_claims, load_failures, load_manifest, load_rows, merge, records_of};
-pub use paths::{CLAIMS, FAILED, MANIFEST, REPORT, REPORT_CELLS, RUNS, SUMMARY, TIMELINE, failure_path};
-pub use rendered::{Render, RenderedReport};
 pub use run_store::RunStore;
 pub use study::Study;
-pub use study_dir::{LockedDir, StudyDir};
+pub use study_dir::{LockedDir, NewFolder, Render, RenderedReport, StudyDir, latest};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::columns::Values;
-use super::error::{Error, io as failed};
+use super::files::{Error, io as failed};
 use super::tables::{TableKind, TableRow};
 use crate::codec;
 

@@ -20,10 +20,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use volary_engine::results::Measured;
 
-use super::error::{Error, io as failed};
-use super::files::{append, replace, set_aside};
+use super::files::{Error, RUNS, append, io as failed, replace, set_aside};
 use super::frames::{HEADER, NextFrame, PREFIX, SECTION, frame, next_frame, prefix, read_prefix, vocabulary};
-use super::paths::RUNS;
 use super::run_record::RunRecord;
 use super::run_rows::{PARTS, RunFrame, RunRows, StoreFile};
 use super::tables::TableKind;

@@ -1,23 +1,23 @@
 //! The study directory: filled by a run, or locked while its final files are written again.
+//!
+//! The report of a study in its folder is the page, and the cells that it loads when they are opened. The default
+//! folder of a run is `runs/<experiment>`, with a number where that is taken.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use volary_engine::results::{Cell, ClaimResult, Injected, Measured, Summary};
 
-use super::error::{Error, io as failed};
 use super::export::{ExportFormat, Labels, write_rows};
 use super::files::{
-    append, check_own, is_same, json_line, lock, read, remove, replace, write, write_manifest,
+    CLAIMS, Error, FAILED, LOGS, MANIFEST, REPORT, REPORT_CELLS, RUNS, SUMMARY, TIMELINE, append, check_own,
+    failure_path, io, io as failed, is_same, json_line, lock, read, remove, replace, write, write_manifest,
 };
-use super::hosts::{self, HostRecord};
 use super::load::{load, load_manifest};
-use super::manifest::{Failure, Manifest, RunState, utc_now};
-use super::paths::{CLAIMS, FAILED, LOGS, MANIFEST, RUNS, SUMMARY, TIMELINE, failure_path};
-use super::rendered::Render;
+use super::manifest::{self, Failure, HostRecord, Manifest, RunState, utc_now};
 use super::run_record::{RunHead, RunRecord};
 use super::run_store::{EncodedRun, RunStore, gather};
 use super::study::{Study, summary_lines};
@@ -222,7 +222,7 @@ impl StudyDir {
     /// # Errors
     /// The manifest cannot be written.
     pub fn held(&self, hosts: &[HostRecord]) -> Result<(), Error> {
-        self.note(|manifest| hosts::add(manifest.hosts.get_or_insert_default(), hosts))
+        self.note(|manifest| manifest::add(manifest.hosts.get_or_insert_default(), hosts))
     }
 
     /// Records the injections into a run, replacing those of an earlier attempt.
@@ -245,7 +245,7 @@ impl StudyDir {
     }
 
     /// Records the bound of the clock error in a run on hosts.
-    pub(super) fn clock_error(&self, summary: &Summary) -> Result<(), Error> {
+    fn clock_error(&self, summary: &Summary) -> Result<(), Error> {
         let on_hosts = guard(&self.manifest).hosts.is_some();
         let Some(certificate) = summary.fidelity.as_ref().filter(|_| on_hosts) else { return Ok(()) };
         let bounds = certificate.hosts.iter().map(|host| host.clock.bound_s);
@@ -405,4 +405,200 @@ fn say_others(root: &Path, study: &Study) -> Result<(), Error> {
         );
     }
     Ok(())
+}
+
+/// Renders the report of a study. The renderer is in a module that depends on this one.
+pub type Render = fn(&Study) -> RenderedReport;
+
+/// A report.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RenderedReport {
+    /// The page.
+    pub page: String,
+    /// Scripts with the cells for which the page has no room, each for the file `report/<n>.js` from 0; empty if the
+    /// page holds all of them.
+    pub cells: Vec<String>,
+}
+
+impl RenderedReport {
+    /// Writes the report to a study directory, where it replaces an earlier one; a report without a page only removes
+    /// it.
+    pub(super) fn write(&self, root: &Path) -> Result<(), Error> {
+        let folder = root.join(REPORT_CELLS);
+        let file = |number: usize| folder.join(format!("{number}.js"));
+        if !self.cells.is_empty() {
+            fs::create_dir_all(&folder).map_err(io("create", &folder))?;
+        }
+        for (number, script) in self.cells.iter().enumerate() {
+            write(&file(number), script.as_bytes())?;
+        }
+        let page = root.join(REPORT);
+        if self.page.is_empty() {
+            remove(&page)?
+        } else {
+            write(&page, self.page.as_bytes())?
+        }
+        for old in (self.cells.len()..).map(file).take_while(|old| old.exists()) {
+            remove(&old)?;
+        }
+        if self.cells.is_empty() {
+            // It stays if there is something else in it.
+            let _ = fs::remove_dir(&folder);
+        }
+        Ok(())
+    }
+}
+
+/// A new folder below `runs`, which no other process has. If nothing was put into it, it is removed when this is
+/// dropped.
+#[derive(Debug)]
+pub struct NewFolder {
+    path: PathBuf,
+    /// The folder of runs, if it is new as well.
+    runs: Option<PathBuf>,
+}
+
+impl NewFolder {
+    /// Makes the folder of an experiment: the first name that is not taken. Of processes that do this at the same time,
+    /// each gets a folder of its own.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn make(runs: &Path, experiment: &str) -> Result<Self, Error> {
+        let (name, is_new) = (folder_name(experiment), !runs.exists());
+        let (mut path, mut number) = (runs.join(&name), 1_u64);
+        loop {
+            fs::create_dir_all(runs).map_err(io("create", runs))?;
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self { path, runs: is_new.then(|| runs.to_owned()) }),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    number += 1;
+                    path = runs.join(format!("{name}-{number}"));
+                }
+                // Another process has just removed the folder of runs, which was empty.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(io("create", &path)(error)),
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        // Fails if there is something in them.
+        let _ = fs::remove_dir(&self.path);
+        self.runs.iter().for_each(|runs| drop(fs::remove_dir(runs)));
+    }
+}
+
+/// The folder below `runs` with the latest run of an experiment, which `--resume` continues. Of runs that started in
+/// the same second, the one with the highest number.
+pub fn latest(runs: &Path, experiment: &str) -> Option<PathBuf> {
+    let name = folder_name(experiment);
+    let number = |path: &Path| -> Option<u32> {
+        match path.file_name()?.to_str()?.strip_prefix(name.as_str())? {
+            "" => Some(1),
+            rest => rest.strip_prefix('-')?.parse().ok(),
+        }
+    };
+    let folders = fs::read_dir(runs).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let ours = folders.filter_map(|path| {
+        let number = number(&path)?;
+        // Different experiment names can give the same folder name.
+        let manifest = load_manifest(&path).ok().filter(|manifest| manifest.experiment == experiment)?;
+        Some((manifest.started, number, path))
+    });
+    ours.max().map(|(.., path)| path)
+}
+
+fn folder_name(experiment: &str) -> String {
+    experiment.replace(['/', '\\'], "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::StudyDir;
+    use crate::storage::fixture::manifest;
+
+    #[test]
+    fn a_report_replaces_an_earlier_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let report = |page: &str, cells: &[&str]| RenderedReport {
+            page: page.to_owned(),
+            cells: cells.iter().map(|&cell| cell.to_owned()).collect(),
+        };
+        let text = |name: &str| fs::read_to_string(root.join(name)).ok();
+        report("wide", &["a", "b", "c"]).write(root).unwrap();
+        assert_eq!((text(REPORT).as_deref(), text("report/2.js").as_deref()), (Some("wide"), Some("c")));
+        report("less", &["d"]).write(root).unwrap();
+        assert_eq!((text("report/0.js").as_deref(), text("report/1.js")), (Some("d"), None));
+        report("small", &[]).write(root).unwrap();
+        assert!(text(REPORT).as_deref() == Some("small") && !root.join(REPORT_CELLS).exists());
+    }
+
+    #[test]
+    fn the_latest_run_is_found_and_a_new_one_disturbs_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path();
+        let run = |name: &str, experiment: &str, started: &str| {
+            let mut manifest = manifest(&[]);
+            (manifest.experiment, manifest.started) = (experiment.into(), started.into());
+            StudyDir::create(&runs.join(name), manifest).unwrap();
+        };
+        let fresh = || NewFolder::make(runs, "a/b").unwrap().path().to_owned();
+        assert_eq!((latest(runs, "a/b"), fresh()), (None, runs.join("a-b")));
+        run("a-b", "a/b", "2024-01-01T00:00:00Z");
+        assert_eq!((latest(runs, "a/b"), fresh()), (Some(runs.join("a-b")), runs.join("a-b-2")));
+        run("a-b-2", "a/b", "2024-01-02T00:00:00Z");
+        run("a-b-10", "a/b", "2024-01-02T00:00:00Z");
+        run("a-b-3", "a/b", "2024-01-01T00:00:00Z");
+        run("a-b-11", "a-b", "2024-02-01T00:00:00Z");
+        run("a-b-late", "a/b", "2024-02-01T00:00:00Z");
+        run("a-bc", "a/b", "2024-02-01T00:00:00Z");
+        fs::create_dir(runs.join("a-b-12")).unwrap();
+        assert_eq!((latest(runs, "a/b"), fresh()), (Some(runs.join("a-b-10")), runs.join("a-b-4")));
+        assert_eq!(latest(runs, "a-b"), Some(runs.join("a-b-11")));
+    }
+
+    /// Threads that begin together stand for processes.
+    #[test]
+    fn folders_that_are_made_together_differ() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..20 {
+            let runs = folder.path().join(format!("runs{round}"));
+            let barrier = std::sync::Barrier::new(16);
+            let made: Vec<NewFolder> = std::thread::scope(|scope| {
+                let make = || {
+                    barrier.wait();
+                    NewFolder::make(&runs, "e").unwrap()
+                };
+                let threads: Vec<_> = (0..16).map(|_| scope.spawn(make)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let paths: BTreeSet<_> = made.iter().map(NewFolder::path).collect();
+            assert_eq!(paths.len(), 16, "{paths:?}");
+            assert!(paths.iter().all(|path| path.is_dir()));
+        }
+    }
+
+    #[test]
+    fn a_folder_that_stays_empty_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        drop(NewFolder::make(&runs, "e").unwrap());
+        assert!(!runs.exists(), "nor is the folder of runs left");
+        fs::create_dir(&runs).unwrap();
+        drop(NewFolder::make(&runs, "e").unwrap());
+        assert!(runs.exists(), "it was there before");
+        let kept = NewFolder::make(&runs, "e").unwrap();
+        fs::write(kept.path().join("a"), "").unwrap();
+        drop(kept);
+        assert!(runs.join("e/a").exists());
+    }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `library`, `input` | the search for traces, parsed ones, and their decompression |
 //! | [`mod@describe`] | `volary trace describe` |
-//! | `convert`, `features` | `volary trace convert`: jobs, and the features beside them |
+//! | `convert` | `volary trace convert`: jobs, and the features beside them |
 //! | `google`, `alibaba` | folders with Google's trace of 2011, and with Alibaba's of 2018 |
 //! | [`predict`] | `volary trace predict` |
 //! | `text` | tables and numbers of their reports |
@@ -12,7 +12,6 @@
 mod alibaba;
 mod convert;
 pub mod describe;
-mod features;
 mod google;
 mod input;
 mod library;
@@ -24,7 +23,5 @@ pub use describe::{Description, Reference, describe};
 pub use input::decompress;
 pub use library::{Traces, is_trace_folder, read};
 
-#[cfg(test)]
-mod atlas;
 #[cfg(test)]
 mod real;

@@ -1,13 +1,20 @@
 //! Tests of readers and facts on real traces in the folders of `VOLARY_TRACES`. The traces may not be redistributed, so
 //! these tests are ignored by default.
+//!
+//! Some check what Park's thesis (sections 3.2 and 3.6) claims about the traces of the ATLAS repository, which are
+//! published at ftp.pdl.cmu.edu/pub/datasets/ATLAS. They need the files in the folder `atlas` of `VOLARY_TRACES`:
+//! `mustang.csv`, `trinity.csv` and `twosigma.csv`, plain or as `.gz`, `.xz` or `.zst`.
 
 use std::env;
 
 use volary_actors::base::{Feature, JobId};
 use volary_actors::catalog::Catalog;
 use volary_actors::predict::PredictorKind;
-use volary_engine::workload::{Like, NoTraces, Service, TraceSource, Workload, WorkloadSpec};
+use volary_engine::workload::{
+    Like, NoTraces, Service, Trace, TraceSource, Workload, WorkloadError, WorkloadSpec,
+};
 
+use super::predict::{Accuracy, Question, evaluate};
 use super::*;
 
 fn traces() -> Traces {
@@ -133,7 +140,7 @@ fn alibaba_and_swf_read_whole() {
 #[ignore = "reads published traces: set VOLARY_TRACES"]
 fn google_jobs_are_as_predictable_as_published() {
     let trace = traces().open("google2011/google2011_jobs_29d_features.csv.xz".as_ref(), None).unwrap();
-    let question = |features: &[Feature], only_finished| predict::Question {
+    let question = |features: &[Feature], only_finished| Question {
         predictor: PredictorKind::JvuPredict,
         features: features.to_vec(),
         only_finished,
@@ -142,15 +149,11 @@ fn google_jobs_are_as_predictable_as_published() {
     let within =
         |what: &str, got: f64, want: f64| assert!((got - want).abs() < 0.01, "{what}: {got} for {want}");
     let all = [Feature::User, Feature::Name, Feature::LogicalName, Feature::Class];
-    let every = predict::evaluate(&trace, &question(&all, false)).overall;
+    let every = evaluate(&trace, &question(&all, false)).overall;
     assert_eq!(every.jobs + every.without_estimate, 668_085);
     within("all jobs", every.within_factor_two, 0.857);
     within("under half", every.under_half, 0.077);
-    within(
-        "finished jobs",
-        predict::evaluate(&trace, &question(&all, true)).overall.within_factor_two,
-        0.904,
-    );
+    within("finished jobs", evaluate(&trace, &question(&all, true)).overall.within_factor_two, 0.904);
     let d = super::describe(&trace, None, None);
     within("under 12 min", d.under_12min, 0.817);
     within("gaps under 1 s", d.arrivals.sub_second, 0.513);
@@ -182,4 +185,63 @@ fn a_real_trace_survives_conversion() {
     let again = read(&to, None, None).unwrap();
     assert_eq!(again.jobs(), trace.jobs());
     assert!((0..10_000).map(JobId).all(|job| again.durations(job) == trace.durations(job)));
+}
+
+/// The trace of that name; without it the error says where it is published.
+fn open(name: &str) -> std::sync::Arc<Trace> {
+    let folders = env::var_os("VOLARY_TRACES").expect("set VOLARY_TRACES to the folders of published traces");
+    let traces = Traces::new(env::split_paths(&folders).collect());
+    let packed = ["", ".gz", ".xz", ".zst"].map(|suffix| format!("atlas/{name}.csv{suffix}"));
+    let is_there = |error: &WorkloadError| !matches!(error, WorkloadError::Missing { .. });
+    let mut tries = packed.iter().map(|file| traces.open(file.as_ref(), None));
+    let found = tries.find(|trace| trace.as_ref().err().is_none_or(is_there));
+    found
+        .or_else(|| packed.first().map(|file| traces.open(file.as_ref(), None)))
+        .unwrap()
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Accuracy of run times predicted from all features but the hour.
+fn predicted(trace: &Trace) -> Accuracy {
+    let features = trace.features().into_iter().filter(|feature| *feature != Feature::Hour).collect();
+    let predictor = PredictorKind::JvuPredict;
+    evaluate(trace, &Question { predictor, features, only_finished: false, by_week: false }).overall
+}
+
+/// Within five points: the thesis does not list the features that it used.
+fn near(what: &str, got: f64, published: f64) {
+    assert!((got - published).abs() < 0.05, "{what}: {got}, published {published}");
+}
+
+/// The 80th percentile of the durations of jobs, in hours.
+fn p80_h(trace: &Trace) -> f64 {
+    super::describe(trace, None, None).duration_s.p80 / 3600.0
+}
+
+#[test]
+#[ignore = "reads published traces: set VOLARY_TRACES"]
+fn mustang_is_as_predictable_as_published() {
+    let trace = open("mustang");
+    near("within 5 %", predicted(&trace).within_5_percent, 0.38);
+    assert!((2.5..3.5).contains(&p80_h(&trace)), "{} h, published 3 h", p80_h(&trace));
+}
+
+#[test]
+#[ignore = "reads published traces: set VOLARY_TRACES"]
+fn open_trinity_is_as_predictable_as_published() {
+    let trace = open("trinity");
+    let all = predicted(&trace);
+    near("below the run time", all.under, 0.55);
+    near("below by more than 95 %", all.errors[0].share, 0.24);
+    assert!((5.0..7.0).contains(&p80_h(&trace)), "{} h, published 6 h", p80_h(&trace));
+}
+
+#[test]
+#[ignore = "reads published traces: set VOLARY_TRACES"]
+fn two_sigma_is_as_predictable_as_published() {
+    let trace = open("twosigma");
+    let all = predicted(&trace);
+    near("below the run time", all.under, 0.31);
+    near("below half of it", all.under_half, 0.15);
+    assert!((1.5..2.5).contains(&p80_h(&trace)), "{} h, published 2 h", p80_h(&trace));
 }

@@ -17,12 +17,12 @@
 //!
 //! | queue | constant | bound | when it is full |
 //! |---|---|--:|---|
-//! | bytes to one host | `LINK_QUEUE`, agent/io.rs | 8 MiB | stream parcels stay with the shard, which waits from half of it; datagrams are dropped and counted |
+//! | bytes to one host | `LINK_QUEUE`, agent/run.rs | 8 MiB | stream parcels stay with the shard, which waits from half of it; datagrams are dropped and counted |
 //! | batches from all hosts | `ARRIVAL_QUEUE`, agent/run.rs | 64 | the links do not read, and flow control stops the senders |
 //! | inbox of the shard | `INBOX_CAPACITY`, real_time/event_loop.rs | 2¹⁸ parcels | no batch is taken from the queue before it |
 //! | events of the shard | `--events` | 16 million | the run ends with an error |
-//! | messages to the controller | `SEND_QUEUE`, agent/io.rs | 64 | observations stay with the shard, which waits |
-//! | frames of input logs | `INPUT_QUEUE`, agent/io.rs | 64 | the shard waits |
+//! | messages to the controller | `SEND_QUEUE`, agent/run.rs | 64 | observations stay with the shard, which waits |
+//! | frames of input logs | `INPUT_QUEUE`, agent/run.rs | 64 | the shard waits |
 //! | events of all hosts at the controller | `EVENT_QUEUE`, controller/host_pool.rs | 256 | the connections are not read, and flow control stops the agents |
 //! | messages to one agent | `SEND_QUEUE`, controller/host_pool.rs | 64 | progress and pongs are dropped from half of it; for other messages the controller waits |
 

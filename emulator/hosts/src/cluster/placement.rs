@@ -3,7 +3,7 @@
 use volary_actors::base::{Endpoint as Place, Time};
 use volary_engine::cores::CoreSet;
 use volary_engine::world::World;
-use volary_experiment::storage::hosts::{HostRecord, HostShard};
+use volary_experiment::storage::manifest::{HostRecord, HostShard};
 
 use super::net::Host;
 use crate::real_time::placement::place;

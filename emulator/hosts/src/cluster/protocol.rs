@@ -15,8 +15,8 @@ use volary_engine::finalize::Counters;
 use volary_engine::parcel::Observation;
 use volary_engine::results::{HostVitals, Worked};
 use volary_experiment::config::Bundle;
-use volary_experiment::fidelity::gauge::Reading;
-use volary_experiment::observer::{LateSoFar, ShardSample};
+use volary_experiment::control::{LateSoFar, ShardSample};
+use volary_experiment::fidelity::measure::Reading;
 use volary_experiment::sanitize;
 
 use super::net::Host;
@@ -412,8 +412,7 @@ pub(crate) fn load_profile(text: &str) -> Result<Profile, String> {
 
 #[cfg(test)]
 mod tests {
-    use volary_engine::results::CoreRow;
-    use volary_engine::results::MOST_STRETCHES;
+    use volary_engine::results::{CoreRow, MOST_STRETCHES};
     use volary_experiment::codec;
 
     use super::*;

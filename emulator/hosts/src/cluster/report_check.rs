@@ -14,8 +14,7 @@ use volary_engine::finalize::Counters;
 use volary_engine::parcel::{Delivered, Observation, Seen};
 use volary_engine::results::{ClockError, CoreRow, HostVitals, MOST_STRETCHES, TimerProbe, Worked};
 use volary_engine::world::World;
-use volary_experiment::observer::VitalsSample;
-use volary_experiment::observer::{LateSoFar, ShardSample};
+use volary_experiment::control::{LateSoFar, ShardSample, VitalsSample};
 use volary_netem::{ClassStats, Stats};
 
 use super::net::Host;

@@ -1,17 +1,16 @@
 //! The state of the agents of a hosts file.
 
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+use std::{fmt, io};
 
 use serde::Serialize;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
+use volary_experiment::control::LateSoFar;
 use volary_experiment::number::{count, plural, seconds};
-use volary_experiment::observer::LateSoFar;
 
 use super::error::HostsError;
 use super::net::{Control, Host, Hosts, Identity, Transport};

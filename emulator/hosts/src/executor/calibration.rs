@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use volary_experiment::config::real::Kernel;
+use volary_experiment::config::file::Kernel;
 
 use super::cpu::thread_cpu_time;
 

@@ -23,14 +23,12 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `real` | [`RealExecutor`]: the executor of a shard |
-//! | `burners` | [`Burners`]: the threads of all cores, and what a burner does |
+//! | `real` | [`RealExecutor`]: the executor of a shard; [`Burners`]: the threads of all cores, and what a burner does |
 //! | `shared` | the state that the threads of one core share |
 //! | `competitor` | the thread that interferes: its control law, and measurements of slots |
 //! | `calibration` | the kernels, and their speed on a CPU |
 //! | `cpu` | CPUs, thread priorities, CPU clocks |
 
-mod burners;
 mod calibration;
 mod competitor;
 mod cpu;
@@ -40,8 +38,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-pub use burners::Burners;
 pub use competitor::{CoreReading, SlotReading};
 pub use cpu::{BurnError, CpuId, free_cpus};
-pub use real::{RealExecutor, assign_cpus};
+pub use real::{Burners, RealExecutor, assign_cpus};
 pub use shared::DegradedSlot;

@@ -1,12 +1,11 @@
 //! Tests with real threads, and of the control law. None of them depends on speed, which the benchmark `burn` measures.
 
-use std::fs;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use proptest::prelude::*;
-use volary_experiment::config::real::Kernel;
+use volary_experiment::config::file::Kernel;
 
 use super::calibration::CalibrationOptions;
 use super::competitor::{PERIOD, SlotState, next_step};

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use volary_engine::metrics::{Aggregator, EndReason};
 use volary_engine::world::World;
-use volary_experiment::control::StudyControl;
-use volary_experiment::observer::{Counted, RunObserver, ShardSample};
+use volary_experiment::control::{Counted, RunObserver, ShardSample, StudyControl};
 
 /// Real time without any observation after which a run ends if nothing is pending, and a warning is logged otherwise.
 /// What is on its way between two hosts arrives earlier, or their link ends.

@@ -2,8 +2,7 @@
 
 use super::frame::{Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
-use super::svg::{Anchor, Mark, Picture, text};
-use super::text::fitted;
+use super::svg::{Anchor, Mark, Picture, fitted, text};
 use super::theme::Hue;
 
 /// A row of a bar chart.

@@ -1,8 +1,7 @@
 //! The frame that all charts share: the title, the axis below, and the legend.
 
 use super::scale::{Scale, TickUnit};
-use super::svg::{Anchor, Mark, Picture, Point, line, text};
-use super::text::{BOLD, fitted, width};
+use super::svg::{Anchor, BOLD, Mark, Picture, Point, fitted, line, text, width};
 use super::theme::Hue;
 
 /// Height of a row of the legend.

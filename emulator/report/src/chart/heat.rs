@@ -5,8 +5,7 @@
 
 use maud::{Markup, html};
 
-use super::svg::{Anchor, Mark, Picture, line, text};
-use super::text::{BOLD, fitted, width};
+use super::svg::{Anchor, BOLD, Mark, Picture, fitted, line, text, width};
 use super::theme::{self, Hue};
 
 /// A shaded table.

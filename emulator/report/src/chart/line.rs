@@ -7,8 +7,7 @@ use volary_experiment::stats::Interval;
 
 use super::frame::{APART, Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit, bounds};
-use super::svg::{Anchor, Mark, Picture, Point, line, text, upright};
-use super::text::{fitted, width};
+use super::svg::{Anchor, Mark, Picture, Point, fitted, line, text, upright, width};
 use super::theme::Hue;
 
 #[derive(Clone, PartialEq, Debug)]

@@ -1,14 +1,18 @@
-//! Pictures: marks with a place and a class, as SVG in a page or in a file of its own.
+//! Pictures: marks with a place and a class, as SVG in a page or in a file of its own, and as PDF and PNG.
 //!
 //! In a page, classes and CSS variables give marks their colours, so that a chart follows the page's dark mode. A file
 //! has the same marks with attributes.
+//!
+//! The width of text is from the advance widths of the font that figures are set in. In formats that are read where
+//! that font is not installed, text is drawn as outlines, so that a figure is the same on every machine.
 
 use std::fmt::Write;
 
 use maud::{Markup, PreEscaped, html};
+use resvg::{tiny_skia, usvg};
+use ttf_parser::{Face, GlyphId, OutlineBuilder};
 use volary_experiment::sanitize;
 
-use super::outline::outline;
 use super::theme::{self, Hue};
 
 /// A position or a size in px.
@@ -105,7 +109,7 @@ impl Picture {
             svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label=(self.label)
                 width={ (rounded(inches)) "in" } height={ (rounded(high)) "in" }
                 viewBox={"0 0 " (px(width)) " " (px(height))}
-                font-family="Arimo, Arial, Helvetica, 'Liberation Sans', sans-serif" font-size=(super::text::SIZE) {
+                font-family="Arimo, Arial, Helvetica, 'Liberation Sans', sans-serif" font-size=(SIZE) {
                 title { (self.label) }
                 rect width=(px(width)) height=(px(height)) fill="#ffffff" {}
                 @for mark in &self.marks { (mark.styled(&Styling::File(letters, None))) }
@@ -138,7 +142,7 @@ const GAP: f64 = 10.0;
 
 /// The width in px at which a picture of `inches` has text of 8 points.
 pub fn px_of(inches: f64) -> f64 {
-    inches * 72.0 * super::text::SIZE / 8.0
+    inches * 72.0 * SIZE / 8.0
 }
 
 /// The form of the text in a file.
@@ -271,7 +275,7 @@ impl TextPlace {
     }
 
     fn outlined(&self, look: &Styling, class: &'static str, text: &str) -> Markup {
-        let (data, wide) = outline(text, super::text::SIZE, class == "head");
+        let (data, wide) = outline(text, SIZE, class == "head");
         let back = match self.anchor {
             Anchor::Start => 0.0,
             Anchor::Middle => -wide / 2.0,
@@ -341,6 +345,187 @@ fn data(points: &[Point]) -> String {
     out
 }
 
+/// Size of text in px.
+const SIZE: f64 = 12.0;
+
+/// Advance widths of the characters from space to `~` in thousandths of the size: those of Helvetica, which Arial,
+/// Liberation Sans and Arimo share.
+const ADVANCES: [u16; 95] = [
+    278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556,
+    556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278,
+    500, 667, 556, 833, 722, 778, 667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278, 469,
+    556, 333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556, 556, 556, 333, 500,
+    278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
+];
+
+/// Thousandths of a character that the table lacks: a wide Latin letter, or a square sign.
+const fn other(c: char) -> u16 {
+    match c {
+        '\u{202f}' => 200,
+        '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{ff00}'..='\u{ffef}' | '\u{1f000}'.. => 1_000,
+        _ => 600,
+    }
+}
+
+/// Width of a line of text in px.
+pub(super) fn width(text: &str) -> f64 {
+    let advance = |c: char| {
+        let at = (c as usize).checked_sub(' ' as usize);
+        f64::from(at.and_then(|at| ADVANCES.get(at)).copied().unwrap_or_else(|| other(c)))
+    };
+    text.chars().map(advance).sum::<f64>() * SIZE / 1_000.0
+}
+
+/// Maximum factor between the widths of bold and regular text, for text of words.
+pub(super) const BOLD: f64 = 1.12;
+
+/// The text cut in the middle, so that it is at most `most` px wide.
+pub(super) fn fitted(text: &str, most: f64) -> String {
+    let mut size = text.chars().count();
+    let mut cut = text.to_owned();
+    while size > 3 && width(&cut) > most {
+        size -= 1;
+        cut = volary_experiment::number::elided(text, size);
+    }
+    cut
+}
+
+/// A font with the widths of Helvetica (SIL Open Font License 1.1, see `fonts/OFL.txt`), reduced to Latin, Greek,
+/// Cyrillic and signs.
+const REGULAR: &[u8] = include_bytes!("fonts/Arimo-Regular.ttf");
+const BOLD_FONT: &[u8] = include_bytes!("fonts/Arimo-Bold.ttf");
+
+/// Path data of a line of text that begins at the origin, and its width in px. Characters that the font lacks are
+/// boxes.
+fn outline(text: &str, size: f64, bold: bool) -> (String, f64) {
+    let mut pen = Pen::default();
+    // The fonts are part of the program, and tested.
+    let Ok(face) = Face::parse(if bold { BOLD_FONT } else { REGULAR }, 0) else { return Default::default() };
+    pen.scale = size / f64::from(face.units_per_em());
+    for c in text.chars() {
+        let glyph = face.glyph_index(c).unwrap_or(GlyphId(0));
+        face.outline_glyph(glyph, &mut pen);
+        pen.x += f64::from(face.glyph_hor_advance(glyph).unwrap_or(0)) * pen.scale;
+    }
+    (pen.data, pen.x)
+}
+
+/// Writes the outlines of glyphs one behind the other.
+#[derive(Default)]
+struct Pen {
+    data: String,
+    scale: f64,
+    x: f64,
+}
+
+impl Pen {
+    fn command(&mut self, name: char, points: &[(f32, f32)]) {
+        self.data.push(name);
+        for (x, y) in points {
+            let (x, y) = (self.x + f64::from(*x) * self.scale, -f64::from(*y) * self.scale);
+            let _ = write!(self.data, "{x:.2} {y:.2} ");
+        }
+    }
+}
+
+impl OutlineBuilder for Pen {
+    fn move_to(&mut self, x: f32, y: f32) {
+        self.command('M', &[(x, y)]);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.command('L', &[(x, y)]);
+    }
+
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        self.command('Q', &[(x1, y1), (x, y)]);
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        self.command('C', &[(x1, y1), (x2, y2), (x, y)]);
+    }
+
+    fn close(&mut self) {
+        self.data.push('Z');
+    }
+}
+
+/// The reason for which a picture could not be converted.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The picture is not understood.
+    #[error("the figure cannot be read: {0}")]
+    Parse(#[from] usvg::Error),
+    /// The PDF cannot be made.
+    #[error("the figure cannot be converted to PDF: {0}")]
+    Pdf(String),
+    /// The picture has too many pixels for the memory.
+    #[error("a picture of {0} × {1} pixels is too large: show fewer cells or policies, or write an SVG")]
+    Size(u32, u32),
+    /// The PNG cannot be made.
+    #[error("the figure cannot be converted to PNG: {0}")]
+    Png(String),
+}
+
+/// Pixels per inch of a PNG, as publishers require for colour figures.
+const PNG_DPI: f32 = 300.0;
+/// Units of an SVG per inch.
+const CSS_DPI: f32 = 96.0;
+
+/// The picture as a PDF of one page, `inches` wide.
+///
+/// # Errors
+/// When the converter does not understand the picture.
+pub fn pdf(picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
+    let (conversion, page) = (svg2pdf::ConversionOptions::default(), svg2pdf::PageOptions { dpi: CSS_DPI });
+    let tree = tree(picture, inches)?;
+    let bytes =
+        svg2pdf::to_pdf(&tree, conversion, page).map_err(|error| ExportError::Pdf(error.to_string()))?;
+    Ok(in_order(&bytes))
+}
+
+/// The PDF with adjacent references of a dictionary in order: the converter writes them in the order of a hash table,
+/// which differs between runs. No offset of an object changes.
+fn in_order(pdf: &[u8]) -> Vec<u8> {
+    let is_reference = |line: &[u8]| line.trim_ascii_start().starts_with(b"/") && line.ends_with(b" 0 R");
+    let mut lines: Vec<&[u8]> = pdf.split(|byte| *byte == b'\n').collect();
+    let runs = lines.chunk_by_mut(|a, b| is_reference(a) && is_reference(b));
+    runs.for_each(<[&[u8]]>::sort_unstable);
+    lines.join(&b'\n')
+}
+
+/// The picture as a PNG of 300 pixels an inch, `inches` wide.
+///
+/// # Errors
+/// When the converter does not understand the picture, or it is too large.
+pub fn png(picture: &Picture, inches: f64) -> Result<Vec<u8>, ExportError> {
+    let tree = tree(picture, inches)?;
+    let scale = PNG_DPI / CSS_DPI;
+    let pixels = |size: f32| (size * scale).round() as u32;
+    let (width, height) = (pixels(tree.size().width()), pixels(tree.size().height()));
+    let mut canvas = tiny_skia::Pixmap::new(width, height).ok_or(ExportError::Size(width, height))?;
+    resvg::render(&tree, tiny_skia::Transform::from_scale(scale, scale), &mut canvas.as_mut());
+    let bytes = canvas.encode_png().map_err(|error| ExportError::Png(error.to_string()))?;
+    Ok(sized(&bytes))
+}
+
+/// Bytes of a PNG before its second chunk: the signature and the header.
+const PNG_HEAD: usize = 33;
+
+/// The PNG with a chunk pHYs behind its header, which gives it a width in print.
+fn sized(png: &[u8]) -> Vec<u8> {
+    let per_metre = (f64::from(PNG_DPI) / 0.0254).round() as u32;
+    let [a, b, c, d] = per_metre.to_be_bytes();
+    let chunk = [b'p', b'H', b'Y', b's', a, b, c, d, a, b, c, d, 1];
+    let (head, rest) = png.split_at(PNG_HEAD.min(png.len()));
+    [head, &9_u32.to_be_bytes(), &chunk, &crc32fast::hash(&chunk).to_be_bytes(), rest].concat()
+}
+
+fn tree(picture: &Picture, inches: f64) -> Result<usvg::Tree, usvg::Error> {
+    let options = usvg::Options { dpi: CSS_DPI, ..usvg::Options::default() };
+    usvg::Tree::from_str(&picture.file(inches, Letters::Outlines), &options)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -402,5 +587,56 @@ mod tests {
             all.marks.iter().map(|mark| if let Mark::Moved { by, .. } = mark { *by } else { (0.0, 0.0) });
         assert_eq!(places.collect::<Vec<_>>(), [(0.0, 0.0), (30.0, 0.0), (0.0, 30.0)]);
         assert_eq!(px_of(3.5).round(), 378.0);
+    }
+
+    #[test]
+    fn text_is_as_wide_as_its_characters() {
+        assert!((width("Hi ") - 12.0 * (0.722 + 0.222 + 0.278)).abs() < 1e-9);
+        assert!((width("~é日") - 12.0 * (0.584 + 0.6 + 1.0)).abs() < 1e-9);
+        let cut = fitted("a policy with a long label", 80.0);
+        assert!(width(&cut) <= 80.0 && width(&cut) > 70.0 && cut.contains('…'), "{cut}");
+        assert_eq!(fitted("short", 80.0), "short");
+    }
+
+    #[test]
+    fn outlines_are_as_wide_as_texts_are_taken_to_be() {
+        let ascii: String = (' '..='~').collect();
+        for text in [ascii.as_str(), "31.9\u{202f}ms"] {
+            assert!((outline(text, SIZE, false).1 - width(text)).abs() < 0.05, "{text}");
+        }
+        assert!(
+            outline(&ascii, SIZE, true).1 < BOLD * width(&ascii),
+            "titles are fitted with that much room"
+        );
+        let (line, _) = outline("l", 10.0, false);
+        assert!(line.starts_with('M') && line.ends_with('Z') && line.contains(" -7."), "upright: {line}");
+        assert_eq!(outline(" ", 10.0, false).0, "");
+    }
+
+    #[test]
+    fn the_signs_of_reports_have_glyphs() {
+        let face = Face::parse(REGULAR, 0).unwrap();
+        for c in "×µ±≤≥–−…≈→²äéßΩλЖ".chars() {
+            assert!(face.glyph_index(c).is_some(), "{c}");
+        }
+    }
+
+    #[test]
+    fn references_of_a_dictionary_are_in_order() {
+        assert_eq!(in_order(b"<<\n  /b 2 0 R\n  /a 10 0 R\n>>\n/0"), b"<<\n  /a 10 0 R\n  /b 2 0 R\n>>\n/0");
+    }
+
+    #[test]
+    fn letters_are_drawn() {
+        let of = |words: &str| Picture {
+            size: (96.0, 24.0),
+            label: "t".into(),
+            marks: vec![text("head", (4.0, 18.0), Anchor::Start, words)],
+        };
+        let bytes = |words: &str| png(&of(words), 1.0).unwrap();
+        assert!(bytes("words").starts_with(b"\x89PNG") && bytes("words") != bytes(""));
+        assert_ne!(bytes("a"), bytes("b"));
+        let (with, without) = (pdf(&of("words"), 1.0).unwrap(), pdf(&of(""), 1.0).unwrap());
+        assert!(with.starts_with(b"%PDF-") && with.len() > without.len() + 100);
     }
 }

@@ -21,8 +21,8 @@ use volary_experiment::storage::{
 };
 use volary_netem::FaultSpec;
 
+use super::snapshot;
 use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, Snapshot};
-use super::{disturbances, record};
 
 /// Least real time between two readings, in multiples of what the last one took.
 const READING: u32 = 20;
@@ -255,7 +255,7 @@ fn cell(
     for record in store.records(&of_cell) {
         let record = record?;
         if record.id == last {
-            let mut view = record::view(&record);
+            let mut view = snapshot::view(&record);
             view.disturbances.extend(faults(manifest, &record));
             view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
             run = Some(view);
@@ -272,5 +272,5 @@ fn faults(manifest: &Manifest, record: &RunRecord) -> Vec<Disturbance> {
     let specs = point.and_then(|point| point.world("/network/fault").cloned());
     let specs: Vec<FaultSpec> =
         specs.and_then(|specs| serde_json::from_value(specs).ok()).unwrap_or_default();
-    disturbances::faults(&specs, Time((record.summary.makespan_s * 1e9) as u64))
+    snapshot::faults(&specs, Time((record.summary.makespan_s * 1e9) as u64))
 }

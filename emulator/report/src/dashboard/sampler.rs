@@ -12,11 +12,11 @@ use volary_actors::message::kind_name;
 use volary_engine::cores::{Cores, Injection};
 use volary_engine::metrics::{Recorder, SoFar};
 use volary_engine::world::World;
-use volary_experiment::observer::{BegunRun, Counted, ExpectedRun, RunObserver, ShardSample, StudyObserver};
+use volary_experiment::control::{BegunRun, Counted, ExpectedRun, RunObserver, ShardSample, StudyObserver};
 use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::{RunRecord, Sketch, looks};
 
-use super::disturbances;
+use super::snapshot;
 use super::snapshot::{CoreState, CoresView, Counts, CurveView, HistoryPoint, RunView, ShardView};
 use super::state::Dashboard;
 
@@ -81,8 +81,8 @@ impl<'a> Sampler<'a> {
 
     fn view(&mut self, now: Time, recorder: &Recorder<'_>, so_far: SoFar, counted: &Counted) -> RunView {
         let point = self.world.point();
-        let mut disturbances = disturbances::faults(&point.resolved.network.fault, now);
-        disturbances.extend(disturbances::scheduled(self.world.scheduled(), now));
+        let mut disturbances = snapshot::faults(&point.resolved.network.fault, now);
+        disturbances.extend(snapshot::scheduled(self.world.scheduled(), now));
         disturbances.extend(self.dashboard.injected());
         disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         RunView {

@@ -1,15 +1,19 @@
-//! A snapshot as the sections of the page, each as HTML.
+//! The page, and a snapshot as its sections, each as HTML.
 //!
-//! The server draws the charts, with the functions of the report; the page only puts the sections in place. Every name
-//! of an experiment goes through `maud`, which escapes it.
+//! The server draws the charts, with the functions of the report; the page only puts the sections in place. It is one
+//! HTML file with its style and script, which loads nothing else. Every name of an experiment goes through `maud`,
+//! which escapes it.
+//!
+//! The grid of a sweep has a row for each cell and a column for each policy.
 
-use maud::{Markup, html};
-use volary_engine::results::{Cell, point_name, run_name};
-use volary_experiment::number::{self, count, percent, rough, seconds};
-use volary_experiment::observer::LateSoFar;
+use std::collections::BTreeMap;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use volary_engine::results::{Cell, cell_name, point_name, run_name};
+use volary_experiment::control::LateSoFar;
+use volary_experiment::number::{self, count, percent, plural, rough, seconds};
 use volary_experiment::sanitize;
 
-use super::grid;
 use super::snapshot::{CellView, CurveView, PageHeader, RunEntry, RunStage, RunView, ShardView, Snapshot};
 use crate::chart::bars::{Bar, BarPart, stacked};
 use crate::chart::cdf::{Curve, distribution};
@@ -17,7 +21,7 @@ use crate::chart::line::{Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
 use crate::chart::theme::{self, COLOURS, Hue};
-use crate::chart::tiles::{Tile, tiles};
+use crate::chart::timeline::{Tile, tiles};
 use crate::figures::over_time::caches;
 
 /// Ids and headings of the sections, in the order of the page.
@@ -52,7 +56,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Vec<String> {
     let sections = [
         Some(progress(snapshot)),
         Some(failures(snapshot)),
-        Some(grid::section(snapshot)),
+        Some(section(snapshot)),
         cell.as_ref().map(|cell| responses(header, cell)),
         of_run(disturbances),
         of_run(cores),
@@ -140,7 +144,7 @@ fn responses(header: &PageHeader, cell: &CellView) -> Markup {
     let chart = distribution("Response time", "response time", TickUnit::Seconds, &curves, CHART);
     html! {
         @if !cell.curves.is_empty() {
-            @if !cell.cell.is_empty() { p.hint { (volary_engine::results::cell_name(&cell.cell)) } }
+            @if !cell.cell.is_empty() { p.hint { (cell_name(&cell.cell)) } }
             div.pair {
                 (card(&[chart]))
                 div.card { div.scroll tabindex="0" { (quantiles(&cell.curves, &names)) } }
@@ -224,7 +228,7 @@ fn cores(header: &PageHeader, run: &RunView) -> Markup {
         .collect();
     let total = run.cores.total.into();
     let title = match run.cores.step {
-        0 | 1 => format!("{} at {}", number::plural(total, "core"), seconds(run.at_s)),
+        0 | 1 => format!("{} at {}", plural(total, "core"), seconds(run.at_s)),
         step => format!("one in {step} of {} cores at {}", count(total), seconds(run.at_s)),
     };
     html! {
@@ -341,6 +345,192 @@ fn shard_row(shard: &ShardView) -> Markup {
             td { (share(vitals.and_then(|vitals| vitals.steal_share))) }
             td { (vitals.map_or_else(|| "–".to_owned(), |vitals| number::bytes(vitals.peak_rss_bytes))) }
         }
+    }
+}
+
+/// The page of an experiment. Its sections are empty: they come as events.
+pub(super) fn html(header: &PageHeader, nonce: &str) -> String {
+    let title = if header.title.is_empty() { &header.experiment } else { &header.title };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width,initial-scale=1";
+                title { (title) " – volary" }
+                // Without it browsers ask for /favicon.ico.
+                link rel="icon" href="data:,";
+                style nonce=(nonce) { (PreEscaped(theme::css())) (PreEscaped(include_str!("page.css"))) }
+            }
+            body {
+                header {
+                    h1 { (title) }
+                    div.tools {
+                        button type="button" id="pause" aria-pressed="false" { "pause" }
+                        button type="button" id="theme" aria-label="dark or light" { "◐" }
+                    }
+                    p.about {
+                        (header.experiment) ", runtime " (header.runtime)
+                        @if !header.folder.is_empty() { ", results in " (header.folder) }
+                    }
+                    p id="link" role="status" { "connecting" }
+                }
+                main {
+                    @for (id, heading) in SECTIONS {
+                        section id=(id) hidden aria-labelledby={ "of-" (id) } {
+                            h2 id={ "of-" (id) } { (heading) }
+                            div {}
+                        }
+                    }
+                    noscript { p { "The page needs JavaScript to follow the run." } }
+                }
+                footer { "volary " (env!("CARGO_PKG_VERSION")) "; the same as JSON: " a href="snapshot.json" { "snapshot.json" } }
+                script nonce=(nonce) { (PreEscaped(include_str!("page.js"))) }
+            }
+        }
+    };
+    sanitize::document(page.into_string())
+}
+
+/// What an answer may load and do. A page: its own style and script, which carry its nonce, and events of this server.
+/// Other answers: nothing.
+pub(super) fn policy(nonce: Option<&str>) -> String {
+    let page = nonce.map_or_else(String::new, |nonce| {
+        format!("script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; ")
+    });
+    format!("default-src 'none'; {page}base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+}
+
+/// Cells that are shown at most: those around the one that is looked at.
+const ROWS: usize = 60;
+
+/// The runs of the plan by cell and policy.
+struct Grid<'a> {
+    /// Cells in the order in which they appear.
+    cells: Vec<&'a Cell>,
+    /// Runs by the place of their cell and their policy.
+    runs: BTreeMap<(usize, &'a str), Vec<&'a RunEntry>>,
+    /// Number of runs whose cell and policy are not known.
+    unknown: usize,
+}
+
+impl<'a> Grid<'a> {
+    fn of(runs: &'a [RunEntry]) -> Self {
+        let mut grid = Self { cells: Vec::new(), runs: BTreeMap::new(), unknown: 0 };
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        for run in runs {
+            if run.policy.is_empty() {
+                grid.unknown += 1;
+                continue;
+            }
+            // Runs of a cell mostly follow each other.
+            let last = grid.cells.last().filter(|cell| **cell == &run.cell);
+            let place = match last {
+                Some(_) => grid.cells.len() - 1,
+                None => *places.entry(cell_name(&run.cell)).or_insert_with(|| {
+                    grid.cells.push(&run.cell);
+                    grid.cells.len() - 1
+                }),
+            };
+            grid.runs.entry((place, run.policy.as_str())).or_default().push(run);
+        }
+        grid
+    }
+
+    fn at(&self, place: usize, policy: &'a str) -> &[&'a RunEntry] {
+        self.runs.get(&(place, policy)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The grid of all runs whose cell and policy are known.
+fn section(snapshot: &Snapshot) -> Markup {
+    let grid = Grid::of(&snapshot.runs);
+    let looked_at = snapshot.cell.as_ref().map(|view| &view.cell);
+    let middle = grid.cells.iter().position(|cell| Some(*cell) == looked_at).unwrap_or(0);
+    let first = middle.saturating_sub(ROWS / 2).min(grid.cells.len().saturating_sub(ROWS));
+    let shown = first..grid.cells.len().min(first + ROWS);
+    let policies = &snapshot.header.policies;
+    html! {
+        @if !grid.cells.is_empty() {
+            div.card { div.scroll tabindex="0" {
+                table.grid {
+                    thead { tr {
+                        td {}
+                        @for policy in policies {
+                            th scope="col" class=(theme::series(snapshot.header.colour(policy))) {
+                                i.swatch {} (policy)
+                            }
+                        }
+                    } }
+                    tbody {
+                        @for place in shown.clone() {
+                            @let cell = grid.cells[place];
+                            tr aria-current=[(Some(cell) == looked_at).then_some("true")] {
+                                th scope="row" { (row_name(cell)) }
+                                @for policy in policies { (tile(grid.at(place, policy))) }
+                            }
+                        }
+                    }
+                }
+            } }
+            @if shown.len() < grid.cells.len() {
+                p.hint { (shown.len()) " of " (grid.cells.len()) " cells, around the one that is looked at" }
+            }
+        }
+        @if grid.unknown > 0 {
+            p.hint { "and " (plural(grid.unknown as u64, "run")) " of which nothing is stored yet" }
+        }
+    }
+}
+
+fn row_name(cell: &Cell) -> String {
+    if cell.is_empty() { "all runs".to_owned() } else { cell_name(cell) }
+}
+
+/// The replications of a policy in a cell.
+fn tile(runs: &[&RunEntry]) -> Markup {
+    let stage = |stage: RunStage| runs.iter().filter(move |run| run.stage == stage).count();
+    let (ended, failed, running) =
+        (stage(RunStage::Finished), stage(RunStage::Failed), stage(RunStage::Running));
+    let class = match (failed, running) {
+        (0, 0) if runs.is_empty() => "none",
+        (0, 0) if ended == runs.len() => "done",
+        (0, 0) => "waiting",
+        (0, _) => "now",
+        _ => "bad",
+    };
+    html! {
+        td class=(class) {
+            @if failed > 0 { "✗ " (if runs.len() > 1 { plural(failed as u64, "run") } else { String::new() }) " failed" }
+            @else if running > 0 { (goes_on(runs)) }
+            @else if runs.is_empty() { "" }
+            @else if ended == runs.len() { "✓ " (result(runs)) }
+            @else if ended > 0 { (ended) " of " (runs.len()) }
+            @else { "waits" }
+        }
+    }
+}
+
+fn goes_on(runs: &[&RunEntry]) -> Markup {
+    let (jobs, finished) =
+        runs.iter().fold((0, 0), |(jobs, finished), run| (jobs + run.jobs, finished + run.finished));
+    let ended = runs.iter().filter(|run| run.stage == RunStage::Finished).count();
+    let left = runs.iter().filter_map(|run| run.real_left_s).reduce(f64::max);
+    html! {
+        @if runs.len() > 1 { (ended) " of " (runs.len()) ", " }
+        progress max=(jobs.max(1)) value=(finished) aria-label="finished jobs" {}
+        " " (percent(finished as f64 / jobs.max(1) as f64))
+        @if let Some(left) = left { small { " " (rough(left)) " left" } }
+    }
+}
+
+/// Median and 99th percentile, mean over the replications.
+fn result(runs: &[&RunEntry]) -> Markup {
+    let both: Vec<(f64, f64)> = runs.iter().filter_map(|run| run.response_s).collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / both.len() as f64;
+    html! {
+        @if both.is_empty() { "no job finished" }
+        @else { (seconds(mean(|both| both.0))) small { " p99 " (seconds(mean(|both| both.1))) } }
     }
 }
 

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use volary_engine::cores::Injection;
+use volary_experiment::control::ExpectedRun;
 use volary_experiment::guard::guard;
-use volary_experiment::observer::ExpectedRun;
 use volary_experiment::storage::manifest::RunState;
 use volary_experiment::storage::run_record::{RunRecord, Sketch};
 
+use super::snapshot;
 use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
-use super::{disturbances, record};
 
 /// How long a request for details holds.
 const REQUEST: Duration = Duration::from_secs(3);
@@ -86,7 +86,7 @@ impl Dashboard {
     pub(super) fn injected(&self) -> Vec<Disturbance> {
         let plan = guard(&self.state);
         let injections = plan.injections.values();
-        injections.map(|(injection, says)| disturbances::injection(injection, says)).collect()
+        injections.map(|(injection, says)| snapshot::injection(injection, says)).collect()
     }
 
     /// Asks runs to report details for a few seconds.
@@ -148,10 +148,10 @@ impl Dashboard {
         let before = plan.views.remove(&at);
         if plan.latest == Some(at) || plan.latest.is_none() {
             plan.latest = Some(at);
-            let mut view = record::view(record);
+            let mut view = snapshot::view(record);
             if let Some(before) = before {
                 view.history = before.history;
-                let faults = before.disturbances.into_iter().filter(|one| !disturbances::is_injection(one));
+                let faults = before.disturbances.into_iter().filter(|one| !snapshot::is_injection(one));
                 view.disturbances.extend(faults);
                 view.disturbances.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
             }

@@ -1,9 +1,7 @@
-//! Tests of the sections: what they show, and that names stay text.
+//! Tests of the page and its sections: what they show, and that names stay text.
 
 use serde_json::json;
-use volary_experiment::observer::Counted;
-use volary_experiment::observer::ShardSample;
-use volary_experiment::observer::VitalsSample;
+use volary_experiment::control::{Counted, ShardSample, VitalsSample};
 use volary_experiment::storage::run_record::{Look, Sketch};
 
 use super::*;
@@ -126,5 +124,18 @@ fn counts_of_hosts_are_bounded() {
     let cell = Some(CellView { run: Some(run), ..CellView::default() });
     assert!(
         render(&Snapshot { cell, ..Snapshot::default() }).iter().any(|section| section.contains("others"))
+    );
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let name = "</title><script>alert(1)</script>\u{0}\u{2067}";
+    let header = PageHeader { title: name.to_owned(), folder: name.to_owned(), ..PageHeader::default() };
+    let page = html(&header, "77");
+    assert_eq!(page.matches("<script").count(), 1, "{page}");
+    assert!(page.contains("&lt;/title&gt;") && !page.contains(['\u{0}', '\u{2067}']));
+    assert!(page.contains("<script nonce=\"77\">") && policy(Some("77")).contains("script-src 'nonce-77'"));
+    assert!(
+        !policy(None).contains("-src 'nonce") && policy(None).starts_with("default-src 'none'; base-uri")
     );
 }

@@ -2,24 +2,16 @@
 //!
 //! | module | part of the page |
 //! |---|---|
-//! | `page` | the whole page, its contents, header and footer |
-//! | `overview` | verdicts, warnings, the sweep at a glance |
-//! | `choice` | which policy when |
+//! | `page` | the whole page, its contents, header, policies and footer; the cells in the page, compressed or in files beside it |
+//! | `overview` | verdicts, warnings, the sweep at a glance, which policy when |
 //! | `cell` | one point of the sweep |
-//! | `bodies` | the cells in the page, compressed or in files beside it |
-//! | `parameters` | the policies with their parameters |
-//! | `table`, `policy`, `shared`, `fidelity` | the tables of a cell |
+//! | `table`, `policy` | the tables of a cell |
 //! | `view` | anchors, titles and values that the parts share |
 
-mod bodies;
 mod cell;
-mod choice;
-mod fidelity;
 mod overview;
 mod page;
-mod parameters;
 mod policy;
-mod shared;
 mod table;
 mod view;
 

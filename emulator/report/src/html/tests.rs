@@ -9,10 +9,8 @@ use volary_engine::results::{
 };
 use volary_experiment::fidelity::fixture as certificates;
 use volary_experiment::storage::Study;
-use volary_experiment::storage::fixture::manifest;
-use volary_experiment::storage::fixture::measured;
-use volary_experiment::storage::hosts::{HostRecord, HostShard};
-use volary_experiment::storage::manifest::{Failure, RunState};
+use volary_experiment::storage::fixture::{manifest, measured};
+use volary_experiment::storage::manifest::{Failure, HostRecord, HostShard, RunState};
 use volary_experiment::storage::run_record::RunRecord;
 
 use super::render;
@@ -29,7 +27,7 @@ fn html(study: &Study) -> String {
 fn only_the_script_of_the_page_runs() {
     let page = html(&study(&[0.5], 1, 40));
     let script = page.split("<script>").nth(1).unwrap().split("</script>").next().unwrap();
-    let sum = super::bodies::base64(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()).as_ref());
+    let sum = super::page::base64(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()).as_ref());
     let policy = page
         .split("http-equiv=\"Content-Security-Policy\" content=\"")
         .nth(1)

@@ -18,13 +18,9 @@
 mod check;
 mod form;
 mod judge;
-mod metric;
-mod parse;
-mod unit;
 mod unmeasured;
 
-pub use check::{Check, Claim, GRAMMAR, is_comparable};
+pub use check::{Axes, BY_KIND, Check, Claim, GRAMMAR, Names, is_comparable};
+pub use form::{ParseError, is_label};
 pub use judge::{NOT_RUN, judge};
-pub use metric::{Axes, BY_KIND, Names};
-pub use parse::{ParseError, is_label};
 pub(super) use unmeasured::unmeasured;

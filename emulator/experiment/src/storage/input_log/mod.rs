@@ -10,21 +10,12 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `format` | [`Header`], constants of the format; [`Error`] |
-//! | `check` | digests of effects, the fingerprint of messages |
 //! | `write` | [`Sink`], the thread that writes, and [`Section`], where a shard puts its steps |
-//! | `read` | [`InputLog`], which finds the sections and reads their entries |
+//! | `read` | [`InputLog`], which finds the sections and reads their entries; the format: [`Header`], digests of effects, the fingerprint of messages; [`Error`] |
 
-mod check;
-mod format;
 mod read;
 mod write;
 
 pub use super::frames::frame;
-pub use check::Digester;
-pub use format::{Error, FILE, FORMAT, Header};
-pub use read::{InputLog, LogCursor, LogSection};
+pub use read::{Digester, Error, FILE, FORMAT, Header, InputLog, LogCursor, LogSection};
 pub use write::{Carried, Relay, RunLog, Section, Sink, prefix};
-
-#[cfg(test)]
-mod tests;

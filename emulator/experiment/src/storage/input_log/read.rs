@@ -1,16 +1,21 @@
-//! The reader of a log: one pass finds the sections and checks every frame, then each section is read independently.
+//! The format of a log, and its reader: one pass finds the sections and checks every frame, then each section is read
+//! independently.
+//!
+//! The format has digests of effects, and the fingerprint of messages.
 
 use std::collections::BTreeMap;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
+use flate2::Crc;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use volary_actors::base::{Span, Time};
-use volary_engine::replay::LogEntry;
+use volary_actors::machine::Effect;
+use volary_actors::message::kinds;
+use volary_engine::replay::{Digest, LogEntry};
 
-use super::check::vocabulary;
-use super::format::{EXPERIMENT, Error, FORMAT, Header, MAGIC, NUMBER, failed, version_text};
 use crate::codec;
-use crate::storage::frames::{HEADER, NextFrame, PREFIX, next_frame, read_prefix};
+use crate::storage::frames::{self, HEADER, NextFrame, PREFIX, next_frame, read_prefix};
 
 /// The position of a payload.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +94,7 @@ impl<R: Read + Seek> InputLog<R> {
         size: u64,
         sections: &mut BTreeMap<u32, usize>,
         payload: &mut Vec<u8>,
-    ) -> std::io::Result<FileEnd> {
+    ) -> io::Result<FileEnd> {
         let number = match next_frame(&mut self.file, size - self.end, payload)? {
             NextFrame::Whole(section) => section,
             NextFrame::Cut => return Ok(FileEnd::Cut),
@@ -212,5 +217,107 @@ impl LogCursor {
         (self.at, self.used, self.last) = (at, NUMBER, Time::ZERO);
         self.number += 1;
         Ok(())
+    }
+}
+
+/// Name of the log in a study directory.
+pub const FILE: &str = "inputs.log";
+/// The first bytes of the file.
+pub(super) const MAGIC: [u8; 8] = *b"volaryin";
+/// Version of the format, raised whenever frames or entries change.
+pub const FORMAT: u32 = 4;
+/// Bytes of a frame's number within its section.
+pub(super) const NUMBER: usize = size_of::<u32>();
+/// The number of the section of experiments.
+pub(super) const EXPERIMENT: u32 = 0;
+
+/// The shard and run of a section.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Header {
+    pub run: String,
+    /// Distinguishes repeated attempts at the run; the last one counts.
+    pub attempt: u32,
+    /// Label of the policy, for messages.
+    pub policy: String,
+    pub seed: u64,
+    pub shard: u16,
+    /// Number of shards.
+    pub shards: u16,
+}
+
+/// Why a log cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file operation failed.
+    #[error("cannot {doing} the input log: {source}; check the folder's permissions and space")]
+    Io { doing: &'static str, source: io::Error },
+    /// The experiment's files are too large to be stored with it.
+    #[error(
+        "the files of the experiment have {mib} MiB, and {} fit into the input log; use a part of the trace",
+        crate::codec::LARGEST_FRAME >> 20
+    )]
+    Large {
+        /// Their size.
+        mib: usize,
+    },
+    /// The file is not an input log.
+    #[error(
+        "{FILE} is no input log of volary; to have one, run with run.record.inputs = true into another folder"
+    )]
+    Foreign,
+    /// The file was written by another version.
+    #[error(
+        "{FILE} is of format {found}, this volary reads {ours}; use the volary that wrote it, or run into another folder",
+        ours = version_text(FORMAT, vocabulary())
+    )]
+    Version {
+        /// Its format and vocabulary.
+        found: String,
+    },
+    /// Frames were lost in transmission.
+    #[error(
+        "{FILE} is incomplete: frames are missing before byte {at} (frame {found} follows where {expected} should); \
+         to have a whole one, run into another folder"
+    )]
+    Missing {
+        at: u64,
+        /// The number of the missing frame.
+        expected: u32,
+        /// The number of the frame found instead.
+        found: u32,
+    },
+    /// The content is inconsistent.
+    #[error("{FILE} is damaged at byte {at}: {why}; to have a whole one, run into another folder")]
+    Damaged { at: u64, why: String },
+}
+
+fn version_text(format: u32, vocabulary: u32) -> String {
+    format!("{format} (messages {vocabulary:08x})")
+}
+
+pub(super) fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::Io { doing, source }
+}
+
+/// Fingerprint of the message types: a message is encoded as its position in them.
+pub(super) fn vocabulary() -> u32 {
+    frames::vocabulary(kinds().map(|(name, _)| name))
+}
+
+/// Computes digests of effects with a reused buffer.
+#[derive(Debug, Default)]
+pub struct Digester(Vec<u8>);
+
+impl Digester {
+    /// The digest of the effects of a step.
+    pub fn digest(&mut self, effects: &[Effect]) -> Digest {
+        self.0.clear();
+        for effect in effects {
+            // Effects are plain numbers and can always be encoded.
+            let _ = codec::append(effect, &mut self.0);
+        }
+        let mut crc = Crc::new();
+        crc.update(&self.0);
+        Digest { count: effects.len() as u32, crc: crc.sum().to_le_bytes() }
     }
 }

@@ -1,15 +1,15 @@
-//! The characteristics of a trace.
+//! The characteristics of a trace, with the outcomes of its jobs (Park's thesis, section 3.5), and parts of it against
+//! the whole: whether a month is representative (section 3.7).
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use volary_actors::base::Span;
+use volary_actors::base::{JobId, Span};
+use volary_engine::workload::{Outcome, Trace};
 
 use super::arrivals::Arrivals;
-use super::outcomes::Outcomes;
-use super::periods::Period;
-use super::quantiles::Quantiles;
+use super::quantiles::{Quantiles, share};
 
 /// The characteristics of a trace.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -158,4 +158,169 @@ pub struct PublishedValue {
     pub published: f64,
     /// The publication.
     pub source: &'static str,
+}
+
+/// Outcomes of the jobs of a trace that states them.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Outcomes {
+    /// Share of each outcome (Fig. 3.7).
+    pub shares: Vec<OutcomeShare>,
+    /// Share of the jobs that were successful: that finished, or exceeded their time, as jobs do that have done useful
+    /// work (section 3.5).
+    pub successful: f64,
+    /// Share of the CPU time of these.
+    pub successful_time: f64,
+    /// Cores of successful jobs, or their tasks if the trace has no cores (Fig. 3.8).
+    pub successful_size: Quantiles,
+    /// The same of all others.
+    pub unsuccessful_size: Quantiles,
+    /// Share of the tenth of the jobs that took most CPU time that were successful.
+    pub successful_of_longest: f64,
+    /// Successful jobs by the CPU time that they took (Fig. 3.9).
+    pub by_cpu_hours: Vec<SuccessByHours>,
+}
+
+/// The share of an outcome.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct OutcomeShare {
+    pub outcome: &'static str,
+    /// Share of the jobs.
+    pub jobs: f64,
+    /// Share of the CPU time: run time times cores, or times tasks.
+    pub cpu_time: f64,
+}
+
+/// Jobs that took about the same CPU time.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct SuccessByHours {
+    /// Minimum CPU-hours of the group, a power of ten; zero for the first group.
+    pub from_h: f64,
+    pub jobs: u64,
+    /// Share of them that were successful.
+    pub successful: f64,
+}
+
+/// A job that has ended: its outcome, its size, its CPU time in seconds.
+struct Ended {
+    outcome: Outcome,
+    size: f64,
+    cpu_s: f64,
+}
+
+impl Ended {
+    const fn is_success(&self) -> bool {
+        matches!(self.outcome, Outcome::Finished | Outcome::TimedOut)
+    }
+}
+
+/// Powers of ten of CPU-hours that begin a group.
+const DECADES: std::ops::RangeInclusive<i32> = -3..=4;
+
+impl Outcomes {
+    pub(super) fn of(trace: &Trace, works: &[f64]) -> Option<Self> {
+        let ended = |(job, &work): (JobId, &f64)| {
+            let tasks = f64::from(trace.jobs()[job.index()].tasks);
+            let cores = trace.cores(job).map(f64::from);
+            // Work counts a core a task.
+            let cpu_s = cores.map_or(work, |cores| work * cores / tasks);
+            Some(Ended { outcome: trace.outcome(job)?, size: cores.unwrap_or(tasks), cpu_s })
+        };
+        let jobs: Vec<Ended> = (0..).map(JobId).zip(works).filter_map(ended).collect();
+        let size = |success| {
+            let those = jobs.iter().filter(|job| job.is_success() == success);
+            Quantiles::of(those.map(|job| job.size))
+        };
+        (!jobs.is_empty()).then(|| Self {
+            shares: shares(&jobs),
+            successful: share(jobs.iter(), |job| job.is_success()),
+            successful_time: time_share(&jobs, Ended::is_success),
+            successful_size: size(true),
+            unsuccessful_size: size(false),
+            successful_of_longest: successful_of_longest(&jobs),
+            by_cpu_hours: by_cpu_hours(&jobs),
+        })
+    }
+
+    /// Shares of the jobs and of the CPU time of jobs that were not successful.
+    pub fn unsuccessful(&self) -> (f64, f64) {
+        (1.0 - self.successful, 1.0 - self.successful_time)
+    }
+}
+
+/// Share of the CPU time of the jobs for which `so` holds; all of it if no job took any.
+fn time_share(jobs: &[Ended], so: impl Fn(&Ended) -> bool) -> f64 {
+    let all: f64 = jobs.iter().map(|job| job.cpu_s).sum();
+    let those: f64 = jobs.iter().filter(|job| so(job)).map(|job| job.cpu_s).sum();
+    if all > 0.0 { those / all } else { 1.0 }
+}
+
+fn shares(jobs: &[Ended]) -> Vec<OutcomeShare> {
+    let of = |outcome: Outcome| {
+        let count = share(jobs.iter(), |job| job.outcome == outcome);
+        let cpu_time = time_share(jobs, |job| job.outcome == outcome);
+        (count > 0.0).then_some(OutcomeShare { outcome: outcome.name(), jobs: count, cpu_time })
+    };
+    Outcome::ALL.into_iter().filter_map(of).collect()
+}
+
+fn successful_of_longest(jobs: &[Ended]) -> f64 {
+    let p90 = Quantiles::of(jobs.iter().map(|job| job.cpu_s)).p90;
+    share(jobs.iter().filter(|job| job.cpu_s >= p90), |job| job.is_success())
+}
+
+fn by_cpu_hours(jobs: &[Ended]) -> Vec<SuccessByHours> {
+    let starts: Vec<f64> = std::iter::once(0.0).chain(DECADES.map(|power| 10f64.powi(power))).collect();
+    let group = |(at, &from_h): (usize, &f64)| {
+        let until = starts.get(at + 1).copied().unwrap_or(f64::INFINITY);
+        let those = || jobs.iter().filter(move |job| (from_h..until).contains(&(job.cpu_s / 3600.0)));
+        let count = those().count() as u64;
+        let successful = share(those(), |job| job.is_success());
+        (count > 0).then_some(SuccessByHours { from_h, jobs: count, successful })
+    };
+    starts.iter().enumerate().filter_map(group).collect()
+}
+
+/// A part of a trace, with averages relative to those of the whole trace (Fig. 3.11).
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Period {
+    /// Its number, from one.
+    pub number: u32,
+    pub jobs: u64,
+    /// Mean gap between arrivals over that of the trace.
+    pub gap: f64,
+    /// Mean duration of jobs over that of the trace.
+    pub duration: f64,
+}
+
+const DAY: u64 = Span::from_secs(86_400).0;
+/// Limit on parts: a single wrong arrival must not make millions.
+const MOST: usize = 5_000;
+
+/// The complete parts of `days` days of a trace that has two at least, from the first arrival on. `durations` are those
+/// of its jobs, s.
+pub(super) fn periods(trace: &Trace, durations: &[f64], days: u64) -> Vec<Period> {
+    let (jobs, durations) = (&trace.jobs()[trace.early()..], &durations[trace.early()..]);
+    let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { return Vec::new() };
+    let span = last.arrival.since(first.arrival).0;
+    let count = (span / (days * DAY)) as usize;
+    if !(2..=MOST).contains(&count) {
+        return Vec::new();
+    }
+    let mut parts = vec![(0u64, 0.0); count];
+    for (job, duration) in jobs.iter().zip(durations) {
+        let at = (job.arrival.since(first.arrival).0 / (days * DAY)) as usize;
+        if let Some((jobs, sum)) = parts.get_mut(at) {
+            *jobs += 1;
+            *sum += duration;
+        }
+    }
+    let gap = span as f64 / (jobs.len() - 1) as f64;
+    let mean = durations.iter().sum::<f64>() / durations.len() as f64;
+    let part = |(number, (jobs, sum)): (u32, (u64, f64))| Period {
+        number,
+        jobs,
+        gap: (days * DAY) as f64 / jobs as f64 / gap,
+        duration: if mean > 0.0 { sum / jobs as f64 / mean } else { 0.0 },
+    };
+    (1..).zip(parts).filter(|(_, (jobs, _))| *jobs > 0).map(part).collect()
 }

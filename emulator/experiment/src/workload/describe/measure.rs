@@ -1,15 +1,15 @@
-//! The measurement of a trace.
+//! The measurement of a trace, published facts about the traces used in papers, and the recognition of these traces.
 
 use std::collections::BTreeMap;
 
+use clap::ValueEnum;
 use volary_actors::base::{Feature, JobId, Span};
 use volary_engine::workload::{Format, Trace, TraceJob};
 
 use super::arrivals::Arrivals;
-use super::description::{Classes, Description, Reference, Sizes, Users, WithinJob};
-use super::outcomes::Outcomes;
-use super::periods::periods;
-use super::published::{against, cutoff_of, resembling};
+use super::description::{
+    Classes, Description, Outcomes, PublishedValue, Reference, Sizes, Users, WithinJob, periods,
+};
 use super::quantiles::{Quantiles, share};
 
 /// Jobs with fewer tasks are left out of the spread within jobs.
@@ -226,4 +226,323 @@ fn within_job(each: &[Measured]) -> Option<WithinJob> {
         cov: Quantiles::of(spreads.iter().map(Quantiles::cov)),
         std_over_root_mean: Quantiles::of(spreads.iter().map(|spread| spread.std / spread.mean.sqrt())),
     })
+}
+
+/// A quantity that papers state about a trace.
+struct Measure {
+    name: &'static str,
+    /// The value of a described trace; `None` if it is unknown.
+    of: fn(&Description) -> Option<f64>,
+    /// Whether an excerpt shares it with the whole trace.
+    shared: bool,
+}
+
+impl Measure {
+    const fn whole(name: &'static str, of: fn(&Description) -> Option<f64>) -> Self {
+        Self { name, of, shared: false }
+    }
+
+    const fn shared(name: &'static str, of: fn(&Description) -> Option<f64>) -> Self {
+        Self { name, of, shared: true }
+    }
+}
+
+const JOBS: Measure = Measure::whole("jobs", |d| Some(d.jobs as f64));
+const FAN_OUT_MEAN: Measure = Measure::shared("fan-out, mean", |d| d.counts_tasks.then_some(d.fan_out.mean));
+const FAN_OUT_P50: Measure = Measure::shared("fan-out, p50", |d| d.counts_tasks.then_some(d.fan_out.p50));
+const FAN_OUT_P90: Measure = Measure::shared("fan-out, p90", |d| d.counts_tasks.then_some(d.fan_out.p90));
+const FAN_OUT_P99: Measure = Measure::shared("fan-out, p99", |d| d.counts_tasks.then_some(d.fan_out.p99));
+const FAN_OUT_MAX: Measure = Measure::whole("fan-out, max", |d| d.counts_tasks.then_some(d.fan_out.max));
+// Without tasks, the duration of a job is all that is known, which is no mean of tasks.
+const MEAN_MEAN: Measure =
+    Measure::shared("mean duration, mean, s", |d| d.counts_tasks.then_some(d.mean_s.mean));
+const MEAN_P50: Measure =
+    Measure::shared("mean duration, p50, s", |d| d.counts_tasks.then_some(d.mean_s.p50));
+const MEAN_P90: Measure =
+    Measure::shared("mean duration, p90, s", |d| d.counts_tasks.then_some(d.mean_s.p90));
+const MEAN_P99: Measure =
+    Measure::shared("mean duration, p99, s", |d| d.counts_tasks.then_some(d.mean_s.p99));
+const GAP_P50: Measure = Measure::whole("gap, p50, s", |d| Some(d.arrivals.gap_s.p50));
+const GAP_P99: Measure = Measure::whole("gap, p99, s", |d| Some(d.arrivals.gap_s.p99));
+const LONG_JOBS: Measure = Measure::whole("long jobs, share", |d| Some(d.classes?.long_jobs));
+const LONG_WORK: Measure = Measure::whole("work of long jobs, share", |d| Some(d.classes?.long_work));
+const SINGLE_TASK: Measure =
+    Measure::shared("jobs of one task, share", |d| d.counts_tasks.then_some(d.single_task));
+const DURATION_P80: Measure = Measure::whole("duration, p80, s", |d| Some(d.duration_s.p80));
+const UNDER_12MIN: Measure = Measure::shared("jobs under 12 min, share", |d| Some(d.under_12min));
+const SUCCESSFUL: Measure =
+    Measure::whole("successful jobs, share", |d| d.outcomes.as_ref().map(|outcomes| outcomes.successful));
+
+/// A quantity, its published value, and the publication.
+type Fact = (&'static Measure, f64, &'static str);
+
+const PIGEON: &str = "Pigeon, Table 1";
+const MURMURATION: &str = "Murmuration, Table 2";
+const KAIROS: &str = "Kairos, Table 2";
+const PARK: &str = "Park, chapter 3";
+
+const YAHOO: &[Fact] = &[
+    (&JOBS, 24_262.0, KAIROS),
+    (&FAN_OUT_MEAN, 39.91, PIGEON),
+    (&FAN_OUT_P50, 15.0, MURMURATION),
+    (&FAN_OUT_P99, 636.0, MURMURATION),
+    (&FAN_OUT_MAX, 5900.0, PIGEON),
+    (&MEAN_MEAN, 118.78, PIGEON),
+    (&MEAN_P50, 16.0, MURMURATION),
+    (&MEAN_P99, 2410.0, MURMURATION),
+    (&LONG_JOBS, 0.0941, KAIROS),
+    (&LONG_WORK, 0.98, KAIROS),
+];
+
+const CLOUDERA: &[Fact] = &[
+    (&FAN_OUT_MEAN, 272.93, PIGEON),
+    (&FAN_OUT_P50, 126.0, MURMURATION),
+    (&FAN_OUT_P99, 3650.0, MURMURATION),
+    (&FAN_OUT_MAX, 51_834.0, PIGEON),
+    (&MEAN_MEAN, 162.19, PIGEON),
+    (&MEAN_P50, 48.0, MURMURATION),
+    (&MEAN_P99, 2515.0, MURMURATION),
+    (&GAP_P50, 12.0, MURMURATION),
+    (&GAP_P99, 13.0, MURMURATION),
+];
+
+const GOOGLE: &[Fact] = &[
+    (&JOBS, 506_460.0, KAIROS),
+    (&FAN_OUT_MEAN, 35.32, PIGEON),
+    (&FAN_OUT_MAX, 49_960.0, PIGEON),
+    (&MEAN_MEAN, 661.74, PIGEON),
+    (&LONG_JOBS, 0.10, KAIROS),
+    (&LONG_WORK, 0.83, KAIROS),
+    (&SINGLE_TASK, 0.77, PARK),
+    (&UNDER_12MIN, 0.80, PARK),
+    (&SUCCESSFUL, 0.58, PARK),
+];
+
+const ALIBABA: &[Fact] = &[
+    (&FAN_OUT_P50, 3.0, MURMURATION),
+    (&FAN_OUT_P90, 3.0, MURMURATION),
+    (&FAN_OUT_P99, 65.0, MURMURATION),
+    (&MEAN_P50, 108.0, MURMURATION),
+    (&MEAN_P90, 578.0, MURMURATION),
+    (&MEAN_P99, 2608.0, MURMURATION),
+];
+
+const TWO_SIGMA: &[Fact] = &[(&DURATION_P80, 2.0 * 3600.0, PARK)];
+const MUSTANG: &[Fact] = &[(&DURATION_P80, 3.0 * 3600.0, PARK)];
+const OPEN_TRINITY: &[Fact] = &[(&DURATION_P80, 6.0 * 3600.0, PARK)];
+
+/// Mean absolute logarithm of the factor by which a trace's fan-outs and durations may differ from the published ones
+/// for it to be taken for an excerpt of that trace.
+const RESEMBLANCE: f64 = 0.45;
+
+const fn facts(known: Reference) -> &'static [Fact] {
+    match known {
+        Reference::Yahoo => YAHOO,
+        Reference::Cloudera => CLOUDERA,
+        Reference::Google => GOOGLE,
+        Reference::Alibaba => ALIBABA,
+        Reference::TwoSigma => TWO_SIGMA,
+        Reference::Mustang => MUSTANG,
+        Reference::OpenTrinity => OPEN_TRINITY,
+    }
+}
+
+/// Boundary between short and long jobs that the papers use (Eagle's published settings).
+const fn cutoff_of(known: Reference) -> Option<Span> {
+    match known {
+        Reference::Yahoo => Some(Span(90_581_100_000)),
+        Reference::Cloudera => Some(Span(272_783_000_000)),
+        Reference::Google => Some(Span(1_129_532_000_000)),
+        Reference::Alibaba | Reference::TwoSigma | Reference::Mustang | Reference::OpenTrinity => None,
+    }
+}
+
+/// The trace with the most similar published fan-outs and durations, if similar enough.
+fn resembling(description: &Description) -> Option<Reference> {
+    let known = Reference::value_variants().iter();
+    let distances = known.filter_map(|&known| Some((known, distance(known, description)?)));
+    let (nearest, distance) = distances.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    (distance < RESEMBLANCE).then_some(nearest)
+}
+
+/// Mean |ln(measured / published)| over the facts that an excerpt shares with the whole trace; `None` if fewer than
+/// three of them are known.
+fn distance(known: Reference, description: &Description) -> Option<f64> {
+    let shared = facts(known).iter().filter(|(measure, ..)| measure.shared);
+    let ratio = |(measure, published, _): &Fact| Some(((measure.of)(description)? / published).ln().abs());
+    let ratios: Vec<f64> = shared.filter_map(ratio).collect();
+    (ratios.len() > 2).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
+}
+
+/// The facts about a known trace beside the values of the described one.
+fn against(known: Reference, description: &Description) -> Vec<PublishedValue> {
+    let row = |&(measure, published, source): &Fact| {
+        let measured = (measure.of)(description)?;
+        Some(PublishedValue { what: measure.name, measured, published, source })
+    };
+    facts(known).iter().filter_map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use volary_actors::base::{JobId, Span, Time};
+    use volary_actors::catalog::Catalog;
+    use volary_engine::workload::{Format, Like, NoTraces, Service, Trace, Workload, WorkloadSpec};
+
+    use super::*;
+    use crate::workload::describe::quantiles::Quantiles;
+
+    fn parse(name: &str, text: &str) -> Trace {
+        Trace::parse(Path::new(name), std::io::Cursor::new(text.to_owned()), None).unwrap()
+    }
+
+    #[test]
+    fn a_small_trace_is_described_exactly() {
+        let d =
+            describe(&parse("a.tr", "10 2 3 2 4\n11 1 1000 1000\n14 1 1 1\n24 1 8000 8000\n"), None, None);
+        assert_eq!((d.jobs, d.tasks, d.work_s), (4, 5, 9007.0));
+        assert_eq!((d.arrivals.span_s, d.offered_cores), (14.0, 9007.0 / 14.0));
+        assert_eq!((d.single_task, d.under_12min, d.under_2h), (0.75, 0.5, 0.75));
+        assert_eq!((d.fan_out.mean, d.fan_out.max, d.task_s.p50), (1.25, 2.0, 4.0));
+        assert_eq!((d.duration_s.max, d.duration_s.min, d.job_work_s.p50), (8000.0, 1.0, 503.0));
+        assert_eq!((d.arrivals.gap_s.p50, d.arrivals.gap_s.mean), (3.0, 14.0 / 3.0));
+        assert_eq!((d.within_job, d.users, d.classes, d.reference), (None, None, None, None));
+        let classes = describe(&parse("a.tr", "1 3 1 1 1 1\n2 1 9 9\n"), None, Some(Span::from_secs(9)))
+            .classes
+            .unwrap();
+        assert_eq!((classes.long_jobs, classes.long_tasks, classes.long_work), (0.5, 0.25, 0.75));
+    }
+
+    #[test]
+    fn spread_within_jobs_and_users_is_measured() {
+        let fifteen: Vec<&str> = ["1", "3"].into_iter().cycle().take(16).collect();
+        let d = describe(&parse("a.tr", &format!("1 16 2 {}\n2 1 5 5\n", fifteen.join(" "))), None, None);
+        let within = d.within_job.unwrap();
+        assert_eq!((within.jobs, within.cov.p50), (1, 0.5));
+        // Tasks of 1 and 3 s are 50 % off their mean; the single task of the other job is not off.
+        let error = d.mean_error.unwrap();
+        assert_eq!((error.min, error.p50, error.max), (0.0, 0.5, 0.5));
+        assert!((within.std_over_root_mean.p50 - 1.0 / 2f64.sqrt()).abs() < 1e-12);
+
+        let row = |user: u32, run: u32, processors: u32| {
+            format!("1 0 -1 {run} {processors} -1 -1 -1 -1 -1 1 {user} 1 -1 -1 -1 -1 -1\n")
+        };
+        let text = [row(1, 10, 4), row(1, 30, 4), row(2, 5, 1), row(3, 1, 1), row(3, 1, 3)].concat();
+        let users = describe(&parse("a.swf", &text), None, None).users.unwrap();
+        assert_eq!(users.users, 2);
+        assert!((users.duration_cov.max - 0.5).abs() < 1e-9 && (users.fan_out_cov.max - 0.5).abs() < 1e-9);
+        assert_eq!(users.highly_variable, 0.0);
+        // Of processors 4, 4 and 1, 3, the 1 is half of its user's mean.
+        assert_eq!(users.near_mean_size, 1.0);
+        let d = describe(&parse("a.swf", &text), None, None);
+        let sizes = d.sizes.unwrap();
+        // Two jobs of 4 processors took 10 and 30 s, two of one took 5 and 1 s.
+        assert_eq!((sizes.sizes, sizes.highly_variable), (2, 0.0));
+        assert!(
+            (sizes.duration_cov.min - 0.5).abs() < 1e-9 && (sizes.duration_cov.max - 2.0 / 3.0).abs() < 1e-9
+        );
+        assert_eq!(d.cores.unwrap().mean, 13.0 / 5.0);
+    }
+
+    #[test]
+    fn outcomes_are_counted_by_jobs_and_by_time() {
+        let text = "submit_ms,run_ms,end,cores\n\
+        0,3600000,F,1\n1,3600000,F,3\n2,3600000,K,20\n3,1000,X,1\n4,7200000,TIMEOUT,1\n";
+        let d = describe(&parse("a.csv", text), None, None);
+        let outcomes = d.outcomes.as_ref().unwrap();
+        let (all, finished) = (24.0 * 3600.0 + 1.0 + 7200.0, 4.0 * 3600.0);
+        let share = outcomes.shares[0];
+        assert_eq!((share.outcome, share.jobs), ("finished", 0.4));
+        assert!((share.cpu_time - finished / all).abs() < 1e-9);
+        let (jobs, time) = outcomes.unsuccessful();
+        assert!((jobs - 0.4).abs() < 1e-12 && (time - 72_001.0 / all).abs() < 1e-9);
+        assert_eq!((outcomes.successful_size.mean, outcomes.unsuccessful_size.mean), (5.0 / 3.0, 10.5));
+        // One definition of success: finished, or timed out.
+        let groups: Vec<_> = outcomes.by_cpu_hours.iter().map(|g| (g.from_h, g.jobs, g.successful)).collect();
+        assert_eq!(groups, [(0.0, 1, 0.0), (1.0, 3, 1.0), (10.0, 1, 0.0)]);
+        assert_eq!((outcomes.successful, outcomes.successful_of_longest), (0.6, 0.0));
+        // Nothing is said about tasks: no fan-outs, and no core-seconds.
+        let text = d.to_string();
+        assert!(!d.counts_tasks && !text.contains("jobs of one task") && !text.contains("core-s"), "{text}");
+        assert!(text.contains("run time of all jobs"), "{text}");
+    }
+
+    #[test]
+    fn parts_are_compared_with_the_whole() {
+        // Three weeks: a job an hour in the first, one every two hours after it, which take twice as long.
+        let times = (0..168).chain((168..504).step_by(2));
+        let row = |hour: u32| format!("{} 1 1 {}\n", hour * 3600, if hour < 168 { 60 } else { 120 });
+        let d = describe(&parse("a.tr", &times.map(row).collect::<String>()), None, None);
+        let weeks: Vec<_> = d.weeks.iter().map(|week| (week.number, week.jobs)).collect();
+        assert_eq!(weeks, [(1, 168), (2, 84)], "the third is not complete");
+        let gap = 502.0 / 335.0;
+        assert!((d.weeks[0].gap - 1.0 / gap).abs() < 1e-9 && (d.weeks[1].gap - 2.0 / gap).abs() < 1e-9);
+        assert!((d.weeks[0].duration - 60.0 / 90.0).abs() < 1e-9, "{:?}", d.weeks);
+        assert!(d.months.is_empty());
+    }
+
+    #[test]
+    fn a_described_trace_can_be_empty_of_gaps() {
+        let d = describe(&parse("a.tr", "5 1 1 1\n"), Some(Reference::Google), None);
+        assert_eq!(
+            (d.offered_cores, d.arrivals.poisson.ks_p, d.arrivals.gap_s),
+            (0.0, None, Quantiles::default())
+        );
+        let text = d.to_string();
+        assert!(text.contains("not tested: 0 gaps are too few"), "{text}");
+        assert!(text.contains("compared with the Google trace") && !text.contains("-0 s"), "{text}");
+    }
+
+    /// The jobs of a generator as a trace.
+    fn generated(spec: &WorkloadSpec) -> Trace {
+        let workload = Workload::build(spec, &Service::default(), 77, 1, &NoTraces).unwrap();
+        let mut trace = Trace::new(Path::new("generated.tr"), Format::Tr);
+        for job in (0..workload.jobs()).map(JobId) {
+            let durations: Vec<f32> = (0..workload.tasks(job))
+                .map(|t| workload.work(job.task(t).copy(0)).as_secs_f64() as f32)
+                .collect();
+            let arrival: Time = workload.job(job).arrival;
+            trace.push(arrival, workload.job_estimate(job), &durations).unwrap();
+        }
+        trace.finish()
+    }
+
+    #[test]
+    fn generators_are_taken_for_the_traces_they_are_like() {
+        let like = Like {
+            jobs: Some(24_262),
+            speedup: 1.0,
+            load: None,
+            interarrival: None,
+            cutoff: None,
+            deadline_slack: None,
+            slo: None,
+            gang: false,
+            filter: false,
+            pretrain: 0,
+        };
+        let yahoo = describe(&generated(&WorkloadSpec::YahooLike(like.clone())), None, None);
+        assert_eq!(yahoo.reference, Some(Reference::Yahoo));
+        for row in &yahoo.comparison {
+            let ratio = row.measured / row.published;
+            // The maximum of a heavy-tailed sample says little about its distribution.
+            let tolerance = if row.what == "fan-out, max" { 1.0 } else { 0.15 };
+            assert!((ratio - 1.0).abs() < tolerance, "{row:?}");
+        }
+        let within = yahoo.within_job.unwrap();
+        assert!((within.std_over_root_mean.p75 - 1.41).abs() < 0.1, "{within:?}");
+        assert!(
+            yahoo.arrivals.poisson.ks_p.unwrap() < 1e-12 && (yahoo.arrivals.gap_s.mean - 7.482).abs() < 0.01
+        );
+
+        let cloudera = describe(
+            &generated(&WorkloadSpec::ClouderaLike(Like { jobs: Some(10_000), ..like })),
+            None,
+            None,
+        );
+        assert_eq!(cloudera.reference, Some(Reference::Cloudera));
+        assert!(cloudera.to_string().contains("Pigeon, Table 1"));
+    }
 }

@@ -5,23 +5,13 @@
 //! tasks. The thesis groups jobs by user; for a trace without users, only the spread within jobs is given.
 
 mod arrivals;
-mod compare;
 mod description;
 mod measure;
-mod outcomes;
-mod periods;
-mod poisson;
-mod published;
 mod quantiles;
 mod render;
 
 pub use arrivals::Hour;
-pub use compare::{TraceComparison, compare};
-pub use description::{Description, Reference};
+pub use description::{Description, OutcomeShare, Outcomes, Period, Reference};
 pub use measure::describe;
-pub use outcomes::{OutcomeShare, Outcomes};
-pub use periods::Period;
 pub use quantiles::Quantiles;
-
-#[cfg(test)]
-mod tests;
+pub use render::{TraceComparison, compare};

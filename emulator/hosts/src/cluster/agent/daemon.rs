@@ -2,21 +2,33 @@
 //!
 //! Network and shard share one thread, so that a message needs no switch of threads. An agent serves one controller
 //! at a time, and a run ends with the connection of its controller.
+//!
+//! The first message of a connection says who the peer is: a controller, another host, or an injector, whose requests
+//! are relayed to the controller that the agent serves.
 
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::LocalSet;
+use tokio::sync::mpsc;
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::timeout;
 
-use super::accept::accept;
-use super::state::{AgentState, Settings};
+use super::run::SEND_QUEUE;
+use super::session::serve;
+use super::state::{AgentState, Settings, catch_panic};
 use crate::cluster::error::HostsError;
 use crate::cluster::net::endpoint::Accepted;
-use crate::cluster::net::{Identity, Transport};
+use crate::cluster::net::{Close, Connection, Control, End, Identity, Peer, PeerInfo, Role, Transport};
+use crate::cluster::protocol::{
+    AgentMessage, AgentStatus, ControllerMessage, FIRST_FRAME, InjectReply, InjectorMessage, LinkPurpose,
+    MESSAGE_FRAME, Opening, Refusal, STATUS_FRAME,
+};
 use crate::cluster::timing::socket_options;
 
 /// A listening agent.
@@ -83,4 +95,144 @@ impl Agent {
         self.runtime.shutdown_timeout(Duration::from_secs(1));
         result
     }
+}
+
+/// Maximum time of a peer for its first message.
+const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time of a peer for closing the connection after the last message.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Serves every peer that connects with a valid certificate.
+async fn accept(state: Rc<AgentState>, mut accepted: Accepted) {
+    while let Some(peer) = accepted.next().await {
+        let state = Rc::clone(&state);
+        spawn_local(async move {
+            match peer.who.role {
+                Role::Controller => serve_controller(state, peer).await,
+                Role::Host => accept_link(&state, peer).await,
+            }
+        });
+    }
+}
+
+/// Serves a peer with a controller's certificate.
+async fn serve_controller(state: Rc<AgentState>, peer: Peer) {
+    let Peer { who, connection, streams } = peer;
+    let mut control = Control::<(), Opening>::new(&connection, streams, FIRST_FRAME);
+    match first(&who, &connection, &mut control).await {
+        None => {}
+        Some(Opening::Status) => {
+            let mut control = control.retype::<AgentStatus, ()>(STATUS_FRAME);
+            let _ = control.send(&state.status()).await;
+            closed(&connection).await;
+        }
+        Some(Opening::Inject) => {
+            tracing::info!("{who} injects interference");
+            let end = relay(&state, control.retype(MESSAGE_FRAME)).await;
+            tracing::info!("{who} is gone: {end}");
+            closed(&connection).await;
+        }
+        Some(Opening::Claim) => claim(&state, &who, &connection, control.retype(MESSAGE_FRAME)).await,
+    }
+}
+
+/// Serves a controller until it is gone, unless another one is served.
+async fn claim(
+    state: &Rc<AgentState>,
+    who: &PeerInfo,
+    connection: &Connection,
+    mut control: Control<AgentMessage, ControllerMessage>,
+) {
+    let (messages, queue) = mpsc::channel(SEND_QUEUE);
+    let _session = match state.open_session(who.address, messages.clone()) {
+        Ok(session) => session,
+        Err(other) => {
+            let _ = control.send(&AgentMessage::Busy { controller: other.to_string() }).await;
+            return closed(connection).await;
+        }
+    };
+    state.settings.log.begin();
+    tracing::info!("{who} takes over");
+    state.transport.subject().warn_of_end(SystemTime::now());
+    match catch_panic(serve(state, control, messages, queue)).await {
+        Ok(Ok(())) => tracing::info!("{who} is done"),
+        Ok(Err(why)) => {
+            tracing::warn!("{who}: {why}");
+            connection.close(Close::Failed, &why);
+        }
+        Err(panic) => {
+            tracing::error!("{who}: {panic}");
+            connection.close(Close::Failed, &panic);
+        }
+    }
+}
+
+/// Takes the link that another host opens for a run.
+async fn accept_link(state: &AgentState, peer: Peer) {
+    let Peer { who, connection, streams } = peer;
+    let mut control = Control::<(), LinkPurpose>::new(&connection, streams, FIRST_FRAME);
+    let Some(LinkPurpose { run }) = first(&who, &connection, &mut control).await else { return };
+    if let Err(connection) = state.add_link(who.name.clone(), run, connection) {
+        tracing::info!("{who} opened a link for a run that is over");
+        connection.close(Close::Failed, "that run is over here");
+    }
+}
+
+/// The first message of a peer. A peer that sends none in time is disconnected.
+async fn first<S: Serialize, R: DeserializeOwned>(
+    who: &PeerInfo,
+    connection: &Connection,
+    control: &mut Control<S, R>,
+) -> Option<R> {
+    match timeout(FIRST_MESSAGE_TIMEOUT, control.receive()).await {
+        Ok(Ok(first)) => return Some(first),
+        Ok(Err(why)) => tracing::warn!("{who}: {why}"),
+        Err(_) => {
+            tracing::warn!("{who} sent no first message in time");
+            let words = format!("no first message within {} s of the hello", FIRST_MESSAGE_TIMEOUT.as_secs());
+            connection.close(Close::Late, &words);
+        }
+    }
+    None
+}
+
+/// Waits until the peer has closed the connection, and closes it if that takes too long.
+async fn closed(connection: &Connection) {
+    if timeout(CLOSE_TIMEOUT, connection.ended()).await.is_err() {
+        connection.close(Close::Done, "done");
+    }
+}
+
+/// The refusal of a host that serves no controller.
+const NOT_RUNNING: &str = "the hosts run nothing: start one with `volary run … --runtime hosts --hosts \
+     FILE`, and inject while it goes on";
+
+/// Passes messages on in both directions until the injector disconnects, which the controller learns, or until the
+/// session of the controller ends. Returns the reason for its end.
+async fn relay(state: &AgentState, mut control: Control<InjectReply, InjectorMessage>) -> End {
+    let not_running = || InjectReply::Refused(Refusal::NotRunning, NOT_RUNNING.to_owned());
+    let Some((injector, mut replies, controller)) = state.add_injector() else {
+        return control.send(&not_running()).await.err().unwrap_or(End::Done);
+    };
+    let end = loop {
+        tokio::select! {
+            message = control.incoming.receive() => match message {
+                Ok(message) => drop(controller.send(AgentMessage::Injector { injector, message }).await),
+                Err(end) => break end,
+            },
+            reply = replies.recv() => {
+                let over = reply.is_none();
+                if let Err(end) = control.outgoing.send(&reply.unwrap_or_else(not_running)).await {
+                    break end;
+                }
+                if over {
+                    break End::Done;
+                }
+            }
+        }
+    };
+    state.remove_injector(injector);
+    // Fails if the session is over, and the controller gone.
+    let _ = controller.send(AgentMessage::InjectorGone { injector, why: end.to_string() }).await;
+    end
 }

@@ -2,28 +2,19 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `daemon` | `Agent`: the listening socket and its thread |
-//! | `accept` | the accept loop, and the first message of each connection |
-//! | `state` | state shared by all tasks of an agent, and its single session |
+//! | `daemon` | `Agent`: the listening socket and its thread, the first message of each connection, and the relay between an injector and the controller |
+//! | `state` | state shared by all tasks of an agent, and by those of a run; tasks that are aborted with their owner |
 //! | `session` | the session of one controller: plan, then run after run |
-//! | `run` | one host's part of a run: its shard, and the links |
-//! | `context`, `io` | state shared by the tasks of a run; what its shard sends and reports |
-//! | `tasks` | tasks that are aborted with their owner, and caught panics |
+//! | `run` | one host's part of a run: its shard, what it sends and reports, and the links |
 //! | `injections` | the injections that the current run carries out |
-//! | `relay` | the relay between an injector and the controller |
 //! | `log` | log lines kept for the controller |
 
-mod accept;
-mod context;
 mod daemon;
 mod injections;
-mod io;
 mod log;
-mod relay;
 mod run;
 mod session;
 mod state;
-mod tasks;
 
 pub use daemon::Agent;
 pub use log::AgentLog;

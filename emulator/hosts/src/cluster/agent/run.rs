@@ -1,4 +1,5 @@
-//! The part of a run on one host: its shard, and the links to the other hosts.
+//! The part of a run on one host: its shard, and the shard's I/O over the links to the other hosts and the control
+//! stream to the controller.
 
 use std::cmp::Ordering;
 use std::io;
@@ -9,32 +10,31 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
-use volary_actors::base::{ActorId, Time};
+use volary_actors::base::{ActorId, Class, Time};
 use volary_engine::finalize::Counters;
 use volary_engine::metrics::MessageWindow;
-use volary_engine::parcel::Parcel;
+use volary_engine::parcel::{Observation, Parcel};
 use volary_engine::results::{HostVitals, cell_name};
 use volary_engine::shard::{Parts, Placement, Shard};
 use volary_engine::world::{EngineError, World};
 use volary_experiment::config::{Experiment, RealSection, id_under};
 use volary_experiment::cost;
-use volary_experiment::storage::input_log::Section;
+use volary_experiment::storage::input_log::{Carried, Section};
 use volary_experiment::workload::Traces;
 
-use super::context::RunContext;
 use super::injections::ShardInjections;
-use super::io::{LINK_QUEUE, QuicIo};
-use super::state::AgentState;
-use super::tasks::TaskGroup;
+use super::state::{AgentState, RunContext, TaskGroup};
 use crate::awake::Attempt;
-use crate::cluster::net::link::LinkEvent;
+use crate::cluster::net::link::{LinkEvent, SendError};
 use crate::cluster::net::{Arrival, Connection, Control, Host, Link, Transport};
 use crate::cluster::placement::{cores_of, homes};
-use crate::cluster::protocol::{AgentMessage, Assignment, FIRST_FRAME, FinalReport, LinkPurpose, RunStatus};
+use crate::cluster::protocol::{
+    AgentMessage, Assignment, Datagrams, FIRST_FRAME, FinalReport, LinkPurpose, RunStatus,
+};
 use crate::executor::{Burners, RealExecutor, assign_cpus};
 use crate::real_time::clock::{Clock, MonotonicClock};
-use crate::real_time::event_loop::{RealTimeObserver, run_shard};
-use crate::real_time::host_stats::HostStats;
+use crate::real_time::event_loop::{RealTimeObserver, ShardIo, run_shard};
+use crate::real_time::host_stats::{HostStats, ShardSampler};
 
 /// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.
 const SETUP: Duration = Duration::from_secs(30);
@@ -391,4 +391,143 @@ fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Pa
     let home = |actor| homes[layout.endpoint(actor).index()];
     let ends = if parcel.returned { (home(*to), home(*from)) } else { (home(*from), home(*to)) };
     ends == (host, me) && msg.check(*from, *to, layout, world.workload())
+}
+
+/// Messages to the controller that may wait; a shard with more to report waits.
+pub(super) const SEND_QUEUE: usize = 64;
+/// Bytes that may wait for one other host; with half of it the shard waits.
+const LINK_QUEUE: usize = 8 << 20;
+/// Frames of logged inputs that may wait; with more the shard waits.
+const INPUT_QUEUE: usize = 64;
+
+/// The [`ShardIo`] of a shard on an agent.
+struct QuicIo {
+    context: Rc<RunContext>,
+    /// Links to the other hosts, by shard; none to itself.
+    links: Vec<Option<Link>>,
+    messages: mpsc::Sender<AgentMessage>,
+    /// Observations that `messages` had no room for.
+    waiting: Vec<Observation>,
+    /// Logged inputs on their way to the controller, if they are logged.
+    inputs: Option<Carried>,
+    /// The progress of this shard.
+    progress: Time,
+    /// Maximum number of waiting events.
+    max_events: usize,
+    sampler: ShardSampler,
+    pub(super) injections: ShardInjections,
+}
+
+impl QuicIo {
+    pub(super) fn new(
+        context: Rc<RunContext>,
+        links: Vec<Option<Link>>,
+        messages: mpsc::Sender<AgentMessage>,
+        inputs: Option<Carried>,
+        max_events: usize,
+        injections: ShardInjections,
+    ) -> Self {
+        let (waiting, progress, sampler) = (Vec::new(), Time::ZERO, ShardSampler::new(true));
+        Self { context, links, messages, waiting, inputs, progress, max_events, sampler, injections }
+    }
+
+    /// The next message that had to wait for room.
+    fn next_waiting(&mut self) -> Option<AgentMessage> {
+        let notes = std::mem::take(&mut self.waiting);
+        match notes.last() {
+            Some(last) => Some(AgentMessage::Notes { mark: last.at, notes, progress: self.progress }),
+            None => self.inputs.as_ref()?.next().map(AgentMessage::Inputs),
+        }
+    }
+
+    /// Real datagrams to and from every host, by shard.
+    fn datagrams(&self) -> Vec<Datagrams> {
+        let of =
+            |link: &Option<Link>| link.as_ref().map(|link| Datagrams::of(&link.stats())).unwrap_or_default();
+        self.links.iter().map(of).collect()
+    }
+
+    /// Closes all links.
+    fn close(&self) {
+        self.links.iter().flatten().for_each(|link| link.close("the run is over"));
+    }
+
+    /// Sends logged inputs while the queue is half empty: reports and pings have the other half.
+    fn send_inputs(&self) {
+        let Some(inputs) = &self.inputs else { return };
+        while self.messages.capacity() > SEND_QUEUE / 2
+            && let Ok(place) = self.messages.try_reserve()
+            && let Some(frame) = inputs.next()
+        {
+            place.send(AgentMessage::Inputs(frame));
+        }
+    }
+}
+
+impl ShardIo for QuicIo {
+    fn send(&mut self, to: u16, class: Class, parcels: &mut Vec<Parcel>) {
+        match self.links.get(to as usize).and_then(Option::as_ref).map(|link| link.send(parcels, class)) {
+            // The parcels stay in the caller's queue, and the shard waits.
+            Some(Err(SendError::Full { .. })) => {}
+            // The receiving side of the link reports its end.
+            Some(Ok(()) | Err(SendError::Ended(_))) | None => parcels.clear(),
+        }
+    }
+
+    fn report(&mut self, notes: Vec<Observation>, mark: Time) {
+        self.waiting.extend(notes);
+        if let Ok(place) = self.messages.try_reserve() {
+            let notes = std::mem::take(&mut self.waiting);
+            place.send(AgentMessage::Notes { notes, mark, progress: self.progress });
+        }
+        self.send_inputs();
+    }
+
+    /// Keeps the lateness for `volary status`. Sends the sample, unless the queue is half full: the next one supersedes
+    /// it.
+    fn look(&mut self, shard: &Shard<'_, RealTimeObserver>) {
+        let Some(sample) = self.sampler.sample(shard) else { return };
+        self.context.set_lateness(sample.deliveries);
+        if self.messages.capacity() > SEND_QUEUE / 2 {
+            let _ = self.messages.try_send(AgentMessage::Sample(Box::new(sample)));
+        }
+    }
+
+    fn progress(&mut self, mine: Time) -> Time {
+        self.progress = mine;
+        self.context.reached.set(mine);
+        self.context.slowest.get()
+    }
+
+    fn check_backlog(&self, events: usize) -> io::Result<()> {
+        if events <= self.max_events {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "more than {} events wait here: use more hosts, or start the agent with a larger --events if it has \
+             the memory",
+            self.max_events
+        )))
+    }
+
+    fn stopped(&self) -> bool {
+        self.context.stopped.get()
+    }
+
+    /// Carries out orders while the queue has room for the reports.
+    fn change_profiles(&mut self, now: Time, shard: &mut Shard<'_, RealTimeObserver>) {
+        while self.messages.capacity() > 0
+            && let Some(order) = self.injections.expired(now).or_else(|| self.context.next_order())
+        {
+            let report = self.injections.carry_out(order, now, shard);
+            // Fails only if the controller is gone.
+            report.into_iter().for_each(|report| drop(self.messages.try_send(report)));
+        }
+    }
+
+    fn congested(&self) -> bool {
+        !self.waiting.is_empty() && self.messages.capacity() == 0
+            || self.inputs.as_ref().is_some_and(|inputs| inputs.waiting() > INPUT_QUEUE)
+            || self.links.iter().flatten().any(|link| link.waiting() > LINK_QUEUE / 2)
+    }
 }

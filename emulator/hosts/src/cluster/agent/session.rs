@@ -11,12 +11,10 @@ use volary_experiment::codec::LARGEST_FRAME;
 use volary_experiment::config::{Bundle, Experiment};
 use volary_experiment::sanitize;
 
-use super::context::RunContext;
 use super::injections::InjectionOrder;
 use super::log::AgentLog;
 use super::run::HostRun;
-use super::state::AgentState;
-use super::tasks::{TaskGroup, catch_panic};
+use super::state::{AgentState, RunContext, TaskGroup, catch_panic};
 use crate::cluster::net::Control;
 use crate::cluster::net::framed::{ControlReceiver, ControlSender};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESSAGE_FRAME};

@@ -1,31 +1,46 @@
 //! `Controller`: the blocking interface through which a runtime executes runs on hosts.
+//!
+//! The hosts are those of a hosts file, or agents on this machine that are started for one run.
+//!
+//! Real datagrams that were lost are counted by sender and path. The sender counts what it sent, the receiver the gaps in
+//! the sequence numbers; a loss is known from both. Datagrams lost at the very end of a run leave no gap and are not
+//! counted, unless the run was idle: then nothing is on its way, and all datagrams that were not received are lost.
 
-use std::io;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::fs::Permissions;
+use std::io::{self, BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
 
+use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use volary_actors::base::Span;
 use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::metrics::EndReason;
-use volary_engine::results::{Injected, Measured, RealWork, Worked};
+use volary_engine::results::{HostVitals, Injected, Measured, PathLoss, RealWork, Worked};
 use volary_engine::world::World;
 use volary_experiment::config::{Experiment, RealSection, RunSection};
 use volary_experiment::control::{Fleet, RunError, StudyControl};
 use volary_experiment::cost;
-use volary_experiment::fidelity::gauge::LatenessHistograms;
-use volary_experiment::fidelity::measure::real_time;
+use volary_experiment::fidelity::measure::{LatenessHistograms, real_time};
+use volary_experiment::guard::guard;
 use volary_experiment::number::plural;
-use volary_experiment::storage::hosts::HostRecord;
 use volary_experiment::storage::input_log;
+use volary_experiment::storage::manifest::HostRecord;
 
 use super::host_pool::HostPool;
-use super::losses;
 use super::run::ControlledRun;
-use super::spawn::Spawned;
 use crate::cluster::error::HostsError;
-use crate::cluster::net::{Host, Hosts};
+use crate::cluster::net::identity::HOSTS;
+use crate::cluster::net::issue::{IssueRequest, issue};
+use crate::cluster::net::{Host, Hosts, LinkStats};
 use crate::cluster::placement::{held, nothing_held};
+use crate::cluster::protocol::{Datagrams, FinalReport};
+use crate::executor::{CpuId, free_cpus};
 
 /// Hosts that have planned an experiment, and the threads that talk to them.
 #[derive(Debug)]
@@ -133,14 +148,14 @@ impl Controller {
         let (accounts, now) = aggregator.close();
         let disturbed = injections.record(pool, now);
         self.injected.clone_from(&disturbed.results);
-        let lost = if over == EndReason::Idle { losses::unaccounted(&reports) } else { 0 };
+        let lost = if over == EndReason::Idle { unaccounted(&reports) } else { 0 };
         let broken = broken.or_else(|| {
             (lost > 0).then(|| {
                 let lost = plural(lost, "datagram");
                 format!("nothing happened any more, and the network between the hosts had lost {lost}")
             })
         });
-        let hosts = losses::vitals(&pool.members, &reports);
+        let hosts = vitals(&pool.members, &reports);
         let (mut tally, mut gauge) = (Counters::default(), LatenessHistograms::default());
         let mut work = None;
         for (member, report) in pool.members.iter().zip(&reports) {
@@ -183,4 +198,263 @@ fn name_cores(mut worked: Worked, real: &RealSection, host: &str) -> Worked {
     worked.work.cores.iter_mut().for_each(|core| host.clone_into(&mut core.host));
     let (kernel, degrade) = (real.kernel.to_string(), real.degrade.to_string());
     Worked { work: RealWork { kernel, degrade, ..worked.work }, ..worked }
+}
+
+impl Datagrams {
+    /// The counters of a link.
+    pub(crate) const fn of(link: &LinkStats) -> Self {
+        Self {
+            sent: link.datagram_sent + link.datagram_dropped,
+            dropped: link.datagram_dropped,
+            missing: link.datagram_missing,
+            received: link.datagram_received,
+        }
+    }
+}
+
+/// The vitals of the hosts that sent a report, with the losses of the datagrams that each of them sent.
+fn vitals(members: &[Host], reports: &[Option<Box<FinalReport>>]) -> Vec<HostVitals> {
+    let between = |from: usize, to: usize| {
+        let report = reports.get(from).and_then(Option::as_ref);
+        report.and_then(|report| report.datagrams.get(to)).copied().unwrap_or_default()
+    };
+    let of = |(from, report): (usize, &Option<Box<FinalReport>>)| {
+        let path = |(to, member): (usize, &Host)| PathLoss {
+            to: member.name.clone(),
+            sent: between(from, to).sent,
+            // The two counters are read at different times.
+            lost: (between(from, to).dropped.saturating_add(between(to, from).missing))
+                .min(between(from, to).sent),
+        };
+        let paths: Vec<_> = members.iter().enumerate().map(path).collect();
+        Some(HostVitals {
+            name: members[from].name.clone(),
+            datagrams_sent: sum(&paths, |path| path.sent),
+            datagrams_lost: sum(&paths, |path| path.lost),
+            lost_to: paths.into_iter().filter(|path| path.lost > 0).collect(),
+            ..report.as_ref()?.vitals.clone()
+        })
+    };
+    reports.iter().enumerate().filter_map(of).collect()
+}
+
+/// Datagrams that were sent and not received, those on their way included.
+fn unaccounted(reports: &[Option<Box<FinalReport>>]) -> u64 {
+    let between = |from: usize, to: usize| {
+        let one = |of: usize, with: usize| reports[of].as_ref()?.datagrams.get(with).copied();
+        Some(one(from, to)?.sent.saturating_sub(one(to, from)?.received))
+    };
+    let pairs = (0..reports.len()).flat_map(|from| (0..reports.len()).map(move |to| (from, to)));
+    pairs.filter_map(|(from, to)| between(from, to)).fold(0, u64::saturating_add)
+}
+
+fn sum(paths: &[PathLoss], count: impl Fn(&PathLoss) -> u64) -> u64 {
+    paths.iter().fold(0, |sum, path| count(path).saturating_add(sum))
+}
+
+/// Started agents. They end when this is dropped, and when this process dies.
+#[derive(Debug)]
+struct Spawned {
+    /// Their identities, readable only by this user; removed when this is dropped.
+    folder: TempDir,
+    agents: Vec<Child>,
+}
+
+/// Days for which identities are valid: longer than any sweep. They are removed with their folder at its end.
+const DAYS: u32 = 3650;
+
+/// The folders of identities in use.
+static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes all identities. The agents then end as when this process dies. Must be called before an exit that drops
+/// nothing.
+pub fn remove_identities() {
+    for folder in guard(&FOLDERS).drain(..) {
+        // Nothing more can be done about a failure.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+impl Spawned {
+    /// Starts agents on loopback with temporary identities. With `real`, each gets CPUs of its own.
+    fn start(count: u16, real: bool) -> Result<Self, HostsError> {
+        let mut spawned = Self::new().map_err(HostsError::System)?;
+        // Ports are known once the agents listen; identities do not depend on them.
+        let host = |i: u16| Host::new(format!("local{i}"), (Ipv4Addr::LOCALHOST, i).into());
+        let mut hosts: Vec<_> = (1..=count).map(host).collect();
+        issue(&spawned.identities(), &request(&hosts))?;
+        let shares = shares(&if real { free_cpus() } else { Vec::new() }, hosts.len());
+        for (host, cpus) in hosts.iter_mut().zip(shares) {
+            host.address = spawned.agent(&host.name, &cpus)?;
+        }
+        let text = Hosts { identities: ".".into(), hosts }.text();
+        std::fs::write(spawned.hosts_file(), text).map_err(HostsError::System)?;
+        Ok(spawned)
+    }
+
+    /// No agents yet.
+    fn new() -> io::Result<Self> {
+        let mut folder = tempfile::Builder::new();
+        let folder = folder.prefix("volary-").permissions(Permissions::from_mode(0o700)).tempdir().map_err(|error| {
+            let why = format!("cannot make a folder for identities: {error}; name a folder that can be written with TMPDIR");
+            io::Error::new(error.kind(), why)
+        })?;
+        guard(&FOLDERS).push(folder.path().to_owned());
+        Ok(Self { folder, agents: Vec::new() })
+    }
+
+    /// The hosts file of these agents.
+    fn hosts_file(&self) -> PathBuf {
+        self.identities().join(HOSTS)
+    }
+
+    /// The folder that `issue` creates.
+    fn identities(&self) -> PathBuf {
+        self.folder.path().join("hosts")
+    }
+
+    /// Starts an agent, with CPUs of its own if there are any; returns its address.
+    fn agent(&mut self, name: &str, cpus: &str) -> Result<SocketAddr, HostsError> {
+        let program = std::env::current_exe().map_err(HostsError::System)?;
+        let mut command = Command::new(program);
+        command.arg("agent");
+        if !cpus.is_empty() {
+            command.args(["--cpus", cpus]);
+        }
+        let mut child = command
+            .args(["--once", "--listen", "127.0.0.1:0", "--identity"])
+            .arg(self.identities().join(name))
+            // Ctrl-C does not reach the agents: they end when the controller disconnects.
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(HostsError::System)?;
+        let out = child.stdout.take();
+        self.agents.push(child);
+        let mut line = String::new();
+        if let Some(out) = out {
+            BufReader::new(out).read_line(&mut line).map_err(HostsError::System)?;
+        }
+        let address = line.trim().rsplit(' ').next().and_then(|address| address.parse().ok());
+        address.ok_or_else(|| HostsError::Host {
+            host: name.to_owned(),
+            why: "the agent did not start; its log is above".to_owned(),
+        })
+    }
+}
+
+/// The identities of agents on this machine.
+fn request(hosts: &[Host]) -> IssueRequest {
+    IssueRequest { hosts: hosts.to_vec(), days: DAYS, keep_ca: false, now: SystemTime::now() }
+}
+
+/// The CPUs in equal shares, as lists.
+fn shares(cpus: &[CpuId], count: usize) -> Vec<String> {
+    let share = |i: usize| &cpus[i * cpus.len() / count..(i + 1) * cpus.len() / count];
+    let list = |cpus: &[CpuId]| cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    (0..count).map(|i| list(share(i))).collect()
+}
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        for agent in &mut self.agents {
+            // Fails if the agent has ended already.
+            let _ = agent.kill();
+            let _ = agent.wait();
+        }
+        guard(&FOLDERS).retain(|folder| folder != self.folder.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use volary_engine::finalize::Counters;
+    use volary_experiment::fidelity::measure::LatenessHistograms;
+
+    use super::*;
+    use crate::cluster::net::Identity;
+
+    fn report(name: &str, datagrams: &[(u64, u64, u64)]) -> Option<Box<FinalReport>> {
+        let of =
+            |&(sent, dropped, missing): &(u64, u64, u64)| Datagrams { sent, dropped, missing, received: 0 };
+        Some(Box::new(FinalReport {
+            tally: Counters::default(),
+            reading: LatenessHistograms::default().reading(),
+            vitals: HostVitals { name: name.to_owned(), ..HostVitals::default() },
+            datagrams: datagrams.iter().map(of).collect(),
+            cores: None,
+        }))
+    }
+
+    #[test]
+    fn names_come_from_the_members_and_losses_are_bounded() {
+        let address = ([127, 0, 0, 1], 1).into();
+        let members = ["h1", "h2"].map(|name| Host::new(name.to_owned(), address));
+        let reports = [report("h2", &[(0, 0, 0), (7, 1, 0)]), report("h2", &[(0, 0, u64::MAX), (0, 0, 0)])];
+        let [h1, _] = &vitals(&members, &reports)[..] else { panic!("two reports") };
+        assert_eq!((h1.name.as_str(), h1.datagrams_sent, h1.datagrams_lost), ("h1", 7, 7));
+    }
+
+    #[test]
+    fn datagrams_sent_and_not_received_are_unaccounted_for() {
+        let counts =
+            |sent, received| vec![Datagrams::default(), Datagrams { sent, received, ..Datagrams::default() }];
+        let mut reports = [report("h1", &[]), report("h2", &[])];
+        reports[0].as_mut().unwrap().datagrams = counts(7, 5);
+        reports[1].as_mut().unwrap().datagrams = counts(5, 6).into_iter().rev().collect();
+        assert_eq!(unaccounted(&reports), 1);
+        reports[1] = None;
+        assert_eq!(unaccounted(&reports), 0, "what a lost host received is not known");
+    }
+
+    #[test]
+    fn a_loss_is_counted_for_its_sender() {
+        let address = ([127, 0, 0, 1], 1).into();
+        let members = ["h1", "h2", "h3"].map(|name| Host::new(name.to_owned(), address));
+        // h1 sends a hundred datagrams to h2 and drops one; h2 misses four. h3 sends no report.
+        let reports = [
+            report("h1", &[(0, 0, 0), (100, 1, 0), (50, 2, 9)]),
+            report("h2", &[(80, 0, 4), (0, 0, 0), (30, 0, 0)]),
+            None,
+        ];
+        let [h1, h2] = &vitals(&members, &reports)[..] else { panic!("two reports") };
+        assert_eq!((h1.name.as_str(), h1.datagrams_sent, h1.datagrams_lost), ("h1", 150, 7));
+        let paths: Vec<_> = h1.lost_to.iter().map(|path| (path.to.as_str(), path.sent, path.lost)).collect();
+        assert_eq!(paths, [("h2", 100, 5), ("h3", 50, 2)]);
+        assert_eq!((h2.datagrams_sent, h2.datagrams_lost, h2.lost_to.len()), (110, 0, 0));
+    }
+
+    #[test]
+    fn identities_can_be_removed_before_an_exit() {
+        let (first, second) = (Spawned::new().unwrap(), Spawned::new().unwrap());
+        let (ended, running) = (first.folder.path().to_owned(), second.folder.path().to_owned());
+        drop(first);
+        assert!(!ended.exists() && running.exists());
+        std::fs::write(running.join("key.pem"), "secret").unwrap();
+        remove_identities();
+        assert!(!running.exists());
+    }
+
+    #[test]
+    fn identities_outlast_any_sweep() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("hosts");
+        issue(&dir, &request(&[Host::new("local1".to_owned(), ([127, 0, 0, 1], 1).into())])).unwrap();
+        let later = SystemTime::now() + Duration::from_secs(365 * 86_400);
+        for name in ["local1", "controller"] {
+            let identity = Identity::load(&dir.join(name), later).unwrap();
+            assert_eq!(identity.subject.warning(later), None);
+        }
+    }
+
+    #[test]
+    fn cpus_are_shared_out() {
+        let cpus: Vec<CpuId> = [0, 2, 3, 7, 8].map(CpuId).into();
+        assert_eq!(shares(&cpus, 2), ["0,2", "3,7,8"]);
+        assert_eq!(shares(&cpus[..1], 2), ["", "0"]);
+        assert_eq!(shares(&[], 3), [""; 3]);
+    }
 }

@@ -13,7 +13,7 @@ use volary_engine::results::Cell;
 use volary_experiment::codec::{self, CodecError, LARGEST_FRAME};
 use volary_experiment::config::Bundle;
 use volary_experiment::control::StudyControl;
-use volary_experiment::storage::hosts::HostLoss;
+use volary_experiment::storage::manifest::HostLoss;
 
 use super::archive::Archive;
 use crate::cluster::error::HostsError;

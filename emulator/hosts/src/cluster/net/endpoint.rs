@@ -2,27 +2,35 @@
 //!
 //! Both sides show certificates of the run's own authority (TLS 1.3) and exchange hellos. Each handshake runs in a
 //! task of its own with a timeout.
+//!
+//! [`Options`] has the limits and timeouts of an endpoint, from which the TLS and QUIC configuration is made.
+//!
+//! A listening socket has a limited number of places for handshakes under way ([`Handshakes`]), and a rule by which
+//! they are replaced. Anyone who can send a datagram can begin a handshake without ending it, so places are limited. A peer whose address
+//! is not proved has one only while few are taken; otherwise it is asked to come again with a token that only the true
+//! holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with the most of them
+//! loses its oldest handshake, so that a flood from one address displaces its own handshakes first.
 
-use std::fmt;
-use std::io;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
-use quinn::{Connecting, Incoming, TokioRuntime, VarInt};
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::{Connecting, IdleTimeout, Incoming, TokioRuntime, TransportConfig, VarInt};
+use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
+use rustls::server::WebPkiClientVerifier;
+use rustls::version::TLS13;
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::config::{self, Options};
-use super::connection::Connection;
-use super::end::{Close, End};
-use super::framed::Streams;
-use super::handshakes::{Admission, Handshakes};
-use super::hello::{Hello, HelloError};
-use super::identity::{Identity, Role, Subject};
+use super::connection::{Close, Connection, End};
+use super::framed::{Hello, HelloError, Streams};
+use super::identity::{Identity, Role, Subject, provider};
 
 /// Sizes of a socket's buffers in bytes, as the system granted them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,7 +99,7 @@ impl Transport {
         address: SocketAddr,
         options: &Options,
     ) -> Result<(Self, Accepted), BindError> {
-        let server = config::server(identity, options).map_err(|e| unusable(identity, e))?;
+        let server = server(identity, options).map_err(|e| unusable(identity, e))?;
         let mut transport = Self::open(identity, address, options, Some(server))?;
         let (accepted, peers) = mpsc::channel(16);
         let task = tokio::spawn(accept(
@@ -117,7 +125,7 @@ impl Transport {
     ) -> Result<Self, BindError> {
         let what = if server.is_some() { "listen on" } else { "open a socket on" };
         let refused = |error: io::Error| BindError(format!("cannot {what} {address}: {error}"));
-        let client = config::client(identity, options).map_err(|e| unusable(identity, e))?;
+        let client = client(identity, options).map_err(|e| unusable(identity, e))?;
         let (socket, buffers) = socket(address, options.socket_buffer).map_err(refused)?;
         let endpoint = quinn::EndpointConfig::default();
         let mut quic =
@@ -248,7 +256,7 @@ async fn accept(
                 Err(error) => {
                     tracing::debug!("refused {address}: {error}");
                     // Its memory is not free yet. Otherwise handshakes that fail at once could take any amount.
-                    let _ = timeout(config::DRAINING, place).await;
+                    let _ = timeout(DRAINING, place).await;
                 }
             }
         });
@@ -360,6 +368,244 @@ fn socket(address: SocketAddr, bytes: usize) -> io::Result<(std::net::UdpSocket,
     Ok((socket.into(), buffers))
 }
 
-fn unusable(identity: &Identity, error: config::Error) -> BindError {
+fn unusable(identity: &Identity, error: ConfigError) -> BindError {
     BindError(format!("cannot use the identity of {}: {error}", identity.subject.name))
+}
+
+/// Limits and timeouts of an endpoint.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Maximum number of concurrent handshakes, the hellos included. Beyond it, the address with most of them loses its
+    /// oldest one.
+    pub max_incoming: usize,
+    /// Maximum number of these from one address, or from one /64 of IPv6 addresses.
+    pub max_per_address: usize,
+    /// Handshakes under way from which on peers must prove their addresses.
+    pub max_unproved: usize,
+    /// Timeout of the TLS handshake, and again of the hellos.
+    pub handshake_timeout: Duration,
+    /// A connection on which nothing arrives for this long is lost.
+    pub idle_timeout: Duration,
+    /// Interval of keep-alive packets on a quiet connection; well below `idle_timeout`.
+    pub keep_alive: Duration,
+    /// Unread bytes that a peer may have sent on one stream.
+    pub window: u32,
+    /// Bytes of datagrams that may wait to be sent, and to be read.
+    pub datagrams: usize,
+    /// Bytes requested from the system for each of the socket's two buffers.
+    pub socket_buffer: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            max_incoming: 512,
+            max_per_address: 128,
+            max_unproved: 32,
+            handshake_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(2),
+            window: 4 << 20,
+            datagrams: 1 << 20,
+            socket_buffer: 4 << 20,
+        }
+    }
+}
+
+/// The round trip that both sides assume until they have measured one: packets of a handshake that are lost are sent
+/// again after three of it. A connection that ends before is kept for three times its timeout of retransmission,
+/// [`DRAINING`].
+const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(50);
+/// Nine times that round trip: the timeout is the round trip and four times its deviation, which is half of it at first
+/// (RFC 9002, section 6.2).
+const DRAINING: Duration = Duration::from_millis(450);
+
+/// The application protocol (ALPN) of both sides.
+const ALPN: &[u8] = b"volary/1";
+
+/// The reason for which an identity or the options cannot be used for connections.
+type ConfigError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The configuration of the accepting side.
+fn server(identity: &Identity, options: &Options) -> Result<quinn::ServerConfig, ConfigError> {
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider()).build()?;
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(identity.chain.clone(), identity.key.clone_key())?;
+    tls.alpn_protocols = vec![ALPN.to_vec()];
+    // A resumed session would outlive its certificate.
+    tls.send_tls13_tickets = 0;
+    let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
+    config
+        .transport_config(Arc::new(transport(options)?))
+        .migration(false)
+        .max_incoming(options.max_incoming);
+    Ok(config)
+}
+
+/// The configuration of the connecting side.
+fn client(identity: &Identity, options: &Options) -> Result<quinn::ClientConfig, ConfigError> {
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])?
+        .with_root_certificates(Arc::clone(&identity.roots))
+        .with_client_auth_cert(identity.chain.clone(), identity.key.clone_key())?;
+    tls.alpn_protocols = vec![ALPN.to_vec()];
+    tls.resumption = Resumption::disabled();
+    let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
+    config.transport_config(Arc::new(transport(options)?));
+    Ok(config)
+}
+
+fn transport(options: &Options) -> Result<TransportConfig, ConfigError> {
+    let idle = IdleTimeout::try_from(options.idle_timeout)?;
+    let both = VarInt::from_u64(3 * u64::from(options.window))?;
+    let mut config = TransportConfig::default();
+    config
+        .initial_rtt(INITIAL_ROUND_TRIP)
+        .max_idle_timeout(Some(idle))
+        .keep_alive_interval(Some(options.keep_alive))
+        // One stream for control, one for parcels.
+        .max_concurrent_bidi_streams(VarInt::from_u32(1))
+        .max_concurrent_uni_streams(VarInt::from_u32(1))
+        .stream_receive_window(VarInt::from_u32(options.window))
+        // Larger than both streams' windows: unread parcels must not hold up the control stream.
+        .receive_window(both)
+        .send_window(both.into_inner())
+        .datagram_receive_buffer_size(Some(options.datagrams))
+        .datagram_send_buffer_size(options.datagrams);
+    Ok(config)
+}
+
+/// The decision about a handshake that begins.
+#[derive(Debug)]
+enum Admission {
+    /// It has a place until the receiver is dropped. A message or an error there takes the place back.
+    Place(oneshot::Receiver<()>),
+    /// The peer must prove its address first.
+    Prove,
+}
+
+/// The handshakes under way, the oldest first.
+#[derive(Debug)]
+struct Handshakes {
+    most: usize,
+    per_address: usize,
+    unproved: usize,
+    under_way: VecDeque<Handshake>,
+}
+
+#[derive(Debug)]
+struct Handshake {
+    source: IpAddr,
+    /// Dropped to take the place back; closed once the handshake is over.
+    place: oneshot::Sender<()>,
+}
+
+impl Handshakes {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            most: options.max_incoming.max(1),
+            per_address: options.max_per_address.max(1),
+            unproved: options.max_unproved,
+            under_way: VecDeque::new(),
+        }
+    }
+
+    /// Decides about a handshake that begins, from this address, which may be `proved`.
+    fn admit(&mut self, address: IpAddr, proved: bool) -> Admission {
+        self.under_way.retain(|handshake| !handshake.place.is_closed());
+        if !proved && self.under_way.len() >= self.unproved {
+            return Admission::Prove;
+        }
+        let source = network(address);
+        let mut counts = BTreeMap::<IpAddr, usize>::new();
+        self.under_way.iter().for_each(|handshake| *counts.entry(handshake.source).or_default() += 1);
+        let most = if counts.get(&source).is_some_and(|&count| count >= self.per_address) {
+            Some(source)
+        } else if self.under_way.len() >= self.most {
+            // Ties: the source with the oldest handshake, or some addresses would give way every time.
+            let sources = self.under_way.iter().rev().map(|handshake| handshake.source);
+            sources.max_by_key(|source| counts[source])
+        } else {
+            None
+        };
+        let oldest = self.under_way.iter().position(|handshake| Some(handshake.source) == most);
+        oldest.and_then(|oldest| self.under_way.remove(oldest));
+        let (place, receiver) = oneshot::channel();
+        self.under_way.push_back(Handshake { source, place });
+        Admission::Place(receiver)
+    }
+}
+
+/// The addresses of one holder: of IPv6, the 64 bits that providers give to one customer.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oneshot::error::TryRecvError;
+
+    use super::*;
+
+    fn handshakes(max_incoming: usize, max_per_address: usize, max_unproved: usize) -> Handshakes {
+        Handshakes::new(&Options { max_incoming, max_per_address, max_unproved, ..Options::default() })
+    }
+
+    /// A place of a peer with a proved address.
+    fn place(handshakes: &mut Handshakes, address: &str) -> oneshot::Receiver<()> {
+        match handshakes.admit(address.parse().unwrap(), true) {
+            Admission::Place(place) => place,
+            Admission::Prove => panic!("{address} is proved"),
+        }
+    }
+
+    /// Whether each still has its place.
+    fn kept<const N: usize>(places: [&mut oneshot::Receiver<()>; N]) -> [bool; N] {
+        places.map(|place| place.try_recv() == Err(TryRecvError::Empty))
+    }
+
+    #[test]
+    fn unproved_addresses_have_few_places() {
+        let mut handshakes = handshakes(10, 10, 2);
+        let admitted: Vec<_> = (1..=4)
+            .map(|i| handshakes.admit(IpAddr::from([10, 0, 0, i]), false))
+            .filter(|admission| matches!(admission, Admission::Place(_)))
+            .collect();
+        assert_eq!(admitted.len(), 2);
+        // A peer with a proved address comes through, and what is over takes no place.
+        let mut proved = place(&mut handshakes, "10.0.0.9");
+        assert_eq!(kept([&mut proved]), [true]);
+        drop((admitted, proved));
+        assert!(matches!(handshakes.admit(IpAddr::from([10, 0, 0, 5]), false), Admission::Place(_)));
+    }
+
+    #[test]
+    fn the_oldest_handshake_of_the_busiest_address_gives_way() {
+        let mut handshakes = handshakes(4, 3, 0);
+        let [mut a, mut b, mut c] = ["10.0.0.1", "10.0.0.2", "10.0.0.2"].map(|at| place(&mut handshakes, at));
+        let mut d = place(&mut handshakes, "10.0.0.3");
+        let mut e = place(&mut handshakes, "10.0.0.4");
+        assert_eq!(kept([&mut a, &mut b, &mut c, &mut d, &mut e]), [true, false, true, true, true]);
+        assert_eq!(handshakes.under_way.len(), 4);
+    }
+
+    #[test]
+    fn an_address_competes_with_itself_beyond_its_share() {
+        let mut handshakes = handshakes(100, 2, 0);
+        // The addresses of one customer, and the two forms of one address.
+        for (addresses, other) in [
+            (["2001:db8::1", "2001:db8::2", "2001:db8::3"], "2001:db8:0:1::1"),
+            (["10.0.0.1", "::ffff:10.0.0.1", "10.0.0.1"], "10.0.0.2"),
+        ] {
+            let mut other = place(&mut handshakes, other);
+            let [mut a, mut b, mut c] = addresses.map(|at| place(&mut handshakes, at));
+            assert_eq!(kept([&mut other, &mut a, &mut b, &mut c]), [true, false, true, true]);
+        }
+    }
 }

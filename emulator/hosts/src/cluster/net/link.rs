@@ -20,8 +20,7 @@ use volary_engine::parcel::Parcel;
 use volary_experiment::codec::{self, Batch, CodecError, PARCEL_FRAME};
 use volary_experiment::guard::guard;
 
-use super::connection::Connection;
-use super::end::{Close, End};
+use super::connection::{Close, Connection, End};
 use super::framed::FrameReader;
 
 /// An event of one of an owner's links; all of them share one bounded channel.

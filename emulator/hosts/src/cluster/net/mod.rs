@@ -4,12 +4,9 @@
 //! |---|---|
 //! | [`identity`], [`issue`] | certificates and keys, loaded and made |
 //! | [`hosts_file`] | the hosts file: names and addresses |
-//! | [`config`] | limits and timeouts; TLS and QUIC parameters |
-//! | [`endpoint`] | the socket: connects to peers and accepts them |
-//! | `handshakes` | the handshakes under way, and who gives way to whom |
-//! | `hello` | the first frames on a connection |
-//! | [`connection`], [`end`] | one connection, and why it ended |
-//! | [`framed`] | frames of a stream; typed frames both ways |
+//! | [`endpoint`] | the socket: connects to peers and accepts them; limits, timeouts, TLS and QUIC parameters; the handshakes under way, and who gives way to whom |
+//! | [`connection`] | one connection, and why it ended |
+//! | [`framed`] | frames of a stream; typed frames both ways; the first frames on a connection |
 //! | [`link`] | batches of parcels both ways, bounded, and lost or duplicate datagrams |
 //! | [`clock_offset`] | the offset of the other machine's clock |
 //!
@@ -17,24 +14,17 @@
 //! protocol loses its connection, with the reason; other connections go on.
 
 pub mod clock_offset;
-pub mod config;
 pub mod connection;
-pub mod end;
 pub mod endpoint;
 pub mod framed;
-mod handshakes;
-mod hello;
 pub mod hosts_file;
 pub mod identity;
 pub mod issue;
 pub mod link;
 
-pub use config::Options;
-pub use connection::Connection;
-pub use end::{Close, End};
-pub use endpoint::{Peer, PeerInfo, Transport};
-pub use framed::Control;
-pub use hello::engine;
+pub use connection::{Close, Connection, End};
+pub use endpoint::{Options, Peer, PeerInfo, Transport};
+pub use framed::{Control, engine};
 pub use hosts_file::{Host, Hosts};
 pub use identity::{Identity, Role};
 pub use link::{Arrival, Link, LinkStats};
