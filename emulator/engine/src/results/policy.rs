@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use volary_actors::policies::Caches;
 
 use super::distribution::{Spread, nan_if_null};
 
@@ -193,6 +194,23 @@ impl Staleness {
         receivers: 0,
         sources: 0,
     };
+
+    /// The reason for which it lacks a number under a policy with such caches.
+    pub fn lacks(number: &str, caches: Caches) -> Option<&'static str> {
+        let (has, why) = match number {
+            "age_of_information_s" | "peak_age_of_information_s" => {
+                (caches != Caches::Updates, "sends updates and no snapshots")
+            }
+            "error_s" | "bias_s" | "decision_error_s" => {
+                (caches == Caches::Updates, "sends snapshots, which have no error by this measure")
+            }
+            "in_flight" | "decisions_out_of_sync" | "conflicts" | "regret_s" => {
+                (caches != Caches::SharedState, "keeps one state of the whole cluster, not of single nodes")
+            }
+            _ => (true, ""),
+        };
+        if caches == Caches::None { Some("keeps no caches") } else { (!has).then_some(why) }
+    }
 }
 
 /// An observation of a scheduler's cache, a row of `staleness.parquet`: over the observed nodes.

@@ -3,6 +3,7 @@
 use volary_actors::base::{Class, Endpoint, JobId, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::policies::{Caches, PolicySpec};
+use volary_engine::results::Staleness;
 use volary_engine::workload::{NoTraces, Workload};
 use volary_netem::Fabric;
 
@@ -83,7 +84,7 @@ fn policies_have_the_numbers_that_their_traits_state() {
         let staleness = serde_json::to_value(summary.staleness).unwrap();
         for (number, value) in staleness.as_object().into_iter().flatten() {
             let found = value.as_f64().or_else(|| value.get("mean")?.as_f64());
-            let measured = policy.traits().caches.measures(number);
+            let measured = Staleness::lacks(number, policy.traits().caches).is_none();
             // Ages are means over what happened, and in a short run no shared state may have reached anybody.
             let is_sure = policy.traits().caches != Caches::SharedState && number != "age_out_of_sync_s";
             assert!(measured || found.is_none(), "{}: {number}", card.name);

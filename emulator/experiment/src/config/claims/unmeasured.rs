@@ -1,7 +1,8 @@
 //! Numbers in checks that the policies of an experiment never have.
 
 use volary_actors::base::Span;
-use volary_actors::policies::{Caches, PolicySpec};
+use volary_actors::policies::PolicySpec;
+use volary_engine::results::Staleness;
 use volary_engine::scenario::{Point, Resolved, Room};
 use volary_engine::workload::WorkloadSpec;
 
@@ -60,18 +61,11 @@ fn has_no_deadlines(resolved: &Resolved) -> bool {
 
 /// The reason for which no run has this number of the staleness of caches.
 fn lacks_staleness(metric: &MetricName, number: &str, points: &[Point]) -> Option<String> {
-    let why = if never(metric, points, |policy| policy.traits().caches != Caches::None) {
-        "keeps no caches"
-    } else {
-        match number {
-            "age_of_information_s" | "peak_age_of_information_s" => "sends updates and no snapshots",
-            "error_s" | "bias_s" | "decision_error_s" => {
-                "sends snapshots, which have no error by this measure"
-            }
-            _ => "keeps one state of the whole cluster, not of single nodes",
-        }
-    };
-    never(metric, points, |policy| policy.traits().caches.measures(number)).then(|| says(metric, why))
+    let of_label = points.iter().filter(|point| point.label == metric.label);
+    let why = of_label.map(|point| Staleness::lacks(number, point.policy.traits().caches));
+    // The longest reason of several is the most specific one.
+    let why = why.collect::<Option<Vec<_>>>()?.into_iter().max_by_key(|why| why.len())?;
+    Some(says(metric, why))
 }
 
 /// Whether the policy is among the points, and none of them has the number.
