@@ -45,7 +45,7 @@ pub enum Caches {
     /// Schedulers add up updates of the load of each node, as Murmuration's. There is no age of information.
     Updates,
     /// Schedulers keep the last snapshot that each node sent, as Yaq-d's. Nodes note each copy that
-    /// [reaches](crate::machine::Note::Reached) them, because a snapshot contains no copy that is on its way.
+    /// [reaches](crate::machine::CacheNote::Reached) them, because a snapshot contains no copy that is on its way.
     /// There are no errors.
     Snapshots {
         /// The period in which a node sends one.

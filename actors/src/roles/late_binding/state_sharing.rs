@@ -1,7 +1,7 @@
 //! Succinct State Sharing: the new nodes for places that a node with long work rejected (Eagle, section 4.2).
 
 use crate::base::ActorId;
-use crate::machine::{Effects, Note};
+use crate::machine::{CacheNote, Effects};
 use crate::message::Blocks;
 use crate::roles::membership::Membership;
 use crate::roles::node_bitmap::{NodeBitmap, nth_bit};
@@ -31,7 +31,7 @@ impl StateSharing {
         let before = self.bits.newest();
         self.bits.learn(blocks, fx.layout().nodes());
         if self.watched && self.bits.newest() > before {
-            fx.note(Note::Refreshed { at: self.bits.newest() });
+            fx.note(CacheNote::Refreshed { at: self.bits.newest() });
         }
     }
 

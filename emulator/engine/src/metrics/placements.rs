@@ -4,7 +4,7 @@
 
 use volary_actors::base::{ActorId, CopyId, Time};
 use volary_actors::catalog::Catalog;
-use volary_actors::machine::Note;
+use volary_actors::machine::{CacheNote, Note};
 
 use super::PolicyMetric;
 use super::gauge::Gauge;
@@ -112,7 +112,7 @@ impl<'a> Binder<'a> {
 impl PolicyMetric for Binder<'_> {
     #[inline]
     fn note(&mut self, now: Time, _: ActorId, note: Note) {
-        if let Note::Placed { copy, .. } | Note::Bound { copy } = note {
+        if let Note::Cache(CacheNote::Placed { copy, .. }) | Note::Bound { copy } = note {
             self.bound(now, copy);
         }
     }

@@ -3,7 +3,7 @@
 
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::Note;
+use volary_actors::machine::{CacheNote, Note};
 use volary_engine::metrics::{Recorder, Recording};
 use volary_engine::results::Measured;
 use volary_engine::shard::{Observer, Parts, Placement, Shard};
@@ -101,7 +101,7 @@ struct Audit<'a> {
 
 impl Observer for Audit<'_> {
     fn note(&mut self, now: Time, who: ActorId, note: Note) {
-        if let Note::Placed { node, believed, .. } = note
+        if let Note::Cache(CacheNote::Placed { node, believed, .. }) = note
             && let Role::Scheduler(index) = self.layout.role(who)
         {
             // Every scheduler is watched here: the work that it reports is the sum of its notes.

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::layout::Layout;
-use volary_actors::machine::Note;
+use volary_actors::machine::{CacheNote, Note};
 use volary_actors::message::{Message, kind_name};
 use volary_actors::roles::job_table::TaskSet;
 use volary_netem::Faults;
@@ -198,20 +198,13 @@ impl<'a> Recorder<'a> {
                     return Err(format!("{copy} was suspended twice"));
                 }
             }
-            Note::Snapshot { .. } if !self.recording.snapshots => {
+            Note::Cache(CacheNote::Snapshot { .. }) if !self.recording.snapshots => {
                 return Err("a snapshot of a node under a policy without snapshots".to_owned());
             }
             Note::Resubmitted { .. }
             | Note::Evicted { .. }
-            | Note::Placed { .. }
+            | Note::Cache(_)
             | Note::Bound { .. }
-            | Note::Numbered { .. }
-            | Note::Learnt { .. }
-            | Note::Believes { .. }
-            | Note::Snapshot { .. }
-            | Note::Reached { .. }
-            | Note::Changed
-            | Note::Refreshed { .. }
             | Note::Planned { .. }
             | Note::Enacted { .. }
             | Note::Predicted { .. }
@@ -257,15 +250,8 @@ impl<'a> Recorder<'a> {
             }
             Note::Evicted { .. } => self.evicted += 1,
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
-            Note::Placed { .. }
+            Note::Cache(_)
             | Note::Bound { .. }
-            | Note::Numbered { .. }
-            | Note::Learnt { .. }
-            | Note::Believes { .. }
-            | Note::Snapshot { .. }
-            | Note::Reached { .. }
-            | Note::Changed
-            | Note::Refreshed { .. }
             | Note::Planned { .. }
             | Note::Enacted { .. }
             | Note::Predicted { .. } => {}

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::Note;
+use volary_actors::machine::{CacheNote, Note};
 use volary_netem::Faults;
 
 use super::super::PolicyMetric;
@@ -118,9 +118,9 @@ fn row(layout: &Layout, who: ActorId, lack: Lack, at: Time) -> StalenessRow {
 impl PolicyMetric for CopyTracker<'_> {
     #[inline]
     fn note(&mut self, now: Time, who: ActorId, note: Note) {
-        if self.every > Span::ZERO && note == Note::Changed {
+        if self.every > Span::ZERO && note == Note::Cache(CacheNote::Changed) {
             self.changed(now);
-        } else if let Note::Refreshed { at } = note {
+        } else if let Note::Cache(CacheNote::Refreshed { at }) = note {
             self.refreshed(now, who, at);
         }
     }

@@ -56,7 +56,7 @@ fn actors_that_are_down_are_not_sampled() {
     let workload = one_job();
     let mut tracker = Tracker::new(&layout, &workload, &faults, Recording::default(), 1);
     let copy = JobId(0).task(0).copy(0);
-    let placed = Note::Placed { copy, node: 0, believed: 0, order: ServiceOrder::Arrival };
+    let placed = Note::Cache(CacheNote::Placed { copy, node: 0, believed: 0, order: ServiceOrder::Arrival });
     tracker.note(Time::ZERO, layout.scheduler(0), placed);
     tracker.believes(Time(21_500_000_000), layout.scheduler(1), 0, 0, Time::ZERO);
     let mut results = PolicyResults::default();
@@ -127,17 +127,18 @@ fn an_update_unnumbered_at_a_crash_takes_no_number() {
     let (second, number) = (|s: u64| Time(s * 1_000_000_000), 1 << 24);
     for (at, attempt) in [(5, 0), (21, 1)] {
         let copy = JobId(0).task(0).copy(attempt);
-        let placed = Note::Placed { copy, node: 0, believed: 0, order: ServiceOrder::Arrival };
+        let placed =
+            Note::Cache(CacheNote::Placed { copy, node: 0, believed: 0, order: ServiceOrder::Arrival });
         tracker.note(second(at), layout.scheduler(0), placed);
     }
-    let numbered = Note::Numbered { node: 0, number, datagram: false };
+    let numbered = Note::Cache(CacheNote::Numbered { node: 0, number, datagram: false });
     tracker.note(second(21), layout.scheduler(0), numbered);
     let versions = |tracker: &Tracker<'_>| {
         let view = &tracker.state.as_ref().unwrap().views[1];
         (view.lack(0, second(30)).versions, view.in_flight())
     };
     assert_eq!(versions(&tracker), (2, 2));
-    let learnt = Note::Learnt { node: 0, change: 0, origin: 0, number, datagram: false };
+    let learnt = Note::Cache(CacheNote::Learnt { node: 0, change: 0, origin: 0, number, datagram: false });
     tracker.note(second(25), layout.scheduler(1), learnt);
     assert_eq!(versions(&tracker), (0, 0));
 }
@@ -189,7 +190,12 @@ fn a_placement_is_void_once_its_task_has_ended_elsewhere() {
     let mut tracker = Tracker::new(&layout, &workload, &faults, recording, 1);
     let copy = |attempt| JobId(0).task(0).copy(attempt);
     for (at, node) in [(1, 1), (2, 0)] {
-        let placed = Note::Placed { copy: copy(at), node, believed: 0, order: ServiceOrder::Arrival };
+        let placed = Note::Cache(CacheNote::Placed {
+            copy: copy(at),
+            node,
+            believed: 0,
+            order: ServiceOrder::Arrival,
+        });
         tracker.note(Time(u64::from(at)), layout.scheduler(0), placed);
     }
     let lacked = |tracker: &Tracker<'_>| tracker.state.as_ref().unwrap().views[1].in_flight();

@@ -26,7 +26,7 @@
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::{Note, ServiceOrder};
+use volary_actors::machine::{CacheNote, Note, ServiceOrder};
 use volary_actors::policies::is_watched;
 use volary_netem::Faults;
 
@@ -263,6 +263,25 @@ impl<'a> Tracker<'a> {
         }
     }
 
+    /// An actor made an observation about its cache.
+    fn cache(&mut self, now: Time, who: ActorId, note: CacheNote) {
+        match note {
+            CacheNote::Placed { copy, node, believed, order } => {
+                self.placed(who, copy, self.decision(now, copy, node, believed, order), believed);
+            }
+            CacheNote::Numbered { node, number, datagram } => {
+                self.numbered(now, who, node, number, datagram);
+            }
+            CacheNote::Learnt { node, change, origin, number, datagram } => {
+                self.learnt(now, who, Received { node, change, origin, number, datagram });
+            }
+            CacheNote::Believes { node, work, at } => self.believes(now, who, node, work, at),
+            CacheNote::Snapshot { node, at } => self.snapshot(now, who, node, at),
+            CacheNote::Reached { copy } => self.reached(now, who, copy),
+            CacheNote::Changed | CacheNote::Refreshed { .. } => {}
+        }
+    }
+
     /// The observations so far.
     pub fn looks(&self) -> &[StalenessRow] {
         self.state.as_ref().map_or(&[], |state| &state.looks.rows)
@@ -288,9 +307,6 @@ impl PolicyMetric for Tracker<'_> {
         }
         match note {
             Note::Completed { copy } => self.ended(now, self.layout.core_index(who), copy),
-            Note::Placed { copy, node, believed, order } => {
-                self.placed(who, copy, self.decision(now, copy, node, believed, order), believed);
-            }
             Note::Started { copy, .. } => self.started(now, self.layout.core_index(who), copy),
             Note::Preempted { copy } => {
                 let node = self.layout.node_of_core(self.layout.core_index(who));
@@ -298,21 +314,13 @@ impl PolicyMetric for Tracker<'_> {
                     state.decisions.waits.left(node, copy.task);
                 }
             }
-            Note::Numbered { node, number, datagram } => self.numbered(now, who, node, number, datagram),
-            Note::Learnt { node, change, origin, number, datagram } => {
-                self.learnt(now, who, Received { node, change, origin, number, datagram });
-            }
-            Note::Believes { node, work, at } => self.believes(now, who, node, work, at),
-            Note::Snapshot { node, at } => self.snapshot(now, who, node, at),
-            Note::Reached { copy } => self.reached(now, who, copy),
+            Note::Cache(note) => self.cache(now, who, note),
             Note::Arrived { .. }
             | Note::Resubmitted { .. }
             | Note::Finished { .. }
             | Note::Suspended { .. }
             | Note::Evicted { .. }
             | Note::Bound { .. }
-            | Note::Changed
-            | Note::Refreshed { .. }
             | Note::Planned { .. }
             | Note::Enacted { .. }
             | Note::Predicted { .. }
