@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::layout::Layout;
-use volary_actors::machine::{CacheNote, Note};
+use volary_actors::machine::Note;
 use volary_actors::message::{Message, kind_name};
 use volary_actors::roles::job_table::TaskSet;
 use volary_netem::Faults;
@@ -198,12 +198,12 @@ impl<'a> Recorder<'a> {
                     return Err(format!("{copy} was suspended twice"));
                 }
             }
-            Note::Cache(CacheNote::Snapshot { .. }) if !self.recording.snapshots => {
-                return Err("a snapshot of a node under a policy without snapshots".to_owned());
+            Note::Cache(note) => {
+                let (caches, _) = &self.metrics;
+                caches.check(note)?;
             }
             Note::Resubmitted { .. }
             | Note::Evicted { .. }
-            | Note::Cache(_)
             | Note::Bound { .. }
             | Note::Planned { .. }
             | Note::Enacted { .. }

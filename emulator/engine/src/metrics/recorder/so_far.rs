@@ -69,8 +69,7 @@ impl Recorder<'_> {
 
     /// The observations of caches, or of copies of a shared state, so far; empty if the policy has neither.
     pub fn looks(&self) -> &[StalenessRow] {
-        let (caches, (copies, _)) = &self.metrics;
-        let looks = caches.looks();
-        if looks.is_empty() { copies.looks() } else { looks }
+        let (caches, _) = &self.metrics;
+        caches.looks()
     }
 }

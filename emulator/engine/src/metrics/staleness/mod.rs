@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `tracker` | caches of the work at every node, compared with the truth, and the decisions made by them |
+//! | `tracker` | the metric: caches of the work at every node, compared with the truth, and the decisions made by them |
 //! | `view` | the cache of a scheduler and the updates that it lacks |
 //! | `decisions` | updates that schedulers lacked in decisions, and the cost of their choices |
 //! | `waits` | the wait of a task at each node |
@@ -18,5 +18,4 @@ mod tracker;
 mod view;
 mod waits;
 
-pub use copies::CopyTracker;
 pub use tracker::Tracker;

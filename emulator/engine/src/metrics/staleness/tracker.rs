@@ -34,6 +34,7 @@ use super::super::PolicyMetric;
 use super::super::gauge::Gauge;
 use super::super::recording::Recording;
 use super::ages::Ages;
+use super::copies::CopyTracker;
 use super::decisions::{Decision, Decisions};
 use super::instants::{Instants, Looks};
 use super::view::{Received, View, seconds, step};
@@ -76,6 +77,8 @@ pub struct Tracker<'a> {
     seed: u64,
     /// `None` until the first placement.
     state: Option<Box<TrackerState>>,
+    /// Copies of a shared state, which policies without caches of nodes keep.
+    copies: CopyTracker<'a>,
 }
 
 impl<'a> Tracker<'a> {
@@ -91,7 +94,8 @@ impl<'a> Tracker<'a> {
         let (every, nodes) = (recording.cache_interval, layout.nodes());
         let cached = recording.cached_nodes.map_or(nodes, |cached| cached.min(nodes));
         let snapshots = recording.snapshots;
-        Self { layout, workload, faults, every, cached, snapshots, seed, state: None }
+        let copies = CopyTracker::new(layout, faults, every, seed);
+        Self { layout, workload, faults, every, cached, snapshots, seed, state: None, copies }
     }
 
     /// Returns the state, brought up to `now`; `None` if no cache is in use.
@@ -278,13 +282,22 @@ impl<'a> Tracker<'a> {
             CacheNote::Believes { node, work, at } => self.believes(now, who, node, work, at),
             CacheNote::Snapshot { node, at } => self.snapshot(now, who, node, at),
             CacheNote::Reached { copy } => self.reached(now, who, copy),
-            CacheNote::Changed | CacheNote::Refreshed { .. } => {}
+            CacheNote::Changed => self.copies.changed(now),
+            CacheNote::Refreshed { at } => self.copies.refreshed(now, who, at),
         }
     }
 
-    /// The observations so far.
+    /// Checks that a note can be made under this policy; the error is the reason.
+    pub fn check(&self, note: CacheNote) -> Result<(), String> {
+        if matches!(note, CacheNote::Snapshot { .. }) && !self.snapshots {
+            return Err("a snapshot of a node under a policy without snapshots".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The observations so far, of caches or of copies of a shared state.
     pub fn looks(&self) -> &[StalenessRow] {
-        self.state.as_ref().map_or(&[], |state| &state.looks.rows)
+        self.state.as_ref().map_or_else(|| self.copies.looks(), |state| &state.looks.rows)
     }
 
     /// Cached load, true load and the sum of the updates between them, ns of work, of every watched scheduler and node.
@@ -342,7 +355,7 @@ impl PolicyMetric for Tracker<'_> {
     fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
         self.at(end);
         let nodes = self.cached;
-        let Some(state) = self.state else { return };
+        let Some(state) = self.state else { return self.copies.close(end, results) };
         let (decisions_out_of_sync, conflicts, regret_s) = state.decisions.summary();
         let error = |gauge: &Gauge| if state.snapshots { Spread::UNMEASURED } else { gauge.spread() };
         results.staleness = Some(Staleness {
