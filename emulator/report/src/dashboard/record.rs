@@ -21,7 +21,7 @@ pub(super) fn view(record: &RunRecord) -> RunView {
         counts: counts(summary),
         messages: summary.messages.by_kind.clone(),
         dropped: summary.messages.dropped,
-        staleness: record.staleness.clone(),
+        looks: record.looks.clone(),
         shards: shards(summary),
         disturbances: summary.injections.iter().map(disturbances::injected).collect(),
         ..RunView::default()

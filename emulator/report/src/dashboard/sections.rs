@@ -288,10 +288,10 @@ fn messages(run: &RunView) -> Picture {
 }
 
 fn staleness(header: &PageHeader, run: &RunView) -> Markup {
-    let looks = [(header.colour(&run.policy), run.policy.as_str(), &run.staleness[..])];
+    let looks = [(header.colour(&run.policy), run.policy.as_str(), &run.looks[..])];
     let charts = caches(&looks, SMALL);
     html! {
-        @if run.staleness.len() > 1 && !charts.is_empty() {
+        @if run.looks.len() > 1 && !charts.is_empty() {
             div.pair { @for chart in charts { (card(&[chart])) } }
         }
     }

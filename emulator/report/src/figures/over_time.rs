@@ -28,7 +28,7 @@ const MEASURES: [LookMeasure; 3] = [
 pub(crate) fn staleness(group: &CellGroup, at: &str, policies: &[&str], size: Point) -> Vec<Picture> {
     let first = group.policies.iter().filter_map(|runs| runs.runs.first());
     let looks: Vec<CacheLooks<'_>> = first
-        .map(|run| (colour(policies, &run.summary.policy), run.summary.policy.as_str(), &run.staleness[..]))
+        .map(|run| (colour(policies, &run.summary.policy), run.summary.policy.as_str(), &run.looks[..]))
         .collect();
     titled_caches(&looks, at, size)
 }

@@ -12,7 +12,7 @@ use volary_netem::Faults;
 use super::ages::Ages;
 use super::instants::{Instants, Looks};
 use super::view::Lack;
-use crate::results::{PolicyResults, Staleness, StalenessRow};
+use crate::results::{CacheRow, PolicyResults, Staleness};
 
 /// Folds notes about copies of a shared state.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl<'a> CopyTracker<'a> {
     }
 
     /// The observations so far.
-    pub(super) fn looks(&self) -> &[StalenessRow] {
+    pub(super) fn looks(&self) -> &[CacheRow] {
         self.state.as_ref().map_or(&[], |state| &state.looks.rows)
     }
 
@@ -86,7 +86,7 @@ impl<'a> CopyTracker<'a> {
     pub(super) fn close(mut self, end: Time, results: &mut PolicyResults) {
         self.look(end);
         let Some(state) = self.state else { return };
-        results.staleness = Some(Staleness {
+        results.sections.staleness = Some(Staleness {
             every_s: state.looks.every_s(),
             receivers: state.copies.len() as u32,
             sources: 1,
@@ -107,12 +107,12 @@ fn lack(changes: &[Time], made: Time, at: Time) -> Lack {
     }
 }
 
-fn row(layout: &Layout, who: ActorId, lack: Lack, at: Time) -> StalenessRow {
+fn row(layout: &Layout, who: ActorId, lack: Lack, at: Time) -> CacheRow {
     let receiver = match layout.role(who) {
         Role::Client(index) | Role::Scheduler(index) | Role::Node(index) | Role::Auxiliary(index) => index,
         Role::Worker { node, .. } => node,
     };
-    StalenessRow {
+    CacheRow {
         time: at.as_secs_f64(),
         receiver,
         age: lack.age,

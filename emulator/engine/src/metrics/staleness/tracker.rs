@@ -38,7 +38,7 @@ use super::copies::CopyTracker;
 use super::decisions::{Decision, Decisions};
 use super::instants::{Instants, Looks};
 use super::view::{Received, View, seconds, step};
-use crate::results::{PolicyResults, Spread, Staleness, StalenessRow};
+use crate::results::{CacheRow, PolicyResults, Spread, Staleness};
 use crate::workload::Workload;
 
 /// Marks a task that is not placed.
@@ -296,7 +296,7 @@ impl<'a> Tracker<'a> {
     }
 
     /// The observations so far, of caches or of copies of a shared state.
-    pub fn looks(&self) -> &[StalenessRow] {
+    pub fn looks(&self) -> &[CacheRow] {
         self.state.as_ref().map_or_else(|| self.copies.looks(), |state| &state.looks.rows)
     }
 
@@ -358,7 +358,7 @@ impl PolicyMetric for Tracker<'_> {
         let Some(state) = self.state else { return self.copies.close(end, results) };
         let (decisions_out_of_sync, conflicts, regret_s) = state.decisions.summary();
         let error = |gauge: &Gauge| if state.snapshots { Spread::UNMEASURED } else { gauge.spread() };
-        results.staleness = Some(Staleness {
+        results.sections.staleness = Some(Staleness {
             error_s: error(&state.errors),
             bias_s: if state.snapshots { f64::NAN } else { state.bias.mean() },
             in_flight: state.in_flight.spread(),

@@ -6,8 +6,8 @@ use std::ops::Range;
 use serde_json::Value;
 use volary_actors::message::kinds;
 use volary_engine::results::{
-    Cell, Certificate, ClassResults, Compared, Deadlines, Engine, JobTimes, Messages, Placements, Planning,
-    PredictionErrors, RealWork, SharedNodes, Staleness, Summary,
+    Cell, Certificate, ClassResults, Compared, Deadlines, Engine, JobTimes, Messages, PolicySections,
+    RealWork, SharedNodes, Summary,
 };
 
 use super::form::MetricName;
@@ -154,12 +154,9 @@ fn template(classes: &BTreeSet<String>) -> Value {
         messages,
         engine,
         classes: classes.iter().map(|label| (label.clone(), of_class)).collect(),
-        placements: Some(Placements::default()),
         times,
         deadlines: Some(Deadlines::default()),
-        staleness: Some(Staleness::default()),
-        planning: Some(Planning::default()),
-        prediction: Some(PredictionErrors::default()),
+        sections: PolicySections::every(),
         shared: Some(SharedNodes::default()),
         fidelity: Some(fidelity),
         ..Summary::default()
