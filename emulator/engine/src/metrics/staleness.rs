@@ -1,4 +1,4 @@
-//! The staleness tracker: the caches of schedulers compared with the truth.
+//! Staleness of caches: those of schedulers compared with the truth.
 //!
 //! The true load of a node is the estimated work of all tasks that were placed there and have not ended, counted from
 //! the moment of the decision. A watched scheduler's cache differs from it by exactly the updates that the scheduler
@@ -22,6 +22,22 @@
 //! cache counts as containing all updates made before, so ages and pending updates are slightly low for a while; the
 //! withdrawal of a placement does not count as pending; an extra copy of a finished task stays in the truth if its node
 //! crashes. Where clocks are compared (`wait = "clock"`), updates are still summed as work.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `view` | the cache of a scheduler and the updates that it lacks |
+//! | `decisions` | updates that schedulers lacked in decisions, and the cost of their choices |
+//! | `waits` | the wait of a task at each node |
+//! | `copies` | copies of a state that a whole run shares |
+//! | `ages` | ages over time |
+//! | `instants` | the instants at which caches and copies are observed |
+
+mod ages;
+mod copies;
+mod decisions;
+mod instants;
+mod view;
+mod waits;
 
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
@@ -30,14 +46,14 @@ use volary_actors::machine::{CacheNote, Note, ServiceOrder};
 use volary_actors::policies::is_watched;
 use volary_netem::Faults;
 
-use super::super::PolicyMetric;
-use super::super::gauge::Gauge;
-use super::super::recording::Recording;
-use super::ages::Ages;
-use super::copies::CopyTracker;
-use super::decisions::{Decision, Decisions};
-use super::instants::{Instants, Looks};
-use super::view::{Received, View, seconds, step};
+use self::ages::Ages;
+use self::copies::CopyTracker;
+use self::decisions::{Decision, Decisions};
+use self::instants::{Instants, Looks};
+use self::view::{Received, View, seconds, step};
+use super::PolicyMetric;
+use super::gauge::Gauge;
+use super::recording::Recording;
 use crate::results::{CacheRow, PolicyResults, Spread, Staleness};
 use crate::workload::Workload;
 
@@ -65,7 +81,7 @@ struct TrackerState {
 
 /// Folds notes about caches.
 #[derive(Debug)]
-pub struct Tracker<'a> {
+pub struct CacheTracker<'a> {
     layout: &'a Layout,
     workload: &'a Workload,
     faults: &'a Faults,
@@ -81,7 +97,7 @@ pub struct Tracker<'a> {
     copies: CopyTracker<'a>,
 }
 
-impl<'a> Tracker<'a> {
+impl<'a> CacheTracker<'a> {
     /// Creates a tracker that observes caches at an interval once one is used. With an interval of zero it does
     /// nothing.
     pub fn new(
@@ -312,7 +328,7 @@ impl<'a> Tracker<'a> {
     }
 }
 
-impl PolicyMetric for Tracker<'_> {
+impl PolicyMetric for CacheTracker<'_> {
     #[inline]
     fn note(&mut self, now: Time, who: ActorId, note: Note) {
         if self.every == Span::ZERO {
@@ -450,9 +466,7 @@ impl TrackerState {
 }
 
 #[cfg(test)]
-#[path = "closed_forms.rs"]
 mod closed_forms;
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;
