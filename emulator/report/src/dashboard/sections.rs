@@ -18,7 +18,7 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
 use crate::chart::theme::{self, COLOURS, Hue};
 use crate::chart::tiles::{Tile, tiles};
-use crate::figures::over_time::caches;
+use crate::figures::over_time::{CACHES, caches};
 
 /// Ids and headings of the sections, in the order of the page.
 pub(super) const SECTIONS: [(&str, &str); 9] = [
@@ -29,7 +29,7 @@ pub(super) const SECTIONS: [(&str, &str); 9] = [
     ("disturbances", "Injections and faults"),
     ("cores", "Cores"),
     ("load", "Load and messages"),
-    ("staleness", "Staleness"),
+    CACHES,
     ("shards", "Lateness and hosts"),
 ];
 
@@ -57,7 +57,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Vec<String> {
         of_run(disturbances),
         of_run(cores),
         of_run(load),
-        of_run(staleness),
+        of_run(caches_of_run),
         of_run(shards),
     ];
     let text = |html: Markup| sanitize::document(html.into_string());
@@ -287,7 +287,7 @@ fn messages(run: &RunView) -> Picture {
     stacked(&title, TickUnit::Number, &bars, &[])
 }
 
-fn staleness(header: &PageHeader, run: &RunView) -> Markup {
+fn caches_of_run(header: &PageHeader, run: &RunView) -> Markup {
     let looks = [(header.colour(&run.policy), run.policy.as_str(), &run.looks[..])];
     let charts = caches(&looks, SMALL);
     html! {

@@ -244,7 +244,7 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
                 @for measure in &CACHES { (spread_table(measure, &policies, view)) }
             }
             div.grid {
-                @for chart in over_time::staleness(group, "", view.policies, (520.0, 250.0)) {
+                @for chart in over_time::cell_caches(group, "", view.policies, (520.0, 250.0)) {
                     div.card { (chart.in_page()) }
                 }
             }
