@@ -230,6 +230,56 @@ pub enum Note {
         /// The copy.
         copy: CopyId,
     },
+    /// An observation about a cache of the state of others.
+    Cache(CacheNote),
+    /// A scheduler without a cache of expected waits bound a task to a node, for the first time or again.
+    Bound {
+        /// The copy.
+        copy: CopyId,
+    },
+    /// A scheduler has solved a problem to plan the starts of jobs.
+    Planned {
+        /// Options of waiting jobs: starts and kinds of nodes.
+        options: u32,
+        /// Columns of the linear program.
+        columns: u32,
+        /// Pivots that it took.
+        pivots: u32,
+        /// The relative distance between the plan and a proven bound, millionths.
+        gap: u32,
+    },
+    /// A scheduler that decides in cycles has carried out a decision.
+    Enacted {
+        /// Cycles since the last decision, this one included.
+        cycles: u32,
+        /// Jobs launched, in whole or in part.
+        launched: u32,
+        /// Launches that were no longer possible.
+        revoked: u32,
+        /// Running jobs preempted.
+        preempted: u32,
+        /// The emulated time that deciding took.
+        took: Span,
+    },
+    /// A scheduler that estimates run times has learnt one.
+    Predicted {
+        /// The job.
+        job: JobId,
+        /// The estimate when it was submitted.
+        expected: Span,
+        /// Its run time, on nodes that it prefers.
+        run: Span,
+    },
+    /// A machine received a message that its protocol has no place for.
+    Unexpected {
+        /// The kind of message, an index into [`Message::KINDS`](crate::message::KINDS).
+        kind: u8,
+    },
+}
+
+/// An observation about caches of the state of others; their ages and errors are folded from these.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum CacheNote {
     /// A scheduler with a cache of expected waits bound a task to a node, for the first time or again.
     Placed {
         /// The copy.
@@ -240,11 +290,6 @@ pub enum Note {
         believed: i64,
         /// The order in which the node serves waiting tasks.
         order: ServiceOrder,
-    },
-    /// A scheduler without such a cache bound a task to a node, for the first time or again.
-    Bound {
-        /// The copy.
-        copy: CopyId,
     },
     /// An actor of an observed run numbered the oldest of its updates about a node that had no number yet.
     Numbered {
@@ -297,44 +342,28 @@ pub enum Note {
         /// Time of the observation.
         at: Time,
     },
-    /// A scheduler has solved a problem to plan the starts of jobs.
-    Planned {
-        /// Options of waiting jobs: starts and kinds of nodes.
-        options: u32,
-        /// Columns of the linear program.
-        columns: u32,
-        /// Pivots that it took.
-        pivots: u32,
-        /// The relative distance between the plan and a proven bound, millionths.
-        gap: u32,
-    },
-    /// A scheduler that decides in cycles has carried out a decision.
-    Enacted {
-        /// Cycles since the last decision, this one included.
-        cycles: u32,
-        /// Jobs launched, in whole or in part.
-        launched: u32,
-        /// Launches that were no longer possible.
-        revoked: u32,
-        /// Running jobs preempted.
-        preempted: u32,
-        /// The emulated time that deciding took.
-        took: Span,
-    },
-    /// A scheduler that estimates run times has learnt one.
-    Predicted {
-        /// The job.
-        job: JobId,
-        /// The estimate when it was submitted.
-        expected: Span,
-        /// Its run time, on nodes that it prefers.
-        run: Span,
-    },
-    /// A machine received a message that its protocol has no place for.
-    Unexpected {
-        /// The kind of message, an index into [`Message::KINDS`](crate::message::KINDS).
-        kind: u8,
-    },
+}
+
+impl CacheNote {
+    /// Whether the nodes and actors that it names exist, and its copy, as `has` says.
+    pub fn exists(&self, layout: &Layout, has: impl Fn(CopyId) -> bool) -> bool {
+        let nodes = layout.nodes();
+        match *self {
+            Self::Placed { copy, node, .. } => has(copy) && node < nodes,
+            Self::Learnt { node, origin, .. } => node < nodes && origin < layout.schedulers() + nodes,
+            Self::Numbered { node, .. } | Self::Believes { node, .. } | Self::Snapshot { node, .. } => {
+                node < nodes
+            }
+            Self::Reached { copy } => has(copy),
+            Self::Changed | Self::Refreshed { .. } => true,
+        }
+    }
+}
+
+impl From<CacheNote> for Note {
+    fn from(note: CacheNote) -> Self {
+        Self::Cache(note)
+    }
 }
 
 /// The number of copies of each job that have begun anywhere in the run. No actor of a real system knows it at the
@@ -479,8 +508,8 @@ impl<'a> Effects<'a> {
 
     /// Records an observation.
     #[inline]
-    pub fn note(&mut self, note: Note) {
-        self.out.push(Effect::Note(note));
+    pub fn note(&mut self, note: impl Into<Note>) {
+        self.out.push(Effect::Note(note.into()));
     }
 
     /// Counts a message that this machine's protocol has no place for.
@@ -492,3 +521,4 @@ impl<'a> Effects<'a> {
 const _: () = assert!(size_of::<Message>() <= 32, "messages are moved on the hot path");
 const _: () = assert!(size_of::<Input>() <= 40, "inputs are stored in the event slab");
 const _: () = assert!(size_of::<Effect>() <= 40, "effects are copied once each");
+const _: () = assert!(size_of::<Note>() <= 32, "notes are stored until all shards have reported");

@@ -2,7 +2,7 @@
 
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
-use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::machine::{CacheNote, Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Share, Stamp};
 use crate::policies::policy::{BuildContext, Caches, Policy, Traits, check_bypass, check_probes, partitions};
 use crate::roles::NodeManager;
@@ -180,7 +180,7 @@ impl LeastWait {
             && bits.set(node, !self.backlogs.is_idle(node), fx.layout().nodes())
             && self.observed
         {
-            fx.note(Note::Changed);
+            fx.note(CacheNote::Changed);
         }
     }
 }

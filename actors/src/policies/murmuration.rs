@@ -28,7 +28,7 @@ use node::MurmurationNode;
 
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
+use crate::machine::{CacheNote, Effects, Input, Machine, Note, ServiceOrder, Timer};
 use crate::message::{Gossip, Job, Launch, Message, PlacementForm, PlacementUpdate};
 use crate::policies::policy::{BuildContext, Caches, Policy, Traits, check_period};
 use crate::roles::job_table::{JobTable, OpenJob};
@@ -448,7 +448,7 @@ impl Placer {
     fn bind(&mut self, copy: CopyId, repair: bool, fx: &mut Effects<'_>) -> u32 {
         let Some((node, believed)) = self.cache.choose(fx) else { return NOWHERE };
         fx.note(match self.service {
-            Some(order) => Note::Placed { copy, node, believed, order },
+            Some(order) => CacheNote::Placed { copy, node, believed, order }.into(),
             None => Note::Bound { copy },
         });
         self.cache.place(node, copy.task.job, fx);

@@ -10,7 +10,7 @@ use node::PeacockNode;
 
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::machine::{CacheNote, Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Probe, Ring, RingProbe, Row};
 use crate::policies::policy::{BuildContext, Caches, Policy, Traits, check_period};
 use crate::roles::job_table::{Completion, JobTable, OpenJob};
@@ -145,7 +145,7 @@ impl PeacockScheduler {
             return;
         }
         if self.observed {
-            fx.note(Note::Changed);
+            fx.note(CacheNote::Changed);
         }
         let (active, work) = (own.active as u32, Span(u64::try_from(own.work).unwrap_or(u64::MAX)));
         for i in (0..fx.layout().schedulers()).filter(|&i| i != self.index) {

@@ -26,7 +26,7 @@ pub struct BuildContext<'a> {
     /// Whether the experiment's network, or the real one between hosts, can lose datagrams: repairs that cost messages
     /// are armed only then.
     pub lossy: bool,
-    /// Whether the staleness of caches is recorded. It changes nothing but the notes.
+    /// Whether caches are observed. It changes nothing but the notes.
     pub observed: bool,
     /// Whether this actor's cache of the state of others, if it has one, is observed.
     pub watched: bool,
@@ -41,7 +41,7 @@ pub const fn is_watched(index: u32, among: u32) -> bool {
     index.is_multiple_of(among.div_ceil(WATCHED))
 }
 
-/// Kind of cache that a policy's actors keep; it selects the metrics of staleness.
+/// Kind of cache that a policy's actors keep; it selects the numbers that are measured of caches.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub enum Caches {
     /// Nothing.
@@ -50,8 +50,8 @@ pub enum Caches {
     /// Schedulers add up updates of the load of each node, as Murmuration's. There is no age of information.
     Updates,
     /// Schedulers keep the last snapshot that each node sent, as Yaq-d's. Nodes note each copy that
-    /// [reaches](crate::machine::Note::Reached) them, because a snapshot contains no copy that is on its way. There are
-    /// no errors.
+    /// [reaches](crate::machine::CacheNote::Reached) them, because a snapshot contains no copy that is on its way.
+    /// There are no errors.
     Snapshots {
         /// The period in which a node sends one.
         every: Span,
@@ -63,22 +63,6 @@ pub enum Caches {
     SharedState,
 }
 
-impl Caches {
-    /// Whether runs of such a policy have this number in the section `staleness` of their results.
-    pub fn measures(self, number: &str) -> bool {
-        match number {
-            "age_of_information_s" | "peak_age_of_information_s" => {
-                matches!(self, Self::Snapshots { .. } | Self::SharedState)
-            }
-            "error_s" | "bias_s" | "decision_error_s" => self == Self::Updates,
-            "in_flight" | "decisions_out_of_sync" | "conflicts" | "regret_s" => {
-                matches!(self, Self::Updates | Self::Snapshots { .. })
-            }
-            _ => self != Self::None,
-        }
-    }
-}
-
 /// Optional behaviour of a policy; the defaults suit most policies. It depends on the parameters alone.
 #[derive(Clone, Default)]
 pub struct Traits<'a> {
@@ -88,7 +72,7 @@ pub struct Traits<'a> {
     pub one_scheduler: bool,
     /// Whether its schedulers plan at the ends of cycles: the CPU time of their timers is measured.
     pub plans: bool,
-    /// Kind of cache that its schedulers or nodes keep; notes of the watched ones give the staleness.
+    /// Kind of cache that its schedulers or nodes keep; the watched ones note what happens to it.
     pub caches: Caches,
     /// Reports of shared nodes to schedulers about copies. If `Some`, nodes evict copies when memory is short, and
     /// schedulers launch their tasks again; if `None`, the policy runs on shared nodes only without memory.
@@ -168,8 +152,8 @@ pub trait Policy: Parameters {
         Box::new(NodeManager::with(options, context.layout.cores(context.index)))
     }
 
-    /// The machine of an actor. `lossy` says whether the network can lose datagrams, `observed` whether the staleness
-    /// of caches is recorded.
+    /// The machine of an actor. `lossy` says whether the network can lose datagrams, `observed` whether caches are
+    /// observed.
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {
         let context = |index, among| BuildContext {
             index,

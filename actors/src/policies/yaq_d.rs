@@ -3,7 +3,7 @@
 use super::policy::{BuildContext, Caches, Policy, Traits, check_bypass, check_period, plain};
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
-use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
+use crate::machine::{CacheNote, Effects, Input, Machine, ServiceOrder, Timer};
 use crate::message::{Heartbeat, Launch, Message};
 use crate::roles::NodeManager;
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
@@ -118,7 +118,7 @@ impl Machine for HeartbeatNode {
             if let Input::Deliver { msg: Message::Launch(Launch::Row(row)), .. } = input
                 && self.observed
             {
-                fx.note(Note::Reached { copy: row.copy(0) });
+                fx.note(CacheNote::Reached { copy: row.copy(0) });
             }
             self.manager.step(input, fx);
             // Every other input means that a task came, ended or is void.
@@ -292,7 +292,7 @@ impl PlacementRule for Snapshot {
             self.beliefs[node as usize] = Belief { sent: at, came, reported: wait, wait, passing };
             self.rank(node, came);
             if self.watched {
-                fx.note(Note::Snapshot { node, at });
+                fx.note(CacheNote::Snapshot { node, at });
             }
         }
         true
@@ -448,7 +448,10 @@ mod tests {
             let machine = Policy::machine(&YaqD::default(), layout.node(0), &layout, false, observed);
             let mut node = Harness::new(layout.clone(), layout.node(0), 1, machine);
             let effects = node.deliver(layout.scheduler(0), Launch::Row(Row::single(copy)));
-            effects.iter().filter(|&effect| *effect == Effect::Note(Note::Reached { copy })).count()
+            effects
+                .iter()
+                .filter(|&effect| *effect == Effect::Note(CacheNote::Reached { copy }.into()))
+                .count()
         };
         assert_eq!((notes(false), notes(true)), (0, 1));
     }

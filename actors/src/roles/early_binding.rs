@@ -5,7 +5,7 @@ use super::membership::Membership;
 use super::{RETRY_AFTER, back_off, resend};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
+use crate::machine::{CacheNote, Effects, Input, Machine, ServiceOrder, Timer};
 use crate::message::{Contention, Job, Launch, Message, Row};
 
 /// A policy's choice of nodes. A policy without knowledge of nodes implements `place` only.
@@ -185,7 +185,7 @@ fn launch_again<P: PlacementRule>(
 /// Notes a decision by a cache.
 fn note_placement(rule: &impl PlacementRule, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
     if let Some((believed, order)) = rule.expected() {
-        fx.note(Note::Placed { copy, node: fx.layout().node_number(node), believed, order });
+        fx.note(CacheNote::Placed { copy, node: fx.layout().node_number(node), believed, order });
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
-use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::machine::{CacheNote, Effects, Input, Machine, Timer};
 use crate::message::{Blocks, Job, Launch, Message, Probe, Row, Share};
 use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::membership::Membership;
@@ -604,7 +604,7 @@ impl StateSharing {
         let before = self.bits.newest();
         self.bits.learn(blocks, fx.layout().nodes());
         if self.watched && self.bits.newest() > before {
-            fx.note(Note::Refreshed { at: self.bits.newest() });
+            fx.note(CacheNote::Refreshed { at: self.bits.newest() });
         }
     }
 

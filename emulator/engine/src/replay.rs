@@ -13,7 +13,7 @@ use volary_actors::machine::{Effect, Effects, Input, Machine, Oracle};
 
 use crate::metrics::{Accounts, Aggregator, Recorder};
 use crate::parcel::{Observation, Seen};
-use crate::results::{Injected, Summary};
+use crate::results::{Injected, PolicySections, Summary};
 use crate::shard::{Parts, Placement};
 use crate::virtual_time::RunConfig;
 use crate::world::{EngineError, World};
@@ -433,8 +433,14 @@ fn compare(accounts: &Accounts, recorded: &Summary) -> Vec<Difference> {
         "makespan_s": accounts.makespan, "drain_s": accounts.drain, "throughput_per_s": accounts.throughput,
         "utilization": accounts.utilization, "goodput": accounts.goodput, "deadlines": accounts.deadlines,
     });
-    for section in [serde_json::to_value(accounts.times.times), serde_json::to_value(&accounts.policy)] {
-        if let (Some(all), Ok(Value::Object(section))) = (replayed.as_object_mut(), section) {
+    let to_value = |sections: PolicySections| serde_json::to_value(sections).unwrap_or_default();
+    let mut sections = to_value(PolicySections::every());
+    let measured = to_value(accounts.policy.sections);
+    for (key, section) in sections.as_object_mut().into_iter().flatten() {
+        *section = measured.get(key).cloned().unwrap_or_default();
+    }
+    for section in [serde_json::to_value(accounts.times.times).unwrap_or_default(), sections] {
+        if let (Some(all), Value::Object(section)) = (replayed.as_object_mut(), section) {
             all.extend(section);
         }
     }

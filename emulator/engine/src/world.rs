@@ -93,8 +93,8 @@ impl World {
         self
     }
 
-    /// Returns the parts from which a shard that owns some of the actors is built; `observed` says whether the
-    /// staleness of caches is recorded.
+    /// Returns the parts from which a shard that owns some of the actors is built; `observed` says whether
+    /// caches are.
     ///
     /// # Errors
     /// [`EngineError::Refused`] for a network that does not fit this cluster.

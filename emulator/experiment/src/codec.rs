@@ -18,7 +18,7 @@ use volary_actors::message::Message;
 use volary_engine::parcel::Parcel;
 
 /// Version of everything defined here and of the order in which peers speak; both sides must have the same.
-pub const PROTOCOL: u32 = 12;
+pub const PROTOCOL: u32 = 13;
 /// Limit of a frame of parcels, bytes, without its length prefix.
 pub const PARCEL_FRAME: usize = 64 << 10;
 /// Limit of any frame, bytes: an experiment with its traces is sent in one.

@@ -530,7 +530,7 @@ mod tests {
     #[test]
     fn columns_that_were_asked_for_are_all_there() {
         let mut study = study(1);
-        study.cells[0].policies[1].runs[0].summary.staleness =
+        study.cells[0].policies[1].runs[0].summary.sections.staleness =
             Some(Staleness { bias_s: -0.25, ..Staleness::UNMEASURED });
         let columns = picked("P99.9,bias,SLO node-h,short.p99");
         let shown = text(&study, &TableStyle { width: Some(20), columns, ..TableStyle::default() });

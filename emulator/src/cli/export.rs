@@ -19,9 +19,7 @@ pub(super) struct Options {
     /// The format of the tables.
     #[arg(long, value_enum, default_value = "csv")]
     format: ExportFormat,
-    /// Write this table only; can be repeated: runs, jobs, tasks, staleness, decisions, cores. If absent the first
-    /// three.
-    #[arg(long, value_name = "TABLE", value_parser = table)]
+    #[arg(long, value_name = "TABLE", value_parser = table, help = about_tables())]
     table: Vec<ExportTable>,
     /// The folder of the tables.
     #[arg(long, value_name = "DIR")]
@@ -29,10 +27,17 @@ pub(super) struct Options {
 }
 
 fn table(name: &str) -> Result<ExportTable, String> {
-    ExportTable::all().find(|table| table.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = ExportTable::all().map(ExportTable::name).collect();
-        format!("expected one of {}", names.join(", "))
-    })
+    let found = ExportTable::all().find(|table| table.name() == name);
+    found.ok_or_else(|| format!("expected one of {}", tables()))
+}
+
+fn about_tables() -> String {
+    format!("Write this table only; can be repeated: {}. If absent the first three", tables())
+}
+
+/// The names of all tables.
+fn tables() -> String {
+    ExportTable::all().map(ExportTable::name).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {

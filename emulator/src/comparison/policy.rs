@@ -43,7 +43,7 @@ const CHANCE: f64 = 5.0;
 /// Metrics of caches may differ by the bar, by the lateness of deliveries and the clock error that the certificate
 /// reports, and by chance, because caches are only sampled.
 fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
-    let stale = reference.staleness.as_ref()?;
+    let stale = reference.sections.staleness.as_ref()?;
     let certificates = runs.iter().filter_map(|run| run.fidelity.as_ref());
     let late = certificates.map(|certificate| {
         let asked = certificate.network.delay.asked.mean_s;
@@ -79,7 +79,7 @@ mod tests {
         run.makespan_s = 86_400.0;
         run.messages.dropped = 0;
         run.tasks.submitted = 10 * run.jobs.submitted;
-        run.staleness = Some(Staleness {
+        run.sections.staleness = Some(Staleness {
             age_of_synchronisation_s: spread(age),
             version_age: spread(1.0),
             error_s: spread(1.0),

@@ -395,9 +395,9 @@ mod tests {
             let mut study = study(&[1], 1.0, &["a"]);
             let summary = &mut study.cells[0].policies[0].runs[0].summary;
             summary.deadlines = found.map(|value| Deadlines { value, ..Deadlines::default() });
-            summary.planning = found.map(|preempted| Planning { preempted, ..Planning::default() });
+            summary.sections.planning = found.map(|preempted| Planning { preempted, ..Planning::default() });
             let estimates = PredictionErrors::default();
-            summary.prediction =
+            summary.sections.prediction =
                 found.map(|jobs| PredictionErrors { error: jobs as f64 / 10.0, ..estimates });
             study
         };

@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use proptest::prelude::*;
 use volary_actors::base::{ActorId, CopyId, JobId, Time};
-use volary_actors::machine::Note;
+use volary_actors::machine::{CacheNote, Note};
 use volary_engine::parcel::{Observation, Seen};
 use volary_engine::shard::Observer;
 use volary_engine::virtual_time::{RunConfig, measure_with};
@@ -128,19 +128,13 @@ fn copy_of(note: &mut Note) -> Option<&mut CopyId> {
         | Note::Completed { copy }
         | Note::Preempted { copy }
         | Note::Suspended { copy }
-        | Note::Placed { copy, .. }
+        | Note::Cache(CacheNote::Placed { copy, .. } | CacheNote::Reached { copy })
         | Note::Bound { copy }
-        | Note::Reached { copy }
         | Note::Evicted { copy } => Some(copy),
         Note::Arrived { .. }
         | Note::Resubmitted { .. }
         | Note::Finished { .. }
-        | Note::Numbered { .. }
-        | Note::Learnt { .. }
-        | Note::Believes { .. }
-        | Note::Snapshot { .. }
-        | Note::Changed
-        | Note::Refreshed { .. }
+        | Note::Cache(_)
         | Note::Planned { .. }
         | Note::Enacted { .. }
         | Note::Predicted { .. }

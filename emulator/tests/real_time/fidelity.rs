@@ -248,7 +248,7 @@ fn caches_are_as_stale_as_in_virtual_time() {
     let experiment = plan(WORLD, &set);
     let (virtually, really) = (run(&experiment).remove(0).summary, local(&experiment).remove(0).summary);
     assert_eq!((virtually.jobs, virtually.tasks), (really.jobs, really.tasks));
-    let (a, b) = (virtually.staleness.unwrap(), really.staleness.unwrap());
+    let (a, b) = (virtually.sections.staleness.unwrap(), really.sections.staleness.unwrap());
     let certificate = really.fidelity.unwrap();
     assert!((0.08..0.1001).contains(&a.age_of_synchronisation_s.max), "{a:?}");
     assert!(b.age_of_synchronisation_s.max > 0.08, "{b:?}");

@@ -11,7 +11,7 @@ use super::config::{Copying, Murmuration, MurmurationSpread, MurmurationTies, Mu
 use super::disseminator::SeenWindow;
 use crate::base::{ActorId, JobId, Span, Time};
 use crate::layout::Layout;
-use crate::machine::{Effects, Note, Timer};
+use crate::machine::{CacheNote, Effects, Timer};
 use crate::message::{BacklogReport, EndUpdate, Gossip, PlacementForm};
 use crate::policies::policy::BuildContext;
 use crate::roles::min_wait_index::MinWaitIndex;
@@ -96,7 +96,13 @@ impl Cache {
         let estimate = fx.catalog().job_estimate(job).signed();
         if self.change(node, -estimate, at, fx.layout()) && self.watched {
             // The scheduler withdraws its own placement: no update carries it, so it has no number.
-            fx.note(Note::Learnt { node, change: -estimate, origin: self.me, number: 0, datagram: false });
+            fx.note(CacheNote::Learnt {
+                node,
+                change: -estimate,
+                origin: self.me,
+                number: 0,
+                datagram: false,
+            });
         }
     }
 
@@ -138,7 +144,7 @@ impl Cache {
         let datagram = update.is_rumour();
         changes(&update, fx, |node, change, at, fx| {
             if self.change(node, change, at, fx.layout()) && self.watched {
-                fx.note(Note::Learnt { node, change, origin, number, datagram });
+                fx.note(CacheNote::Learnt { node, change, origin, number, datagram });
             }
         });
     }
@@ -180,7 +186,7 @@ impl Cache {
         };
         self.waits.set(node, value);
         if self.watched {
-            fx.note(Note::Believes { node, work, at });
+            fx.note(CacheNote::Believes { node, work, at });
         }
     }
 
@@ -206,7 +212,7 @@ impl Cache {
             *since = fx.now();
         }
         if self.watched && !self.awaited {
-            fx.note(Note::Believes { node, work: 0, at: fx.now() });
+            fx.note(CacheNote::Believes { node, work: 0, at: fx.now() });
         }
     }
 
@@ -262,7 +268,7 @@ impl Cache {
             });
             self.waits.set(node, if stale { 0 } else { wait });
             if self.watched {
-                fx.note(Note::Believes { node, work: self.work(node, fx), at: fx.now() });
+                fx.note(CacheNote::Believes { node, work: self.work(node, fx), at: fx.now() });
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::config::{Copying, Murmuration, MurmurationSpread};
 use crate::base::{ActorId, Span};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Note, Timer};
+use crate::machine::{CacheNote, Effects, Timer};
 use crate::message::{EndUpdate, Gossip, PlacementForm};
 use crate::policies::policy::BuildContext;
 
@@ -172,12 +172,12 @@ fn note_numbers(update: &Gossip, fx: &mut Effects<'_>) {
     match *update {
         Gossip::Placed(update) if update.form != PlacementForm::Withdrawn => {
             update.nodes().for_each(|node| {
-                fx.note(Note::Numbered { node, number: update.number, datagram });
+                fx.note(CacheNote::Numbered { node, number: update.number, datagram });
             });
         }
         Gossip::Ended(EndUpdate { node, number, .. })
         | Gossip::EndedRumour(EndUpdate { node, number, .. }) => {
-            fx.note(Note::Numbered { node, number, datagram });
+            fx.note(CacheNote::Numbered { node, number, datagram });
         }
         // Withdrawals are measured by their effect, the rest is no update.
         _ => {}

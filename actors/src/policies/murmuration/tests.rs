@@ -7,7 +7,7 @@ use super::config::{
 use crate::base::{ActorId, JobId, Span, Time};
 use crate::harness::{Harness, broadcasts, sends};
 use crate::layout::Layout;
-use crate::machine::{Effect, Input, Note, Oracle, Timer};
+use crate::machine::{CacheNote, Effect, Input, Note, Oracle, Timer};
 use crate::message::{
     BacklogReport, Core, EndUpdate, Gossip, Launch, Message, PlacementForm, PlacementUpdate,
 };
@@ -36,7 +36,9 @@ fn task(job: u32, seconds: u64) -> Launch {
 /// The nodes on which tasks were placed, and the work expected there, s.
 fn placements(effects: &[Effect]) -> Vec<(u32, i64)> {
     let placed = |effect: &Effect| match *effect {
-        Effect::Note(Note::Placed { node, believed, .. }) => Some((node, believed / 1_000_000_000)),
+        Effect::Note(Note::Cache(CacheNote::Placed { node, believed, .. })) => {
+            Some((node, believed / 1_000_000_000))
+        }
         _ => None,
     };
     effects.iter().filter_map(placed).collect()
@@ -45,7 +47,9 @@ fn placements(effects: &[Effect]) -> Vec<(u32, i64)> {
 /// The changes that a watched scheduler learnt: node and change, s.
 fn learnt(effects: &[Effect]) -> Vec<(u32, i64)> {
     let learnt = |effect: &Effect| match *effect {
-        Effect::Note(Note::Learnt { node, change, .. }) => Some((node, change / 1_000_000_000)),
+        Effect::Note(Note::Cache(CacheNote::Learnt { node, change, .. })) => {
+            Some((node, change / 1_000_000_000))
+        }
         _ => None,
     };
     effects.iter().filter_map(learnt).collect()

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::config::{Peacock, PeacockForm, PeacockWait};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::layout::Role;
-use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::machine::{CacheNote, Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, Probe, Ring, RingProbe};
 use crate::policies::policy::BuildContext;
 
@@ -107,7 +107,7 @@ impl PeacockNode {
         if at > self.global.at || self.global.at == Time::ZERO {
             self.global = Global { limit, load, at, sent: self.global.sent };
             if self.watched {
-                fx.note(Note::Refreshed { at });
+                fx.note(CacheNote::Refreshed { at });
             }
         }
     }

@@ -6,7 +6,7 @@
 //! | `recording` | the data kept beyond them |
 //! | [`timeline`] | messages, waiting tasks and running copies of the start of a run |
 //! | [`PolicyMetric`] | the trait of metrics that only some policies have, registered in `registry` |
-//! | [`staleness`] | staleness of the caches of schedulers |
+//! | `staleness` | staleness of the caches of schedulers |
 //! | [`aggregator`] | the observations of several shards, merged and folded, and the end of a run |
 //! | [`placements`] | times at which tasks were bound to nodes |
 //! | [`planning`] | the plans of schedulers that plan in cycles, and their estimates of run times |
@@ -19,7 +19,7 @@ mod policy_metric;
 pub mod recorder;
 mod recording;
 mod registry;
-pub mod staleness;
+mod staleness;
 pub mod timeline;
 
 pub use aggregator::{Aggregator, EndReason, FalseReport};
@@ -27,4 +27,5 @@ pub use policy_metric::PolicyMetric;
 pub use recorder::{Accounts, Recorder, SoFar};
 pub use recording::Recording;
 pub use registry::{PolicyMetrics, policy_metrics};
+pub use staleness::CacheTracker;
 pub use timeline::MessageWindow;

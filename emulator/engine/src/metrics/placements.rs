@@ -4,7 +4,7 @@
 
 use volary_actors::base::{ActorId, CopyId, Time};
 use volary_actors::catalog::Catalog;
-use volary_actors::machine::Note;
+use volary_actors::machine::{CacheNote, Note};
 
 use super::PolicyMetric;
 use super::gauge::Gauge;
@@ -112,7 +112,7 @@ impl<'a> Binder<'a> {
 impl PolicyMetric for Binder<'_> {
     #[inline]
     fn note(&mut self, now: Time, _: ActorId, note: Note) {
-        if let Note::Placed { copy, .. } | Note::Bound { copy } = note {
+        if let Note::Cache(CacheNote::Placed { copy, .. }) | Note::Bound { copy } = note {
             self.bound(now, copy);
         }
     }
@@ -132,7 +132,7 @@ impl PolicyMetric for Binder<'_> {
     }
 
     fn close(self, first: Time, _: Time, results: &mut PolicyResults) {
-        results.placements = self.state.map(|state| {
+        results.sections.placements = self.state.map(|state| {
             let [scheduled_s, started_s, ended_s] = state.stages.each_ref().map(Gauges::stage);
             Placements {
                 count: state.count,
@@ -198,7 +198,7 @@ mod tests {
         let close = |binder: Binder<'_>| {
             let mut results = PolicyResults::default();
             binder.close(arrival, at(80), &mut results);
-            results.placements
+            results.sections.placements
         };
         let found = close(binder).unwrap();
         assert_eq!((found.count, found.peak_per_s, found.last_s), (3, 2, 2.5));

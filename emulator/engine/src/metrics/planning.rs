@@ -114,8 +114,8 @@ impl PolicyMetric for PlanCounter {
     }
 
     fn close(self, _: Time, _: Time, results: &mut PolicyResults) {
-        results.planning = self.plans.map(|plans| plans.results());
-        results.prediction = (self.estimates.jobs > 0).then(|| self.estimates.results());
+        results.sections.planning = self.plans.map(|plans| plans.results());
+        results.sections.prediction = (self.estimates.jobs > 0).then(|| self.estimates.results());
     }
 }
 
@@ -135,11 +135,11 @@ mod tests {
 
     #[test]
     fn plans_are_counted() {
-        assert_eq!(fold(&[]).planning, None);
+        assert_eq!(fold(&[]).sections.planning, None);
         let planned = |pivots, gap| Note::Planned { options: 10, columns: 20, pivots, gap };
         let enacted =
             Note::Enacted { cycles: 4, launched: 3, revoked: 1, preempted: 2, took: Span::from_secs(1) };
-        let planning = fold(&[planned(4, 0), enacted, planned(8, 20_000)]).planning.unwrap();
+        let planning = fold(&[planned(4, 0), enacted, planned(8, 20_000)]).sections.planning.unwrap();
         assert_eq!((planning.cycles, planning.solved), (4, 2));
         assert_eq!((planning.options, planning.columns, planning.pivots), (10.0, 20.0, 6.0));
         assert!((planning.gap.mean - 0.01).abs() < 1e-9 && (planning.gap.max - 0.02).abs() < 1e-9);
@@ -150,10 +150,10 @@ mod tests {
     /// Estimates of 10 s for jobs of 4, 5, 20 and 21 s.
     #[test]
     fn estimates_are_judged_by_a_factor_of_two() {
-        assert_eq!(fold(&[]).prediction, None);
+        assert_eq!(fold(&[]).sections.prediction, None);
         let learnt =
             |run| Note::Predicted { job: JobId(0), expected: Span::from_secs(10), run: Span::from_secs(run) };
-        let errors = fold(&[4, 5, 20, 21].map(learnt)).prediction.unwrap();
+        let errors = fold(&[4, 5, 20, 21].map(learnt)).sections.prediction.unwrap();
         assert_eq!((errors.jobs, errors.within_2x, errors.under, errors.over), (4, 0.5, 0.25, 0.25));
         assert_eq!(errors.error, (6.0 + 5.0 + 10.0 + 11.0) / 50.0);
     }

@@ -19,7 +19,7 @@ pub struct Recording {
     pub timeline_copies: u32,
     /// Maximum number of messages kept for the timeline; 0 keeps none.
     pub timeline_messages: u32,
-    /// Interval between observations of caches; zero if their staleness is not measured.
+    /// Interval between observations of caches; zero if they are not observed.
     pub cache_interval: Span,
     /// Maximum time beyond its longest task of a job that counts as unqueued; `None` if that is not measured.
     pub unqueued: Option<Span>,
@@ -32,7 +32,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Whether the staleness of caches is measured.
+    /// Whether caches are observed.
     pub fn observes_caches(&self) -> bool {
         self.cache_interval > Span::ZERO
     }

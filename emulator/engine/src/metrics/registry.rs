@@ -3,14 +3,14 @@
 use volary_actors::layout::Layout;
 use volary_netem::Faults;
 
+use super::CacheTracker;
 use super::placements::Binder;
 use super::planning::PlanCounter;
 use super::recording::Recording;
-use super::staleness::{CopyTracker, Tracker};
 use crate::workload::Workload;
 
 /// The metrics of all policies.
-pub type PolicyMetrics<'a> = (Tracker<'a>, (CopyTracker<'a>, (Binder<'a>, PlanCounter)));
+pub type PolicyMetrics<'a> = (CacheTracker<'a>, (Binder<'a>, PlanCounter));
 
 /// Creates the metrics of all policies; `seed` is that of the run.
 pub fn policy_metrics<'a>(
@@ -20,9 +20,6 @@ pub fn policy_metrics<'a>(
     recording: Recording,
     seed: u64,
 ) -> PolicyMetrics<'a> {
-    let copies = CopyTracker::new(layout, faults, recording.cache_interval, seed);
-    (
-        Tracker::new(layout, workload, faults, recording, seed),
-        (copies, (Binder::new(workload), PlanCounter::default())),
-    )
+    let caches = CacheTracker::new(layout, workload, faults, recording, seed);
+    (caches, (Binder::new(workload), PlanCounter::default()))
 }

@@ -328,56 +328,56 @@ pub static METRICS: [Metric; 68] = [
         .means("time from the first arrival to the last end").censored().column(Cost, "makespan"),
     Metric::new("drain_s", Seconds, Neither, |s| s.drain_s)
         .means("time from the last arrival to the last end").censored(),
-    Metric::new("planning.cycles", Count, Neither, |s| of(s.planning.as_ref(), |plans| plans.cycles as f64))
+    Metric::new("planning.cycles", Count, Neither, |s| of(s.sections.planning.as_ref(), |plans| plans.cycles as f64))
         .means("planning cycles").compared(),
-    Metric::new("planning.solved", Count, Neither, |s| of(s.planning.as_ref(), |plans| plans.solved as f64))
+    Metric::new("planning.solved", Count, Neither, |s| of(s.sections.planning.as_ref(), |plans| plans.solved as f64))
         .means("planning cycles whose problem was solved").compared(),
-    Metric::new("planning.options", Plain, Neither, |s| of(s.planning.as_ref(), |plans| plans.options))
+    Metric::new("planning.options", Plain, Neither, |s| of(s.sections.planning.as_ref(), |plans| plans.options))
         .means("mean number of options in a problem").compared(),
-    Metric::new("planning.pivots", Plain, Neither, |s| of(s.planning.as_ref(), |plans| plans.pivots))
+    Metric::new("planning.pivots", Plain, Neither, |s| of(s.sections.planning.as_ref(), |plans| plans.pivots))
         .means("mean number of pivots of a solution").compared(),
-    Metric::new("planning.gap.mean", Share, Neither, |s| of(s.planning.as_ref(), |plans| plans.gap.mean))
+    Metric::new("planning.gap.mean", Share, Neither, |s| of(s.sections.planning.as_ref(), |plans| plans.gap.mean))
         .means("mean relative gap between plans and their bound").compared(),
-    Metric::new("planning.launched", Count, Neither, |s| of(s.planning.as_ref(), |plans| plans.launched as f64))
+    Metric::new("planning.launched", Count, Neither, |s| of(s.sections.planning.as_ref(), |plans| plans.launched as f64))
         .means("tasks launched by plans").compared(),
-    Metric::new("planning.revoked", Count, Neither, |s| of(s.planning.as_ref(), |plans| plans.revoked as f64))
+    Metric::new("planning.revoked", Count, Neither, |s| of(s.sections.planning.as_ref(), |plans| plans.revoked as f64))
         .means("launches that were no longer possible when decided").compared(),
-    Metric::new("planning.preempted", Count, Neither, |s| of(s.planning.as_ref(), |plans| plans.preempted as f64))
+    Metric::new("planning.preempted", Count, Neither, |s| of(s.sections.planning.as_ref(), |plans| plans.preempted as f64))
         .means("copies that plans stopped").compared(),
-    Metric::new("prediction.within_2x", Share, Neither, |s| of(s.prediction.as_ref(), |errors| errors.within_2x))
+    Metric::new("prediction.within_2x", Share, Neither, |s| of(s.sections.prediction.as_ref(), |errors| errors.within_2x))
         .means("share of the jobs whose estimate was within a factor of two").compared(),
-    Metric::new("prediction.under", Share, Neither, |s| of(s.prediction.as_ref(), |errors| errors.under))
+    Metric::new("prediction.under", Share, Neither, |s| of(s.sections.prediction.as_ref(), |errors| errors.under))
         .means("share of the jobs whose estimate was too small").compared(),
-    Metric::new("prediction.over", Share, Neither, |s| of(s.prediction.as_ref(), |errors| errors.over))
+    Metric::new("prediction.over", Share, Neither, |s| of(s.sections.prediction.as_ref(), |errors| errors.over))
         .means("share of the jobs whose estimate was too large").compared(),
-    Metric::new("prediction.error", Share, Neither, |s| of(s.prediction.as_ref(), |errors| errors.error))
+    Metric::new("prediction.error", Share, Neither, |s| of(s.sections.prediction.as_ref(), |errors| errors.error))
         .means("median absolute error of estimates").compared(),
-    Metric::new("staleness.age_of_synchronisation_s.mean", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.age_of_synchronisation_s.mean))
+    Metric::new("staleness.age_of_synchronisation_s.mean", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.age_of_synchronisation_s.mean))
         .means("mean age of synchronisation: age of the oldest update about a node that a scheduler lacks, 0 if none")
         .column(ColumnGroup::Staleness, "age").ranked(18).compared(),
-    Metric::new("staleness.age_of_synchronisation_s.p99", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.age_of_synchronisation_s.p99))
+    Metric::new("staleness.age_of_synchronisation_s.p99", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.age_of_synchronisation_s.p99))
         .means("99th percentile of the age of synchronisation").column(ColumnGroup::Staleness, "age p99"),
-    Metric::new("staleness.age_of_information_s.mean", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.age_of_information_s.mean))
+    Metric::new("staleness.age_of_information_s.mean", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.age_of_information_s.mean))
         .means("mean age of information: time since the newest snapshot that a scheduler has was made")
         .column(ColumnGroup::Staleness, "AoI").compared(),
-    Metric::new("staleness.version_age.mean", Plain, Neither, |s| of(s.staleness.as_ref(), |found| found.version_age.mean))
+    Metric::new("staleness.version_age.mean", Plain, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.version_age.mean))
         .means("mean number of updates about a node that a scheduler lacks").column(ColumnGroup::Staleness, "version age").compared(),
-    Metric::new("staleness.out_of_sync", Share, Neither, |s| of(s.staleness.as_ref(), |found| found.out_of_sync))
+    Metric::new("staleness.out_of_sync", Share, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.out_of_sync))
         .means("share of time that a scheduler lacks an update about a node").column(ColumnGroup::Staleness, "out of sync").compared(),
-    Metric::new("staleness.error_s.mean", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.error_s.mean))
+    Metric::new("staleness.error_s.mean", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.error_s.mean))
         .means("mean absolute difference between the cached and the true work at a node")
         .column(ColumnGroup::Staleness, "error").ranked(21).compared(),
-    Metric::new("staleness.bias_s", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.bias_s))
+    Metric::new("staleness.bias_s", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.bias_s))
         .means("mean of the cached less the true work at a node").column(ColumnGroup::Staleness, "bias").ranked(23),
-    Metric::new("staleness.decision_error_s.mean", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.decision_error_s.mean))
+    Metric::new("staleness.decision_error_s.mean", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.decision_error_s.mean))
         .means("mean absolute error of the cached work at the chosen nodes")
         .compared(),
-    Metric::new("staleness.regret_s.mean", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.regret_s.mean))
+    Metric::new("staleness.regret_s.mean", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.regret_s.mean))
         .means("mean wait of a task at its node less the least wait that it could have had")
         .column(ColumnGroup::Staleness, "regret").ranked(22).compared(),
-    Metric::new("staleness.regret_s.p99", Seconds, Neither, |s| of(s.staleness.as_ref(), |found| found.regret_s.p99))
+    Metric::new("staleness.regret_s.p99", Seconds, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.regret_s.p99))
         .means("99th percentile of regret").column(ColumnGroup::Staleness, "regret p99"),
-    Metric::new("staleness.conflicts", Share, Neither, |s| of(s.staleness.as_ref(), |found| found.conflicts))
+    Metric::new("staleness.conflicts", Share, Neither, |s| of(s.sections.staleness.as_ref(), |found| found.conflicts))
         .means("share of decisions for a node that another scheduler had chosen without this one knowing")
         .column(ColumnGroup::Staleness, "conflicts"),
 ];
@@ -385,10 +385,7 @@ pub static METRICS: [Metric; 68] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{
-        ClassResults, Deadlines, InterferenceMet, JobTimes, Planning, PredictionErrors, SharedNodes,
-        Staleness,
-    };
+    use crate::results::{ClassResults, Deadlines, InterferenceMet, JobTimes, PolicySections, SharedNodes};
 
     /// A summary in which no two numbers are the same.
     fn numbered() -> (Summary, serde_json::Value) {
@@ -405,9 +402,7 @@ mod tests {
             times,
             classes: [("a".to_owned(), ClassResults { times, ..ClassResults::default() })].into(),
             deadlines: Some(Deadlines::default()),
-            staleness: Some(Staleness::default()),
-            planning: Some(Planning::default()),
-            prediction: Some(PredictionErrors::default()),
+            sections: PolicySections::every(),
             interference: Some(InterferenceMet::default()),
             ..Summary::default()
         };

@@ -31,8 +31,8 @@ pub use metric::{
     Better, ColumnGroup, METRICS, Metric, Reading, TableColumn, Unit, censored_sections, is_censored,
 };
 pub use policy::{
-    DecisionRow, Placements, PlanGap, Planning, PolicyResults, PredictionErrors, Stage, Staleness,
-    StalenessRow,
+    CacheRow, DecisionRow, Placements, PlanGap, Planning, PolicyResults, PolicySections, PredictionErrors,
+    Stage, Staleness,
 };
 pub use schema::{
     Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, JobTimes, Line, LoadRow,

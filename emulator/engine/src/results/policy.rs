@@ -2,25 +2,57 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use volary_actors::policies::{Caches, Traits};
 
 use super::distribution::{Spread, nan_if_null};
 
-/// Measurements of the metrics of policies. The first four fields are sections of the summary.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
-pub struct PolicyResults {
-    /// Placement times; `None` if the policy does not report them.
+/// Sections of the summary that only some policies have.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PolicySections {
+    /// Placement times, for the policies that report them: `murmuration` and `kubernetes`.
+    #[serde(default)]
     pub placements: Option<Placements>,
-    /// Staleness of caches; `None` if the policy has none.
+    /// Staleness of the caches of schedulers, for policies with caches.
     pub staleness: Option<Staleness>,
-    /// Plans; `None` if the policy makes none.
+    /// Plans, for the policies that plan in cycles: `3sigma`, `prio` and `distsched`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning: Option<Planning>,
-    /// Errors of estimated run times; `None` if the policy learns none.
+    /// Errors of the estimates of run times, for `3sigma`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PredictionErrors>,
+}
+
+impl PolicySections {
+    /// All sections, with zeros: their keys are those that results can have.
+    pub fn every() -> Self {
+        Self {
+            placements: Some(Placements::default()),
+            staleness: Some(Staleness::default()),
+            planning: Some(Planning::default()),
+            prediction: Some(PredictionErrors::default()),
+        }
+    }
+
+    /// The reason for which results of a policy with these traits have no number at a path; `None` if they can have it.
+    pub fn lacks(path: &[&str], traits: &Traits<'_>) -> Option<&'static str> {
+        match path {
+            ["planning" | "prediction", ..] | ["engine", "planning_cpu_s"] => {
+                (!traits.plans).then_some("does not plan")
+            }
+            ["staleness", number, ..] => Staleness::lacks(number, traits.caches),
+            _ => None,
+        }
+    }
+}
+
+/// Measurements of the metrics of policies.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct PolicyResults {
+    /// Sections of the summary.
+    pub sections: PolicySections,
     /// Observations of caches.
-    #[serde(skip)]
-    pub looks: Vec<StalenessRow>,
+    pub looks: Vec<CacheRow>,
     /// Sampled decisions by caches.
-    #[serde(skip)]
     pub decisions: Vec<DecisionRow>,
 }
 
@@ -193,11 +225,28 @@ impl Staleness {
         receivers: 0,
         sources: 0,
     };
+
+    /// The reason for which it lacks a number under a policy with such caches.
+    fn lacks(number: &str, caches: Caches) -> Option<&'static str> {
+        let (has, why) = match number {
+            "age_of_information_s" | "peak_age_of_information_s" => {
+                (caches != Caches::Updates, "sends updates and no snapshots")
+            }
+            "error_s" | "bias_s" | "decision_error_s" => {
+                (caches == Caches::Updates, "sends snapshots, which have no error by this measure")
+            }
+            "in_flight" | "decisions_out_of_sync" | "conflicts" | "regret_s" => {
+                (caches != Caches::SharedState, "keeps one state of the whole cluster, not of single nodes")
+            }
+            _ => (true, ""),
+        };
+        if caches == Caches::None { Some("keeps no caches") } else { (!has).then_some(why) }
+    }
 }
 
 /// An observation of a scheduler's cache, a row of `staleness.parquet`: over the observed nodes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct StalenessRow {
+pub struct CacheRow {
     /// Time of the observation, s.
     pub time: f64,
     /// Number of the scheduler, or of the node where these keep copies.

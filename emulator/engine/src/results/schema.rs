@@ -15,8 +15,8 @@ use crate::fingerprint;
 
 use super::distribution::{Brief, Distribution, nan_if_null};
 use super::{
-    Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected, InterferenceMet,
-    Placements, Planning, PredictionErrors, ScheduledSpan, SharedNodes, Staleness, StalenessRow,
+    CacheRow, Certificate, ClaimResult, ClaimsLine, CoreRow, Deadlines, DecisionRow, Injected,
+    InterferenceMet, PolicySections, ScheduledSpan, SharedNodes,
 };
 
 /// Version of this schema; raised whenever a key changes its meaning.
@@ -176,17 +176,9 @@ pub struct Summary {
     pub deadlines: Option<Deadlines>,
     /// Messages sent.
     pub messages: Messages,
-    /// Placement times, for the policies that report them: `murmuration` and `kubernetes`.
-    #[serde(default)]
-    pub placements: Option<Placements>,
-    /// Staleness of the caches of schedulers, for policies with caches.
-    pub staleness: Option<Staleness>,
-    /// Plans, for the policies that plan in cycles: `3sigma`, `prio` and `distsched`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planning: Option<Planning>,
-    /// Errors of the estimates of run times, for `3sigma`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prediction: Option<PredictionErrors>,
+    /// Sections that only some policies have.
+    #[serde(flatten)]
+    pub sections: PolicySections,
     /// Use of shared nodes; absent if nodes are not shared. `utilization` and `goodput` are about their slots (`pods`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedNodes>,
@@ -531,7 +523,7 @@ pub struct Measured {
     /// Degraded intervals of the timeline's cores: (core, start s, end s, slowdown factor).
     pub bursts: Vec<(u32, f64, f64, f64)>,
     /// Observations of the caches of schedulers, by time and then by scheduler.
-    pub staleness: Vec<StalenessRow>,
+    pub looks: Vec<CacheRow>,
     /// Sampled decisions by caches.
     pub decisions: Vec<DecisionRow>,
     /// Work of real cores, by core and time; empty if copies burnt none.

@@ -34,7 +34,7 @@ pub struct Parts<'a> {
     pub pauses: bool,
     /// Time from a crash until the failure detector reports it, unless the restart comes first.
     pub peer_timeout: Span,
-    /// Whether the staleness of caches is recorded.
+    /// Whether caches are observed.
     pub observed: bool,
     /// Whether a broadcast that reaches all schedulers at the same time is handled as one event.
     pub shared: bool,

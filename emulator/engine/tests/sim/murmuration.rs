@@ -3,7 +3,7 @@
 
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::Note;
+use volary_actors::machine::{CacheNote, Note};
 use volary_engine::metrics::{Recorder, Recording};
 use volary_engine::results::Measured;
 use volary_engine::shard::{Observer, Parts, Placement, Shard};
@@ -77,7 +77,7 @@ fn updates_are_as_many_as_the_paper_counts() {
 fn updates_in_flight_obey_little() {
     let policy = "batch = false, update_delay = \"1500ms\"";
     let measured = run(&loaded(policy, &load(2, 40, 10_000, 2, "100ms")));
-    let staleness = measured.summary.staleness.unwrap();
+    let staleness = measured.summary.sections.staleness.unwrap();
     let expected = 30.0 * 1.5005;
     assert!((staleness.in_flight.mean / expected - 1.0).abs() < 0.04, "{staleness:?}");
     assert!(
@@ -85,7 +85,7 @@ fn updates_in_flight_obey_little() {
         "{staleness:?}"
     );
     // Without `update_delay` no cache is wrong for longer than the network delay.
-    let fresh = run(&loaded("", &load(2, 40, 2_000, 2, "100ms"))).summary.staleness.unwrap();
+    let fresh = run(&loaded("", &load(2, 40, 2_000, 2, "100ms"))).summary.sections.staleness.unwrap();
     assert!(fresh.age_of_synchronisation_s.max <= 0.000_501, "{fresh:?}");
     assert!(fresh.regret_s.mean < staleness.regret_s.mean, "{fresh:?}, {staleness:?}");
     assert!(fresh.conflicts < 0.1 * staleness.conflicts, "{fresh:?}, {staleness:?}");
@@ -101,7 +101,7 @@ struct Audit<'a> {
 
 impl Observer for Audit<'_> {
     fn note(&mut self, now: Time, who: ActorId, note: Note) {
-        if let Note::Placed { node, believed, .. } = note
+        if let Note::Cache(CacheNote::Placed { node, believed, .. }) = note
             && let Role::Scheduler(index) = self.layout.role(who)
         {
             // Every scheduler is watched here: the work that it reports is the sum of its notes.
@@ -163,7 +163,7 @@ fn a_scheduler_alone_is_never_wrong_for_long() {
         &["network.one_way=0s", "service={demand=\"1s\"}"],
     );
     let measured = run(&text);
-    let alone = measured.summary.staleness.unwrap();
+    let alone = measured.summary.sections.staleness.unwrap();
     assert_eq!((alone.conflicts, alone.decision_error_s.max), (0.0, 0.0), "{alone:?}");
     assert!(alone.regret_s.max > 0.1 && alone.regret_s.max < 1.0, "{alone:?}");
     assert!((2048..=4000).contains(&measured.decisions.len()), "{}", measured.decisions.len());
@@ -203,8 +203,12 @@ fn a_broadcast_as_one_event_equals_a_message_to_each() {
             assert_eq!(accounts.rows, together.jobs, "{what}");
             // As text: what was never out of sync has no age, which is NaN.
             let text = |stale: &dyn std::fmt::Debug| format!("{stale:?}");
-            assert_eq!(text(&accounts.policy.staleness), text(&together.summary.staleness), "{what}");
-            assert_eq!(text(&accounts.policy.looks), text(&together.staleness), "{what}");
+            assert_eq!(
+                text(&accounts.policy.sections.staleness),
+                text(&together.summary.sections.staleness),
+                "{what}"
+            );
+            assert_eq!(text(&accounts.policy.looks), text(&together.looks), "{what}");
             assert_eq!(accounts.copies, together.summary.copies, "{what}");
             let total: u64 = sent.by_kind.iter().sum::<u64>() - sent.recovery;
             assert_eq!(total, together.summary.messages.total, "{what}");
@@ -217,7 +221,7 @@ fn a_broadcast_as_one_event_equals_a_message_to_each() {
 #[test]
 fn policies_without_caches_have_no_staleness() {
     let measured = run(&file("", &["policy=[{sparrow={}}]"]));
-    assert!(measured.summary.staleness.is_none() && measured.staleness.is_empty());
+    assert!(measured.summary.sections.staleness.is_none() && measured.looks.is_empty());
 }
 
 /// The work in each cache, the truth and the updates in flight, `seconds` after the last job has finished.

@@ -233,7 +233,7 @@ fn heartbeats_do_not_contain_tasks_under_way() {
          interarrival = { exponential = { mean = \"1s\" } }\n[service]\ndemand = \"1s\"\n[network]\none_way = \"1s\"\n\
          loss = 1e-12\n[[policy]]\nyaq-d = { heartbeat = \"100ms\" }\n",
     );
-    let in_flight = measured.summary.staleness.unwrap().in_flight.mean;
+    let in_flight = measured.summary.sections.staleness.unwrap().in_flight.mean;
     let expected = 1.05 + 2.05 / 2.0 + 2.0 / 2.0;
     assert!((in_flight / expected - 1.0).abs() < 0.04, "{in_flight} updates, not {expected}");
 }

@@ -121,7 +121,7 @@ fn gangs_start_together_and_nothing_queues() {
         assert_eq!(run.summary.copies.preempted, preempted.len() as u64, "{label}");
         assert!(lost > 0.0, "{label} preempts nothing");
         assert!((run.summary.copies.wasted_work_s - lost).abs() < 1e-6 * lost, "{label}: {lost} is lost");
-        assert!(run.summary.planning.unwrap().preempted > 0, "{label}");
+        assert!(run.summary.sections.planning.unwrap().preempted > 0, "{label}");
     }
 }
 
@@ -148,6 +148,7 @@ fn planning_is_timed_and_nothing_else_depends_on_it() {
         assert_eq!(plain.engine.planning_cpu_s.unwrap_or(0.0), 0.0);
         assert!(
             timed
+                .sections
                 .planning
                 .is_none_or(|plans| plans.cycles as f64 * 1e-6 >= timed.engine.planning_cpu_s.unwrap())
         );
@@ -170,5 +171,5 @@ fn jobs_that_outlive_their_estimates_do_not_preempt_each_other_for_ever() {
                 \"point\", samples = 5, over = \"never\" }\n";
     let measured = run(text);
     assert_eq!(measured.summary.jobs.unfinished, 0);
-    assert!(measured.summary.planning.unwrap().preempted > 100);
+    assert!(measured.summary.sections.planning.unwrap().preempted > 100);
 }

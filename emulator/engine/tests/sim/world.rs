@@ -3,6 +3,7 @@
 use volary_actors::base::{Class, Endpoint, JobId, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::policies::{Caches, PolicySpec};
+use volary_engine::results::PolicySections;
 use volary_engine::workload::{NoTraces, Workload};
 use volary_netem::Fabric;
 
@@ -79,17 +80,22 @@ fn policies_have_the_numbers_that_their_traits_state() {
         let experiment = parse(&with(&text, &set));
         let policy = &experiment.points[0].policy;
         let summary = run_all(&with(&text, &set)).remove(0).summary;
-        assert_eq!(summary.staleness.is_some(), policy.traits().caches != Caches::None, "{}", card.name);
-        let staleness = serde_json::to_value(summary.staleness).unwrap();
+        assert_eq!(
+            summary.sections.staleness.is_some(),
+            policy.traits().caches != Caches::None,
+            "{}",
+            card.name
+        );
+        let staleness = serde_json::to_value(summary.sections.staleness).unwrap();
         for (number, value) in staleness.as_object().into_iter().flatten() {
             let found = value.as_f64().or_else(|| value.get("mean")?.as_f64());
-            let measured = policy.traits().caches.measures(number);
+            let measured = PolicySections::lacks(&["staleness", number], &policy.traits()).is_none();
             // Ages are means over what happened, and in a short run no shared state may have reached anybody.
             let is_sure = policy.traits().caches != Caches::SharedState && number != "age_out_of_sync_s";
             assert!(measured || found.is_none(), "{}: {number}", card.name);
             assert!(found.is_some() || !measured || !is_sure, "{}: {number}", card.name);
         }
-        assert_eq!(summary.planning.is_some(), policy.traits().plans, "{}", card.name);
-        assert!(policy.traits().plans || summary.prediction.is_none(), "{}", card.name);
+        assert_eq!(summary.sections.planning.is_some(), policy.traits().plans, "{}", card.name);
+        assert!(policy.traits().plans || summary.sections.prediction.is_none(), "{}", card.name);
     }
 }

@@ -11,13 +11,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use volary_actors::base::Span;
-use volary_engine::cores::Interference;
+use volary_engine::cores::{Interference, RunLength};
 use volary_engine::metrics::Recording;
 use volary_engine::results::{Origin, Tolerance};
 use volary_engine::scenario::{ClusterSection, PolicyEntry};
 use volary_engine::virtual_time::RunConfig;
 use volary_engine::workload::{Service, WorkloadSpec};
 use volary_netem::Network;
+
+use crate::number;
 
 /// A whole experiment file.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
@@ -212,6 +214,32 @@ pub struct Record {
     pub unqueued: Option<Span>,
     /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
     pub inputs: bool,
+}
+
+impl Record {
+    /// The reason for which no run has the number at a path of the results; `None` if what is kept does not rule it out.
+    pub fn lacks(&self, path: &[&str]) -> Option<&'static str> {
+        match path {
+            ["staleness", ..] if self.staleness == Span::ZERO => {
+                Some("run.record.staleness = \"0s\" leaves caches unobserved")
+            }
+            ["unqueued"] | ["classes", _, "unqueued"] if self.unqueued.is_none() => {
+                Some("`unqueued` is measured only if run.record.unqueued is set")
+            }
+            _ => None,
+        }
+    }
+
+    /// Warns about a period after which caches are first observed that is longer than the run.
+    pub fn unobserved(&self, run: RunLength) -> Option<String> {
+        let every = self.staleness;
+        (every > run.most && every != Self::default().staleness).then(|| {
+            let [every, most] = [every, run.most].map(|span| number::seconds(span.as_secs_f64()));
+            format!(
+                "run.record.staleness is {every}, and the run is over by {most}: caches are not observed; shorten it"
+            )
+        })
+    }
 }
 
 impl Default for Record {

@@ -296,7 +296,7 @@ impl Planner<'_> {
             )?;
             checks::duration(document, world, built.chains(), file.seed)?;
             self.lasts = warnings::run_length(&built, world.cluster.capacity(file.seed));
-            self.warn(warnings::of_observations(file.run.record.staleness, self.lasts));
+            self.warn(file.run.record.unobserved(self.lasts));
             self.warn(file.run.until.and_then(|until| warnings::of_limit(until, &built)));
             self.mean_task_s = warnings::mean_task(world, &built);
             let classes = built.classes();

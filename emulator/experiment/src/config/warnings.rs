@@ -9,7 +9,7 @@ use volary_engine::workload::{Workload, WorkloadSpec};
 use volary_netem::FaultSpec;
 
 use super::error::listed;
-use super::file::{Record, RunSection, RuntimeKind};
+use super::file::{RunSection, RuntimeKind};
 use crate::number;
 
 /// A threshold this many times the mean task is longer than most stragglers.
@@ -145,14 +145,6 @@ pub(super) fn of_timeline(shown: Span, jobs: &Workload) -> Option<String> {
             "the first job arrives after {first}, and timelines show the first {shown} of a run: they are empty; lengthen \
              run.record.timeline"
         )
-    })
-}
-
-/// Warns about a period after which caches are first observed that is longer than the run.
-pub(super) fn of_observations(every: Span, run: RunLength) -> Option<String> {
-    (every > run.most && every != Record::default().staleness).then(|| {
-        let [every, most] = [every, run.most].map(|span| number::seconds(span.as_secs_f64()));
-        format!("run.record.staleness is {every}, and the run is over by {most}: caches are not observed; shorten it")
     })
 }
 

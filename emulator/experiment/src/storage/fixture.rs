@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use volary_engine::results::{
-    Applied, Brief, Cell, CopyCounts, CopyEnd, CopyRow, CoreRow, Distribution, Engine, Injected, JobCounts,
-    JobRow, JobTimes, LoadRow, Measured, MessageRow, Messages, SCHEMA, StalenessRow, Summary, TaskCounts,
+    Applied, Brief, CacheRow, Cell, CopyCounts, CopyEnd, CopyRow, CoreRow, Distribution, Engine, Injected,
+    JobCounts, JobRow, JobTimes, LoadRow, Measured, MessageRow, Messages, PolicySections, SCHEMA, Summary,
+    TaskCounts,
 };
 
 use super::manifest::{Manifest, RunState};
@@ -78,7 +79,7 @@ pub fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f64, cou
         messages_left_out: 3,
         load: (0..20).map(load).collect(),
         bursts,
-        staleness: looks(seed),
+        looks: looks(seed),
         decisions: Vec::new(),
         cores: stretches(),
         notes,
@@ -132,10 +133,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             recovery: 1,
             by_kind: by_kind.map(|(kind, each)| (kind.to_owned(), each * submitted)).into(),
         },
-        placements: None,
-        staleness: None,
-        planning: None,
-        prediction: None,
+        sections: PolicySections::default(),
         shared: None,
         fidelity: None,
         interference: None,
@@ -162,11 +160,11 @@ fn stretches() -> Vec<CoreRow> {
 }
 
 /// Ten samples of two caches.
-fn looks(seed: u64) -> Vec<StalenessRow> {
+fn looks(seed: u64) -> Vec<CacheRow> {
     let mut draws = Draws::new(seed ^ 0xfff);
     let look = |i: u32| {
         let (age, error) = (draws.next(), draws.next());
-        StalenessRow {
+        CacheRow {
             time: f64::from(i / 2),
             receiver: i % 2,
             age,

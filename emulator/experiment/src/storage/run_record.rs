@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use volary_engine::results::{
-    CopyEnd, CopyRow, JobRow, MOST_BURSTS, Measured, RunLine, StalenessRow, Summary,
-};
+use volary_engine::results::{CacheRow, CopyEnd, CopyRow, JobRow, MOST_BURSTS, Measured, RunLine, Summary};
 
 use super::run_rows::RunRows;
 use crate::storage::activity::Activity;
@@ -42,7 +40,8 @@ pub struct RunRecord {
     /// One job in this many is sampled into `tasks.parquet`.
     pub sampled_one_in: u32,
     /// Samples of schedulers' caches, each the mean over schedulers.
-    pub staleness: Vec<Look>,
+    #[serde(rename = "staleness")]
+    pub looks: Vec<Look>,
     pub notes: Vec<String>,
     /// Its rows, which stay in the log of runs.
     #[serde(skip)]
@@ -79,7 +78,7 @@ impl RunRecord {
             activity: Activity::of(measured),
             cut,
             sampled_one_in: measured.sampled_one_in,
-            staleness: looks(&measured.staleness),
+            looks: looks(&measured.looks),
             notes: measured.notes.clone(),
             rows: RunRows::default(),
         }
@@ -159,12 +158,11 @@ impl From<Look> for [Option<f64>; 4] {
 }
 
 /// The means over the schedulers that were sampled at the same time.
-pub fn looks(rows: &[StalenessRow]) -> Vec<Look> {
+pub fn looks(rows: &[CacheRow]) -> Vec<Look> {
     let at_once = rows.chunk_by(|a, b| a.time == b.time);
-    let mean = |looks: &[StalenessRow], of: fn(&StalenessRow) -> f64| {
-        looks.iter().map(of).sum::<f64>() / looks.len() as f64
-    };
-    let look = |looks: &[StalenessRow]| Look {
+    let mean =
+        |looks: &[CacheRow], of: fn(&CacheRow) -> f64| looks.iter().map(of).sum::<f64>() / looks.len() as f64;
+    let look = |looks: &[CacheRow]| Look {
         time: looks[0].time,
         age: mean(looks, |look| look.age),
         error: mean(looks, |look| look.error),
@@ -301,14 +299,14 @@ mod tests {
         measured.jobs[5].response = f64::NAN;
         measured.summary.times.wait_s.p99 = f64::NAN;
         let mut record = RunRecord::new("id", &measured);
-        record.staleness[0].error = f64::NAN;
+        record.looks[0].error = f64::NAN;
         assert_eq!(record.response.count, 2_999, "an unfinished job has no response time");
         let json = serde_json::to_string(&record).unwrap();
         let mut back: RunRecord = serde_json::from_str(&json).unwrap();
         assert!(back.summary.times.wait_s.p99.is_nan(), "what was not measured stays so");
-        assert!(back.staleness[0].error.is_nan(), "so does what a policy has no measure of");
+        assert!(back.looks[0].error.is_nan(), "so does what a policy has no measure of");
         for record in [&mut back, &mut record] {
-            (record.summary.times.wait_s.p99, record.staleness[0].error) = (0.0, 0.0);
+            (record.summary.times.wait_s.p99, record.looks[0].error) = (0.0, 0.0);
         }
         assert_eq!(back, record);
     }

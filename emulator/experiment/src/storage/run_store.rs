@@ -403,7 +403,7 @@ mod tests {
     use std::fs;
 
     use proptest::prelude::*;
-    use volary_engine::results::{CopyRow, CoreRow, JobRow, StalenessRow};
+    use volary_engine::results::{CacheRow, CopyRow, CoreRow, JobRow};
 
     use super::*;
     use crate::storage::fixture::{manifest, measured};
@@ -435,7 +435,7 @@ mod tests {
             assert_eq!(record, RunRecord::new(&record.id, &expected));
             assert_eq!(record.rows.read::<JobRow>().unwrap(), expected.jobs);
             assert_eq!(record.rows.read::<CopyRow>().unwrap(), expected.copies);
-            assert_eq!(record.rows.read::<StalenessRow>().unwrap(), expected.staleness);
+            assert_eq!(record.rows.read::<CacheRow>().unwrap(), expected.looks);
             assert_eq!(record.rows.read::<CoreRow>().unwrap(), expected.cores);
         }
         ids

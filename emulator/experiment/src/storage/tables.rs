@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use volary_engine::results::{CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, StalenessRow};
+use volary_engine::results::{CacheRow, CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured};
 
 use super::columns::{Kind, Values};
 
@@ -129,7 +129,7 @@ tables! {
     }
 
     /// A sample of what a receiver knows; means and maxima are over sources.
-    Staleness "staleness", staleness: StalenessRow {
+    Staleness "staleness", looks: CacheRow {
         "time_s": NUMBER = time, "when the sample was taken, s";
         "receiver": INTEGER = receiver, "number of the scheduler or node that knows";
         "age_of_synchronisation_s": NUMBER = age, "mean age of the oldest update that it lacks, s; 0 in sync";
@@ -294,7 +294,7 @@ mod tests {
         run.decisions = vec![DecisionRow { versions: 7, regret: 0.5, ..DecisionRow::default() }];
         assert_eq!(again(&run.jobs), run.jobs);
         assert_eq!(again(&run.copies), run.copies);
-        assert_eq!(again(&run.staleness), run.staleness);
+        assert_eq!(again(&run.looks), run.looks);
         assert_eq!(again(&run.decisions), run.decisions);
         assert_eq!(again(&run.cores), run.cores);
         run.jobs[7].response = f64::NAN;

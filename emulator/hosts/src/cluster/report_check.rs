@@ -139,16 +139,9 @@ impl<'a> ReportCheck<'a> {
                 | Note::Preempted { copy: id }
                 | Note::Evicted { copy: id }
                 | Note::Suspended { copy: id }
-                | Note::Bound { copy: id }
-                | Note::Reached { copy: id } => copy(id),
-                Note::Placed { copy: id, node, .. } => copy(id) && node < layout.nodes(),
-                Note::Learnt { node, origin, .. } => {
-                    node < layout.nodes() && origin < layout.schedulers() + layout.nodes()
-                }
-                Note::Numbered { node, .. } | Note::Believes { node, .. } | Note::Snapshot { node, .. } => {
-                    node < layout.nodes()
-                }
-                Note::Changed | Note::Refreshed { .. } | Note::Planned { .. } | Note::Enacted { .. } => true,
+                | Note::Bound { copy: id } => copy(id),
+                Note::Cache(note) => note.exists(layout, copy),
+                Note::Planned { .. } | Note::Enacted { .. } => true,
                 Note::Unexpected { kind } => usize::from(kind) < KINDS.len(),
             },
         }

@@ -95,7 +95,7 @@ impl<'a> Sampler<'a> {
             history: self.history.points.clone(),
             messages: messages(counted),
             dropped: counted.dropped,
-            staleness: looks(recorder.looks()),
+            looks: looks(recorder.looks()),
             cores: self.cores(now, recorder),
             shards: shards(counted),
             disturbances,

@@ -22,7 +22,7 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::{Picture, Point};
 use crate::chart::theme::{self, COLOURS, Hue};
 use crate::chart::timeline::{Tile, tiles};
-use crate::figures::over_time::caches;
+use crate::figures::over_time::{CACHES, caches};
 
 /// Ids and headings of the sections, in the order of the page.
 pub(super) const SECTIONS: [(&str, &str); 9] = [
@@ -33,7 +33,7 @@ pub(super) const SECTIONS: [(&str, &str); 9] = [
     ("disturbances", "Injections and faults"),
     ("cores", "Cores"),
     ("load", "Load and messages"),
-    ("staleness", "Staleness"),
+    CACHES,
     ("shards", "Lateness and hosts"),
 ];
 
@@ -61,7 +61,7 @@ pub(super) fn render(snapshot: &Snapshot) -> Vec<String> {
         of_run(disturbances),
         of_run(cores),
         of_run(load),
-        of_run(staleness),
+        of_run(caches_of_run),
         of_run(shards),
     ];
     let text = |html: Markup| sanitize::document(html.into_string());
@@ -291,11 +291,11 @@ fn messages(run: &RunView) -> Picture {
     stacked(&title, TickUnit::Number, &bars, &[])
 }
 
-fn staleness(header: &PageHeader, run: &RunView) -> Markup {
-    let looks = [(header.colour(&run.policy), run.policy.as_str(), &run.staleness[..])];
+fn caches_of_run(header: &PageHeader, run: &RunView) -> Markup {
+    let looks = [(header.colour(&run.policy), run.policy.as_str(), &run.looks[..])];
     let charts = caches(&looks, SMALL);
     html! {
-        @if run.staleness.len() > 1 && !charts.is_empty() {
+        @if run.looks.len() > 1 && !charts.is_empty() {
             div.pair { @for chart in charts { (card(&[chart])) } }
         }
     }

@@ -168,7 +168,8 @@ pub struct RunView {
     /// Datagrams lost and stream messages returned to their sender.
     pub dropped: u64,
     /// Means over the observed caches, or copies of a shared state.
-    pub staleness: Vec<Look>,
+    #[serde(rename = "staleness")]
+    pub looks: Vec<Look>,
     /// The cores, or evenly spaced ones of them; empty for a run that has ended.
     pub cores: CoresView,
     /// Lateness and vitals, by shard; empty in virtual time.
@@ -354,7 +355,7 @@ pub(super) fn view(record: &RunRecord) -> RunView {
         counts: counts(summary),
         messages: summary.messages.by_kind.clone(),
         dropped: summary.messages.dropped,
-        staleness: record.staleness.clone(),
+        looks: record.looks.clone(),
         shards: shards(summary),
         disturbances: summary.injections.iter().map(injected).collect(),
         ..RunView::default()

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `distribution` | distributions of response times, their tails, and their percentiles |
 //! | `sweep` | a number over swept keys, as curves and as a shaded table |
-//! | `over_time` | staleness over time, and timelines of cores |
+//! | `over_time` | caches over time, and timelines of cores |
 //! | [`plot`] | the figure that `volary plot` makes |
 
 pub(super) mod distribution;

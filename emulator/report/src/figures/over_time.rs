@@ -23,12 +23,19 @@ const MEASURES: [LookMeasure; 3] = [
     ("Updates in flight", "updates that a scheduler lacks", TickUnit::Number, |look| look.in_flight),
 ];
 
+/// The name of figures of caches, which is the id of their section of the live page, and the heading of that.
+pub(crate) const CACHES: (&str, &str) = ("staleness", "Staleness");
+
+/// The reason for which a study has no figure of caches.
+pub(super) const NO_CACHES: &str = "no policy of the run has caches that were looked at; `run.record.staleness` says how \
+    often, and `volary policies` which policies have caches";
+
 /// The charts of a cell about its caches, of the first replication of each policy, with `at` behind their titles; empty
 /// if no policy has caches.
-pub(crate) fn staleness(group: &CellGroup, at: &str, policies: &[&str], size: Point) -> Vec<Picture> {
+pub(crate) fn cell_caches(group: &CellGroup, at: &str, policies: &[&str], size: Point) -> Vec<Picture> {
     let first = group.policies.iter().filter_map(|runs| runs.runs.first());
     let looks: Vec<CacheLooks<'_>> = first
-        .map(|run| (colour(policies, &run.summary.policy), run.summary.policy.as_str(), &run.staleness[..]))
+        .map(|run| (colour(policies, &run.summary.policy), run.summary.policy.as_str(), &run.looks[..]))
         .collect();
     titled_caches(&looks, at, size)
 }

@@ -3,7 +3,7 @@
 use volary_experiment::storage::study::{CellGroup, Study};
 
 use super::distribution::{curves, percentiles, responses};
-use super::over_time::{staleness, timelines};
+use super::over_time::{CACHES, NO_CACHES, cell_caches, timelines};
 use super::sweep::{Sweep, heat, named, panel_title, panels};
 use crate::chart::cdf::{distribution, tail};
 use crate::chart::scale::TickUnit;
@@ -24,8 +24,8 @@ pub enum FigureKind {
     Sweep,
     /// A number in every cell, as a shaded table.
     Heat,
-    /// Staleness of caches over time.
-    Staleness,
+    /// Ages and errors of caches over time.
+    Caches,
     /// Executions on the first cores.
     Timeline,
 }
@@ -38,7 +38,7 @@ impl FigureKind {
         ("percentiles", Self::Percentiles),
         ("sweep", Self::Sweep),
         ("heat", Self::Heat),
-        ("staleness", Self::Staleness),
+        (CACHES.0, Self::Caches),
         ("timeline", Self::Timeline),
     ];
 }
@@ -118,7 +118,7 @@ pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, Figu
         FigureKind::Cdf | FigureKind::Ccdf | FigureKind::Percentiles => request.responses(kind)?,
         FigureKind::Sweep => request.sweep()?,
         FigureKind::Heat => vec![request.heat()?],
-        FigureKind::Staleness => request.staleness()?,
+        FigureKind::Caches => request.caches()?,
         FigureKind::Timeline => request.timelines()?,
     };
     let columns = if kind == FigureKind::Timeline { 1 } else { request.columns(panels.len()) };
@@ -251,18 +251,15 @@ impl Request<'_> {
         Ok(heat.picture(self.title, wide))
     }
 
-    fn staleness(&self) -> Result<Vec<Picture>, FigureError> {
+    fn caches(&self) -> Result<Vec<Picture>, FigureError> {
         let of_cell = |group: &CellGroup, size| {
             let at = if group.cell.is_empty() { String::new() } else { format!(": {}", named(&group.cell)) };
-            staleness(group, &at, self.policies, size)
+            cell_caches(group, &at, self.policies, size)
         };
         let of_cells = |size| self.study.cells.iter().flat_map(move |group| of_cell(group, size));
         let found = of_cells((100.0, 100.0)).count();
         if found == 0 {
-            return Err(self.lacks(
-                "no policy of the run has caches that were looked at; `run.record.staleness` says how often, and \
-                 `volary policies` which policies have caches",
-            ));
+            return Err(self.lacks(NO_CACHES));
         }
         Ok(of_cells(self.size(self.room(found)?)).collect())
     }

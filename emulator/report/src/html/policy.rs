@@ -19,8 +19,9 @@ pub(super) fn sections(group: &CellGroup, view: &View<'_>) -> Markup {
 /// Plans and estimates; empty if no policy decides in cycles.
 fn planning(group: &CellGroup, policies: &[&str]) -> Markup {
     let runs: Vec<&RunRecord> = group.policies.iter().flat_map(|runs| &runs.runs).collect();
-    let plans: Vec<_> = runs.iter().filter_map(|run| Some((run, run.summary.planning?))).collect();
-    let errors: Vec<_> = runs.iter().filter_map(|run| Some((run, run.summary.prediction?))).collect();
+    let plans: Vec<_> = runs.iter().filter_map(|run| Some((run, run.summary.sections.planning?))).collect();
+    let errors: Vec<_> =
+        runs.iter().filter_map(|run| Some((run, run.summary.sections.prediction?))).collect();
     html! {
         @if !plans.is_empty() {
             details.more {
@@ -114,10 +115,10 @@ const PLACEMENTS: [PlacementTime; 9] = [
 
 /// Times at which tasks were bound, policies beside one another; empty if no policy records placements.
 fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
-    let noted = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.placements.is_some());
+    let noted = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.sections.placements.is_some());
     let policies: Vec<&PolicyRuns> = group.policies.iter().filter(noted).collect();
     let mean = |runs: &PolicyRuns, number: &dyn Fn(&Placements) -> f64| {
-        let of = |summary: &Summary| summary.placements.as_ref().map_or(f64::NAN, number);
+        let of = |summary: &Summary| summary.sections.placements.as_ref().map_or(f64::NAN, number);
         runs.mean(of)
     };
     let rows = html! {
@@ -223,7 +224,8 @@ const SHARES: [CacheNumber; 4] = [
 
 /// Policies side by side by the staleness of their caches, and charts over time; empty if no policy has caches.
 fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
-    let with_caches = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.staleness.is_some());
+    let with_caches =
+        |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.sections.staleness.is_some());
     let policies: Vec<&PolicyRuns> = group.policies.iter().filter(with_caches).collect();
     if policies.is_empty() {
         return Markup::default();
@@ -242,7 +244,7 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
                 @for measure in &CACHES { (spread_table(measure, &policies, view)) }
             }
             div.grid {
-                @for chart in over_time::staleness(group, "", view.policies, (520.0, 250.0)) {
+                @for chart in over_time::cell_caches(group, "", view.policies, (520.0, 250.0)) {
                     div.card { (chart.in_page()) }
                 }
             }
@@ -253,7 +255,7 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
 
 /// The mean over replications of a number about caches.
 fn of_caches(runs: &PolicyRuns, number: impl Fn(&Staleness) -> f64) -> f64 {
-    let of = |summary: &Summary| summary.staleness.as_ref().map_or(f64::NAN, &number);
+    let of = |summary: &Summary| summary.sections.staleness.as_ref().map_or(f64::NAN, &number);
     runs.mean(of)
 }
 

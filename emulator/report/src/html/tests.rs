@@ -203,8 +203,8 @@ fn all_text_is_escaped() {
     let mut measured = measured(evil, &[(evil, json!(evil))], 1, 1.0, 50);
     measured.notes = vec![evil.into()];
     measured.summary.messages.by_kind.insert(evil.into(), 7);
-    measured.summary.staleness = Some(Staleness::default());
-    measured.summary.placements = Some(Placements::default());
+    measured.summary.sections.staleness = Some(Staleness::default());
+    measured.summary.sections.placements = Some(Placements::default());
     measured.summary.engine.order_hash = evil.into();
     let record = RunRecord::new("x", &measured);
     let other = format!("{evil}, other");
@@ -292,7 +292,7 @@ fn placements_are_shown_where_there_are_some() {
     assert!(!html(&study).contains("When tasks got their nodes"));
     let mut placements = Placements { count: 1_000, peak_per_s: 77, last_s: 9.0, ..Placements::default() };
     placements.scheduled_s.tail.p99 = 3.25;
-    study.cells[0].policies[2].runs[0].summary.placements = Some(placements);
+    study.cells[0].policies[2].runs[0].summary.sections.placements = Some(placements);
     let page = html(&study);
     assert_eq!(page.matches("When tasks got their nodes").count(), 1);
     assert!(page.contains("1\u{202f}000 placements, at most 77 in a second; the last after 9.00\u{202f}s"));
@@ -383,9 +383,9 @@ fn plans_and_estimates_have_tables_where_there_are_some() {
         emulated_s: 12.5,
     };
     let summary = &mut study.cells[0].policies[1].runs[0].summary;
-    summary.planning = Some(planning);
+    summary.sections.planning = Some(planning);
     summary.engine.planning_cpu_s = Some(0.25);
-    summary.prediction =
+    summary.sections.prediction =
         Some(PredictionErrors { jobs: 23, within_2x: 0.875, under: 0.05, over: 0.075, error: 0.33 });
     let page = html(&study);
     let row = |cells: &[&str]| cells.iter().map(|cell| format!("<td>{cell}</td>")).collect::<String>();
@@ -455,7 +455,7 @@ fn policies_with_caches_stand_beside_one_another() {
         for run in &mut study.cells[0].policies[at].runs {
             let mut found = Staleness { bias_s: -age, conflicts: 0.125, ..Staleness::UNMEASURED };
             (found.age_of_synchronisation_s.mean, found.regret_s.mean) = (age, 2.0 * age);
-            run.summary.staleness = Some(found);
+            run.summary.sections.staleness = Some(found);
         }
     }
     let page = html(&study);

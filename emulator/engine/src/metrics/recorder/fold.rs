@@ -198,20 +198,13 @@ impl<'a> Recorder<'a> {
                     return Err(format!("{copy} was suspended twice"));
                 }
             }
-            Note::Snapshot { .. } if !self.recording.snapshots => {
-                return Err("a snapshot of a node under a policy without snapshots".to_owned());
+            Note::Cache(note) => {
+                let (caches, _) = &self.metrics;
+                caches.check(note)?;
             }
             Note::Resubmitted { .. }
             | Note::Evicted { .. }
-            | Note::Placed { .. }
             | Note::Bound { .. }
-            | Note::Numbered { .. }
-            | Note::Learnt { .. }
-            | Note::Believes { .. }
-            | Note::Snapshot { .. }
-            | Note::Reached { .. }
-            | Note::Changed
-            | Note::Refreshed { .. }
             | Note::Planned { .. }
             | Note::Enacted { .. }
             | Note::Predicted { .. }
@@ -257,15 +250,8 @@ impl<'a> Recorder<'a> {
             }
             Note::Evicted { .. } => self.evicted += 1,
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
-            Note::Placed { .. }
+            Note::Cache(_)
             | Note::Bound { .. }
-            | Note::Numbered { .. }
-            | Note::Learnt { .. }
-            | Note::Believes { .. }
-            | Note::Snapshot { .. }
-            | Note::Reached { .. }
-            | Note::Changed
-            | Note::Refreshed { .. }
             | Note::Planned { .. }
             | Note::Enacted { .. }
             | Note::Predicted { .. } => {}

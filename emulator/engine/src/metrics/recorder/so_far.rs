@@ -5,7 +5,7 @@ use volary_actors::catalog::Catalog;
 
 use super::Recorder;
 use super::fold::Job;
-use crate::results::{CopyCounts, JobCounts, StalenessRow, TaskCounts};
+use crate::results::{CacheRow, CopyCounts, JobCounts, TaskCounts};
 
 /// Counts of a run in progress.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -68,9 +68,8 @@ impl Recorder<'_> {
     }
 
     /// The observations of caches, or of copies of a shared state, so far; empty if the policy has neither.
-    pub fn looks(&self) -> &[StalenessRow] {
-        let (caches, (copies, _)) = &self.metrics;
-        let looks = caches.looks();
-        if looks.is_empty() { copies.looks() } else { looks }
+    pub fn looks(&self) -> &[CacheRow] {
+        let (caches, _) = &self.metrics;
+        caches.looks()
     }
 }

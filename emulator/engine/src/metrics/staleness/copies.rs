@@ -7,18 +7,16 @@ use std::collections::BTreeMap;
 
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::Note;
 use volary_netem::Faults;
 
-use super::super::PolicyMetric;
 use super::ages::Ages;
 use super::instants::{Instants, Looks};
 use super::view::Lack;
-use crate::results::{PolicyResults, Staleness, StalenessRow};
+use crate::results::{CacheRow, PolicyResults, Staleness};
 
 /// Folds notes about copies of a shared state.
 #[derive(Debug)]
-pub struct CopyTracker<'a> {
+pub(super) struct CopyTracker<'a> {
     layout: &'a Layout,
     faults: &'a Faults,
     every: Span,
@@ -38,14 +36,13 @@ struct SharedState {
 }
 
 impl<'a> CopyTracker<'a> {
-    /// Creates a tracker that observes copies at an interval once there are some. With an interval of zero it does
-    /// nothing.
-    pub const fn new(layout: &'a Layout, faults: &'a Faults, every: Span, seed: u64) -> Self {
+    /// Creates a tracker that observes copies at an interval once there are some.
+    pub(super) const fn new(layout: &'a Layout, faults: &'a Faults, every: Span, seed: u64) -> Self {
         Self { layout, faults, every, seed, state: None }
     }
 
     /// The observations so far.
-    pub fn looks(&self) -> &[StalenessRow] {
+    pub(super) fn looks(&self) -> &[CacheRow] {
         self.state.as_ref().map_or(&[], |state| &state.looks.rows)
     }
 
@@ -64,7 +61,8 @@ impl<'a> CopyTracker<'a> {
         }
     }
 
-    fn changed(&mut self, now: Time) {
+    /// An actor changed the state.
+    pub(super) fn changed(&mut self, now: Time) {
         self.look(now);
         let (seed, every) = (self.seed, self.every);
         let fresh = || {
@@ -74,13 +72,27 @@ impl<'a> CopyTracker<'a> {
         self.state.get_or_insert_with(fresh).changes.push(now);
     }
 
-    fn refreshed(&mut self, now: Time, who: ActorId, made: Time) {
+    /// An actor replaced its copy by one that was made at a time.
+    pub(super) fn refreshed(&mut self, now: Time, who: ActorId, made: Time) {
         self.look(now);
         if let Some(state) = &mut self.state
             && let Some((before, _)) = state.copies.insert(who, (made, now))
         {
             state.ages.peak(now.since(before).as_secs_f64());
         }
+    }
+
+    /// Adds the measurements to the results of a run that ended at `end`.
+    pub(super) fn close(mut self, end: Time, results: &mut PolicyResults) {
+        self.look(end);
+        let Some(state) = self.state else { return };
+        results.sections.staleness = Some(Staleness {
+            every_s: state.looks.every_s(),
+            receivers: state.copies.len() as u32,
+            sources: 1,
+            ..state.ages.summary()
+        });
+        results.looks = state.looks.rows;
     }
 }
 
@@ -95,12 +107,12 @@ fn lack(changes: &[Time], made: Time, at: Time) -> Lack {
     }
 }
 
-fn row(layout: &Layout, who: ActorId, lack: Lack, at: Time) -> StalenessRow {
+fn row(layout: &Layout, who: ActorId, lack: Lack, at: Time) -> CacheRow {
     let receiver = match layout.role(who) {
         Role::Client(index) | Role::Scheduler(index) | Role::Node(index) | Role::Auxiliary(index) => index,
         Role::Worker { node, .. } => node,
     };
-    StalenessRow {
+    CacheRow {
         time: at.as_secs_f64(),
         receiver,
         age: lack.age,
@@ -112,28 +124,5 @@ fn row(layout: &Layout, who: ActorId, lack: Lack, at: Time) -> StalenessRow {
         bias: f64::NAN,
         error_max: f64::NAN,
         in_flight: lack.versions,
-    }
-}
-
-impl PolicyMetric for CopyTracker<'_> {
-    #[inline]
-    fn note(&mut self, now: Time, who: ActorId, note: Note) {
-        if self.every > Span::ZERO && note == Note::Changed {
-            self.changed(now);
-        } else if let Note::Refreshed { at } = note {
-            self.refreshed(now, who, at);
-        }
-    }
-
-    fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
-        self.look(end);
-        let Some(state) = self.state else { return };
-        results.staleness = Some(Staleness {
-            every_s: state.looks.every_s(),
-            receivers: state.copies.len() as u32,
-            sources: 1,
-            ..state.ages.summary()
-        });
-        results.looks = state.looks.rows;
     }
 }

@@ -4,7 +4,7 @@
 
 use volary_actors::base::{Address, Purpose, Span, Time};
 
-use crate::results::StalenessRow;
+use crate::results::CacheRow;
 
 /// Maximum number of observations of a receiver that are kept.
 const LOOKS: usize = 1024;
@@ -72,7 +72,7 @@ impl Instants {
 #[derive(Debug)]
 pub(super) struct Looks {
     instants: Instants,
-    pub(super) rows: Vec<StalenessRow>,
+    pub(super) rows: Vec<CacheRow>,
 }
 
 impl Looks {

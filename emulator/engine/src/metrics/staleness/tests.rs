@@ -3,7 +3,7 @@
 use volary_actors::base::Endpoint;
 use volary_netem::{FaultSpec, Groups};
 
-use super::super::view::Lack;
+use super::view::Lack;
 use super::*;
 use crate::workload::{NoTraces, Service, Synthetic, WorkloadSpec};
 
@@ -54,9 +54,9 @@ fn crash_of(scheduler: u32) -> (Layout, Faults) {
 fn actors_that_are_down_are_not_sampled() {
     let (layout, faults) = crash_of(1);
     let workload = one_job();
-    let mut tracker = Tracker::new(&layout, &workload, &faults, Recording::default(), 1);
+    let mut tracker = CacheTracker::new(&layout, &workload, &faults, Recording::default(), 1);
     let copy = JobId(0).task(0).copy(0);
-    let placed = Note::Placed { copy, node: 0, believed: 0, order: ServiceOrder::Arrival };
+    let placed = Note::Cache(CacheNote::Placed { copy, node: 0, believed: 0, order: ServiceOrder::Arrival });
     tracker.note(Time::ZERO, layout.scheduler(0), placed);
     tracker.believes(Time(21_500_000_000), layout.scheduler(1), 0, 0, Time::ZERO);
     let mut results = PolicyResults::default();
@@ -123,21 +123,22 @@ fn updates_overtaken_by_a_datagram_are_lost() {
 fn an_update_unnumbered_at_a_crash_takes_no_number() {
     let (layout, faults) = crash_of(0);
     let workload = one_job();
-    let mut tracker = Tracker::new(&layout, &workload, &faults, Recording::default(), 1);
+    let mut tracker = CacheTracker::new(&layout, &workload, &faults, Recording::default(), 1);
     let (second, number) = (|s: u64| Time(s * 1_000_000_000), 1 << 24);
     for (at, attempt) in [(5, 0), (21, 1)] {
         let copy = JobId(0).task(0).copy(attempt);
-        let placed = Note::Placed { copy, node: 0, believed: 0, order: ServiceOrder::Arrival };
+        let placed =
+            Note::Cache(CacheNote::Placed { copy, node: 0, believed: 0, order: ServiceOrder::Arrival });
         tracker.note(second(at), layout.scheduler(0), placed);
     }
-    let numbered = Note::Numbered { node: 0, number, datagram: false };
+    let numbered = Note::Cache(CacheNote::Numbered { node: 0, number, datagram: false });
     tracker.note(second(21), layout.scheduler(0), numbered);
-    let versions = |tracker: &Tracker<'_>| {
+    let versions = |tracker: &CacheTracker<'_>| {
         let view = &tracker.state.as_ref().unwrap().views[1];
         (view.lack(0, second(30)).versions, view.in_flight())
     };
     assert_eq!(versions(&tracker), (2, 2));
-    let learnt = Note::Learnt { node: 0, change: 0, origin: 0, number, datagram: false };
+    let learnt = Note::Cache(CacheNote::Learnt { node: 0, change: 0, origin: 0, number, datagram: false });
     tracker.note(second(25), layout.scheduler(1), learnt);
     assert_eq!(versions(&tracker), (0, 0));
 }
@@ -186,13 +187,18 @@ fn a_placement_that_is_void_is_not_lacked() {
 fn a_placement_is_void_once_its_task_has_ended_elsewhere() {
     let (layout, workload, faults) = (Layout::new(2, 0, vec![1; 2]), one_job(), Faults::default());
     let recording = Recording { snapshots: true, ..Recording::default() };
-    let mut tracker = Tracker::new(&layout, &workload, &faults, recording, 1);
+    let mut tracker = CacheTracker::new(&layout, &workload, &faults, recording, 1);
     let copy = |attempt| JobId(0).task(0).copy(attempt);
     for (at, node) in [(1, 1), (2, 0)] {
-        let placed = Note::Placed { copy: copy(at), node, believed: 0, order: ServiceOrder::Arrival };
+        let placed = Note::Cache(CacheNote::Placed {
+            copy: copy(at),
+            node,
+            believed: 0,
+            order: ServiceOrder::Arrival,
+        });
         tracker.note(Time(u64::from(at)), layout.scheduler(0), placed);
     }
-    let lacked = |tracker: &Tracker<'_>| tracker.state.as_ref().unwrap().views[1].in_flight();
+    let lacked = |tracker: &CacheTracker<'_>| tracker.state.as_ref().unwrap().views[1].in_flight();
     assert_eq!(lacked(&tracker), 1);
     tracker.note(Time(3), layout.worker(1, 0), Note::Started { copy: copy(1), resumed: false });
     tracker.note(Time(4), layout.worker(1, 0), Note::Completed { copy: copy(1) });

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use volary_actors::base::{CopyId, TaskId, Time};
 
-use crate::results::StalenessRow;
+use crate::results::CacheRow;
 
 /// A span in seconds, from ns.
 pub(super) fn seconds(ns: i64) -> f64 {
@@ -268,12 +268,12 @@ impl View {
     }
 
     /// Observes this cache; `each` is called with every lack and error (s).
-    pub(super) fn row(&self, at: Time, truth: &[i64], mut each: impl FnMut(Lack, f64)) -> StalenessRow {
-        let mut row = StalenessRow {
+    pub(super) fn row(&self, at: Time, truth: &[i64], mut each: impl FnMut(Lack, f64)) -> CacheRow {
+        let mut row = CacheRow {
             time: at.as_secs_f64(),
             receiver: self.scheduler,
             in_flight: self.in_flight,
-            ..StalenessRow::default()
+            ..CacheRow::default()
         };
         let observed = (0..self.cached).step_by(step(self.cached));
         let count = observed.len() as f64;

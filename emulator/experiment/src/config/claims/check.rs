@@ -9,7 +9,7 @@ use serde_json::Value;
 use volary_actors::message::kinds;
 use volary_engine::results::{
     Cell, Certificate, ClassResults, Compared, Deadlines, Engine, JobTimes, Messages, Metric, Origin,
-    Placements, Planning, PredictionErrors, RealWork, SharedNodes, Staleness, Summary, Tolerance, Unit,
+    PolicySections, RealWork, SharedNodes, Summary, Tolerance, Unit,
 };
 
 use super::form::{self, Form, MetricName, Op, ParseError, Side};
@@ -267,12 +267,9 @@ fn template(classes: &BTreeSet<String>) -> Value {
         messages,
         engine,
         classes: classes.iter().map(|label| (label.clone(), of_class)).collect(),
-        placements: Some(Placements::default()),
         times,
         deadlines: Some(Deadlines::default()),
-        staleness: Some(Staleness::default()),
-        planning: Some(Planning::default()),
-        prediction: Some(PredictionErrors::default()),
+        sections: PolicySections::every(),
         shared: Some(SharedNodes::default()),
         fidelity: Some(fidelity),
         ..Summary::default()

@@ -1,7 +1,6 @@
 //! Numbers in checks that the policies of an experiment never have.
 
-use volary_actors::base::Span;
-use volary_actors::policies::{Caches, PolicySpec};
+use volary_engine::results::PolicySections;
 use volary_engine::scenario::{Point, Resolved, Room};
 use volary_engine::workload::WorkloadSpec;
 
@@ -23,29 +22,26 @@ pub(in crate::config) fn unmeasured(claims: &[Claim], points: &[Point], record: 
 /// The reason for which no run has the number. A policy that is left out of the run may have it.
 fn lacks(metric: &MetricName, points: &[Point], record: &Record) -> Option<String> {
     let path: Vec<&str> = metric.path.iter().map(String::as_str).collect();
-    let (has, why): (fn(&PolicySpec) -> bool, _) = match path[..] {
-        ["staleness", ..] if record.staleness == Span::ZERO => {
-            return Some("run.record.staleness = \"0s\" leaves caches unobserved".to_owned());
-        }
-        ["unqueued"] | ["classes", _, "unqueued"] if record.unqueued.is_none() => {
-            return Some("`unqueued` is measured only if run.record.unqueued is set".to_owned());
-        }
+    if let Some(why) = record.lacks(&path) {
+        return Some(why.to_owned());
+    }
+    match path[..] {
         ["deadlines", ..] => {
             let why = "no job has a deadline: set `slo` or `deadline_slack` of the workload".to_owned();
-            return points.iter().all(|point| has_no_deadlines(&point.resolved)).then_some(why);
+            points.iter().all(|point| has_no_deadlines(&point.resolved)).then_some(why)
         }
         ["shared", ..] => {
             let is_shared = |point: &Point| point.resolved.cluster.room.as_ref().is_some_and(Room::is_shared);
-            return (!points.iter().any(is_shared))
-                .then(|| "nodes are not shared: set cluster.shared".to_owned());
+            (!points.iter().any(is_shared)).then(|| "nodes are not shared: set cluster.shared".to_owned())
         }
-        ["staleness", number, ..] => return lacks_staleness(metric, number, points),
-        ["planning" | "prediction", ..] | ["engine", "planning_cpu_s"] => {
-            (|policy| policy.traits().plans, "does not plan")
+        _ => {
+            let of_label = points.iter().filter(|point| point.label == metric.label);
+            let why = of_label.map(|point| PolicySections::lacks(&path, &point.policy.traits()));
+            // The longest reason of several is the most specific one.
+            let why = why.collect::<Option<Vec<_>>>()?.into_iter().max_by_key(|why| why.len())?;
+            Some(format!("`{}` {why}, so its results have no `{}`", metric.label, metric.path.join(".")))
         }
-        _ => return None,
-    };
-    never(metric, points, has).then(|| says(metric, why))
+    }
 }
 
 /// Whether certainly no job has a deadline; jobs of a trace may have deadlines.
@@ -56,30 +52,4 @@ fn has_no_deadlines(resolved: &Resolved) -> bool {
         WorkloadSpec::Trace(_) => false,
     };
     without && resolved.workload.slo().is_none()
-}
-
-/// The reason for which no run has this number of the staleness of caches.
-fn lacks_staleness(metric: &MetricName, number: &str, points: &[Point]) -> Option<String> {
-    let why = if never(metric, points, |policy| policy.traits().caches != Caches::None) {
-        "keeps no caches"
-    } else {
-        match number {
-            "age_of_information_s" | "peak_age_of_information_s" => "sends updates and no snapshots",
-            "error_s" | "bias_s" | "decision_error_s" => {
-                "sends snapshots, which have no error by this measure"
-            }
-            _ => "keeps one state of the whole cluster, not of single nodes",
-        }
-    };
-    never(metric, points, |policy| policy.traits().caches.measures(number)).then(|| says(metric, why))
-}
-
-/// Whether the policy is among the points, and none of them has the number.
-fn never(metric: &MetricName, points: &[Point], has: impl Fn(&PolicySpec) -> bool) -> bool {
-    let mut of_label = points.iter().filter(|point| point.label == metric.label).peekable();
-    of_label.peek().is_some() && of_label.all(|point| !has(&point.policy))
-}
-
-fn says(metric: &MetricName, why: &str) -> String {
-    format!("`{}` {why}, so its results have no `{}`", metric.label, metric.path.join("."))
 }

@@ -225,7 +225,7 @@ pub const FILE: &str = "inputs.log";
 /// The first bytes of the file.
 pub(super) const MAGIC: [u8; 8] = *b"volaryin";
 /// Version of the format, raised whenever frames or entries change.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 /// Bytes of a frame's number within its section.
 pub(super) const NUMBER: usize = size_of::<u32>();
 /// The number of the section of experiments.

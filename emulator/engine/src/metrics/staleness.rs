@@ -1,4 +1,4 @@
-//! The staleness tracker: the caches of schedulers compared with the truth.
+//! Staleness of caches: those of schedulers compared with the truth.
 //!
 //! The true load of a node is the estimated work of all tasks that were placed there and have not ended, counted from
 //! the moment of the decision. A watched scheduler's cache differs from it by exactly the updates that the scheduler
@@ -22,22 +22,39 @@
 //! cache counts as containing all updates made before, so ages and pending updates are slightly low for a while; the
 //! withdrawal of a placement does not count as pending; an extra copy of a finished task stays in the truth if its node
 //! crashes. Where clocks are compared (`wait = "clock"`), updates are still summed as work.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `view` | the cache of a scheduler and the updates that it lacks |
+//! | `decisions` | updates that schedulers lacked in decisions, and the cost of their choices |
+//! | `waits` | the wait of a task at each node |
+//! | `copies` | copies of a state that a whole run shares |
+//! | `ages` | ages over time |
+//! | `instants` | the instants at which caches and copies are observed |
+
+mod ages;
+mod copies;
+mod decisions;
+mod instants;
+mod view;
+mod waits;
 
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::{Note, ServiceOrder};
+use volary_actors::machine::{CacheNote, Note, ServiceOrder};
 use volary_actors::policies::is_watched;
 use volary_netem::Faults;
 
-use super::super::PolicyMetric;
-use super::super::gauge::Gauge;
-use super::super::recording::Recording;
-use super::ages::Ages;
-use super::decisions::{Decision, Decisions};
-use super::instants::{Instants, Looks};
-use super::view::{Received, View, seconds, step};
-use crate::results::{PolicyResults, Spread, Staleness, StalenessRow};
+use self::ages::Ages;
+use self::copies::CopyTracker;
+use self::decisions::{Decision, Decisions};
+use self::instants::{Instants, Looks};
+use self::view::{Received, View, seconds, step};
+use super::PolicyMetric;
+use super::gauge::Gauge;
+use super::recording::Recording;
+use crate::results::{CacheRow, PolicyResults, Spread, Staleness};
 use crate::workload::Workload;
 
 /// Marks a task that is not placed.
@@ -64,7 +81,7 @@ struct TrackerState {
 
 /// Folds notes about caches.
 #[derive(Debug)]
-pub struct Tracker<'a> {
+pub struct CacheTracker<'a> {
     layout: &'a Layout,
     workload: &'a Workload,
     faults: &'a Faults,
@@ -76,9 +93,11 @@ pub struct Tracker<'a> {
     seed: u64,
     /// `None` until the first placement.
     state: Option<Box<TrackerState>>,
+    /// Copies of a shared state, which policies without caches of nodes keep.
+    copies: CopyTracker<'a>,
 }
 
-impl<'a> Tracker<'a> {
+impl<'a> CacheTracker<'a> {
     /// Creates a tracker that observes caches at an interval once one is used. With an interval of zero it does
     /// nothing.
     pub fn new(
@@ -91,7 +110,8 @@ impl<'a> Tracker<'a> {
         let (every, nodes) = (recording.cache_interval, layout.nodes());
         let cached = recording.cached_nodes.map_or(nodes, |cached| cached.min(nodes));
         let snapshots = recording.snapshots;
-        Self { layout, workload, faults, every, cached, snapshots, seed, state: None }
+        let copies = CopyTracker::new(layout, faults, every, seed);
+        Self { layout, workload, faults, every, cached, snapshots, seed, state: None, copies }
     }
 
     /// Returns the state, brought up to `now`; `None` if no cache is in use.
@@ -263,9 +283,37 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// The observations so far.
-    pub fn looks(&self) -> &[StalenessRow] {
-        self.state.as_ref().map_or(&[], |state| &state.looks.rows)
+    /// An actor made an observation about its cache.
+    fn cache(&mut self, now: Time, who: ActorId, note: CacheNote) {
+        match note {
+            CacheNote::Placed { copy, node, believed, order } => {
+                self.placed(who, copy, self.decision(now, copy, node, believed, order), believed);
+            }
+            CacheNote::Numbered { node, number, datagram } => {
+                self.numbered(now, who, node, number, datagram);
+            }
+            CacheNote::Learnt { node, change, origin, number, datagram } => {
+                self.learnt(now, who, Received { node, change, origin, number, datagram });
+            }
+            CacheNote::Believes { node, work, at } => self.believes(now, who, node, work, at),
+            CacheNote::Snapshot { node, at } => self.snapshot(now, who, node, at),
+            CacheNote::Reached { copy } => self.reached(now, who, copy),
+            CacheNote::Changed => self.copies.changed(now),
+            CacheNote::Refreshed { at } => self.copies.refreshed(now, who, at),
+        }
+    }
+
+    /// Checks that a note can be made under this policy; the error is the reason.
+    pub fn check(&self, note: CacheNote) -> Result<(), String> {
+        if matches!(note, CacheNote::Snapshot { .. }) && !self.snapshots {
+            return Err("a snapshot of a node under a policy without snapshots".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The observations so far, of caches or of copies of a shared state.
+    pub fn looks(&self) -> &[CacheRow] {
+        self.state.as_ref().map_or_else(|| self.copies.looks(), |state| &state.looks.rows)
     }
 
     /// Cached load, true load and the sum of the updates between them, ns of work, of every watched scheduler and node.
@@ -280,7 +328,7 @@ impl<'a> Tracker<'a> {
     }
 }
 
-impl PolicyMetric for Tracker<'_> {
+impl PolicyMetric for CacheTracker<'_> {
     #[inline]
     fn note(&mut self, now: Time, who: ActorId, note: Note) {
         if self.every == Span::ZERO {
@@ -288,9 +336,6 @@ impl PolicyMetric for Tracker<'_> {
         }
         match note {
             Note::Completed { copy } => self.ended(now, self.layout.core_index(who), copy),
-            Note::Placed { copy, node, believed, order } => {
-                self.placed(who, copy, self.decision(now, copy, node, believed, order), believed);
-            }
             Note::Started { copy, .. } => self.started(now, self.layout.core_index(who), copy),
             Note::Preempted { copy } => {
                 let node = self.layout.node_of_core(self.layout.core_index(who));
@@ -298,21 +343,13 @@ impl PolicyMetric for Tracker<'_> {
                     state.decisions.waits.left(node, copy.task);
                 }
             }
-            Note::Numbered { node, number, datagram } => self.numbered(now, who, node, number, datagram),
-            Note::Learnt { node, change, origin, number, datagram } => {
-                self.learnt(now, who, Received { node, change, origin, number, datagram });
-            }
-            Note::Believes { node, work, at } => self.believes(now, who, node, work, at),
-            Note::Snapshot { node, at } => self.snapshot(now, who, node, at),
-            Note::Reached { copy } => self.reached(now, who, copy),
+            Note::Cache(note) => self.cache(now, who, note),
             Note::Arrived { .. }
             | Note::Resubmitted { .. }
             | Note::Finished { .. }
             | Note::Suspended { .. }
             | Note::Evicted { .. }
             | Note::Bound { .. }
-            | Note::Changed
-            | Note::Refreshed { .. }
             | Note::Planned { .. }
             | Note::Enacted { .. }
             | Note::Predicted { .. }
@@ -334,10 +371,10 @@ impl PolicyMetric for Tracker<'_> {
     fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
         self.at(end);
         let nodes = self.cached;
-        let Some(state) = self.state else { return };
+        let Some(state) = self.state else { return self.copies.close(end, results) };
         let (decisions_out_of_sync, conflicts, regret_s) = state.decisions.summary();
         let error = |gauge: &Gauge| if state.snapshots { Spread::UNMEASURED } else { gauge.spread() };
-        results.staleness = Some(Staleness {
+        results.sections.staleness = Some(Staleness {
             error_s: error(&state.errors),
             bias_s: if state.snapshots { f64::NAN } else { state.bias.mean() },
             in_flight: state.in_flight.spread(),
@@ -429,9 +466,7 @@ impl TrackerState {
 }
 
 #[cfg(test)]
-#[path = "closed_forms.rs"]
 mod closed_forms;
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;
