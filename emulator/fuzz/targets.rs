@@ -100,8 +100,8 @@ pub(crate) fn claim(data: &[u8]) {
 pub(crate) fn wire(data: &[u8]) {
     let _ = data.first_chunk().map(|prefix| codec::length(*prefix, codec::PARCEL_FRAME));
     let _ = codec::decode::<(String, Vec<(u32, Option<f64>)>, Vec<u8>)>(data).map_err(|e| e.to_string());
-    let _ = codec::decode::<InjectorMessage>(data).map_err(|e| e.to_string());
-    if let Ok(InjectReply::Planned(plan)) = codec::decode(data) {
+    let _ = serde_json::from_slice::<InjectorMessage>(data).map_err(|e| e.to_string());
+    if let Ok(InjectReply::Planned(plan)) = serde_json::from_slice(data) {
         let _ = CoreTable::of_outline(&plan.outline).map(|table| table.outline());
     }
     let mut parcels: Vec<Parcel> = Vec::new();
@@ -224,8 +224,6 @@ pub(crate) fn fold_reports(
             | AgentMessage::Lost { .. }
             | AgentMessage::Injected { .. }
             | AgentMessage::Lifted { .. }
-            | AgentMessage::Injector { .. }
-            | AgentMessage::InjectorGone { .. }
             | AgentMessage::Sample(_) => Ok(()),
         };
         if let Err(FalseReport { shard, why }) = merged {

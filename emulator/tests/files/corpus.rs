@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use volary_actors::base::{Span, Time};
 use volary_engine::cores::CoreSet;
-use volary_experiment::codec::{self, Batch, LARGEST_FRAME};
+use volary_experiment::codec::{self, Batch};
 use volary_hosts::cluster::protocol::{
     InjectReply, InjectRequest, InjectionPlan, InjectionShare, InjectorMessage, Refusal,
 };
@@ -50,11 +50,9 @@ fn the_corpus_makes_no_parser_panic() {
     }
 }
 
-/// A frame without its prefix.
-fn frame<T: serde::Serialize>(value: &T) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    codec::encode(value, LARGEST_FRAME, &mut bytes).unwrap();
-    bytes.split_off(codec::PREFIX)
+/// A line on the socket of injectors.
+fn line<T: serde::Serialize>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap()
 }
 
 /// Seeds of the messages of injection, one a variant, and damaged ones.
@@ -88,21 +86,20 @@ fn injection_seeds() -> Vec<(&'static str, Vec<u8>)> {
         until: Some(Time(400_000_000)),
         ended: "its time was over".to_owned(),
     };
-    let request = frame(&InjectorMessage::Request(Box::new(request)));
-    let planned = frame(&InjectReply::Planned(Box::new(plan.clone())));
+    let request = line(&InjectorMessage::Request(Box::new(request)));
+    let planned = line(&InjectReply::Planned(Box::new(plan.clone())));
     let mut bad_cores = request.clone();
     let at = bad_cores.windows(5).position(|text| text == b"0-5,8").unwrap();
     bad_cores[at..at + 5].copy_from_slice(b"5-3,8");
     vec![
         ("injector-request", request),
-        ("injector-renew", frame(&InjectorMessage::Renew)),
-        ("injector-end", frame(&InjectorMessage::End)),
+        ("injector-end", line(&InjectorMessage::End)),
         ("injector-bad-cores", bad_cores),
         ("reply-cut", planned[..planned.len() / 2].to_vec()),
         ("reply-planned", planned),
-        ("reply-begun", frame(&InjectReply::Begun(Box::new(plan), vec![share.clone()]))),
-        ("reply-over", frame(&InjectReply::Over(vec![share]))),
-        ("reply-refused", frame(&InjectReply::Refused(Refusal::Invalid, "no such node".to_owned()))),
+        ("reply-begun", line(&InjectReply::Begun(Box::new(plan), vec![share.clone()]))),
+        ("reply-over", line(&InjectReply::Over(vec![share]))),
+        ("reply-refused", line(&InjectReply::Refused(Refusal::Invalid, "no such node".to_owned()))),
     ]
 }
 
@@ -132,17 +129,23 @@ fn seeds_of_messages_decode_as_their_names_state() {
     }
     for path in inputs("wire") {
         let (name, mut data) = (path.file_name().unwrap().to_str().unwrap(), fs::read(&path).unwrap());
-        if env::var_os("VOLARY_UPDATE_CORPUS").is_some() && !["empty", "oversize", "version"].contains(&name)
+        let kind = name.split('-').next().unwrap();
+        if env::var_os("VOLARY_UPDATE_CORPUS").is_some()
+            && !["empty", "oversize", "version", "injector", "reply"].contains(&kind)
         {
             data[0] = codec::PROTOCOL as u8;
             fs::write(&path, &data).unwrap();
         }
-        let decoded = match name.split('-').next().unwrap() {
-            "value" => codec::decode::<(String, Vec<(u32, Option<f64>)>, Vec<u8>)>(&data).map(drop),
-            "injector" => codec::decode::<InjectorMessage>(&data).map(drop),
-            "reply" => codec::decode::<InjectReply>(&data).map(drop),
+        let json = |error: serde_json::Error| error.to_string();
+        let decoded = match kind {
+            "value" => codec::decode::<(String, Vec<(u32, Option<f64>)>, Vec<u8>)>(&data)
+                .map(drop)
+                .map_err(|error| error.to_string()),
+            "injector" => serde_json::from_slice::<InjectorMessage>(&data).map(drop).map_err(json),
+            "reply" => serde_json::from_slice::<InjectReply>(&data).map(drop).map_err(json),
             _ => Batch::open(&data)
-                .and_then(|batch| batch.read(|parcel| parcel.to.0 < u32::MAX, &mut Vec::new())),
+                .and_then(|batch| batch.read(|parcel| parcel.to.0 < u32::MAX, &mut Vec::new()))
+                .map_err(|error| error.to_string()),
         };
         let damaged = DAMAGE.iter().any(|damage| name.contains(damage));
         assert_eq!(decoded.is_err(), damaged, "{name}: {decoded:?}");

@@ -15,13 +15,12 @@ use volary_hosts::cluster::agent::{Agent, AgentLog, Settings};
 use volary_hosts::cluster::net::link::LinkEvent;
 use volary_hosts::cluster::net::{Arrival, Connection, Control, End, Host, Link, Options, Transport};
 use volary_hosts::cluster::protocol::{
-    AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectOrder, InjectReply, InjectorMessage,
-    LinkPurpose, Opening, Refusal,
+    AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectOrder, LinkPurpose, Opening,
 };
 use volary_hosts::real_time::clock::MonotonicClock;
 
 use crate::common::worlds;
-use crate::net::{HALF, Net, request, within};
+use crate::net::{HALF, Net, within};
 
 /// One scheduler, which lives on the second of two hosts.
 const SPARROW: &str = "[network]\none_way = \"5ms\"\n[[policy]]\nsparrow = {}\n";
@@ -395,34 +394,4 @@ async fn injections_begin_and_end_as_ordered() {
     assert!(matches!(controller.receive().await, AgentMessage::Lifted { id: 9, .. }));
     assert!(matches!(controller.receive().await, AgentMessage::FinalReport(_)));
     controller.run(&fixture, 2).await;
-}
-
-#[tokio::test]
-async fn messages_of_an_injector_are_relayed() {
-    let fixture = Fixture::new();
-    type Injector = Control<InjectorMessage, InjectReply>;
-    let (_transport, _, mut injector): (_, _, Injector) = fixture.open(Opening::Inject).await;
-    let reply = within(injector.receive()).await.unwrap();
-    assert!(matches!(reply, InjectReply::Refused(Refusal::NotRunning, _)), "{reply:?}");
-    let mut controller = fixture.controller().await;
-    let (transport, _, mut injector): (_, _, Injector) = fixture.open(Opening::Inject).await;
-    let request = request(&["node:0"], true);
-    within(injector.send(&request)).await.unwrap();
-    let AgentMessage::Injector { injector: number, message } = controller.receive().await else {
-        panic!("no relay")
-    };
-    assert_eq!(message, request);
-    let reply = InjectReply::Refused(Refusal::Invalid, "no such node".to_owned());
-    controller.send(ControllerMessage::InjectReply { injector: number, reply: reply.clone() }).await;
-    assert_eq!(within(injector.receive()).await.unwrap(), reply);
-    transport.close("the test is done").await;
-    let gone = controller.receive().await;
-    assert!(matches!(gone, AgentMessage::InjectorGone { injector, .. } if injector == number), "{gone:?}");
-    // The end of the session ends the relay.
-    let (_transport, _, mut injector): (_, _, Injector) = fixture.open(Opening::Inject).await;
-    within(injector.send(&request)).await.unwrap();
-    assert!(matches!(controller.receive().await, AgentMessage::Injector { .. }));
-    controller.leave().await;
-    let reply = within(injector.receive()).await.unwrap();
-    assert!(matches!(reply, InjectReply::Refused(Refusal::NotRunning, _)), "{reply:?}");
 }

@@ -4,9 +4,11 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::machine::Note;
 use volary_engine::finalize::Counters;
@@ -17,10 +19,9 @@ use volary_experiment::codec::LARGEST_FRAME;
 use volary_experiment::config::{Experiment, Overrides};
 use volary_experiment::fidelity::measure::Reading;
 use volary_hosts::cluster::net::endpoint::Accepted;
-use volary_hosts::cluster::net::{Close, Connection, Control, Options, Transport};
+use volary_hosts::cluster::net::{Close, Connection, Control, Hosts, Options, Transport};
 use volary_hosts::cluster::protocol::{
-    AgentMessage, ControllerMessage, Datagrams, FIRST_FRAME, FinalReport, INJECTOR_LEASE, InjectReply,
-    Opening,
+    AgentMessage, ControllerMessage, Datagrams, FIRST_FRAME, FinalReport, InjectReply, Opening,
 };
 
 use crate::cluster;
@@ -499,28 +500,38 @@ async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
     );
 }
 
-/// The lease of an injection runs out without renewals: it is lifted, and on record.
+/// An injector disconnects: its injection is lifted, and on record.
 #[tokio::test]
-async fn a_relayed_injection_is_ordered_leased_and_recorded() {
+async fn an_injection_is_ordered_and_recorded_and_ends_with_its_injector() {
     let mut fixture = Fixture::new(&["h1"]);
     let run = fixture.run();
     let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
     host.begun().await;
-    let relayed = |target| AgentMessage::Injector { injector: 1, message: request(&[target], false) };
-    host.send(relayed("node:999")).await;
-    let ControllerMessage::InjectReply { reply, .. } = host.receive().await else { panic!("no reply") };
-    assert!(matches!(&reply, InjectReply::Refused(_, why) if why.contains("node:999")), "{reply:?}");
-    let requested = Instant::now();
-    host.send(relayed("node:0")).await;
-    let ControllerMessage::Inject(order) = host.receive().await else { panic!("not ordered") };
-    assert_eq!((order.cores.to_string().as_str(), order.seed, order.until), ("0", 3, Time::MAX));
-    host.send(AgentMessage::Injected { id: order.id, from: Time(100_000_000) }).await;
-    let ControllerMessage::InjectReply { injector: 1, reply } = host.receive().await else {
-        panic!("no reply")
+    let hosts = fixture.net.folder("lab.toml");
+    let socket = Hosts::load(&hosts).unwrap().socket(&hosts);
+    let mut injector = BufReader::new(UnixStream::connect(socket).await.unwrap());
+    let mut ask = async |message: &str| {
+        injector.get_mut().write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        let mut line = String::new();
+        within(injector.read_line(&mut line)).await.unwrap();
+        serde_json::from_str::<InjectReply>(&line).unwrap()
     };
+    let request = |target| serde_json::to_string(&request(&[target], false)).unwrap();
+    for (message, wrong) in [("{}", "expected value"), (request("node:999").as_str(), "node:999")] {
+        let reply = ask(message).await;
+        assert!(matches!(&reply, InjectReply::Refused(_, why) if why.contains(wrong)), "{reply:?}");
+    }
+    let host_confirms = async {
+        let ControllerMessage::Inject(order) = host.receive().await else { panic!("not ordered") };
+        host.send(AgentMessage::Injected { id: order.id, from: Time(100_000_000) }).await;
+        order
+    };
+    let asked = request("node:0");
+    let (reply, order) = tokio::join!(ask(&asked), host_confirms);
+    assert_eq!((order.cores.to_string().as_str(), order.seed, order.until), ("0", 3, Time::MAX));
     assert!(matches!(reply, InjectReply::Begun(_, shares) if shares.len() == 1));
+    drop(injector);
     let ControllerMessage::Lift { id, at, why } = host.receive().await else { panic!("not lifted") };
-    assert!(requested.elapsed() > INJECTOR_LEASE, "{:?}", requested.elapsed());
     assert!(id == order.id && at > order.from && why.contains("the injector disconnected"), "{why}");
     host.send(AgentMessage::Lifted { id, until: Time(400_000_000), why: "it was enough".to_owned() }).await;
     for last in [false, true] {

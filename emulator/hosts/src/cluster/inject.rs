@@ -1,21 +1,20 @@
-//! The injector: requests interference from the controller of the current run, through one of its agents.
+//! The injector: requests interference from the controller of the current run, on its socket.
 
+use std::io;
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::timeout_at;
+use tokio::time::{Instant, sleep_until, timeout};
 use volary_engine::cores::{CoreTable, Effect, Injection, Profile};
 
 use super::error::{HostsError, InjectError};
-use super::net::framed::{ControlReceiver, ControlSender};
-use super::net::{Control, End, Hosts, Identity, Transport};
-use super::protocol::{
-    FIRST_FRAME, INJECTOR_LEASE, InjectReply, InjectRequest, InjectionPlan, InjectionShare, InjectorMessage,
-    MESSAGE_FRAME, Opening, Refusal,
-};
-use super::timing::socket_options;
+use super::net::Hosts;
+use super::protocol::{InjectReply, InjectRequest, InjectionPlan, InjectionShare, InjectorMessage, Refusal};
 
 /// Maximum time of a study from one run to the next: it may be planning, building or calibrating.
 const NEXT_RUN_TIMEOUT: Duration = Duration::from_secs(60);
@@ -91,7 +90,7 @@ pub fn inject(
     })
 }
 
-/// Connects to an agent that serves a controller, and calls `run`.
+/// Connects to the controller, and calls `run`.
 fn with_injector<T>(
     options: &InjectOptions,
     run: impl AsyncFnOnce(Injector<'_>) -> Result<T, InjectError>,
@@ -104,50 +103,26 @@ fn with_injector<T>(
         let (path, known) = (options.hosts.display(), known.join(", "));
         return Err(InjectError::Refused(Refusal::Invalid, format!("--host {odd}: {path} has {known}")));
     }
-    let identity =
-        Identity::load_controller(&file.controller(), SystemTime::now()).map_err(HostsError::from)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {
-        let transport = Transport::connector(&identity, file.local(), &socket_options(INJECTOR_LEASE));
-        let transport = transport.map_err(HostsError::from)?;
-        let result = run(Injector::connect(options, &transport, &file).await?).await;
-        transport.close("the injector is done").await;
-        result
+        let socket = file.socket(&options.hosts);
+        let stream = UnixStream::connect(&socket).await.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => not_running(),
+            _ => InjectError::Refused(Refusal::Failed, format!("{}: {error}", socket.display())),
+        })?;
+        let (incoming, outgoing) = stream.into_split();
+        run(Injector { options, outgoing, incoming: BufReader::new(incoming).lines() }).await
     })
 }
 
-/// A connection to an agent that relays to its controller.
+/// A connection to the controller.
 struct Injector<'a> {
     options: &'a InjectOptions,
-    host: String,
-    outgoing: ControlSender<InjectorMessage>,
-    incoming: ControlReceiver<InjectReply>,
+    outgoing: OwnedWriteHalf,
+    incoming: Lines<BufReader<OwnedReadHalf>>,
 }
 
-impl<'a> Injector<'a> {
-    /// Connects to the first host of the file that can be reached.
-    async fn connect(
-        options: &'a InjectOptions,
-        transport: &Transport,
-        file: &Hosts,
-    ) -> Result<Self, InjectError> {
-        let mut error = None;
-        for host in &file.hosts {
-            match transport.connect(&host.name, host.address).await {
-                Ok(peer) => {
-                    let mut control =
-                        Control::<Opening, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
-                    control.send(&Opening::Inject).await.map_err(|end| failed(&host.name, &end))?;
-                    let Control { outgoing, incoming } = control.retype(MESSAGE_FRAME);
-                    return Ok(Self { options, host: host.name.clone(), outgoing, incoming });
-                }
-                Err(why) => _ = error.get_or_insert(why),
-            }
-        }
-        let none = || InjectError::Refused(Refusal::NotRunning, "the hosts file names no host".to_owned());
-        Err(error.map_or_else(none, |error| HostsError::from(error).into()))
-    }
-
+impl Injector<'_> {
     async fn request(&mut self, dry_run: bool) -> Result<(), InjectError> {
         let profile = toml::to_string(&self.options.profile.table)
             .map_err(|error| InjectError::Refused(Refusal::Invalid, error.to_string()))?;
@@ -156,30 +131,32 @@ impl<'a> Injector<'a> {
     }
 
     async fn send(&mut self, message: &InjectorMessage) -> Result<(), InjectError> {
-        self.outgoing.send(message).await.map_err(|end| failed(&self.host, &end))
+        let mut line = serde_json::to_vec(message).map_err(|error| failed(&error))?;
+        line.push(b'\n');
+        self.outgoing.write_all(&line).await.map_err(|error| failed(&error))
+    }
+
+    async fn receive(&mut self) -> Result<InjectReply, InjectError> {
+        let line = self.incoming.next_line().await.map_err(|error| failed(&error))?;
+        let line = line.ok_or_else(|| failed(&"it has ended"))?;
+        serde_json::from_str(&line).map(InjectReply::sanitized).map_err(|error| failed(&error))
     }
 
     /// The answer to the request; a refusal is an error. Waits until a run is in progress.
     async fn first_reply(&mut self) -> Result<InjectReply, InjectError> {
-        let late = Instant::now() + NEXT_RUN_TIMEOUT;
-        loop {
-            let renewal = (Instant::now() + INJECTOR_LEASE / 3).into();
-            let reply = timeout_at(renewal, self.incoming.receive()).await;
-            match reply.map(|reply| reply.map(InjectReply::sanitized)) {
-                Ok(Ok(InjectReply::Refused(refusal, why))) => return Err(InjectError::Refused(refusal, why)),
-                Ok(reply) => return reply.map_err(|end| failed(&self.host, &end)),
-                Err(_) if Instant::now() > late => {
-                    let waited = NEXT_RUN_TIMEOUT.as_secs();
-                    let why = format!("the hosts have not begun one run together for {waited} s");
-                    return Err(InjectError::Refused(Refusal::NotRunning, why));
-                }
-                Err(_) => self.send(&InjectorMessage::Renew).await?,
+        match timeout(NEXT_RUN_TIMEOUT, self.receive()).await {
+            Ok(Ok(InjectReply::Refused(refusal, why))) => Err(InjectError::Refused(refusal, why)),
+            Ok(reply) => reply,
+            Err(_) => {
+                let waited = NEXT_RUN_TIMEOUT.as_secs();
+                let why = format!("the hosts have not begun one run together for {waited} s");
+                Err(InjectError::Refused(Refusal::NotRunning, why))
             }
         }
     }
 
-    /// Renews the lease until the injection is over, and asks for its end when `interrupted`. If the connection breaks,
-    /// the end is unknown.
+    /// Waits until the injection is over, and asks for its end when `interrupted`. If the controller is gone, the end is
+    /// unknown.
     async fn until_over(
         &mut self,
         begun: Vec<InjectionShare>,
@@ -189,28 +166,25 @@ impl<'a> Injector<'a> {
             let unknown = |share| InjectionShare { until: None, ended: ended.clone(), ..share };
             begun.clone().into_iter().map(unknown).collect()
         };
-        let mut renewal = tokio::time::interval(INJECTOR_LEASE / 3);
         let mut interrupted = std::pin::pin!(interrupted);
         let mut late = None;
         loop {
-            let message = tokio::select! {
-                reply = self.incoming.receive() => return match reply.map(InjectReply::sanitized) {
+            tokio::select! {
+                reply = self.receive() => return match reply {
                     Ok(InjectReply::Over(shares)) => shares,
                     Ok(InjectReply::Refused(_, why)) => unknown(why),
                     Ok(InjectReply::Planned(_) | InjectReply::Begun(..)) => unknown(unexpected().to_string()),
-                    Err(end) => unknown(format!("the host is gone: {end}")),
+                    Err(error) => unknown(error.to_string()),
                 },
                 () = &mut interrupted, if late.is_none() => {
                     late = Some(Instant::now() + END_TIMEOUT);
-                    InjectorMessage::End
+                    if let Err(error) = self.send(&InjectorMessage::End).await {
+                        return unknown(error.to_string());
+                    }
                 }
-                _ = renewal.tick() => InjectorMessage::Renew,
-            };
-            if late.is_some_and(|late| Instant::now() > late) {
-                return unknown(format!("no answer within {} s", END_TIMEOUT.as_secs()));
-            }
-            if let Err(error) = self.send(&message).await {
-                return unknown(error.to_string());
+                () = sleep_until(late.unwrap_or_else(Instant::now)), if late.is_some() => {
+                    return unknown(format!("no answer within {} s", END_TIMEOUT.as_secs()));
+                }
             }
         }
     }
@@ -225,8 +199,14 @@ impl<'a> Injector<'a> {
     }
 }
 
-fn failed(host: &str, end: &End) -> InjectError {
-    InjectError::Refused(Refusal::Failed, format!("host {host}: {end}"))
+fn failed(why: &impl std::fmt::Display) -> InjectError {
+    InjectError::Refused(Refusal::Failed, format!("the controller of the run: {why}"))
+}
+
+fn not_running() -> InjectError {
+    let why = "the hosts run nothing from here: start a run with `volary run … --runtime hosts --hosts FILE`, and inject \
+               on the same machine while it goes on";
+    InjectError::Refused(Refusal::NotRunning, why.to_owned())
 }
 
 fn unexpected() -> InjectError {

@@ -1,9 +1,8 @@
-//! Messages between controller, agents and injectors, on the control stream of a connection.
+//! Messages between controller and agents, on the control stream of a connection, and between controller and injectors.
 //!
 //! An agent is idle until a controller claims it and loads an experiment. It then executes one run after the other, as
 //! ordered, and drops everything that belongs to the session when the connection to the controller ends. Parcels
-//! between agents travel on links of their own. An injector connects to any agent of the run, which relays its
-//! messages to the controller.
+//! between agents travel on links of their own. An injector connects to a socket of the controller.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -29,9 +28,6 @@ pub const STATUS_FRAME: usize = 4096;
 /// Maximum size of the first message on a connection in bytes: an [`Opening`] or a [`LinkPurpose`].
 pub const FIRST_FRAME: usize = 64;
 
-/// Silence of an injector after which its injection is lifted, both at the agent that relays and at the controller.
-pub const INJECTOR_LEASE: std::time::Duration = std::time::Duration::from_secs(3);
-
 /// The reason for the end of an injection that was cut by the end of its run.
 pub const RUN_OVER: &str = "the run was over";
 
@@ -46,8 +42,6 @@ pub enum Opening {
     Status,
     /// Serve this controller, and no other until it is gone: [`ControllerMessage`]s follow.
     Claim,
-    /// Relay [`InjectorMessage`]s to the controller that is served, and its [`InjectReply`]s back.
-    Inject,
 }
 
 /// The first message of a peer with a host's certificate.
@@ -151,8 +145,6 @@ pub enum ControllerMessage {
     Inject(Box<InjectOrder>),
     /// End it at `at`, in emulated time.
     Lift { id: u64, at: Time, why: String },
-    /// Pass this to the injector of that number.
-    InjectReply { injector: u64, reply: InjectReply },
     /// The run is over: send the final report.
     Stop,
 }
@@ -192,10 +184,6 @@ pub enum AgentMessage {
     },
     /// An injection has ended, or could not begin.
     Lifted { id: u64, until: Time, why: String },
-    /// A message of the injector with this number, unchanged.
-    Injector { injector: u64, message: InjectorMessage },
-    /// The injector with this number has disconnected.
-    InjectorGone { injector: u64, why: String },
     /// The shard in the middle of the run, every second.
     Sample(Box<ShardSample>),
     /// The measurements of a run: its last message.
@@ -213,8 +201,7 @@ impl AgentMessage {
         match &mut self {
             Self::Busy { controller: text }
             | Self::Refused { why: text, .. }
-            | Self::Lifted { why: text, .. }
-            | Self::InjectorGone { why: text, .. } => clean(text),
+            | Self::Lifted { why: text, .. } => clean(text),
             Self::Lost { peer, why } => [peer, why].into_iter().for_each(clean),
             Self::FinalReport(report) => report.vitals.awake_refused.iter_mut().for_each(clean),
             Self::Loaded
@@ -224,7 +211,6 @@ impl AgentMessage {
             | Self::Log(_)
             | Self::Inputs(_)
             | Self::Injected { .. }
-            | Self::Injector { .. }
             | Self::Sample(_) => {}
         }
         self
@@ -315,8 +301,6 @@ pub struct InjectOrder {
 pub enum InjectorMessage {
     /// The first message, and the only request of a connection.
     Request(Box<InjectRequest>),
-    /// Renews the lease: sent every third of [`INJECTOR_LEASE`].
-    Renew,
     /// End the injection.
     End,
 }
@@ -428,7 +412,6 @@ mod tests {
             AgentMessage::Busy { controller: text() },
             AgentMessage::Refused { run: 1, why: text() },
             AgentMessage::Lifted { id: 1, until: Time::ZERO, why: text() },
-            AgentMessage::InjectorGone { injector: 1, why: text() },
             AgentMessage::Lost { peer: text(), why: text() },
         ];
         for message in messages {

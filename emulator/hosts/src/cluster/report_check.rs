@@ -73,9 +73,7 @@ impl<'a> ReportCheck<'a> {
             | AgentMessage::Ping { .. }
             | AgentMessage::Log(_)
             | AgentMessage::Inputs(_)
-            | AgentMessage::Lost { .. }
-            | AgentMessage::Injector { .. }
-            | AgentMessage::InjectorGone { .. } => Ok(()),
+            | AgentMessage::Lost { .. } => Ok(()),
         }
     }
 

@@ -3,8 +3,7 @@
 //! Network and shard share one thread, so that a message needs no switch of threads. An agent serves one controller
 //! at a time, and a run ends with the connection of its controller.
 //!
-//! The first message of a connection says who the peer is: a controller, another host, or an injector, whose requests
-//! are relayed to the controller that the agent serves.
+//! The first message of a connection says who the peer is: a controller, or another host.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,10 +23,10 @@ use super::session::serve;
 use super::state::{AgentState, Settings, catch_panic};
 use crate::cluster::error::HostsError;
 use crate::cluster::net::endpoint::Accepted;
-use crate::cluster::net::{Close, Connection, Control, End, Identity, Peer, PeerInfo, Role, Transport};
+use crate::cluster::net::{Close, Connection, Control, Identity, Peer, PeerInfo, Role, Transport};
 use crate::cluster::protocol::{
-    AgentMessage, AgentStatus, ControllerMessage, FIRST_FRAME, InjectReply, InjectorMessage, LinkPurpose,
-    MESSAGE_FRAME, Opening, Refusal, STATUS_FRAME,
+    AgentMessage, AgentStatus, ControllerMessage, FIRST_FRAME, LinkPurpose, MESSAGE_FRAME, Opening,
+    STATUS_FRAME,
 };
 use crate::cluster::timing::socket_options;
 
@@ -126,12 +125,6 @@ async fn serve_controller(state: Rc<AgentState>, peer: Peer) {
             let _ = control.send(&state.status()).await;
             closed(&connection).await;
         }
-        Some(Opening::Inject) => {
-            tracing::info!("{who} injects interference");
-            let end = relay(&state, control.retype(MESSAGE_FRAME)).await;
-            tracing::info!("{who} is gone: {end}");
-            closed(&connection).await;
-        }
         Some(Opening::Claim) => claim(&state, &who, &connection, control.retype(MESSAGE_FRAME)).await,
     }
 }
@@ -144,7 +137,7 @@ async fn claim(
     mut control: Control<AgentMessage, ControllerMessage>,
 ) {
     let (messages, queue) = mpsc::channel(SEND_QUEUE);
-    let _session = match state.open_session(who.address, messages.clone()) {
+    let _session = match state.open_session(who.address) {
         Ok(session) => session,
         Err(other) => {
             let _ = control.send(&AgentMessage::Busy { controller: other.to_string() }).await;
@@ -201,38 +194,4 @@ async fn closed(connection: &Connection) {
     if timeout(CLOSE_TIMEOUT, connection.ended()).await.is_err() {
         connection.close(Close::Done, "done");
     }
-}
-
-/// The refusal of a host that serves no controller.
-const NOT_RUNNING: &str = "the hosts run nothing: start one with `volary run … --runtime hosts --hosts \
-     FILE`, and inject while it goes on";
-
-/// Passes messages on in both directions until the injector disconnects, which the controller learns, or until the
-/// session of the controller ends. Returns the reason for its end.
-async fn relay(state: &AgentState, mut control: Control<InjectReply, InjectorMessage>) -> End {
-    let not_running = || InjectReply::Refused(Refusal::NotRunning, NOT_RUNNING.to_owned());
-    let Some((injector, mut replies, controller)) = state.add_injector() else {
-        return control.send(&not_running()).await.err().unwrap_or(End::Done);
-    };
-    let end = loop {
-        tokio::select! {
-            message = control.incoming.receive() => match message {
-                Ok(message) => drop(controller.send(AgentMessage::Injector { injector, message }).await),
-                Err(end) => break end,
-            },
-            reply = replies.recv() => {
-                let over = reply.is_none();
-                if let Err(end) = control.outgoing.send(&reply.unwrap_or_else(not_running)).await {
-                    break end;
-                }
-                if over {
-                    break End::Done;
-                }
-            }
-        }
-    };
-    state.remove_injector(injector);
-    // Fails if the session is over, and the controller gone.
-    let _ = controller.send(AgentMessage::InjectorGone { injector, why: end.to_string() }).await;
-    end
 }

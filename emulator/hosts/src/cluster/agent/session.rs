@@ -158,9 +158,6 @@ async fn receive_all(
                 let why = sanitize::line(&why).into_owned();
                 context.order(InjectionOrder::Lift { id, at, why });
             }
-            Ok(ControllerMessage::InjectReply { injector, reply }) => {
-                state.reply_to_injector(injector, reply);
-            }
             Ok(ControllerMessage::Prepare(assignment)) => {
                 latest = Latest(Rc::new(RunContext::new(state.settings.ticks)));
                 if runs.send((*assignment, Rc::clone(&latest.0))).await.is_err() {

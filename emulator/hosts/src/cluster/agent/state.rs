@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use volary_actors::base::{Span, Time};
@@ -22,7 +22,7 @@ use super::injections::InjectionOrder;
 use super::log::AgentLog;
 use crate::cluster::net::clock_offset::{OffsetEstimator, RoundTrip};
 use crate::cluster::net::{Connection, Transport, engine};
-use crate::cluster::protocol::{AgentMessage, AgentStatus, InjectReply, RunStatus};
+use crate::cluster::protocol::{AgentStatus, RunStatus};
 use crate::executor::CpuId;
 use crate::real_time::clock::{Clock, MonotonicClock};
 use crate::real_time::event_loop::Inbox;
@@ -30,8 +30,6 @@ use crate::real_time::event_loop::Inbox;
 /// Time that an agent with `--once` waits for its controller, or for the next request for its state. A controller that
 /// waits for another host asks.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Replies that may wait for an injector: there are two.
-const REPLY_QUEUE: usize = 4;
 
 /// The settings of an agent.
 #[derive(Clone, Debug)]
@@ -58,7 +56,8 @@ pub struct Settings {
 pub(super) struct AgentState {
     pub(super) transport: Transport,
     pub(super) settings: Settings,
-    session: RefCell<Option<Session>>,
+    /// The controller that is served.
+    session: Cell<Option<SocketAddr>>,
     /// The latest run of the session.
     current: RefCell<Option<Rc<RunContext>>>,
     /// The smallest run number that links are accepted for.
@@ -73,21 +72,12 @@ pub(super) struct AgentState {
     session_ended: Notify,
 }
 
-/// The session of the one controller that is served.
-struct Session {
-    controller: SocketAddr,
-    messages: mpsc::Sender<AgentMessage>,
-    /// The injectors that are relayed, by number.
-    injectors: BTreeMap<u64, mpsc::Sender<InjectReply>>,
-    next_injector: u64,
-}
-
 impl AgentState {
     pub(super) fn new(transport: Transport, settings: Settings) -> Self {
         Self {
             transport,
             settings,
-            session: RefCell::default(),
+            session: Cell::default(),
             current: RefCell::default(),
             run: Cell::default(),
             links: RefCell::default(),
@@ -133,49 +123,16 @@ impl AgentState {
 
     /// The address of the controller that is served.
     fn controller(&self) -> Option<SocketAddr> {
-        self.session.borrow().as_ref().map(|session| session.controller)
+        self.session.get()
     }
 
     /// Opens the only session, until the guard is dropped; fails with the address of the controller that has it.
-    pub(super) fn open_session(
-        self: &Rc<Self>,
-        controller: SocketAddr,
-        messages: mpsc::Sender<AgentMessage>,
-    ) -> Result<SessionGuard, SocketAddr> {
+    pub(super) fn open_session(self: &Rc<Self>, controller: SocketAddr) -> Result<SessionGuard, SocketAddr> {
         if let Some(other) = self.controller() {
             return Err(other);
         }
-        let session = Session { controller, messages, injectors: BTreeMap::new(), next_injector: 0 };
-        *self.session.borrow_mut() = Some(session);
+        self.session.set(Some(controller));
         Ok(SessionGuard(Rc::clone(self)))
-    }
-
-    /// Adds an injector to the session, if there is one: its number, its replies, and the way to the controller.
-    pub(super) fn add_injector(
-        &self,
-    ) -> Option<(u64, mpsc::Receiver<InjectReply>, mpsc::Sender<AgentMessage>)> {
-        let mut session = self.session.borrow_mut();
-        let session = session.as_mut()?;
-        let number = session.next_injector;
-        session.next_injector += 1;
-        let (sender, replies) = mpsc::channel(REPLY_QUEUE);
-        session.injectors.insert(number, sender);
-        Some((number, replies, session.messages.clone()))
-    }
-
-    pub(super) fn remove_injector(&self, number: u64) {
-        if let Some(session) = self.session.borrow_mut().as_mut() {
-            session.injectors.remove(&number);
-        }
-    }
-
-    /// Passes a reply to an injector, unless it has disconnected.
-    pub(super) fn reply_to_injector(&self, number: u64, reply: InjectReply) {
-        let session = self.session.borrow();
-        if let Some(injector) = session.as_ref().and_then(|session| session.injectors.get(&number)) {
-            // The queue has room for all replies of a connection.
-            let _ = injector.try_send(reply);
-        }
     }
 
     /// Drops links for runs before `run`, and refuses them from now on.
@@ -186,7 +143,7 @@ impl AgentState {
 
     /// Keeps a link that another host has opened; a newer one replaces it. Fails if the run is over.
     pub(super) fn add_link(&self, peer: String, run: u64, connection: Connection) -> Result<(), Connection> {
-        if self.session.borrow().is_none() || run < self.run.get() {
+        if self.session.get().is_none() || run < self.run.get() {
             return Err(connection);
         }
         self.links.borrow_mut().insert(peer, (run, connection));
@@ -217,7 +174,7 @@ pub(super) struct SessionGuard(Rc<AgentState>);
 impl Drop for SessionGuard {
     fn drop(&mut self) {
         let state = &self.0;
-        *state.session.borrow_mut() = None;
+        state.session.set(None);
         *state.current.borrow_mut() = None;
         state.run.set(0);
         state.links.borrow_mut().clear();

@@ -33,6 +33,7 @@ use volary_experiment::storage::input_log;
 use volary_experiment::storage::manifest::HostRecord;
 
 use super::host_pool::HostPool;
+use super::injectors::Injectors;
 use super::run::ControlledRun;
 use crate::cluster::error::HostsError;
 use crate::cluster::net::identity::HOSTS;
@@ -46,6 +47,7 @@ use crate::executor::{CpuId, free_cpus};
 #[derive(Debug)]
 pub struct Controller {
     pool: HostPool,
+    injectors: Injectors,
     /// Injections into the latest run.
     injected: Vec<Injected>,
     runtime: Runtime,
@@ -75,13 +77,15 @@ impl Controller {
                 (Some(spawned), file, Span::ZERO)
             }
         };
-        let file = Hosts::load(&file)?;
+        let hosts = Hosts::load(&file)?;
+        let (file, socket) = (hosts.clone(), hosts.socket(&file));
         let bundle = experiment.bundle()?;
         // The network has a thread of its own: pings are answered while reports are merged and worlds are built.
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
         let pool = runtime.block_on(HostPool::open(&file, bundle, Duration::from_nanos(wait.0), control))?;
-        Ok(Self { pool, injected: Vec::new(), runtime, _spawned: spawned })
+        let injectors = runtime.block_on(async { Injectors::listen(socket) });
+        Ok(Self { pool, injectors, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
     /// Removes the hosts that were lost, so that the next run is laid out over those that are left.
@@ -141,7 +145,8 @@ impl Controller {
         control: &StudyControl,
     ) -> Result<Measured, RunError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
-        let run = ControlledRun::run(&mut self.pool, world, point, section, log, control);
+        let run =
+            ControlledRun::run(&mut self.pool, &mut self.injectors, world, point, section, log, control);
         let mut run = self.runtime.block_on(run)?;
         run.lose_copies();
         let ControlledRun { pool, aggregator, over, reports, broken, injections, .. } = run;

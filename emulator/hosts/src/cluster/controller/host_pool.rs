@@ -21,8 +21,7 @@ use crate::cluster::net::endpoint::ConnectError;
 use crate::cluster::net::framed::{ControlReceiver, ControlSender};
 use crate::cluster::net::{Connection, Control, End, Host, Hosts, Identity, Options, Transport};
 use crate::cluster::protocol::{
-    AgentMessage, ControllerMessage, FIRST_FRAME, InjectReply, InjectRequest, InjectorMessage, MESSAGE_FRAME,
-    Opening,
+    AgentMessage, ControllerMessage, FIRST_FRAME, InjectRequest, MESSAGE_FRAME, Opening,
 };
 use crate::cluster::status::{Answer, answers};
 use crate::cluster::timing::{CLAIM_PATIENCE, LONGEST_LEASE, SHORTEST_LEASE};
@@ -54,8 +53,6 @@ pub(super) struct HostPool {
     pub(super) run: u64,
     /// Id of the latest run.
     pub(super) run_id: String,
-    /// Injections requested between runs.
-    pub(super) requests: Vec<(InjectorId, InjectRequest)>,
     /// Injections that are repeated in each later run.
     pub(super) repeated: Vec<RepeatedInjection>,
     /// The runs that are over: their points of the sweep, and their names.
@@ -68,13 +65,6 @@ pub(super) struct RepeatedInjection {
     pub(super) request: InjectRequest,
     pub(super) from: Time,
     pub(super) until: Time,
-}
-
-/// An injector, as the agent of `host` numbers it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct InjectorId {
-    pub(super) host: usize,
-    pub(super) injector: u64,
 }
 
 /// The emulated time of a run on the controller's clock.
@@ -146,7 +136,6 @@ impl HostPool {
             archive: Archive::default(),
             run: run_number(),
             run_id: String::new(),
-            requests: Vec::new(),
             repeated: Vec::new(),
             over: Vec::new(),
         })
@@ -224,7 +213,8 @@ impl HostPool {
                     self.lose(i, &why, false);
                     return error;
                 }
-                Ok(Some((i, HostEvent::Message(message)))) => self.defer(i, message),
+                // It belongs to a run that was cancelled.
+                Ok(Some((_, HostEvent::Message(_)))) => {}
             }
         }
         Ok(())
@@ -232,24 +222,6 @@ impl HostPool {
 
     fn failed(&self, host: usize, why: String) -> Result<(), HostsError> {
         Err(HostsError::Host { host: self.members[host].name.clone(), why })
-    }
-
-    /// Keeps a request for an injection until the next run. Other messages belong to a run that was cancelled, and
-    /// are dropped.
-    pub(super) fn defer(&mut self, host: usize, message: AgentMessage) {
-        if let AgentMessage::Injector { injector, message: InjectorMessage::Request(request) } = message {
-            self.requests.push((InjectorId { host, injector }, *request));
-        } else if let AgentMessage::InjectorGone { injector, .. } = message {
-            self.requests.retain(|(other, _)| *other != InjectorId { host, injector });
-        }
-    }
-
-    /// Answers an injector through the agent that relays for it.
-    pub(super) async fn reply(&self, to: InjectorId, reply: InjectReply) {
-        let reply = ControllerMessage::InjectReply { injector: to.injector, reply };
-        if self.hosts[to.host].lost.is_none() {
-            self.hosts[to.host].send(reply).await;
-        }
     }
 
     /// Sends a message to every host that is not lost.
@@ -286,11 +258,6 @@ impl HostPool {
         }
         let removed = |(member, kept): (&Host, &bool)| (!kept).then(|| member.name.clone());
         let names = self.members.iter().zip(&kept).filter_map(removed).collect();
-        let index = |old: usize| kept[old].then(|| kept[..old].iter().filter(|kept| **kept).count());
-        self.requests = std::mem::take(&mut self.requests)
-            .into_iter()
-            .filter_map(|(from, request)| Some((InjectorId { host: index(from.host)?, ..from }, request)))
-            .collect();
         let mut of_member = kept.iter();
         self.members.retain(|_| of_member.next().is_some_and(|kept| *kept));
         self.hosts.retain(|host| host.lost.is_none());

@@ -1,6 +1,6 @@
-//! The injections into the current run: checked, ordered from the agents, leased to their injectors, and recorded.
+//! The injections into the current run: checked, ordered from the agents, and recorded.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::time::timeout_at;
 use volary_actors::base::Time;
@@ -11,11 +11,12 @@ use volary_engine::world::World;
 use volary_experiment::control::StudyControl;
 use volary_netem::Target;
 
-use super::host_pool::{HostEvent, HostPool, InjectorId, RepeatedInjection, RunClock};
+use super::host_pool::{HostPool, RepeatedInjection, RunClock};
+use super::injectors::{Injector, InjectorEvent, Injectors};
 use crate::cluster::placement::cores_of;
 use crate::cluster::protocol::{
-    AgentMessage, ControllerMessage, INJECTOR_LEASE, InjectOrder, InjectReply, InjectRequest, InjectionPlan,
-    InjectionShare, InjectorMessage, RUN_OVER, Refusal, load_profile,
+    ControllerMessage, InjectOrder, InjectReply, InjectRequest, InjectionPlan, InjectionShare, RUN_OVER,
+    Refusal, load_profile,
 };
 use crate::cluster::timing::at_least;
 
@@ -40,15 +41,14 @@ pub(super) struct Injections<'a> {
     held: Vec<CoreSet>,
     clock: RunClock,
     entries: Vec<RunInjection>,
+    pub(super) injectors: &'a mut Injectors,
 }
 
 struct RunInjection {
     id: u64,
     request: InjectRequest,
     /// `None` if the controller repeats an injection into an earlier run.
-    injector: Option<InjectorId>,
-    /// Time of the injector's last message.
-    renewed: Instant,
+    injector: Option<Injector>,
     /// The state of the injection as known to the injector.
     phase: Phase,
     /// Whether the hosts have been ordered to end it.
@@ -65,7 +65,6 @@ enum Phase {
     Requested,
     Begun,
     Over,
-    Disconnected,
 }
 
 /// The part of an injection that one host carries out.
@@ -135,51 +134,38 @@ impl RunInjection {
 }
 
 impl<'a> Injections<'a> {
-    pub(super) fn new(world: &'a World, homes: &[u16], hosts: usize, clock: RunClock) -> Self {
+    pub(super) fn new(
+        world: &'a World,
+        homes: &[u16],
+        hosts: usize,
+        clock: RunClock,
+        injectors: &'a mut Injectors,
+    ) -> Self {
         let held = (0..hosts).map(|host| cores_of(world, homes, host as u16).collect()).collect();
-        Self { world, held, clock, entries: Vec::new() }
+        Self { world, held, clock, entries: Vec::new(), injectors }
     }
 
-    /// Repeats the injections into earlier runs that are for all runs, and begins those requested between runs.
-    pub(super) async fn begin_waiting(&mut self, pool: &mut HostPool) {
-        for RepeatedInjection { request, from, until } in pool.repeated.clone() {
-            match self.plan(pool, &request, from, until) {
-                Ok((injection, plan)) => self.begin(pool, None, &request, injection, plan).await,
+    /// Repeats the injections into earlier runs that are for all runs.
+    pub(super) async fn repeat(&mut self, pool: &HostPool) {
+        for RepeatedInjection { request, from, until } in &pool.repeated {
+            match self.plan(pool, request, *from, *until) {
+                Ok((injection, plan)) => self.begin(pool, None, request, injection, plan).await,
                 Err((_, why)) => {
                     tracing::warn!("an injection into all policies is not repeated in this run: {why}");
                 }
             }
         }
-        for (injector, request) in std::mem::take(&mut pool.requests) {
-            self.request(pool, injector, &request).await;
-        }
     }
 
     /// Handles a message of an injector.
-    pub(super) async fn on_injector(
-        &mut self,
-        pool: &mut HostPool,
-        injector: InjectorId,
-        message: InjectorMessage,
-    ) {
-        match message {
-            InjectorMessage::Request(request) => self.request(pool, injector, &request).await,
-            InjectorMessage::Renew => {
-                self.of(injector).into_iter().for_each(|entry| entry.renewed = Instant::now());
-            }
-            InjectorMessage::End => self.lift(pool, injector, "ended by the injector").await,
+    pub(super) async fn on_injector(&mut self, pool: &HostPool, event: InjectorEvent) {
+        match event {
+            // It may have asked between two runs, and not have waited.
+            InjectorEvent::Request(injector, _) if injector.is_gone() => {}
+            InjectorEvent::Request(injector, request) => self.request(pool, injector, &request).await,
+            InjectorEvent::End(number) => self.lift(pool, number, "ended by the injector").await,
+            InjectorEvent::Gone(number) => self.lift(pool, number, "the injector disconnected").await,
         }
-    }
-
-    /// Handles the disconnection of an injector.
-    pub(super) async fn on_disconnect(&mut self, pool: &HostPool, injector: InjectorId, why: &str) {
-        self.lift(pool, injector, &format!("the injector disconnected: {why}")).await;
-        self.of(injector).into_iter().for_each(|entry| entry.phase = Phase::Disconnected);
-    }
-
-    /// The injection of an injector.
-    fn of(&mut self, injector: InjectorId) -> Option<&mut RunInjection> {
-        self.entries.iter_mut().find(|entry| entry.injector == Some(injector))
     }
 
     /// The time at which an injection was ordered to begin; zero if there is none of that number.
@@ -202,35 +188,16 @@ impl<'a> Injections<'a> {
         self.update(pool, i).await;
     }
 
-    /// Handles the loss of a host: its shares have ended, and so have the injectors that its agent relayed.
+    /// Handles the loss of a host: its shares have ended.
     pub(super) async fn on_lost(&mut self, pool: &HostPool, host: usize) {
         for share in self.entries.iter_mut().filter_map(|entry| entry.share(host)) {
             share.ended.get_or_insert_with(|| "the host was lost".to_owned());
         }
-        for injector in self.injectors(|entry| entry.injector.is_some_and(|injector| injector.host == host)) {
-            self.on_disconnect(pool, injector, "the agent that relayed it was lost").await;
-        }
         self.update_all(pool).await;
     }
 
-    /// Lifts the injections whose injectors have been silent for longer than their lease.
-    pub(super) async fn expire(&mut self, pool: &HostPool) {
-        let expired = |entry: &RunInjection| !entry.lifted && entry.renewed.elapsed() > INJECTOR_LEASE;
-        for injector in self.injectors(expired) {
-            let why = format!("no renewal for {} s", INJECTOR_LEASE.as_secs());
-            self.on_disconnect(pool, injector, &why).await;
-        }
-    }
-
-    fn injectors(&self, which: impl Fn(&RunInjection) -> bool) -> Vec<InjectorId> {
-        self.entries.iter().filter(|entry| which(entry)).filter_map(|entry| entry.injector).collect()
-    }
-
-    /// Sends the last replies at the end of a run, and waits until they have arrived: connections may be closed right
-    /// after.
-    ///
-    /// `expected` says of each host whether the experiment's faults have crashed all of it.
-    pub(super) async fn finish(&mut self, pool: &mut HostPool, expected: &[bool]) {
+    /// Sends the last replies at the end of a run, and waits until they have arrived: the process may end right after.
+    pub(super) async fn finish(&mut self, pool: &mut HostPool) {
         for share in self.entries.iter_mut().flat_map(|entry| &mut entry.shares) {
             share.ended.get_or_insert_with(|| RUN_OVER.to_owned());
         }
@@ -238,20 +205,8 @@ impl<'a> Injections<'a> {
         pool.repeated.extend(self.entries.iter().filter_map(RunInjection::repetition));
         pool.over.push((self.world.point().cell.clone(), self.name()));
         let late = tokio::time::Instant::now() + DISCONNECT_TIMEOUT;
-        let is_connected =
-            |entry: &RunInjection| entry.injector.is_some() && entry.phase != Phase::Disconnected;
-        while self.entries.iter().any(is_connected) {
-            match timeout_at(late, pool.next_event()).await {
-                Ok(Some((host, HostEvent::Message(AgentMessage::InjectorGone { injector, why })))) => {
-                    self.on_disconnect(pool, InjectorId { host, injector }, &why).await;
-                }
-                Ok(Some((host, HostEvent::Message(message)))) => pool.defer(host, message),
-                Ok(Some((host, HostEvent::Gone(why)))) => {
-                    pool.lose(host, &why, expected[host]);
-                    self.on_lost(pool, host).await;
-                }
-                Ok(None) | Err(_) => return,
-            }
+        for injector in self.entries.iter().filter_map(|entry| entry.injector.as_ref()) {
+            let _ = timeout_at(late, injector.gone()).await;
         }
     }
 
@@ -305,7 +260,7 @@ impl<'a> Injections<'a> {
     }
 
     /// Checks a request and orders the injection, or answers at once: a refusal, or the plan of a dry run.
-    async fn request(&mut self, pool: &HostPool, injector: InjectorId, request: &InjectRequest) {
+    async fn request(&mut self, pool: &HostPool, injector: Injector, request: &InjectRequest) {
         let from = self.clock.after(at_least(LEAD, pool.round_trip()));
         let until = request.lasting.map_or(Time::MAX, |lasting| from + lasting);
         let reply = match self.plan(pool, request, from, until) {
@@ -313,7 +268,7 @@ impl<'a> Injections<'a> {
             Ok((_, plan)) if request.dry_run => InjectReply::Planned(Box::new(plan)),
             Ok((injection, plan)) => return self.begin(pool, Some(injector), request, injection, plan).await,
         };
-        pool.reply(injector, reply).await;
+        injector.reply(reply);
     }
 
     /// The name of the run.
@@ -395,7 +350,7 @@ impl<'a> Injections<'a> {
     async fn begin(
         &mut self,
         pool: &HostPool,
-        injector: Option<InjectorId>,
+        injector: Option<Injector>,
         request: &InjectRequest,
         injection: Injection,
         plan: InjectionPlan,
@@ -423,13 +378,12 @@ impl<'a> Injections<'a> {
         }
         if shares.is_empty() {
             let why = "no host of the run holds any of these cores".to_owned();
-            return answer(pool, injector, InjectReply::Refused(Refusal::Failed, why)).await;
+            return answer(injector.as_ref(), InjectReply::Refused(Refusal::Failed, why));
         }
         self.entries.push(RunInjection {
             id,
             request: request.clone(),
             injector,
-            renewed: Instant::now(),
             phase: Phase::Requested,
             lifted: false,
             targets,
@@ -440,8 +394,9 @@ impl<'a> Injections<'a> {
     }
 
     /// Orders the hosts to end the injection of an injector.
-    async fn lift(&mut self, pool: &HostPool, injector: InjectorId, why: &str) {
-        let found = self.entries.iter().position(|entry| entry.injector == Some(injector) && !entry.lifted);
+    async fn lift(&mut self, pool: &HostPool, injector: u64, why: &str) {
+        let is_its = |entry: &RunInjection| entry.injector.as_ref().is_some_and(|its| its.number == injector);
+        let found = self.entries.iter().position(|entry| is_its(entry) && !entry.lifted);
         if let Some(found) = found {
             let at = self.clock.after(at_least(LEAD, pool.round_trip()));
             self.lift_entry(pool, found, at, why).await;
@@ -467,34 +422,33 @@ impl<'a> Injections<'a> {
     /// Sends the injector of entry `i` the changes that it does not know yet.
     async fn update(&mut self, pool: &HostPool, i: usize) {
         let entry = &mut self.entries[i];
-        let injector = entry.injector;
+        let injector = entry.injector.clone();
         if entry.phase == Phase::Requested {
             let failed = entry.shares.iter().find(|share| share.from.is_none() && share.ended.is_some());
             if let Some(Share { host, ended, .. }) = failed {
                 let host = &pool.members[*host].name;
                 let why = format!("host {host}: {}", ended.as_deref().unwrap_or_default());
                 entry.phase = Phase::Over;
-                answer(pool, injector, InjectReply::Refused(Refusal::Failed, why.clone())).await;
+                answer(injector.as_ref(), InjectReply::Refused(Refusal::Failed, why.clone()));
                 return self.lift_entry(pool, i, Time::ZERO, &why).await;
             }
             if entry.begun().count() < entry.shares.len() {
                 return;
             }
             entry.phase = Phase::Begun;
-            answer(pool, injector, InjectReply::Begun(Box::new(entry.plan.clone()), entry.report(pool)))
-                .await;
+            answer(injector.as_ref(), InjectReply::Begun(Box::new(entry.plan.clone()), entry.report(pool)));
         }
         if entry.phase == Phase::Begun && entry.shares.iter().all(|share| share.ended.is_some()) {
             entry.phase = Phase::Over;
-            answer(pool, injector, InjectReply::Over(entry.report(pool))).await;
+            answer(injector.as_ref(), InjectReply::Over(entry.report(pool)));
         }
     }
 }
 
 /// Answers an injector; a repeated injection has none.
-async fn answer(pool: &HostPool, to: Option<InjectorId>, reply: InjectReply) {
+fn answer(to: Option<&Injector>, reply: InjectReply) {
     match to {
-        Some(injector) => pool.reply(injector, reply).await,
+        Some(injector) => injector.reply(reply),
         None => {
             if let InjectReply::Refused(_, why) = reply {
                 tracing::warn!("an injection into all policies is not repeated in this run: {why}");

@@ -13,8 +13,9 @@ use volary_experiment::config::{RunSection, id_under};
 use volary_experiment::control::{RunError, StudyControl};
 use volary_experiment::storage::input_log;
 
-use super::host_pool::{HostEvent, HostPool, InjectorId, PROGRESS_INTERVAL, RunClock};
+use super::host_pool::{HostEvent, HostPool, PROGRESS_INTERVAL, RunClock};
 use super::injections::{Injections, Share};
+use super::injectors::Injectors;
 use crate::cluster::HostsError;
 use crate::cluster::placement::{cores_of, dead_from, homes, slowest};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport};
@@ -67,6 +68,7 @@ impl<'a> ControlledRun<'a> {
     /// Has the hosts build a run and runs it to its end.
     pub(super) async fn run(
         pool: &'a mut HostPool,
+        injectors: &'a mut Injectors,
         world: &'a World,
         point: usize,
         run: &RunSection,
@@ -96,7 +98,7 @@ impl<'a> ControlledRun<'a> {
             reports: vec![None; hosts],
             broken: None,
             accused: None,
-            injections: Injections::new(world, &homes, hosts, clock),
+            injections: Injections::new(world, &homes, hosts, clock, injectors),
             dead_from: dead_from(world, &homes, hosts),
             progress: vec![Time::ZERO; hosts],
             reports_check: ReportCheck::new(world, &pool.members, run.speed),
@@ -107,15 +109,14 @@ impl<'a> ControlledRun<'a> {
             pool,
         };
         run.pool.broadcast(&ControllerMessage::Start { at: start }).await;
-        run.injections.begin_waiting(run.pool).await;
+        run.injections.repeat(run.pool).await;
         run.over = run.until_over(control).await;
         run.stopping = true;
         run.pool.broadcast(&ControllerMessage::Stop).await;
         let limit = if run.over == EndReason::Interrupted { INTERRUPTED } else { CLOSING };
         run.collect_reports(at_least(limit, run.pool.round_trip())).await;
         run.pool.archive.end();
-        let expected: Vec<_> = (0..run.pool.hosts.len()).map(|host| run.is_dead(host)).collect();
-        run.injections.finish(run.pool, &expected).await;
+        run.injections.finish(run.pool).await;
         Ok(run)
     }
 
@@ -134,13 +135,16 @@ impl<'a> ControlledRun<'a> {
         loop {
             let event = tokio::select! {
                 event = self.pool.next_event() => event,
+                event = self.injections.injectors.next() => {
+                    self.injections.on_injector(self.pool, event).await;
+                    continue;
+                }
                 _ = interval.tick() => {
                     let slowest = slowest(&self.progress, &self.dead_from);
                     let finished = self.aggregator.finished_jobs();
                     for host in self.pool.hosts.iter().filter(|host| host.lost.is_none()) {
                         host.send_if_idle(ControllerMessage::Progress { slowest, finished });
                     }
-                    self.injections.expire(self.pool).await;
                     if let Err(lost) = self.give_up_silent().await {
                         self.break_off(lost);
                         return EndReason::Broken;
@@ -240,14 +244,6 @@ impl<'a> ControlledRun<'a> {
             }
             AgentMessage::Refused { run, why } if run == self.pool.run => self.on_refusal(host, &why),
             AgentMessage::Lost { peer, why } if !self.stopping => self.on_broken_link(host, &peer, &why)?,
-            AgentMessage::Injector { injector, message } if !self.stopping => {
-                let injector = InjectorId { host, injector };
-                self.injections.on_injector(self.pool, injector, message).await;
-            }
-            AgentMessage::InjectorGone { injector, ref why } => {
-                self.injections.on_disconnect(self.pool, InjectorId { host, injector }, why).await;
-                self.pool.defer(host, message);
-            }
             AgentMessage::Injected { id, from } => {
                 let begin = |share: &mut Share| share.from = Some(from);
                 self.injections.on_confirmed(self.pool, host, id, begin).await;
@@ -266,8 +262,7 @@ impl<'a> ControlledRun<'a> {
             | AgentMessage::Ping { .. }
             | AgentMessage::Log(_)
             | AgentMessage::Inputs(_)
-            | AgentMessage::Injector { .. }
-            | AgentMessage::Lost { .. } => self.pool.defer(host, message),
+            | AgentMessage::Lost { .. } => {}
         }
         Ok(())
     }

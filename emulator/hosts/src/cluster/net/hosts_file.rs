@@ -62,6 +62,12 @@ impl Hosts {
         Ok(hosts)
     }
 
+    /// The socket of the controller that uses this file, at `path`, in the folder of its identity.
+    pub fn socket(&self, path: &Path) -> PathBuf {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        self.controller().join(format!("inject-{name}.sock"))
+    }
+
     /// Folder of the controller's identity.
     pub fn controller(&self) -> PathBuf {
         self.identities.join(CONTROLLER)

@@ -1,0 +1,145 @@
+//! The socket on which the controller takes the requests of injectors, in the folder of its identity: whoever may read
+//! the controller's key may inject. Messages are lines of JSON.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+
+use crate::cluster::protocol::{InjectReply, InjectRequest, InjectorMessage, Refusal};
+
+/// Messages of injectors that may wait for the next run.
+const WAITING: usize = 64;
+/// Replies to one injector that may wait: there are two.
+const REPLIES: usize = 4;
+
+/// The injectors of a controller.
+#[derive(Debug)]
+pub(super) struct Injectors {
+    events: mpsc::Receiver<InjectorEvent>,
+    /// The socket, which is removed when this is dropped; `None` if it could not be made.
+    socket: Option<PathBuf>,
+}
+
+/// A message of an injector, by its number.
+#[derive(Debug)]
+pub(super) enum InjectorEvent {
+    Request(Injector, Box<InjectRequest>),
+    End(u64),
+    Gone(u64),
+}
+
+/// A connected injector.
+#[derive(Clone, Debug)]
+pub(super) struct Injector {
+    pub(super) number: u64,
+    replies: mpsc::Sender<InjectReply>,
+}
+
+impl Injector {
+    /// Answers it, unless it has disconnected.
+    pub(super) fn reply(&self, reply: InjectReply) {
+        let _ = self.replies.try_send(reply);
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.replies.is_closed()
+    }
+
+    /// Waits until it has disconnected.
+    pub(super) async fn gone(&self) {
+        self.replies.closed().await;
+    }
+}
+
+impl Injectors {
+    /// Listens for injectors. If that is impossible a warning says why, and nothing can be injected.
+    pub(super) fn listen(socket: PathBuf) -> Self {
+        let (sender, events) = mpsc::channel(WAITING);
+        let socket = match bind(&socket) {
+            Ok(listener) => {
+                tokio::spawn(accept(listener, sender));
+                Some(socket)
+            }
+            Err(error) => {
+                tracing::warn!("nothing can be injected into this run: {}: {error}", socket.display());
+                None
+            }
+        };
+        Self { events, socket }
+    }
+
+    /// The next event. Nothing is lost if this is dropped while it waits.
+    pub(super) async fn next(&mut self) -> InjectorEvent {
+        match self.events.recv().await {
+            Some(event) => event,
+            // Without a socket there is none.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Injectors {
+    fn drop(&mut self) {
+        if let Some(socket) = &self.socket {
+            let _ = std::fs::remove_file(socket);
+        }
+    }
+}
+
+/// Binds a socket, in place of one that a controller has left behind.
+fn bind(socket: &Path) -> io::Result<UnixListener> {
+    if std::os::unix::net::UnixStream::connect(socket).is_ok() {
+        return Err(io::Error::other("another controller listens there"));
+    }
+    match std::fs::remove_file(socket) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    UnixListener::bind(socket)
+}
+
+async fn accept(listener: UnixListener, events: mpsc::Sender<InjectorEvent>) {
+    let mut number = 0;
+    while let Ok((stream, _)) = listener.accept().await {
+        number += 1;
+        tokio::spawn(serve(number, stream, events.clone()));
+    }
+}
+
+/// Passes messages on in both directions until the injector disconnects.
+async fn serve(number: u64, stream: UnixStream, events: mpsc::Sender<InjectorEvent>) {
+    let (read, mut write) = stream.into_split();
+    let mut lines = BufReader::new(read).lines();
+    let (replies, mut waiting) = mpsc::channel(REPLIES);
+    let injector = Injector { number, replies };
+    loop {
+        tokio::select! {
+            line = lines.next_line() => {
+                let Ok(Some(line)) = line else { break };
+                let event = match serde_json::from_str(&line) {
+                    Ok(InjectorMessage::Request(request)) => InjectorEvent::Request(injector.clone(), request),
+                    Ok(InjectorMessage::End) => InjectorEvent::End(number),
+                    Err(error) => {
+                        injector.reply(InjectReply::Refused(Refusal::Invalid, error.to_string()));
+                        continue;
+                    }
+                };
+                if events.send(event).await.is_err() {
+                    break;
+                }
+            }
+            Some(reply) = waiting.recv() => {
+                let mut line = serde_json::to_vec(&reply).unwrap_or_default();
+                line.push(b'\n');
+                if write.write_all(&line).await.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    drop(waiting);
+    let _ = events.send(InjectorEvent::Gone(number)).await;
+}
