@@ -6,8 +6,8 @@
 //! A job may be a *stage* of a chain: its client submits each stage when it learns that the one before it has ended.
 //! Policies see every stage as a job of its own.
 
+use crate::base::Amount;
 use crate::base::{Feature, JobId, Span, TaskId, Time};
-use crate::layout::Amount;
 
 /// A job as its client submits it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

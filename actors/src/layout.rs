@@ -4,7 +4,7 @@
 //! submits to scheduler i and shares its machine, so the two talk without network delay. A worker shares the endpoint
 //! of its node manager; every other actor has an endpoint of its own, with its own number.
 
-use crate::base::{ActorId, Endpoint, Span};
+use crate::base::{ActorId, Amount, Endpoint, Span};
 
 /// The role of an actor; the number counts within its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,33 +24,6 @@ pub enum Role {
         /// The number of the core within the node.
         core: u32,
     },
-}
-
-/// CPU and memory, of a node or needed by a task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Amount {
-    /// Thousandths of a core.
-    pub cpu: u64,
-    /// Bytes.
-    pub memory: u64,
-}
-
-impl Amount {
-    /// One core, and no memory.
-    pub const CORE: Self = Self { cpu: 1000, memory: 0 };
-
-    /// The number of tasks that fit at once, each with the needs of `task`; a need of zero does not count.
-    pub fn holds(&self, task: Self) -> u32 {
-        let fit = |has: u64, needs: u64| has.checked_div(needs).unwrap_or(u64::MAX);
-        fit(self.cpu, task.cpu).min(fit(self.memory, task.memory)).min(u64::from(u32::MAX)) as u32
-    }
-
-    /// The shares of CPU and memory one task takes; if only one of the two is limited, the other is taken to be equal.
-    fn shares(&self, task: Self) -> [f64; 2] {
-        let part = |has: u64, needs: u64| (has > 0).then(|| needs as f64 / has as f64);
-        let (cpu, memory) = (part(self.cpu, task.cpu), part(self.memory, task.memory));
-        [cpu.or(memory), memory.or(cpu)].map(|share| share.unwrap_or(0.0))
-    }
 }
 
 /// The sharing of nodes: each runs as many copies at once as it has workers, which share its CPU and memory (Park's

@@ -36,15 +36,14 @@ pub mod target;
 pub mod topology;
 pub mod units;
 pub mod verdict;
-pub mod worst;
 
 pub use config::{GilbertElliott, Loss, Network};
 pub use error::Error;
 pub use fabric::Fabric;
 pub use faults::{Crash, FaultSpec, Faults, Windows};
 pub use links::{LinkClass, LinkSpec, Links, Place};
+pub use model::worst::Worst;
 pub use target::{Groups, Places, Target};
 pub use topology::{Topology, TopologyFile};
 pub use units::{Buffer, Probability, Rate, Size};
 pub use verdict::{Cause, ClassStats, Stats, Verdict};
-pub use worst::Worst;

@@ -4,6 +4,8 @@
 //! scores z; the sample is F⁻¹(Φ(z)), which has exactly the distribution F. The function is tabulated once, so a
 //! sample costs only an interpolation.
 
+pub(crate) mod worst;
+
 use statrs::distribution::{ContinuousCDF, Gamma};
 use statrs::function::erf::{erfc, erfc_inv};
 use volary_actors::base::{Address, DistributionSpec, Span};

@@ -10,24 +10,22 @@
 //! | [`shard`] | the event loop: machines, queue, network, cores |
 //! | [`parcel`] | messages and observations that leave a shard |
 //! | [`world`] | a scenario under a seed, from which shards are built |
-//! | [`quiet`] | the time without a copy after which a run is given up |
+//! | [`scenario::quiet`] | the time without a copy after which a run is given up |
 //! | [`virtual_time`] | runs in virtual time |
 //! | [`metrics`] | observations folded into results |
 //! | [`results`] | the results schema |
 //! | [`replay`] | logged inputs stepped again |
-//! | [`finalize`] | the result of a run, from its totals and counters |
+//! | [`world::finalize`] | the result of a run, from its totals and counters |
 //! | [`fingerprint`] | hashes that identify files, message kinds and cells |
 
 #![deny(unsafe_code)]
 
 pub mod cores;
-pub mod finalize;
 pub mod fingerprint;
 pub mod metrics;
 pub mod parcel;
 mod prefetch;
 pub mod queue;
-pub mod quiet;
 pub mod replay;
 pub mod results;
 pub mod scenario;

@@ -11,11 +11,11 @@ use volary_actors::base::{ActorId, Rng, Time};
 use volary_actors::layout::Role;
 use volary_actors::machine::{Effect, Effects, Input, Machine, Oracle};
 
+use crate::metrics::RunConfig;
 use crate::metrics::{Accounts, Aggregator, Recorder};
 use crate::parcel::{Observation, Seen};
 use crate::results::{Injected, PolicySections, Summary};
 use crate::shard::{Parts, Placement};
-use crate::virtual_time::RunConfig;
 use crate::world::{EngineError, World};
 
 /// The result of a replay.

@@ -3,10 +3,10 @@
 use volary_actors::base::{Span, Time};
 use volary_actors::message::kind_name;
 
-use crate::finalize::{Counters, FinishedRun};
-use crate::metrics::{Recorder, Recording};
+use crate::metrics::{Recorder, RunConfig};
 use crate::results::Measured;
 use crate::shard::{Observer, Parts, Placement, Shard, Traffic};
+use crate::world::finalize::{Counters, FinishedRun};
 use crate::world::{EngineError, World};
 
 /// Number of events between two progress reports.
@@ -18,15 +18,6 @@ const MOST_PENDING: usize = 1 << 25;
 
 /// Number of events without any progress after which a run is given up: minutes of them.
 const MOST_IDLE: u64 = 1 << 30;
-
-/// The time limit of a run, and the extent of its recording.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct RunConfig {
-    /// Emulated time at which the run ends, finished or not.
-    pub until: Option<Span>,
-    /// The data kept beyond the summary.
-    pub recording: Recording,
-}
 
 /// Callbacks of a run to its caller.
 pub trait Progress {

@@ -1,5 +1,7 @@
 //! The world: one point of an experiment under one seed, from which shards are built.
 
+pub mod finalize;
+
 use std::sync::Arc;
 
 use volary_actors::base::{Endpoint, Span, Time};
@@ -9,8 +11,8 @@ use volary_netem::{Fabric, Faults, Windows};
 
 use crate::cores::{Cores, Injection, Profile};
 use crate::metrics::{Recorder, Recording};
-use crate::quiet::{SHORTEST, longest};
 use crate::results::Measured;
+use crate::scenario::quiet::{SHORTEST, longest};
 use crate::scenario::{Machines, Point};
 use crate::shard::{Parts, Placement, Stopwatch, ThreadClock};
 use crate::workload::{TraceSource, Workload};

@@ -8,10 +8,10 @@ use std::io::{Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use volary_engine::metrics::RunConfig;
 use volary_engine::replay::Logged;
 use volary_engine::results::{Injected, Summary};
 use volary_engine::scenario::Point;
-use volary_engine::virtual_time::RunConfig;
 use volary_engine::world::World;
 use volary_experiment::config::{Bundle, ConfigError, Experiment, RunSection, RuntimeKind, id_under};
 use volary_experiment::control::{RunError, panic_text};

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use volary_actors::base::CoreSet;
 use volary_actors::base::{Span, Time};
-use volary_engine::cores::CoreSet;
 use volary_experiment::codec::{self, Batch};
 use volary_hosts::cluster::protocol::{
     InjectReply, InjectRequest, InjectionPlan, InjectionShare, InjectorMessage, Refusal,

@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
+use volary_actors::base::CoreSet;
 use volary_actors::base::{ActorId, Class, JobId, Time};
 use volary_actors::message::Job;
-use volary_engine::cores::CoreSet;
 use volary_engine::parcel::Parcel;
 use volary_experiment::codec;
 use volary_hosts::cluster::net::endpoint::Accepted;

@@ -163,9 +163,10 @@ pub(super) fn evicted(copy: CopyId, (began, now): (Time, Time), alone: bool) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Amount;
     use crate::base::{ActorId, JobId};
     use crate::harness::{Harness, sends};
-    use crate::layout::{Amount, Sharing};
+    use crate::layout::Sharing;
     use crate::machine::{Effect, Input, Note};
     use crate::message::{Core, Launch, Message, Row};
     use crate::roles::NodeManager;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use volary_actors::base::{DistributionSpec, Span};
 use volary_netem::Target;
 
-use super::set::CoreSet;
+use volary_actors::base::CoreSet;
 
 /// An error of an interference profile. Messages name the file, the line or key, and the remedy.
 #[derive(Debug, thiserror::Error)]

@@ -14,8 +14,8 @@ use volary_actors::base::Time;
 
 use super::config::{InjectionSpec, ProfileError};
 use super::profile::{Burst, Cursor, Profile, SeededProfile};
-use super::set::CoreSet;
 use super::table::CoreTable;
+use volary_actors::base::CoreSet;
 
 /// Another profile for some cores and a limited time.
 #[derive(Clone, PartialEq, Debug)]

@@ -7,11 +7,11 @@ use volary_netem::Windows;
 use super::injection::{Effect, Injection};
 use super::integral::{CoreRate, WorkIntegral};
 use super::profile::{Burst, Cursor, SeededProfile};
-use super::set::CoreSet;
 use super::shares::{Change, CopyShare, Next, SharedUse, Shares};
 use super::{CoreTable, Profile};
 use crate::prefetch::prefetch;
 use crate::workload::Segment;
+use volary_actors::base::CoreSet;
 
 /// The cores of a run. Each runs at most one copy.
 #[derive(Clone, Debug)]

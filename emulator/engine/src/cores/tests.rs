@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use volary_actors::base::{Span, Time};
+use volary_actors::base::{CoreSet, Span, Time};
 use volary_netem::Windows;
 
 use super::config::TraceRow;

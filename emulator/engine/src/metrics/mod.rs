@@ -25,7 +25,7 @@ pub mod timeline;
 pub use aggregator::{Aggregator, EndReason, FalseReport};
 pub use policy_metric::PolicyMetric;
 pub use recorder::{Accounts, Recorder, SoFar};
-pub use recording::Recording;
+pub use recording::{Recording, RunConfig};
 pub use registry::{PolicyMetrics, policy_metrics};
 pub use staleness::CacheTracker;
 pub use timeline::MessageWindow;

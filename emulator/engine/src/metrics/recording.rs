@@ -2,7 +2,7 @@
 
 use volary_actors::base::Span;
 
-use crate::quiet::SHORTEST;
+use crate::scenario::quiet::SHORTEST;
 
 /// The data recorded beyond the summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,4 +54,12 @@ impl Default for Recording {
             quiet: SHORTEST,
         }
     }
+}
+/// The time limit of a run, and the extent of its recording.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct RunConfig {
+    /// Emulated time at which the run ends, finished or not.
+    pub until: Option<Span>,
+    /// The data kept beyond the summary.
+    pub recording: Recording,
 }

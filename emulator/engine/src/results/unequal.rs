@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Applied, Injected, Summary};
-use crate::cores::CoreSet;
+use volary_actors::base::CoreSet;
 
 impl Injected {
     /// Whether one schedule could have had both effects: the same profile and seed on the same cores, from the same

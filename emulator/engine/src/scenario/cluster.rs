@@ -8,8 +8,9 @@ use volary_netem::topology::{SPEEDS, Topology};
 use volary_netem::{Groups, Links, Place, Places, Target, TopologyFile};
 
 use super::section::{self, ClusterSection, KeyError, Needs, Room};
-use crate::cores::{CoreSet, CoreTable, Injection, ScheduledInjection};
+use crate::cores::{CoreTable, Injection, ScheduledInjection};
 use crate::workload::{Service, Site, WorkloadSpec};
+use volary_actors::base::CoreSet;
 
 /// Nodes per rack where no topology says otherwise. Racks then matter only to faults aimed at `"rack:N"` and to
 /// interference of scope `rack`; links are the same everywhere.

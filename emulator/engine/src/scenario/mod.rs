@@ -2,6 +2,7 @@
 
 mod cluster;
 mod point;
+pub mod quiet;
 mod section;
 
 pub use cluster::{Cluster, ClusterError, Machines, RACK};

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use volary_actors::base::Amount;
 use volary_actors::base::{DistributionSpec, Span};
-use volary_actors::layout::{Amount, Layout, Sharing};
+use volary_actors::layout::{Layout, Sharing};
 use volary_netem::Size;
 
 use crate::workload::{LargestNode, Service};

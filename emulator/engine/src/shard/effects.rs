@@ -19,11 +19,12 @@ use volary_netem::Verdict;
 use super::event_loop::{ActorSlot, BroadcastEntry, BroadcastLog, Event, EventKind, LARGE, Stamp, no_copies};
 use super::executor::ExecutorState;
 use super::{CoreExecutor, Observer, Parts, Shard};
-use crate::cores::{Change, CoreSet, Injection, Next};
+use crate::cores::{Change, Injection, Next};
 use crate::parcel::Parcel;
 use crate::prefetch::prefetch;
 use crate::queue::Key;
 use crate::results::Worked;
+use volary_actors::base::CoreSet;
 
 impl<O: Observer> Shard<'_, O> {
     /// Delivers a message to an actor of the same node within this step. A message to an actor that is down is

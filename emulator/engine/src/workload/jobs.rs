@@ -4,9 +4,9 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use volary_actors::base::Amount;
 use volary_actors::base::{CopyId, Feature, JobId, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec, PastJob, Preference, Usage};
-use volary_actors::layout::Amount;
 
 use super::drawn::{Drawn, Shapes};
 use super::mix::Stages;

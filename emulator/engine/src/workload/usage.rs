@@ -5,9 +5,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use volary_actors::base::Amount;
 use volary_actors::base::{Address, DistributionSpec, JobId, Purpose, Span, TaskId};
 use volary_actors::catalog::Usage;
-use volary_actors::layout::Amount;
 
 use super::trace::WorkloadError;
 

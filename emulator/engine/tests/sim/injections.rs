@@ -1,7 +1,8 @@
 //! Profiles that are injected into a run, against the same profile in the experiment.
 
+use volary_actors::base::CoreSet;
 use volary_actors::base::Time;
-use volary_engine::cores::{CoreSet, Injection, Interference};
+use volary_engine::cores::{Injection, Interference};
 use volary_engine::metrics::{Accounts, Recorder, Recording};
 use volary_engine::shard::{Placement, Shard};
 use volary_engine::world::World;

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use volary_actors::base::Span;
+use volary_engine::metrics::RunConfig;
 use volary_engine::results::Measured;
-use volary_engine::virtual_time::{RunConfig, measure};
+use volary_engine::virtual_time::measure;
 use volary_engine::workload::{Trace, TraceSource, WorkloadError};
 use volary_engine::world::World;
 

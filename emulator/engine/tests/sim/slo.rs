@@ -6,9 +6,10 @@ use volary_actors::machine::{Effects, Input, Machine};
 use volary_actors::message::{Job, Launch, Message, Row};
 use volary_actors::roles::job_table::{JobTable, OpenJob};
 use volary_engine::metrics::Recording;
+use volary_engine::metrics::RunConfig;
 use volary_engine::results::Measured;
 use volary_engine::shard::{Placement, Shard};
-use volary_engine::virtual_time::{RunConfig, measure};
+use volary_engine::virtual_time::measure;
 use volary_engine::world::World;
 
 use crate::common::{FAULTY, poisson, run, with, world};

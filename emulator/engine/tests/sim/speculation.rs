@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use volary_engine::metrics::Recording;
+use volary_engine::metrics::RunConfig;
 use volary_engine::results::Measured;
-use volary_engine::virtual_time::{RunConfig, measure};
+use volary_engine::virtual_time::measure;
 
 use crate::common::world;
 

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use volary_actors::base::{JobId, Time};
 use volary_actors::catalog::Catalog;
 use volary_engine::metrics::Recording;
+use volary_engine::metrics::RunConfig;
 use volary_engine::results::{CopyEnd, Measured};
-use volary_engine::virtual_time::{RunConfig, measure};
+use volary_engine::virtual_time::measure;
 use volary_engine::workload::NoTraces;
 use volary_engine::world::World;
 

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use volary_actors::base::Span;
 use volary_engine::metrics::Recording;
+use volary_engine::metrics::RunConfig;
 use volary_engine::results::Measured;
-use volary_engine::virtual_time::{RunConfig, measure};
+use volary_engine::virtual_time::measure;
 
 use crate::common::{poisson, with, world};
 

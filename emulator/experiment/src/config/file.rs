@@ -13,9 +13,9 @@ use serde_json::Value;
 use volary_actors::base::Span;
 use volary_engine::cores::{Interference, RunLength};
 use volary_engine::metrics::Recording;
+use volary_engine::metrics::RunConfig;
 use volary_engine::results::{Origin, Tolerance};
 use volary_engine::scenario::{ClusterSection, PolicyEntry};
-use volary_engine::virtual_time::RunConfig;
 use volary_engine::workload::{Service, WorkloadSpec};
 use volary_netem::Network;
 

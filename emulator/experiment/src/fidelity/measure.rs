@@ -5,13 +5,13 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use volary_actors::base::{Class, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
-use volary_engine::finalize::{Counters, RealTime};
 use volary_engine::metrics::{Accounts, EndReason};
 use volary_engine::results::{
     Certificate, ClassFidelity, Compared, DelaySummary, Delays, HostVitals, Late, Lateness, NetworkFidelity,
     Proportion, RealWork, Worked,
 };
 use volary_engine::world::World;
+use volary_engine::world::finalize::{Counters, RealTime};
 use volary_netem::{Cause, ClassStats, LinkClass, Network, Stats};
 
 use super::judge::{DELAY_PART, JobsMet, TASK_PART, ZERO_DELAY_PART, judge};

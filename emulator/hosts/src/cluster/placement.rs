@@ -1,7 +1,7 @@
 //! The placement of actors on hosts, and quantities derived from it.
 
+use volary_actors::base::CoreSet;
 use volary_actors::base::{Endpoint as Place, Time};
-use volary_engine::cores::CoreSet;
 use volary_engine::world::World;
 use volary_experiment::storage::manifest::{HostRecord, HostShard};
 

@@ -8,11 +8,12 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use volary_actors::base::CoreSet;
 use volary_actors::base::{Span, Time};
-use volary_engine::cores::{CoreSet, Interference, Profile};
-use volary_engine::finalize::Counters;
+use volary_engine::cores::{Interference, Profile};
 use volary_engine::parcel::Observation;
 use volary_engine::results::{HostVitals, Worked};
+use volary_engine::world::finalize::Counters;
 use volary_experiment::config::Bundle;
 use volary_experiment::control::{LateSoFar, ShardSample};
 use volary_experiment::fidelity::measure::Reading;

@@ -10,10 +10,10 @@ use volary_actors::layout::Role;
 use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 use volary_engine::cores::SharedUse;
-use volary_engine::finalize::Counters;
 use volary_engine::parcel::{Delivered, Observation, Seen};
 use volary_engine::results::{ClockError, CoreRow, HostVitals, MOST_STRETCHES, TimerProbe, Worked};
 use volary_engine::world::World;
+use volary_engine::world::finalize::Counters;
 use volary_experiment::control::{LateSoFar, ShardSample, VitalsSample};
 use volary_netem::{ClassStats, Stats};
 

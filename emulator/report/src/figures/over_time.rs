@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use volary_engine::cores::CoreSet;
+use volary_actors::base::CoreSet;
 use volary_engine::results::Summary;
 use volary_experiment::number;
 use volary_experiment::storage::run_record::{Look, RunRecord};

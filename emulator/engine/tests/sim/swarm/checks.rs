@@ -9,10 +9,11 @@ use volary_actors::base::{CopyId, DistributionSpec, Endpoint, JobId, TaskId};
 use volary_actors::catalog::Catalog;
 use volary_actors::roles::LONGEST_WAIT;
 use volary_engine::metrics::Recording;
+use volary_engine::metrics::RunConfig;
 use volary_engine::replay::{Logged, replay};
 use volary_engine::results::{CopyEnd, CopyRow, JobRow, Measured};
 use volary_engine::shard::Observer;
-use volary_engine::virtual_time::{Progress, RunConfig, measure_with};
+use volary_engine::virtual_time::{Progress, measure_with};
 use volary_engine::world::{EngineError, World};
 use volary_netem::Worst;
 

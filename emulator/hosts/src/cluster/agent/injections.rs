@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use volary_actors::base::CoreSet;
 use volary_actors::base::Time;
-use volary_engine::cores::{CoreSet, Injection};
+use volary_engine::cores::Injection;
 use volary_engine::shard::Shard;
 
 use crate::cluster::protocol::{AgentMessage, InjectOrder, RUN_OVER, load_profile};

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use volary_actors::base::Span;
-use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::metrics::EndReason;
 use volary_engine::results::{HostVitals, Injected, Measured, PathLoss, RealWork, Worked};
 use volary_engine::world::World;
+use volary_engine::world::finalize::{Counters, FinishedRun};
 use volary_experiment::config::{Experiment, RealSection, RunSection};
 use volary_experiment::control::{Fleet, RunError, StudyControl};
 use volary_experiment::cost;
@@ -376,7 +376,7 @@ impl Drop for Spawned {
 mod tests {
     use std::time::Duration;
 
-    use volary_engine::finalize::Counters;
+    use volary_engine::world::finalize::Counters;
     use volary_experiment::fidelity::measure::LatenessHistograms;
 
     use super::*;

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::timeout_at;
+use volary_actors::base::CoreSet;
 use volary_actors::base::Time;
-use volary_engine::cores::{CoreSet, Injection};
-use volary_engine::finalize::InjectionRecord;
+use volary_engine::cores::Injection;
 use volary_engine::results::{Applied, Injected, run_name};
 use volary_engine::world::World;
+use volary_engine::world::finalize::InjectionRecord;
 use volary_experiment::control::StudyControl;
 use volary_netem::Target;
 
