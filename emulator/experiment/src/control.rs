@@ -219,7 +219,7 @@ impl Counted {
 /// The state of a shard since the start of its run.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct ShardSample {
-    /// Messages sent over the network, in the order of [`KINDS`](volary_actors::message::KINDS).
+    /// Messages sent over the network, in the order of [`KINDS`].
     pub by_kind: Vec<u64>,
     /// Datagrams lost and stream messages returned.
     pub dropped: u64,

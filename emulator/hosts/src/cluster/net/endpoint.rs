@@ -5,7 +5,7 @@
 //!
 //! [`Options`] has the limits and timeouts of an endpoint, from which the TLS and QUIC configuration is made.
 //!
-//! A listening socket has a limited number of places for handshakes under way ([`Handshakes`]), and a rule by which
+//! A listening socket has a limited number of places for handshakes under way (`Handshakes`), and a rule by which
 //! they are replaced. Anyone who can send a datagram can begin a handshake without ending it, so places are limited. A peer whose address
 //! is not proved has one only while few are taken; otherwise it is asked to come again with a token that only the true
 //! holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with the most of them
