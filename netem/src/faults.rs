@@ -3,12 +3,14 @@
 //! A fault holds from `at` until just before `at + for` and heals by itself. Windows of time are those in which a
 //! state applies to a unit: an endpoint, or a node.
 
+pub mod target;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use volary_actors::base::{Endpoint, Span, Time};
 
 use crate::error::Error;
-use crate::target::{Places, Target, resolve_all};
+use crate::faults::target::{Places, Target, resolve_all};
 use crate::units::Probability;
 
 /// One `[[network.fault]]`: a one-key table that names the kind.

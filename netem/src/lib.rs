@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`config`] | the `[network]` table |
 //! | [`units`] | probabilities, rates, buffers |
-//! | [`target`] | the targets of faults, and the table that resolves them to actors and nodes |
+//! | [`faults::target`] | the targets of faults, and the table that resolves them to actors and nodes |
 //! | [`faults`] | partitions, crashes, pauses, degradations, and their schedule |
 //! | [`links`] | which link class joins two endpoints |
 //! | [`topology`] | topology files, and what they resolve to |
@@ -32,7 +32,6 @@ pub mod faults;
 pub mod links;
 mod model;
 mod state;
-pub mod target;
 pub mod topology;
 pub mod units;
 pub mod verdict;
@@ -40,10 +39,10 @@ pub mod verdict;
 pub use config::{GilbertElliott, Loss, Network};
 pub use error::Error;
 pub use fabric::Fabric;
+pub use faults::target::{Groups, Places, Target};
 pub use faults::{Crash, FaultSpec, Faults, Windows};
 pub use links::{LinkClass, LinkSpec, Links, Place};
 pub use model::worst::Worst;
-pub use target::{Groups, Places, Target};
 pub use topology::{Topology, TopologyFile};
 pub use units::{Buffer, Probability, Rate, Size};
 pub use verdict::{Cause, ClassStats, Stats, Verdict};

@@ -21,8 +21,8 @@ use serde::Serialize;
 use volary_actors::base::{Address, DistributionSpec, Endpoint, Purpose};
 
 use crate::error::Error;
+use crate::faults::target::{Groups, resolve_all};
 use crate::links::{LinkClass, Links, Place, Scheme};
-use crate::target::{Groups, resolve_all};
 
 /// Speeds a core can have, as factors on the reference core: between them, work fits 128 bits.
 pub const SPEEDS: RangeInclusive<f64> = 0.01..=10_000.0;

@@ -12,7 +12,7 @@ volary_lp::problem: columns
 volary_lp::round: problem simplex
 volary_lp::simplex: columns problem
 volary_actors::base:
-volary_actors::catalog: base layout
+volary_actors::catalog: base
 volary_actors::harness: base catalog layout machine message
 volary_actors::layout: base
 volary_actors::machine: base catalog layout message
@@ -23,30 +23,26 @@ volary_actors::roles: base catalog layout machine message predict
 volary_netem::config: error faults units
 volary_netem::error:
 volary_netem::fabric: config error faults links model state verdict
-volary_netem::faults: error target units
+volary_netem::faults: error units
 volary_netem::links: config units
-volary_netem::model: config error links units
+volary_netem::model: config error faults links units
 volary_netem::state:
-volary_netem::target: error units
-volary_netem::topology: config error links target units
+volary_netem::topology: config error faults links units
 volary_netem::units:
 volary_netem::verdict:
-volary_netem::worst: config error faults links model
 volary_engine::cores: prefetch workload
-volary_engine::finalize: cores metrics parcel results shard world
 volary_engine::fingerprint:
-volary_engine::metrics: parcel quiet results shard workload
+volary_engine::metrics: parcel results scenario shard workload
 volary_engine::parcel:
 volary_engine::prefetch:
 volary_engine::queue: prefetch
-volary_engine::quiet: scenario workload
-volary_engine::replay: metrics parcel results shard virtual_time world
-volary_engine::results: cores fingerprint
+volary_engine::replay: metrics parcel results shard world
+volary_engine::results: fingerprint
 volary_engine::scenario: cores results workload
 volary_engine::shard: cores parcel prefetch queue results workload
-volary_engine::virtual_time: finalize metrics results shard world
+volary_engine::virtual_time: metrics results shard world
 volary_engine::workload:
-volary_engine::world: cores metrics quiet results scenario shard workload
+volary_engine::world: cores metrics parcel results scenario shard workload
 volary_experiment::atomic_file:
 volary_experiment::codec:
 volary_experiment::config: files number sanitize stats storage workload
@@ -337,4 +333,20 @@ fn listed_arrows_form_no_circle() {
         }
     }
     assert!(left.is_empty(), "modules in circles, or above some: {left:?}");
+}
+
+/// Modules from one down to the ground of its crate, the longest way.
+fn chain<'a>(
+    of: (&'a str, &'a str),
+    arrows: &BTreeMap<(&'a str, &'a str), BTreeSet<&'a str>>,
+) -> Vec<&'a str> {
+    let below = arrows[&of].iter().map(|to| chain((of.0, to), arrows)).max_by_key(Vec::len);
+    [vec![of.1], below.unwrap_or_default()].concat()
+}
+
+#[test]
+fn the_longest_chain_of_modules_in_a_crate_has_six() {
+    let arrows = listed();
+    let long = arrows.keys().map(|&of| (of.0, chain(of, &arrows))).filter(|(_, chain)| chain.len() > 6);
+    assert_eq!(long.collect::<Vec<_>>(), []);
 }

@@ -137,13 +137,13 @@ fn module_docs_begin_with_a_noun_phrase() {
 /// deleted; it rises only in a commit that says why.
 const BUDGETS: [(&str, usize); 8] = [
     ("volary_lp", 1_603),
-    ("volary_actors", 17_911),
+    ("volary_actors", 18_030),
     ("volary_netem", 2_969),
-    ("volary_engine", 14_661),
-    ("volary_experiment", 12_216),
-    ("volary_hosts", 7_861),
-    ("volary_report", 6_962),
-    ("volary", 4_702),
+    ("volary_engine", 14_502),
+    ("volary_experiment", 12_005),
+    ("volary_hosts", 7_669),
+    ("volary_report", 6_875),
+    ("volary", 4_654),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
 const SLACK: usize = 200;

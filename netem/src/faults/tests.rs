@@ -1,7 +1,7 @@
 //! Schedules of faults, and windows of time.
 
 use super::{CrashSpec, PauseSpec, *};
-use crate::target::Groups;
+use crate::faults::target::Groups;
 use crate::units::Probability;
 
 fn s(seconds: u64) -> Span {

@@ -49,7 +49,7 @@ mod tests {
     use volary_actors::base::Endpoint;
 
     use super::*;
-    use crate::target::Groups;
+    use crate::faults::target::Groups;
 
     fn worst(network: &str) -> Worst {
         let network: Network = toml::from_str(network).unwrap();

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::{DistributionSpec, Endpoint, Span};
 
 use crate::error::Error;
+use crate::faults::target::{Groups, Target};
 use crate::links::{LinkSpec, Place};
-use crate::target::{Groups, Target};
 use crate::units::{Probability, Rate};
 
 /// A topology file.

@@ -106,9 +106,12 @@ fn with_injector<T>(
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {
         let socket = file.socket(&options.hosts);
-        let stream = UnixStream::connect(&socket).await.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => not_running(),
-            _ => InjectError::Refused(Refusal::Failed, format!("{}: {error}", socket.display())),
+        let stream = UnixStream::connect(&socket).await.map_err(|error| {
+            // A controller that was killed leaves its socket behind.
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) {
+                return not_running();
+            }
+            InjectError::Refused(Refusal::Failed, format!("{}: {error}", socket.display()))
         })?;
         let (incoming, outgoing) = stream.into_split();
         run(Injector { options, outgoing, incoming: BufReader::new(incoming).lines() }).await
