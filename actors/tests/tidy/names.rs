@@ -141,7 +141,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_netem", 2_969),
     ("volary_engine", 14_502),
     ("volary_experiment", 12_005),
-    ("volary_hosts", 7_669),
+    ("volary_hosts", 7_671),
     ("volary_report", 6_875),
     ("volary", 4_654),
 ];

@@ -420,7 +420,7 @@ mod tests {
         };
         assert_eq!(encode_batch_frame(5, &[parcel], &mut bytes), 1);
         let expected = [
-            &[59, 0, 0, 0, 12, 5, 0, 0, 0, 0, 0, 0, 0][..], // length, version, sequence
+            &[59, 0, 0, 0, 13, 5, 0, 0, 0, 0, 0, 0, 0][..], // length, version, sequence
             &[44, 1, 0, 0, 0, 0, 0, 0, 45, 1, 0, 0, 0, 0, 0, 0], // sent, due
             &[7, 0, 0, 0, 8, 0, 0, 0, 9, 0, 0, 0, 1],       // from, count, to, returned
             &[3, 0, 0, 0, 0, 0, 0, 0],                      // probe, reserve

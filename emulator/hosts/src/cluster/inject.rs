@@ -93,7 +93,7 @@ pub fn inject(
 /// Connects to the controller, and calls `run`.
 fn with_injector<T>(
     options: &InjectOptions,
-    run: impl AsyncFnOnce(Injector<'_>) -> Result<T, InjectError>,
+    run: impl AsyncFnOnce(InjectorConnection<'_>) -> Result<T, InjectError>,
 ) -> Result<T, InjectError> {
     let file = Hosts::load(&options.hosts).map_err(HostsError::from)?;
     if let Some(odd) =
@@ -114,18 +114,18 @@ fn with_injector<T>(
             InjectError::Refused(Refusal::Failed, format!("{}: {error}", socket.display()))
         })?;
         let (incoming, outgoing) = stream.into_split();
-        run(Injector { options, outgoing, incoming: BufReader::new(incoming).lines() }).await
+        run(InjectorConnection { options, outgoing, incoming: BufReader::new(incoming).lines() }).await
     })
 }
 
 /// A connection to the controller.
-struct Injector<'a> {
+struct InjectorConnection<'a> {
     options: &'a InjectOptions,
     outgoing: OwnedWriteHalf,
     incoming: Lines<BufReader<OwnedReadHalf>>,
 }
 
-impl Injector<'_> {
+impl InjectorConnection<'_> {
     async fn request(&mut self, dry_run: bool) -> Result<(), InjectError> {
         let profile = toml::to_string(&self.options.profile.table)
             .map_err(|error| InjectError::Refused(Refusal::Invalid, error.to_string()))?;
