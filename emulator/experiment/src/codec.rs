@@ -18,7 +18,7 @@ use volary_actors::message::Message;
 use volary_engine::parcel::Parcel;
 
 /// Version of everything defined here and of the order in which peers speak; both sides must have the same.
-pub const PROTOCOL: u32 = 13;
+pub const PROTOCOL: u32 = 14;
 /// Limit of a frame of parcels, bytes, without its length prefix.
 pub const PARCEL_FRAME: usize = 64 << 10;
 /// Limit of any frame, bytes: an experiment with its traces is sent in one.
@@ -420,11 +420,11 @@ mod tests {
         };
         assert_eq!(encode_batch_frame(5, &[parcel], &mut bytes), 1);
         let expected = [
-            &[59, 0, 0, 0, 13, 5, 0, 0, 0, 0, 0, 0, 0][..], // length, version, sequence
+            &[59, 0, 0, 0, VERSION, 5, 0, 0, 0, 0, 0, 0, 0][..], // length, version, sequence
             &[44, 1, 0, 0, 0, 0, 0, 0, 45, 1, 0, 0, 0, 0, 0, 0], // sent, due
-            &[7, 0, 0, 0, 8, 0, 0, 0, 9, 0, 0, 0, 1],       // from, count, to, returned
-            &[3, 0, 0, 0, 0, 0, 0, 0],                      // probe, reserve
-            &[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0],       // job, group, count, repair
+            &[7, 0, 0, 0, 8, 0, 0, 0, 9, 0, 0, 0, 1],            // from, count, to, returned
+            &[3, 0, 0, 0, 0, 0, 0, 0],                           // probe, reserve
+            &[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0],            // job, group, count, repair
         ];
         assert_eq!(bytes, expected.concat());
     }

@@ -167,6 +167,10 @@ pub trait StudyObserver: Send + Sync + fmt::Debug {
     fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a>;
     /// Something was injected into the run that began last, or what was injected under this number has another end.
     fn inject(&self, _number: &str, _injection: &Injection, _says: &str) {}
+    /// Whether it is to see the runs that had finished before this process began.
+    fn sees_kept_runs(&self) -> bool {
+        false
+    }
     /// A run has ended; or had ended before this process began.
     fn finished(&self, _record: &RunRecord) {}
     /// A run has failed.

@@ -55,9 +55,11 @@ impl Bar {
         self.bar.set_message(running.text());
     }
 
-    /// A run is under way no more.
+    /// A run is under way no more. Runs that an earlier process has finished never were: the bar is not drawn for them.
     fn ended(&self, run: &str) {
-        self.change(|running| running.oldest_first.retain(|(_, id, _)| id != run));
+        if guard(&self.running).oldest_first.iter().any(|(_, id, _)| id == run) {
+            self.change(|running| running.oldest_first.retain(|(_, id, _)| id != run));
+        }
     }
 }
 

@@ -232,7 +232,8 @@ fn take_up(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
 
 /// Shows the runs that the folder has already to the observers.
 fn show_kept(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
-    if control.observers.is_empty() {
+    // Records with their timelines take much memory.
+    if !control.observers.iter().any(|observer| observer.sees_kept_runs()) {
         return;
     }
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();

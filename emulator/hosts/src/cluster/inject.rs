@@ -16,7 +16,7 @@ use super::error::{HostsError, InjectError};
 use super::net::Hosts;
 use super::protocol::{InjectReply, InjectRequest, InjectionPlan, InjectionShare, InjectorMessage, Refusal};
 
-/// Maximum time of a study from one run to the next: it may be planning, building or calibrating.
+/// Maximum time of a study from one run to the next: it may be building or calibrating.
 const NEXT_RUN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time of the controller for ending an injection on request.
 const END_TIMEOUT: Duration = Duration::from_secs(5);

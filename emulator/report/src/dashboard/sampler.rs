@@ -143,6 +143,10 @@ impl StudyObserver for Dashboard {
         self.inject(number, injection, says);
     }
 
+    fn sees_kept_runs(&self) -> bool {
+        true
+    }
+
     fn finished(&self, record: &RunRecord) {
         self.finished(record);
     }

@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `daemon` | `Agent`: the listening socket and its thread, the first message of each connection, and the relay between an injector and the controller |
+//! | `daemon` | `Agent`: the listening socket and its thread, and the first message of each connection |
 //! | `state` | state shared by all tasks of an agent, and by those of a run; tasks that are aborted with their owner |
 //! | `session` | the session of one controller: plan, then run after run |
 //! | `run` | one host's part of a run: its shard, what it sends and reports, and the links |

@@ -56,6 +56,8 @@ pub struct Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
+        // The next controller of these hosts listens on the same socket.
+        self.injectors.close();
         // Without a close the hosts would stay busy until their leases expire.
         self.runtime.block_on(self.pool.close("the controller is done"));
     }
@@ -129,7 +131,8 @@ impl Controller {
 
     /// Executes one run on the hosts; their inputs go to `log`.
     ///
-    /// # Errors [`RunError::Interrupted`] if `control` is stopped; [`RunError::Refused`] if the run cannot begin;
+    /// # Errors
+    /// [`RunError::Interrupted`] if `control` is stopped; [`RunError::Refused`] if the run cannot begin;
     /// [`RunError::Broken`] if a host was lost during the run, or if it stood still after datagrams had been lost. The
     /// first and the last hold the measurements so far.
     ///

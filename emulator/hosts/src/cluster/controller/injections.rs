@@ -16,8 +16,8 @@ use super::host_pool::{HostPool, RepeatedInjection, RunClock};
 use super::injectors::{Injector, InjectorEvent, Injectors};
 use crate::cluster::placement::cores_of;
 use crate::cluster::protocol::{
-    ControllerMessage, InjectOrder, InjectReply, InjectRequest, InjectionPlan, InjectionShare, RUN_OVER,
-    Refusal, load_profile,
+    ControllerMessage, InjectOrder, InjectReply, InjectRequest, InjectionPlan, InjectionShare, MESSAGE_FRAME,
+    RUN_OVER, Refusal, load_profile,
 };
 use crate::cluster::timing::at_least;
 
@@ -287,6 +287,10 @@ impl<'a> Injections<'a> {
         until: Time,
     ) -> Result<(Injection, InjectionPlan), (Refusal, String)> {
         let invalid = |why| (Refusal::Invalid, why);
+        if request.profile.len() > MESSAGE_FRAME / 2 {
+            let most = MESSAGE_FRAME >> 21;
+            return Err(invalid(format!("the profile is longer than {most} MiB: hosts take shorter ones")));
+        }
         let profile = load_profile(&request.profile).map_err(|why| invalid(format!("the profile: {why}")))?;
         let cores = self.cores(pool, request).map_err(invalid)?;
         if self.entries.len() >= MAX_INJECTIONS && !request.dry_run {

@@ -1,17 +1,23 @@
-//! The socket on which the controller takes the requests of injectors, in the folder of its identity: whoever may read
-//! the controller's key may inject. Messages are lines of JSON.
+//! The socket on which the controller takes the requests of injectors, in the folder of its identity: its user may
+//! inject. Messages are lines of JSON.
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use crate::cluster::protocol::{InjectReply, InjectRequest, InjectorMessage, Refusal};
 
 /// Messages of injectors that may wait for the next run.
 const WAITING: usize = 64;
+/// Time after which the next injector is taken, if one could not be.
+const RETRY: Duration = Duration::from_millis(100);
 /// Replies to one injector that may wait: there are two.
 const REPLIES: usize = 4;
 
@@ -81,11 +87,18 @@ impl Injectors {
     }
 }
 
-impl Drop for Injectors {
-    fn drop(&mut self) {
-        if let Some(socket) = &self.socket {
+impl Injectors {
+    /// Listens no more.
+    pub(super) fn close(&mut self) {
+        if let Some(socket) = self.socket.take() {
             let _ = std::fs::remove_file(socket);
         }
+    }
+}
+
+impl Drop for Injectors {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -98,14 +111,25 @@ fn bind(socket: &Path) -> io::Result<UnixListener> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    UnixListener::bind(socket)
+    let listener = UnixListener::bind(socket)?;
+    std::fs::set_permissions(socket, Permissions::from_mode(0o600))?;
+    Ok(listener)
 }
 
 async fn accept(listener: UnixListener, events: mpsc::Sender<InjectorEvent>) {
     let mut number = 0;
-    while let Ok((stream, _)) = listener.accept().await {
-        number += 1;
-        tokio::spawn(serve(number, stream, events.clone()));
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                number += 1;
+                tokio::spawn(serve(number, stream, events.clone()));
+            }
+            // Such as too many open files.
+            Err(error) => {
+                tracing::warn!("an injector was not heard: {error}");
+                sleep(RETRY).await;
+            }
+        }
     }
 }
 
@@ -142,4 +166,44 @@ async fn serve(number: u64, stream: UnixStream, events: mpsc::Sender<InjectorEve
     }
     drop(waiting);
     let _ = events.send(InjectorEvent::Gone(number)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A socket that a killed controller has left behind is replaced, one that is listened on is not.
+    #[tokio::test]
+    async fn a_socket_without_a_listener_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("inject.sock");
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        let first = Injectors::listen(socket.clone());
+        assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+        let second = Injectors::listen(socket.clone());
+        assert!(first.socket.is_some() && second.socket.is_none());
+        drop(second);
+        assert!(UnixStream::connect(&socket).await.is_ok(), "the first listens still");
+        drop(first);
+        assert!(!socket.exists());
+    }
+
+    /// A request that comes between two runs waits for the next one.
+    #[tokio::test]
+    async fn requests_wait_until_they_are_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("inject.sock");
+        let mut injectors = Injectors::listen(socket.clone());
+        let mut injector = UnixStream::connect(&socket).await.unwrap();
+        let message = InjectorMessage::Request(Box::default());
+        injector
+            .write_all(format!("{}\n", serde_json::to_string(&message).unwrap()).as_bytes())
+            .await
+            .unwrap();
+        let InjectorEvent::Request(waiting, _) = injectors.next().await else { panic!("no request") };
+        assert!(!waiting.is_gone());
+        drop(injector);
+        waiting.gone().await;
+        assert!(matches!(injectors.next().await, InjectorEvent::Gone(number) if number == waiting.number));
+    }
 }

@@ -64,8 +64,13 @@ impl Hosts {
 
     /// The socket of the controller that uses this file, at `path`, in the folder of its identity.
     pub fn socket(&self, path: &Path) -> PathBuf {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        self.controller().join(format!("inject-{name}.sock"))
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        // FNV-1a: identities may belong to several hosts files, and the paths of sockets are short.
+        let hash =
+            path.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        self.controller().join(format!("inject-{hash:016x}.sock"))
     }
 
     /// Folder of the controller's identity.
