@@ -83,7 +83,8 @@ pub trait Catalog: Send + Sync {
     fn jobs(&self) -> u32;
     /// The job's description.
     fn job(&self, job: JobId) -> JobSpec;
-    /// The stage before this one, whose end its client waits for; `None` for a job that arrives by itself.
+    /// The stage before this one, whose end its client waits for; `None` for the first job of a chain, or a job without
+    /// a chain.
     fn after(&self, _job: JobId) -> Option<JobId> {
         None
     }
@@ -93,8 +94,8 @@ pub trait Catalog: Send + Sync {
         (next.0 < self.jobs() && self.after(next) == Some(job)).then_some(next)
     }
 
-    /// The first job from number `from` on that arrives by itself at a client. Catalogs of many clients keep an index,
-    /// so that the cost per client is proportional to its own jobs.
+    /// The first job from number `from` on that arrives at a client and waits for no other stage. Catalogs of many
+    /// clients keep an index, so that the cost per client is proportional to its own jobs.
     fn next_of(&self, client: u32, from: u32) -> Option<JobId> {
         let arrives = |job: &JobId| self.job(*job).client == client && self.after(*job).is_none();
         (from..self.jobs()).map(JobId).find(arrives)
@@ -107,8 +108,8 @@ pub trait Catalog: Send + Sync {
     fn class(&self, job: JobId) -> u8 {
         self.job(job).class
     }
-    /// The value of a job's feature, by which predictors find jobs like it; zero if it is unknown. Values mean
-    /// something only by being equal.
+    /// The value of a job's feature, by which predictors find jobs like it; zero if it is unknown. Only the equality of
+    /// values has a meaning.
     fn feature(&self, _job: JobId, _feature: Feature) -> u32 {
         0
     }

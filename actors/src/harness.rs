@@ -14,7 +14,7 @@ pub struct Jobs {
     pub tasks: u32,
     /// Jobs of the long class.
     pub long: Vec<JobId>,
-    /// Jobs with deadlines, and the time from their arrival to it.
+    /// Jobs with deadlines, and the time from their arrival to the deadline.
     pub deadlines: Vec<(JobId, Span)>,
     /// Stages of each chain; the jobs of a chain follow each other.
     pub stages: u32,
@@ -51,7 +51,7 @@ pub struct Harness {
     pub me: ActorId,
     /// The time of the next step; a test may change it.
     pub now: Time,
-    /// Facts that no actor of a real system knows, if the policy looks at them.
+    /// The oracle, which no actor of a real system has; `None` if the policy does not use it.
     pub oracle: Option<Oracle>,
     jobs: Jobs,
     rng: Rng,
@@ -103,7 +103,7 @@ impl Harness {
         self
     }
 
-    /// Steps the machine and returns what it asked for.
+    /// Steps the machine and returns its effects.
     pub fn step(&mut self, input: Input) -> Vec<Effect> {
         let mut out = Vec::new();
         let fx = Effects::new(self.now, self.me, &mut self.rng, &mut out, &self.jobs, &self.layout);
@@ -116,7 +116,7 @@ impl Harness {
         self.step(Input::Deliver { from, msg: msg.into() })
     }
 
-    /// Delivers a message; returns what is sent in answer.
+    /// Delivers a message; returns the messages sent in answer.
     pub fn receive(&mut self, from: ActorId, msg: impl Into<Message>) -> Vec<(ActorId, Message)> {
         sends(&self.deliver(from, msg))
     }
@@ -126,7 +126,7 @@ impl Harness {
         self.deliver(self.layout.client(0), Job::Submit { job: JobId(job), round: 0 })
     }
 
-    /// Delivers a worker's report that a copy ended; returns what is sent in answer.
+    /// Delivers a worker's report that a copy ended; returns the messages sent in answer.
     pub fn ended(&mut self, copy: CopyId) -> Vec<(ActorId, Message)> {
         let worker = self.layout.worker(0, 0);
         self.receive(worker, Core::Ended { copy })

@@ -345,7 +345,7 @@ pub enum CacheNote {
 }
 
 impl CacheNote {
-    /// Whether the nodes and actors that it names exist, and its copy, as `has` says.
+    /// Whether the nodes, actors and copy that it names exist; `has` says whether a copy does.
     pub fn exists(&self, layout: &Layout, has: impl Fn(CopyId) -> bool) -> bool {
         let nodes = layout.nodes();
         match *self {
@@ -392,7 +392,7 @@ impl Oracle {
     }
 }
 
-/// The effects of one step: a reused buffer, and everything a machine may look at.
+/// The effects of one step: a reused buffer, and everything a machine may read.
 pub struct Effects<'a> {
     now: Time,
     me: ActorId,

@@ -179,7 +179,7 @@ fn every_policy_finishes_every_job_exactly_once() {
 
 /// Random on single-core nodes is one M/M/1 queue per node: E[D] = 1 / (1 − ρ).
 #[test]
-fn random_is_many_m_m_1_queues() {
+fn random_placement_gives_m_m_1_queues() {
     let layout = Layout::new(1, 0, vec![1; 10]);
     let load = Load::new(60_000, 1, 1, 0.2);
     let random: PolicySpec = toml::from_str("random = {}").unwrap();

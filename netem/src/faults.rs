@@ -306,7 +306,7 @@ impl Faults {
         self.pauses.of(who.0)
     }
 
-    /// When an endpoint that is paused at `t` goes on; `t` itself if it is not paused.
+    /// The time at which an endpoint that is paused at `t` resumes; `t` itself if it is not paused.
     #[inline]
     pub fn resumes(&self, who: Endpoint, t: Time) -> Time {
         self.pauses.at(who.0, t).map_or(t, |(_, until)| until)
@@ -354,7 +354,7 @@ impl Faults {
         sum
     }
 
-    /// All degradations at once: no link is ever worse.
+    /// The combination of all degradations, an upper bound for every link at any time.
     pub(crate) fn worst(&self) -> Degraded {
         self.degrades.iter().fold(Degraded { factor: 1.0, loss: 0.0 }, |worst, d| Degraded {
             factor: worst.factor * d.effect.factor.max(1.0),

@@ -56,7 +56,7 @@ pub(crate) struct Delay {
     quantiles: Option<Quantiles>,
 }
 
-/// A normal score that one sample in a thousand million exceeds.
+/// A normal score that one sample in 10⁹ exceeds.
 const FAR: f64 = 6.0;
 
 impl Delay {
@@ -112,7 +112,7 @@ impl Delay {
         self.constant + Span::from_secs_f64(quantiles.at(next))
     }
 
-    /// The longest delay, s; of a distribution with a tail a quantile that one sample in a thousand million exceeds.
+    /// The longest delay, s; of a distribution with a tail a quantile that one sample in 10⁹ exceeds.
     fn longest(&self) -> f64 {
         let longest = |distribution: &DistributionSpec<Span>| {
             distribution.bounds().1.unwrap_or_else(|| quantile(distribution, FAR))

@@ -198,7 +198,7 @@ mod tests {
     proptest! {
         /// For every split between rows and the sparse table it behaves like a map from pairs.
         #[test]
-        fn counts_like_a_map(hubs in 0u32..12, uses in prop::collection::vec((0u32..40, 0u32..40), 0..3000)) {
+        fn states_are_found_as_in_a_map_of_pairs(hubs in 0u32..12, uses in prop::collection::vec((0u32..40, 0u32..40), 0..3000)) {
             let mut states = States::Counts(Table::new(hubs, 40));
             let mut model = BTreeMap::new();
             for (src, dst) in uses {

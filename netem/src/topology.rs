@@ -363,7 +363,7 @@ impl Topology {
                 pairs[class(a, b)] += n * m;
             }
         }
-        // What shares a rack or a pod was counted with its zone as well.
+        // Pairs that share a rack or a pod were counted with their zone as well.
         if let Some(&(zone, _)) = zones.first() {
             pairs[class(zone, zone)] -= nearer;
         }

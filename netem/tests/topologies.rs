@@ -239,7 +239,7 @@ fn network_keys_that_a_topology_overrides_are_refused() {
 }
 
 #[test]
-fn mistakes_of_form_point_at_their_line() {
+fn syntax_errors_of_topologies_point_at_their_line() {
     for (text, line) in [
         (star_with("one_way = 'soon'"), 5),
         (star_with("one_way = '1ms'\nloss = 5.0"), 6),

@@ -316,14 +316,14 @@ impl<'a> Draft<'a> {
         self.split[set as usize] < self.limits[set as usize]
     }
 
-    /// Chooses an option as it has been divided.
+    /// Plans a job by an option, split over sets as in `split`.
     fn choose(&mut self, job: usize, option: u32) {
         let sets = self.problem.sets();
         self.tasks[job * sets..][..sets].copy_from_slice(&self.split);
         self.put(job, option);
     }
 
-    /// Plans a job by an option, with its tasks on each set as they are.
+    /// Plans a job by an option, with the tasks on each set that `tasks` already holds.
     fn put(&mut self, job: usize, option: u32) {
         self.chosen[job] = Some(option);
         self.value += self.problem.columns().options()[option as usize].utility;
@@ -361,7 +361,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Lets a preempted job go on, even if the plan then exceeds the room.
+    /// Spares a preempted job, even if the plan then exceeds the room.
     fn spare(&mut self, running: usize) {
         if self.preempted[running] {
             self.preempted[running] = false;
@@ -383,7 +383,7 @@ impl<'a> Draft<'a> {
         self.room.iter().all(|room| *room >= -SLACK)
     }
 
-    /// Lets preempted jobs go on whose nodes the plan does not need.
+    /// Spares preempted jobs whose nodes the plan does not need.
     fn spare_unneeded(&mut self) {
         for running in 0..self.preempted.len() {
             if self.preempted[running] {

@@ -188,7 +188,7 @@ struct Method<'s, 'p> {
     age: u32,
     /// Pivots in a row without progress.
     stalled: u32,
-    /// Number of those at which Bland's rule applies.
+    /// Number of pivots in a row without progress from which on Bland's rule applies.
     patience: u32,
     /// Pivots since the gap was last determined.
     unchecked: u32,
@@ -208,7 +208,7 @@ impl<'s, 'p> Method<'s, 'p> {
         let stop = loop {
             let entering = match self.entering(gap, certificate) {
                 Ok(entering) => entering,
-                // Optimal as of the inverse at hand: once more with a fresh one.
+                // Optimal by the current inverse: checked once more with a fresh one.
                 Err(Stop::Optimal | Stop::Stuck) if self.age > 0 => {
                     self.refresh();
                     continue;
@@ -341,7 +341,7 @@ fn named_basis(problem: &Problem, state: &State<'_>) -> Basis {
 /// The quantity that the method maximizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// The sum of the values below zero, until there is none.
+    /// The sum of the negative values, until no value is negative.
     Feasibility,
     /// The objective.
     Optimality,
@@ -374,7 +374,7 @@ struct Entering {
 /// Candidates serve until the best of them falls below this share of the best of the last scan.
 const WORTHWHILE: f64 = 0.3;
 
-/// Candidates with which a scan ends.
+/// Number of candidates at which a scan ends.
 const LIST: usize = 16;
 
 impl Prices {

@@ -146,7 +146,7 @@ fn warm_starts_reach_the_cold_optimum() {
 }
 
 #[test]
-fn bases_of_other_problems_do_no_harm() {
+fn warm_starts_from_bases_of_other_problems_reach_the_optimum() {
     let mut numbers = Random(5);
     let problems: Vec<Problem> = (0..60).map(|_| random(&mut numbers, &MIDDLE)).collect();
     for pair in problems.windows(2) {

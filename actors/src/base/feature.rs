@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// A feature by which jobs resemble each other (Park's thesis, section 4.3.1).
 ///
-/// Its value is a number that means something only by being equal to that of another job; zero says that it is unknown.
+/// Its value is an opaque number: only its equality with the value of another job has a meaning. Zero: unknown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Feature {
     /// The user who submitted the job.

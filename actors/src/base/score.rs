@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_is_all() {
+    fn only_finished_copies_have_a_full_score() {
         let of = |work, left| Score::of(Span(work), Span(left)).0;
         assert_eq!([of(8, 8), of(8, 2), of(8, 0), of(3, 2)], [0, 750_000_000, 1_000_000_000, 333_333_333]);
         assert_eq!(Score::of(Span::MAX, Span(1)), Score(999_999_999));

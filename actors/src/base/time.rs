@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_rounds_as_the_library_does() {
+    fn nearest_equals_f64_round() {
         let halves = (0..2000).map(|i| f64::from(i) * 0.25 - 100.0);
         let large = (0..64).map(|bit| 2f64.powi(bit) + 0.5);
         let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.499_999_999_999_999_94, 1e30];

@@ -65,7 +65,7 @@ pub struct CustomKind {
     pub class: Class,
     /// Whether sender and receiver have the roles of this kind, and the fields are within the bounds of the run.
     pub check: fn(&Custom, &Run<'_>) -> bool,
-    /// The job that a message is about, if it is about one: the first that its fields name.
+    /// The job that a message concerns, if any: the first that its fields name.
     pub job: fn(&Custom) -> Option<JobId>,
 }
 

@@ -52,7 +52,7 @@ impl PlacementUpdate {
     /// No node.
     pub const NO_NODE: u32 = u32::MAX;
 
-    /// The nodes it is about.
+    /// The nodes of the update.
     pub fn nodes(&self) -> impl Iterator<Item = u32> + use<> {
         self.nodes.into_iter().filter(|&node| node != Self::NO_NODE)
     }
@@ -132,7 +132,7 @@ pub enum Gossip {
 }
 
 impl Gossip {
-    /// The message about an end.
+    /// The update about the end of a task, as a datagram if `rumour`.
     pub const fn ended(rumour: bool, ended: EndUpdate) -> Self {
         if rumour { Self::EndedRumour(ended) } else { Self::Ended(ended) }
     }

@@ -12,7 +12,7 @@ pub(super) trait Protocol {
     fn kind(&self) -> u8;
     /// True for continuation fragments.
     fn is_fragment(&self) -> bool;
-    /// The job that it is about, if it is about one.
+    /// The job that the message concerns, if any.
     fn job(&self) -> Option<JobId>;
     /// True if sender and receiver have the roles of this message, and all its indices are within bounds.
     fn check(&self, run: &Run<'_>) -> bool;
@@ -25,9 +25,9 @@ pub(super) trait Protocol {
 /// ```
 ///
 /// The order of the rows numbers the kinds. The patterns must be exhaustive and disjoint. The bounds, an optional
-/// expression over `run` and the names of the pattern, keep an index within the table it is used with; they are not
-/// about whether a message is plausible. The job is that which the message is about, if it is about one.
-/// `(fragments: pattern)` names what continues the message before it.
+/// expression over `run` and the names of the pattern, keep an index within the table it is used with; they do not
+/// check whether a message is plausible. The job is the one that the message concerns, if any. `(fragments: pattern)`
+/// names the messages that continue the message before them.
 macro_rules! protocol {
     (
         $message:ident in $run:ident

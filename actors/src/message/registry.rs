@@ -62,7 +62,7 @@ macro_rules! messages {
                 match self { $(Self::$variant(inner) => inner.is_fragment(),)* }
             }
 
-            /// The job that it is about, if it is about one.
+            /// The job that the message concerns, if any.
             pub fn job(&self) -> Option<JobId> {
                 match self { $(Self::$variant(inner) => inner.job(),)* }
             }

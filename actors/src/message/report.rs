@@ -14,7 +14,7 @@ pub enum Heartbeat {
     Wait {
         /// Time for which a new task would wait for a core.
         wait: Span,
-        /// The part of it that passes by itself: the remaining estimate of the running tasks, per core.
+        /// The part of it that decreases as time passes: the remaining estimate of the running tasks, per core.
         passing: Span,
         /// Time of the observation.
         at: Time,

@@ -34,11 +34,11 @@ parameters! {
 
 impl Policy for BigC {
     const ABOUT: &'static str = "Big-C (Chen, Rao and Zhou, USENIX ATC 2017, as in the Kairos paper)\n\
-        YARN with a queue each for short and for long jobs. Each has a share, and may use what the other leaves. When the \
-        other wants its share, containers of the newest jobs are suspended, a few at a time; they go on where they are \
-        before their queue gets new ones there. Short jobs do not preempt short ones. Suspension is one step: in the \
-        authors' code a container gives up its cores a few at a time, and goes on after some heartbeats that had no use \
-        for it.";
+        YARN with a queue each for short and for long jobs. Each has a share, and may use what the other leaves. When \
+        the other wants its share, containers of the newest jobs are suspended, a few at a time; they resume on their \
+        nodes before their queue gets new ones there. Short jobs do not preempt short ones. Suspension is one step: in \
+        the authors' code a container gives up its cores a few at a time, and resumes after some heartbeats without \
+        demand for them.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ heartbeat = "200ms", monitor = "500ms" }"#,
@@ -137,7 +137,7 @@ mod tests {
     /// Beside the master of a long job three containers of four are left, and two beside that of a short job too, one
     /// for each queue.
     #[test]
-    fn masters_keep_a_container_and_shares_are_of_the_rest() {
+    fn masters_keep_a_container_and_queues_share_the_rest() {
         let mut bench = bench(BigC { am: true, ..BigC::default() }, &[4], 3);
         let node = bench.layout.node(0);
         bench.submit(0);
@@ -152,7 +152,8 @@ mod tests {
         assert_eq!(look(&mut bench), []);
     }
 
-    /// One of two containers can be a master's: the short job waits until the long one, which goes on, gives it up.
+    /// One of two containers can be a master's: the short job waits until the long one, which continues, gives up its
+    /// container.
     #[test]
     fn a_job_that_can_have_no_master_does_not_hold_up_the_other_queue() {
         let mut bench = bench(BigC { am: true, ..BigC::default() }, &[2], 2);
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(beat(&mut bench, 0, 1), [task(&bench, LONG.task(1).copy(1))]);
     }
 
-    /// Orders can overtake each other and the tasks that they are about.
+    /// Orders can overtake each other and the tasks that they concern.
     #[test]
     fn a_node_carries_out_the_newest_order() {
         let layout = Layout::new(1, 0, [1]);

@@ -43,16 +43,16 @@ impl Policy for DistSched {
         A central scheduler for shared nodes expects distributions of the CPU, memory and CPU-time of each job's \
         tasks, from the jobs like it that have ended. Each cycle it places one waiting job after the other, the one \
         with the highest expected utility first: a task goes to the node on which memory and CPU are least likely to \
-        be over-allocated, and of these to the fullest one. What a job is worth is the probability that none of its \
-        tasks is evicted times the expected utility of the end of its last task, as the CPU of a task depends on what \
-        else runs on its node. Use that is constantly above what was expected takes its place, and best-effort tasks \
-        are preempted on nodes that throttle SLO tasks.\n\
+        be over-allocated, and of these to the fullest one. The expected utility of a job is the probability that none \
+        of its tasks is evicted times the expected utility of the end of its last task; the CPU of a task depends on \
+        what else runs on its node. Observed use that is constantly above the expected use replaces it, and \
+        best-effort tasks are preempted on nodes that throttle SLO tasks.\n\
         Actual, Point and Request are { estimates = \"actual\" }, \"point\" and \"request\", each with { over = \
         \"never\", observe = false, preempt = false }; DistMax, ActualMax and PointMax have of = \"max\". NoDist is { \
         estimates = \"point\" }, NoPack { risk = 0.0 }, NoOver { over = \"never\" }, NoObs { observe = false }, \
-        NoPreempt { preempt = false }. A task of which more is expected than any node has runs alone on a node, and a \
-        job with more tasks than idle nodes would hold runs as many at a time as they do. Where nodes are not shared, \
-        each task uses a core.";
+        NoPreempt { preempt = false }. A task that is expected to use more than any node has runs alone on a node, and \
+        a job with more tasks than idle nodes would hold runs as many at a time as they do. Where nodes are not \
+        shared, each task uses a core.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ cycle = "500ms" }"#,
@@ -82,7 +82,7 @@ impl Policy for DistSched {
         }
         if self.estimates != UsageEstimates::Dist && self.risk != Self::default().risk && self.risk > 0.0 {
             remarks.push(
-                "risk has little effect on points, which are over-allocated for certain or not".to_owned(),
+                "risk has little effect on point estimates: a node is over-allocated for certain or not at all".to_owned(),
             );
         }
         if layout.kinds() > 1 {
@@ -107,7 +107,7 @@ struct UsagePlanner {
     period: Span,
     /// Whether nodes have been throttling copies since the last decision.
     contended: bool,
-    /// Whether the history is that of a predecessor.
+    /// Whether the history was taken over from before a crash.
     restored: bool,
 }
 
@@ -243,7 +243,7 @@ impl Planner for UsagePlanner {
     }
 }
 
-/// When the utility of a job that still waits changes its form next.
+/// Next time at which the utility function of a job that still waits changes.
 fn due(pending: &[PendingJob], launches: &[LaunchOrder]) -> Option<Time> {
     let waits = |job: &&PendingJob| launches.iter().all(|launch| launch.job != job.job);
     let zeros = pending.iter().filter(waits).filter_map(|job| match job.utility {
@@ -309,8 +309,8 @@ impl Ord for Bound {
     }
 }
 
-/// Launches of jobs until none can be placed, the one with the highest expected utility first; `loads` has their tasks
-/// in the end.
+/// Launches of jobs until none can be placed, the one with the highest expected utility first; their tasks are added to
+/// `loads`.
 ///
 /// Every launch leaves less room, so that as a rule an option is worth no more when it is computed again, and a job
 /// without one has none for the rest of the cycle. It therefore suffices to compute the best option again until it

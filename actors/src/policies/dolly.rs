@@ -25,10 +25,10 @@ parameters! {
 
 impl Policy for Dolly {
     const ABOUT: &'static str = "Dolly (Ananthanarayanan, Ghodsi, Shenker and Stoica, NSDI 2013)\n\
-        A queue of tasks, by default a central one. When a small job arrives each of its n tasks gets c copies \
-        at once, the least with which the job has no straggler but with probability ε: c = ⌈ln(1 − (1 − \
-        ε)^(1/n)) / ln p⌉. That is if all of them find a core, on nodes of their own, within the budget for \
-        clones and the limit on load; if not, each task gets one. The first result counts, other copies are \
+        A queue of tasks, by default a central one. When a small job arrives each of its n tasks gets c copies at \
+        once, the least number with which the job has a straggler with probability ε at most: c = ⌈ln(1 − (1 − \
+        ε)^(1/n)) / ln p⌉. This requires that all copies find a core, on nodes of their own, within the budget for \
+        clones and the limit on load; otherwise each task gets one copy. The first result counts, other copies are \
         stopped.";
 
     const VARIANTS: &'static [&'static str] = &[
@@ -65,7 +65,7 @@ impl Dolly {
 }
 
 impl Rule for Dolly {
-    /// The first look at a job is the only one: every task has one copy or waits.
+    /// The first check of a job is the only one: every task has one copy or waits.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let more = if view.tasks > self.largest { 0 } else { self.copies(view.tasks) - 1 };
         if self.affords(more.saturating_mul(view.tasks), view.cluster) {
@@ -79,9 +79,9 @@ mod tests {
     use super::*;
     use crate::roles::speculation::rule::fixture::Table;
 
-    const NOBODY: [u32; 0] = [];
+    const NO_TASK: [u32; 0] = [];
 
-    /// For ε = 0.05, p = 0.1: a task may straggle with 0.05, 0.0102, 0.00512, 0.000513.
+    /// For ε = 0.05, p = 0.1: the probability that a task straggles may be 0.05, 0.0102, 0.00512, 0.000513.
     #[test]
     fn the_number_of_copies_follows_the_formula() {
         let dolly = Dolly::default();
@@ -103,16 +103,16 @@ mod tests {
         let dolly = &mut Dolly { budget: 0.3, ..Dolly::default() };
         assert_eq!(arrival(2).free(50).look(dolly), [0, 1]);
         assert_eq!(arrival(10).free(50).look(dolly), (0..10).chain(0..10).collect::<Vec<_>>());
-        assert_eq!(arrival(11).free(50).look(dolly), NOBODY);
+        assert_eq!(arrival(11).free(50).look(dolly), NO_TASK);
     }
 
     /// A hundred cores: five for clones, eighty for all.
     #[test]
     fn jobs_are_cloned_within_the_budget_and_below_the_load_limit() {
         assert_eq!(look(&arrival(5).free(50)).len(), 5);
-        assert_eq!(look(&arrival(5).free(50).slots(100, 1)), NOBODY, "one more than the budget");
+        assert_eq!(look(&arrival(5).free(50).slots(100, 1)), NO_TASK, "one more than the budget");
         assert_eq!(look(&arrival(5).free(25)).len(), 5, "80 of 100");
-        assert_eq!(look(&arrival(5).free(24)), NOBODY, "81 of 100");
-        assert_eq!(look(&arrival(5).crowded()), NOBODY);
+        assert_eq!(look(&arrival(5).free(24)), NO_TASK, "81 of 100");
+        assert_eq!(look(&arrival(5).crowded()), NO_TASK);
     }
 }

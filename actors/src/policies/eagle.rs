@@ -65,18 +65,18 @@ parameters! {
     }
 }
 
-/// Largest number of nodes outside the big partition on which a plan remarks, if fewer than one in [`SPARSE`] are.
+/// Largest number of nodes outside the big partition that draws a remark, if fewer than one in [`SPARSE`] are outside.
 const SCARCE: u32 = 2;
 const SPARSE: u32 = 10;
 
 impl Policy for Eagle {
     const ABOUT: &'static str = "Eagle (Delgado, Didona, Dinu and Zwaenepoel, SoCC 2016)\n\
-        Long jobs go to the first scheduler that is up, which sends each task to the node of the big partition \
-        with the least wait, together with a bitmap of nodes that have long work. Short jobs go to the \
-        scheduler of their client, which probes random nodes as Sparrow does; nodes with long work turn probes \
-        away and answer with their bitmap, and the probes go where it says there is none. Nodes serve the \
-        short job with the least work left, and ask for another of its tasks when one ends. Which jobs are \
-        long is said by `cutoff` of the workload, or `long` of a class.";
+        Long jobs go to the first scheduler that is up, which sends each task to the node of the big partition with \
+        the least wait, together with a bitmap of nodes that have long work. Short jobs go to the scheduler of their \
+        client, which probes random nodes as Sparrow does; nodes with long work turn probes away and answer with their \
+        bitmap, and the probes go where it says there is none. Nodes serve the short job with the least work left, and \
+        ask for another of its tasks when one ends. `cutoff` of the workload, or `long` of a class, decides which jobs \
+        are long.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ big_partition = 0.5, rank = "job" }"#,
@@ -107,7 +107,7 @@ impl Policy for Eagle {
             _ if classes < 2 => return Vec::new(),
             0 => format!("all {nodes} nodes take long tasks, so short ones can wait behind them anywhere"),
             1..=SCARCE if nodes > SPARSE * small => format!(
-                "short tasks that meet long ones on all other nodes wait for {small} of {nodes}, those outside \
+                "where all other nodes have long tasks, short ones wait for {small} of {nodes}, those outside \
                  big_partition"
             ),
             _ => return Vec::new(),
@@ -337,7 +337,7 @@ mod tests {
         };
         assert!(
             remarks(50, 0.98, 2)[0]
-                .starts_with("short tasks that meet long ones on all other nodes wait for 1 of 50")
+                .starts_with("where all other nodes have long tasks, short ones wait for 1 of 50")
         );
         assert!(remarks(40, 0.98, 2)[0].starts_with("all 40 nodes take long tasks"));
         assert_eq!(remarks(50, 0.98, 1), [""; 0], "all jobs are short");
@@ -486,7 +486,7 @@ mod tests {
 
     /// Jobs 5 and 4 have a task left, and job 6, which came first, has three; one task of either may overtake it.
     #[test]
-    fn a_claim_in_vain_does_not_count_as_overtaking() {
+    fn a_denied_claim_does_not_count_as_overtaking() {
         let (mut node, scheduler) = busy_node(&[(0, 3), (4, 2), (5, 2)]);
         for job in [6, 5, 4] {
             node.receive(scheduler, probe(JobId(job), false));

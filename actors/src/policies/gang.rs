@@ -54,7 +54,7 @@ impl Policy for Gang {
 
 struct GangJob {
     open: OpenJob,
-    /// Core of the run on which each task has its only cell, if it has one.
+    /// Core of each task in the matrix, numbered across the run; `None` if the task has no cell.
     cores: Vec<Option<u32>>,
     /// The attempt of each task that its core was last ordered to run.
     ordered: Vec<Option<u32>>,
@@ -140,7 +140,7 @@ impl GangScheduler {
         fx.send_as(recovery, fx.layout().node(node), order);
     }
 
-    /// A copy as work of its core, which is ordered to run it now.
+    /// The order to a core to run a copy: from the beginning, or on if the core was ordered to run it before.
     fn work(&mut self, copy: CopyId) -> SliceWork {
         let CopyId { task, attempt } = copy;
         let ordered = self.jobs.get_mut(task.job).map(|placed| &mut placed.ordered[task.index as usize]);

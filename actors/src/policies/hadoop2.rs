@@ -38,10 +38,10 @@ parameters! {
 
 impl Policy for Hadoop2 {
     const ABOUT: &'static str = "Hadoop 2 (DefaultSpeculator of Hadoop 2.7)\n\
-        A queue of tasks, by default a central one. Once a twentieth of a job has finished, each look at it \
-        finds the task whose copy is expected to end longest after a new one would; if a core is free for \
-        which nothing waits, it gets a second copy. The next look is after a second, or after fifteen if a \
-        copy was sent. The first result counts, the other copy is stopped.";
+        A queue of tasks, by default a central one. Once a twentieth of a job has finished, each check finds the task \
+        whose copy is expected to end longest after a new one would; if a core is free and no task waits for it, the \
+        task gets a second copy. The next check is after a second, or after fifteen if a copy was sent. The first \
+        result counts, the other copy is stopped.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{ scale = 0.02, slow = 0.0 }",
@@ -70,7 +70,7 @@ const FINISHED: f64 = 0.05;
 /// (`notHeartbeatedInAWhile`).
 const SILENCE: Span = Span::from_secs(9);
 
-/// Progress below this counts as this (`LegacyTaskRuntimeEstimator`).
+/// Lower bound of the progress of an attempt (`LegacyTaskRuntimeEstimator`).
 const LEAST_PROGRESS: f64 = 0.0001;
 
 impl Hadoop2 {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::roles::speculation::rule::fixture::Table;
 
-    const NOBODY: [u32; 0] = [];
+    const NO_TASK: [u32; 0] = [];
 
     fn look(table: &Table) -> Vec<u32> {
         table.look(&mut Hadoop2::default())
@@ -149,23 +149,23 @@ mod tests {
         assert_eq!(values, [Some(15.0), Some(5.0), Some(1.0)]);
         assert_eq!(look(&three), [4], "one a look");
         assert_eq!(look(&three.clone().backup(4, 99, 0.0)), [5]);
-        assert_eq!(look(&three.free(0)), NOBODY);
+        assert_eq!(look(&three.free(0)), NO_TASK);
     }
 
     #[test]
     fn a_task_that_is_not_slow_or_ends_before_a_new_copy_gets_no_backup() {
         // 20 s in all, not more than mean plus deviation.
-        assert_eq!(look(&table(5).running(4, 90, 0.5)), NOBODY);
+        assert_eq!(look(&table(5).running(4, 90, 0.5)), NO_TASK);
         // 40 s in all, but it ends at 110.
-        assert_eq!(look(&table(5).running(4, 70, 0.75)), NOBODY);
+        assert_eq!(look(&table(5).running(4, 70, 0.75)), NO_TASK);
         assert_eq!(look(&table(5).running(4, 70, 0.5)), [4]);
     }
 
     #[test]
-    fn a_twentieth_must_have_finished() {
+    fn there_are_no_backups_until_a_twentieth_has_finished() {
         let table = |tasks| Table::new(tasks).finished(1, 10).at(100).running(9, 50, 0.1);
         assert_eq!((look(&table(20)), look(&table(21))), (vec![9], vec![]));
-        assert_eq!(look(&Table::new(10).at(100).running(9, 50, 0.1)), NOBODY);
+        assert_eq!(look(&Table::new(10).at(100).running(9, 50, 0.1)), NO_TASK);
     }
 
     /// Half done after 20 s, 40 s in all: it would end at 100. A report 9 s ago still counts, one 10 s ago does not.
@@ -173,10 +173,10 @@ mod tests {
     fn a_copy_without_reports_counts_as_making_no_progress() {
         let silent =
             |reported_at| look(&table(5).at(reported_at + 9).silent(4, reported_at - 20, 0.5, reported_at));
-        assert_eq!(silent(80), NOBODY);
+        assert_eq!(silent(80), NO_TASK);
         assert_eq!(look(&table(5).at(90).silent(4, 60, 0.5, 80)), [4], "30 s for half of it: 60 s in all");
-        // Without reports nothing is known for 9 s; then it counts as standing still.
-        assert_eq!(look(&table(5).silent(4, 91, 0.0, 91)), NOBODY);
+        // Without reports the copy counts as making no progress after 9 s.
+        assert_eq!(look(&table(5).silent(4, 91, 0.0, 91)), NO_TASK);
         assert_eq!(look(&table(5).silent(4, 90, 0.0, 90)), [4]);
     }
 
@@ -187,7 +187,7 @@ mod tests {
         let allowed = |tasks, running| rule.most(running, &Table::new(tasks).view());
         assert_eq!([allowed(50, 40), allowed(2000, 40), allowed(500, 150)], [10.0, 20.0, 15.0]);
         let copied = (0..10).fold(table(30), |table, task| table.running(task, 0, 0.1).backup(task, 90, 0.1));
-        assert_eq!(look(&copied.running(20, 0, 0.1)), NOBODY);
+        assert_eq!(look(&copied.running(20, 0, 0.1)), NO_TASK);
     }
 
     #[test]

@@ -38,10 +38,10 @@ parameters! {
 
 impl Policy for Hawk {
     const ABOUT: &'static str = "Hawk (Delgado, Dinu, Kermarrec and Zwaenepoel, USENIX ATC 2015)\n\
-        Long jobs go to the first scheduler that is up, which sends each task to the node of the big partition \
-        with the least wait. Short jobs go to the scheduler of their client, which probes random nodes as \
-        Sparrow does. A node that becomes idle asks others for the short probes that wait behind their first \
-        long task. Which jobs are long is said by `cutoff` of the workload, or `long` of a class.";
+        Long jobs go to the first scheduler that is up, which sends each task to the node of the big partition with \
+        the least wait. Short jobs go to the scheduler of their client, which probes random nodes as Sparrow does. A \
+        node that becomes idle asks others for the short probes that wait behind their first long task. `cutoff` of \
+        the workload, or `long` of a class, decides which jobs are long.";
 
     const VARIANTS: &'static [&'static str] =
         &["{ big_partition = 0.6, replacement = true }", "{ min_probes = 0 }"];

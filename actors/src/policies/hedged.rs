@@ -27,11 +27,10 @@ parameters! {
 impl Policy for Hedged {
     const ABOUT: &'static str = "Hedged requests (Dean and Barroso, CACM 2013)\n\
         A task gets a second copy once its first was sent longer ago than the 95th percentile of the times of recent \
-        tasks of its class, if a core is free for which no task waits; the first result counts, the other copy is \
-        stopped. Times that a second copy cut short were above the percentile already, so it is that of unhedged \
-        times. Nodes need not report progress. Copies go to free cores from a central queue, where they never wait; \
-        or, as in the paper, to random nodes whether busy or not, where time in the queue counts; or by Sparrow's \
-        reservations.";
+        tasks of its class, if a core is free and no task waits for it; the first result counts, the other copy is \
+        stopped. Hedging does not change the percentile: a time that a second copy cuts short was above it already. \
+        Nodes need not report progress. Copies go to free cores from a central queue, where they never wait; or, as in \
+        the paper, to random nodes whether busy or not, where time in the queue counts; or by Sparrow's reservations.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{ quantile = 0.6, window = 20 }",
@@ -118,7 +117,7 @@ mod tests {
     use crate::base::Rng;
     use crate::roles::speculation::rule::fixture::Table;
 
-    const NOBODY: [u32; 0] = [];
+    const NO_TASK: [u32; 0] = [];
 
     /// A hundred tasks took 1 to 100 s: the 95th percentile is 95.05 s.
     #[test]
@@ -126,11 +125,11 @@ mod tests {
         let mut rule = Recent::new(&Hedged { window: 100, ..Hedged::default() });
         let table = Table::new(3).at(200).running(0, 104, 0.0).running(1, 105, 0.0);
         (1..20).for_each(|s| rule.finished(0, Span::from_secs(s)));
-        assert_eq!(table.look(&mut rule), NOBODY, "too few have finished");
+        assert_eq!(table.look(&mut rule), NO_TASK, "too few have finished");
         (20..101).for_each(|s| rule.finished(0, Span::from_secs(s)));
         assert_eq!(table.look(&mut rule), [0]);
-        assert_eq!(table.clone().free(0).look(&mut rule), NOBODY);
-        assert_eq!(table.backup(0, 190, 0.0).look(&mut rule), NOBODY, "one is enough");
+        assert_eq!(table.clone().free(0).look(&mut rule), NO_TASK);
+        assert_eq!(table.backup(0, 190, 0.0).look(&mut rule), NO_TASK, "one is enough");
     }
 
     #[test]
@@ -144,8 +143,8 @@ mod tests {
         assert_eq!(rule.classes[0].after, None, "of the other class none has finished");
     }
 
-    /// Exponential times of mean one second, of which a second copy cuts the longest short: the quantile learned is
-    /// still that of uncut times, ln 20.
+    /// Exponential times of mean one second, the longest of which a second copy cuts short: the quantile learned is
+    /// still that of the original times, ln 20.
     #[test]
     fn hedging_does_not_lower_the_quantile_that_it_learns() {
         let mut rule = Recent::new(&Hedged::default());

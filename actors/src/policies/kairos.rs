@@ -34,7 +34,7 @@ parameters! {
         /// Minimum lead in attained service with which a suspended copy takes the core at the end of a quantum; zero:
         /// any positive lead (algorithm 1 also accepts a tie). The authors' YARN code has half a quantum.
         hysteresis: Span = Span::ZERO,
-        /// Protection of copies from waiting for ever behind newer ones.
+        /// Protection of copies against waiting for ever behind newer ones.
         guard: LasGuard = LasGuard::Promote,
         /// Quanta passed over (`promote`) or suspensions (`running`) before the guard protects a copy (section 6.2: 3).
         missed: u32 = 3 => 1..=1000000,
@@ -121,7 +121,7 @@ impl Policy for Kairos {
 
 /// The tick at which tasks are dealt.
 const DEAL: u32 = 0;
-/// From here on, ticks name nodes that may be tried again.
+/// Tick of node 0. The tick of a node ends the time in which it is avoided.
 const NODES: u32 = 1;
 
 /// The one scheduler of a run.
@@ -288,7 +288,7 @@ impl DealtNode {
         self.copies.iter().filter(|(_, dealt)| *dealt >= self.reported).count() as u32
     }
 
-    /// Number of its copies: those of its last report and those dealt since, of which some may have ended.
+    /// Number of its copies: those of its last report and those dealt since, some of which may have ended.
     fn count(&self) -> u32 {
         self.report.0.saturating_add(self.since()).min(self.copies.len() as u32)
     }
@@ -349,8 +349,9 @@ impl DealtNodes {
         all
     }
 
-    /// The node that gets the next task: of those with room the one with the fewest copies, then the least measure,
-    /// then chance. A node that gets a task moves to the next level, unless it gets no more in this round.
+    /// The node that gets the next task: of those with room the one with the fewest copies, then the least measure;
+    /// ties are broken at random. A node that gets a task moves to the next level, unless it gets no more in this
+    /// round.
     fn next(&mut self, rng: &mut Rng) -> Option<u32> {
         self.ranks.pick(rng)
     }

@@ -21,7 +21,7 @@ use crate::roles::{RETRY_AFTER, resend};
 parameters! {
     /// Parameters of Kubernetes.
     struct Kubernetes {
-        /// Treatment of a task for which there is no room.
+        /// Treatment of a task that finds no room.
         retry: Retry = Retry::Timer,
         /// `timer`: time for which the task waits. The Murmuration paper has 30 s by default, and 1 s (section 2.3.2).
         retry_after: Span = Span::from_secs(30),
@@ -36,10 +36,10 @@ parameters! {
 
 impl Policy for Kubernetes {
     const ABOUT: &'static str = "Kubernetes, default scheduler (1.23; as in the Murmuration paper, section 2.3)\n\
-        All jobs go to the first scheduler that is up. It takes one task after the other, looks for nodes with \
-        room for it now, and binds it to the one with the best score: least allocated, and evenly between CPU \
-        and memory. A task for which there is no room is tried again later, and others may find some before \
-        it. Nodes do not queue.";
+        All jobs go to the first scheduler that is up. It takes one task after the other, looks for nodes with room \
+        for it now, and binds it to the one with the best score: least allocated, and evenly between CPU and memory. A \
+        task for which there is no room is tried again later, and other tasks may find room before it. Nodes do not \
+        queue.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ retry_after = "1s" }"#,
@@ -73,7 +73,7 @@ impl Policy for Kubernetes {
 /// Ticks of the end of an attempt, and of the next check of waiting tasks.
 const DECIDE: u32 = 0;
 const WAKE: u32 = 1;
-/// From here on, ticks name nodes that may be tried again.
+/// Tick of node 0. The tick of a node ends the time in which it is avoided.
 const NODES: u32 = 2;
 
 struct KubernetesScheduler {
@@ -358,7 +358,7 @@ impl Nodes {
 }
 
 parameters! {
-    /// Treatment of a task for which there is no room.
+    /// Treatment of a task that finds no room.
     enum Retry {
         /// It waits `retry_after`, as the Murmuration paper describes it.
         #[default]

@@ -34,10 +34,10 @@ parameters! {
 
 impl Policy for LatePolicy {
     const ABOUT: &'static str = "LATE (Zaharia, Konwinski, Joseph, Katz and Stoica, OSDI 2008)\n\
-        A queue of tasks, by default a central one. When cores are free for which nothing waits, the tasks \
-        that will take longest at the rate seen so far get a second copy: those slower than a quarter of their \
-        job's tasks, never on a node that has done less than three quarters of the others, and on a tenth of \
-        the cores at most. The first result counts, the other copy is stopped.";
+        A queue of tasks, by default a central one. When cores are free and no task waits for them, the tasks that \
+        will take longest at the rate seen so far get a second copy: those slower than a quarter of their job's tasks, \
+        never on a node that has done less than three quarters of the others, and on a tenth of the cores at most. The \
+        first result counts, the other copy is stopped.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{ scale = 0.01, cap = 0.5 }",
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!((young(40), young(41)), (vec![3], vec![]));
     }
 
-    /// The node with the least done is no place for a backup; progress that is stopped is none.
+    /// A node below the 25th percentile of work done gets no backups; the work of stopped copies is subtracted.
     #[test]
     fn slow_nodes_get_no_backups() {
         let mut rule = rule();

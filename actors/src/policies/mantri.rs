@@ -30,14 +30,14 @@ parameters! {
 
 impl Policy for Mantri {
     const ABOUT: &'static str = "Mantri (Ananthanarayanan et al., OSDI 2010)\n\
-        A queue of tasks, by default a central one. A task with c running copies gets one more if, with \
-        probability δ, what is left of it exceeds (c + 1) / c times a new run: then less core time is expected \
-        in all. The times of new runs are those of the job's finished tasks. No copy is sent while one waits, or \
-        while a second copy has run for less than Δ. Of the copies that have run for Δ, all but the two fastest \
-        are stopped, so that at most three run (section 5.1). After γ stops of a task no copy of it is stopped, \
-        and none added beyond three. Copies go to free cores for which no task of the job waits. While tasks \
-        wait for a core, which only a central queue knows, a copy that takes clearly longer than a new run is \
-        stopped and begun again elsewhere. The first result counts, and the other copies are stopped.";
+        A queue of tasks, by default a central one. A task with c running copies gets one more if, with probability δ, \
+        its remaining time exceeds (c + 1) / c times a new run: then less core time is expected in all. The times of \
+        new runs are those of the job's finished tasks. No copy is sent while one waits, or while a second copy has \
+        run for less than Δ. Of the copies that have run for Δ, all but the two fastest are stopped, so that at most \
+        three run (section 5.1). After γ stops of a task no copy of it is stopped, and none added beyond three. Copies \
+        go to free cores for which no task of the job waits. While tasks wait for a core, which only a central queue \
+        knows, a copy that takes clearly longer than a new run is stopped and begun again elsewhere. The first result \
+        counts, and the other copies are stopped.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ report = "200ms" }"#,
@@ -68,7 +68,7 @@ impl Mantri {
         self.report.scale(self.scale)
     }
 
-    /// Remaining time of an attempt, s, at the rate up to its last report, or before the first one that of a fresh
+    /// Remaining time of an attempt, s, at its rate up to the last report; before the first report, that of a fresh
     /// copy. After two missing reports it counts as having made no progress since.
     fn left(&self, attempt: &Attempt, fresh: f64, view: &JobView<'_>) -> f64 {
         let silence = view.now.since(attempt.reported_at);
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::roles::speculation::rule::fixture::Table;
 
-    const NOBODY: [u32; 0] = [];
+    const NO_TASK: [u32; 0] = [];
 
     /// Finished in 10, 20, 30 and 40 s: mean 25. `open` tasks have not, the first of them is number 4.
     fn with(open: u32) -> Table {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_that_a_copy_saves_core_time() {
+    fn the_gain_is_the_probability_that_a_copy_saves_core_time() {
         let took = [10, 20, 30, 40].map(Span::from_secs);
         let gain = |copies, left| Mantri::gain(copies, left, &took);
         // One copy: twice a new run. Two copies: one and a half times.
@@ -198,12 +198,12 @@ mod tests {
         // 50 s for half of it: 50 s are left, more than twice 10 or 20 s.
         assert_eq!(table().running(4, 50, 0.5).look(&mut Mantri::default()), [4]);
         // 40 s are left: more than twice 10 s only.
-        assert_eq!(table().running(4, 60, 0.5).look(&mut Mantri::default()), NOBODY);
+        assert_eq!(table().running(4, 60, 0.5).look(&mut Mantri::default()), NO_TASK);
         // A fresh copy beside it would take the mean, 25 s: with two copies less than 30 s is not enough.
-        assert_eq!(table().running(4, 50, 0.5).backup(4, 100, 0.0).look(&mut Mantri::default()), NOBODY);
+        assert_eq!(table().running(4, 50, 0.5).backup(4, 100, 0.0).look(&mut Mantri::default()), NO_TASK);
         // The same by a report that is 10 s old, by which it ends at 140.
         let old = table().silent(4, 40, 0.5, 90);
-        assert_eq!(old.look(&mut Mantri::default()), NOBODY);
+        assert_eq!(old.look(&mut Mantri::default()), NO_TASK);
         // But both slow, 50 s and 40 s left.
         assert_eq!(table().running(4, 50, 0.5).backup(4, 60, 0.5).look(&mut Mantri::default()), [4]);
     }
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(table.look(&mut Mantri::default()), [6, 5, 4]);
         assert_eq!(
             Table::new(4).at(100).running(0, 0, 0.01).look(&mut Mantri::default()),
-            NOBODY,
+            NO_TASK,
             "nothing to judge by"
         );
     }
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(two.actions(&mut Mantri::default()), [], "one was sent less than Δ ago");
     }
 
-    /// Reports can be wrong. Were copies stopped without end, none of them might ever finish.
+    /// Reports can be wrong. If copies could be stopped any number of times, none might ever finish.
     #[test]
     fn after_gamma_stops_the_three_running_copies_are_left_alone() {
         let three = table().running(4, 50, 1.0 / 3.0).backup(4, 70, 1.0 / 3.0).backup(4, 75, 1.0 / 3.0);
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn while_a_copy_waits_no_other_one_is_sent() {
-        assert_eq!(table().running(4, 50, 0.5).waiting(4).look(&mut Mantri::default()), NOBODY);
-        assert_eq!(table().waiting(4).look(&mut Mantri::default()), NOBODY);
+        assert_eq!(table().running(4, 50, 0.5).waiting(4).look(&mut Mantri::default()), NO_TASK);
+        assert_eq!(table().waiting(4).look(&mut Mantri::default()), NO_TASK);
     }
 
     /// Another task of the job has no node: it comes first.

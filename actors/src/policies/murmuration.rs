@@ -39,11 +39,11 @@ const MOST_FAN_OUT: u32 = 1 << 16;
 
 impl Policy for Murmuration {
     const ABOUT: &'static str = "Murmuration (Vijayakumar, Madhavapeddy and Kalyvianaki, SoCC 2024)\n\
-        Each scheduler keeps a cache of the work expected at every node and sends every task of a job to the \
-        node with the least. Placements are immediate and never revised. Schedulers broadcast placements and \
-        nodes broadcast ends of tasks to all schedulers, so caches differ only by updates in flight. \
-        Conflicting placements queue at the node. A restarted scheduler copies the cache of another. With \
-        order = \"las\" (ours; Kairos, SoCC 2018) nodes run what has attained least service and suspend the rest.";
+        Each scheduler keeps a cache of the work expected at every node and sends every task of a job to the node with \
+        the least. Placements are immediate and never revised. Schedulers broadcast placements and nodes broadcast \
+        ends of tasks to all schedulers, so caches differ only by updates in flight. Conflicting placements queue at \
+        the node. A restarted scheduler copies the cache of another. With order = \"las\" (ours; Kairos, SoCC 2018) \
+        nodes run the copies with the least attained service and suspend the rest.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{}",
@@ -194,7 +194,7 @@ impl MurmurationScheduler {
             (MurmurationOrder::Las, _) => None,
             (MurmurationOrder::Fcfs, _) => Some(ServiceOrder::OldestJob),
             (MurmurationOrder::Srjf, MurmurationRank::Task) => Some(ServiceOrder::LeastTask),
-            // The work left of a job when its task comes to be served is not known yet.
+            // The work that is left of the job when its task is served is not known yet.
             (MurmurationOrder::Srjf, MurmurationRank::Job | MurmurationRank::JobLeftOracle) => {
                 Some(ServiceOrder::LeastJob)
             }
@@ -333,8 +333,8 @@ impl MurmurationScheduler {
         self.apply(from, update, fx);
     }
 
-    /// Handles what waited. Questions wait for the end of a job: a copy of the cache would contain placements that are
-    /// not announced yet.
+    /// Handles the messages that arrived while a job was placed. Requests for the cache wait for the end of a job: a
+    /// copy of the cache would contain placements that are not announced yet.
     fn read_inbox(&mut self, fx: &mut Effects<'_>) {
         for (from, update) in std::mem::take(&mut self.inbox) {
             if self.busy.is_some() && matches!(update, Gossip::Ask { .. }) {
@@ -379,7 +379,7 @@ impl MurmurationScheduler {
         }
     }
 
-    /// Places again every task, of all jobs or of one, that is `lost`.
+    /// Places every unfinished task again for which `lost` holds, of all jobs or of job `only`.
     fn again(&mut self, only: Option<JobId>, lost: impl Fn(u32, (u32, u32)) -> bool, fx: &mut Effects<'_>) {
         for (job, tasks) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|o| o == *job)) {
             for index in 0..tasks.decided {

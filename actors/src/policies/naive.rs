@@ -28,10 +28,9 @@ parameters! {
 
 impl Policy for Naive {
     const ABOUT: &'static str = "Naive speculation (Hadoop 1, as Zaharia et al., OSDI 2008, describe it)\n\
-        A queue of tasks, by default a central one. A task whose only copy has run for a minute and is a fifth \
-        of its work behind the mean of its job gets a second copy when a core is free for which nothing waits; \
-        the first result counts, the other copy is stopped. The mean counts tasks that have not begun as \
-        nothing done.";
+        A queue of tasks, by default a central one. A task whose only copy has run for a minute and is a fifth of its \
+        work behind the mean of its job gets a second copy when a core is free and no task waits for it; the first \
+        result counts, the other copy is stopped. Tasks that have not begun count in the mean with no work done.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{ scale = 0.02 }",
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
     use crate::roles::speculation::rule::fixture::Table;
 
-    const NOBODY: [u32; 0] = [];
+    const NO_TASK: [u32; 0] = [];
 
     /// Ten tasks: five finished, four halfway, one at some score: the mean is 0.7 and a tenth of that score.
     fn look(score: f64, ran: u64) -> Vec<u32> {
@@ -86,19 +85,19 @@ mod tests {
     }
 
     #[test]
-    fn a_fifth_behind_the_mean_after_a_minute() {
+    fn a_task_a_fifth_behind_the_mean_is_backed_up_after_a_minute() {
         assert_eq!(look(0.1, 60), [9]);
-        assert_eq!(look(0.1, 59), NOBODY);
+        assert_eq!(look(0.1, 59), NO_TASK);
         // 0.7 + s / 10 − 0.2 > s below 5/9.
         assert_eq!((look(0.555, 60), look(0.556, 60)), (vec![9], vec![]));
     }
 
     #[test]
-    fn one_backup_a_task_and_none_without_a_core() {
+    fn a_task_gets_one_backup_and_none_without_a_free_core() {
         let mut rule = Naive::default();
         let table = Table::new(2).finished(1, 30).at(100).running(1, 0, 0.1);
         assert_eq!(table.look(&mut rule), [1]);
-        assert_eq!(table.clone().free(0).look(&mut rule), NOBODY);
-        assert_eq!(table.backup(1, 90, 0.0).look(&mut rule), NOBODY);
+        assert_eq!(table.clone().free(0).look(&mut rule), NO_TASK);
+        assert_eq!(table.backup(1, 90, 0.0).look(&mut rule), NO_TASK);
     }
 }

@@ -19,11 +19,11 @@ use crate::roles::resend;
 
 impl Policy for Peacock {
     const ABOUT: &'static str = "Peacock (Khelghatdoust and Gramoli, Euro-Par 2018)\n\
-        One probe per task goes to a random worker. A worker orders its probes by size within what each may \
-        still wait, and passes those it cannot serve in time to its successor on a ring. A probe at the head \
-        holds the core while its scheduler is asked for the task. Fit its clocks to the tasks: the authors' \
-        interval of 1 s, one hop of a probe, is far too slow for tasks of a second, and the waiting threshold \
-        of the other form is unpublished.";
+        One probe per task goes to a random worker. A worker orders its probes by size, as far as the time that each \
+        may still wait allows, and passes those it cannot serve in time to its successor on a ring. A probe at the \
+        head holds the core while its scheduler is asked for the task. Fit its clocks to the tasks: the authors' \
+        interval of 1 s, one hop of a probe, is far too slow for tasks of a second, and the waiting threshold of the \
+        other form is unpublished.";
 
     const VARIANTS: &'static [&'static str] = &[r#"{ interval = "500ms" }"#, r#"{ form = "threshold" }"#];
 
@@ -87,7 +87,7 @@ struct PeacockScheduler {
     index: u32,
     members: Membership,
     jobs: JobTable<PeacockJob>,
-    /// The last report of each scheduler; the own entry is exact.
+    /// The last report of each scheduler; the entry of this scheduler is exact.
     loads: Vec<Load>,
     /// Sum of `loads`.
     total: Load,
@@ -135,7 +135,7 @@ impl PeacockScheduler {
         }
     }
 
-    /// Records a change of the own tasks and reports it to the other schedulers.
+    /// Records a change of the tasks of this scheduler and reports it to the other schedulers.
     fn spread(&mut self, change: impl FnOnce(&mut Load), fx: &mut Effects<'_>) {
         let mut own = self.loads[self.index as usize];
         change(&mut own);
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
     use crate::harness::{Harness, sends};
 
-    /// The mean load that probes carry counts the job they belong to, however much was reported before.
+    /// The mean load that probes carry includes the job they belong to, after any number of reports.
     #[test]
     fn probes_carry_the_load_of_their_own_job_after_any_number_of_reports() {
         let layout = Layout::new(1, 0, [1]);

@@ -28,9 +28,9 @@ impl Policy for Pigeon {
         Workers are divided into groups, each with a master. A scheduler deals the tasks of a job out to the masters, \
         as evenly as it can and without asking (section 2.2). A master queues short and long tasks apart and knows its \
         idle workers. Long tasks run on unreserved workers only, short ones on any, and a weight shares the freed \
-        workers between the queues. Results go from the worker to the scheduler. Which jobs are long is said by \
-        `cutoff` of the workload. When a master crashes its standby takes over, or a worker (section 6.1; the details \
-        are ours). Masters can report the lengths of their queues (section 6.2).";
+        workers between the queues. Results go from the worker to the scheduler. `cutoff` of the workload decides \
+        which jobs are long. When a master crashes its standby takes over, or a worker (section 6.1; the details are \
+        ours). Masters can report the lengths of their queues (section 6.2).";
 
     const VARIANTS: &'static [&'static str] = &[
         "{ group = # }",

@@ -86,8 +86,9 @@ pub struct Traits<'a> {
     /// Time for which a copy runs before this policy preempts it, with the parameter that sets it; `None` if it
     /// preempts none by time.
     pub time_slice: Option<(&'static str, Span)>,
-    /// Upper bound of the reservations that it makes for a job: nodes may claim them one after the other in vain once
-    /// all tasks have started. By default two for each task, with which speculating policies bind copies.
+    /// Upper bound of the reservations that it makes for a job: once all tasks have started, nodes may claim them one
+    /// after the other without getting a task. By default two for each task, with which speculating policies bind
+    /// copies.
     pub reservations: ProbeOptions,
     /// The parameter that is about long jobs, if the policy makes no sense without such jobs.
     pub needs_long: Option<&'static str>,
@@ -134,8 +135,8 @@ pub trait Policy: Parameters {
         Ok(())
     }
 
-    /// Remarks on these parameters for the user, which `volary plan` prints after the policy's label: their effect on
-    /// this layout, which has the auxiliary actors, and where they make no sense. `classes` is the number of classes of
+    /// Remarks on these parameters for the user, which `volary plan` prints after the policy's label: notable effects
+    /// on this layout (auxiliary actors included), and parameters without effect. `classes` is the number of classes of
     /// jobs.
     fn remarks(&self, _layout: &Layout, _classes: usize) -> Vec<String> {
         Vec::new()

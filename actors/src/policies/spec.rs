@@ -66,7 +66,7 @@ impl PolicySpec {
         self.traits().auxiliaries.map_or("", Auxiliaries::name)
     }
 
-    /// The actors of a run of this policy, which passes the [check](Self::check), on the cluster's.
+    /// The layout of a run of this policy on a cluster; the policy must pass the [check](Self::check).
     pub fn layout(&self, cluster: Layout) -> Layout {
         match self.traits().auxiliaries {
             Some(auxiliaries) => auxiliaries.layout(cluster),

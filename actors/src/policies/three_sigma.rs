@@ -92,16 +92,16 @@ impl ThreeSigma {
 }
 
 impl Policy for ThreeSigma {
-    const ABOUT: &'static str = "3Sigma (Park, Tumanov, Jiang, Kozuch and Ganger, EuroSys 2018; Park's thesis, \
-        chapter 4)\n\
+    const ABOUT: &'static str = "3Sigma (Park, Tumanov, Jiang, Kozuch and Ganger, EuroSys 2018; Park's thesis, chapter \
+        4)\n\
         A central scheduler expects a distribution of run times of each job, from the jobs like it that have ended. \
         Each cycle it plans the starts of waiting jobs over a window of slots so that their expected utility is \
-        largest: an SLO job is worth something until its deadline, a best-effort job less the later it starts. A job \
-        counts on each slot by the probability that it still runs then. What starts now is launched, all tasks \
-        together on free cores; the rest is planned again. Best-effort jobs are preempted where that pays.\n\
+        largest: an SLO job is worth something until its deadline, a best-effort job less the later it starts. In each \
+        slot the cores of a job count with the probability that it still runs then. What starts now is launched, all \
+        tasks together on free cores; the rest is planned again. Best-effort jobs are preempted where that pays.\n\
         PointPerfEst is { estimates = \"perfect\", over = \"never\" }, PointRealEst { estimates = \"point\", over = \
-        \"never\" }, NoDist { estimates = \"point\" }, NoOE { over = \"never\" }, NoAdapt { over = \"always\" }. A \
-        job with more tasks than there are cores alive runs as many at a time as there are.";
+        \"never\" }, NoDist { estimates = \"point\" }, NoOE { over = \"never\" }, NoAdapt { over = \"always\" }. A job \
+        with more tasks than there are cores alive runs as many at a time as there are.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{}",
@@ -157,7 +157,7 @@ struct SigmaPlanner {
     known: JobTable<KnownJob>,
     /// The basis from which the next solve starts.
     basis: Basis,
-    /// Whether the history is that of a predecessor.
+    /// Whether the history was taken over from before a crash.
     restored: bool,
 }
 
@@ -431,7 +431,7 @@ struct Formulated {
     waiting: Vec<JobId>,
     /// The jobs of [`Problem::running`].
     running: Vec<JobId>,
-    /// When the next estimate is passed or a utility changes its form, if nothing else happens.
+    /// Next time at which an estimate is exceeded or a utility function changes, if nothing else happens.
     due: Option<Time>,
 }
 
@@ -498,13 +498,14 @@ fn formulate(
 const NOTHING: f64 = 1e-9;
 
 /// Largest number of preemptions of a job. The price of a preemption is that of one job, and a plan may gain more by
-/// starting several of which less is expected. If all of them outlive their estimates, none would ever finish.
+/// starting several jobs with shorter estimates in its place. If jobs outlive their estimates, they could preempt each
+/// other without end.
 const MOST_PREEMPTIONS: u32 = 10;
 
 /// Factor that makes the price of preempting a job higher than the gain of an equal one.
 const PREMIUM: f64 = 1.001;
 
-/// The name of a waiting job; as a running one it has the next.
+/// The name of a waiting job in the problem. When it runs, its name is the next number.
 fn name(job: JobId) -> u64 {
     2 * u64::from(job.0)
 }
@@ -538,7 +539,8 @@ impl Formulation<'_> {
         demand
     }
 
-    /// The options of a waiting job that are worth something, on kinds of nodes that have a core for each of its tasks.
+    /// The options of a waiting job with a utility above zero, on kinds of nodes that have a core for each of its
+    /// tasks.
     fn blocks(&mut self, known: &KnownJob, tasks: u32, usable: &[u32]) -> Vec<Block> {
         let utility = known.utility.at(self.now);
         if let Utility::Slo { zero, .. } = utility {
@@ -554,7 +556,7 @@ impl Formulation<'_> {
         (0..).zip(&known.ways).filter(|(_, way)| is_large_enough(way)).filter_map(block).collect()
     }
 
-    /// The starts of a way that are worth something.
+    /// The starts at which running the job in this way has a utility above zero.
     fn starts(&self, utility: Utility, way: &Way) -> Vec<Start> {
         let window = f64::from(self.config.slots) * self.slot;
         let of_slot = |slot: u32| {

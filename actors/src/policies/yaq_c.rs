@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(next[2].0, long, "1.5 s against 2 s");
     }
 
-    /// The job with less work overtakes, five times at most as long as the other is.
+    /// The job with less work overtakes, if its work is at most five times the estimate of the other one.
     #[test]
     fn nodes_serve_the_smaller_job_first() {
         let layout = Layout::new(1, 0, [1]);

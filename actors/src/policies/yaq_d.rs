@@ -45,9 +45,9 @@ parameters! {
 
 impl Policy for YaqD {
     const ABOUT: &'static str = "Yaq-d (Rasley et al., EuroSys 2016, as in the Murmuration paper)\n\
-        Nodes queue tasks and tell all schedulers from time to time how long one would wait. A scheduler sends \
-        each task of a job to the node with the least wait, counting what it placed itself since it last heard \
-        of the node, and nothing of what others did.";
+        Nodes queue tasks and report to all schedulers periodically how long a new task would wait. A scheduler sends \
+        each task of a job to the node with the least wait, counting the tasks that it has placed there since the \
+        node's last report, but not those of other schedulers.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ heartbeat = "500ms" }"#,
@@ -143,7 +143,7 @@ struct Belief {
     reported: Span,
     /// The reported wait with the tasks placed since.
     wait: Span,
-    /// The part of the wait that passes by itself.
+    /// The part of the wait that decreases as time passes.
     passing: Span,
 }
 
@@ -388,7 +388,7 @@ mod tests {
 
     /// A row that comes back after its node was reported down, and was placed again since, changes nothing.
     #[test]
-    fn a_late_refusal_is_of_another_attempt() {
+    fn a_late_refusal_of_an_earlier_attempt_is_ignored() {
         let mut scheduler = scheduler(1);
         let [a, b, c] = [0, 1, 2].map(|i| scheduler.layout.node(i));
         assert_eq!(scheduler.receive(b, beat(50, 1)), []);
@@ -403,8 +403,8 @@ mod tests {
         assert_eq!(scheduler.step(Input::Undelivered { to: a, msg: row }), []);
     }
 
-    /// Two tasks estimated at 1 s: 1 s and a half after half a second. An idle node reports as often, also before its
-    /// first task.
+    /// Two tasks estimated at 1 s: after half a second the wait is 1.5 s. An idle node reports as often, also before
+    /// its first task.
     #[test]
     fn a_node_reports_to_all_schedulers_in_every_period() {
         let layout = Layout::new(2, 0, [1, 1]);
@@ -459,7 +459,7 @@ mod tests {
     /// The same node when nothing happens to it: it is silent, and schedulers see its wait pass, but only up to the
     /// estimate of the tasks that run there.
     #[test]
-    fn time_can_pass_silently() {
+    fn waits_pass_without_heartbeats_of_a_silent_node() {
         let config = YaqD { silent: true, heartbeat: Span::from_millis(500), ..YaqD::default() };
         let layout = Layout::new(2, 0, [1, 1]);
         let mut node = config.bench(&layout, layout.node(0), 2);

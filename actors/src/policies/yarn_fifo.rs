@@ -20,9 +20,9 @@ parameters! {
 
 impl Policy for YarnFifo {
     const ABOUT: &'static str = "YARN FIFO (Hadoop 2.7, as in the Kairos paper, section 5.1)\n\
-        Nodes tell a resource manager with every heartbeat how many containers fit. It answers with tasks of the oldest \
-        jobs, as many as fit. Nothing queues at nodes and nothing is preempted, so a core is idle from the end of a task \
-        to the node's next heartbeat.";
+        Nodes report to a resource manager with every heartbeat how many containers fit. It answers with tasks of the \
+        oldest jobs, as many as fit. Nothing queues at nodes and nothing is preempted, so a core is idle from the end \
+        of a task to the node's next heartbeat.";
 
     const VARIANTS: &'static [&'static str] =
         &[r#"{ heartbeat = "200ms" }"#, r#"{ heartbeat = "500ms", am = true }"#];

@@ -70,7 +70,7 @@ fn distribution_functions_are_within_two_bins_of_the_truth() {
 }
 
 #[test]
-fn means_survive_a_million_values_of_any_size() {
+fn means_of_a_million_heavy_tailed_values_are_exact() {
     // A Pareto distribution of shape 1.2, whose largest values are most of the sum.
     let values = sample(3, 1_000_000, |u| (1.0 - u).powf(-1.0 / 1.2));
     let h = histogram(values.iter().copied());
@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn merging_is_streaming(
+    fn merged_histograms_equal_streamed_ones(
         few in prop::collection::vec(0u32..30, 1..40),
         more in prop::collection::vec(0u32..30, 1..40),
         many in prop::collection::vec(0f64..1000.0, 300..1500),
@@ -246,7 +246,7 @@ fn the_best_feature_wins() {
 }
 
 #[test]
-fn unknown_values_are_not_alike() {
+fn unknown_values_do_not_count_as_equal() {
     let name = Combination::single(Feature::Name);
     let mut predictor = Predictor::new(PredictorKind::JvuPredict, &[name]);
     let predictions = script(&mut predictor, &[((1, 0), 5.0), ((1, 0), 7.0)]);
@@ -270,7 +270,7 @@ fn an_estimate_counts_as_it_was_when_the_job_was_submitted() {
 }
 
 #[test]
-fn combinations_are_alone_and_in_pairs() {
+fn combinations_are_single_features_and_pairs() {
     let all = Combination::singles_and_pairs(&[Feature::User, Feature::Name, Feature::Class]);
     let names: Vec<String> = all.iter().map(ToString::to_string).collect();
     assert_eq!(names, ["user", "name", "class", "user+name", "user+class", "name+class"]);
@@ -284,7 +284,7 @@ fn combinations_are_alone_and_in_pairs() {
 
 /// Two pairs of values differ although their numbers are alike in another order.
 #[test]
-fn pairs_of_values_are_told_apart() {
+fn pairs_of_values_in_different_order_are_distinct() {
     let both = Combination::pair(Feature::User, Feature::Name);
     let mut predictor = Predictor::new(PredictorKind::JvuPredict, &[both]);
     script(&mut predictor, &[((1, 2), 5.0), ((2, 1), 50.0), ((1, 2), 5.0), ((2, 1), 50.0)]);

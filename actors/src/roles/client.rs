@@ -92,7 +92,7 @@ impl Client {
         }
     }
 
-    /// Sends a job to a scheduler. `last` has its numbers, and no scheduler.
+    /// Sends a job to a scheduler, with the round and the counts of `last`, whose scheduler is not used.
     fn submit(&mut self, job: JobId, last: Submission, avoid: Option<ActorId>, fx: &mut Effects<'_>) {
         let Submission { round, tries, mut pauses, .. } = last;
         let to = self.choose(job, avoid, fx);
@@ -204,7 +204,7 @@ impl Machine for Client {
     }
 }
 
-/// The most tasks of one visit (`maxPodCreateDeletePerSync` and `maxUncountedPods` of Kubernetes).
+/// Maximum number of tasks in one visit (`maxPodCreateDeletePerSync` and `maxUncountedPods` of Kubernetes).
 const VISIT: u32 = 500;
 
 /// A step in the life of a job.
@@ -430,7 +430,7 @@ mod tests {
 
     /// The only scheduler is down for 100 h.
     #[test]
-    fn a_client_tries_schedulers_ever_more_rarely_and_learns_of_a_return() {
+    fn a_client_backs_off_until_a_scheduler_returns() {
         let mut client = bench(1);
         let scheduler = client.layout.scheduler(0);
         client.step(Input::Fire(Timer::Arrival(JOB)));

@@ -50,9 +50,9 @@ struct EarlyJob {
 }
 
 impl EarlyJob {
-    /// The wait of a task after one more eviction, each time twice as long. Otherwise tasks that find no memory
-    /// anywhere would be launched without end. The longest wait is that of Kubernetes for a container that ends again
-    /// and again.
+    /// The wait of a task after one more eviction; it doubles each time, since tasks that find no memory anywhere would
+    /// otherwise be launched at once again and again. The longest wait is that of Kubernetes for a container that keeps
+    /// failing.
     fn wait_after_eviction(&mut self, index: u32) -> Span {
         if self.evictions.is_empty() {
             self.evictions.resize(self.nodes.len(), 0);

@@ -49,8 +49,8 @@ impl<T> JobTable<T> {
         self.window.get_mut(job.0.checked_sub(self.first)? as usize)?.as_deref_mut()
     }
 
-    /// The first open job; where none is open, the one after the last that was. Every job before it that was opened is
-    /// closed.
+    /// The first open job; if none is open, the job after the last one that was open. Every job before it that was
+    /// opened is closed.
     pub const fn first_open(&self) -> JobId {
         JobId(self.first)
     }

@@ -8,8 +8,8 @@
 //! Service is counted in time on a core, which a node can measure, or in work done, which its workers must report:
 //! before each decision the node asks them, and they answer within the same instant.
 //!
-//! A core gets its next copy when the one before has answered with the work it has left. A copy without any ended in
-//! that very instant: it stays, and the core is free after its end.
+//! A core gets its next copy when the worker has answered how much work the suspended one has left. If none is left,
+//! that copy ended in the same instant: it keeps the core until its end is reported.
 
 use crate::base::{ActorId, CopyId, Span, Time, parameters};
 use crate::layout::Role;
@@ -27,7 +27,7 @@ parameters! {
         Work,
     }
 
-    /// Protection of copies from waiting for ever behind newer ones.
+    /// Protection of copies against waiting for ever behind newer ones.
     enum LasGuard {
         /// A copy that every core of the node has passed over at `missed` ends of quanta in a row runs next, whatever
         /// it has attained, and is not preempted for `stretch` quanta (Kairos, section 3.2). Among several the one that

@@ -268,7 +268,7 @@ mod tests {
 
     /// A node with two cores has the same wait as one with one core and half the work.
     #[test]
-    fn work_is_shared_by_cores() {
+    fn waits_are_divided_by_the_number_of_cores() {
         let mut waits = MinWaitIndex::new(2, vec![1, 2]);
         let mut rng = Rng::new(1, 1, 1);
         waits.add(0, 30);

@@ -38,7 +38,7 @@ pub struct NodeOptions {
     pub sticky: bool,
     /// Reports of the progress of running copies, if they are sent.
     pub reports: Option<ReportOptions>,
-    /// Handling of the use of a shared node, if schedulers are to be told of it.
+    /// Handling of the use of a shared node, if it is reported to schedulers.
     pub usage: Option<UsageOptions>,
 }
 
@@ -331,8 +331,8 @@ impl NodeManager {
         }
     }
 
-    /// The length of the queue as samples tell it: rows and reservations that wait, plus busy and held cores; with idle
-    /// cores, minus their number.
+    /// The length of the queue as reported to schedulers that sample it: rows and reservations that wait, plus busy and
+    /// held cores; with idle cores, minus their number.
     pub fn length(&self) -> i32 {
         let free = self.idle_cores();
         let waiting = self.queue.len() + self.slots.len();

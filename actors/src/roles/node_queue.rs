@@ -119,7 +119,7 @@ pub struct Place {
 pub struct NodeQueue<E> {
     /// Entries with their numbers, which ascend.
     entries: VecDeque<(u64, E)>,
-    /// Kept in step with `entries`; absent where entries are served as they came.
+    /// Kept in step with `entries`; absent where entries are served in order of arrival.
     ranked: Option<Box<Ranked>>,
     /// The number of the next entry.
     number: u64,
@@ -193,7 +193,7 @@ impl<E> NodeQueue<E> {
         self.entries.partition_point(|&(number, _)| number < place.number)
     }
 
-    /// Replaces the keys of all ranks by what `key` says of each entry.
+    /// Recomputes the keys of all ranks with `key`.
     pub fn rerank(&mut self, key: impl Fn(&E) -> Option<(Span, Time)>) {
         if let Some(ranked) = &mut self.ranked {
             ranked.least = IN_TURN;
@@ -204,7 +204,7 @@ impl<E> NodeQueue<E> {
         }
     }
 
-    /// The entry to be served now, and its index. Nothing counts as overtaken yet.
+    /// The entry to be served now, and its index. It does not count as overtaking until it is served.
     pub fn first(&mut self) -> Option<(usize, &mut E)> {
         let at = self.ranked.as_mut().map_or(0, |ranked| ranked.next());
         self.entries.get_mut(at).map(|(_, entry)| (at, entry))
@@ -307,7 +307,7 @@ mod tests {
     /// Number, key, estimate and slack.
     type PlainEntry = (u32, Option<u64>, u64, u64);
 
-    /// The order without bounds that save reading: the head, or the least key that may overtake all before it.
+    /// The next entry by a scan of the whole queue: the head, or the least key that may overtake all before it.
     fn plainly(waiting: &[PlainEntry]) -> usize {
         let Some(&(_, Some(head), _, mut slack)) = waiting.first() else { return 0 };
         let (mut next, mut least) = (0, head);
@@ -321,9 +321,9 @@ mod tests {
     }
 
     proptest! {
-        /// Reading only as much as is needed serves the same entries in the same order.
+        /// A queue that reads only as many entries as it needs serves the same ones in the same order as a full scan.
         #[test]
-        fn saved_reading_changes_no_order(
+        fn entries_that_are_not_read_do_not_change_the_order(
             steps in prop::collection::vec((0u8..8, prop::option::of(0u64..6), 1u64..6, 0usize..8), 1..200)
         ) {
             let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 2.0 });
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(drain(&mut queue), [5, 0, 6]);
     }
 
-    /// Nothing is counted before the entry is served in fact.
+    /// An entry counts as overtaken only when the other one is actually served.
     #[test]
     fn an_entry_that_is_not_served_overtakes_nothing() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 1.0 });

@@ -21,7 +21,7 @@ use crate::roles::{RETRY_AFTER, resend};
 const CYCLE: u32 = 0;
 /// The tick at which a decision is carried out.
 const DECIDED: u32 = 1;
-/// From here on, ticks name nodes that may be tried again.
+/// Tick of node 0. The tick of a node ends the time in which it is avoided.
 const NODES: u32 = 2;
 
 /// A central scheduler. At the end of each cycle in which something has changed its planner decides which of the
@@ -198,8 +198,8 @@ impl<P: Planner> PlanningScheduler<P> {
         groups.all(|group| self.pool.free_on(group[0]) >= group.len() as u32)
     }
 
-    /// The first victims whose cores, with the free ones, suffice for tasks by kind of nodes; `None` if those of all do
-    /// not.
+    /// Victims, first ones first, whose cores together with the free ones suffice for `tasks`, counted by kind of
+    /// nodes; `None` if all victims do not suffice. Victims without a core of a lacking kind are passed over.
     fn sufficient(&mut self, order: JobId, tasks: &[u32], victims: &[JobId]) -> Option<Vec<JobId>> {
         let free = |(kind, tasks): (usize, &u32)| tasks.saturating_sub(self.pool.free(kind));
         let mut lacks: Vec<u32> = tasks.iter().enumerate().map(free).collect();

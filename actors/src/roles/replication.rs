@@ -355,8 +355,8 @@ impl Replication {
         }
     }
 
-    /// Repeats open places, which a node that has one ignores; where none is open, other nodes are asked. Returns
-    /// whether any group still waits.
+    /// Requests open places again; a node that has the place ignores this. Groups without any open place ask other
+    /// nodes. Returns whether any group still waits.
     fn repeat(&mut self, job: JobId, fx: &mut Effects<'_>) -> bool {
         let Some(placed) = self.jobs.get_mut(job) else { return false };
         for choice in &mut placed.choosing {

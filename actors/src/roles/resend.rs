@@ -10,8 +10,8 @@ pub const RETRY_AFTER: Span = Span::from_secs(1);
 /// Longest wait for something that may have been lost before it is requested again.
 pub const LONGEST_WAIT: Span = Span::from_secs(300);
 
-/// The wait after `past` others, the first of which was `first`: each is twice as long as the one before, up to five
-/// minutes or the first one.
+/// The wait number `past` (from zero) of a series that begins with `first` and doubles, up to five minutes or `first`
+/// if that is longer.
 pub fn back_off(first: Span, past: u32) -> Span {
     let doubled = first.0.saturating_mul(1u64.checked_shl(past).unwrap_or(u64::MAX));
     Span(doubled).min(LONGEST_WAIT.max(first))

@@ -21,9 +21,9 @@ use crate::roles::resend::resend;
 struct SpeculatedJob {
     open: OpenJob,
     attempts: Attempts,
-    /// The times of the copies that finished tasks, if the rule looks at the job.
+    /// The times of the copies that finished tasks, if the rule checks the job.
     took: Vec<Span>,
-    /// Tasks of which the rule stopped a copy, once for each time.
+    /// Tasks whose copies the rule stopped; a task occurs once for each stopped copy.
     stopped: Vec<u32>,
     /// Number of the look that is armed, if one is.
     next_look: Option<u32>,
@@ -42,7 +42,7 @@ pub struct SpeculatingScheduler<R, B> {
     backups: u32,
     actions: Vec<Action>,
     /// Number of checks so far.
-    looks: u32,
+    checks: u32,
 }
 
 /// A scheduler with a rule and a binding; `reports` says whether nodes report progress, `lossy` whether datagrams can
@@ -74,7 +74,7 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
             sent: 0,
             backups: 0,
             actions: Vec::new(),
-            looks: 0,
+            checks: 0,
         }
     }
 
@@ -173,7 +173,7 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
         }
     }
 
-    /// Looks at a job, unless it is over, or was submitted again and has a look of its own.
+    /// Checks a job, unless it has ended, or was submitted again and has a timer of its own.
     fn look(&mut self, job: JobId, number: Option<u32>, fx: &mut Effects<'_>) {
         let Some(placed) = self.jobs.get_mut(job).filter(|placed| placed.next_look == number) else {
             return;
@@ -198,9 +198,9 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
         }
         self.actions = actions;
         if let (Some(pause), Some(placed)) = (self.rule.pause(sent), self.jobs.get_mut(job)) {
-            self.looks = self.looks.wrapping_add(1);
-            placed.next_look = Some(self.looks);
-            fx.arm(Timer::Recheck { job, attempt: self.looks }, pause);
+            self.checks = self.checks.wrapping_add(1);
+            placed.next_look = Some(self.checks);
+            fx.arm(Timer::Recheck { job, attempt: self.checks }, pause);
         }
     }
 
@@ -359,7 +359,7 @@ mod tests {
 
     const JOB: JobId = JobId(0);
 
-    /// Backs up every task with one copy; looks every second.
+    /// Backs up every task with one copy; checks every second.
     struct Everything;
 
     impl Rule for Everything {

@@ -49,7 +49,7 @@ pub struct Reclaiming {
 
 /// The tick at which queues are compared with their shares.
 const MONITOR: u32 = 0;
-/// From here on, ticks name nodes that may be tried again.
+/// Tick of node 0. The tick of a node ends the time in which it is avoided.
 const NODES: u32 = 1;
 
 /// The one scheduler of a run.
@@ -358,9 +358,9 @@ impl LeafQueues {
             .min_by(|&a, &b| ratio(a).total_cmp(&ratio(b)))
     }
 
-    /// Number of containers to be taken from each queue now, where `total` exist: a queue that is over its share by
-    /// more than the tolerance gives up what the others want within theirs and free containers do not satisfy, damped,
-    /// and no more than a part of the cluster in all.
+    /// Number of containers to be taken from each queue now, of `total` in the cluster. A queue that exceeds its share
+    /// by more than the tolerance gives up containers that other queues want within their shares and that are not free:
+    /// its surplus or that need, times the damping. All queues together give up at most a fraction of the cluster.
     ///
     /// No queue is cut below its share. Hadoop rounds up to whole containers; where two queues share very few, each
     /// would then lose its container to the other in turn, and killed tasks would never end.
@@ -432,7 +432,7 @@ impl ContainerHost {
         self.cores.saturating_sub(running as u32 + self.masters)
     }
 
-    /// The suspended container of a queue that goes on first: that of the oldest application.
+    /// The suspended container of a queue that resumes first: that of the oldest application.
     fn suspended(&mut self, leaf: usize) -> Option<&mut Container> {
         let mine = |container: &&mut Container| container.leaf == leaf && container.is_suspended();
         self.containers.iter_mut().filter(mine).min_by_key(|container| container.copy.task)

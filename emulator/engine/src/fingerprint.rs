@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_values_and_pieces() {
+    fn hashes_equal_known_values_and_work_piecewise() {
         // draft-eastlake-fnv, test vectors.
         for (text, hash) in
             [("", "cbf29ce484222325"), ("a", "af63dc4c8601ec8c"), ("foobar", "85944171f73967e8")]

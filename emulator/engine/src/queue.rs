@@ -455,7 +455,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
         #[test]
-        fn order_is_that_of_a_sorted_heap(ops in proptest::collection::vec(op(), 1..200)) {
+        fn events_are_popped_in_the_order_of_a_model(ops in proptest::collection::vec(op(), 1..200)) {
             let mut pair = Pair { queue: Queue::new(), model: Model::default(), pushed: 0 };
             for op in ops {
                 let last = pair.model.last.0;
@@ -538,7 +538,7 @@ mod tests {
 
     /// Popped events are not foreseen, even if `foresee` is not called after each pop.
     #[test]
-    fn popped_events_are_not_foreseen() {
+    fn popped_events_are_not_prefetched() {
         let mut queue = Queue::new();
         queue.look_ahead();
         (0..4).for_each(|count| queue.push(key(5, 0, count), count));

@@ -66,7 +66,7 @@ fn partition(a: &str, b: Option<&str>, one_way: bool) -> FaultSpec {
 }
 
 #[test]
-fn cuts_know_their_direction_and_time() {
+fn partitions_have_a_direction_and_a_duration() {
     let faults = resolve(&[partition("schedulers", Some("node:0"), true)]).unwrap();
     let (scheduler, node, other) = (Endpoint(1), Endpoint(2), Endpoint(3));
     assert!(faults.cut(scheduler, node, t(10), t(10)));
@@ -150,7 +150,7 @@ fn invalid_faults_are_refused_with_their_key() {
 }
 
 #[test]
-fn overlaps_are_joined_and_found() {
+fn overlapping_windows_are_joined_and_lookups_find_them() {
     let all = [(2, 50, 60), (1, 30, 40), (1, 10, 20), (1, 15, 30), (1, 80, 90)];
     let windows = Windows::new(all.map(|(unit, from, until)| (unit, Time(from), Time(until))), 3);
     assert_eq!(windows.after(1, Time(0)), [(Time(10), Time(40)), (Time(80), Time(90))]);

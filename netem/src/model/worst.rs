@@ -26,7 +26,7 @@ impl Worst {
     }
 
     /// Longest time that a message is under way, where a link may have `bytes` to carry before it. Of a distribution of
-    /// delays with a tail this is a quantile that one message in a thousand million exceeds.
+    /// delays with a tail this is a quantile that one message in 10⁹ exceeds.
     pub fn longest_delay(&self, bytes: u64) -> Span {
         let longest = self.models.iter().map(|model| model.longest(bytes, self.degraded.factor));
         longest.max().unwrap_or(Span::ZERO)

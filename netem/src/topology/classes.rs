@@ -145,7 +145,7 @@ pub(super) fn host(link: &LinkClasses) -> LinkClass {
     class("host", "link.host".to_owned(), link.host.as_ref().unwrap_or(&perfect), true)
 }
 
-/// A path for each two of this many switches is a class; more would not fit their numbers.
+/// Maximum number of switches. The path between each two is a class, and numbers of classes are limited.
 const MOST_SWITCHES: usize = 256;
 
 /// Joins each two switches by the path of least mean delay.

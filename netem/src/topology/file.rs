@@ -209,8 +209,8 @@ pub struct GroupSpec {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// On machines of their own, in a rack of their own; with several regions, one such rack in each and
-    /// coordinators in turn. In a star they hang on the one switch.
+    /// On machines of their own, in a rack of their own; with several regions, one such rack in each and coordinators
+    /// in turn. In a star they are connected to the one switch.
     #[default]
     Frontends,
     /// On the machines of nodes, evenly spread over all of them.

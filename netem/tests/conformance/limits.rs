@@ -84,7 +84,7 @@ fn a_full_buffer_delays_stream_messages() {
         "repeated when the link is idle again"
     );
     assert_eq!(links.stats().stream.lost[Cause::Congestion as usize], 1);
-    // Overload: what doesn't fit is repeated, and never faster than the rate or to no avail.
+    // Overload: messages that do not fit are repeated, never faster than the rate, and all arrive.
     let mut links = fabric(&format!("{SLOW}buffer = '5ms'\nrto = '20ms'\npeer_timeout = '100ms'"));
     let arrivals: Vec<_> = (0..2000u64)
         .map(|k| {

@@ -110,7 +110,7 @@ fn a_link_that_loses_everything_is_an_unreachable_peer() {
     assert_eq!(links.stats().stream.unreachable[Cause::Loss as usize], 1);
 }
 
-/// Repetitions go on from the state that lost the message, so bursts cost several.
+/// The first repetition begins in the state in which the message was lost, so a burst costs several repetitions.
 #[test]
 fn bursts_outlast_repetitions() {
     let retransmitted = |text: &str| {

@@ -183,7 +183,7 @@ proptest! {
                     late + margin >= early,
                     "{what}: {class:?} of {us} us arrives at {late:?}, not at {early:?}; {milder:?}"
                 ),
-                // What a buffer drops can pass if others were dropped before it.
+                // A message that a full buffer dropped can pass if others were dropped before it.
                 (None, Some(_)) => prop_assert!(
                     milder.buffer.is_some(),
                     "{what}: {class:?} of {us} us is lost only in the milder run; {milder:?}"

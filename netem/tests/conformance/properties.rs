@@ -65,7 +65,7 @@ proptest! {
 
     /// The accounts balance: sent = delivered + dropped + unreachable.
     #[test]
-    fn nothing_is_lost_silently(messages in traffic(), seed in any::<u64>()) {
+    fn sent_messages_are_delivered_dropped_or_unreachable(messages in traffic(), seed in any::<u64>()) {
         let mut links = seeded(EVERYTHING, seed);
         messages.iter().for_each(|m| { send(&mut links, m); });
         for class in [Class::Datagram, Class::Stream] {
@@ -93,7 +93,7 @@ proptest! {
 
     /// A notice about a stream message takes at most the peer timeout, unless the first attempt gets through.
     #[test]
-    fn senders_learn_in_time(messages in traffic(), seed in any::<u64>()) {
+    fn notices_to_senders_take_at_most_the_peer_timeout(messages in traffic(), seed in any::<u64>()) {
         let mut links = seeded(EVERYTHING, seed);
         for message in &messages {
             match send(&mut links, message) {
@@ -110,7 +110,7 @@ proptest! {
 }
 
 #[test]
-fn an_ideal_network_touches_nothing() {
+fn an_ideal_network_delivers_at_once_and_keeps_no_state() {
     let mut links = fabric("");
     for dst in 1..10 {
         assert_eq!(

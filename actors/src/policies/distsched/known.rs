@@ -27,7 +27,7 @@ pub(super) struct ExpectedJob {
     pub(super) observed: ObservedUse,
     /// Nodes that have evicted tasks of it, by number.
     evicted: Vec<EvictedFrom>,
-    /// A task needs more memory than this, bytes: a node that has as much has evicted it when it ran there alone.
+    /// Lower bound of the memory of a task, bytes: a node with this much evicted a task that ran there alone.
     needs_more_than: f64,
 }
 
@@ -176,8 +176,9 @@ pub(super) struct ObservedUse {
 }
 
 impl SeenAmount {
-    /// Counts a value at a time, of a copy whose values have been above the expected ones since `above`. Returns the
-    /// distribution of all values if it replaces `expected`, because a copy was constantly above it.
+    /// Counts a value of a copy, reported at a time. `above` is the time since which all its values have been above the
+    /// expected ones. Returns the distribution of all values if it replaces `expected`, because a copy was constantly
+    /// above it.
     fn count(
         &mut self,
         (value, at): (f64, Time),

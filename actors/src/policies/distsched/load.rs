@@ -298,7 +298,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn risks_are_those_of_cpu_and_memory() {
+    fn cpu_and_memory_have_separate_risks() {
         let mut loads = idle(&[(8.0, 16.0)]);
         let unsure = Arc::new(TaskUse {
             cpu: of(&[(2.0, 0.5), (4.0, 0.5)]),
@@ -373,7 +373,7 @@ impl UsageSum {
         Self { step, least: 0.0, mean: 0.0, masses: vec![1.0], tails: vec![1.0] }
     }
 
-    /// Makes it the sum of `copies` times each of some amounts, which are independent of each other.
+    /// Makes this the distribution of a sum of independent amounts, each times its number of copies.
     pub(super) fn set<'a>(
         &mut self,
         amounts: impl Iterator<Item = (&'a Distribution, u32)>,
@@ -428,8 +428,8 @@ impl UsageSum {
         if above < NONE { 0.0 } else { above }
     }
 
-    /// The probability that the sum and `copies` times an amount that is independent of it are together above
-    /// `capacity` (thesis, equation 5.1); `None` if it is not below `limit`, where a limit of zero takes no risk.
+    /// The probability that the sum plus `copies` times an independent amount exceeds `capacity` (thesis, equation
+    /// 5.1); `None` if it is not below `limit`. With a limit of zero no risk is accepted.
     pub(super) fn over(
         &self,
         (amount, copies): (&Distribution, u32),
@@ -463,7 +463,7 @@ impl Convolution {
         }
     }
 
-    /// Replaces `masses` by those of the sum with what was counted.
+    /// Replaces `masses` by their convolution with the counted steps.
     fn convolve(&mut self, masses: &mut Vec<f64>) {
         let most = self.steps.last().map_or(0, |(step, _)| *step);
         let len = (masses.len() + most).min(BEYOND + 1);
@@ -522,7 +522,7 @@ mod sum_tests {
 
     /// Capacity 8; two tasks that use 1 or 3, and 2 or 5.
     #[test]
-    fn sums_of_two() {
+    fn sums_of_two_tasks_equal_values_by_hand() {
         let (a, b) = (of(&[(1.0, 0.5), (3.0, 0.5)]), of(&[(2.0, 0.75), (5.0, 0.25)]));
         let both = sum(8.0, &[(&a, 1), (&b, 1)]);
         assert!((both.mean() - 4.75).abs() < 1e-12);
@@ -535,7 +535,7 @@ mod sum_tests {
         assert_eq!(both.over((&a, 1), 10.9, 0.0), None);
     }
 
-    /// Values between grid points, as of points, add up exactly.
+    /// Single values between grid points add up exactly.
     #[test]
     fn points_are_exact() {
         let (third, tenth) = (Distribution::point(1.0 / 3.0), Distribution::point(0.1));
@@ -563,7 +563,7 @@ mod sum_tests {
 
     /// Amounts on grid points: equal to the enumeration of all combinations, up to the capacity.
     #[test]
-    fn sums_are_those_of_an_enumeration() {
+    fn sums_equal_an_enumeration() {
         for seed in 0..300 {
             let mut draw = Address::new(seed, Purpose::Tool).draw();
             let amounts: Vec<_> = (0..draw.random_range(0..6)).map(|_| draw_amount(&mut draw, 0.5)).collect();
@@ -582,7 +582,8 @@ mod sum_tests {
         }
     }
 
-    /// Amounts anywhere: between the enumerations with limits as far away as the grid is coarse, once for each amount.
+    /// Amounts off the grid: the result lies between enumerations whose limits are lower and higher by half a grid step
+    /// for each amount, and half a step more.
     #[test]
     fn sums_off_the_grid_are_close() {
         for seed in 0..300 {

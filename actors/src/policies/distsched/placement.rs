@@ -155,10 +155,10 @@ fn risk(node: &NodeLoad, tasks: &TaskUse, copies: u32, terms: Terms) -> Option<R
     node.risk(tasks, copies, if alone { f64::INFINITY } else { terms.risk })
 }
 
-/// Steps between the least part of the CPU that a throttled task can get and all of it.
+/// Number of steps between the least fraction of its CPU that a throttled task can get and 1.
 const LEVELS: u32 = 8;
 
-/// The least CPU that a task is expected to use, cores: none would take for ever.
+/// Lower bound of the CPU that a task is expected to use, cores: with zero it would never end.
 pub(super) const LEAST_CPU: f64 = 0.001;
 
 /// Tasks of a job on a node.
@@ -236,8 +236,8 @@ impl NodeShare<'_> {
         self.node.room.cpu * share / (cpu * f64::from(self.copies))
     }
 
-    /// The probability that each task gets this part of `cpu` cores, or more: it is entitled to it, or the others leave
-    /// as much idle.
+    /// The probability that each task gets this part of `cpu` cores, or more: its share of the node suffices, or the
+    /// other tasks leave enough CPU idle.
     fn gets(&self, cpu: f64, part: f64, request: f64) -> f64 {
         let Self { node, copies } = *self;
         if part <= self.entitled(cpu, request) {
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(placed, [0, 2]);
     }
 
-    /// Throttled on one node or evicted on the other.
+    /// A task that would be throttled on one node and evicted on the other.
     #[test]
     fn a_task_that_fits_nowhere_goes_where_its_memory_fits() {
         let loads = idle(&[(16.0, 16.0), (8.0, 64.0)]);
@@ -366,7 +366,7 @@ mod tests {
         assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");
     }
 
-    /// Tasks of 10 core-seconds, worth the time of the last one.
+    /// Run time of a task of 10 core-seconds, by its seconds per core-second.
     fn time(seconds: f64) -> f64 {
         10.0 * seconds
     }
@@ -387,7 +387,7 @@ mod tests {
         close(of(1.0, 20.0), 6.5); // 7 cores are left: 0.35 of 20, rounded down to 0.1 + 2 / 8 × 0.9
     }
 
-    /// Two nodes with tasks that use 2 or 7 of 8 cores, by half; a task on each, or both on one.
+    /// Two nodes with tasks that use 2 or 7 of 8 cores with equal probability; a task on each, or both on one.
     #[test]
     fn the_last_task_decides_the_utility() {
         let mut loads = idle(&[(8.0, 16.0), (8.0, 16.0), (8.0, 16.0)]);
@@ -417,10 +417,10 @@ mod tests {
         close(worth(&[1, 1]), 1.0);
     }
 
-    /// The CPU that others leave varies: equal to the enumeration of all cases, with the CPU rounded down to the
-    /// levels, and without.
+    /// With a random CPU use of other tasks, the utility equals an enumeration of all cases in which the CPU is rounded
+    /// down to the levels, and is close to one without rounding.
     #[test]
-    fn utilities_are_those_of_an_enumeration() {
+    fn expected_utilities_equal_an_enumeration() {
         let others = of(&[(0.0, 0.1), (2.0, 0.2), (4.0, 0.3), (5.0, 0.2), (6.0, 0.1), (7.0, 0.1)]);
         let mut loads = idle(&[(8.0, 16.0), (8.0, 16.0)]);
         let load = TaskUse { cpu: others.clone(), memory: Distribution::point(1.0), request: 6.0 };

@@ -267,8 +267,8 @@ fn best_effort_tasks_give_way_on_contended_nodes() {
     assert_eq!(dropped(&run(&config, 3000)), [(1, 1), (1, 0)], "the worst went first");
 }
 
-/// The job has ten seconds for two tasks, the longer of which takes two; after a history of jobs that took 60 s it is
-/// expected to miss its deadline. With 65 s it is so only once it has waited for the first decision.
+/// A job of two tasks, the longer of 2 s, with its deadline 10 s after its arrival. After a history of jobs of 60 s it
+/// is expected to miss its deadline; with 65 s, only after it has waited for the first decision.
 #[test]
 fn over_estimate_handling_decides_whether_late_jobs_are_tried() {
     let within = |over, seconds| {

@@ -110,7 +110,7 @@ fn a_copy_lost_in_a_crash_is_replaced_by_another() {
 
 /// No scheduler gives one copy to two cores; a node keeps its cores apart even if one did.
 #[test]
-fn an_end_concerns_the_core_that_reports_it_only() {
+fn an_end_changes_only_the_core_that_reports_it() {
     let layout = Layout::new(1, 0, [2]);
     let (me, scheduler) = (layout.node(0), layout.scheduler(0));
     let workers = [0, 1].map(|core| layout.worker(0, core));

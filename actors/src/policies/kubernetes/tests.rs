@@ -53,7 +53,7 @@ fn with_events_freed_room_goes_to_the_earlier_task() {
     assert_eq!(done(&mut bench, 0, 0, 0)[1], (bench.layout.node(0), row(1, 0)));
 }
 
-/// One after the other, 5 ms each.
+/// Attempts follow one another and take 5 ms each.
 #[test]
 fn attempts_take_time_one_after_the_other() {
     let config = Kubernetes { retry: Retry::Tail, ..Kubernetes::default() };
@@ -122,7 +122,7 @@ fn a_wake_that_is_not_due_is_ignored() {
     assert_eq!(bench.step(tick(WAKE)), []);
 }
 
-/// Nodes of one, two and four tasks: the share that stays free decides, then chance.
+/// Nodes of one, two and four tasks: the one with the largest free share is chosen, at random among equals.
 #[test]
 fn the_least_allocated_node_comes_first() {
     let layout = Layout::new(1, 0, [1, 2, 4]);

@@ -137,7 +137,7 @@ impl Cache {
         true
     }
 
-    /// Applies an update without looking at its number.
+    /// Applies an update whatever its number.
     #[inline]
     fn apply(&mut self, update: Gossip, fx: &mut Effects<'_>) {
         let (origin, number) = update.origin(fx.layout()).unwrap_or((self.me, 0));
@@ -321,7 +321,7 @@ pub(super) struct CacheCopy {
     /// Parts announced and parts received.
     parts: Option<u32>,
     came: u32,
-    /// For each node the expected work, ns, and since when it lives.
+    /// For each node the expected work, ns, and the time of its last restart.
     pub(super) entries: Vec<(i64, Time)>,
     /// For each origin the number of its first update that is not contained.
     pub(super) contained: Vec<(u32, u32)>,

@@ -24,8 +24,8 @@ parameters! {
         /// Times at which a scheduler that takes time to decide applies updates.
         news: MurmurationNews = MurmurationNews::BetweenJobs,
         /// Send the other schedulers one update for each job instead of one for each task. The paper's simulator does,
-        /// its prototype does not. A batch counts as one message; it is sent in parts of two tasks, of which each can
-        /// be lost by itself where updates are datagrams. An update that a scheduler has not sent when it crashes is
+        /// its prototype does not. A batch counts as one message; it is sent in parts of two tasks, each of which can
+        /// be lost separately where updates are datagrams. An update that a scheduler has not sent when it crashes is
         /// lost, while the ends of the tasks it placed are still reported: the others expect too little work at these
         /// nodes until a report (`repair`).
         batch: bool = true,

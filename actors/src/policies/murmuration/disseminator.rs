@@ -179,7 +179,7 @@ fn note_numbers(update: &Gossip, fx: &mut Effects<'_>) {
         | Gossip::EndedRumour(EndUpdate { node, number, .. }) => {
             fx.note(CacheNote::Numbered { node, number, datagram });
         }
-        // Withdrawals are measured by their effect, the rest is no update.
+        // Withdrawals are noted where they take effect; other messages are not updates.
         _ => {}
     }
 }
@@ -192,7 +192,8 @@ pub(super) fn others(fx: &Effects<'_>) -> impl Iterator<Item = ActorId> + use<> 
 
 // The window of update numbers already applied, per origin.
 
-/// The next number of an origin of which nothing is known yet. Its window starts at the first update that arrives.
+/// The next number of an origin from which no update has arrived yet. Its window starts at the first update that
+/// arrives.
 const UNKNOWN: u32 = u32::MAX;
 
 /// Number of datagram updates of an origin that may be buffered before the missing ones count as lost.

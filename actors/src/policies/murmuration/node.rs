@@ -282,7 +282,7 @@ struct TaskOrder {
 }
 
 impl TaskOrder {
-    /// The rank of a task, then the arrival of its job. Where there is no oracle, all of a job is left.
+    /// The rank of a task, then the arrival of its job. Without an oracle all tasks of the job count as left.
     fn key(self, copy: CopyId, fx: &Effects<'_>) -> (Span, Time) {
         let (catalog, job) = (fx.catalog(), copy.task.job);
         let work = |tasks: u32| Span(catalog.job_estimate(job).0.saturating_mul(u64::from(tasks)));

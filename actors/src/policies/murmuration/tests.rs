@@ -97,7 +97,7 @@ fn figure_7_step_by_step() {
         assert_eq!(learnt(&s2.deliver(from, update)), [(node, -3)]);
     }
     assert_eq!(messages, 6);
-    // Both caches are empty again: one task more finds nothing anywhere.
+    // Both caches are empty again: one more task finds no work at any node.
     assert!(placements(&s1.submit(5)).iter().all(|&(_, believed)| believed == 0));
     assert!(placements(&s2.submit(5)).iter().all(|&(_, believed)| believed == 0));
 }
@@ -146,7 +146,7 @@ fn figure_8_conflicts_end_in_agreement() {
     }
 }
 
-/// The number after that of the ten seconds.
+/// The same update with the next number.
 fn renumbered(msg: Message) -> Message {
     let Message::Gossip(Gossip::Placed(placed)) = msg else { panic!("{msg:?}") };
     Gossip::Placed(PlacementUpdate { number: placed.number + 1, ..placed }).into()

@@ -93,9 +93,9 @@ impl PeacockNode {
         self.settle(fx);
     }
 
-    /// Whether a probe of that task and scheduler waits here; those of another scheduler, which crashed, are about to
-    /// be forgotten. One that claims its task does not count: its claim may have been denied already, for a copy that
-    /// was lost since.
+    /// Whether a probe of the same task and scheduler waits here. A probe of another scheduler does not count: that
+    /// scheduler crashed, and its probes are about to be dropped. Neither does a probe that claims its task: the claim
+    /// may have been denied because of a copy that has since been lost.
     fn holds(&self, probe: &RingProbe) -> bool {
         let is = |waiting: &WaitingProbe| {
             (waiting.probe.task, waiting.probe.scheduler) == (probe.task, probe.scheduler)
@@ -444,9 +444,9 @@ impl ElasticQueue {
         self.insert(at, new);
     }
 
-    /// Takes out every probe that is not yet late and would wait past its deadline here, where `wait` is its wait
-    /// beside the probes ahead. One that has been all round a ring of `ring` nodes stays: without link delay it would
-    /// go round for ever.
+    /// Takes out every probe that is not yet late and would wait past its deadline here; `wait` is its wait without the
+    /// probes ahead. A probe that has visited all nodes of a ring of `ring` stays: without link delay it would rotate
+    /// for ever.
     pub(super) fn take_late(
         &mut self,
         wait: impl Fn(Span) -> Span,

@@ -47,7 +47,7 @@ impl WorkerGroups {
         self.first_node(group, layout)..self.first_node(group + 1, layout)
     }
 
-    /// The first node whose first core is not before the cores of a group.
+    /// The first node whose first core lies at or behind the first core of a group.
     fn first_node(&self, group: u32, layout: &Layout) -> u32 {
         let first = u64::from(group) * u64::from(self.size);
         if self.phantom {
@@ -204,8 +204,8 @@ impl GroupMasters {
         true
     }
 
-    /// Records a worker's claim to be master; returns whether it is from now on, or was. While a first master or a
-    /// standby is up no worker is: the claim is from before it was back.
+    /// Records a worker's claim to be master; returns whether that worker is the master now. While the first master or
+    /// the standby is up, claims are void: they were made before it was back.
     pub(super) fn accept(&mut self, new: MasterClaim) -> bool {
         let none_up = !self.first_up && !self.standby_up;
         let better = none_up

@@ -162,7 +162,7 @@ impl Master {
         }
     }
 
-    /// Tells a node that this is the master. It is up, since a message of it has arrived.
+    /// Tells a node that this is the master. The node is up, since a message from it has arrived.
     pub(super) fn announce(&mut self, node: ActorId, fx: &mut Effects<'_>) {
         self.dead.remove(&node);
         fx.recover(node, self.takes);
@@ -191,11 +191,12 @@ impl Master {
                     None => self.place_unknown(short, waiting, fx),
                 }
             }
-            Group::Idle { life, count, core } => self.told(core, Turn { life, count }, None, fx),
+            Group::Idle { life, count, core } => self.reported(core, Turn { life, count }, None, fx),
             Group::Status { life, count, core, copy, scheduler } => {
-                self.told(core, Turn { life, count }, Some((copy, scheduler)), fx);
+                self.reported(core, Turn { life, count }, Some((copy, scheduler)), fx);
             }
-            // The sender learns that this node is up; if it was taken for down, it has just been told more.
+            // The sender learns from the delivery that this node is up; if it counted as down here, it was sent an
+            // announcement above.
             Group::Watch => {}
             // Sent by the previous master before the hand-over.
             Group::Mirror(_) => {}
@@ -206,9 +207,9 @@ impl Master {
         self.finish(fx);
     }
 
-    /// Records what a worker reports. A master that is not notified of crashes learns of one here, when the node has
-    /// restarted: a result may have been lost in the crash.
-    fn told(&mut self, core: u32, turn: Turn, running: Option<Next>, fx: &mut Effects<'_>) {
+    /// Records a worker's report. A master that is not notified of crashes learns here that the node has restarted, and
+    /// that a result may have been lost in the crash.
+    fn reported(&mut self, core: u32, turn: Turn, running: Option<Next>, fx: &mut Effects<'_>) {
         let layout = fx.layout();
         if !self.is_declared() && self.dead.contains(&layout.node(layout.node_of_core(core))) {
             // Sent before the crash of the node.
@@ -217,7 +218,7 @@ impl Master {
         if self.is_declared() && self.workers.has_restarted(core, turn) {
             self.tell_schedulers(Group::Ask, fx);
         }
-        if self.workers.told(core, turn, running) {
+        if self.workers.reported(core, turn, running) {
             self.freed(core, fx);
         }
         self.settle(false, fx);
@@ -588,7 +589,7 @@ impl Machine for MasterSeat {
             Input::Deliver { from, msg: Message::Group(msg) } => self.receive(from, msg, fx),
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
             Input::Undelivered { to, msg: Message::Group(msg) } => {
-                // After a handover nothing has to be repeated: the first master asks for all that was said here.
+                // After a handover nothing has to be repeated: the first master asks for all that this one was sent.
                 if let Some(master) = &mut self.master {
                     master.undelivered(to, msg, fx);
                 }

@@ -77,7 +77,7 @@ impl PigeonNode {
             }
             Group::Watch => match &mut self.hosted {
                 Some(master) => master.receive(from, msg, fx),
-                // A master does not say what its cores do, so the sender learns that there is none here.
+                // A master does not answer with the states of its cores, so this answer shows that no master runs here.
                 None => self.tell_cores(from, fx),
             },
             Group::Takes { term, at } => match fx.layout().role(from) {

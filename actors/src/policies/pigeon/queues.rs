@@ -138,7 +138,7 @@ impl TaskQueues {
         all.position(|waiting| waiting.batch.job == job).unwrap_or(usize::MAX)
     }
 
-    /// Starts to record the changes for a standby, the first of them all that waits now, or stops it.
+    /// Starts or stops recording the changes for a standby; all waiting tasks are the first changes.
     pub(super) fn set_mirrored(&mut self, standby: bool) {
         self.unsent = standby.then(|| {
             let queued =
@@ -248,11 +248,11 @@ pub(super) struct Workers {
     idle_others: VecDeque<u32>,
     /// Unreserved workers whose nodes are up. If there are none, reserved ones serve both queues.
     unreserved_up: u32,
-    /// Own workers that run something.
+    /// Workers of the group that run something.
     running: u32,
-    /// Own workers whose nodes are up and which have not reported.
+    /// Workers of the group whose nodes are up and which have not reported.
     unknown: u32,
-    /// Own workers whose nodes are down.
+    /// Workers of the group whose nodes are down.
     down: u32,
 }
 
@@ -289,12 +289,12 @@ impl Workers {
         self.range.contains(&core).then(|| (core - self.range.start) as usize)
     }
 
-    /// The state of an own worker, and the turn of its report.
+    /// The state of a worker of the group, and the turn of its report.
     fn state(&self, core: u32) -> Option<(WorkerState, Turn)> {
         self.at(core).map(|at| self.states[at])
     }
 
-    /// Changes the state of an own worker; returns the one before.
+    /// Changes the state of a worker of the group; returns the previous state.
     fn set(&mut self, core: u32, state: WorkerState) -> Option<WorkerState> {
         let at = self.at(core)?;
         let before = std::mem::replace(&mut self.states[at].0, state);
@@ -312,7 +312,7 @@ impl Workers {
         Some(before)
     }
 
-    /// The number of own workers in a state like this one; idle ones are not counted.
+    /// The counter of the workers of the group in such a state; idle ones are not counted.
     const fn count(&mut self, state: WorkerState) -> Option<&mut u32> {
         match state {
             WorkerState::Down => Some(&mut self.down),
@@ -353,9 +353,9 @@ impl Workers {
         }
     }
 
-    /// Records a worker's report that it is idle or runs a copy; returns whether it is idle and was not before.
-    /// Messages can overtake each other: older ones are ignored.
-    pub(super) fn told(&mut self, core: u32, turn: Turn, running: Option<Next>) -> bool {
+    /// Records a worker's report that it is idle or runs a copy; returns whether it has become idle. Messages can
+    /// overtake each other: older ones are ignored.
+    pub(super) fn reported(&mut self, core: u32, turn: Turn, running: Option<Next>) -> bool {
         let Some(at) = self.at(core) else {
             if running.is_none() {
                 self.lent.remove(&core);

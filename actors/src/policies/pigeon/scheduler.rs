@@ -507,7 +507,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_are_sent_in_few_batches() {
+    fn tasks_are_sent_in_as_few_batches_as_possible() {
         let of = |tasks: &[u32]| {
             let batches = batches(JobId(0), 7, tasks);
             assert!(batches.iter().flat_map(|batch| batch.indices()).eq(tasks.iter().copied()));
@@ -522,7 +522,7 @@ mod tests {
 mod split_tests {
     use super::*;
 
-    /// Tasks of each group, in its order.
+    /// Indices of the tasks that each group gets, in the order of `shares`.
     fn dealt(shares: &[GroupShare], groups: u32, tasks: u32) -> Vec<Vec<u32>> {
         let mut of = vec![Vec::new(); groups as usize];
         for share in shares {

@@ -95,8 +95,8 @@ fn the_longest_idle_worker_is_next() {
     assert_eq!(cores, [2, 0, 1, 3]);
 }
 
-/// Two groups of two, each with a reserved worker, of which the second master lists both: what it used there comes back
-/// to the first master, which then has two.
+/// Two groups of two workers, one of each reserved. The second master also lists the reserved worker of the first
+/// group; after a task, the core that it used there belongs to the first master, which then has both cores.
 #[test]
 fn phantom_workers_return_to_the_master_of_their_group() {
     let config = Pigeon { group: 2, reserved: 0.5, phantom_reserved: true, ..Pigeon::default() };
@@ -132,8 +132,8 @@ fn a_worker_that_cannot_be_reached_is_asked() {
     assert_eq!(cores, [2, 0, 3], "it is idle again");
 }
 
-/// A copy is not lost when it comes back after its worker has said something else: the worker was told of another
-/// master and answered with an earlier state, ended a copy of that master, and was given the next task.
+/// A copy that comes back undelivered is not lost even if its worker has reported another state since: the worker was
+/// told of another master and answered with an earlier state, ended a copy of that master, and was given the next task.
 #[test]
 fn a_copy_that_comes_back_late_is_queued_again() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
@@ -196,9 +196,9 @@ fn each_submission_of_a_job_is_run() {
     assert_eq!(runs(&master.receive(first, submitted(0, round + 1))), [], "it runs");
 }
 
-/// Long tasks are not left to a group whose unreserved workers are gone.
+/// A reserved worker also runs long tasks when all unreserved workers of the group are down.
 #[test]
-fn the_last_workers_run_everything() {
+fn reserved_workers_run_long_tasks_if_no_others_are_up() {
     let mut master = bench(|layout| layout.auxiliary(0), 4);
     let scheduler = master.layout.scheduler(0);
     for node in 0..3 {
@@ -262,7 +262,7 @@ fn a_master_reports_its_lengths_while_it_has_work() {
 
 /// The scheduler fills the one of two groups of four that has room, by the newest report and the tasks sent since.
 #[test]
-fn tasks_follow_the_reports() {
+fn tasks_go_to_the_group_that_has_room_by_its_report() {
     let layout = Layout::new(1, 2, [1; 8]);
     let config = Pigeon { standby: false, lengths: Span::from_millis(500), ..config() };
     let mut scheduler = config.bench(&layout, layout.scheduler(0), 6);

@@ -106,7 +106,7 @@ fn starts(problem: &Problem) -> ([Option<u32>; 2], f64) {
     ([slot(0), slot(1)], plan.value)
 }
 
-/// O-T1, scenario 1: U(0, 10). The SLO job goes first, since one that waits until 10 meets its deadline by half.
+/// O-T1, scenario 1: U(0, 10). The SLO job goes first: starting at 10 it would meet its deadline with probability 1/2.
 #[test]
 fn uncertain_jobs_with_a_deadline_go_first() {
     let Formulated { problem, waiting, .. } = example(&Distribution::uniform(0.0, 10.0), 0.2);
@@ -124,7 +124,7 @@ fn uncertain_jobs_with_a_deadline_go_first() {
 
 /// O-T1, scenario 2: U(2.5, 7.5). Either order is safe, and the best-effort job gains more by going first.
 #[test]
-fn certain_jobs_let_best_effort_past() {
+fn best_effort_jobs_go_before_slo_jobs_of_certain_length() {
     let Formulated { problem, .. } = example(&Distribution::uniform(2.5, 7.5), 0.2);
     assert_close(&utilities(&problem, 0), &[1.0, 1.0, 1.0, 1.0, 0.5]);
     for job in problem.jobs() {
@@ -210,7 +210,7 @@ fn best_effort_jobs_are_preempted_for_urgent_ones() {
     assert_eq!(launched(&cycle(&mut bench)), [(node, copy(0, 0, 1))], "with another number");
 }
 
-/// A decision takes time, and what has become impossible meanwhile is revoked and decided again.
+/// A decision takes time; launches that have become impossible by its end are revoked and decided again.
 #[test]
 fn a_decision_takes_time() {
     let config = ThreeSigma { decide: Span::from_millis(300), ..perfect() };
@@ -263,7 +263,7 @@ fn wide_jobs_run_in_waves() {
     assert_eq!(launched(&cycle(&mut bench)), [(node, copy(0, 2, 1))]);
 }
 
-/// A successor knows what its predecessor learnt.
+/// A restarted scheduler keeps the history of run times.
 #[test]
 fn the_history_survives_a_crash() {
     let config = ThreeSigma { slot: Span::from_secs(10), ..ThreeSigma::default() };

@@ -176,7 +176,7 @@ fn a_newcomer_runs_at_once() {
 /// Two cores: the newcomer takes that of the copy that has attained most, and the one that ends leaves its core to
 /// the suspended one that has attained least.
 #[test]
-fn the_most_attained_leaves_and_the_least_attained_goes_on() {
+fn the_most_attained_copy_leaves_and_the_least_attained_continues() {
     let mut bench =
         Bench::new(2, LasOptions { quantum: Span::from_secs(100), ..options() }, &[50, 50, 50, 2, 1]);
     bench.arrive(0, 0);
@@ -215,7 +215,7 @@ fn work_is_time_on_healthy_cores() {
 }
 
 /// Two copies have run for 4 s, and the one on a core of a quarter of the speed has done less work: it is preempted if
-/// time counts, as the first of equals, and goes on if work counts.
+/// time counts, as the first of equals, and continues if work counts.
 #[test]
 fn a_slow_core_attains_time_but_little_work() {
     for (attained, running) in [(AttainedMeasure::Time, [2, 1]), (AttainedMeasure::Work, [0, 2])] {
@@ -327,7 +327,7 @@ fn promote_runs_the_copy_that_has_waited_longest() {
 }
 
 /// Two copies take turns of 2 s. With `missed = 1` and two quanta, one that was suspended twice is not compared at the
-/// end of its next quantum but goes on for 4 s. A newcomer preempts it all the same.
+/// end of its next quantum but runs for 4 s. A newcomer can still preempt it.
 #[test]
 fn running_protects_a_copy_that_was_suspended_more_often_than_missed() {
     let guard = LasOptions { guard: LasGuard::Running, missed: 1, stretch: 2.0, ..options() };
@@ -367,7 +367,7 @@ fn copies_of_a_dead_scheduler_are_dropped() {
 
 /// Copies of 1 s and 3 s of service, one running: two, 4 s, 1 s.
 #[test]
-fn service_is_of_all_copies() {
+fn reported_service_covers_all_copies() {
     let mut bench = Bench::new(1, LasOptions { quantum: Span::from_secs(9), ..options() }, &[9, 9]);
     bench.arrive(0, 0);
     bench.arrive(1, 1);

@@ -28,9 +28,9 @@ pub struct UsageOptions {
 
 impl UsageOptions {
     /// The options of a node of the layout; `None` if its nodes are not shared.
-    pub fn of(layout: &Layout, node: u32, told: NodeUsage) -> Option<Self> {
+    pub fn of(layout: &Layout, node: u32, reports: NodeUsage) -> Option<Self> {
         let sharing = layout.sharing()?;
-        let report = (told == NodeUsage::Reports).then_some(sharing.report);
+        let report = (reports == NodeUsage::Reports).then_some(sharing.report);
         Some(Self { limit: layout.memory_limit(node), report })
     }
 }
@@ -44,12 +44,12 @@ struct CurrentUse {
     memory: u64,
     /// The fraction of its demand that it is given, millionths.
     rate: u32,
-    /// The last rate that its scheduler was sent.
-    told: u32,
+    /// The rate that its scheduler was sent last.
+    reported: u32,
 }
 
 impl CurrentUse {
-    const NONE: Self = Self { given: 0, memory: 0, rate: Contention::ALL, told: Contention::ALL };
+    const NONE: Self = Self { given: 0, memory: 0, rate: Contention::ALL, reported: Contention::ALL };
 }
 
 /// The use of the copies of a node, by core.
@@ -80,17 +80,17 @@ impl UsageTable {
         self.memory = self.memory - used.memory + memory;
         let rate = u64::from(given) * u64::from(Contention::ALL) / u64::from(demand.max(1));
         let rate = if given < demand { rate as u32 } else { Contention::ALL };
-        *used = CurrentUse { given, memory, rate, told: used.told };
-        if (rate < Contention::ALL) != (used.told < Contention::ALL) {
+        *used = CurrentUse { given, memory, rate, reported: used.reported };
+        if (rate < Contention::ALL) != (used.reported < Contention::ALL) {
             self.tell_rate(core, row, fx);
         }
     }
 
     /// Sends the rate of a throttled copy to its scheduler, unless it is the rate that was sent last.
     fn tell_rate(&mut self, core: usize, row: &RowState, fx: &mut Effects<'_>) {
-        let CurrentUse { rate, told, .. } = &mut self.used[core];
-        if self.options.report.is_some() && rate != told {
-            *told = *rate;
+        let CurrentUse { rate, reported, .. } = &mut self.used[core];
+        if self.options.report.is_some() && rate != reported {
+            *reported = *rate;
             let (copy, at) = (row.row.copy(row.at), fx.now().into());
             fx.send(row.from, Contention::Throttled { copy, rate: *rate, at });
         }

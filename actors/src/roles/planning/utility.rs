@@ -184,7 +184,7 @@ mod tests {
         assert!(starts(effort, &first).iter().zip(&expected).all(close));
     }
 
-    /// A job that seems to need 12 s and has 10 s, with half of it gone or not.
+    /// A job with an estimated run time of 12 s whose deadline is 10 s after its submission.
     #[test]
     fn the_utility_of_overestimated_jobs_falls_gradually() {
         let run = Distribution::point(12.0);

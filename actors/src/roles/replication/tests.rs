@@ -89,7 +89,7 @@ fn in_a_youden_rectangle_only_the_servers_of_a_task_drop_it() {
     assert_eq!(sends(&bench.step(Input::Down { actor: after[0].0 })), [], "nothing of its row is open");
 }
 
-/// Two nodes for three rows of one task each: each row has a server all the same.
+/// Two nodes for three rows of one task each: each row still has a server.
 #[test]
 fn a_rectangle_needs_a_server_for_every_row() {
     for (choices, late) in [(1, false), (2, false), (2, true)] {
@@ -136,7 +136,7 @@ fn the_shortest_of_the_sampled_queues_are_chosen() {
 
 /// One node answers, one dies, two are silent: after a while the square goes to the remaining nodes.
 #[test]
-fn missing_answers_are_not_waited_for_for_ever() {
+fn missing_answers_time_out() {
     let mut bench = bench(Design { order: 2, columns: 2, choices: 2, ..LATIN }, 2, 4);
     let asked = sends(&bench.submit(0));
     bench.receive(asked[3].0, Probe::Length { task: JOB.task(0), length: 9 });

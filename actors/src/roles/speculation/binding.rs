@@ -216,7 +216,7 @@ impl NodeBinding for FreeCores {
     }
 }
 
-/// Nodes drawn for a backup, of which the first that fits gets it.
+/// Number of nodes drawn for a backup; the first that fits gets it.
 pub(super) const BACKUP_DRAWS: usize = 8;
 
 /// A scheduler's share of the cores of a layout.
@@ -565,7 +565,7 @@ mod tests {
         assert_eq!(armed(&repeated), [timeout.scale(2.0)]);
     }
 
-    /// One more copy of the only task at each look, every 1000 s.
+    /// One more copy of the only task at each check, every 1000 s.
     struct Later;
 
     impl Rule for Later {
@@ -581,7 +581,7 @@ mod tests {
     /// The request of a copy that is wanted late is repeated as soon as that of the first copy of the job, and none
     /// waits longer than five minutes.
     #[test]
-    fn the_request_of_a_late_copy_is_repeated_as_soon_as_that_of_an_early_one() {
+    fn requests_of_late_copies_are_repeated_after_the_same_time_as_early_ones() {
         let mut bench = bench(Later);
         let job = JobId(0);
         let [timeout] = armed(&bench.submit(0))[..] else { panic!("one timer") };

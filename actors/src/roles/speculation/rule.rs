@@ -17,7 +17,7 @@ pub struct JobView<'a> {
     pub attempts: &'a Attempts,
     /// The times from the sending of a copy to its result, for copies that finished a task.
     pub took: &'a [Span],
-    /// Tasks of which the rule stopped a copy, to restart it or because others are faster, once for each time.
+    /// Tasks whose copies the rule stopped, to restart them or because others are faster; one entry for each copy.
     pub stopped: &'a [u32],
     /// The cluster.
     pub cluster: Cluster,
@@ -35,7 +35,7 @@ impl JobView<'_> {
     }
 }
 
-/// The cluster at the time of a look, as far as the scheduler knows it: its own share of the cores, if it is not the
+/// The cluster at the time of a check, as far as the scheduler knows it: its own share of the cores, if it is not the
 /// only one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cluster {
@@ -65,11 +65,11 @@ pub enum Action {
 
 /// A decision rule. Only [`look`](Self::look) is required.
 pub trait Rule: Send {
-    /// Decides about a job, the most urgent first; actions for which there is no node are dropped.
+    /// Decides on actions for a job, the most urgent first; actions without a node to carry them out are dropped.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>);
 
-    /// The pause after a look until the next, depending on whether backups were sent; `None`: there is none. The first
-    /// look is on arrival of a job, after its copies have been sent.
+    /// The pause between two checks, depending on whether the first sent backups; `None` for no further check. The
+    /// first check is on arrival of a job, after its copies have been sent.
     fn pause(&self, _sent: bool) -> Option<Span> {
         None
     }
@@ -285,7 +285,7 @@ pub(crate) mod fixture {
             Self { now: at(0), tasks, attempts, took, stopped, cluster }
         }
 
-        /// The time of the look, and of the last reports of attempts added after this.
+        /// The time of the check, and of the last reports of attempts added after this.
         pub(crate) fn at(mut self, seconds: u64) -> Self {
             self.now = at(seconds);
             self
@@ -429,7 +429,7 @@ mod attempts_tests {
     }
 
     #[test]
-    fn rates_are_those_of_the_reports() {
+    fn rates_follow_from_the_last_reports() {
         let mut attempt = Attempt::new(0, 0, Some(ActorId(1)), Time::ZERO + Span::from_secs(10), false);
         let at = |s| Time::ZERO + Span::from_secs(s);
         assert_eq!((attempt.rate(at(10)), attempt.left(at(20))), (0.0, f64::INFINITY));

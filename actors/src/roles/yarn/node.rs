@@ -33,7 +33,7 @@ pub struct ContainerNode {
     /// Copies that came, or are to resume, while all cores were busy, because the manager did not know of some.
     waiting: VecDeque<HeldCopy>,
     suspended: Vec<HeldCopy>,
-    /// Orders that overtook the copies they are about, with their turns.
+    /// Orders that overtook the copies they concern, with their turns.
     early: VecDeque<(CopyId, u32)>,
     beats: Heartbeats,
 }
@@ -137,7 +137,7 @@ impl ContainerNode {
         self.fill(fx);
     }
 
-    /// A worker suspended a copy. One without work left ended in that very instant.
+    /// Handles the suspension of a copy. A copy without work left ended in the same instant.
     fn put_aside(&mut self, core: usize, left: Span, fx: &mut Effects<'_>) {
         if let Held::Leaving(held) = std::mem::replace(&mut self.cores[core], Held::Idle) {
             let held = HeldCopy { left: Some(left), ..held };

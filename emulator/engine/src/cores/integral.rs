@@ -85,7 +85,8 @@ impl WorkIntegral {
         }
     }
 
-    /// A lower bound of the number of stretches of `length` ns that end before the work does, all at `rate`.
+    /// A lower bound of the number of stretches of `length` ns, each worked at `rate`, that end before the work is
+    /// done.
     pub(super) fn fit(&self, length: u64, rate: Rate) -> u64 {
         let most = (u128::from(length) * u128::from(rate.0)) >> FRACTION;
         ((self.left >> FRACTION) as u64) / u64::try_from(most + 1).unwrap_or(u64::MAX)

@@ -497,7 +497,7 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Its length.
+    /// Length of the interval.
     pub fn length(&self) -> Span {
         self.end - self.start
     }

@@ -25,7 +25,7 @@ pub struct Cores {
     /// Whether the rate is always 1: a copy takes as long as its work.
     pub(super) plain: bool,
     pub(super) runs: Vec<Run>,
-    /// The stretch of each core's process in which its copy started; empty if the process is located without it.
+    /// The stretch of each core's process in which its copy started; empty for processes that need no cursor.
     pub(super) cursors: Vec<Cursor>,
     /// Time that a core needs to put a preempted copy away.
     pub(super) preemption: Span,
@@ -376,7 +376,7 @@ pub(super) struct ActiveInjection {
     cores: CoreSet,
     pub(super) from: u64,
     pub(super) until: u64,
-    /// The stretch of each core's process in which its copy started; empty if the process is located without it.
+    /// The stretch of each core's process in which its copy started; empty for processes that need no cursor.
     cursors: Vec<Cursor>,
 }
 

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outline_says_where_cores_are() {
+    fn an_outline_restores_the_node_and_rack_of_each_core() {
         let layout = Layout::new(1, 0, [2, 2, 1, 0, 1]);
         let table = CoreTable::of(&layout).with_racks(vec![0, 0, 0, 3, 1]);
         assert_eq!(table.outline(), [(2, 2, 0), (1, 1, 0), (1, 0, 3), (1, 1, 1)]);

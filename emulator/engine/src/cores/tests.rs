@@ -173,7 +173,7 @@ fn the_window_and_the_affected_share_bound_interference() {
 }
 
 #[test]
-fn speeds_and_pauses_count() {
+fn speeds_and_pauses_change_finish_times() {
     let pauses = [(0, at(1.0), at(2.0)), (0, at(3.0), at(3.5)), (1, at(5.0), Time::MAX)];
     let pauses = Windows::new(pauses, 2);
     let table = CoreTable::equal(2, 2).with_speeds(vec![1.0, 2.0, 1.0, 4.0]);

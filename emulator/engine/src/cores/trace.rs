@@ -42,7 +42,7 @@ pub enum TraceGap {
         /// Number of units of the cluster.
         units: u32,
     },
-    /// No burst begins while the run goes on.
+    /// No burst begins before the end of the run.
     Later {
         /// Start of the first burst.
         first: Span,

@@ -35,7 +35,7 @@ pub struct FalseReport {
 }
 
 impl FalseReport {
-    /// Panics with it: where all shards are of this process, a policy has a bug.
+    /// Panics with this error: where all shards run in this process, it is a bug in a policy.
     pub fn bug(self) -> ! {
         panic!("shard {}: {}", self.shard, self.why)
     }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_the_slowest() {
+    fn observations_wait_for_the_slowest_shard() {
         let mut merge = Merge::new(2);
         merge.push(0, [seen(1, 0), seen(5, 0)], Time(6));
         assert_eq!((merge.waiting(), merge.slowest()), (2, 1));
@@ -278,7 +278,7 @@ mod tests {
     proptest! {
         /// Every observation comes out once and in order, for all batch boundaries.
         #[test]
-        fn merges_in_order(batches in prop::collection::vec((0..3usize, prop::collection::vec(0..50u64, 0..5)), 0..40)) {
+        fn observations_of_shards_are_merged_in_order(batches in prop::collection::vec((0..3usize, prop::collection::vec(0..50u64, 0..5)), 0..40)) {
             let mut merge = Merge::new(3);
             let mut clock = [0u64; 3];
             let (mut out, mut count) = (Vec::new(), 0);

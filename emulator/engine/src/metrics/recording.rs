@@ -23,7 +23,7 @@ pub struct Recording {
     pub cache_interval: Span,
     /// Maximum time beyond its longest task of a job that counts as unqueued; `None` if that is not measured.
     pub unqueued: Option<Span>,
-    /// Number of nodes that caches cover, the first ones; all if `None`.
+    /// Number of nodes that caches cover, from node 0 on; all if `None`.
     pub cached_nodes: Option<u32>,
     /// Whether entries of caches are snapshots of nodes.
     pub snapshots: bool,

@@ -64,7 +64,7 @@ pub(super) struct LoadSampler {
     interval: Span,
     /// Tasks that have begun, of jobs that arrived within the window and are not finished.
     begun: BTreeMap<JobId, TaskSet>,
-    /// Tasks of these jobs of which no copy has begun.
+    /// Tasks of these jobs that have not started.
     waiting: u64,
     rows: Vec<LoadRow>,
 }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_hold_from_their_time_on() {
+    fn a_sample_is_the_state_at_its_time() {
         // A sample each millisecond.
         let mut load = LoadSampler::new(Span::from_millis(SAMPLES));
         let row = |ms: u64, waiting, busy| LoadRow { time: at(ms).as_secs_f64(), waiting, busy };

@@ -341,7 +341,7 @@ pub static METRICS: [Metric; 68] = [
     Metric::new("planning.launched", Count, Neither, |s| of(s.sections.planning.as_ref(), |plans| plans.launched as f64))
         .means("tasks launched by plans").compared(),
     Metric::new("planning.revoked", Count, Neither, |s| of(s.sections.planning.as_ref(), |plans| plans.revoked as f64))
-        .means("launches that were no longer possible when decided").compared(),
+        .means("launches that were no longer possible when the decision was made").compared(),
     Metric::new("planning.preempted", Count, Neither, |s| of(s.sections.planning.as_ref(), |plans| plans.preempted as f64))
         .means("copies that plans stopped").compared(),
     Metric::new("prediction.within_2x", Share, Neither, |s| of(s.sections.prediction.as_ref(), |errors| errors.within_2x))

@@ -490,7 +490,7 @@ pub struct MessageRow {
 pub struct LoadRow {
     /// Time, s.
     pub time: f64,
-    /// Tasks of arrived jobs of which no copy has begun.
+    /// Tasks of arrived jobs that have not started.
     pub waiting: u64,
     /// Cores that run a copy.
     pub busy: u32,

@@ -42,7 +42,7 @@ pub fn unequal_injections<'a>(runs: impl IntoIterator<Item = &'a Summary>) -> Op
             _ if a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_like(b)) => continue,
             (false, true) => format!("into {} and not into {}", other.name(), run.name()),
             (true, false) => format!("into {} and not into {}", run.name(), other.name()),
-            (_, _) => format!("into {} and, differently, into {}", other.name(), run.name()),
+            (_, _) => format!("differently into {} and into {}", other.name(), run.name()),
         };
         return Some(format!("interference was injected {whose}"));
     }
@@ -98,7 +98,7 @@ mod tests {
             ("another seed", Injected { seed: 8, ..one.clone() }),
             ("another profile", Injected { profile: BTreeMap::new(), ..one.clone() }),
         ] {
-            let why = "interference was injected into a, seed 1 and, differently, into b, seed 1";
+            let why = "interference was injected differently into a, seed 1 and into b, seed 1";
             assert_eq!(said(&[&one], &[&odd]).as_deref(), Some(why), "{what}");
         }
         assert!(said(&[&one, &one], &[&one]).is_some());

@@ -133,7 +133,7 @@ impl JsonSchema for PolicyEntry {
         "Policy".into()
     }
 
-    /// The registry's one-key tables, each with room for a label.
+    /// The registry's one-key tables, each with the further key `label`.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = PolicySpec::json_schema(generator);
         let label = json_schema!({
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_keep_their_place() {
+    fn errors_keep_their_position_in_the_file() {
         let error = |text: &str| toml::from_str::<PolicyEntry>(text).unwrap_err();
         assert_eq!(error("random = {\n  x = 1 }").span(), Some(9..20));
         assert!(error("label = \"x\"").message().contains("no policy is named"));

@@ -15,7 +15,7 @@ pub const SHORTEST: Span = Span::from_secs(24 * 3600);
 /// Messages that must arrive one after the other until a copy runs: a request, a claim, its answer, and one to spare.
 const IN_TURN: u32 = 4;
 
-/// Rounds without a copy when nothing fails: the one that has begun, and the one that answers it.
+/// Rounds without a copy when nothing fails: the one that has begun, and the round that answers it.
 const BETWEEN: f64 = 2.0;
 
 /// Probability below which failures in a row are not waited for.

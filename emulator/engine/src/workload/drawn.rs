@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn yahoo_has_the_published_facts() {
+    fn yahoo_like_jobs_have_the_published_statistics() {
         let jobs = jobs(Model::YahooLike, 200_000);
         let n = jobs.len() as f64;
         let cutoff = 90.5811f32;
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn cloudera_has_the_published_facts() {
+    fn cloudera_like_jobs_have_the_published_statistics() {
         let jobs = jobs(Model::ClouderaLike, 200_000);
         let n = jobs.len() as f64;
         close("fan-out p50", f64::from(percentile(jobs.iter().map(|j| j.tasks), 0.5)), 126.0, 0.03);

@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_is_wrong_by_one_factor_in_all_stages() {
+    fn all_stages_of_a_job_have_the_same_estimation_error() {
         let distribution = "estimate = { error = { uniform = { low = 0.5, high = 1.5 } } }";
         let (wrong, right) = (build(TWO, distribution, 1), build(TWO, "", 1));
         assert!(

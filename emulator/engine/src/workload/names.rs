@@ -16,7 +16,8 @@ const NAME: u64 = 6;
 const USER: u64 = 7;
 const FACTOR: u64 = 8;
 
-/// Address of the means of recurring names below the root of a stage's work. Addresses of jobs and stages are smaller.
+/// Address of the means of recurring names below the root of a stage's work. It is above all addresses of jobs and
+/// stages.
 const MEANS: u64 = 1 << 33;
 
 /// Maximum of `spread`. The mean of n jobs has a coefficient of variation of `spread` / √n: beyond this one, even
@@ -325,7 +326,7 @@ mod tests {
         assert!((0..100).all(|job| workload.feature(JobId(job), Feature::User) == 0));
     }
 
-    /// Means of names and factors leave the mean of the distribution as it is, and tasks and copies lie about that of
+    /// Means of names and factors do not change the mean of the distribution; tasks and copies vary around the mean of
     /// their job.
     #[test]
     fn work_has_the_mean_of_the_distribution() {

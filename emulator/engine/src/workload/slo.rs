@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_the_work_is_reached_to_half_a_job() {
+    fn the_share_of_slo_work_is_exact_to_half_a_job() {
         let spec: Slo = toml::from_str(&format!("work = 0.7\n{SET}")).unwrap();
         let (arrivals, work) = (vec![Time::ZERO; 500], |job: u32| f64::from(job % 17) + 0.5);
         for part in [0.0, 0.01, 0.5, 0.99, 1.0] {
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn preferred_kinds_are_as_many_as_asked_and_random() {
+    fn slo_jobs_prefer_the_given_number_of_random_kinds() {
         let preference = "preference = { kinds = 4, of = 3, slowdown = 1.5 }";
         let workload = build(4_000, "", &format!("share = 0.5\n{SET}\n{preference}"));
         let mut seen = [0u32; 16];
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn gangs_fit_or_are_left_out() {
+    fn gangs_larger_than_the_cluster_are_refused_or_filtered() {
         let site = Site { schedulers: 1, cores: 6, largest: None };
         let error = of(site, 50, "gang = true", "").unwrap_err().to_string();
         let words = "tasks that start together, and the cluster has 6 cores; add cores, or leave such jobs out by \

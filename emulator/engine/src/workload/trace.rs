@@ -82,7 +82,7 @@ pub struct Trace {
     columns: Columns,
     /// Whether the numbers of tasks are unknown, and each job counts as one.
     jobs_only: bool,
-    /// Whether it is Google's of 2011.
+    /// Whether this is Google's trace of 2011.
     google: bool,
     /// Zone of its dates, seconds east of Greenwich.
     zone: Option<i64>,
@@ -246,7 +246,7 @@ impl Trace {
         self.columns.has(feature)
     }
 
-    /// Whether it is Google's of 2011, by the form of the file.
+    /// Whether this is Google's trace of 2011, by the form of the file.
     pub const fn is_google(&self) -> bool {
         self.google
     }

@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_a_series_count_what_it_uses() {
+    fn the_request_factor_of_a_series_applies_to_its_use() {
         let small = LARGEST;
         let section: UsageSection = toml::from_str("series = [[\"15s\", 0.1, 1]]\nrequest = 20").unwrap();
         assert!(section.check(small).is_ok(), "two cores of 16");

@@ -59,7 +59,7 @@ impl Demand {
         Self { mean: distribution.mean(), distribution, homogeneous, correlated, work, shape }
     }
 
-    /// The work of the job that is drawn under this number; `mean` is that of its name, if it has one.
+    /// The work of a job, by the number under which it is drawn; `mean` is the mean of its name, if it has one.
     pub(super) const fn of_job(&self, job: JobId, mean: Option<Span>) -> JobDemand<'_> {
         JobDemand { demand: self, job, mean }
     }

@@ -81,7 +81,7 @@ fn a_paused_scheduler_places_nothing() {
     exactly(finishes(2, 1, "random = {}", &pause).0, 20.5 - 1.0 + 1.02, "it goes on at 20.5 s");
 }
 
-/// The restart is the news of the crash: the only node takes the task again at once.
+/// The restart reveals the crash: the only node gets the task again at once.
 #[test]
 fn a_node_back_before_the_peer_timeout_runs_the_task_again() {
     let crash = fault("crash", r#"who = ["node:0"], at = "1.5s", for = "1s""#);

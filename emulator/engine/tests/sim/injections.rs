@@ -94,7 +94,7 @@ fn an_injection_equals_the_same_profile_in_the_experiment() {
     }
 }
 
-/// Nothing is changed about the past: a late injection begins when it comes, or never if its time is over.
+/// Injections do not change the past: a late one begins when it arrives, or never if its time is over.
 #[test]
 fn a_late_injection_begins_late_or_never() {
     let quiet = faulty("random = {}", &[]);
@@ -116,7 +116,7 @@ fn a_late_injection_begins_late_or_never() {
     assert_eq!(late.rows, run(&quiet, &[(at(2000), &bursts([at(2000), at(4000)]))]).rows);
 }
 
-/// A copy that is slowed down beyond the end of time is finished all the same when that is over.
+/// A copy that is slowed down beyond the end of time still finishes once the injection is over.
 #[test]
 fn a_stalled_copy_ends_after_the_injection() {
     let stall = |shard: &mut Shard<'_, Recorder<'_>>, now| {

@@ -59,7 +59,7 @@ proptest! {
 
     /// A chain takes as long as its stages one by one as jobs of their own, in however many waves.
     #[test]
-    fn stages_take_what_they_take_alone(
+    fn a_chain_takes_as_long_as_its_stages_run_as_single_jobs(
         nodes in 1..5u32,
         stages in prop::collection::vec((1..12u32, 1..5000u64), 1..5),
     ) {
@@ -90,7 +90,7 @@ fn a_mix_of_one_stage_runs_like_a_synthetic_workload() {
     }
 }
 
-/// Jobs that never meet: 2 s and 1 s of work and two round trips, or 1 s and one.
+/// Jobs that never wait for each other: 2 s and 1 s of work and two round trips, or 1 s and one.
 #[test]
 fn results_see_chains_under_the_names_of_their_classes() {
     let classes = [

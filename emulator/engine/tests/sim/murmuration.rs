@@ -57,7 +57,7 @@ fn sent(measured: &Measured, kind: &str) -> u64 {
 
 /// O-M1: f (2 S − 1) updates for each job, or (1 + f) S − 1 in batches: 285 and 159 for f = 15 and S = 10.
 #[test]
-fn updates_are_as_many_as_the_paper_counts() {
+fn the_number_of_updates_equals_the_formula_of_the_paper() {
     for (policy, each, placed) in
         [("batch = false", 285, "gossip.placed"), ("batch = true", 159, "gossip.batch")]
     {
@@ -74,7 +74,7 @@ fn updates_are_as_many_as_the_paper_counts() {
 /// O-M4, Little: updates in flight = rate of updates × time until they are applied. Two schedulers place 20 tasks a
 /// second between them, so each receives 10 placements and 20 ends a second, each after 1.5005 s.
 #[test]
-fn updates_in_flight_obey_little() {
+fn updates_in_flight_obey_littles_law() {
     let policy = "batch = false, update_delay = \"1500ms\"";
     let measured = run(&loaded(policy, &load(2, 40, 10_000, 2, "100ms")));
     let staleness = measured.summary.sections.staleness.unwrap();
@@ -157,7 +157,7 @@ fn updates_in_flight_explain_every_error_of_a_cache() {
 /// A single scheduler knows all placements at once, and lacks only ends of tasks. By the number of tasks of 1 s it
 /// cannot tell how much of the running ones is left, so its regret is below one task.
 #[test]
-fn a_scheduler_alone_is_never_wrong_for_long() {
+fn a_single_scheduler_has_no_conflicts_and_regrets_less_than_a_task() {
     let text = with(
         &loaded("", &load(1, 20, 2_000, 2, "110ms")),
         &["network.one_way=0s", "service={demand=\"1s\"}"],
@@ -272,7 +272,7 @@ fn a_late_scheduler_counts_no_update_twice() {
 /// Streams deliver every update, however late: of the thousand parts of a job's batch some are late, and none counts as
 /// lost.
 #[test]
-fn a_part_that_is_late_is_not_lost() {
+fn late_parts_of_a_batch_do_not_count_as_lost() {
     for policy in ["batch = false", ""] {
         let text = loaded(policy, &load(4, 40, 12, 1000, "20s"));
         let rest = at_rest(&with(&text, &["network.one_way=5ms", "network.loss=0.01"]), 60);

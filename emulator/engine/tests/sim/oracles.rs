@@ -82,7 +82,7 @@ fn small_systems_and_copies() {
     check_all(COPIES);
 }
 
-/// Tasks that never meet: service models of the latin-square paper, Table IV.
+/// Tasks that never wait for each other: service models of the latin-square paper, Table IV.
 #[test]
 fn light_load() {
     let harmonic: f64 = (1..=100).map(|i| 1.0 / f64::from(i)).sum();
@@ -98,7 +98,7 @@ fn light_load() {
     }
 }
 
-/// Jobs of 100 tasks that never meet, no network.
+/// Jobs of 100 tasks that never wait for other jobs, no network.
 fn light(correlated: bool, homogeneous: bool, policy: &str) -> Measured {
     let (correlated, homogeneous) =
         (format!("service.correlated={correlated}"), format!("service.homogeneous={homogeneous}"));

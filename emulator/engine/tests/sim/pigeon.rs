@@ -113,7 +113,7 @@ fn a_job_of_f_tasks_makes_at_most_min_f_n_and_3_f_messages() {
 }
 
 /// A crashed master: with a standby, tasks run again after the peer timeout (5 s) and two round trips; without one a
-/// worker takes over; what comes back by itself asks.
+/// worker takes over; a master that restarts before that asks for the open tasks.
 #[test]
 fn a_crash_of_the_master_delays_jobs_and_loses_none() {
     let crash = |who: &str, lasting: &str| {

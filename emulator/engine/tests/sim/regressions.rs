@@ -56,7 +56,7 @@ fn a_run_goes_on_through_waits_that_its_policy_asks_for() {
     }
 }
 
-/// Two nodes claim 20,000 reservations in vain, each of which takes a minute.
+/// Two nodes claim 20,000 reservations without getting a task; each claim takes a minute.
 #[test]
 fn a_run_goes_on_while_reservations_are_claimed_in_vain() {
     let measured =
@@ -67,8 +67,8 @@ fn a_run_goes_on_while_reservations_are_claimed_in_vain() {
     assert!(all_finished(&measured), "{:?}", measured.notes);
 }
 
-/// The only node is gone for good while a scheduler looks at its queues: the run is given up, and says so. How many
-/// events it has until then does not matter.
+/// The only node crashes for good while a scheduler checks its queues periodically: the run is given up at the same
+/// time, however many events it has, and its notes say so.
 #[test]
 fn a_stuck_run_is_given_up_at_the_same_time_regardless_of_its_events() {
     let ends = |monitor: &str| {
@@ -83,7 +83,7 @@ fn a_stuck_run_is_given_up_at_the_same_time_regardless_of_its_events() {
     assert!(often == seldom && more > 100 * fewer, "{often} s, {seldom} s, {more} events, {fewer}");
 }
 
-/// The reservations of copies that are wanted late are repeated as soon as those of early ones.
+/// Lost reservations of copies requested late in a job are repeated after the same time as those of its first copies.
 #[test]
 fn lost_reservations_of_late_copies_are_repeated_soon() {
     let measured = run("seed = 1\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 1\ntasks = 300\n\
@@ -105,7 +105,7 @@ fn a_gang_scheduler_restarts_under_jitter() {
     }
 }
 
-/// A place that moves to a node which waits for the answer to a claim of the same job is no repetition.
+/// A place that moves to a node which waits for the answer to a claim of the same job does not count as a repetition.
 #[test]
 fn eagle_without_sticky_probes_loses_no_job() {
     let text = "[cluster]\nnodes = 2\n[network]\none_way = \"1ms\"\n[[policy]]\n\
@@ -172,9 +172,9 @@ fn rows_without_a_reachable_node_do_not_multiply() {
     }
 }
 
-/// Places that nodes merely queue are repeated ever less often.
+/// Requests for places that nodes only queue are repeated at growing intervals.
 #[test]
-fn places_bound_late_are_repeated_ever_less_often() {
+fn requests_for_late_bound_places_back_off() {
     let recovery = |policy: &str| {
         at_once(1, 20, 50, 8, "one_way = \"1ms\"\nloss = 0.001", policy).summary.messages.recovery
     };
@@ -297,7 +297,7 @@ fn a_drop_of_the_next_scheduler_spares_rows_of_an_earlier_submission() {
     }
 }
 
-/// Containers that two queues share are not taken from each other in turn, which killed tasks would never survive.
+/// Two queues that share a container do not take it from each other in turn: their killed tasks would never finish.
 #[test]
 fn queues_that_share_one_container_do_not_kill_each_others_tasks_for_ever() {
     let crash = "[[network.fault]]\ncrash = { who = [\"node:1\"], at = \"60s\" }\n";

@@ -40,7 +40,7 @@ pub(crate) fn lockstep(world: &World, shards: u16, recorder: Recorder<'_>) -> (V
 /// Events after which a run on lossy hosts counts as endless.
 const MOST_EVENTS: u64 = 1 << 27;
 
-/// The same on two hosts, between which the real network loses this share of datagrams, in hundredths.
+/// The same on two hosts, between which the real network loses this percentage of datagrams.
 pub(crate) fn lossy_lockstep(world: &World, percent: u32) -> Vec<JobRow> {
     let mut dice = Rng::new(world.seed(), 0, 7);
     let lost = |class| class == Class::Datagram && dice.below(100) < percent;

@@ -64,7 +64,7 @@ fn evicted_copies_are_launched_again() {
 /// The second copy begins to use 6 instead of 4 GiB when the first does the reverse, and then the other way round: of
 /// 10 GiB there is always enough.
 #[test]
-fn use_that_changes_at_one_instant_is_one_change() {
+fn simultaneous_changes_of_use_are_one_change() {
     let run = |memory: u32| {
         let measured = run(&format!(
             "seed = 3\n[cluster]\nnodes = 1\nshared = true\ncpu = 8\nmemory = \"{memory} MiB\"\nthreshold = 1\n\
@@ -114,7 +114,7 @@ fn several_shards_agree_on_shared_nodes() {
 /// The only node with memory enough for the tasks is down for good: they are launched and evicted elsewhere until the
 /// run is given up, which its notes say.
 #[test]
-fn tasks_that_no_living_node_holds_end_the_run() {
+fn a_run_is_given_up_if_no_live_node_has_memory_for_a_task() {
     for policy in ["random", "round-robin", "distsched"] {
         let text = format!(
             "seed = 1\n[cluster]\nschedulers = 1\nshared = true\n[[cluster.kind]]\nnodes = 4\ncpu = 2\nmemory = \"4 \

@@ -108,8 +108,8 @@ fn a_gang_takes_longer_as_a_whole() {
     assert_eq!((found.slo, found.met, found.missed), (60, 60, 0), "a slack of 1 covers half as long again");
 }
 
-/// One node under twice its load: responses grow, so all deadlines are missed from some job on. Where a run is cut,
-/// deadlines beyond its end are open.
+/// One node with twice the load that it can serve: response times grow, so from some job on all deadlines are missed.
+/// Where a run is cut, deadlines beyond its end are open.
 #[test]
 fn deadlines_are_met_missed_or_open() {
     let text = "seed = 1\ncluster = { nodes = 1 }\nservice = { demand = \"2s\" }\n[workload.synthetic]\njobs = 100\n\

@@ -59,7 +59,7 @@ fn can_be_met(deadlines: &[Time]) -> bool {
 
 /// Where all deadlines can be met, all are, if run times are known, or constant and learnt from a job of the past.
 #[test]
-fn known_run_times_on_one_machine_miss_what_the_earliest_deadline_first_misses() {
+fn with_known_run_times_all_deadlines_are_met_if_they_can_be() {
     let mut feasible = 0;
     for seed in 0..24 {
         let (runs, deadlines) = runs(BATCH, seed);

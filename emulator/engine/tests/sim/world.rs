@@ -90,7 +90,7 @@ fn policies_have_the_numbers_that_their_traits_state() {
         for (number, value) in staleness.as_object().into_iter().flatten() {
             let found = value.as_f64().or_else(|| value.get("mean")?.as_f64());
             let measured = PolicySections::lacks(&["staleness", number], &policy.traits()).is_none();
-            // Ages are means over what happened, and in a short run no shared state may have reached anybody.
+            // Ages are means over what happened, and in a short run no copy of a shared state may have been received.
             let is_sure = policy.traits().caches != Caches::SharedState && number != "age_out_of_sync_s";
             assert!(measured || found.is_none(), "{}: {number}", card.name);
             assert!(found.is_some() || !measured || !is_sure, "{}: {number}", card.name);

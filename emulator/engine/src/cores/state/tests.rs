@@ -48,7 +48,7 @@ fn throttling_stretches_a_segment() {
 
 /// A run that is cut counts the work of its open copies, as neither useful nor wasted.
 #[test]
-fn use_counts_before_its_copy_ends() {
+fn work_of_open_copies_is_neither_useful_nor_wasted() {
     let mut cores = node(2000, 2);
     begin(&mut cores, 0, 0, Span::from_secs(60), 1000, segment(4000, 0));
     out(&mut cores, 0);

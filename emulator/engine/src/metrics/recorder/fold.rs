@@ -81,7 +81,7 @@ pub struct Recorder<'a> {
     pub(super) evicted: u64,
     /// Copies that were preempted or evicted since a job arrived, a task finished or a node crashed.
     stopped_in_vain: u64,
-    /// Time at which they were half as many as the limit.
+    /// Time at which `stopped_in_vain` reached half of its limit.
     half_in_vain: Time,
     pub(super) unexpected: BTreeMap<&'static str, u64>,
     pub(super) sampled_one_in: u32,
@@ -468,7 +468,7 @@ impl<'a> Recorder<'a> {
         arrived && now > self.heals_at && self.stall(now).is_some()
     }
 
-    /// Whether nothing has run at `now` for so long that nothing more will.
+    /// Whether, at `now`, no copy has run for so long that none will run any more.
     pub fn is_quiet_for_good(&self, now: Time) -> bool {
         self.busy == 0
             && now > self.quiet_until()
@@ -480,7 +480,7 @@ impl<'a> Recorder<'a> {
         self.progress.max(self.heals_at) + self.recording.quiet
     }
 
-    /// Limit on the copies that are stopped in vain.
+    /// Limit on `stopped_in_vain`.
     fn most_in_vain(&self) -> u64 {
         STOPPED_IN_VAIN * (self.tasks.submitted - self.tasks.finished).clamp(1, MOST_OPEN)
     }

@@ -67,7 +67,7 @@ impl Recorder<'_> {
         self.running[core as usize].is_some()
     }
 
-    /// The observations of caches, or of copies of a shared state, so far; empty if the policy has neither.
+    /// The samples of caches, or of copies of a shared state, so far; empty if the policy has neither.
     pub fn looks(&self) -> &[CacheRow] {
         let (caches, _) = &self.metrics;
         caches.looks()

@@ -204,7 +204,7 @@ fn tasks_that_are_only_stopped_stall_a_run() {
     assert!(stop(&mut recorder, 1, 4));
 }
 
-/// A copy that runs from before half of the stops on will end.
+/// A copy that has run since before half of the stops occurred may still end: the run goes on.
 #[test]
 fn a_copy_that_goes_on_keeps_a_run_from_stalling() {
     let (layout, workload, faults) = (Layout::new(1, 0, [2]), jobs(), Faults::default());

@@ -74,8 +74,8 @@ fn close(what: &str, found: f64, expected: f64) {
     assert!((found / expected - 1.0).abs() < 0.01, "{what}: {found}, not {expected}");
 }
 
-/// An update every second over a delay of 0.3 s. The observations are as far apart as the updates, and see every phase
-/// all the same.
+/// An update every second over a delay of 0.3 s. Observations have the same period as updates, and still see every
+/// phase equally often.
 #[test]
 fn periodic_updates_over_a_constant_delay() {
     const DELAY: f64 = 0.3;
@@ -151,8 +151,8 @@ fn poisson_updates_over_exponential_delays() {
 }
 
 /// Gossip among n nodes that all know each other (Yates, "The age of gossip in networks", 2021): the source updates at
-/// rate e and tells each node at rate l / n, and each node tells each other at rate l / (n - 1). A set of j nodes that
-/// together know the newest that any of them knows is v(j) versions behind.
+/// rate e and tells each node at rate l / n, and each node tells each other at rate l / (n - 1). v(j) is the mean
+/// number of versions by which the best informed of j nodes is behind.
 #[test]
 fn epidemic_version_age() {
     const NODES: u32 = 8;

@@ -31,7 +31,7 @@ pub(super) struct Decisions {
     conflicts: u64,
     regrets: Gauge,
     address: Address,
-    /// Of each group of this many decisions a random one is sampled; then the number of the next one.
+    /// Of each group of `stride` decisions a random one is sampled; `next` is the number of the next sampled one.
     stride: u64,
     next: u64,
     pub(super) rows: Vec<DecisionRow>,
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     /// Ten thousand decisions a second apart for a node where ten seconds wait, beside an idle one: at least two
-    /// thousand are kept, one of as many each.
+    /// thousand are kept, one of each group of equal size.
     #[test]
     fn decisions_are_sampled_evenly() {
         let layout = Layout::new(1, 0, [1, 1]);

@@ -134,7 +134,7 @@ mod tests {
 
     /// Of the two instants of a pair one stays, each as often as the other.
     #[test]
-    fn one_of_two_stays() {
+    fn doubling_keeps_a_random_instant_of_each_pair() {
         let mut instants = Instants::new(1, Time::ZERO, Span::from_secs(1));
         let mut seen = Vec::new();
         for _ in 0..2000 {

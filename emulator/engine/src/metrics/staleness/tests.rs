@@ -91,7 +91,7 @@ fn updates_are_matched_by_origin_and_number() {
 }
 
 /// Datagrams about two nodes: the first and the third are lost. Each is pending until a later one of the same scheduler
-/// arrives, whatever node that is about; what others sent is not concerned.
+/// arrives, whatever node that update concerns; updates of other schedulers are not affected.
 #[test]
 fn updates_overtaken_by_a_datagram_are_lost() {
     let mut state = state(3, 2);
@@ -167,7 +167,7 @@ fn a_snapshot_does_not_contain_tasks_under_way() {
 
 /// A task that never reached a node is placed elsewhere: the first placement is not an update any more.
 #[test]
-fn a_placement_that_is_void_is_not_lacked() {
+fn void_placements_are_not_pending() {
     let mut state = TrackerState { snapshots: true, ..state(2, 2) };
     let task = JobId(0).task(0);
     for view in &mut state.views {
@@ -181,8 +181,8 @@ fn a_placement_that_is_void_is_not_lacked() {
     assert_eq!(state.views[1].in_flight(), 1);
 }
 
-/// A task that was placed on node 0 ends on node 1, from where it had been abandoned: its second launch may be lost,
-/// and is not lacked any more.
+/// A task that was given up on node 1 and placed on node 0 ends on node 1 after all: its second launch may have been
+/// lost, and is no longer pending.
 #[test]
 fn a_placement_is_void_once_its_task_has_ended_elsewhere() {
     let (layout, workload, faults) = (Layout::new(2, 0, vec![1; 2]), one_job(), Faults::default());

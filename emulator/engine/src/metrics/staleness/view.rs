@@ -71,7 +71,7 @@ pub(super) struct Received {
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) scheduler: u32,
-    /// Number of nodes that it covers, the first ones.
+    /// Number of nodes that it covers, from node 0 on.
     cached: u32,
     /// Expected work at every node, ns.
     work: Vec<i64>,
@@ -129,7 +129,8 @@ impl View {
         }
     }
 
-    /// A copy is placed on a node that sends snapshots. The cached work is not kept: snapshots have no error by it.
+    /// A copy is placed on a node that sends snapshots. The cached work is not updated, since errors of snapshots are
+    /// not measured.
     pub(super) fn placed(&mut self, now: Time, origin: u32, node: u32, copy: CopyId, change: i64) {
         let update = Pending::new(now, origin, change, Reach::UnderWay(copy));
         if origin == self.scheduler {
@@ -157,8 +158,8 @@ impl View {
         self.drop(node, void);
     }
 
-    /// The oldest update of an origin about a node that has no number yet gets one. `crashed` says whether the origin
-    /// has crashed since a time: what it made before and had not numbered is lost, and takes no number.
+    /// Numbers the oldest update of an origin about a node that has no number yet. `crashed` says whether the origin
+    /// has crashed since a time: updates made before the crash that have no number are lost, and take none.
     pub(super) fn numbered(
         &mut self,
         (origin, node): (u32, u32),
@@ -180,9 +181,9 @@ impl View {
         }
     }
 
-    /// The scheduler applies an update. A datagram overtakes: what its origin sent before and has not arrived counts
-    /// as lost, and is not pending any more, whatever node it is about. So does an update of an earlier epoch of the
-    /// origin about the same node, because an origin that crashes may not have sent it.
+    /// The scheduler applies an update. If it is a datagram, missing earlier datagrams of its origin count as lost and
+    /// are no longer pending, whatever node they are about. The same holds for updates of an earlier epoch of the
+    /// origin about the same node, because an origin that crashes may not have sent them.
     pub(super) fn learnt(&mut self, update: Received) {
         let Received { node, change, origin, number, datagram } = update;
         let work = &mut self.work[node as usize];
@@ -267,7 +268,7 @@ impl View {
         (self.work[node as usize], pending)
     }
 
-    /// Observes this cache; `each` is called with every lack and error (s).
+    /// Observes this cache; `each` is called with the missing updates of every observed entry and its error (s).
     pub(super) fn row(&self, at: Time, truth: &[i64], mut each: impl FnMut(Lack, f64)) -> CacheRow {
         let mut row = CacheRow {
             time: at.as_secs_f64(),

@@ -35,7 +35,7 @@ struct NodeTasks {
 #[derive(Debug)]
 pub(super) struct TrueWaits {
     nodes: Vec<NodeTasks>,
-    /// Number of nodes that schedulers choose among, the first ones.
+    /// Number of nodes that schedulers choose among, from node 0 on.
     choices: usize,
 }
 
@@ -142,7 +142,8 @@ mod tests {
         Time::ZERO + Span::from_secs(s)
     }
 
-    /// One core: what is left of the running task, and what is served before; in order of placement or by rank.
+    /// On one core a task waits for the rest of the running task and for tasks served before it, in order of placement
+    /// or by rank.
     #[test]
     fn a_task_waits_for_the_tasks_served_before_it() {
         let mut waits = TrueWaits::new(&Layout::new(1, 0, [1, 1]), 2);

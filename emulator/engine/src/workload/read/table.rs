@@ -166,7 +166,7 @@ pub(super) struct Header {
     width: usize,
     /// The names as the file has them, for errors.
     names: String,
-    /// Whether it is that of the table of jobs derived from Google's trace.
+    /// Whether this is the header of the job table derived from Google's trace.
     is_google: bool,
 }
 
@@ -220,8 +220,8 @@ impl Header {
         Ok(Self { columns, width: cells.len(), names: brief(&all), is_google })
     }
 
-    /// Whether it is that of the table of jobs derived from Google's trace, where jobs submitted before the trace have
-    /// the time zero.
+    /// Whether this is the header of the job table derived from Google's trace, where jobs submitted before the trace
+    /// have the time zero.
     pub(super) const fn is_google(&self) -> bool {
         self.is_google
     }
@@ -265,8 +265,8 @@ impl Header {
         self.columns.iter().enumerate().filter_map(feature)
     }
 
-    /// Splits a row into the cells of the known columns. A row with fewer cells than the header was cut off; one with
-    /// more has lost its place in the columns.
+    /// Splits a row into the cells of the known columns. A row with fewer cells than the header was cut off; the cells
+    /// of one with more cannot be assigned to columns.
     pub(super) fn row<'a>(&'a self, line: TraceLine<'a>) -> Result<TableRow<'a>, WorkloadError> {
         let mut texts = vec![Cow::Borrowed(""); self.columns.len()];
         let mut count = 0;
@@ -363,7 +363,7 @@ pub(super) struct Instant {
 }
 
 impl TableRow<'_> {
-    /// The column of a meaning and its text, unless it is blank or −1, which stands for unknown in places of numbers.
+    /// The column of a meaning and its text, unless it is blank or −1, which stands for unknown in numeric columns.
     fn cell(&self, meaning: Meaning) -> Option<(&Column, &str)> {
         let at = self.header.columns.iter().position(|column| column.meaning == meaning)?;
         let text: &str = &self.texts[at];

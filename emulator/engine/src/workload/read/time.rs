@@ -81,7 +81,7 @@ fn offset(zone: &str) -> Option<i64> {
 /// A unit of the times of a column.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct TimeUnit {
-    /// Nanoseconds of one.
+    /// Length of the unit, ns.
     pub(super) ns: u64,
     /// Its name in messages.
     pub(super) plural: &'static str,

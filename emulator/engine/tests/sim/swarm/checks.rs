@@ -24,7 +24,7 @@ use crate::sharding::{lockstep, lossy_lockstep};
 
 /// Events after which a run is stopped, in slices of 16,384.
 const MOST_SLICES: u32 = 8192;
-/// Emulated time that as many events take at least, s; a run in which they take less counts as endless.
+/// Least emulated time of that many events, s; a run with more events in this time counts as endless.
 const HOUR_S: f64 = 3600.0;
 
 /// The second execution that a run is compared with.
@@ -65,9 +65,9 @@ pub(crate) fn valid(text: &str) -> Result<World, String> {
     survivors(point, experiment.seed)
 }
 
-/// Whether shards keep the order of one: they exchange messages between instants, so every message must take time; what
-/// waits for the end of a pause is ordered in each by itself; and an oracle reads the state of all schedulers, which no
-/// shard has alone.
+/// Whether several shards keep the order of events of a single one. Not without delays, since shards exchange messages
+/// only between instants; not with pauses, at whose end each shard orders its own events; and not with an oracle, which
+/// reads the state of all schedulers.
 fn is_ordered(world: &World) -> bool {
     let (resolved, policy) = (&world.point().resolved, &world.point().policy);
     let distribution = &resolved.network.one_way;

@@ -30,7 +30,7 @@ impl Dice {
         from[self.0.below(from.len() as u32) as usize]
     }
 
-    /// A number of [0, 1), of which files show three digits.
+    /// A number in [0, 1), written to files with three digits.
     pub(crate) fn unit(&mut self) -> f64 {
         f64::from(self.below(1000)) / 1000.0
     }

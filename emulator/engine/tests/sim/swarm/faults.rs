@@ -40,7 +40,7 @@ fn fault(text: &mut String, kind: &str, whom: &str, at: f64, lasting: Option<f64
     writeln!(text, "[[network.fault]]\n{kind} = {{ {whom}, at = {}{lasting}{how} }}", span(at)).unwrap();
 }
 
-/// A crash without end of a node, or of a scheduler, if there is another, or of extras.
+/// A crash without end of a node, or of a scheduler, if there is another, or of auxiliary actors.
 fn permanent_crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64) {
     let who = if let Some(extras) = extras(dice, site) {
         extras
@@ -77,7 +77,7 @@ fn scheduler(dice: &mut Dice, site: &Site) -> String {
     format!("\"scheduler:{}\"", dice.below(site.schedulers))
 }
 
-/// Some extras, with something else now and then; `None` half of the time, and if there are none.
+/// Some auxiliary actors, sometimes with another target; `None` half of the time, and if there are none.
 fn extras(dice: &mut Dice, site: &Site) -> Option<String> {
     let (kind, count) = site.extras;
     if count == 0 || dice.chance(50) {
@@ -93,7 +93,7 @@ fn extras(dice: &mut Dice, site: &Site) -> Option<String> {
     })
 }
 
-/// Extras, nodes, schedulers, or some of both: actors that can crash.
+/// Auxiliary actors, nodes, schedulers, or some of both: actors that can crash.
 fn anyone(dice: &mut Dice, site: &Site) -> String {
     if let Some(extras) = extras(dice, site) {
         return extras;

@@ -52,7 +52,8 @@ fn broken(text: &str, again: Again) -> Option<String> {
     }
 }
 
-/// Tries every other seed from the first or second on: `VOLARY_SWARM_SEEDS` in all, or the single `VOLARY_SWARM_SEED`.
+/// Tries every second seed, from the first (`half` 0) or the second (1) on, of `VOLARY_SWARM_SEEDS` seeds or of the
+/// single `VOLARY_SWARM_SEED`.
 fn check_half(half: u64) {
     let (first, count) = number("VOLARY_SWARM_SEED")
         .map_or_else(|| (first(), number("VOLARY_SWARM_SEEDS").unwrap_or(SEEDS)), |seed| (seed, 1));
@@ -86,7 +87,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Works without the output of panics in this thread.
+/// Runs `work` without printing panics of this thread.
 fn quietly<T>(work: impl FnOnce() -> T) -> T {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
