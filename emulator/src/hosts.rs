@@ -1,6 +1,6 @@
 //! Execution in real time, in one process and on hosts; without the feature `hosts`, its refusal.
 
-/// The refusal of a run in real time by a program that was built without them.
+/// The error for a run in real time if the program was built without the feature `hosts`.
 pub const WITHOUT_HOSTS: &str = "this program was built without runs in real time: run with --runtime virtual, or build \
                                  it with the feature `hosts`";
 
@@ -15,7 +15,7 @@ pub use volary_hosts::{executor, local};
 #[cfg(not(feature = "hosts"))]
 pub use without::{Controller, HostsError, HostsError as InjectError, executor, local, remove_identities};
 
-/// Stand-ins of a program that was built without the feature: each is a refusal, or never called.
+/// Replacements for a program that was built without the feature: each returns an error, or is never called.
 #[cfg(not(feature = "hosts"))]
 mod without {
     use std::io;
@@ -28,7 +28,7 @@ mod without {
     use volary_experiment::storage::input_log::RunLog;
     use volary_experiment::storage::manifest::HostRecord;
 
-    /// The refusal.
+    /// The error of a program without the feature.
     #[derive(Debug, thiserror::Error)]
     #[error("{}", super::WITHOUT_HOSTS)]
     pub struct HostsError;
@@ -39,7 +39,7 @@ mod without {
         }
     }
 
-    /// No controller can be opened.
+    /// The controller of a program without the feature: it cannot exist.
     #[derive(Debug)]
     pub enum Controller {}
 
@@ -100,7 +100,7 @@ mod without {
     pub mod executor {
         use volary_experiment::config::RealSection;
 
-        /// No CPU burns work.
+        /// The CPUs that can burn work: none.
         pub const fn free_cpus() -> Vec<u16> {
             Vec::new()
         }
@@ -110,6 +110,6 @@ mod without {
         }
     }
 
-    /// There are none.
+    /// Does nothing, because there are no identities.
     pub const fn remove_identities() {}
 }

@@ -21,7 +21,7 @@ pub(crate) fn replace<T, E>(
     replace_as(path, PARTIAL, fill)
 }
 
-/// The same for a file that several processes may write: each has a name of its own while it writes.
+/// Replaces a file as [`replace`] does, but several processes may write it: each writes under a name of its own.
 pub fn replace_shared<T, E>(
     path: &Path,
     fill: impl FnOnce(File) -> Result<T, E>,

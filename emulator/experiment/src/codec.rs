@@ -26,7 +26,7 @@ pub const LARGEST_FRAME: usize = 64 << 20;
 /// Bytes of a frame's length prefix.
 pub const PREFIX: usize = 4;
 
-/// Lower bound of most parcels' length, bytes: all but the message, and a message.
+/// Usual length of a parcel in bytes, a lower bound for most: the fields beside the message, and a message.
 const USUAL_PARCEL: usize = 29 + 16;
 const VERSION: u8 = PROTOCOL as u8;
 const _: () = assert!(VERSION as u32 == PROTOCOL);
@@ -148,7 +148,7 @@ impl<'a> Batch<'a> {
         Ok(Self { sequence: u64::from_le_bytes(*sequence), parcels })
     }
 
-    /// An estimate of the number of parcels from their usual size, as a capacity.
+    /// An estimate of the number of parcels from their usual size, for the capacity of a vector.
     pub fn estimated_len(&self) -> usize {
         self.parcels.len().div_ceil(USUAL_PARCEL)
     }
@@ -301,7 +301,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_come_back_and_no_other_length_does(frame in frames(), cut in any::<prop::sample::Index>()) {
+        fn frames_round_trip_and_other_lengths_are_refused(frame in frames(), cut in any::<prop::sample::Index>()) {
             let mut bytes = vec![7];
             encode(&frame, LARGEST_FRAME, &mut bytes).unwrap();
             prop_assert_eq!(bytes[0], 7);
@@ -313,7 +313,7 @@ mod tests {
         }
 
         #[test]
-        fn batches_come_back_in_order(parcels in vec(parcels(), 1..3000), sequence in any::<u64>()) {
+        fn batches_round_trip_in_order(parcels in vec(parcels(), 1..3000), sequence in any::<u64>()) {
             let (mut bytes, mut back, mut rest, mut number) = (Vec::new(), Vec::new(), &parcels[..], sequence);
             while !rest.is_empty() {
                 bytes.clear();

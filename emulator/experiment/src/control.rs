@@ -1,6 +1,6 @@
-//! The interface between a study and its caller: hosts, stop flag, observers, and why a run has no result.
+//! The interface between a study and its caller: hosts, stop flag, observers, and the reasons why a run has no result.
 //!
-//! An observer is told what runtimes report while a study goes on, for the live page or whatever else shows it.
+//! Runtimes report to observers, such as the live page, while a study runs.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -42,7 +42,7 @@ pub enum Fleet {
 pub struct StudyControl {
     /// Stops every run as soon as possible.
     pub stop: AtomicBool,
-    /// Such as the progress bar and the live page.
+    /// Observers, such as the progress bar and the live page.
     pub observers: Vec<Arc<dyn StudyObserver>>,
 }
 
@@ -57,7 +57,7 @@ impl StudyControl {
         self.observers.iter().for_each(|observer| what(&**observer));
     }
 
-    /// The observers of the run with this id, which begins.
+    /// The observers of the run with this id, which is about to start.
     pub fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Vec<Box<dyn RunObserver + 'a>> {
         self.observers.iter().map(|observer| observer.of_run(run, world)).collect()
     }
@@ -96,10 +96,10 @@ impl Progress for ObservedRun<'_> {
     }
 }
 
-/// Why a run of one point has no result.
+/// The reason why a run of one point has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It was stopped; this was measured by then, if it had begun.
+    /// It was stopped; with the measurements until then, if it had started.
     #[error("interrupted")]
     Interrupted(Option<Box<Measured>>),
     /// The experiment cannot be run with this seed or on this machine.
@@ -109,7 +109,7 @@ pub enum RunError {
     #[error("{why}")]
     Broken {
         why: String,
-        /// Measured by then.
+        /// The measurements until then.
         measured: Box<Measured>,
     },
 }
@@ -149,9 +149,9 @@ pub struct BegunRun<'a> {
     pub id: &'a str,
     /// Label of the policy.
     pub policy: &'a str,
-    /// Its number among the runs that were asked for, from one.
+    /// Its number among the requested runs, from one.
     pub number: u64,
-    /// The number of those runs.
+    /// The number of requested runs.
     pub of: u64,
     /// Its jobs.
     pub jobs: u64,
@@ -159,13 +159,13 @@ pub struct BegunRun<'a> {
 
 /// Observes a study. Calls come from the threads that execute runs, and must return soon.
 pub trait StudyObserver: Send + Sync + fmt::Debug {
-    /// A stopping rule asks for more runs.
+    /// More runs were added to the plan by a stopping rule.
     fn expect(&self, _runs: &[ExpectedRun<'_>]) {}
     /// A run begins.
     fn begin(&self, _run: &BegunRun<'_>) {}
     /// An observer of a run that begins.
     fn of_run<'a>(&'a self, run: &str, world: &'a World) -> Box<dyn RunObserver + 'a>;
-    /// Something was injected into the run that began last, or what was injected under this number has another end.
+    /// An injection into the latest run began, or the injection with this number has a new end.
     fn inject(&self, _number: &str, _injection: &Injection, _says: &str) {}
     /// Whether it is to see the runs that had finished before this process began.
     fn sees_kept_runs(&self) -> bool {
@@ -175,7 +175,7 @@ pub trait StudyObserver: Send + Sync + fmt::Debug {
     fn finished(&self, _record: &RunRecord) {}
     /// A run has failed.
     fn failed(&self, _run: &str, _why: &str) {}
-    /// No run is under way: the study decides whether more follow, and writes its results.
+    /// No run is in progress: the study decides whether more follow, and writes its results.
     fn idle(&self) {}
     /// The study has ended, in this state.
     fn over(&self, _state: RunState) {}
@@ -183,11 +183,11 @@ pub trait StudyObserver: Send + Sync + fmt::Debug {
 
 /// Observes a run while it goes on.
 pub trait RunObserver: fmt::Debug {
-    /// Looks at what was recorded by `now`. Called often: a look that is not due returns at once, without counting.
+    /// Called often with the records until `now`. If no observation is due, it returns at once, without counting.
     fn look(&mut self, now: Time, recorder: &Recorder<'_>, counted: &dyn Fn() -> Counted);
 }
 
-/// What only shards count.
+/// Numbers that only shards count.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counted {
     /// Messages sent over the network, in the order of [`KINDS`].

@@ -53,8 +53,8 @@ pub struct Pack {
     pub files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// Most texts or files of one kind that an experiment brings along. An empty one takes a byte on the wire, and
-/// twenty-four and more in memory.
+/// Limit on the number of texts or files of one kind in an experiment. An empty one takes a byte on the wire, but at
+/// least twenty-four bytes in memory.
 const MOST_ENTRIES: usize = 10_000;
 
 /// Reads a list of at most [`MOST_ENTRIES`].
@@ -268,7 +268,7 @@ impl Files {
     }
 }
 
-/// The SHA-256 of everything that a reader gives, in hexadecimal.
+/// The SHA-256 of all bytes of a reader, in hexadecimal.
 fn sha256(mut from: impl Read) -> io::Result<String> {
     let (mut context, mut buffer) = (Context::new(&SHA256), vec![0; 1 << 16]);
     loop {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_can_be_taken_along() {
+    fn files_that_were_read_can_be_packed() {
         let folder = tempfile::tempdir().unwrap();
         let [a, b, c, large] = ["a", "b", "c", "large"].map(|name| folder.path().join(name));
         for file in [&a, &b, &c] {

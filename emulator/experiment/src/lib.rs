@@ -7,7 +7,7 @@
 //! | [`files`] | the files of an experiment, from the disk or bundled |
 //! | [`storage`] | the study directory and its files |
 //! | [`control`] | stop flag and observers of a study |
-//! | [`fidelity`] | how far a run in real time departed from what was asked |
+//! | [`fidelity`] | how far a run in real time departed from the configuration |
 //! | [`codec`] | messages and records as bytes |
 //! | [`stats`], [`number`], [`sanitize`] | replications; numbers formatted for people; text of others made harmless |
 //! | [`cost`], [`parallel`], [`guard`], [`atomic_file`] | CPU time and memory; work on all processors; locks; files replaced as a whole |

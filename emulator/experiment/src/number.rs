@@ -29,7 +29,7 @@ pub fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// At most `most` characters of a name, cut in the middle: beginnings and ends tell names apart.
+/// A name cut in the middle to at most `most` characters: names mostly differ at their beginnings and ends.
 pub fn elided(name: &str, most: usize) -> String {
     let size = name.chars().count();
     if size <= most {
@@ -122,12 +122,12 @@ pub trait UnitText: Copy {
     /// The value with its unit.
     fn text(self, value: f64) -> String;
 
-    /// Values that are read together, all in the unit of the largest; those of less than a thousandth of it would be
-    /// hard to read there and have units of their own.
+    /// Values that are read together, all in the unit of the largest; values below a thousandth of it, which would be
+    /// hard to read in that unit, have units of their own.
     fn alike<const N: usize>(self, values: [f64; N]) -> [String; N];
 
-    /// A mean and the half-width of its interval, both in the unit of the larger and with the digits of the half-width,
-    /// which has two: `1.240 ± 0.031 s`. Without a half-width, or with one of zero, the mean alone.
+    /// A mean and the half-width of its interval, both in the unit of the larger one. The half-width has two digits,
+    /// and the mean as many decimals: `1.240 ± 0.031 s`. The mean alone if the half-width is zero or missing.
     fn interval(self, mean: f64, half_width: Option<f64>) -> String;
 
     /// The parts of [`interval`](Self::interval): the mean, the half-width, and their unit; `None` without a
@@ -180,7 +180,7 @@ impl UnitText for Unit {
 /// Decimals beyond which a number is written with an exponent.
 const MOST_DECIMALS: i32 = 6;
 
-/// A value and its error, which is above zero, with two digits of the error.
+/// A value and its error, which must be above zero: the error has two digits, and the value as many decimals.
 fn to_error(value: f64, error: f64) -> (String, String) {
     // An error of 0.0996 is 0.10, as it is printed.
     let printed = format!("{error:.1e}");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn three_digits() {
+    fn numbers_have_three_significant_digits() {
         for (value, text) in [
             (0.0, "0"),
             (1.0, "1.00"),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_a_dash() {
+    fn unmeasured_values_are_dashes() {
         for quantity in [Unit::Seconds, Unit::Share, Unit::Plain, Unit::Count] {
             assert_eq!(quantity.text(f64::NAN), "–");
         }
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn units_fit() {
+    fn units_suit_the_size_of_values() {
         for (value, text) in [
             (0.0, "0 s"),
             (0.5e-3, "500\u{202f}µs"),

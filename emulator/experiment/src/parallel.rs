@@ -1,4 +1,4 @@
-//! Work on all processors: a function of many numbers.
+//! A parallel map over a range of numbers, on all processors.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{iter, thread};
 
-/// What `make` gives for each of `numbers`, in their order. A thread takes the next number when it is free.
+/// The results of `make` for `numbers`, in their order. A thread takes the next number when it is free.
 pub fn map<T: Send>(numbers: Range<usize>, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(numbers.start);
     let worker = || {
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_is_that_of_the_numbers() {
+    fn results_are_in_the_order_of_the_numbers() {
         for numbers in [0..0, 3..4, 5..1_000] {
             assert_eq!(map(numbers.clone(), |number| number * 2), numbers.map(|n| n * 2).collect::<Vec<_>>());
         }

@@ -30,7 +30,7 @@ pub(crate) fn is_hidden(c: char) -> bool {
     format || c.is_control()
 }
 
-/// The text of a page or picture. HTML and XML have no place for control characters, not even escaped.
+/// Makes a text safe in a page or picture. HTML and XML allow no control characters, not even escaped.
 pub fn document(text: String) -> String {
     match replaced(&text, is_hidden) {
         Cow::Owned(replaced) => replaced,
@@ -38,12 +38,12 @@ pub fn document(text: String) -> String {
     }
 }
 
-/// A text on one line.
+/// Makes a text safe, on one line.
 pub fn line(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_hidden(c) || c.is_control())
 }
 
-/// A text for a terminal. Colours stay.
+/// Makes a text safe for a terminal. Colours stay.
 pub fn terminal(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return text.into();
@@ -56,7 +56,7 @@ pub fn terminal(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Whether what follows an escape character makes it a selection of colours or weight: `[`, numbers, `m`. 8 conceals.
+/// Whether the text after an escape character selects colours or weight: `[`, numbers except 8, `m`.
 fn begins_colour(rest: &str) -> bool {
     let numbers = rest.strip_prefix('[').and_then(|rest| rest.split_once('m'));
     numbers.is_some_and(|(numbers, _)| {
@@ -73,7 +73,7 @@ fn replaced(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
     }
 }
 
-/// A terminal that is written to in whole texts, each as [`terminal`] has it.
+/// A writer to a terminal that passes each whole text through [`terminal`].
 #[derive(Debug)]
 pub struct TerminalWriter<W>(pub W);
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_obeyed_is_replaced() {
+    fn control_characters_are_replaced() {
         for hidden in [
             "\u{0}",
             "\u{7f}",

@@ -16,12 +16,12 @@ pub struct Interval {
     pub replications: usize,
 }
 
-/// What differs by less than this share of the values is due to rounding.
+/// Differences below this share of the values are due to rounding.
 const NOISE: f64 = 1e-12;
 
 impl Interval {
-    /// The interval of independent values, one per replication. Values that are not finite are left out; `None` if
-    /// none is left.
+    /// The interval of independent values, one per replication. Values that are not finite are left out; `None` if no
+    /// value remains.
     pub fn new(values: &[f64]) -> Option<Self> {
         let size =
             values.iter().filter(|value| value.is_finite()).fold(0.0, |most: f64, x| most.max(x.abs()));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn interval_by_hand() {
+    fn an_interval_equals_one_computed_by_hand() {
         // 1 … 5: mean 3, standard deviation sqrt(2.5), half-width 2.7764 × 0.70711.
         let interval = Interval::new(&[1.0, 2.0, 3.0, 4.0, 5.0, f64::NAN]).unwrap();
         assert_eq!((interval.mean, interval.replications), (3.0, 5));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_is_no_interval() {
+    fn rounding_errors_give_no_interval() {
         let interval = Interval::new(&[0.1 + 0.2, 0.3, 0.3]).unwrap();
         assert!((0.3 - interval.mean).abs() < 1e-15 && interval.half_width == Some(0.0));
         let paired = Interval::paired(&[(0.1 + 0.2, 0.3), (0.1 + 0.2, 0.3)]).unwrap();
@@ -142,7 +142,7 @@ mod tests {
 
     /// The seeds differ by far more than the policies do; only the paired interval detects the difference.
     #[test]
-    fn pairing_removes_what_seeds_share() {
+    fn pairing_removes_the_variation_between_seeds() {
         let pairs: Vec<(f64, f64)> =
             [1.0, 30.0, 4.0, 12.0].iter().zip([0.1, 0.12, 0.08, 0.1]).map(|(&b, d)| (b + d, b)).collect();
         let paired = Interval::paired(&pairs).unwrap();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn stopping_rule() {
+    fn replications_stop_at_the_requested_precision() {
         let tight = [(1.10, 1.0), (1.11, 1.0), (1.09, 1.0), (1.10, 1.0)];
         assert!(enough(&tight, 0.05));
         assert!(!enough(&tight, 0.005));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn band_of_a_distribution() {
+    fn bands_equal_published_values() {
         assert!((dkw(100) - 0.135_81).abs() < 1e-5);
         assert_eq!(dkw(0), 1.0);
         // 10 of 100: the textbook's 0.0552 to 0.1744.

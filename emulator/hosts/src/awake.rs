@@ -12,7 +12,7 @@ use std::path::Path;
 
 use volary_engine::results::HostVitals;
 
-/// The file of the kernel.
+/// The kernel's file for the limit.
 const LATENCY: &str = "/dev/cpu_dma_latency";
 
 /// Processors that are kept awake until this is dropped.
@@ -24,8 +24,7 @@ pub struct Awake {
 impl Awake {
     /// Keeps the processors of this machine awake.
     ///
-    /// # Errors
-    /// Why they cannot be kept awake, and what would help.
+    /// # Errors The reason why they cannot be kept awake, and the remedy.
     pub fn hold() -> Result<Self, String> {
         Self::hold_by(Path::new(LATENCY))
     }
@@ -50,8 +49,8 @@ impl Awake {
 pub struct Attempt(Option<Result<Awake, String>>);
 
 impl Attempt {
-    /// Keeps the processors awake from now on, if that is `asked` for. Where it cannot be done, the run goes on and its
-    /// results say so.
+    /// Keeps the processors awake from now on, if `asked`. If that is impossible, the run continues and its results say
+    /// so.
     pub fn begin(asked: bool) -> Self {
         let held = asked.then(Awake::hold);
         if let Some(Err(why)) = &held {
@@ -60,7 +59,7 @@ impl Attempt {
         Self(held)
     }
 
-    /// Ends it; the vitals of the run say what came of it.
+    /// Ends the attempt; the returned vitals of the run say whether it succeeded.
     pub fn end(self, vitals: HostVitals) -> HostVitals {
         let refused = self.0.as_ref().and_then(|held| held.as_ref().err().cloned());
         HostVitals { awake: self.0.map(|held| held.is_ok()), awake_refused: refused, ..vitals }

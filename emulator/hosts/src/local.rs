@@ -1,8 +1,8 @@
 //! The runtime `local`: real time in one process, with a shard on each actix arbiter.
 //!
-//! After each slice of events a shard puts all parcels for another shard into that shard's [`Mailbox`] at once, and
-//! wakes it only if it sleeps past the time when the first of them is due: waking a thread costs a hundred times as
-//! much as a message, and most messages are due after their receiver has woken for others.
+//! After each slice of events a shard puts all parcels for another shard into that shard's [`Mailbox`] at once. It
+//! wakes that shard only if the shard would sleep past the due time of the first parcel: waking a thread costs a
+//! hundred times as much as a message, and most messages are due after their receiver has woken for others.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,10 +39,10 @@ use crate::real_time::placement::place;
 const REPORTS: usize = 64;
 /// Interval of the check whether the run is over.
 const END_CHECK: Duration = Duration::from_millis(20);
-/// Real time from the decision to start until the common start, by which every shard is ready.
+/// Real time between the decision to start and the common start, within which every shard becomes ready.
 const START_DELAY: Duration = Duration::from_millis(50);
 
-/// The name of the one host.
+/// The name of the only host.
 const NAME: &str = "local";
 
 /// Wakes a shard: its mailbox holds a parcel that is due before its timer expires.
@@ -85,13 +85,13 @@ struct LocalRun {
     stop: AtomicBool,
     /// The log of inputs, if there is one.
     log: Option<input_log::RunLog>,
-    /// The emulated time up to which each shard has come.
+    /// The emulated time that each shard has reached.
     progress: Vec<AtomicU64>,
     mailboxes: Vec<Mailbox>,
 }
 
 impl LocalRun {
-    /// Calibrated burners for the cores of a shard, and the cores; none if copies are timed.
+    /// Calibrated burners for the cores of a shard, and the cores; `None` if copies are timed.
     fn burners(&self, placement: &Placement<'_>) -> Option<Result<(Burners, Vec<u32>), String>> {
         let (real, cpus) = self.real.as_ref()?;
         let layout = self.world.layout();
@@ -164,14 +164,12 @@ impl ShardIo for LocalIo {
     }
 }
 
-/// Runs one point under one seed in real time on `threads` shards. `id` is that of the run.
+/// Runs one point under one seed in real time on `threads` shards; `id` identifies the run.
 ///
-/// # Errors
-/// [`RunError::Interrupted`] when stopped, with what was measured; [`RunError::Refused`] for errors that appear only
-/// under this seed, and for what the system refuses.
+/// # Errors [`RunError::Interrupted`] when stopped, with the measurements so far; [`RunError::Refused`] for errors that
+/// appear only under this seed, and for resources that the system refuses.
 ///
-/// # Panics
-/// On a bug in a policy: a job that finishes twice, counters that do not add up.
+/// # Panics On a bug in a policy: a job that finishes twice, counters that do not add up.
 pub fn measure(
     name: &str,
     id: &str,
@@ -365,7 +363,7 @@ struct EndedRun {
 }
 
 /// Passes reports to the aggregator until the run is over and every shard has ended. Owns the channel, so that a shard
-/// with another report does not wait for a reader that is gone.
+/// with another report does not wait for a reader that has ended.
 fn aggregate(
     aggregator: &mut Aggregator<'_>,
     reports: Receiver<Report>,
@@ -406,7 +404,7 @@ fn aggregate(
     Ok(ended)
 }
 
-/// Parcels for one shard. A sender learns whether it must wake the shard: not while the shard is awake, nor if its own
+/// Parcels for one shard. A sender learns whether it must wake the shard: not if the shard is awake, or if its own
 /// timer wakes it before the first of the parcels is due.
 #[derive(Debug, Default)]
 pub struct Mailbox {

@@ -10,7 +10,7 @@ use volary_experiment::storage::study::{CellGroup, PolicyRuns, Study};
 
 use crate::style::{TableStyle, text_table, wrapped};
 
-/// The metrics by which a policy can be chosen.
+/// The metrics by which the best policy can be chosen.
 pub const AIMS: [(&str, Reading); 2] = [
     ("shortest median", |s| s.times.response_s.p50),
     ("shortest 99th percentile", |s| s.times.response_s.p99),
@@ -29,8 +29,8 @@ pub struct Choice {
     /// Other policies that do not differ significantly from the best: the 95 % interval of the paired difference
     /// contains zero. Empty for a single replication.
     pub ties: Vec<usize>,
-    /// Mean of each policy relative to the best. `None` for a policy that was not run here or did not finish its jobs:
-    /// its percentiles leave out its slowest jobs.
+    /// Mean of each policy relative to the best. `None` for a policy that was not run here, or did not finish its jobs,
+    /// because its percentiles leave out its slowest jobs.
     pub factors: Vec<Option<f64>>,
 }
 
@@ -77,9 +77,9 @@ pub struct Standing {
     pub policy: usize,
     /// Cells in which it finished its jobs.
     pub cells: usize,
-    /// Number of these in which it is best or tied with the best.
+    /// Number of cells in which it is best or tied with the best.
     pub best: usize,
-    /// Number of these in which it is within [`CLOSE`] of the best.
+    /// Number of cells in which it is within [`CLOSE`] of the best.
     pub close: usize,
     /// Its largest factor relative to the best.
     pub worst: f64,
@@ -131,8 +131,8 @@ pub(super) const fn shown(study: &Study) -> usize {
     if study.cells.len() > MOST_CELLS { FEW_CELLS } else { study.cells.len() }
 }
 
-/// The text about the cells of a wide study that have no table: their number and reliability, and the policies over all
-/// cells.
+/// The text about the cells of a wide study that have no table: their number, their reliability, and a ranking of
+/// policies.
 pub(super) fn text(study: &Study, others: &[CellGroup], how: &TableStyle) -> String {
     let mut out = String::new();
     let runs = || others.iter().flat_map(|group| &group.policies).flat_map(|policy| &policy.runs);
@@ -166,7 +166,7 @@ pub(super) fn text(study: &Study, others: &[CellGroup], how: &TableStyle) -> Str
     out
 }
 
-/// The policies over all cells, the safest first.
+/// The ranking of policies over all cells, the safest first.
 fn ranking(aim: &str, policies: &[&str], standings: &[Standing]) -> Table {
     let close = format!("within {:.0} %", 100.0 * (CLOSE - 1.0));
     let rows = standings.iter().map(|standing| {
@@ -208,7 +208,7 @@ mod tests {
     const MEDIAN: Reading = |summary| summary.times.response_s.p50;
 
     #[test]
-    fn the_least_mean_is_best_and_noise_ties() {
+    fn the_least_mean_is_best_and_insignificant_differences_are_ties() {
         let study = study(&[&[("a", 1.0, 0), ("b", 1.5, 0), ("c", 1.001, 100)]], 4);
         let choice = choose(&study.cells[0], &["a", "b", "c", "d"], MEDIAN).unwrap();
         let (best, other) = if choice.best == 0 { (0, 2) } else { (2, 0) };
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_safest_comes_first() {
+    fn the_safest_policy_comes_first() {
         let cells: [&[(&str, f64, u64)]; 3] = [
             &[("bold", 1.0, 0), ("safe", 1.05, 0), ("rare", 1.3, 0)],
             &[("bold", 1.0, 0), ("safe", 1.2, 0)],

@@ -1,4 +1,4 @@
-//! The text of claims and their verdicts, and those of several experiments as one Markdown table.
+//! The text of claims and their verdicts, and the claims of several experiments as one Markdown table.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use volary_experiment::storage::Study;
 
 use crate::style::{Style, TableStyle, wrapped};
 
-/// The claims of each origin under their tally, with the changes that `--set` has made to the experiment.
+/// The claims of each origin below their tally, with the `--set` changes of the experiment.
 pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> String {
     let mut out = String::new();
     for (origin, tally) in Tally::by_origin(claims) {
@@ -44,7 +44,7 @@ pub(super) fn changed(keys: &[&str]) -> String {
 const FINDINGS: usize = 40;
 /// The beginning of a finding without numbers.
 const NOT_MEASURED: &str = "not measured";
-/// The column in which the words of a claim begin, behind the mark.
+/// The column in which the text of a claim begins, after the mark.
 const SAYS: usize = 14;
 
 /// The claim with its mark and, unless it clearly holds, the numbers.
@@ -97,7 +97,7 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     }
 }
 
-/// The policies that were not run, if that is the only reason for which no check of a claim was measured.
+/// The policies that were not run, if that is the only reason why no check of a claim was measured.
 fn absences(claim: &ClaimResult) -> Option<String> {
     let reasons =
         claim.measured.iter().map(|(_, value)| value["why"].as_array().filter(|why| !why.is_empty()));
@@ -120,7 +120,7 @@ fn is_same_gap(a: &(&str, String), b: &(&str, String)) -> bool {
     a.1.starts_with(NOT_MEASURED) && a.1 == b.1 && check(a.0) == check(b.0)
 }
 
-/// The numbers of a check in words, and whether it holds, or the reason for which that is unknown.
+/// The numbers of a check as text, and whether it holds, or the reason why that is unknown.
 pub(super) fn finding(value: &Value) -> String {
     let numbers = numbers(value);
     let why: Vec<&str> = value["why"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -140,7 +140,7 @@ pub(super) fn finding(value: &Value) -> String {
             format!("{verdict}: {numbers}{noise}{generated}{degraded}{injected}")
         }
         None if value["stand_in"] == true => format!(
-            "{numbers}, but a generator stands in for the trace that this is said of, which was not found: name the \
+            "{numbers}, but a generator replaces the trace that the claim is about, which was not found: name the \
              folder that holds it in VOLARY_TRACES"
         ),
         None if is_measured(value) && !why.is_empty() => format!("{numbers}, not comparable: {why}"),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_that_lack_the_same_are_counted() {
+    fn cells_that_lack_the_same_runs_are_counted() {
         let gap =
             |cell| (format!("a < b [x={cell}]"), json!({"holds": null, "why": ["`a` left jobs unfinished"]}));
         let text = text(&[claim(Verdict::NotTested, (1..=2_000).map(gap))], "", &TableStyle::default());
@@ -355,7 +355,7 @@ mod tests {
         let trend = json!({"along": [[1, 0.5], [2, null]], "holds": true, "unit": "share", "degraded": true});
         assert_eq!(finding(&trend).replace('\u{202f}', " "), "holds: 1: 50.0 %; 2: –, on a degraded run");
         let generated = json!({"left": 1.0, "right": 2.0, "holds": null, "stand_in": true});
-        assert!(finding(&generated).contains("a generator stands in for the trace"));
+        assert!(finding(&generated).contains("a generator replaces the trace"));
     }
 
     #[test]

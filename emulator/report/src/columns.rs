@@ -44,7 +44,7 @@ impl SummaryColumn {
         self.group == ColumnGroup::Response && self.metric.unit == Unit::Seconds
     }
 
-    /// The number in a summary, of one class of jobs or of all; NaN if classes do not have it.
+    /// The column's number in a summary, for one class of jobs or for all jobs; NaN if it does not exist for classes.
     pub(super) fn of(&self, class: Option<&str>) -> impl Fn(&Summary) -> f64 {
         let Metric { value, by_class, .. } = *self.metric;
         move |summary| match class {
@@ -54,9 +54,9 @@ impl SummaryColumn {
         }
     }
 
-    /// Labels of the policies with the best mean, where one side is better. Empty if they are all the same, if they
-    /// cannot be [ranked](CellGroup::is_ranked), and if seeds cannot tell the best from another: the 95 % interval of
-    /// the paired difference contains zero.
+    /// Labels of the policies with the best mean, if larger or smaller values are better. Empty if all means are equal,
+    /// if policies cannot be [ranked](CellGroup::is_ranked), or if the best one is not significant: the 95 % interval
+    /// of the paired difference contains zero.
     pub(super) fn best<'a>(&self, group: &'a CellGroup, class: Option<&str>) -> Vec<&'a str> {
         let sign = match self.metric.better {
             Better::Less => 1.0,
@@ -81,7 +81,7 @@ impl SummaryColumn {
         equal.into_iter().map(|(runs, _)| runs.policy.as_str()).collect()
     }
 
-    /// Whether the number of a policy can be the best: not one of the jobs that ended where others did not.
+    /// Whether the number of a policy can be the best: a censored one cannot if jobs are unfinished.
     fn is_comparable(&self, runs: &PolicyRuns) -> bool {
         !self.metric.censored || runs.runs.iter().all(|run| run.summary.not_finished() == 0)
     }
@@ -101,7 +101,7 @@ pub fn percentiles_of_response() -> impl Iterator<Item = SummaryColumn> {
     SummaryColumn::all().filter(|column| column.is_response_time() && column.heading.starts_with('p'))
 }
 
-/// A column that was asked for, of all jobs or of one class.
+/// A requested column, of all jobs or of one class.
 #[derive(Clone, Debug)]
 pub struct PickedColumn {
     pub class: Option<String>,
@@ -109,7 +109,7 @@ pub struct PickedColumn {
     pub(super) column: SummaryColumn,
 }
 
-/// The same class and the same metric.
+/// Columns are equal if class and metric are.
 impl PartialEq for PickedColumn {
     fn eq(&self, other: &Self) -> bool {
         (&self.class, self.column.metric.key) == (&other.class, other.column.metric.key)
@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// A number is either shown with its unit, or its column says what it counts or is the ratio of.
+    /// Every column shows its numbers with a unit, or states what it counts or the ratio that it is.
     #[test]
     fn the_unit_of_every_column_is_stated() {
         const SAID: [&str; 6] =

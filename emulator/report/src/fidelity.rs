@@ -5,7 +5,7 @@ use volary_experiment::number;
 use volary_experiment::storage::study::CellGroup;
 
 /// The lines below the table of a cell: one line if all its runs are faithful, otherwise one for each degraded run, one
-/// with the remedies of all, and one for the rest. Empty in virtual time.
+/// with the remedies of all, and one for the other runs. Empty in virtual time.
 pub fn lines(group: &CellGroup) -> Vec<String> {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     let runs: Vec<_> = runs.filter_map(|run| Some((run, run.fidelity.as_ref()?))).collect();
@@ -65,7 +65,7 @@ fn real_cores(certificates: &[&Certificate]) -> Option<String> {
     let slots = match slots {
         0 => String::new(),
         count => format!(
-            ", slowdowns of {} within {} of what was asked",
+            ", slowdowns of {} within {} of the request",
             number::plural(count, "slot"),
             number::percent(most(&|work| work.degraded().1))
         ),

@@ -1,4 +1,4 @@
-//! The policies and cells of a study that a command is asked for.
+//! The policies and cells of a study that a command selects.
 
 use serde_json::Value;
 use volary_actors::base::Span;
@@ -6,7 +6,7 @@ use volary_engine::results::{in_words, plain};
 use volary_experiment::config::error::{listed, nearest};
 use volary_experiment::storage::study::Study;
 
-/// Policies and cells that are asked for.
+/// Selected policies and cells.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Selection {
     /// Labels of the policies; all if empty.
@@ -25,17 +25,16 @@ pub struct SelectionError {
 }
 
 impl Selection {
-    /// Leaves the selected policies and cells of a study; keys with a selected value are swept no more.
+    /// Keeps only the selected policies and cells of a study; keys with a selected value no longer count as swept.
     ///
-    /// # Errors
-    /// An option names a policy, key or value that the study lacks.
+    /// # Errors An option names a policy, key or value that the study lacks.
     pub fn keep(&self, study: &mut Study) -> Result<(), SelectionError> {
         keep_policies(study, &self.policies)?;
         self.at.iter().try_for_each(|(key, value)| keep_cells(study, key, value))
     }
 }
 
-/// Leaves the policies with these labels; all if there is none.
+/// Keeps only the policies with these labels; all if there are none.
 fn keep_policies(study: &mut Study, wanted: &[String]) -> Result<(), SelectionError> {
     let known = study.policies();
     if let Some(label) = wanted.iter().find(|label| !known.contains(&label.as_str())) {
@@ -76,7 +75,7 @@ pub(crate) fn short_key<'a>(key: &'a str, keys: &[&str]) -> &'a str {
     if alike > 1 { key } else { last(key) }
 }
 
-/// Leaves the cells with a value of a swept key.
+/// Keeps only the cells with a value of a swept key.
 fn keep_cells(study: &mut Study, key: &str, value: &str) -> Result<(), SelectionError> {
     let full = swept_key(study, "--at", key)?;
     let values: Vec<Value> =
@@ -93,8 +92,8 @@ fn keep_cells(study: &mut Study, key: &str, value: &str) -> Result<(), Selection
     Ok(())
 }
 
-/// The value that a text names: by its own text or words, numbers and lengths of time by value, or else as the only
-/// one that ends in these words, so that the parameter of a distribution is enough.
+/// The value that a text names: the value with this text or these words, with numbers and durations compared by value;
+/// otherwise the only value that ends in these words, so that the parameter of a distribution is enough.
 fn meant<'a>(values: &'a [Value], text: &str) -> Option<&'a Value> {
     let exact = values.iter().find(|value| plain(value) == text || in_words(value) == text);
     let words = |text: &str| text.split_whitespace().count();
@@ -107,7 +106,7 @@ fn meant<'a>(values: &'a [Value], text: &str) -> Option<&'a Value> {
     })
 }
 
-/// Whether a value ends with the words of a text; numbers and lengths of time are compared by value.
+/// Whether a value ends with the words of a text; numbers and durations are compared by value.
 fn ends_with(value: &str, text: &str) -> bool {
     let (value, text): (Vec<&str>, Vec<&str>) =
         (value.split_whitespace().collect(), text.split_whitespace().collect());
@@ -122,7 +121,7 @@ fn is_same(a: &str, b: &str) -> bool {
     a == b || equal(|word| word.parse().ok()) || equal(length)
 }
 
-/// A length of time such as `10ms`, in s.
+/// A duration such as `10ms`, in s.
 pub(crate) fn length(text: &str) -> Option<f64> {
     text.parse::<Span>().ok().map(Span::as_secs_f64)
 }

@@ -22,12 +22,12 @@ pub struct TableStyle {
     pub style: Style,
     /// Characters of a line; `None` for no limit.
     pub width: Option<usize>,
-    /// The columns that were asked for; empty for those that are worth it and fit.
+    /// The requested columns; empty for the informative ones that fit.
     pub columns: Vec<PickedColumn>,
 }
 
 impl TableStyle {
-    /// Says which classes of jobs columns were asked for that are not among these; `None` if all are.
+    /// The error for columns of classes that are not among these; `None` if there are no such columns.
     pub fn unknown_classes(&self, known: &BTreeSet<&str>) -> Option<String> {
         let asked = self.columns.iter().filter_map(|picked| picked.class.as_deref());
         let unknown: BTreeSet<&str> = asked.filter(|class| !known.contains(class)).collect();
@@ -72,8 +72,8 @@ pub fn folded(text: &str, width: Option<usize>) -> String {
     text.lines().map(fold).collect::<Vec<_>>().join("\n")
 }
 
-/// The column at which further lines of a broken line begin: that of its second column, unless that is far to the
-/// right, or two more than its own.
+/// The column at which continuation lines begin: that of the line's second column, unless that is far to the right, or
+/// two more than the line's own.
 fn hang(line: &str, width: usize) -> usize {
     let indent = line.chars().take_while(|c| *c == ' ').count();
     let own = &line[indent..];

@@ -17,7 +17,7 @@ pub(super) const PARTIAL: &str = "Cells without some of their runs name no best 
 /// The table of a study: a block per cell, a row per policy, the best of each column starred; then the claims.
 ///
 /// Replications are shown as their mean ± the 95 % half-width. Columns that do not fit the width are left out, the
-/// least important first, and named below; those that were asked for are all there.
+/// least important first, and named below; requested columns are always shown.
 pub fn text(study: &Study, how: &TableStyle) -> String {
     let mut out = String::new();
     let mut legend = Legend::default();
@@ -53,7 +53,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
     out
 }
 
-/// A line for each run that failed, and for those that are missing.
+/// A line for each run that failed, and one for those that are missing.
 fn unfinished(study: &Study) -> Vec<String> {
     let mut lines = Vec::new();
     for failure in &study.failures {
@@ -87,7 +87,7 @@ fn injections(group: &CellGroup) -> impl Iterator<Item = String> {
     })
 }
 
-/// The reason for which a cell names no best policy although it has all runs.
+/// The reason why a cell names no best policy although it has all runs.
 fn unequal(group: &CellGroup) -> Option<String> {
     let why = group.unequal()?;
     Some(format!("UNEQUAL: {why}: no policy is marked as the best here, and no claim compares these runs"))
@@ -100,7 +100,7 @@ struct Legend {
     times: Vec<&'static str>,
     /// Whether a number is starred.
     starred: bool,
-    /// Columns that did not fit.
+    /// Names of columns that did not fit.
     left_out: Vec<String>,
     /// Headings of columns without a number.
     empty: Vec<String>,
@@ -118,8 +118,11 @@ impl Legend {
             ));
         }
         if self.starred {
-            let told =
-                if study.replications() > 1 { ", where the seeds can tell it from the others" } else { "" };
+            let told = if study.replications() > 1 {
+                ", where it differs significantly from the others"
+            } else {
+                ""
+            };
             says.push(format!("* marks the best of a column{told}"));
         }
         if !self.left_out.is_empty() {
@@ -172,7 +175,7 @@ impl TerminalColumn {
 /// A row of a table: a policy, and the class of its jobs; `None` for all.
 type LabelledRow<'a> = (&'a PolicyRuns, Option<&'a str>);
 
-/// The least width of a column of names in which names can be distinguished.
+/// The minimum width of a column of names at which names can be distinguished.
 const NAME: usize = 16;
 
 fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> String {
@@ -211,7 +214,7 @@ fn unasked(group: &CellGroup) -> Vec<PickedColumn> {
 }
 
 impl Legend {
-    /// Leaves out the least important columns until the rest fits `room` characters. One is always kept.
+    /// Leaves out the least important columns until the others fit `room` characters. At least one is kept.
     fn leave_out(&mut self, columns: &mut Vec<TerminalColumn>, room: usize) {
         while columns.len() > 1 && columns.iter().map(TerminalColumn::width).sum::<usize>() > room {
             let last = columns.iter().enumerate().max_by_key(|(_, column)| column.picked.column.rank);
@@ -239,8 +242,8 @@ impl Legend {
     }
 }
 
-/// The entry of a policy in a column, of one class of jobs or of all; empty if classes do not have the number. `best`
-/// says whether it is the best, and is `None` in a column without one.
+/// The entry of a policy in a column, for one class of jobs or for all jobs; empty if the number does not exist for
+/// classes. `best` states whether it is the best, and is `None` in a column that marks no best.
 fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: Option<bool>) -> String {
     let absent = if class.is_some() && !column.metric.by_class { String::new() } else { missing() };
     runs.interval(column.of(class)).map_or_else(
@@ -421,9 +424,9 @@ mod tests {
         assert!(text.contains(said), "{text}");
     }
 
-    /// A policy is not the best for not having been disturbed.
+    /// A policy is not starred as best if it only met fewer disturbances.
     #[test]
-    fn policies_that_met_other_conditions_have_no_star() {
+    fn policies_under_unequal_conditions_have_no_star() {
         let mut study = study(1);
         let inject = |study: &mut Study, policy: usize| {
             study.cells[0].policies[policy].runs[0].summary.injections =
@@ -486,7 +489,7 @@ mod tests {
         assert!(!plain.contains('\u{1b}') && text(&study, &coloured).contains("\u{1b}[31m✗ fails"));
     }
 
-    /// The quickest is the same under all seeds but one.
+    /// The same policy is the quickest under all seeds but one.
     fn noisy() -> Study {
         let mut study = study(4);
         for (run, other) in (0..4).map(|i| (i, if i == 0 { 3.0 } else { 0.9 })) {
@@ -500,12 +503,12 @@ mod tests {
     }
 
     #[test]
-    fn noise_has_no_star() {
+    fn an_insignificant_best_has_no_star() {
         let shown = text(&noisy(), &TableStyle { columns: picked("p50,p99"), ..TableStyle::default() });
         let stars = line(&shown, "│ fast").split('┆').map(|entry| entry.contains('*')).collect::<Vec<_>>();
         assert_eq!(stars, [false, true, false], "{shown}");
         assert!(!line(&shown, "│ slow").contains('*'), "{shown}");
-        assert!(shown.contains("* marks the best of a column, where the seeds can tell"), "{shown}");
+        assert!(shown.contains("* marks the best of a column, where it differs significantly"), "{shown}");
     }
 
     fn picked(list: &str) -> Vec<PickedColumn> {
@@ -528,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_were_asked_for_are_all_there() {
+    fn requested_columns_are_always_shown() {
         let mut study = study(1);
         study.cells[0].policies[1].runs[0].summary.sections.staleness =
             Some(Staleness { bias_s: -0.25, ..Staleness::UNMEASURED });
@@ -564,7 +567,7 @@ mod tests {
         │ fast   ┆ 1.11 ± 0.28 s * ┆ 12.7 ± 6.2 s * ┆ 1.68 ± 0.73 s * ┆ 9.09 % │
         └────────┴─────────────────┴────────────────┴─────────────────┴────────┘
         p50, p99 and mean are response times of jobs; * marks the best of a column,
-          where the seeds can tell it from the others; too wide for this terminal:
+          where it differs significantly from the others; too wide for this terminal:
           repairs/task, suspended/task, goodput, utilization, slowdown, msgs/task (see
           --columns help)
         ");
@@ -576,7 +579,7 @@ mod tests {
         │ slow   ┆ 2.21 ± 0.55 s   ┆    25 ± 12 s   ┆   3.4 ± 1.5 s   ┆     1.20 ┆      70.0 % ┆  60.0 % ┆ 9.09 % ┆          0.300 ┆      6.40 ┆      0.00100 │
         │ fast   ┆ 1.11 ± 0.28 s * ┆ 12.7 ± 6.2 s * ┆ 1.68 ± 0.73 s * ┆     1.20 ┆      70.0 % ┆  60.0 % ┆ 9.09 % ┆          0.300 ┆      6.40 ┆      0.00100 │
         └────────┴─────────────────┴────────────────┴─────────────────┴──────────┴─────────────┴─────────┴────────┴────────────────┴───────────┴──────────────┘
-        p50, p99 and mean are response times of jobs; * marks the best of a column, where the seeds can tell it from the others
+        p50, p99 and mean are response times of jobs; * marks the best of a column, where it differs significantly from the others
         ");
     }
 }

@@ -78,7 +78,7 @@ fn table(comparison: &TraceComparison) -> Markup {
     }
 }
 
-/// A row of numbers a trace.
+/// A table of numbers with a row per trace.
 fn facts(traces: &[Description], names: &[String]) -> Markup {
     html! {
         section {
@@ -209,7 +209,7 @@ impl Charts<'_> {
         plot(title, x, PlotAxis::new(label, AxisScale::Log, TickUnit::Number), series)
     }
 
-    /// Bars of the outcomes, one a trace that states them.
+    /// Bars of outcomes, one per trace that states them.
     fn outcomes(&self, title: &str, of: fn(&OutcomeShare) -> f64) -> Option<Markup> {
         let names = Outcome::ALL.map(Outcome::name);
         let kind = |outcome: &str| Hue::Kind(names.iter().position(|known| *known == outcome).unwrap_or(0));
@@ -248,7 +248,7 @@ fn shares(label: &str) -> PlotAxis {
     PlotAxis { range: Some((0.0, 1.0)), ..PlotAxis::new(label, AxisScale::Linear, TickUnit::Share) }
 }
 
-/// A plot, unless nothing is known.
+/// A plot; `None` if it has no points.
 fn plot(title: &str, x: PlotAxis, y: PlotAxis, series: Vec<Series>) -> Option<Markup> {
     let drawn = series.iter().any(|series| !series.points.is_empty());
     drawn.then(|| Plot { title: title.into(), x, y, series, size: SIZE }.picture().in_page())

@@ -162,8 +162,8 @@ pub(super) fn runtime(text: &str) -> Result<RuntimeKind, String> {
     }
 }
 
-/// The command line `argv` of a run or a validation for a shell, changed to run what is missing in its folder `out`. A
-/// folder that was merged from others has no such command line.
+/// The command line `argv` of a run or a validation for a shell, changed to run only what is missing in its folder
+/// `out`. A folder that was merged from others has no such command line.
 pub(super) fn command(argv: &[String], out: &Path) -> String {
     let out = out.display().to_string();
     let command = argv.iter().skip(1).find(|word| !word.starts_with('-'));

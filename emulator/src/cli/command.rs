@@ -96,10 +96,10 @@ pub fn main_with(registry: Registry) -> ExitCode {
     }
 }
 
-/// The signal that a write beyond the limit on the size of files raises, on Linux but for MIPS, on macOS and the BSDs.
+/// The signal raised by a write beyond the limit on the size of files, on Linux except MIPS, on macOS and the BSDs.
 const SIGXFSZ: i32 = 25;
 
-/// Lets writes beyond the limit on the size of files, `ulimit -f`, fail with an error that is reported. Without a
+/// Makes writes beyond the limit on the size of files, `ulimit -f`, fail with an error that is reported. Without a
 /// handler the signal ends the process without a message.
 fn notice_limits() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -108,7 +108,7 @@ fn notice_limits() -> io::Result<()> {
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }
 
-/// The error with the most similar command, where clap finds none for the name of one.
+/// The error, completed by the most similar command if clap suggests none.
 fn suggested(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return error };
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
@@ -160,7 +160,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// An error and its causes, without causes whose text is already part of an earlier one.
+/// An error and its causes, without causes whose text an earlier one already contains.
 fn error_text(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// Parses the commands in the shell blocks of a text; returns how many they are.
+    /// Parses the commands in the shell blocks of a text; returns their number.
     fn commands_parse(name: &str, text: &str) -> usize {
         let shell = text.split("```").filter_map(|block| block.strip_prefix("sh\n"));
         let mut count = 0;

@@ -26,7 +26,7 @@ mod with {
     }
 
     impl LiveArgs {
-        /// Serves the page, if it is asked for.
+        /// Serves the page, if requested.
         pub(crate) fn open(
             &self,
             experiment: &Experiment,
@@ -39,7 +39,7 @@ mod with {
         }
     }
 
-    /// The page of a run that goes on.
+    /// The page of a run in progress.
     #[derive(Debug)]
     pub(crate) struct LivePage {
         dashboard: Arc<Dashboard>,
@@ -51,7 +51,7 @@ mod with {
             self.dashboard.clone()
         }
 
-        /// Ends the page, and says how the study can be seen from now on.
+        /// Ends the page, and prints how to see the study from now on.
         pub(crate) fn end(self, state: RunState, out: &Path) -> anyhow::Result<()> {
             let (report, out) = (out.join(storage::REPORT), out.display());
             let report = if report.exists() {
@@ -78,7 +78,7 @@ mod with {
         Ok(server)
     }
 
-    /// The live page before anything has been run.
+    /// The live page before the first run.
     fn dashboard(experiment: &Experiment, options: &RunOptions) -> Dashboard {
         let header = PageHeader {
             experiment: experiment.name.clone(),
@@ -103,7 +103,7 @@ mod without {
 
     use crate::runtime::RunOptions;
 
-    /// No page can be asked for.
+    /// The options without the feature: none, since there is no page.
     #[derive(Debug, Args)]
     pub(crate) struct LiveArgs {}
 
@@ -113,7 +113,7 @@ mod without {
         }
     }
 
-    /// There is none.
+    /// The page without the feature: it cannot exist.
     #[derive(Debug)]
     pub(crate) enum LivePage {}
 

@@ -113,7 +113,7 @@ where
     fmt::layer().with_target(false).log_internal_errors(LOG_WRITE_ERRORS).with_writer(writer).with_ansi(false)
 }
 
-/// Log levels: volary's own modules are more verbose than its dependencies, whose logs reach down to single packets.
+/// Log levels: volary's own modules are more verbose than its dependencies, whose logs include single packets.
 fn levels(verbose: u8) -> Targets {
     let (own, others) = match verbose {
         0 => (Level::WARN, Level::WARN),

@@ -54,7 +54,7 @@ pub(super) fn style() -> Style {
     if colours(&io::stdout()) { Style::Terminal } else { Style::Plain }
 }
 
-/// Characters of a line on stdout: those of the terminal, otherwise as `COLUMNS` says; `None` for no limit.
+/// Width of stdout in characters: of the terminal, otherwise as `COLUMNS` says; `None` for no limit.
 pub(super) fn width() -> Option<usize> {
     width_of(io::stdout())
 }
@@ -100,7 +100,7 @@ pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(print_exact(&serde_json::to_string_pretty(value)?)?)
 }
 
-/// Warns of the runs that a study lacks.
+/// Warns of runs that are missing in a study.
 pub(super) fn warn_of_gaps(study: &Study) -> Result<(), storage::Error> {
     storage::gaps(study)?.iter().for_each(|gap| tracing::warn!("{gap}"));
     Ok(())
@@ -120,7 +120,7 @@ pub(super) fn show<S: serde::Serialize>(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a file that an option names. A file that was there stays as it is if the new one cannot be completed.
+/// Writes a file that an option names. An existing file is kept if the new one cannot be completed.
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     // A pipe or a terminal, such as /dev/stdout, cannot be replaced; a link stays one.
     let replaced = match (fs::symlink_metadata(path), fs::canonicalize(path)) {
@@ -141,7 +141,7 @@ pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Replaces a file, with the permissions that it had.
+/// Replaces a file and keeps its permissions.
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let fill = |mut file: File| {
         permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;

@@ -47,7 +47,7 @@ enum Width {
 }
 
 impl Width {
-    /// As IEEE and ACM have them.
+    /// The widths of IEEE and ACM.
     const fn inches(self) -> f64 {
         match self {
             Self::Single => 3.5,

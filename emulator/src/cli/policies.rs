@@ -147,7 +147,7 @@ fn new(options: &NewOptions) -> anyhow::Result<ExitCode> {
     };
     FILES.into_iter().try_for_each(write)?;
     print(&format!(
-        "wrote {}: `cd {0} && cargo run --release -- run experiment.toml`; its README.md says what is where",
+        "wrote {}: `cd {0} && cargo run --release -- run experiment.toml`; its README.md explains the files",
         folder.display()
     ))?;
     Ok(ExitCode::SUCCESS)
@@ -172,7 +172,7 @@ fn is_clone(root: &Path) -> bool {
     has("emulator", "volary") && has("actors", "volary-actors")
 }
 
-/// Makes the folder of the crate, which must be new.
+/// Makes the folder of the crate, which must not exist.
 fn make(folder: &Path) -> anyhow::Result<()> {
     let failed = || format!("cannot make the folder {}", folder.display());
     if let Some(above) = folder.parent() {
@@ -196,7 +196,7 @@ fn dependency(clone: &Path, folder: &str) -> anyhow::Result<String> {
     Ok(format!("{{ path = {:?} }}", place.display().to_string()))
 }
 
-/// The name of the type of the parameters: `my-own` has `MyOwn`.
+/// The name of the type of the parameters: `MyOwn` for `my-own`.
 fn type_name(name: &str) -> anyhow::Result<String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
@@ -229,7 +229,7 @@ fn type_name(name: &str) -> anyhow::Result<String> {
     Err(anyhow!("the name `{name}` is taken by {owner}\n  = help: choose another"))
 }
 
-/// A text of the example under another name.
+/// A text of the example with its names replaced.
 fn renamed(text: &str, name: &str, parameters: &str) -> String {
     text.replace("@RUST@", env!("CARGO_PKG_RUST_VERSION"))
         // The name is replaced first: it is in lower case, and cannot contain the type of the example.
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// The new name may contain that of the example.
+    /// The new name may contain the name of the example.
     #[test]
     fn a_name_is_replaced_once() {
         assert_eq!(renamed("reserved: Reserved", "unreserved", "Unreserved"), "unreserved: Unreserved");

@@ -1,4 +1,4 @@
-//! The progress bar of a study: finished jobs of all its runs, their rate, and the oldest run under way.
+//! The progress bar of a study: finished jobs of all its runs, their rate, and the oldest run in progress.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -25,7 +25,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// A bar with as many lines as it takes to fit `width` columns.
+    /// A bar with as many lines as `width` columns require.
     pub(super) fn new(width: Option<usize>) -> Self {
         let running = Mutex::new(RunningRuns { width, ..RunningRuns::default() });
         let bar = Self { bar: ProgressBar::no_length(), clock: Arc::default(), running };
@@ -47,7 +47,7 @@ impl Bar {
         bar
     }
 
-    /// Changes which runs are under way, and what the bar says of them.
+    /// Changes the runs in progress, and the text of the bar about them.
     fn change(&self, change: impl FnOnce(&mut RunningRuns)) {
         let mut running = guard(&self.running);
         change(&mut running);
@@ -108,7 +108,7 @@ impl StudyObserver for Bar {
 struct RunProgress<'a> {
     bar: &'a Bar,
     number: u64,
-    /// Its finished jobs that the bar counts.
+    /// The number of its finished jobs that the bar already counts.
     shown: u64,
 }
 
@@ -133,12 +133,13 @@ const fn expected(jobs: u64, begun: u64, runs: u64) -> u64 {
     (jobs as u128 * runs as u128 / begun as u128) as u64
 }
 
-/// A write to the bar. It fails where there is no memory, and a bar that is not drawn is no error of the run.
+/// Ignores the result of a write to the bar: it fails only without memory, and a bar that is not drawn is no error of
+/// the run.
 fn drawn(written: fmt::Result) {
     let _ = written;
 }
 
-/// The lines of the bar on a terminal of this width, of which the last names the runs.
+/// The lines of the bar on a terminal of this width; the last names the runs.
 fn template(width: Option<usize>) -> &'static str {
     match width {
         Some(..NARROW) => "{wide_bar:.cyan} {percent:>3}%\n{jobs}{clock}\n{left}\n{wide_msg}",
@@ -147,12 +148,12 @@ fn template(width: Option<usize>) -> &'static str {
     }
 }
 
-/// Columns that the bar needs for the counts of jobs, their rate and the clock in one line.
+/// Number of columns that the bar needs for the counts of jobs, their rate and the clock in one line.
 const NARROW: usize = 80;
-/// Columns from which there is room for a bar of constant length beside the counts of millions of jobs.
+/// Number of columns from which a bar of constant length fits beside the counts of millions of jobs.
 const WIDE: usize = 100;
 
-/// The runs under way.
+/// The runs in progress.
 #[derive(Debug, Default)]
 struct RunningRuns {
     /// Columns of the terminal, if known.
@@ -161,12 +162,12 @@ struct RunningRuns {
     of: u64,
     /// Jobs of all runs that have begun.
     jobs: u64,
-    /// Their numbers, their ids, and the labels of their policies.
+    /// The runs in progress: their numbers, their ids, and the labels of their policies.
     oldest_first: Vec<(u64, String, String)>,
 }
 
 impl RunningRuns {
-    /// The number of the run under way, if there is one only.
+    /// The number of the run in progress, if there is only one.
     fn only(&self) -> Option<u64> {
         if let [(number, ..)] = self.oldest_first[..] { Some(number) } else { None }
     }
@@ -182,7 +183,7 @@ impl RunningRuns {
     }
 }
 
-/// The emulated clock of one run; run 0 is none.
+/// The emulated clock of one run; run 0 stands for no run.
 #[derive(Debug, Default)]
 struct EmulatedClock {
     run: AtomicU64,
@@ -226,7 +227,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Takes a sample, if the last one is old enough. Where time has gone back another run has begun.
+    /// Takes a sample, if the last one is old enough. If time has gone back, another run has begun.
     fn observe(&mut self, elapsed: Duration, jobs: u64) {
         if elapsed < self.last.0 {
             *self = Self::default();
@@ -249,7 +250,7 @@ impl Pace {
         rates.get(rates.len() / 2).copied().filter(|rate| *rate > 0.0)
     }
 
-    /// The rate, and the time that the jobs that are left take at it.
+    /// The rate, and the time that the remaining jobs take at this rate.
     fn text(&self, left: u64) -> String {
         let Some(rate) = self.rate() else { return String::new() };
         let per_s = if rate < 10.0 { short(rate) } else { count(rate.round() as u64) };
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_follows_from_the_median_rate() {
+    fn the_remaining_time_follows_from_the_median_rate() {
         let mut pace = Pace::default();
         assert_eq!(pace.text(100), "", "nothing is known before a job has finished");
         let mut jobs = 0;
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_is_as_long_as_all_runs() {
+    fn the_bar_covers_all_runs() {
         assert_eq!(expected(4_000, 1, 20), 80_000);
         assert_eq!(expected(80_000, 20, 20), 80_000);
         assert_eq!(expected(300, 2, 3), 450, "runs of 100 and 200 jobs, and one to come");

@@ -109,8 +109,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the files that are made from cells to the folder that is held for them; says where, or why not. `own` is the
-/// study directory, if there is one and the folder is its own.
+/// Writes the files that are made from cells to the folder locked for them; returns a note for the user. `own` is the
+/// study directory, if it is the folder itself.
 fn write(
     folder: Option<Result<LockedDir, Error>>,
     own: Option<&PathBuf>,
@@ -127,7 +127,9 @@ fn write(
         }
         // Users with read access only can see the results.
         Some(Err(Error::Io { source, .. })) if own.is_some() && is_read_only(source.kind()) => {
-            tracing::warn!("the folder cannot be written, so no report was; name another folder with --out");
+            tracing::warn!(
+                "the folder cannot be written, so no report was written; name another folder with --out"
+            );
             return Ok(None);
         }
         Some(folder) => folder?,
@@ -145,20 +147,20 @@ const fn is_read_only(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The study directories that were named. The one that is to be written is no source of itself.
+/// The named study directories. The one that is to be written is not a source of itself.
 fn run_dirs(options: &Options) -> Result<Vec<PathBuf>, Error> {
     let found = options.runs.iter().map(|run| storage::run_dirs(run, options.out.as_deref()));
     Ok(found.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Judges the claims of a finished run whose summary has lost their verdicts.
+/// Judges the claims of a finished run whose verdicts were lost.
 fn judge_lost(study: &mut Study) {
     if study.claims.is_empty() && study.manifest.state == RunState::Finished {
         judge_again(study);
     }
 }
 
-/// Judges claims over the results of all slices, since claims may compare what different slices ran. If a manifest
+/// Judges claims over the results of all slices, since claims may compare results of different slices. If a manifest
 /// lacks the planned experiment, its verdicts are kept.
 fn judge_again(study: &mut Study) {
     let read = || -> Option<(Vec<Claim>, Vec<Cell>, Vec<Cell>)> {

@@ -113,7 +113,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&summary(&outcome, &run.out))?;
     }
     if control.stopped() && outcome.state == RunState::Finished {
-        tracing::warn!("asked to stop when nothing was left to run: all results are there");
+        tracing::warn!("stopped after the last run: all results are complete");
     }
     if options.check {
         warn_untested(&outcome, options);
@@ -201,7 +201,7 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
                 (run.out.display(), outcome.study.failures.iter().filter(|run| run.interrupted));
             let nothing = outcome.summaries.is_empty() && kept.clone().next().is_none();
             let there =
-                if nothing { "nothing was measured yet" } else { &format!("what was measured is in {out}") };
+                if nothing { "nothing was measured yet" } else { &format!("the measurements are in {out}") };
             for failure in kept {
                 let file = storage::failure_path(&run.out, &failure.id);
                 tracing::error!("{} was {}; that is in {}", failure.name(), failure.reason(), file.display());
@@ -216,7 +216,7 @@ fn status(outcome: &Outcome, run: &RunOptions, section: &RunSection, check: bool
             for failure in &outcome.failures {
                 let kept = storage::failure_path(&run.out, &failure.id);
                 let kept = failure.summary.as_ref().map_or_else(String::new, |_| {
-                    format!("; what was measured until then is in {}", kept.display())
+                    format!("; the measurements until then are in {}", kept.display())
                 });
                 tracing::error!("{} failed: {}{kept}", failure.name(), failure.reason());
             }

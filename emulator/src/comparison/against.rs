@@ -16,7 +16,7 @@ use crate::runtime::StudyError;
 /// Divergence from which a cause is searched for.
 const NOTABLE: f64 = 0.01;
 
-/// The reference with cores as a run found them; `None` if that is not known.
+/// The reference with cores as fast as a run found them; `None` if their speed is not known.
 type AsFound<'a> = dyn Fn(&RunRecord) -> Result<Option<Summary>, Error> + 'a;
 
 /// Compares a runtime with the reference; `None` if either did not run the point.
@@ -131,10 +131,10 @@ fn reasons(runs: &[&RunRecord]) -> Vec<String> {
 
 /// The part of a difference that a cause must explain.
 const MOST: f64 = 0.5;
-/// The share of moved jobs from which on the moves may cause the difference.
+/// Share of moved jobs from which moves are named as a possible cause of the difference.
 const MOVED: f64 = 0.05;
 
-/// The likely cause, in words: the first that explains most of it.
+/// The likely cause as text: the first that explains most of the difference.
 fn cause(
     divergence: &MetricDivergence,
     reference: &Summary,
@@ -166,7 +166,7 @@ fn degraded(certificates: &[&Certificate]) -> Option<String> {
     (!words.is_empty()).then(|| format!("the run is degraded: {}", words.join(", ")))
 }
 
-/// Every message that a task waits for adds its lateness, and so does the end of its copy.
+/// Lateness as a cause: every message that a task waits for adds its lateness, and so does the end of its copy.
 fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<String> {
     let lateness = |of: fn(&Certificate) -> f64| mean(certificates, of);
     let (delivery, work) = (lateness(|c| c.lateness.deliveries.mean_s), lateness(|c| c.lateness.work.mean_s));
@@ -184,7 +184,7 @@ fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<Stri
     })
 }
 
-/// The error of the hosts' clocks, which may be as large as the difference.
+/// Clock errors as a cause: the bound of the hosts' clock errors may be as large as the difference.
 fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certificate]) -> Option<String> {
     let bound = certificates.iter().map(|c| c.clock_bound_s()).fold(0.0, f64::max);
     let hops = runs.first().map_or(0.0, |run| run.messages_per_task());
@@ -199,8 +199,8 @@ fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certifi
     })
 }
 
-/// Copies on real cores took longer or shorter than the interference they met explains, and queues amplify it: by as
-/// much as in the reference with cores as they were found.
+/// Real cores as a cause: copies took longer or shorter than the interference explains, and queues amplify it, as shown
+/// by the reference with cores as they were found.
 fn real_cores(divergence: &MetricDivergence, certificates: &[&Certificate]) -> Option<String> {
     let burnt: Vec<f64> =
         certificates.iter().filter(|c| c.cores.is_some()).map(|c| c.core_s.excess()).collect();
@@ -211,13 +211,16 @@ fn real_cores(divergence: &MetricDivergence, certificates: &[&Certificate]) -> O
     let so = found.map(|found| format!("; with cores as found virtual time has {}", number::change(found)));
     (makes * relative > 0.0 && makes.abs() >= MOST * relative.abs()).then(|| {
         let excess = number::change(excess);
-        format!("real cores: copies kept them {excess} against what was asked{}", so.unwrap_or_default())
+        format!(
+            "real cores: copies occupied them {excess} beyond the requested time{}",
+            so.unwrap_or_default()
+        )
     })
 }
 
-/// Messages that are due at nearly the same time arrive in another order, and choices that depend on the order differ.
-/// The size of that effect is known only from repeated runs of the same world. If the run is also `degraded`, that may
-/// have changed the order, so it is named as well.
+/// Order as a cause: messages that are due at nearly the same time arrive in another order, and choices that depend on
+/// the order differ. The size of the effect is known only from repeated runs of the same world. If the run is also
+/// `degraded`, that may have changed the order, so it is named as well.
 fn other_servers(
     apart: f64,
     spread: Option<f64>,
@@ -230,10 +233,10 @@ fn other_servers(
     let moved = format!("{moved} of {jobs} sampled jobs on other servers");
     let noise = match spread {
         None => format!(
-            "may be ordering noise: {moved}; --repeat {ENOUGH} or more says what runs differ by themselves"
+            "may be ordering noise: {moved}; --repeat {ENOUGH} or more shows how much runs differ among themselves"
         ),
         Some(spread) if apart.abs() <= spread => {
-            format!("ordering noise: {moved}, and runs differ as much by themselves")
+            format!("ordering noise: {moved}, and runs differ as much among themselves")
         }
         Some(_) => return None,
     };
@@ -243,7 +246,7 @@ fn other_servers(
     })
 }
 
-/// A far quantile is determined by few jobs.
+/// Few jobs as a cause: they determine a far quantile.
 fn few_jobs(metric: &str, reference: &Summary) -> Option<String> {
     let (class, metric) = split_class(metric);
     let beyond = match metric {
@@ -298,7 +301,7 @@ mod tests {
         compared_with(&|_| (), runs)
     }
 
-    /// Compares runs with a reference that is changed.
+    /// Compares runs with a reference that is modified.
     fn compared_with(reference: &dyn Fn(&mut Measured), runs: &[&dyn Fn(&mut Measured)]) -> Against {
         let folder = tempfile::tempdir().unwrap();
         let point = ValidatedPoint {
@@ -386,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_judged_by_a_degraded_reference() {
+    fn a_degraded_reference_judges_nothing() {
         let late = |run: &mut Measured| run.summary.fidelity = Some(fixture::degraded());
         let found = compared_with(&late, &[&slower(0.06)]);
         assert!(!found.is_judged && found.holds());
@@ -397,8 +400,8 @@ mod tests {
         );
     }
 
-    /// If copies take 4 % longer on real cores, medians may differ by 5 % from the reference or from the reference with
-    /// such cores, which is 8 % above it; other quantiles have their usual limits.
+    /// If copies take 4 % longer on real cores, medians may differ by 5 % from the reference, or from the reference
+    /// with such cores, which is 8 % above it; other quantiles have their usual limits.
     #[test]
     fn cores_as_they_were_found_widen_the_bar() {
         let burnt = |by: f64| {
@@ -423,7 +426,7 @@ mod tests {
         assert_eq!((p50, p90), ((false, true), (false, false)));
         let cause = cause.unwrap();
         assert!(
-            cause.contains("against what was asked; with cores as found virtual time has +8.0")
+            cause.contains("beyond the requested time; with cores as found virtual time has +8.0")
                 && cause.starts_with("real cores"),
             "{cause}"
         );
@@ -446,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn other_jobs_or_other_counts_fail_the_validation() {
+    fn different_jobs_or_counts_fail_the_validation() {
         let found = compared(&[&|run| run.jobs[7].arrival += 1e-9]);
         assert_eq!(found.draws, DrawsCompared { jobs: 400, different: 1 });
         assert!(!found.holds());

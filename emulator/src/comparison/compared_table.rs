@@ -12,7 +12,7 @@ const HEADER: [&str; 6] = ["metric", "first", "second", "difference", "change", 
 const MARK: usize = 5;
 /// Columns that are left out on a narrow terminal, the least important first.
 const DROPPED_FIRST: [usize; 2] = [4, 3];
-/// Least width of the column of names; other columns are left out to keep it.
+/// Minimum width of the column of names; other columns are left out to keep it.
 const NAME: usize = 20;
 
 /// The table of a point, in which columns are left out until it fits the width; the last line names them.
@@ -98,16 +98,16 @@ pub struct ComparedPoint {
     /// Whether some run of the first is degraded.
     #[serde(default)]
     pub a_degraded: bool,
-    /// The same of the second.
+    /// The same for the second.
     #[serde(default)]
     pub b_degraded: bool,
     /// Whether interference was injected into some run of the first.
     #[serde(default)]
     pub a_injected: bool,
-    /// The same of the second.
+    /// The same for the second.
     #[serde(default)]
     pub b_injected: bool,
-    /// Whether runs under one seed were injected into unequally, so that no difference is judged.
+    /// Whether injections differed between runs of one seed, so that no difference is judged.
     #[serde(default)]
     pub unequal: bool,
     /// Number of runs of the first, and of the second.

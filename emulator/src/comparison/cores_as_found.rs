@@ -1,9 +1,9 @@
 //! The reference with cores as fast as a run found them.
 //!
-//! Real cores are not quite as fast as they were calibrated to be: clocks rise and fall, a hypervisor gives a CPU to
-//! others, and actors and timers need the same ones. The record of the run holds the speed of each core in every
-//! stretch of a tenth of a second and in every degraded slot. Virtual time shows how much queues amplify that: the same
-//! world is run with cores that are as fast at every moment as those were.
+//! Real cores are not exactly as fast as at their calibration: clocks rise and fall, a hypervisor gives a CPU to
+//! others, and actors and timers need the same CPUs. The record of the run holds the speed of each core in every
+//! stretch of a tenth of a second and in every degraded slot. Virtual time shows how much queues amplify the
+//! deviations: the same world is run with cores that have the recorded speed at every moment.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,16 @@ use volary_experiment::storage::run_record::RunRecord;
 use super::variant::{Error, RunVariant};
 use crate::runtime::{StudyError, pool};
 
-/// Minimal busy part of a stretch for its pace to count for the whole stretch.
+/// Minimum busy part of a stretch from which its pace counts for the whole stretch.
 const REPRESENTATIVE: f64 = 0.25;
-/// The reference may take longer than the run did; beyond the run's end it has the experiment's bursts up to this
-/// span.
+/// Time after the run's end for which bursts of the experiment are added, since the reference may take longer than the
+/// run.
 const BEYOND: Span = Span::from_secs(60);
 
-/// Runs point number `point` of a virtual `experiment` with cores as the `run` found them. `None` if that
-/// run burnt none, or if interference was injected: the record holds only the part of it that copies met.
+/// Runs the point of number `point` of a virtual `experiment` with cores as the `run` found them. `None` if that run
+/// burnt none, or if interference was injected: the record holds only the part of it that copies met.
 ///
-/// # Errors
-/// When the run's record cannot be read, or the reference is interrupted or refused.
+/// # Errors When the run's record cannot be read, or the reference is interrupted or refused.
 pub(super) fn as_found(
     experiment: &Experiment,
     point: usize,
@@ -52,7 +51,7 @@ pub(super) fn as_found(
     })
 }
 
-/// The same world with cores as fast as in these rows, and elsewhere as fast as the experiment asks.
+/// The same world with cores as fast as in these rows, and otherwise as the experiment requests.
 fn found(world: World, rows: &[CoreRow]) -> Result<World, RunError> {
     if rows.is_empty() {
         return Ok(world);
@@ -86,8 +85,8 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, RunError> {
 /// A piece of a core's time: from, until, and its slowdown.
 type Piece = (Time, Time, f64);
 
-/// The slowdown of a core from the run's start on, without gaps: as measured while it had work; elsewhere, up to
-/// `end`, as asked in bursts, and otherwise the mean of its healthy stretches.
+/// The slowdown of a core from the start of the run, without gaps: as measured while it had work; otherwise as
+/// requested in bursts up to `end`, and the mean of its healthy stretches outside bursts.
 fn course(rows: &[CoreRow], asked: &[Burst], end: Time) -> Vec<Piece> {
     let healthy = rows.iter().filter(|row| row.is_healthy());
     let (had, done) = healthy.fold((0.0, 0.0), |(had, done), row| (had + row.had, done + row.done));
@@ -109,8 +108,8 @@ fn course(rows: &[CoreRow], asked: &[Burst], end: Time) -> Vec<Piece> {
     pieces
 }
 
-/// The slowdown of a core in a stretch. If a copy ran only for a short part of it, the rest has the usual slowdown: a
-/// stall of some milliseconds does not extend to the whole stretch.
+/// The slowdown of a core in a stretch. If a copy ran only for a short part of it, the rest has the usual slowdown, so
+/// that a stall of some milliseconds does not extend to the whole stretch.
 fn slowdown(row: &CoreRow, usual: f64) -> f64 {
     let length = row.end - row.start;
     let most = STILL * row.asked;
@@ -121,7 +120,7 @@ fn slowdown(row: &CoreRow, usual: f64) -> f64 {
     (length / (row.done + (length - row.had) / otherwise)).min(most)
 }
 
-/// Adds the slowdowns that were asked between two times.
+/// Adds the requested slowdowns between two times.
 fn add_asked(pieces: &mut Vec<Piece>, asked: &[Burst], (from, until): (Time, Time), usual: f64) {
     let mut add = |piece: Piece| pieces.extend((piece.0 < piece.1).then_some(piece));
     let mut at = from;
@@ -161,7 +160,7 @@ mod tests {
         pieces.into_iter().map(|(from, until, s)| (ms(from), ms(until), round(s))).collect()
     }
 
-    /// Cores are as measured while they had work. Otherwise their bursts are as asked, and healthy times as slow as
+    /// Cores are as measured while they had work. Otherwise bursts are as requested, and healthy times have the mean of
     /// the measured ones.
     #[test]
     fn a_course_has_no_gaps_and_the_measured_slowdowns() {
@@ -203,8 +202,8 @@ mod tests {
         assert_eq!(pieces(&rows, &[(100, 200)], 200), [(0, 101, 1.0), (101, 200, 4.0)], "an overlap");
     }
 
-    /// If a run measured the asked speed of its cores, the reference is unchanged up to rounding to nanoseconds. If
-    /// one core was slower, it is not.
+    /// If a run measured the requested speed of its cores, the reference is unchanged up to rounding to nanoseconds. If
+    /// one core was slower, the reference changes.
     #[test]
     fn cores_of_the_requested_speed_change_nothing() {
         let text = r#"

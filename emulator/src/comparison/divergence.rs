@@ -23,7 +23,7 @@ const SHOWN: [(&str, bool); 12] = [
     ("deadlines.goodput_h.total", false),
     ("deadlines.be_response_s.mean", false),
 ];
-/// Number of these, the first ones, that are compared for each class of jobs.
+/// Number of metrics, from the first, that are also compared for each class of jobs.
 const OF_CLASSES: usize = 4;
 
 /// A metric in a runtime and in the reference.
@@ -44,7 +44,7 @@ pub struct MetricDivergence {
     /// are only shown.
     pub within: Option<bool>,
     /// The same relative to [`found`](Self::found): whether everything except the cores behaved as in the reference.
-    /// Whether the cores behaved as asked is in the certificate.
+    /// Whether the cores behaved as requested is in the certificate.
     #[serde(default)]
     pub within_found: Option<bool>,
     /// The likely cause of a difference of more than 1 %.
@@ -80,7 +80,7 @@ impl MetricDivergence {
         }
     }
 
-    /// Whether the value is beyond the bar, with cores as asked and as found.
+    /// Whether the value is beyond the bar, both with cores as requested and as found.
     pub fn is_beyond(&self) -> bool {
         self.within == Some(false) && self.within_found != Some(true)
     }
@@ -112,7 +112,7 @@ fn shown(
     rows.filter(|(judged, row)| *judged || is_measured(row)).map(|(_, row)| row).collect()
 }
 
-/// The metrics of the policy that it shares with some others, by the key of their section; empty for other policies.
+/// The metrics that only some policies have, by the key of their section; empty if this policy has none.
 pub(super) fn of_policy(reference: &Summary, runs: &[&Summary]) -> BTreeMap<String, Vec<MetricDivergence>> {
     let section = |section: &ComparedSection| {
         let rows = (section.tolerance)(reference, runs).map_or_else(Vec::new, |allowed| {

@@ -7,7 +7,7 @@ use volary_report::style::missing;
 
 /// Limit on the divergence of a quantile of response time, as a share of the reference.
 pub const BAR: f64 = 0.05;
-/// Repetitions from which the spread of a runtime's own runs can be estimated.
+/// Number of repetitions from which the spread of a runtime's own runs can be estimated.
 pub const ENOUGH: usize = 3;
 
 /// The name of a metric of a class of jobs.
@@ -15,7 +15,7 @@ pub(super) fn class_metric(class: &str, name: &str) -> String {
     format!("{CLASSES}{class}.{name}")
 }
 
-/// The class of jobs, if it is of one, and the name of the metric.
+/// The class of jobs, if the metric is of one, and the name of the metric.
 pub(super) fn split_class(name: &str) -> (Option<&str>, &str) {
     let parts = name.strip_prefix(CLASSES).and_then(|rest| rest.split_once('.'));
     parts.map_or((None, name), |(class, metric)| (Some(class), metric))
@@ -49,7 +49,7 @@ pub fn relative(reference: Option<f64>, value: Option<f64>) -> Option<f64> {
     (reference != 0.0).then(|| (value - reference) / reference)
 }
 
-/// Half-width of the 95 % interval in which one further run falls; `None` with fewer than [`ENOUGH`] runs.
+/// Half-width of the 95 % prediction interval of one further run; `None` with fewer than [`ENOUGH`] runs.
 pub fn spread(values: &[f64]) -> Option<f64> {
     let interval = Interval::new(values).filter(|interval| interval.replications >= ENOUGH)?;
     Some(interval.half_width? * (interval.replications as f64 + 1.0).sqrt())

@@ -9,10 +9,10 @@ pub struct ComparedSection {
     /// Key of the section.
     pub key: &'static str,
     pub metrics: &'static [&'static str],
-    /// Number of the metrics, the first ones, that are judged. The others are only shown.
+    /// Number of metrics, from the first, that are judged. The others are only shown.
     pub judged: usize,
-    /// The tolerance of judged metrics as a share of the reference, given the reference and the runs: the inner `None`
-    /// for any difference, the outer one if the reference has no such section.
+    /// The tolerance of judged metrics as a share of the reference, given the reference and the runs: `Some(None)`
+    /// accepts any difference, `None` means that the reference has no such section.
     pub tolerance: fn(&Summary, &[&Summary]) -> Option<Option<f64>>,
 }
 
@@ -37,11 +37,11 @@ const STALENESS: [&str; 7] = [
     "staleness.regret_s.mean",
 ];
 
-/// Standard deviations by which samples of caches may differ by chance.
+/// Number of standard deviations by which samples of caches may differ by chance.
 const CHANCE: f64 = 5.0;
 
-/// Metrics of caches may differ by the bar, by the lateness of deliveries and the clock error that the certificate
-/// reports, and by chance, because caches are only sampled.
+/// The tolerance of cache metrics: the bar, the lateness of deliveries and the clock error that the certificate
+/// reports, and chance, because caches are only sampled.
 fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
     let stale = reference.sections.staleness.as_ref()?;
     let certificates = runs.iter().filter_map(|run| run.fidelity.as_ref());
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_and_errors_are_judged_where_there_are_enough_of_them() {
+    fn ages_and_errors_are_judged_given_enough_samples() {
         let reference = run(0.01);
         let allowed = tolerance(&reference, &[&real(0.01)]).unwrap().unwrap();
         assert!((BAR..0.5).contains(&allowed), "{allowed}");

@@ -21,7 +21,7 @@ use super::metrics::{class_metric, mean, relative, values};
 
 /// Limit on the policies and cells named that only one study ran.
 const UNMATCHED: usize = 20;
-/// Limit on the points that have a table in the text; of more, identical ones have none.
+/// Limit on the points that have a table in the text; with more points, identical ones have none.
 const TABLES: usize = 40;
 
 /// The comparison of two studies.
@@ -29,12 +29,12 @@ const TABLES: usize = 40;
 pub struct StudyComparison {
     /// Experiment and runtime of the first study, and its state if it did not finish.
     pub a: String,
-    /// The same of the second.
+    /// The same for the second.
     pub b: String,
     /// Differences between the two experiments except claims, as `key: first A, second B`.
     #[serde(default)]
     pub experiments: Vec<String>,
-    /// Reasons for which they are hardly comparable: different experiments, or different kinds of workloads.
+    /// Reasons why they are hardly comparable: different experiments, or different kinds of workloads.
     #[serde(default)]
     pub unrelated: Vec<String>,
     /// One entry for each policy in each cell that both ran.
@@ -82,7 +82,10 @@ fn unrelated(a: &Manifest, b: &Manifest) -> Vec<String> {
     };
     let is_other = a.experiment != b.experiment && other("/workload") && other("/cluster");
     let experiments = is_other.then(|| {
-        format!("{} and {} are experiments with other jobs on other clusters", a.experiment, b.experiment)
+        format!(
+            "{} and {} are experiments with different jobs on different clusters",
+            a.experiment, b.experiment
+        )
     });
     let workloads = workload(a).zip(workload(b)).filter(|(a, b)| a != b).map(|(a, b)| {
         format!("the jobs of the first come from workload.{a}, those of the second from workload.{b}")
@@ -92,7 +95,7 @@ fn unrelated(a: &Manifest, b: &Manifest) -> Vec<String> {
 
 /// Values of the swept keys in canonical form, and the policy.
 type PointKey = (BTreeMap<String, String>, String);
-/// In the order of the experiment.
+/// Points in the order of the experiment.
 type Points<'a> = Vec<(PointKey, &'a [RunRecord])>;
 
 fn key_name((cell, policy): &PointKey) -> String {
@@ -245,7 +248,7 @@ impl StudyComparison {
     }
 }
 
-/// The seeds that are compared. Others of either study are left out, so they are counted.
+/// The compared seeds, and the number of seeds of either study that are left out.
 fn seeds(point: &ComparedPoint) -> String {
     let [a, b] = point.runs;
     let common = match point.paired_seeds {
@@ -282,7 +285,8 @@ fn remarks(point: &ComparedPoint) -> String {
     for (side, unfinished) in sides.iter().zip(point.unfinished) {
         if unfinished > 0 {
             out.push_str(&format!(
-                "UNFINISHED: {} of {side} did not finish: its times are those of the others, which are the fast ones\n",
+                "UNFINISHED: {} of {side} did not finish: its times are of finished jobs, which are mostly the \
+                fast ones\n",
                 plural(unfinished, "job")
             ));
         }
@@ -375,7 +379,7 @@ mod tests {
             json!({"workload": {"trace": {"file": "x.tr"}}, "cluster": 1});
         let text = compare(&with("e", "trace", &["a"]), &other).text(None);
         assert!(
-            text.contains("UNRELATED: e and f are experiments with other jobs on other clusters"),
+            text.contains("UNRELATED: e and f are experiments with different jobs on different clusters"),
             "{text}"
         );
     }
@@ -459,7 +463,7 @@ mod tests {
         assert_eq!(differs(&one, &other), Some(true), "both have it under the same seed");
     }
 
-    /// The jobs that finish are the fast ones.
+    /// Unfinished jobs are mostly slow ones, so times of finished jobs are not comparable.
     #[test]
     fn times_of_a_side_with_unfinished_jobs_are_not_judged() {
         let seeds = [1, 2, 3, 4];
@@ -499,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_runs_are_identical_and_json_comes_back() {
+    fn equal_runs_are_identical_and_json_round_trips() {
         let one = study(&[1], 1.0, &["a"]);
         let comparison = compare(&one, &one);
         assert!(comparison.points[0].identical);

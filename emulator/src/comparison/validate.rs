@@ -30,7 +30,7 @@ pub struct ValidateOptions {
     pub resume: bool,
     /// Threads of a run, as in `volary run`.
     pub threads: Option<usize>,
-    /// What makes the reports; `None` for no reports.
+    /// The renderer of the reports; `None` for no reports.
     pub render: Option<Render>,
     /// The command line, for the manifests.
     pub argv: Vec<String>,

@@ -63,9 +63,9 @@ pub struct Against {
     pub runs: usize,
     /// Number of degraded runs that the metrics leave out; 0 if all are degraded.
     pub left_out: usize,
-    /// Whether metrics count: neither the runs that they are of nor the reference are degraded.
+    /// Whether the metrics are judged: neither the reference nor the compared runs are degraded.
     pub is_judged: bool,
-    /// Whether its runs have certificates of fidelity, which those in virtual time need not have.
+    /// Whether its runs have certificates of fidelity; runs in virtual time have none.
     pub is_certified: bool,
     /// Counts of jobs and tasks that differ, in words.
     pub accounts: Vec<String>,
@@ -107,7 +107,7 @@ impl Against {
         same && (!self.is_judged || self.beyond().next().is_none() && !off)
     }
 
-    /// Metrics beyond the bar, with cores as asked and as found.
+    /// Metrics beyond the bar, both with cores as requested and as found.
     pub fn beyond(&self) -> impl Iterator<Item = &MetricDivergence> {
         self.metrics.iter().filter(|divergence| divergence.is_beyond())
     }
@@ -175,8 +175,8 @@ impl Validation {
         if !self.is_void() {
             let _ = writeln!(
                 out,
-                "{within} of {quantiles} quantiles (p50, p90, p99) are within {bar} of {}, or within what runs differ \
-                 by themselves",
+                "{within} of {quantiles} quantiles (p50, p90, p99) are within {bar} of {}, or within the \
+                differences between runs",
                 self.reference,
             );
         }
@@ -184,8 +184,9 @@ impl Validation {
         if quantiles > 0 {
             let _ = writeln!(
                 out,
-                "{within} of {quantiles} of burnt copies are within {bar} of {} with cores as found, so all but the cores \
-                 did the same; whether these did as asked, the certificate says",
+                "{within} of {quantiles} of burnt copies are within {bar} of {} with cores as found, so \
+                everything except the cores behaved the same; the certificate states whether the cores were as \
+                slow as requested",
                 self.reference
             );
         }
@@ -207,12 +208,12 @@ impl Validation {
                 "no quantile was judged, because all {degraded} are degraded or were injected into; the reasons are above"
             );
         } else if degraded > 0 {
-            let _ = writeln!(out, "{degraded} of {} are degraded and not held against it", all().count());
+            let _ = writeln!(out, "{degraded} of {} are degraded and not judged", all().count());
         }
         let worlds =
             all().filter(|against| !against.accounts.is_empty() || against.draws.different > 0).count();
         if worlds > 0 {
-            let _ = writeln!(out, "{worlds} of {} did not do the same jobs", all().count());
+            let _ = writeln!(out, "{worlds} of {} did not have the same jobs", all().count());
         }
         out
     }
@@ -251,7 +252,7 @@ impl Against {
         out
     }
 
-    /// The fidelity of its runs in words, with the reasons if they are degraded.
+    /// The fidelity of its runs as text, with the reasons if they are degraded.
     fn standing(&self) -> String {
         let reasons = self.degraded.join("; ");
         match (self.is_judged, self.left_out) {

@@ -1,4 +1,4 @@
-//! The variants of an experiment, a runtime each, and their runs.
+//! The variants of an experiment, one per runtime and use of cores, and their runs.
 
 use std::fmt;
 
@@ -18,8 +18,8 @@ pub struct RunVariant {
 }
 
 impl RunVariant {
-    /// The variants of an experiment in these runtimes. If copies burn real cores, each runs once with timed copies
-    /// and once with burning ones.
+    /// The variants of an experiment in these runtimes. If copies burn real cores, each real-time runtime runs once
+    /// with timed copies and once with burning ones.
     pub fn all(experiment: &Experiment, runtimes: &[RuntimeKind]) -> Vec<Self> {
         let burns = |runtime| {
             let run = RunSection { runtime, ..experiment.run.clone() };
@@ -51,7 +51,7 @@ impl fmt::Display for RunVariant {
     }
 }
 
-/// The reason for which a validation has no result.
+/// The reason why a validation has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The experiment is invalid.

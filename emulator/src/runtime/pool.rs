@@ -1,5 +1,5 @@
-//! The thread pool of a run: each unit has one thread and its own memory; only traces are shared. A run in virtual time
-//! is executed here, and its cost measured.
+//! The thread pool of a study: each run has one thread and its own memory; only traces are shared. A run in virtual
+//! time is executed here, and its cost measured.
 
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +25,7 @@ use crate::hosts::{Controller, local};
 
 /// The state that the threads share.
 struct Pool<'a> {
-    /// Threads of a single run in real time.
+    /// Number of threads of a single run in real time.
     threads: usize,
     controller: Option<&'a Mutex<Controller>>,
     experiment: &'a Experiment,
@@ -41,7 +41,7 @@ struct Pool<'a> {
     trouble: Mutex<Option<storage::Error>>,
 }
 
-/// Runs the runs that the folder lacks and stores each as it finishes; returns those that failed.
+/// Executes the runs that the folder lacks and stores each as it finishes; returns the failed ones.
 pub(super) fn run(
     experiment: &Experiment,
     runs: &[Run],
@@ -182,7 +182,7 @@ impl Pool<'_> {
         Ok(())
     }
 
-    /// Stores what was measured of a run that was interrupted, if anything was. It has not failed, and is missing.
+    /// Stores the measurements of an interrupted run, if there are any. The run counts as missing, not as failed.
     fn interrupt(&self, run: &Run, summary: Summary) -> Result<(), storage::Error> {
         let jobs = summary.jobs;
         if jobs.submitted == 0 {
@@ -228,12 +228,10 @@ fn finished(summary: &Summary) {
 
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///
-/// # Errors
-/// [`RunError::Interrupted`] when stopped, with what was measured; [`RunError::Refused`] for errors that appear only
-/// under this seed.
+/// # Errors [`RunError::Interrupted`] when stopped, with the measurements so far; [`RunError::Refused`] for errors that
+/// appear only under this seed.
 ///
-/// # Panics
-/// On a bug in a policy: a job that finishes twice, counters that do not add up.
+/// # Panics On a bug in a policy: a job that finishes twice, counters that do not add up.
 pub fn measure(
     name: &str,
     world: &World,
@@ -258,7 +256,7 @@ pub fn measure_observed(
     with_cost(|| measure_with(name, world, &run.config(), observer, progress))
 }
 
-/// Adds what a run has cost to its results.
+/// Adds the cost of a run to its results.
 fn with_cost(run: impl FnOnce() -> Result<Measured, EngineError>) -> Result<Measured, RunError> {
     let (clock, cpu) = (Instant::now(), cost::thread_cpu_s());
     let mut run = run();
@@ -289,7 +287,7 @@ mod tests {
     use super::*;
     use crate::runtime::run::RunOptions;
 
-    /// Raises a flag when the first job of a run has finished.
+    /// Sets a flag when the first job of a run has finished.
     #[derive(Debug, Default)]
     struct FirstJob(AtomicBool);
 
@@ -323,12 +321,12 @@ mod tests {
         };
         assert_eq!(state(&stopped, false), RunState::Interrupted, "a run is left");
         assert_eq!(state(&StudyControl::default(), true), RunState::Finished);
-        assert_eq!(state(&stopped, true), RunState::Finished, "nothing was left to run");
+        assert_eq!(state(&stopped, true), RunState::Finished, "no run was left");
     }
 
     /// Stopped after the first job, in virtual time and in real time; another call runs it to its end.
     #[test]
-    fn an_interrupted_run_keeps_what_was_measured_until_it_is_run_again() {
+    fn an_interrupted_run_keeps_its_measurements_until_it_is_repeated() {
         for (runtime, jobs, set) in [("virtual", 2_000_000, "run.speed=1"), ("local", 40, "run.speed=20")] {
             let text = format!(
                 "title = \"t\"\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = {jobs}\ntasks = 1\n\

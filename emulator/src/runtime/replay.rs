@@ -22,7 +22,7 @@ use volary_experiment::storage::manifest::{HostRecord, RunState, of_shard};
 
 pub use volary_engine::replay::{Cut, Difference, Divergence, Replayed};
 
-/// Why a run could not be replayed.
+/// The reason why a run could not be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The study directory cannot be read.
@@ -88,8 +88,8 @@ pub fn open(path: &Path) -> Result<Source<File>, Error> {
 }
 
 impl<R: Read + Seek> Source<R> {
-    /// Ids of the runs in the log, in the order in which they began. If a run was resumed under another plan, only
-    /// runs of the last plan; all runs if there are none.
+    /// Ids of the runs in the log, in the order in which they began. If a run was resumed under another plan, only runs
+    /// of the last plan; if no logged run is in that plan, all runs.
     pub fn runs(&self) -> Vec<String> {
         let mut runs: Vec<String> = Vec::new();
         for found in self.log.found() {
@@ -103,7 +103,7 @@ impl<R: Read + Seek> Source<R> {
         runs
     }
 
-    /// What the log lacks, if the run did not reach its end and the log is incomplete.
+    /// The missing part of the log, if the run did not reach its end and the log is incomplete.
     pub fn ends_early(&self) -> Option<String> {
         let (logged, state) = (self.runs(), self.state);
         let missing = self.runs.iter().filter(|run| !logged.contains(run)).count();

@@ -34,7 +34,7 @@ pub struct RunOptions {
     /// The hosts of a run on several machines.
     pub fleet: Option<Fleet>,
     pub quiet: bool,
-    /// What makes the report; `None` for no report.
+    /// The renderer of the report; `None` for no report.
     pub render: Option<Render>,
     /// The command line, for the manifest.
     pub argv: Vec<String>,
@@ -54,10 +54,9 @@ pub struct Outcome {
     pub state: RunState,
 }
 
-/// Runs every run of `experiment` and keeps what it measures in the study directory as it comes.
+/// Executes every run of `experiment` and stores each in the study directory as it finishes.
 ///
-/// # Errors
-/// When the run cannot begin or its results not be written; a run that fails is in [`Outcome::failures`].
+/// # Errors When the run cannot begin or its results cannot be written; a run that fails is in [`Outcome::failures`].
 pub fn run(
     experiment: &Experiment,
     options: &RunOptions,
@@ -141,8 +140,7 @@ pub fn run(
 
 /// Checks whether an experiment can be run with these options on this machine.
 ///
-/// # Errors
-/// [`StudyError::Unsupported`], with what to do.
+/// # Errors [`StudyError::Unsupported`], with the remedy.
 pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), StudyError> {
     let unsupported = |text: &str| Err(StudyError::Unsupported(text.to_owned()));
     if cfg!(not(feature = "hosts")) && experiment.run.runtime != RuntimeKind::Virtual {
@@ -216,7 +214,7 @@ fn offered((cell, load): &CellLoad) -> OfferedLoad {
     OfferedLoad { cell: cell.clone(), load: load.as_ref().map(|load| load.offered) }
 }
 
-/// Says how many runs the folder has already, and shows them to the observers.
+/// Logs how many runs the folder already has, and reports them to the observers.
 fn take_up(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
     let kept = || runs.iter().filter(|run| folder.has(&run.id));
     let (there, all) = (kept().count(), plural(runs.len() as u64, "run"));
@@ -230,7 +228,7 @@ fn take_up(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
     show_kept(runs, folder, control);
 }
 
-/// Shows the runs that the folder has already to the observers.
+/// Reports the runs that the folder already has to the observers.
 fn show_kept(runs: &[Run], folder: &StudyDir, control: &StudyControl) {
     // Records with their timelines take much memory.
     if !control.observers.iter().any(|observer| observer.sees_kept_runs()) {
@@ -287,7 +285,7 @@ fn more(experiment: &Experiment, runs: &[Run], folder: &StudyDir) -> Vec<Run> {
     next.map(|point| experiment.run_of(point, done(point))).collect()
 }
 
-/// Why a run could not start, or its results not be stored.
+/// The reason why a run could not start, or its results could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// The options and the experiment do not fit together.

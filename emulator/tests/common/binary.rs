@@ -35,7 +35,7 @@ says = "time passes"
 check = ["random.makespan_s > 0", "sparrow.jobs.finished == 60"]
 "#;
 
-/// A text with pieces changed; panics if one of them is not there.
+/// A text with pieces changed; panics if one of them is missing.
 pub fn changed(text: &str, pieces: &[(&str, &str)]) -> String {
     pieces.iter().fold(text.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "{from} is not in\n{text}");
@@ -55,7 +55,7 @@ pub fn volary(folder: &Path, args: &str) -> Output {
     command(folder).args(args.split_whitespace()).output().unwrap()
 }
 
-/// As text.
+/// Bytes as text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -122,7 +122,7 @@ pub fn lines(out: &str) -> Vec<serde_json::Value> {
     out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The lines of `--json` without what a run cost.
+/// The lines of `--json` without the cost of a run.
 pub fn results(out: &str) -> Vec<serde_json::Value> {
     let mut found = lines(out);
     for line in &mut found {

@@ -9,11 +9,11 @@ use volary_experiment::storage::{load_manifest, load_rows};
 
 use super::binary::{expect, lines};
 
-/// Number of copies that a node runs at most.
+/// Maximum number of copies that a node runs.
 const PODS: usize = 6;
 
-/// Users request half of the memory that tasks use, so that more of them are placed than there is room for; losses and
-/// interference beside.
+/// Users request half of the memory that tasks use, so that nodes are given more tasks than fit; with losses and
+/// interference.
 const WORLD: &str = r#"
 title = "shared nodes"
 seed = 11
@@ -48,8 +48,9 @@ random = {}
 distsched = { cycle = "50ms" }
 "#;
 
-/// Runs the world in virtual time and with these arguments. The jobs are the same and all finish, some copies are
-/// throttled and some evicted, no node runs more copies than it may, and those that complete do the same work.
+/// Runs the world in virtual time and with these arguments. Checks that the jobs are the same and all finish, that some
+/// copies are throttled and some evicted, that no node exceeds its number of copies, and that completed copies do the
+/// same work.
 pub fn assert_sharing(folder: &Path, args: &str) {
     fs::write(folder.join("shared.toml"), WORLD).unwrap();
     let run = |out: &str, args: &str| {
@@ -91,7 +92,7 @@ fn useful_core_h(run: &Value) -> f64 {
     hours("used_core_h") - hours("wasted_core_h")
 }
 
-/// A copy counts until its end, so that one which begins at that time is not beside it.
+/// Checks that no node exceeds its number of copies. A copy that begins when another ends does not overlap with it.
 fn assert_within_pods(copies: &[CopyRow]) {
     let begun = copies.iter().map(|copy| (copy.start, 1, copy.core));
     let ended = copies.iter().map(|copy| (copy.end, -1, copy.core));

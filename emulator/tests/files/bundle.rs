@@ -22,7 +22,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Through both encodings that a bundle may travel in.
+/// A bundle after a round trip through both encodings in which it may be sent.
 fn sent(bundle: &Bundle) -> Bundle {
     let json: Bundle = serde_json::from_slice(&serde_json::to_vec(bundle).unwrap()).unwrap();
     assert_eq!(json, *bundle);
@@ -52,7 +52,7 @@ fn assert_same(here: &Experiment, there: &Experiment) {
 }
 
 #[test]
-fn every_shipped_experiment_travels_without_its_files() {
+fn every_shipped_experiment_can_be_bundled() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
     for part in ["experiments", "topologies"] {
@@ -85,9 +85,9 @@ workload = { trace = { file = "t.tr", jobs = 3, fallback = "yahoo-like" } }
 policy = [{ random = {} }, { round-robin = {} }]
 "#;
 
-/// The trace, and its absence, are part of what travels; so are overrides.
+/// A bundle contains the trace or its absence, and the overrides.
 #[test]
-fn both_sides_find_the_trace_or_neither() {
+fn a_missing_trace_stays_missing_in_a_bundle() {
     let folder = tempfile::tempdir().unwrap();
     let (file, trace) = (folder.path().join("x.toml"), folder.path().join("t.tr"));
     fs::write(&file, TRACED).unwrap();
@@ -117,7 +117,7 @@ fn both_sides_find_the_trace_or_neither() {
     assert_ne!(there.points[0].id, without.points[0].id, "the trace makes another world");
 }
 
-/// A bundle comes from elsewhere: whatever it names, no file of this machine is opened.
+/// A bundle is not trusted: no name in it opens a file of this machine.
 #[test]
 fn a_bundle_reads_nothing_but_itself() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,7 +150,7 @@ fn a_bundle_reads_nothing_but_itself() {
 }
 
 #[test]
-fn texts_have_a_bound() {
+fn long_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.toml");
     fs::write(&file, vec![b'#'; (volary_experiment::files::LONGEST_TEXT + 1) as usize]).unwrap();

@@ -24,8 +24,8 @@ fn claims_of_several_experiments_make_one_markdown_table() {
     assert_eq!(rows, expected, "{table}");
 }
 
-/// Two claims of a paper with the same right direction, of which one has another size than is published; and one that
-/// does not state the source of its tolerance.
+/// Two claims of a paper have the right direction, but one has another size than published; a third does not state the
+/// source of its tolerance.
 #[test]
 fn claims_of_papers_state_the_published_number_and_the_source_of_its_tolerance() {
     let folder = folder();
@@ -57,7 +57,7 @@ fn claims_of_papers_state_the_published_number_and_the_source_of_its_tolerance()
 
 /// Claims of a paper on a trace are not tested on other jobs; claims of our own are.
 #[test]
-fn claims_on_the_jobs_of_a_generator_say_so() {
+fn verdicts_on_generated_jobs_are_marked() {
     let folder = folder();
     let here = folder.path();
     let trace = "[workload.trace]\nfile = \"no.tr\"\njobs = 20\nfallback = \"yahoo-like\"\n";

@@ -10,7 +10,7 @@ const PROFILE: &str = "bernoulli = { slot = \"1s\", probability = 0.5, slowdown 
 const STAR: &str = "title = \"s\"\nshape = { star = { nodes = 3 } }\n[link.rack]\none_way = \"1ms\"\n";
 
 #[test]
-fn a_run_prints_lines_keeps_files_and_resumes() {
+fn a_run_prints_lines_writes_files_and_can_be_resumed() {
     let folder = folder();
     let here = folder.path();
     let (out, err) = expect(here, "run e.toml --json --check --out r --repeat 2", 0);
@@ -50,7 +50,7 @@ fn a_run_without_a_report_gets_one_later() {
 }
 
 #[test]
-fn slices_together_are_the_whole() {
+fn merged_slices_equal_the_whole_study() {
     let folder = folder();
     let here = folder.path();
     let claim =
@@ -155,7 +155,7 @@ fn a_run_keeps_its_experiment_file() {
 }
 
 #[test]
-fn forgotten_slices_are_named() {
+fn missing_slices_are_named_in_the_report() {
     let folder = folder();
     let here = folder.path();
     let swept = "[sweep]\n\"cluster.nodes\" = [20, 30, 40]\n";
@@ -201,7 +201,7 @@ fn a_plan_of_a_slice_shows_the_runs_of_the_slice() {
     assert!(!expect(here, "plan s.toml", 0).0.contains("slice "));
 }
 
-/// The same command begins a slice and takes it up again; all of them are merged from the folder that they are in.
+/// The same command begins a slice and resumes it; a merge takes all slices from their common folder.
 #[test]
 fn an_array_job_is_repeated_until_it_is_complete() {
     let folder = folder();
@@ -233,7 +233,7 @@ fn an_array_job_is_repeated_until_it_is_complete() {
     assert_eq!(results(&merged), results(&expect(here, "run e.toml --json --out alone", 0).0));
 }
 
-/// Arguments, status, and words the message must hold.
+/// Arguments, status, and words that the message must contain.
 const BAD: &str = r#"
 rnu e.toml | 2 | unrecognized subcommand | exists: 'run'
 run bad.toml | 2 | error: unknown key `node` | bad.toml:5:1 | did you mean `nodes`?
@@ -333,7 +333,7 @@ fn certs_makes_identities_once_and_states_the_next_steps() {
     assert!(err.contains("lab exists and is not overwritten"), "{err}");
 }
 
-/// Arguments, and words the answer must hold.
+/// Arguments, and words that the answer must contain.
 const ANSWERS: &str = r#"
 plan e.toml | 1 cell × 2 policies | policies      random = {}\n | \nnetwork       one_way = "1ms"\ninterference  none\n
 plan e.toml | speed 1.0\nworkload      synthetic = { jobs = 60, tasks = 2.0
@@ -360,7 +360,7 @@ completions bash | _volary
 "#;
 
 #[test]
-fn everything_else_answers_on_stdout() {
+fn commands_answer_on_stdout() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("p.toml"), PROFILE).unwrap();
@@ -393,7 +393,7 @@ fn a_policy_is_explained() {
     "#);
 }
 
-/// The plan of a wide sweep shows the first loads, the number of those that are too high, and the range of all.
+/// The plan of a wide sweep shows the first loads, the number of loads that are too high, and the range of all.
 #[test]
 fn a_plan_of_many_cells_states_the_range_of_loads() {
     let folder = folder();
@@ -461,7 +461,7 @@ fn a_run_without_records_still_has_a_trace_file() {
     assert!(fs::metadata(here.join("r/timeline.perfetto-trace")).unwrap().len() > 0);
 }
 
-/// Twice the work that two nodes can do, cut while copies run.
+/// Twice the work that two nodes can do, cut off while copies run.
 const CUT: &str = r#"
 title = "cut"
 seed = 3
@@ -479,8 +479,8 @@ slo = { share = 0.5, slack = [2, 8] }
 prio = {}
 "#;
 
-/// Of a run that is cut, useful, wasted and unfinished core time are all the busy time, in lines, table and report;
-/// plans and deadlines are compared.
+/// In a run that is cut off, useful, wasted and unfinished core time add up to the busy time, in lines, table and
+/// report; plans and deadlines are compared.
 #[test]
 fn a_run_that_is_cut_has_work_in_progress() {
     let folder = folder();

@@ -27,7 +27,7 @@ fn corpus(target: &str) -> PathBuf {
 }
 
 #[test]
-fn the_corpus_makes_no_parser_panic() {
+fn no_parser_panics_on_the_corpus() {
     let all: [(&str, Target); 10] = [
         ("experiment", targets::experiment),
         ("trace", targets::trace),
@@ -50,12 +50,12 @@ fn the_corpus_makes_no_parser_panic() {
     }
 }
 
-/// A line on the socket of injectors.
+/// A line as sent to the socket of injectors.
 fn line<T: serde::Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap()
 }
 
-/// Seeds of the messages of injection, one a variant, and damaged ones.
+/// Seeds of the messages of injection, one per variant, and damaged ones.
 fn injection_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let cores: CoreSet = "0-5,8".parse().unwrap();
     let request = InjectRequest {
@@ -103,8 +103,8 @@ fn injection_seeds() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Seeds are as today's code encodes them (`VOLARY_UPDATE_CORPUS=1` writes them again, the others with the version
-/// of today), and each decodes unless its name says how it is damaged.
+/// Seeds are as the current code encodes them (`VOLARY_UPDATE_CORPUS=1` writes them again, seeds of other versions with
+/// the current version), and each decodes unless its name states how it is damaged.
 #[test]
 fn seeds_of_messages_decode_as_their_names_state() {
     const DAMAGE: [&str; 11] = [

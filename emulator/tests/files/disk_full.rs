@@ -15,7 +15,7 @@ const FULL: &str = "/dev/full";
 /// Faster than real time, so that the test is short.
 const FAST: &str = "run.speed=8";
 
-/// The second of two runs finds no room for its frame. The first is kept, and a later run goes on from there.
+/// The second of two runs finds no room for its frame. The first run is kept, and a later command continues from there.
 fn breaks_off_and_goes_on(args: &str) {
     let folder = folder();
     let here = folder.path();
@@ -92,7 +92,7 @@ fn a_report_on_a_full_disk_still_shows_its_table() {
     assert!(lines.contains("\"policy\":\"sparrow\""), "{lines}");
 }
 
-/// The system sends a signal where a file would grow beyond the limit, which ends a program that is not prepared.
+/// A write beyond the limit on a file's size raises a signal, which by default ends the program.
 #[test]
 fn a_limit_on_files_is_an_error_that_names_the_file() {
     let folder = folder();
@@ -132,7 +132,7 @@ fn a_figure_on_a_full_disk_is_an_error_of_the_disk() {
     assert!(said.contains("cannot write figure.svg") && said.contains("No space left on device"), "{said}");
 }
 
-/// An agent whose log is full serves as before.
+/// An agent whose log cannot be written still serves.
 #[test]
 fn a_full_log_does_not_end_an_agent() {
     let folder = folder();

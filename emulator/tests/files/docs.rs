@@ -84,7 +84,7 @@ fn the_reference_is_what_the_program_prints() {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_have_existing_targets() {
     for page in pages() {
         let text = read(&page);
         let folder = root().join(&page).parent().unwrap().to_owned();
@@ -170,7 +170,7 @@ fn example_experiments_can_be_planned() {
 
 /// Rows of the table of findings name claims as the experiments state them.
 #[test]
-fn findings_are_of_claims_that_exist() {
+fn findings_name_existing_claims() {
     let mut text = String::new();
     let mut rows = 0;
     for line in read("experiments/README.md").lines().filter(|line| line.matches(" | ").count() == 4) {

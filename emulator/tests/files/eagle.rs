@@ -1,9 +1,9 @@
-//! Eagle beside its authors' simulator (`epfl-labos/eagle`, `simulation/eagle_simulation.py`): response times of short
-//! jobs at the median, the 90th and the 99th percentile. The simulator is as published, but for times that are not
-//! rounded to seconds and a node's sum of estimates that counts as zero below a microsecond, and the means of ten
-//! seeds. Its settings are 2 probes per task and 20 per job at least, SRPT and sticky probes, and constant delays of
-//! 500 us. Its events of one instant have no order, while here messages that arrive at one instant come in the order of
-//! their senders' numbers, which say nothing about the partition of a node.
+//! Eagle compared with its authors' simulator (`epfl-labos/eagle`, `simulation/eagle_simulation.py`): response times of
+//! short jobs at the median, the 90th and the 99th percentile. The simulator is as published, except that times are not
+//! rounded to seconds and that a node's sum of estimates below a microsecond counts as zero; its numbers are means of
+//! ten seeds. Its settings are 2 probes per task and at least 20 per job, SRPT and sticky probes, and constant delays
+//! of 500 us. The simulator does not order events of one instant; here messages that arrive at one instant are ordered
+//! by their senders' numbers, which are independent of the partition of a node.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -24,7 +24,7 @@ impl Uniform {
     }
 }
 
-/// A trace of 2,000 jobs, a tenth of them of long tasks: 0.94 of what 120 nodes can do, 0.14 short.
+/// A trace of 2,000 jobs, a tenth of them with long tasks; the load on 120 nodes is 0.94, of which 0.14 is short.
 fn synthetic() -> String {
     let (mut random, mut trace, mut arrival) = (Uniform(1), String::new(), 0.0);
     for job in 0..2000 {
@@ -40,7 +40,7 @@ fn synthetic() -> String {
     trace
 }
 
-/// Eagle as its authors run it.
+/// The experiment with Eagle as its authors run it.
 pub(crate) fn experiment(trace: &str, nodes: u32, cutoff: &str, big: f64, seeds: usize) -> String {
     format!(
         "title = \"Eagle\"\nseed = 1\nrepeat = {seeds}\n[cluster]\nnodes = {nodes}\nschedulers = 10\n\
@@ -49,8 +49,8 @@ pub(crate) fn experiment(trace: &str, nodes: u32, cutoff: &str, big: f64, seeds:
     )
 }
 
-/// Of 120 nodes twelve are for short jobs only, and the cutoff is 1 s: the means of five seeds, to 3 % at the median,
-/// and to 6 % behind it.
+/// Twelve of 120 nodes are for short jobs only, and the cutoff is 1 s: means of five seeds agree to 3 % at the median,
+/// and to 6 % at higher percentiles.
 #[test]
 fn eagle_has_the_response_times_of_its_authors_simulator() {
     let folder = folder();

@@ -110,8 +110,8 @@ fn classes_of_another_file_are_not_set_from_the_experiment() {
     }
 }
 
-/// Predictions of jobs of the classes fitted to the Google trace, by what had ended before: as many are within a factor
-/// of two of the run time as of the trace (86 %) or somewhat more.
+/// Predictions of jobs from classes fitted to the Google trace, each from the jobs that had ended before: at least as
+/// many as for the trace (86 %), or somewhat more, are within a factor of two of the run time.
 #[test]
 fn jobs_like_those_of_google_are_as_predictable() {
     let text = "title = \"classes\"\nseed = 1\ncluster.nodes = 256\n[workload.mix]\njobs = 3600\npretrain = 3000\n\

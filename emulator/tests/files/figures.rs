@@ -67,7 +67,7 @@ fn figures_are_files_of_their_own() {
     assert!(width == 1_050 && height > 1_000, "{width} × {height}: 3.5 inches at 300 dpi, two panels high");
 }
 
-/// Arguments, status, and words the message must hold.
+/// Arguments, status, and words that the message must contain.
 const REFUSED: &str = "
 plan r | 2 | it is a folder; name an experiment file in it
 plan e.toml --seed -1 | 2 | '-1' for '--seed <N>': write a whole number from 0 to 18446744073709551615
@@ -75,7 +75,7 @@ plan e.toml --set cluster.nodes=5000000000 | 2 | `cluster.nodes` | at least zero
 plot r --out f.jpg | 2 | --out f.jpg | .svg, .pdf or .png
 plot r --what pie | 2 | expected `cdf`, `ccdf`
 plot r --what percentile | 2 | did you mean `percentiles`?
-plot r --what staleness | 2 | --what staleness: no policy of the run has caches
+plot r --what staleness | 2 | --what staleness: no policy of the run has observed caches
 plot r --what sweep | 2 | --what sweep: the run has one cell
 plot r --number p98 | 2 | no column is named `p98`; did you mean `p9 | `help` in its place lists all
 plot r --number regret --what heat | 2 | no run has the number `regret`
@@ -100,7 +100,7 @@ fn figures_without_data_are_refused() {
 }
 
 #[test]
-fn the_table_fits_the_width_it_is_given() {
+fn the_table_fits_a_given_width() {
     let folder = folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --repeat 3 --out r", 0);

@@ -1,5 +1,5 @@
-//! The live page from the outside: the requests that are answered, the data that viewers get, and its absence of
-//! effects on runs.
+//! The live page from the outside: the requests that are answered, the data that viewers receive, and that runs do not
+//! change.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -78,7 +78,7 @@ fn a_run_in_real_time_is_followed_to_its_end() {
     assert!(token.len() == 32 && !contains(here, token), "the token is in no file");
 }
 
-/// A short run is over before anyone has opened its page.
+/// A short run ends before anyone opens its page.
 #[test]
 fn the_end_of_a_run_says_how_to_see_its_page_again() {
     let folder = folder();
@@ -89,7 +89,7 @@ fn the_end_of_a_run_says_how_to_see_its_page_again() {
     );
 }
 
-/// Connections without a request, which need no token, do not block others for as long as they may stay.
+/// Connections without a request, which need no token, do not block others until their time limit.
 #[test]
 fn half_open_requests_do_not_block_others() {
     let dashboard = Arc::new(Dashboard::new(PageHeader::default(), &[]));
@@ -196,7 +196,7 @@ fn only_a_viewer_that_stops_reading_is_dropped() {
     assert!(!text(&rest[rest.len().saturating_sub(100)..]).contains("event: end"), "it was not dropped");
 }
 
-/// Runs the experiment in virtual time, with a viewer or without; returns the hashes of the order of events, and
+/// Runs the experiment in virtual time, with or without a viewer; returns the hashes of the order of events, and
 /// whether details were seen.
 fn hashes(viewed: bool) -> (Vec<String>, bool) {
     let larger = changed(EXPERIMENT, &[("jobs = 60", "jobs = 40_000"), ("200ms", "20ms")]);
@@ -242,7 +242,7 @@ fn the_order_of_events_is_the_same_under_observation() {
 }
 
 #[test]
-fn a_folder_is_shown_as_well() {
+fn watch_shows_a_folder() {
     let folder = folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --out r", 0);
@@ -282,9 +282,9 @@ fn a_folder_is_shown_as_well() {
     watching.wait().unwrap();
 }
 
-/// A file that is damaged or being replaced leaves the page with the last good reading, until it is whole again.
+/// While a file is damaged or being replaced, the page shows the last good reading.
 #[test]
-fn a_folder_that_cannot_be_read_is_shown_as_it_was() {
+fn an_unreadable_folder_is_shown_as_last_read() {
     let folder = folder();
     let here = folder.path();
     expect(here, "run e.toml --quiet --out r", 0);

@@ -1,4 +1,4 @@
-//! Experiment files, the binary's commands, and what they print and keep. No test depends on the machine's speed.
+//! Experiment files, the binary's commands, and their outputs and files. No test depends on the machine's speed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

@@ -1,4 +1,4 @@
-//! Bad input: status 2, a message with place and remedy, and nothing left behind.
+//! Bad input: status 2, a message with place and remedy, and no files left behind.
 
 use std::fs;
 
@@ -76,8 +76,8 @@ fn mistakes_of_a_topology_are_shown_in_it() {
     }
 }
 
-/// Values of the right type that cannot be: a `--set`, and words the message must hold. Each has a remedy and
-/// points at its place.
+/// Impossible values of the right type: a `--set`, and words that the message must contain. Each message has a remedy
+/// and points at its place.
 const IMPOSSIBLE: &str = r#"
 seed=-1 | whole number
 repeat=0 | at least 1
@@ -235,7 +235,7 @@ fn contradictions_about_gangs_and_kinds_are_refused() {
     }
 }
 
-/// Deadlines that no job can meet, or no job has, and gangs that were left out are run with a warning.
+/// Deadlines that no job can meet or no job has, and gangs that are left out, are run with a warning.
 #[test]
 fn unusual_deadlines_and_gangs_give_warnings() {
     let folder = folder();
@@ -254,7 +254,7 @@ fn unusual_deadlines_and_gangs_give_warnings() {
     }
 }
 
-/// Groups that do not divide the workers, and reserved workers without long jobs, are run and remarked upon.
+/// Groups that do not divide the workers, and reserved workers without long jobs, are run with a warning.
 #[test]
 fn unusual_groups_give_warnings() {
     let folder = folder();
@@ -322,7 +322,7 @@ fn an_output_folder_that_cannot_be_one_is_refused() {
     assert_eq!(fs::read_dir(here.join("mine")).unwrap().count(), 1, "nothing is added");
 }
 
-/// Seeds draw other gangs than the first: all are checked before the first run.
+/// Seeds draw gangs that differ: all are checked before the first run.
 #[test]
 fn a_gang_that_fits_nowhere_is_refused_whatever_its_seed() {
     let folder = folder();

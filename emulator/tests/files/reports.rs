@@ -1,4 +1,4 @@
-//! Reports of hosts in a run: true streams are accepted, and no false one makes the controller panic.
+//! Reports of hosts in a run: valid streams are accepted, and no false one makes the controller panic.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -58,7 +58,7 @@ fn messages(observed: &[(usize, Observation)]) -> Vec<(usize, AgentMessage)> {
     messages
 }
 
-/// As the fuzzer feeds them: the world, and then host, length and frame of each message.
+/// The input of the fuzzer: the world, and then host, length and frame of each message.
 fn encoded(world: u8, messages: &[(usize, AgentMessage)]) -> Vec<u8> {
     let mut bytes = vec![world];
     for (host, message) in messages {
@@ -90,7 +90,7 @@ fn true_reports_are_accepted_in_full() {
     }
 }
 
-/// A change of a true stream.
+/// A change of a valid stream.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Drop,
@@ -122,7 +122,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// The copy that a note is about.
+/// The copy that a note concerns.
 fn copy_of(note: &mut Note) -> Option<&mut CopyId> {
     match note {
         Note::Started { copy, .. }
@@ -200,7 +200,7 @@ fn apply(observed: &mut Vec<(usize, Observation)>, at: usize, change: Change) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Whatever is wrong with reports, it is the host's fault that sent them.
+    /// Whatever is wrong with a report, its host is blamed.
     #[test]
     fn false_reports_are_refused_and_never_panic(
         world in 0..report_worlds().len(),

@@ -1,4 +1,4 @@
-//! Runs that stop early, fail in part, or are taken up again; and runs that must not depend on how they were run.
+//! Runs that stop early, fail in part, or are resumed; and results that must not depend on how they were run.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn state(run: &Path) -> String {
 }
 
 #[test]
-fn threads_and_repetition_change_nothing() {
+fn threads_and_repetition_do_not_change_results() {
     let folder = folder();
     let run = |out: &str, threads: &str| {
         let args = format!("run e.toml --json --repeat 3 --out {out} --threads {threads}");
@@ -25,7 +25,7 @@ fn threads_and_repetition_change_nothing() {
     assert_eq!(first, run("c", "2"));
 }
 
-/// Ctrl-C keeps what had finished; `--resume` gives what an undisturbed run gives.
+/// Ctrl-C keeps finished runs; after `--resume` the results are those of an undisturbed run.
 #[test]
 fn an_interrupted_run_is_resumed() {
     let folder = folder();
@@ -88,7 +88,7 @@ fn a_run_that_is_refused_leaves_no_folder() {
     assert!(!folder.path().join("runs").exists());
 }
 
-/// Small, with what a folder can have: a sweep, caches, deadlines, a log of inputs, a claim.
+/// A small experiment with everything that a folder can contain: a sweep, caches, deadlines, a log of inputs, a claim.
 const DAMAGED: &str = r#"title = "damaged"
 [cluster]
 nodes = 5
@@ -124,7 +124,7 @@ fn tables(here: &Path, run: &str) -> [String; 2] {
 }
 
 /// A file of a run is damaged: with `--resume` the results are those of the undamaged run. A manifest cannot be made
-/// again; then the message names it, and another folder.
+/// again: the message names it, and suggests another folder.
 #[test]
 fn resuming_restores_a_damaged_file() {
     let folder = folder();
@@ -172,7 +172,7 @@ fn resuming_restores_a_damaged_file() {
 }
 
 #[test]
-fn resuming_runs_what_is_missing_and_nothing_else() {
+fn resuming_runs_only_missing_runs() {
     let folder = folder();
     let here = folder.path();
     let args = "run e.toml --json --repeat 2 --out r";
@@ -185,7 +185,7 @@ fn resuming_runs_what_is_missing_and_nothing_else() {
     assert_eq!(finished(&here.join("r")), runs);
 }
 
-/// Without `--out` a second run takes a folder of its own, and that is the one to go on with.
+/// Without `--out` a second run takes a folder of its own, and `--resume` continues in that one.
 #[test]
 fn the_latest_run_is_resumed() {
     let folder = folder();
@@ -200,7 +200,7 @@ fn the_latest_run_is_resumed() {
     assert!(!here.join("runs/e-3").exists());
 }
 
-/// A folder with another experiment's results is not gone on with: they would be gone from its report.
+/// A folder with another experiment's results is not resumed, since they would be lost from its report.
 #[test]
 fn another_experiment_is_not_resumed() {
     let folder = folder();
@@ -212,7 +212,7 @@ fn another_experiment_is_not_resumed() {
     assert_eq!(fs::read(here.join("r/manifest.json")).unwrap(), before);
 }
 
-/// Some seeds draw more tasks than a job can have; that shows only when their turn comes.
+/// Some seeds draw more tasks than a job can have, which shows only when their run begins.
 #[test]
 fn a_cell_that_fails_is_kept_and_the_others_finish() {
     let folder = folder();

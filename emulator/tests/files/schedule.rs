@@ -38,8 +38,8 @@ fn run(at: &Path, added: &str, args: &str) -> Vec<Value> {
     lines(&expect(at, &format!("run e.toml --json {args}"), 0).0)
 }
 
-/// A schedule from a file or written out is what `[interference]` with a window is, to the nanosecond, on cores of
-/// their own and on shared nodes.
+/// A schedule, from a file or written out, equals `[interference]` with a window to the nanosecond, on unshared cores
+/// and on shared nodes.
 #[test]
 fn a_schedule_equals_interference_with_a_window() {
     let at = folder();
@@ -66,7 +66,7 @@ fn a_schedule_equals_interference_with_a_window() {
     }
 }
 
-/// All policies meet a schedule: it hinders no verdict and no star.
+/// All policies meet a schedule, so verdicts and stars are given as usual.
 #[test]
 fn runs_with_a_schedule_are_compared() {
     let at = folder();

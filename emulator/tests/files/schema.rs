@@ -5,8 +5,7 @@ use std::fs;
 use crate::common::binary::{EXPERIMENT, expect, folder, lines};
 use serde_json::{Value, json};
 
-/// The errors of a value with their places. Only the keywords that our schemas use are known; others would not be
-/// checked here.
+/// The errors of a value with their places. Only the keywords that our schemas use are known; others are not checked.
 fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let Some(keywords) = schema.as_object() else {
         return if schema == &json!(false) { vec![format!("{at}: nothing may be here")] } else { Vec::new() };

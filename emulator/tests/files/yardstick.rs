@@ -1,5 +1,5 @@
-//! Policies beside what their authors' programs put out: the table of `docs/src/findings/authors-outputs.md`, which is
-//! printed, and in which no number of volary may move by more than 3 %.
+//! Policies compared with the outputs of their authors' programs: prints the table of
+//! `docs/src/findings/authors-outputs.md`, in which no number of volary may change by more than 3 %.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use std::path::Path;
 use crate::common::binary::{command, expect_of, lines};
 use crate::eagle::experiment;
 
-/// A line for each result of a program of authors: whose program it is, by the list of sources on the page; the
-/// workload; the run that is set beside it, a shipped experiment with a value of `--set`, or Eagle as its authors run
-/// it (trace, nodes, cutoff, share of the big partition, seeds); the policy; the class of jobs; and what the program
-/// gave, s: the median, the 90th and the 99th percentile, as far as they are known.
+/// A line for each result of a program of authors: the program, by the list of sources on the page; the workload; the
+/// compared run, which is a shipped experiment with a value of `--set`, or Eagle as its authors run it (trace, nodes,
+/// cutoff, share of the big partition, seeds); the policy; the class of jobs; and the program's results in s: the
+/// median, the 90th and the 99th percentile, as far as they are known.
 const ROWS: &str = "
 Eagle | NGO, load 0.5, 120 nodes | eagle pigeon_ec2/NGO_trace50.tr.xz 120 1s 0.9 40 | eagle | short | 0.343 0.867 1.84
 Eagle | NGO, load 0.7, 120 nodes | eagle pigeon_ec2/NGO_trace70.tr.xz 120 1s 0.9 40 | eagle | short | 0.439 11.8 35.1
@@ -98,7 +98,7 @@ fn measured(row: &Row, traces: &str, folder: &Path) -> Vec<f64> {
     ["p50", "p90", "p99"].iter().take(row.authors.len()).map(|key| mean(key)).collect()
 }
 
-/// Four significant digits, of large numbers all before the point.
+/// Four significant digits; all digits before the point of a large number.
 fn digits(value: f64) -> String {
     let decimals = (3 - value.abs().log10().floor() as i32).max(0) as usize;
     format!("{value:.decimals$}")
@@ -123,7 +123,7 @@ fn cells(row: &Row, ours: &[f64]) -> [String; 6] {
 #[test]
 #[ignore = "reads published traces, which may not be redistributed, and takes minutes: set VOLARY_TRACES"]
 #[allow(clippy::print_stdout, reason = "the table is what the test is run for")]
-fn policies_keep_their_distance_to_the_authors_outputs_on_published_traces() {
+fn policies_stay_close_to_the_authors_outputs_on_published_traces() {
     const HEAD: &str =
         "| workload | policy | jobs | authors, s | volary, s | difference |\n|---|---|---|--:|--:|--:|\n";
     let traces =

@@ -1,4 +1,4 @@
-//! A real agent, and a controller, hosts and injectors that the test plays.
+//! A real agent, and a controller, hosts and injectors played by the test.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -22,10 +22,10 @@ use volary_hosts::real_time::clock::MonotonicClock;
 use crate::common::worlds;
 use crate::net::{HALF, Net, within};
 
-/// One scheduler, which lives on the second of two hosts.
+/// One scheduler, which is on the second of two hosts.
 const SPARROW: &str = "[network]\none_way = \"5ms\"\n[[policy]]\nsparrow = {}\n";
 
-/// Events that may wait at the agent.
+/// Limit on the events that may wait at the agent.
 const EVENTS: usize = 1000;
 
 /// A real agent, h1, on a thread of its own.
@@ -105,7 +105,7 @@ impl Fixture {
         }
     }
 
-    /// h2 calls the agent for a run.
+    /// h2 opens a link to the agent for a run.
     async fn call(&self, h2: &Transport, run: u64) -> Connection {
         let peer = within(h2.connect("h1", self.agent)).await.unwrap();
         let mut control = Control::<LinkPurpose, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
@@ -124,7 +124,7 @@ impl Fixture {
         (h2, link)
     }
 
-    /// Parcels that the agent can take, from a node on the first host to the scheduler on the second.
+    /// Parcels that are valid for the agent, from a node on the first host to the scheduler on the second.
     fn parcels(&self, due: impl Fn(u32) -> Time, count: u32) -> Vec<Parcel> {
         let world = worlds(&self.experiment).next().unwrap();
         let (from, to) = (world.layout().node(0), world.layout().scheduler(0));
@@ -146,7 +146,7 @@ struct Controller {
     transport: Transport,
     connection: Connection,
     control: Control<ControllerMessage, AgentMessage>,
-    /// The agent's clock, which is the common one here.
+    /// The agent's clock, which here is also the common one.
     clock: i64,
 }
 
@@ -358,7 +358,7 @@ async fn a_host_that_sends_too_much_ends_only_the_run() {
     controller.run(&fixture, 2).await;
 }
 
-/// Slows cores down, all the time.
+/// An order to slow cores down, all the time.
 fn order(id: u64, cores: &str, until: Time) -> ControllerMessage {
     let (profile, cores) = (HALF.to_owned(), cores.parse().unwrap());
     ControllerMessage::Inject(Box::new(InjectOrder { id, profile, seed: 3, cores, from: Time::ZERO, until }))

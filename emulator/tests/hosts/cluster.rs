@@ -35,13 +35,13 @@ sparrow = {}
 peacock = {}
 "#;
 
-/// Arguments that make it a run that does not end by itself, and whose inputs are recorded.
+/// Arguments for a run that does not end by itself, and whose inputs are logged.
 pub const LONG: &str = "--set policy=[{random={}}] --set cluster.schedulers=1 --set service.demand=50ms \
     --set workload.synthetic={jobs=20_000,tasks=2,interarrival=\"50ms\"} --set network={one_way=\"5ms\"} \
     --set run.record.inputs=true";
 const HOSTS: [&str; 3] = ["h1", "h2", "h3"];
 
-/// Deadline of every wait; nothing is measured by it.
+/// Deadline of every wait; no duration is measured with it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Agents on loopback, and a folder for all files.
@@ -68,7 +68,7 @@ impl Cluster {
         cluster
     }
 
-    /// Starts an agent; returns where it listens.
+    /// Starts an agent; returns its address.
     pub fn agent(&mut self, name: &str, listen: &str, extra: &str) -> String {
         let log = fs::File::create(self.path().join(format!("{name}.log"))).unwrap();
         let lease = if extra.contains("--lease") { "" } else { "--lease 4s" };
@@ -121,7 +121,7 @@ impl Cluster {
         self.until(|states| states.iter().all(|state| state == "idle"));
     }
 
-    /// Waits until all hosts run something.
+    /// Waits until all hosts execute a run.
     pub fn until_running(&self) {
         self.until(|states| states.iter().all(|state| state.starts_with("runs for")));
     }

@@ -1,4 +1,4 @@
-//! A real controller, and agents that the test plays.
+//! A real controller, and agents played by the test.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -81,7 +81,7 @@ impl Fixture {
     }
 }
 
-/// An agent that a controller has taken.
+/// An agent that a controller has claimed.
 struct Agent {
     connection: Connection,
     control: Control<AgentMessage, ControllerMessage>,
@@ -137,7 +137,7 @@ impl Agent {
         }
     }
 
-    /// Reports no observations until the end of the run.
+    /// Answers a run without observations until its end.
     async fn report_nothing(&mut self) {
         self.report(Vec::new(), Time::ZERO + Span::from_secs(2)).await;
     }
@@ -166,7 +166,7 @@ impl Agent {
     }
 }
 
-/// Waits until a run has ended by itself, while the agents go on, and asserts its status; returns what it printed.
+/// Waits until a run has ended by itself, while the agents continue, and asserts its status; returns its output.
 async fn finish(run: Child, status: i32) -> String {
     tokio::task::spawn_blocking(move || cluster::finish(run, status)).await.unwrap()
 }
@@ -200,7 +200,7 @@ async fn a_host_that_refuses_a_run_takes_part_in_the_next() {
     assert!(summary.len() == 1 && summary[0]["policy"] == "random", "{summary:?}");
 }
 
-/// A silent host does not keep the others from being asked, and is the one that the error names.
+/// A silent host does not prevent the others from being asked, and the error names the silent one.
 #[tokio::test]
 async fn hosts_are_asked_all_at_once() {
     let mut fixture = Fixture::new(&["h2"]);
@@ -245,7 +245,7 @@ async fn a_message_beyond_the_frame_limit_ends_the_host() {
     assert!(said.contains("host h1") && said.contains("where 8388608 are the most"), "{said}");
 }
 
-/// However far a host is, the order to start reaches it before the start.
+/// The order to start reaches a host before the start, even if its round trip is long.
 #[tokio::test]
 async fn a_far_host_receives_the_order_to_start_in_time() {
     let mut fixture = Fixture::new(&["h1"]);
@@ -293,12 +293,12 @@ async fn a_lost_host_is_in_the_counts_and_in_the_manifest() {
     h1.stopped().await;
     h1.end().await;
     let said = finish(run, 3).await;
-    assert!(said.contains("host h2 was lost in mid-run: the peer closed: the power is off"), "{said}");
+    assert!(said.contains("host h2 was lost during the run: the peer closed: the power is off"), "{said}");
     assert!(said.contains("going on without h2, on h1"), "{said}");
     let manifest = fixture.manifest();
     let run = &manifest["runs"][0];
     let file = format!("failed/{}.json", run.as_str().unwrap());
-    assert!(said.contains(&format!("what was measured until then is in r/{file}")), "{said}");
+    assert!(said.contains(&format!("the measurements until then are in r/{file}")), "{said}");
     let failed: Value = serde_json::from_slice(&fs::read(fixture.out().join(file)).unwrap()).unwrap();
     let copies = &failed["summary"]["copies"];
     let counts = ["started", "in_progress", "lost"].map(|count| copies[count].as_u64().unwrap());
@@ -310,7 +310,7 @@ async fn a_lost_host_is_in_the_counts_and_in_the_manifest() {
     assert!(manifest["hosts"][0].get("lost").is_none(), "{manifest}");
 }
 
-/// A report that cannot be true ends the run; the host is named and left out of the next run.
+/// A false report ends the run; its host is named and left out of the next run.
 #[tokio::test]
 async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
     let second = Time::ZERO + Span::from_secs(1);
@@ -367,7 +367,7 @@ async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
     }
 }
 
-/// A bug in a policy has the same effect, so the host takes part in the runs that follow.
+/// A bug in a policy has the same effect, so the host takes part in later runs.
 #[tokio::test]
 async fn reports_that_contradict_each_other_end_their_run_alone() {
     let mut fixture = Fixture::new(&["h1"]);
@@ -395,7 +395,7 @@ async fn reports_that_contradict_each_other_end_their_run_alone() {
     assert!(fixture.manifest()["hosts"][0].get("lost").is_none());
 }
 
-/// It stays connected, and its machine answers. The sweep goes on without it.
+/// The host stays connected, and its machine answers. The sweep continues without it.
 #[tokio::test]
 async fn a_host_that_reports_nothing_is_given_up_by_name() {
     let mut fixture = Fixture::new(&["h1", "h2"]);
@@ -417,7 +417,7 @@ async fn a_host_that_reports_nothing_is_given_up_by_name() {
     h1.stopped().await;
     h1.end().await;
     let said = finish(run, 3).await;
-    let words = "host h2 was lost in mid-run: it is connected and has reported nothing for 20 s";
+    let words = "host h2 was lost during the run: it is connected and has reported nothing for 20 s";
     assert!(said.contains(words) && said.contains("going on without h2, on h1"), "{said}");
     assert_eq!(fixture.kept()["summary"]["jobs"]["submitted"], 1);
     drop(h2);
@@ -425,7 +425,7 @@ async fn a_host_that_reports_nothing_is_given_up_by_name() {
 
 /// The wait for the last report of a host is shorter than after a run that has ended by itself.
 #[tokio::test]
-async fn an_interrupted_run_keeps_what_was_measured_though_a_host_does_not_stop() {
+async fn an_interrupted_run_keeps_measurements_if_a_host_does_not_stop() {
     let mut fixture = Fixture::new(&["h1"]);
     let run = fixture.run();
     let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
@@ -436,17 +436,17 @@ async fn an_interrupted_run_keeps_what_was_measured_though_a_host_does_not_stop(
     cluster::interrupt(&run);
     let said = finish(run, 3).await;
     assert!(said.contains("host h1 has not stopped in time: its counts are missing"), "{said}");
-    assert!(said.contains("was interrupted after") && said.contains("what was measured is in r;"), "{said}");
+    assert!(said.contains("was interrupted after") && said.contains("the measurements are in r;"), "{said}");
     assert!(!said.contains("nothing was measured"), "{said}");
     let kept = fixture.kept();
     assert_eq!((&kept["interrupted"], &kept["summary"]["jobs"]["submitted"]), (&true.into(), &2.into()));
     assert_eq!(fixture.manifest()["state"], "interrupted");
 }
 
-/// All jobs have arrived and nothing is pending, so nothing will happen any more.
+/// All jobs have arrived and no event is pending, so nothing will happen any more.
 #[tokio::test]
 #[ignore = "nightly: a minute in which nothing happens"]
-async fn a_run_that_stands_still_after_losses_is_broken_with_what_was_measured() {
+async fn a_run_that_stalls_after_losses_ends_with_its_measurements() {
     let mut fixture = Fixture::new(&["h1", "h2"]);
     let run = fixture.run();
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
@@ -481,7 +481,7 @@ async fn a_run_that_stands_still_after_losses_is_broken_with_what_was_measured()
     assert_eq!(fixture.kept()["summary"]["jobs"]["submitted"], 50);
 }
 
-/// One that is lost before a run begins is named in the manifest as well.
+/// A host that is lost before a run begins is also named in the manifest.
 #[tokio::test]
 async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
     let mut fixture = Fixture::new(&["h1"]);
@@ -500,7 +500,7 @@ async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
     );
 }
 
-/// An injector disconnects: its injection is lifted, and on record.
+/// When an injector disconnects, its injection is ended and recorded.
 #[tokio::test]
 async fn an_injection_is_ordered_and_recorded_and_ends_with_its_injector() {
     let mut fixture = Fixture::new(&["h1"]);

@@ -1,4 +1,4 @@
-//! Runs beside handshakes that strangers begin and do not end, from addresses that are not theirs.
+//! Runs during a flood of handshakes that are begun and not ended, from forged addresses.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -79,7 +79,7 @@ fn peak_mib(cluster: &Cluster) -> u64 {
     cluster.agents.iter().map(peak).max().unwrap()
 }
 
-/// Every run has links of its own, which must come through.
+/// Every run has links of its own, which must be established during the flood.
 #[test]
 fn a_sweep_goes_on_beside_handshakes_that_do_not_end() {
     let cluster = Cluster::start("");

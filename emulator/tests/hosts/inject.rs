@@ -32,7 +32,7 @@ fn run(cluster: &Cluster) -> Child {
     run
 }
 
-/// Waits until something holds of the runs of all hosts.
+/// Waits until a condition holds for the runs of all hosts.
 fn until(cluster: &Cluster, holds: impl Fn(&Value) -> bool) {
     let late = Instant::now() + crate::cluster::PATIENCE;
     while !cluster.hosts().iter().all(|host| holds(&host["run"])) {
@@ -100,7 +100,7 @@ const TWO: &str = "--set policy=[{random={}},{round-robin={}}] --set cluster={no
     --set workload.synthetic={jobs=400,tasks=2,interarrival=\"20ms\"} \
     --set claim=[{says=\"c\",check=[\"random.response_s.p50<9.9*round-robin.response_s.p50\"]}]";
 
-/// Runs two policies and injects into the first after `second` emulated seconds; returns what the injector said, the
+/// Runs two policies and injects into the first after `second` emulated seconds; returns the injector's output, the
 /// results by policy, and the verdict.
 fn injected_into_one_of_two(cluster: &Cluster, second: f64, args: &str) -> (String, [Value; 2], Value) {
     let run = cluster.run("r", &format!("{LONG} {TWO}"));
@@ -112,7 +112,7 @@ fn injected_into_one_of_two(cluster: &Cluster, second: f64, args: &str) -> (Stri
 }
 
 #[test]
-fn a_policy_that_alone_was_injected_into_is_not_compared() {
+fn a_policy_is_not_compared_if_only_it_was_injected_into() {
     let cluster = cluster();
     let (told, runs, claim) = injected_into_one_of_two(&cluster, 0.0, "--host h1 --for 500ms");
     assert!(told.contains("--all-policies repeats it"), "{told}");
@@ -147,7 +147,7 @@ fn an_injection_into_all_policies_is_repeated_in_later_runs() {
     assert!(text.contains("(measured with injected interference)"), "{text}");
 }
 
-/// Runs that are over when the command is given cannot get it any more.
+/// Runs that had ended before the command was given cannot be injected into.
 #[test]
 fn an_injection_into_all_policies_names_the_runs_that_lack_it() {
     let cluster = cluster();
@@ -164,7 +164,7 @@ fn an_injection_into_all_policies_names_the_runs_that_lack_it() {
     assert_eq!(claims[0]["verdict"], "not-tested");
 }
 
-/// A schedule in the experiment is the same on hosts as in virtual time, and no injection from outside.
+/// A schedule in the experiment is the same on hosts as in virtual time, and does not count as an injection.
 #[test]
 fn a_schedule_is_the_same_on_hosts() {
     let cluster = cluster();
@@ -313,7 +313,7 @@ fn a_dry_run_touches_nothing() {
     assert!(cluster.manifest("r").get("injections").is_none());
 }
 
-/// Arguments, status, and words the message must hold, while nothing runs.
+/// Arguments, status, and words that the message must contain, without a run in progress.
 const IDLE: &str = r#"
 inject p.toml | 2 | --hosts <FILE>
 inject none.toml --dry-run | 2 | none.toml

@@ -94,7 +94,7 @@ enum Victim {
     Agent,
 }
 
-/// One kill, as quick as possible; the nightly test kills many.
+/// A single kill, to be quick; the nightly test kills many.
 #[test]
 fn a_killed_agent_leaves_nothing_behind() {
     kill_each(&[Victim::Agent]);

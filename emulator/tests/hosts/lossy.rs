@@ -26,12 +26,12 @@ use crate::common::worlds;
 use crate::drawn;
 use crate::net::{Net, anywhere};
 
-/// How a path treats UDP datagrams, in hundredths of them.
+/// The treatment of UDP datagrams on a path, in per cent of them.
 #[derive(Clone, Copy)]
 struct Weather {
     lost: u32,
     repeated: u32,
-    /// Held back for up to 5 ms, so that later ones overtake them.
+    /// Datagrams held back for up to 5 ms, so that later ones overtake them.
     held: u32,
 }
 
@@ -45,7 +45,7 @@ struct Paths {
 }
 
 impl Paths {
-    /// Sends a datagram as often as it arrives, after a delay.
+    /// Sends each copy of a datagram that arrives, after a delay.
     fn pass(&self, socket: &Arc<UdpSocket>, to: SocketAddr, datagram: &[u8]) {
         let mut dice = self.dice.lock().unwrap();
         let copies = 1 + u32::from(dice.below(100) < self.weather.repeated);
@@ -66,7 +66,7 @@ impl Paths {
     }
 }
 
-/// A proxy in front of an agent; returns where it listens. Each peer has a socket of its own towards the agent.
+/// A proxy in front of an agent; returns its address. Each peer has a socket of its own towards the agent.
 async fn proxy(agent: SocketAddr, weather: Weather, seed: u64) -> SocketAddr {
     let front = Arc::new(UdpSocket::bind(anywhere()).await.unwrap());
     let address = front.local_addr().unwrap();
@@ -97,7 +97,7 @@ async fn answers(back: Arc<UdpSocket>, front: Arc<UdpSocket>, peer: SocketAddr, 
     }
 }
 
-/// Deadline of one run of an experiment; nothing is measured by it.
+/// Deadline of one run of an experiment; no duration is measured with it.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Two agents, which the controller and the other agent reach through proxies.
@@ -134,7 +134,7 @@ impl Pair {
         Self { net, runs: AtomicU64::new(0), _proxies: proxies }
     }
 
-    /// Runs an experiment to its end, or until patience is lost.
+    /// Runs an experiment to its end, or until the deadline.
     fn run(&self, text: &str, set: &[&str]) -> Outcome {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let file = self.net.folder(&format!("{number}.toml"));
@@ -163,7 +163,7 @@ impl Pair {
         })
     }
 
-    /// Asserts that the effects in the logs of the latest run are those of actors that are replayed.
+    /// Asserts that a replay of the latest run has the effects of its logs.
     fn replays(&self) {
         let last = self.runs.load(Ordering::Relaxed) - 1;
         let mut source = runtime::replay::open(&self.net.folder(&format!("r{last}"))).unwrap();
@@ -182,7 +182,7 @@ fn lost(summary: &Summary) -> u64 {
     hosts.map(|host| host.datagrams_lost).sum()
 }
 
-/// The error in the end of a run, if any.
+/// The error at the end of a run, if any.
 fn flaw(outcome: &Outcome) -> Option<String> {
     let open = |run: &&Summary| run.jobs.finished != run.jobs.submitted || run.jobs.unfinished > 0;
     let kept = outcome.study.failures.iter().map(|run| format!("{}: {}", run.name(), run.log));
@@ -193,11 +193,11 @@ fn flaw(outcome: &Outcome) -> Option<String> {
         .then(|| format!("{}: {}", outcome.state, flaws.join("; ")))
 }
 
-/// Pairs of agents that run experiments at the same time.
+/// Number of pairs of agents that run experiments at the same time.
 const PAIRS: usize = 4;
 const JOBS: u64 = 20;
 
-/// An experiment with some of the policies, and how many schedulers it has.
+/// An experiment with some of the policies, and the given number of schedulers.
 fn experiment(schedulers: u32, policies: &[&str]) -> String {
     let policies: String = policies.iter().map(|name| format!("[[policy]]\n{name} = {{}}\n")).collect();
     format!(
@@ -265,11 +265,11 @@ fn every_policy_finishes_every_job_over_lossy_links_under_many_seeds() {
     run_every_policy(FOUL, "repeat=3");
 }
 
-/// Drawn worlds that are run on lossy links.
+/// Number of drawn worlds that are run on lossy links.
 const WORLDS: u64 = 200;
-/// Real time that a drawn world may take without losses, s; longer ones are left out.
+/// Maximum real time of a drawn world without losses, s; worlds that take longer are left out.
 const LONGEST: f64 = 30.0;
-/// Events of a drawn world in a real second: few enough for the agents of all pairs.
+/// Events of a drawn world per real second: few enough for the agents of all pairs.
 const PACE: f64 = 5_000.0;
 
 /// The speed at which a drawn world takes some seconds; `None` if it has too many events for that, or a policy that no

@@ -21,11 +21,11 @@ use volary_hosts::cluster::net::{
 };
 use volary_hosts::cluster::protocol::{InjectRequest, InjectorMessage};
 
-/// The deadline of every wait, far beyond what any takes.
+/// The deadline of every wait, far beyond the time that any takes.
 pub const PATIENT: Duration = Duration::from_secs(120);
 /// Limit of a link's send queue in the rig, bytes.
 pub const QUEUE: usize = 256 << 10;
-/// Parcels for actors from here on are rejected.
+/// Parcels for actors from this number on are rejected.
 const ACTORS: u32 = 1_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -102,7 +102,7 @@ impl Net {
         net
     }
 
-    /// The same, with [`EXPERIMENT`] and `more` as `e.toml`.
+    /// As [`new`](Self::new), with [`EXPERIMENT`] and `more` as `e.toml`.
     pub fn with(more: &str) -> Self {
         let net = Self::new();
         fs::write(net.folder("e.toml"), format!("{EXPERIMENT}{more}")).unwrap();

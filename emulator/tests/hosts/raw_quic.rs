@@ -80,7 +80,7 @@ impl RawClient {
         Self { endpoint }
     }
 
-    /// The first packets of handshakes, which differ in their connection ids; what answers them is another matter.
+    /// The first packets of handshakes, which differ in their connection ids; answers to them are ignored.
     pub async fn initials(&self, count: usize) -> Vec<Vec<u8>> {
         let socket = tokio::net::UdpSocket::bind(anywhere()).await.unwrap();
         let address = socket.local_addr().unwrap();
@@ -102,7 +102,7 @@ impl RawClient {
         packets.into_values().collect()
     }
 
-    /// Connects and stays silent: with a certificate the handshake ends, and the hello is missing.
+    /// Connects and stays silent: with a certificate the handshake ends, and no hello follows.
     pub async fn stays_silent(&self, address: SocketAddr) -> quinn::Connection {
         within(self.endpoint.connect(address, "h1").unwrap()).await.unwrap()
     }

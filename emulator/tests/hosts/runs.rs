@@ -11,14 +11,14 @@ use crate::common::chains::assert_chains;
 use crate::common::sharing::assert_sharing;
 use serde_json::Value;
 
-/// Maximum that a machine of two loaded cores adds to a response or makespan, in emulated seconds, which are real ones
-/// here.
+/// Maximum time that a machine of two loaded cores adds to a response or makespan, in emulated seconds, which equal
+/// real ones here.
 const MACHINE_BUDGET_S: f64 = 1.0;
 /// The largest bound of a clock error on loopback: a round trip that a loaded machine delays.
 const CLOCK_BUDGET_S: f64 = 0.1;
 
-/// Checks a time on hosts against the same one in virtual time. Both meet the same jobs; their schedulers draw other
-/// nodes when messages come in another order.
+/// Checks a time on hosts against the time in virtual time. Both have the same jobs; their schedulers draw other nodes
+/// when messages arrive in another order.
 fn assert_near(there: &Value, here: &Value, what: impl Fn(&Value) -> f64) {
     let (there, here) = (what(there), what(here));
     assert!(
@@ -95,7 +95,7 @@ fn the_same_experiment_on_hosts_and_in_virtual_time() {
     }
 }
 
-/// The manifest names the hosts, what each held in every run, and how far their clocks can be trusted.
+/// Checks that the manifest names the hosts, the actors of each in every run, and the bound of their clock errors.
 fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, runs: usize) {
     let manifest = cluster.manifest(out);
     let hosts = manifest["hosts"].as_array().unwrap();
@@ -127,7 +127,7 @@ fn nodes_are_shared_on_hosts() {
     assert_sharing(folder.path(), "--runtime hosts --spawn 3");
 }
 
-/// Masters of groups and their standbys live where the nodes of their groups do; one crashes and comes back.
+/// Masters of groups and their standbys are on the hosts of their groups' nodes; one crashes and recovers.
 #[test]
 fn masters_live_on_the_hosts_of_their_nodes() {
     let cluster = Cluster::start("");
@@ -170,14 +170,14 @@ fn a_wrong_clock_is_corrected() {
 }
 
 #[test]
-fn a_host_that_dies_ends_the_run_with_what_was_measured() {
+fn a_host_that_dies_ends_the_run_with_its_measurements() {
     let mut cluster = Cluster::start("");
     let run = cluster.run("r", LONG);
     cluster.until_running();
     cluster.reached("r", &[0, 1, 2], 1);
     cluster.agents[1].kill().unwrap();
     let said = finish(run, 3);
-    assert!(said.contains("host h2 was lost in mid-run"), "{said}");
+    assert!(said.contains("host h2 was lost during the run"), "{said}");
     let failed = fs::read_dir(cluster.path().join("r/failed")).unwrap().next().unwrap().unwrap().path();
     let failed: Value = serde_json::from_slice(&fs::read(failed).unwrap()).unwrap();
     assert!(failed["summary"]["jobs"]["submitted"].as_u64().unwrap() > 0, "{failed}");
@@ -194,7 +194,7 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     finish(cluster.run("again", ""), 0);
 }
 
-/// A sweep loses the run in which a host dies, and no more; with the host back, that run can be run again.
+/// A sweep loses only the run in which a host dies; when the host is back, that run can be repeated.
 #[test]
 fn a_sweep_goes_on_with_the_hosts_that_are_left() {
     let mut cluster = Cluster::start("");
@@ -204,7 +204,7 @@ fn a_sweep_goes_on_with_the_hosts_that_are_left() {
     cluster.reached("r", &[0, 1, 2], 1);
     cluster.agents[1].kill().unwrap();
     let said = finish(run, 3);
-    assert!(said.contains("host h2 was lost in mid-run"), "{said}");
+    assert!(said.contains("host h2 was lost during the run"), "{said}");
     assert!(said.contains("going on without h2, on h1, h3"), "{said}");
     assert!(said.contains("start its agent again") && said.contains("--resume --out r"), "{said}");
     let summary = cluster.summary("r");
@@ -236,7 +236,7 @@ fn a_sweep_goes_on_with_the_hosts_that_are_left() {
 
 /// The output of `volary status` on a run, and a second run that waits for its end.
 #[test]
-fn a_run_shows_its_progress_and_can_be_waited_for() {
+fn status_shows_the_progress_of_a_run_and_a_second_run_waits() {
     let cluster = Cluster::start("");
     let set = "--policy sparrow --set workload.synthetic.jobs=200 --set run.record.inputs=true";
     let run = cluster.run("r", set);
@@ -268,8 +268,8 @@ fn a_run_shows_its_progress_and_can_be_waited_for() {
     assert!(cluster.hosts().iter().all(|host| host["run"].is_null()));
 }
 
-/// A host that is free while another one is waited for is not claimed, and serves the run in the end: also one that
-/// serves a single controller.
+/// A host that is free while another one is waited for is not claimed, and still takes part in the run, even if it
+/// serves only one controller.
 #[test]
 fn free_hosts_are_not_claimed_before_all_are_free() {
     let cluster = Cluster::start("--once");
@@ -362,7 +362,7 @@ fn hosts_are_free_after_their_controller_dies_and_busy_for_a_second_one_before()
     cluster.until_idle();
 }
 
-/// Arguments, status, and words the message must hold.
+/// Arguments, status, and words that the message must contain.
 const BAD: &str = r#"
 run e.toml --runtime hosts --out r | 2 | --hosts FILE | --spawn N
 run e.toml --runtime hosts --out r --hosts none.toml | 2 | none.toml

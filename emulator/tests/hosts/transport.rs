@@ -16,7 +16,7 @@ use crate::raw_quic::{RawClient, RawPeer, hello, hello_of, silent_host};
 const VERSION: u8 = codec::PROTOCOL as u8;
 
 #[tokio::test]
-async fn parcels_and_frames_cross() {
+async fn parcels_and_frames_arrive_in_both_directions() {
     let mut rig = Rig::new(Options::default()).await;
     assert_eq!((rig.at_server.name.as_str(), rig.at_server.role), ("h2", Role::Host));
     rig.exchange(5000).await;
@@ -84,9 +84,9 @@ async fn a_missing_answer_names_the_remedy() {
     assert!(error.to_string().contains("does `volary agent` run there?"), "{error}");
 }
 
-/// Handshakes that do not end, from the address of the peers themselves: the oldest give way.
+/// Handshakes that do not end, from the address of the peers themselves: the oldest are dropped.
 #[tokio::test]
-async fn peers_come_through_beside_handshakes_that_do_not_end() {
+async fn peers_connect_during_handshakes_that_do_not_end() {
     let options = Options { max_incoming: 8, max_per_address: 6, max_unproved: 2, ..Options::default() };
     let options = Options { handshake_timeout: crate::net::PATIENT, ..options };
     let mut rig = Rig::new(options).await;
@@ -266,7 +266,7 @@ async fn broken_control_frames_end_their_connection_only() {
     assert_eq!(within(rig.server_control.receive()).await.unwrap(), [1]);
 }
 
-/// A peer that does not read fills bounded buffers, and sending fails then; control frames still pass.
+/// A peer that does not read fills bounded buffers, and sending then fails; control frames still pass.
 #[tokio::test]
 async fn a_slow_reader_is_detected_and_loses_nothing() {
     let mut rig = Rig::new(Options { window: 256 << 10, ..Options::default() }).await;
@@ -325,7 +325,7 @@ fn a_silent_peer_is_noticed() {
 
 /// The reason of a close arrives at the peer.
 #[tokio::test]
-async fn a_reason_is_read_by_the_peer() {
+async fn the_reason_of_a_close_arrives_at_the_peer() {
     let mut rig = Rig::new(Options::default()).await;
     rig.client_connection.close(Close::Failed, "the disk is full");
     assert_eq!(rig.end_at_server().await, End::Peer("the disk is full".to_owned()));
@@ -335,7 +335,7 @@ async fn a_reason_is_read_by_the_peer() {
 
 /// Dropping a link does not end its connection.
 #[tokio::test]
-async fn dropping_a_link_is_not_the_end() {
+async fn dropping_a_link_keeps_its_connection() {
     let rig = Rig::new(Options::default()).await;
     let Rig { client_link, mut client_control, mut server_control, mut server_inbox, .. } = rig;
     client_link.send(&[parcel(1)], Class::Stream).unwrap();

@@ -27,8 +27,8 @@ fn a_crate_is_written_under_its_name() {
     assert!(again.contains("my-own exists") && again.contains("--out"), "{again}");
 }
 
-/// Nothing of volary is published, so every crate that is written names a clone: that of `--source`, that around the
-/// current folder, or that around the program.
+/// No crate of volary is published, so a new crate depends on a clone: the one of `--source`, else the one around the
+/// current folder, else the one around the program.
 #[test]
 fn a_crate_builds_against_a_clone_that_is_named_or_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -55,8 +55,7 @@ fn a_crate_builds_against_a_clone_that_is_named_or_found() {
     assert!(wrong.contains("--source .: no clone of volary"), "{wrong}");
 }
 
-/// Builds the crate, and runs its tests and its experiment. It builds
-/// volary from nothing: several minutes.
+/// Builds the crate, and runs its tests and its experiment. This also builds volary from scratch: several minutes.
 #[test]
 #[ignore = "builds a crate from nothing; .ci/run nightly runs it"]
 fn the_crate_builds_and_runs() {

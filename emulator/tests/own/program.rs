@@ -55,7 +55,7 @@ fn commands_know_the_policy() {
 }
 
 #[test]
-fn volary_itself_does_not_have_it() {
+fn volary_itself_does_not_know_the_policy() {
     let output = crate::binary::volary(&example(), "plan experiment.toml");
     assert!(text(&output.stderr).contains("unknown name `reserved`"), "{}", text(&output.stderr));
 }
@@ -86,7 +86,8 @@ fn the_experiment_runs_in_real_time_and_on_hosts() {
     }
 }
 
-/// Loss, duplication, crashes of nodes and of a scheduler, a partition: its claim is that every job finishes.
+/// Under loss, duplication, crashes of nodes and of a scheduler, and a partition: the experiment's claim is that every
+/// job finishes.
 #[test]
 fn every_job_finishes_under_faults() {
     let runs = summaries("faults.toml --repeat 30");

@@ -23,7 +23,7 @@ use std::thread;
 
 use serde_json::Value;
 
-/// Jobs that an experiment file is shortened to, where it is not 40; 0 leaves it as it is.
+/// Number of jobs that an experiment file is shortened to, if not 40; 0 leaves it unchanged.
 const JOBS: &[(&str, u32)] = &[
     // All but the last hundred are history.
     ("3sigma/bursts", 3100),
@@ -131,7 +131,7 @@ fn files(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     }
 }
 
-/// Every number of a summary, with keys in order, but what the run cost, its id and the share of jobs in its tables.
+/// Every number of a summary, with keys in order, except its cost, its id and the share of jobs in its tables.
 fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
@@ -180,7 +180,7 @@ fn digest(text: &str) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// One line a run of an experiment file.
+/// One line per run of an experiment file.
 fn lines(name: &str, file: &Path, set: &[String]) -> Vec<String> {
     let out = tempfile::tempdir().unwrap();
     let binary = env::var("VOLARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_volary").to_owned());
@@ -205,7 +205,7 @@ fn lines(name: &str, file: &Path, set: &[String]) -> Vec<String> {
     lines
 }
 
-/// Compares runs with the pinned lines of the experiments that are `mine`, or writes these.
+/// Compares runs with the pinned lines of the experiments that are `mine`, or writes these lines.
 fn check(kind: &str, mine: impl Fn(&str) -> bool, ran: &[String]) {
     let path = home().join(format!("{kind}.tsv"));
     let name = |line: &str| line.split('\t').next().unwrap().to_owned();
@@ -225,7 +225,7 @@ fn check(kind: &str, mine: impl Fn(&str) -> bool, ran: &[String]) {
     assert_eq!(pinned.len(), ran.len(), "another number of runs than pinned");
 }
 
-/// Runs tasks on two threads, each the next one when it is free, and returns their lines in order.
+/// Runs tasks on two threads, each of which takes the next task when it is free, and returns their lines in order.
 fn both<T: Sync>(tasks: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
     let (next, work) = (AtomicUsize::new(0), &work);
     let mut done: Vec<(usize, Vec<String>)> = thread::scope(|scope| {

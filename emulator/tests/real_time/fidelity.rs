@@ -191,7 +191,11 @@ fn table_results_and_report_show_the_certificate() {
     let page = std::fs::read_to_string(at.join("r/report.html")).unwrap();
     assert!(page.contains("Fidelity: asked against achieved"));
     let degraded = page.contains("✗ degraded");
-    assert_eq!(degraded, page.contains("departed from what was asked"), "the overview names degraded runs");
+    assert_eq!(
+        degraded,
+        page.contains("departed from the configuration"),
+        "the overview names degraded runs"
+    );
 }
 
 #[test]

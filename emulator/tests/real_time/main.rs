@@ -12,12 +12,12 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// The machine alone: for a test whose run another one would make late.
+/// Exclusive use of the machine, for a test whose run another test would make late.
 fn machine() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The machine beside other tests: for a test that may be late.
+/// Shared use of the machine, for a test that may be late.
 fn shared_machine() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }

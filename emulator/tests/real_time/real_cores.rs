@@ -1,4 +1,4 @@
-//! Copies on real cores of this machine. Nothing is required that depends on its speed or load.
+//! Copies on real cores of this machine. No check depends on its speed or load.
 
 use std::fs;
 
@@ -77,8 +77,8 @@ fn copies_burn_a_core_of_this_machine_and_are_replayed() {
     assert!(out.contains("calculated or timed here, not burnt"), "{out}");
 }
 
-/// The work of a copy that is suspended on one core and goes on on another is done once: two cores do the work of all
-/// copies, and at most a chunk more in each suspension.
+/// The work of a copy that is suspended on one core and continues on another is done once: two cores do the work of all
+/// copies, and at most a chunk more per suspension.
 #[test]
 fn suspended_copies_lose_no_work() {
     let _machine = crate::machine();

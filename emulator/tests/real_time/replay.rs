@@ -13,7 +13,7 @@ use volary_experiment::storage::input_log::{FILE, InputLog, Sink, frame, prefix}
 use crate::common::binary::{self, expect, lines};
 use crate::common::{FAULTY, plan, worlds};
 
-/// Real time on two shards, faster than it should be: replays compare effects, however late.
+/// Real time on two shards, faster than the machine can keep up with: replays compare effects, however late.
 const LOCAL: [&str; 2] = ["run.runtime=local", "run.speed=20"];
 const POLICIES: [&str; 5] =
     ["latin-square = { order = 2 }", "sparrow = {}", "peacock = {}", "murmuration = {}", "random = {}"];
@@ -57,7 +57,7 @@ fn runs_in_virtual_and_real_time_are_replayed() {
     assert!(replayed.iter().all(|one| one.shards == 2));
 }
 
-/// Progress of copies comes from the runtime, and so from the log.
+/// The progress of copies comes from the runtime, and therefore from the log.
 #[test]
 fn progress_is_replayed() {
     let _machine = crate::shared_machine();
@@ -67,7 +67,7 @@ fn progress_is_replayed() {
     assert_identical(&run_and_replay(&experiment), 1);
 }
 
-/// Deadlines, preferences and history are those of the run, in virtual and in real time, also where it is cut off.
+/// Deadlines, preferences and history are those of the run, in virtual and in real time, also in a run that is cut off.
 #[test]
 fn deadlines_are_replayed() {
     let _machine = crate::shared_machine();
@@ -104,7 +104,7 @@ fn a_run_that_is_cut_off_is_replayed() {
 
 /// The log of a stopped run has no entries of runs that never began.
 #[test]
-fn a_run_that_was_interrupted_says_that_its_record_ends_early() {
+fn an_interrupted_run_is_reported_to_end_early() {
     let _machine = crate::shared_machine();
     let folder = binary::folder();
     let here = folder.path();
@@ -153,7 +153,7 @@ fn other_parameters_give_other_effects() {
     assert_eq!(divergence.effects.len() as u32 - divergence.effects_logged, 4, "{divergence:#?}");
 }
 
-/// Writes a log anew, with the payload of the first entries of a section changed.
+/// Writes a log anew, with a changed payload of the first entries of a section.
 fn change(bytes: &[u8], change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let (mut out, mut at, mut seen) = (prefix(), 16, 0);
@@ -233,7 +233,7 @@ fn the_command_reports_its_findings() {
 }
 
 #[test]
-fn a_resumed_run_goes_on_with_its_log() {
+fn a_resumed_run_continues_its_log() {
     let _machine = crate::shared_machine();
     let folder = tempfile::tempdir().unwrap();
     let experiment = faulty(&POLICIES, &[]);

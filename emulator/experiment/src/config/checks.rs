@@ -68,7 +68,7 @@ pub(super) fn texts(document: &Document<'_>, file: &File) -> Result<(), ConfigEr
     Ok(())
 }
 
-/// Checks the total number of runs.
+/// Checks that the total number of runs is within [`MOST_RUNS`].
 pub(super) fn runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Result<(), ConfigError> {
     let runs = points as u64 * u64::from(repeat.times().unwrap_or(1));
     if runs <= MOST_RUNS {
@@ -117,8 +117,8 @@ pub(super) fn duration(
     Err(document.error_at(key, message).help("lower the work, the jobs or the tasks, or add cores"))
 }
 
-/// Refuses targets of faults that exist under none of the policies with these machines: unknown kinds, and numbers of
-/// auxiliary actors that no policy has.
+/// Refuses targets of faults that exist under none of the policies with these machines: unknown kinds, and numbers
+/// above those of any policy's auxiliary actors.
 pub(super) fn targets(
     document: &Document<'_>,
     faults: &[FaultSpec],

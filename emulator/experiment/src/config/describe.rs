@@ -19,7 +19,7 @@ use super::load::{CapacityBasis, Load};
 use crate::number::{self, plural};
 use crate::storage::slices::SweepSlice;
 
-/// Cells listed; further ones are only counted.
+/// Maximum number of cells that are listed; further ones are only counted.
 const SHOWN: usize = 24;
 
 /// The resolved experiment as text.
@@ -80,7 +80,7 @@ pub fn text(experiment: &Experiment, slice: Option<SweepSlice>) -> String {
     out
 }
 
-/// The quiet time after which a run is given up, if this policy and network can be quiet for more than a day and go on.
+/// The quiet time after which a run is given up, if a run can be quiet for more than a day and then continue.
 fn patience(point: &Point, jobs: &Workload) -> Option<String> {
     let quiet = longest_quiet(point, jobs).filter(|&quiet| quiet > SHORTEST)?;
     Some(format!("  given up when no copy has run for {}", number::seconds(quiet.as_secs_f64())))
@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_read_as_they_are_written() {
+    fn values_are_shown_in_the_syntax_of_files() {
         let distribution = json!({ "jobs": 10, "tasks": { "normal": { "mean": 2.0 } }, "with": "a.tr" });
         assert_eq!(line(&distribution), "jobs = 10, tasks = { normal = { mean = 2.0 } }, with = \"a.tr\"");
         assert_eq!(line(&json!({ "file": null })), "{\"file\":null}");

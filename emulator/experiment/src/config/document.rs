@@ -38,7 +38,7 @@ impl Texts {
     }
 }
 
-/// A parsed document and the texts it came from.
+/// Name of the text: its file, or `--set`.
 #[derive(Clone, Debug)]
 pub struct Document<'t> {
     /// Each text with the offset of its first byte.

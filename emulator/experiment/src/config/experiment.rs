@@ -30,7 +30,7 @@ use crate::workload::Traces;
 
 /// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of their spread.
 pub const FIRST_REPLICATIONS: u32 = 5;
-/// Replications after which `repeat = "auto"` gives up on its precision.
+/// Number of replications at which `repeat = "auto"` stops, even if its precision is not reached.
 pub const MOST_REPLICATIONS: u32 = 100;
 
 /// An experiment, ready to be run.
@@ -62,7 +62,7 @@ pub struct Experiment {
     pub classes: BTreeSet<String>,
     /// Warnings for the user before the run.
     pub warnings: Vec<String>,
-    /// `--set` texts that change the experiment of the file; those that only choose values of a sweep do not.
+    /// `--set` texts that change the experiment of the file; texts that only choose values of a sweep are not listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     #[serde(skip)]
@@ -70,7 +70,7 @@ pub struct Experiment {
     /// Every file that was read for it.
     #[serde(skip)]
     pub(super) files: Files,
-    /// The offered load of each cell, once it has been asked for.
+    /// The offered load of each cell, computed at the first use.
     #[serde(skip)]
     pub(super) loads: OnceLock<Vec<CellLoad>>,
 }
@@ -124,7 +124,7 @@ impl Experiment {
         self.files.sums()
     }
 
-    /// The number of replications that are certainly needed: all, or with `"auto"` the initial ones.
+    /// The number of replications that are needed in any case: all, or with `"auto"` the initial ones.
     pub const fn replications(&self) -> u32 {
         match self.repeat {
             Repeat::Times(times) => times,

@@ -13,7 +13,7 @@ use volary_engine::workload::WorkloadError;
 use super::document::{Document, entries, split};
 use super::error::{ConfigError, did_you_mean, listed};
 
-/// The remedy if there is no better one.
+/// The remedy if no other one fits.
 const EXPLAINED: &str = "`volary schema experiment --text` explains every key";
 const PROFILES: &str = "`volary schema profile --text` explains every key";
 const BURSTS: &str = "a trace has lines `unit start_s end_s slowdown`, or below a header line `time,core,slowdown` samples; all \
@@ -107,7 +107,7 @@ fn plain_type(expected: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The position and message of an error; of one within a parameter of a policy, those of the parameter.
+/// The position and message of an error; for an error within a parameter of a policy, those of the parameter.
 fn within<'e>(document: &Document<'_>, error: &'e toml::de::Error) -> (Range<usize>, &'e str) {
     let (span, message) = (error.span().unwrap_or(0..0), error.message());
     let Some((name, rest)) = named(message, IN_PARAMETER) else { return (span, message) };
@@ -172,7 +172,7 @@ pub(super) fn workload(document: &Document<'_>, error: &WorkloadError) -> Config
     }
 }
 
-/// The remedy for an error that begins with the file, and mostly the line, that it is in.
+/// The remedy for an error whose text begins with its file and mostly its line.
 fn in_trace(message: &str) -> String {
     let (place, _) = message.split_once(": ").unwrap_or((message, ""));
     let line = place.rsplit_once(':').filter(|(_, line)| line.parse::<u64>().is_ok());
@@ -216,7 +216,7 @@ pub(super) fn interference(document: &Document<'_>, path: &[&str], error: &Profi
     }
 }
 
-/// The name after `start`, which ends with the opening backtick, and the rest.
+/// The name after `start`, which ends with the opening backtick, and the text after the name.
 fn named<'a>(message: &'a str, start: &str) -> Option<(&'a str, &'a str)> {
     message.strip_prefix(start)?.split_once('`')
 }

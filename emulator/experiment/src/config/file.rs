@@ -194,8 +194,8 @@ impl RunSection {
 pub struct Record {
     /// Write `jobs.parquet`.
     pub jobs: bool,
-    /// The executions of one job in this many go to `tasks.parquet`; 0 writes none. If absent, the number that keeps
-    /// the file small.
+    /// One job in this many has its executions written to `tasks.parquet`; 0 writes none. If absent, the number that
+    /// keeps the file small.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_one_in: Option<u32>,
     /// Length of the timeline, from the start of the run.
@@ -217,7 +217,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The reason for which no run has the number at a path of the results; `None` if what is kept does not rule it out.
+    /// The reason why no run has the number at a path of the results; `None` if the kept data may contain it.
     pub fn lacks(&self, path: &[&str]) -> Option<&'static str> {
         match path {
             ["staleness", ..] if self.staleness == Span::ZERO => {
@@ -230,7 +230,7 @@ impl Record {
         }
     }
 
-    /// Warns about a period after which caches are first observed that is longer than the run.
+    /// Warns if caches are first observed after a period that is longer than the run.
     pub fn unobserved(&self, run: RunLength) -> Option<String> {
         let every = self.staleness;
         (every > run.most && every != Self::default().staleness).then(|| {
@@ -318,7 +318,7 @@ impl fmt::Display for Kernel {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Repeat {
-    /// As many as `precision` takes.
+    /// As many replications as `precision` requires.
     Auto,
     /// A fixed number of replications.
     #[serde(untagged)]
@@ -332,7 +332,7 @@ impl Default for Repeat {
 }
 
 impl Repeat {
-    /// The number, if there is one.
+    /// The number, if it is fixed.
     pub const fn times(self) -> Option<u32> {
         match self {
             Self::Times(times) => Some(times),

@@ -69,8 +69,8 @@ pub fn injections(files: &Files, document: &mut Document<'_>) -> Result<(), Conf
     Ok(())
 }
 
-/// The keys of a profile file that is named at a position. The path of its trace is made relative to the experiment
-/// file, like other paths of the section.
+/// Reads a profile file that is named at a position. The path of its trace is made relative to the experiment file,
+/// like other paths of the section.
 fn read_profile<'t>(
     files: &Files,
     document: &mut Document<'t>,
@@ -167,7 +167,7 @@ fn open<'t, T: DeserializeOwned>(
     Ok((document, table))
 }
 
-/// Adds missing keys to the section, down to the parameters of a process: an override or a sweep may have set some.
+/// Adds missing keys to the section, down to the parameters of a process; keys already set are kept.
 fn merge<'t>(section: &mut DeTable<'t>, key: Key<'t>, value: Node<'t>) {
     let Some(written) = section.get_mut(&key) else {
         section.insert(key, value);
@@ -335,7 +335,7 @@ impl FileKind {
         self.expect_in(&document.root, document.name(), document, &first)
     }
 
-    /// The same for a table of another file, which is named at `span` of the document.
+    /// As [`expect`](Self::expect), for a table of another file, which is named at `span` of the document.
     fn expect_in(
         self,
         table: &DeTable<'_>,

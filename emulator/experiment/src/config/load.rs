@@ -38,18 +38,17 @@ pub struct Load {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacityBasis {
-    /// No interference, or that of the long run, which follows from the distributions of the process.
+    /// No interference, or interference with a long-run mean that follows from the distributions of the process.
     LongRun,
-    /// Interference of each core from the start of the run to the last arrival, under the seed of the experiment:
-    /// traces and scripts have no long run, nor has interference within a window or under distributions without a
-    /// closed form.
+    /// Interference of each core from the start of the run to the last arrival, under the seed of the experiment. Used
+    /// for traces, scripts, windows, and distributions without a closed form, which have no long-run mean.
     UntilLastArrival,
     /// No interference, because one core has more than a million stretches of it: the load is a lower bound.
     Healthy,
 }
 
 impl Load {
-    /// The load in words: `ρ = 0.830`, with what the capacity is where it is not that of the long run.
+    /// The load in words, `ρ = 0.830`; it names the capacity's basis where that is not [`CapacityBasis::LongRun`].
     pub fn says(&self) -> String {
         let offered = number::load(self.offered);
         match self.basis {
@@ -148,8 +147,8 @@ fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<Demand> {
         .then(|| Demand { rate: jobs.total_work() / span, last_s })
 }
 
-/// A change of the pace of arrivals, either way, that is more likely to be a mistake in the units of a trace than
-/// meant.
+/// Factor on the pace of arrivals, up or down, above which a mistake in the units of a trace is more likely than
+/// intent.
 const MOST_CHANGE: f64 = 4.0;
 
 /// Replaces the key `load` of the workload, if it has one, by the `speedup` at which that load is offered under `seed`,
@@ -205,10 +204,9 @@ fn scale_arrivals(
     }))
 }
 
-/// The offered load, if it is known and positive, or why it is not.
+/// The offered load, if it is known and positive, or the reason why it is not.
 ///
-/// # Errors
-/// When the jobs cannot be drawn.
+/// # Errors When the jobs cannot be drawn.
 fn known(
     document: &Document<'_>,
     world: &Resolved,
@@ -241,7 +239,7 @@ fn known(
     }))
 }
 
-/// Replaces `slo.load` by the share of the work that it is.
+/// Replaces `slo.load` by the share of the work that corresponds to it.
 fn share_work(
     document: &Document<'_>,
     world: &mut Resolved,
@@ -364,7 +362,7 @@ random = {}
     }
 
     #[test]
-    fn a_load_that_cannot_be_reached_says_why() {
+    fn an_unreachable_load_is_refused_with_the_reason() {
         for (trace, why) in [
             ("5 1 1 1\n5 1 1 1\n", "all of them arrive at one instant"),
             ("5 1 1 1\n", "a single job has no rate"),

@@ -26,7 +26,7 @@ pub struct Entry {
     pub key: String,
     /// The kind of value, in words.
     pub kind: String,
-    /// Whether the key is required.
+    /// Whether the key is required in the file.
     pub needed: bool,
     /// Its default as JSON.
     pub default: Option<String>,
@@ -36,7 +36,7 @@ pub struct Entry {
     pub words: Vec<(String, String)>,
 }
 
-/// The description of a file format: every key with its meaning, then what keys have in common.
+/// The description of a file format: every key with its meaning, then the rules common to several keys.
 pub fn text(what: What) -> String {
     let schema = schema(what).to_value();
     let mut out = String::new();
@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `chosen` is the meaning of this table, if it is one of several alternatives.
+    /// Adds the keys of a table; `chosen` is the meaning of this table, if it is one of several alternatives.
     fn properties(&mut self, key: &str, table: &'a Value, chosen: Option<&'a str>) {
         let order = (self.order)(key);
         let mut properties: Vec<_> = table["properties"].as_object().into_iter().flatten().collect();

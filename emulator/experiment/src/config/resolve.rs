@@ -145,7 +145,7 @@ struct Planner<'a> {
     /// The first mismatch of each kind between traces of interference and worlds, and the number of worlds with one.
     gaps: Vec<(TraceGap, usize)>,
     warnings: Vec<String>,
-    /// The same warnings, for lookups.
+    /// The warnings of `gaps`, for lookups.
     warned: BTreeSet<String>,
 }
 

@@ -202,12 +202,12 @@ fn below<'k>(key: &'k str, other: &str) -> Option<&'k str> {
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }
 }
 
-/// Whether two dotted keys are the same or one is part of the other.
+/// Whether two dotted keys are equal or one is a prefix of the other.
 fn overlap(a: &str, b: &str) -> bool {
     below(a, b).is_some() || below(b, a).is_some()
 }
 
-/// The value of the swept key and the whole table, if an element of its list is a table of several keys with it.
+/// The value of the swept key and the whole table, if an element of its list is a table with this key.
 fn row<'a, 't>(item: &'a Node<'t>, swept: &str) -> Option<(&'a Node<'t>, &'a DeTable<'t>)> {
     let table = item.get_ref().as_table()?;
     Some((table.get(swept)?, table))
@@ -373,7 +373,7 @@ fn assign<'t>(document: &mut Document<'t>, path: &[Key<'t>], value: Node<'t>) ->
     found.map_err(|(message, help)| document.error(&place, message).help(help))
 }
 
-/// The parameters of the policy with that label; the error is a message and a remedy.
+/// The parameters of the policy with that label; an error has a message and a remedy.
 fn parameters<'a, 't>(
     root: &'a mut DeTable<'t>,
     label: &str,
@@ -442,7 +442,7 @@ fn insert<'t>(
     Ok(())
 }
 
-/// The table in a list that has a name or a number; the error is a message and a remedy.
+/// The table in a list that has a name or a number; an error has a message and a remedy.
 fn element<'a, 't>(
     node: &'a mut Node<'t>,
     list: &str,
@@ -468,7 +468,7 @@ fn or_empty(names: String) -> String {
     if names.is_empty() { names } else { format!(" ({names})") }
 }
 
-/// The error for a whole element of a list, and the remedy.
+/// The error for a key that addresses a whole element of a list, and its remedy.
 fn needs_key(list: &str, name: &str, item: &DeTable<'_>) -> (String, String) {
     let keys = entries(item).into_iter().map(|(key, _)| key.get_ref().as_ref());
     (

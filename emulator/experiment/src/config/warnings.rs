@@ -12,14 +12,14 @@ use super::error::listed;
 use super::file::{RunSection, RuntimeKind};
 use crate::number;
 
-/// A threshold this many times the mean task is longer than most stragglers.
+/// A threshold of this many mean tasks is longer than most stragglers.
 const LONG: f64 = 10.0;
 
 /// The shortest slots of interference that real cores can follow in real time.
 const SHORTEST_SLOT: Span = Span::from_millis(10);
 
-/// Warnings of a policy about itself in this world, with `classes` classes of jobs and tasks of `mean_task` seconds,
-/// and warnings that it cannot give itself.
+/// Warnings that a policy gives about itself in this world, with `classes` classes of jobs and tasks of `mean_task`
+/// seconds, and warnings about it that it cannot give itself.
 pub(super) fn of_policy(
     entry: &PolicyEntry,
     world: &Resolved,
@@ -43,7 +43,7 @@ pub(super) fn of_policy(
     named.chain(of_patience(entry, mean_task)).chain(lossless).chain(oracle).collect()
 }
 
-/// Warns about a policy that inspects copies later than they end, and so does nothing in this world.
+/// Warns about a policy that inspects copies only after they have ended, and so does nothing in this world.
 fn of_patience(entry: &PolicyEntry, mean: f64) -> Option<String> {
     let patience = entry.spec.traits().patience?.as_secs_f64();
     (patience > LONG * mean).then(|| {
@@ -62,7 +62,8 @@ pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
     let slot = world.interference.as_ref()?.table.slot()?.as_secs_f64() / run.speed;
     (slot < SHORTEST_SLOT.as_secs_f64()).then(|| {
         format!(
-            "interference comes in slots of {} of real time, and threads take turns every 2 ms: what is achieved will not be what is asked; \
+            "interference comes in slots of {} of real time, and threads take turns every 2 ms: the achieved \
+            interference will differ from the requested one; \
              make slots {} or longer, or lower run.speed",
             number::seconds(slot),
             number::seconds(SHORTEST_SLOT.as_secs_f64())
@@ -82,7 +83,7 @@ pub(super) fn of_factors(world: &Resolved) -> Option<String> {
     ))
 }
 
-/// Mean work of a task, s: by the distributions of the workload, or that of the jobs of a trace or generator, CPU-time
+/// Mean work of a task, s: from the distributions of the workload, or over the jobs of a trace or generator; CPU-time
 /// where nodes are shared.
 pub(super) fn mean_task(world: &Resolved, jobs: &Workload) -> f64 {
     match (&world.workload, &world.service.demand) {
@@ -102,7 +103,7 @@ pub(super) fn run_length(jobs: &Workload, capacity: f64) -> RunLength {
     RunLength { least: arrived, most: arrived + longest + work }
 }
 
-/// Warns about a period of snapshots in which all jobs arrive, or after which `until` ends the run.
+/// Warns if all jobs arrive, or `until` ends the run, within the first period of snapshots.
 pub(super) fn of_snapshots(entry: &PolicyEntry, run: RunLength, until: Option<Span>) -> Option<String> {
     let Caches::Snapshots { every, .. } = entry.spec.traits().caches else { return None };
     let last = until.map_or(run.least, |until| run.least.min(until));
@@ -127,7 +128,7 @@ pub(super) fn of_classes(jobs: &Workload, seed: u64) -> Option<String> {
     })
 }
 
-/// Warns about a limit of the run before most jobs arrive.
+/// Warns about a limit on the run that is reached before most jobs arrive.
 pub(super) fn of_limit(until: Span, jobs: &Workload) -> Option<String> {
     let all = jobs.chains();
     let first = |chain| jobs.job(JobId(jobs.jobs_of(chain).start)).arrival.since(Time::ZERO);
@@ -214,7 +215,7 @@ random = {}
 "#;
 
     #[test]
-    fn unintended_settings_are_warned_about() {
+    fn unintended_settings_give_warnings() {
         let pareto = "{ pareto = { scale = \"1s\", shape = 0.9 } }";
         let (demand, gap) =
             (format!("service.demand={pareto}"), format!("workload.synthetic.interarrival={pareto}"));
@@ -295,7 +296,7 @@ random = {}
         );
     }
 
-    /// Asserts that the only warning about a policy, with these keys set, begins with `begins`, or that there is none.
+    /// Asserts that a policy with these keys gives one warning, which starts with `begins`, or none.
     fn warned(policy: &str, set: &[&str], begins: Option<&str>) {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("doubtful.toml");

@@ -2,14 +2,14 @@
 //!
 //! | what | at most | because |
 //! |---|---|---|
-//! | jobs that did not arrive although their time had come, or stay open in a run that nothing cut off | none | the run is about them |
-//! | deliveries later than a tenth of the median delay | 1 % of them | a delay that is a tenth longer is another delay; one in a hundred stays out of every quantile up to p99 |
-//! | the same where messages take no time: later than a hundredth of the median copy | 1 % | response times are then made of copies |
+//! | jobs that did not arrive although their time had come, or stay open in a run that was not cut off | none | jobs are what a run measures |
+//! | deliveries later than a tenth of the median delay | 1 % of them | a tenth is a notable change of a delay; one delivery in a hundred affects no quantile up to p99 |
+//! | the same where messages take no time: later than a hundredth of the median copy | 1 % | response times then consist of run times of copies |
 //! | mean delay above the configured mean | 5 % | the bar for response times |
-//! | distance between the distributions of asked and achieved delays (not for constants) | 0.1 | an exponential delay that is a tenth of its mean late is that far off |
+//! | distance between the distributions of asked and achieved delays (not for constants) | 0.1 | the distance of an exponential delay that is late by a tenth of its mean |
 //! | timers, and ends of copies, later than a twentieth of the median copy | 1 % of each | the bar for response times |
 //! | core time of copies above their work | 1 % | in a loaded cluster queues multiply it by ten |
-//! | the same of real cores, where copies that ended by themselves are known one by one | 5 % | the bar for response times: to time work is easier than to do it |
+//! | the same of real cores, where copies that ended by themselves are known one by one | 5 % | the bar for response times: timed work is more exact than executed work |
 //! | slowdown of real cores away from the requested one: mean of the stretches of one slowdown and length | 5 % | the
 //! same |
 //! | slowdown of a real core that should be healthy | 5 % | it is the reference for degraded ones |
@@ -119,7 +119,7 @@ struct Judge {
 }
 
 impl Judge {
-    /// Adds a departure with the measured number and its threshold.
+    /// Adds a departure of this kind, with the measured number and its threshold.
     fn add(&mut self, what: Departure, (measured, threshold): (f64, f64), says: String, remedy: Remedy) {
         let (speed, remedy) = match remedy {
             Remedy::Words(words) => (None, words.to_owned()),
@@ -216,7 +216,7 @@ impl Judge {
                 core.host, core.core, core.cpu
             );
             let remedy = Remedy::Words(if core.healthy.mean > 1.0 {
-                "it was measured when something slowed it down: run again with nothing else on these CPUs, or with the \
+                "something slowed it down during its calibration: run again with nothing else on these CPUs, or with the \
                  hash kernel, whose pace does not depend on what the other cores do"
             } else {
                 OTHERS
@@ -299,7 +299,7 @@ mod tests {
     use volary_engine::results::Departure::*;
     use volary_engine::results::{RealCore, RealWork, Samples, Slots};
 
-    /// The departures found in a run that `spoil` has changed.
+    /// The departures found in a run after `spoil` has modified it.
     fn reasons(spoil: impl FnOnce(&mut Run)) -> Vec<Departure> {
         let mut run = Run::healthy();
         spoil(&mut run);

@@ -48,7 +48,7 @@ pub struct Evidence<'a> {
 }
 
 impl JobsMet {
-    /// The jobs of a run that ended at `now` for this reason. Jobs that arrive shortly before the limit, within a
+    /// The jobs of a run that ended at `now` for the reason `over`. Jobs that arrive shortly before the limit, within a
     /// second of real time and a tenth of the run, do not count as missing, nor do jobs of a client that faults stop.
     fn of(world: &World, (accounts, over, now): (&Accounts, EndReason, Time), speed: f64) -> Self {
         let (jobs, faults) = (world.workload(), world.faults());
@@ -161,8 +161,8 @@ impl Evidence<'_> {
         }
     }
 
-    /// The smallest nonzero loss probability of a link; zero if no link loses anything. If one link does, policies
-    /// repair losses on all.
+    /// The smallest nonzero loss probability of a link; zero if no link loses anything. If one link is lossy, policies
+    /// repair losses on all links.
     fn least_loss(&self) -> f64 {
         let between = self.classes.iter().filter(|link| !link.local);
         let losses = between.map(|link| self.link_loss(link, Class::Datagram)).filter(|loss| *loss > 0.0);
@@ -178,8 +178,8 @@ impl Evidence<'_> {
     }
 }
 
-/// The measurements of a real run of `world`, with its certificate. The run `ended` with these accounts, for a reason,
-/// at an emulated time.
+/// The measurements of a real run of `world`, with its certificate. `ended` has the accounts of the run, the reason of
+/// its end and the emulated time.
 pub fn real_time(
     world: &World,
     speed: f64,
@@ -216,7 +216,7 @@ fn cut(worked: &Worked) -> Option<String> {
     let last = worked.stretches.iter().map(|stretch| stretch.end).fold(0.0, f64::max);
     worked.cut.then(|| {
         format!(
-            "cores.parquet has the first stretches of each core only, until {} at most",
+            "cores.parquet has only the first stretches of each core, until {} at most",
             number::seconds(last)
         )
     })
@@ -369,7 +369,7 @@ macro_rules! gauge {
             $($(#[$doc])* pub $field: SpanHistogram,)*
         }
 
-        /// A [`LatenessHistograms`] as it travels.
+        /// The serialized form of a [`LatenessHistograms`].
         #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
         pub struct Reading {
             $($field: Buckets,)*
@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn travels_and_adds_up() {
+    fn histograms_round_trip_and_merge() {
         let mut one = LatenessHistograms::default();
         (1..=1000).for_each(|us| one.deliveries.add(Span(us * 1000)));
         let mut sum = LatenessHistograms::default();

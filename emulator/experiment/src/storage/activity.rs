@@ -1,4 +1,4 @@
-//! Messages and load on the timeline of a run, as they are stored.
+//! The stored form of the messages and the load on the timeline of a run.
 
 use serde::{Deserialize, Serialize};
 use volary_engine::results::{LoadRow, Measured, MessageRow};
@@ -14,7 +14,7 @@ pub struct Activity {
     pub messages: Vec<Arrow>,
     /// Number of later messages that were left out to stay small.
     pub left_out: u64,
-    /// The node of each drawn core.
+    /// Load of the whole cluster: start in s, number of waiting tasks from then on, number of cores that run a copy.
     pub nodes: Vec<u32>,
     /// From a time (s) on: waiting tasks, and cores that run a copy, of the whole cluster.
     pub load: Vec<(f64, u64, u32)>,
@@ -24,9 +24,9 @@ pub struct Activity {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "ArrowTuple", into = "ArrowTuple")]
 pub struct Arrow {
-    /// When it was sent, s.
+    /// Time at which it was sent, s.
     pub sent: f64,
-    /// When it was handled, s.
+    /// Time at which it was handled, s.
     pub delivered: f64,
     /// Index of its sender.
     pub from: usize,
@@ -34,7 +34,7 @@ pub struct Arrow {
     pub to: usize,
     /// Index of its kind.
     pub kind: usize,
-    /// The job that it is about, if it is about one.
+    /// The job that it concerns, if any.
     pub job: Option<u32>,
 }
 
@@ -53,7 +53,7 @@ impl From<Arrow> for ArrowTuple {
 }
 
 impl Activity {
-    /// That of a run.
+    /// The activity of a run.
     pub(super) fn of(measured: &Measured) -> Self {
         let mut activity = Self {
             left_out: measured.messages_left_out,
@@ -86,7 +86,7 @@ impl Activity {
     }
 }
 
-/// The index of a name in a list, to which it is added if it is not there.
+/// The index of a name in a list; a new name is appended.
 fn index(names: &mut Vec<String>, name: &str) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| {
         names.push(name.to_owned());

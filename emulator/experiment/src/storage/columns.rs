@@ -22,7 +22,7 @@ use volary_engine::results::plain;
 /// The format of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum ExportFormat {
-    /// Text with a line of column names; what is null is empty.
+    /// Text with a header of column names; null values are empty.
     Csv,
     /// Apache Parquet.
     Parquet,
@@ -33,7 +33,7 @@ pub enum ExportFormat {
 pub(super) enum Kind {
     Flag,
     Integer,
-    /// From 0; it may need all 64 bits.
+    /// Integers from 0 that may need all 64 bits.
     Seed,
     Number,
     /// Strings as they are; distributions, tables and mixed values as JSON.
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// The type that has room for the values of both.
+    /// The type that can hold the values of both types.
     pub(super) const fn with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Flag, Self::Flag) => Self::Flag,
@@ -71,7 +71,7 @@ impl Kind {
         }
     }
 
-    /// No values of this type.
+    /// An empty list of values of this type.
     pub(super) fn values(self) -> Values {
         match self {
             Self::Flag => Values::Flags(Vec::new()),
@@ -82,7 +82,7 @@ impl Kind {
     }
 }
 
-/// Name and type of a column, and whether it may have nulls: of own columns those of numbers that are not finite.
+/// Name and type of a column, and whether it may have nulls.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ColumnType {
     pub(super) name: String,
@@ -103,7 +103,7 @@ pub enum Values {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct TextValues {
     words: Vec<String>,
-    /// The word of each row.
+    /// The index of each row's text in the list of distinct texts.
     at: Vec<u32>,
 }
 
@@ -142,7 +142,7 @@ impl Values {
         }
     }
 
-    /// Whether they are what a column of this type consists of.
+    /// Whether the values have the type of a column.
     pub(super) fn is(&self, kind: Kind) -> bool {
         match self {
             Self::Flags(_) => kind == Kind::Flag,
@@ -186,12 +186,12 @@ impl Values {
 #[derive(Debug)]
 pub(super) struct Column {
     values: Values,
-    /// Which of them are not null; `None` if none can be.
+    /// Marks the values that are not null; `None` if the column cannot have nulls.
     defined: Option<Vec<bool>>,
 }
 
 impl Column {
-    /// Own values, of which numbers that are not finite are null in an optional column.
+    /// A column of a table's own values; numbers that are not finite are null if the column is optional.
     pub(super) fn own(values: Values, optional: bool) -> Self {
         let finite = |numbers: &[f64]| numbers.iter().map(|number| number.is_finite()).collect();
         let defined =
@@ -199,7 +199,7 @@ impl Column {
         Self { values, defined }
     }
 
-    /// Values of JSON in a column of a type that has room for them.
+    /// A column of JSON values; its type must be able to hold all of them.
     pub(super) fn of<'a>(kind: Kind, from: impl Iterator<Item = Option<&'a Value>>) -> Self {
         let (mut values, mut defined) = (kind.values(), Vec::new());
         for value in from {
@@ -209,7 +209,7 @@ impl Column {
         Self { values, defined: Some(defined) }
     }
 
-    /// Each value as many times as `counts` says.
+    /// The column with each value repeated as often as `counts` says.
     pub(super) fn repeated(self, counts: &[usize]) -> Self {
         fn repeat<T: Clone>(values: Vec<T>, counts: &[usize]) -> Vec<T> {
             values.into_iter().zip(counts).flat_map(|(value, count)| repeat_n(value, *count)).collect()
@@ -259,7 +259,7 @@ impl Column {
         Ok(())
     }
 
-    /// A value as it is in CSV; null is empty.
+    /// A value as CSV text; null is empty.
     fn text(&self, kind: Kind, row: usize) -> String {
         if self.is_null(row) {
             return String::new();
@@ -351,7 +351,7 @@ fn field(ColumnType { name, kind, optional }: &ColumnType) -> Result<TypePtr> {
     field.with_logical_type(logical).build().map(Arc::new)
 }
 
-/// Writes a line of fields, in quotes where they need some (RFC 4180).
+/// Writes a line of fields, quoted where necessary (RFC 4180).
 fn line(to: &mut impl Write, fields: impl Iterator<Item = String>) -> io::Result<()> {
     for (i, field) in fields.enumerate() {
         if i > 0 {

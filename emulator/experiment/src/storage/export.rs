@@ -1,4 +1,5 @@
-//! Flat tables of a study for other programs: runs with a column a figure, and those of the study directory.
+//! Flat tables of a study for other programs: the runs, with a column for each number, and the tables of the study
+//! directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -15,7 +16,7 @@ use super::run_record::RunRecord;
 use super::study::Study;
 use super::tables::{GROUP_ROWS, RUN, TableKind};
 
-/// Number of runs with which a row group is full.
+/// Number of runs in a full row group.
 const GROUP_RUNS: usize = 256;
 
 /// A table that can be exported.
@@ -28,7 +29,7 @@ pub enum ExportTable {
 }
 
 impl ExportTable {
-    /// The tables that every run has.
+    /// The tables that are always available.
     pub const USUAL: [Self; 3] = [Self::Runs, Self::Stored(TableKind::Jobs), Self::Stored(TableKind::Tasks)];
 
     /// All of them.
@@ -100,10 +101,10 @@ fn write_runs(study: &Study, labels: &Labels, format: ExportFormat, to: File) ->
     file.close()
 }
 
-/// A row for each run: its figures by their dotted keys.
+/// A row for each run: its numbers by their dotted keys.
 type Flat = Vec<BTreeMap<String, Value>>;
 
-/// The columns, those that name a run first, and the rows. Swept values are under their keys alone; lists are JSON.
+/// The columns, those that name a run first, and the rows. Swept keys have no prefix; lists are JSON.
 fn flat(study: &Study, labels: &Labels) -> (Vec<String>, Flat) {
     let mut names: Vec<String> = labels.columns().map(|column| column.name).collect();
     let mut runs = Flat::new();
@@ -121,7 +122,7 @@ fn flat(study: &Study, labels: &Labels) -> (Vec<String>, Flat) {
     (names, runs)
 }
 
-/// Adds the figures in `value`; those that are null are left out.
+/// Adds the numbers in `value`; null values are left out.
 fn add(row: &mut BTreeMap<String, Value>, key: &str, value: &Value) {
     match value {
         Value::Null => {}
@@ -166,7 +167,7 @@ pub(super) fn write_rows<'a>(
     group.flush().and_then(|()| group.file.close()).map_err(rows(path))
 }
 
-/// The rows that are next in a table.
+/// The rows of the next row group of a table.
 struct RowGroup<'a> {
     kind: TableKind,
     labels: &'a Labels,
@@ -242,7 +243,7 @@ impl Labels {
         self.swept.keys().map(|key| (key.as_str(), format!("swept value of `{key}`")))
     }
 
-    /// The values of the columns for runs, each with its number of rows.
+    /// The values of the label columns for runs, each repeated for its number of rows.
     fn of_runs(&self, runs: &[(&RunRecord, usize)]) -> impl Iterator<Item = Column> {
         let counts: Vec<usize> = runs.iter().map(|(_, count)| *count).collect();
         let ids = runs.iter().map(|(record, _)| record.id.as_str());

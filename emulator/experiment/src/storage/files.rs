@@ -1,5 +1,4 @@
-//! Files of a study directory, their names, and its lock; and the errors of study directories and of the union of
-//! several.
+//! Names of the files of a study directory, its lock, and the errors of study directories and of their merge.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -65,12 +64,11 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Refuses a folder without a run that holds anything but the beginnings of one, or study directories other than
-/// `kept`, which it would hide. Hidden files, logs but for those of runs and inputs, and what a file system has in its
-/// first folder are accepted.
+/// Refuses a folder without a run that contains foreign files, or study directories other than `kept`, which it would
+/// hide. The beginnings of a run, hidden files, logs except those of runs and inputs, and what a file system puts into
+/// its root folder are accepted.
 ///
-/// # Errors
-/// [`Error::Foreign`], [`Error::Collection`], or the folder cannot be read.
+/// # Errors [`Error::Foreign`], [`Error::Collection`], or the folder cannot be read.
 pub fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
     if root.join(MANIFEST).exists() {
         return Ok(());
@@ -105,7 +103,7 @@ pub fn is_owned(root: &Path) -> bool {
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Appends all bytes or none, and returns where they begin.
+/// Appends all bytes or none, and returns the offset of the first.
 pub(super) fn append(mut file: &File, bytes: &[u8]) -> io::Result<u64> {
     let end = file.metadata()?.len();
     file.write_all(bytes).or_else(|error| file.set_len(end).and(Err(error)))?;
@@ -174,11 +172,10 @@ pub(super) fn remove(path: &Path) -> Result<(), Error> {
     atomic_file::remove(path).map_err(io("remove", path))
 }
 
-/// The study directories that `path` stands for: itself, or, if it is a folder of study directories, those in it, in
-/// the order of their names. `except` is left out, where it is one of several.
+/// The study directories at `path`: itself, or, if it is a folder of study directories, those in it, by name. In a
+/// folder, `except` is left out.
 ///
-/// # Errors
-/// [`Error::NotARun`], or the folder cannot be read.
+/// # Errors [`Error::NotARun`], or the folder cannot be read.
 pub fn run_dirs(path: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
     if path.join(MANIFEST).exists() || !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -196,7 +193,7 @@ pub fn run_dirs(path: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>, Erro
     if found.is_empty() { Err(Error::NotARun { path: path.to_owned() }) } else { Ok(found) }
 }
 
-/// Why a study directory cannot be used.
+/// The reason why a study directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file operation failed.
@@ -215,7 +212,7 @@ pub enum Error {
         /// The other process's id, if known.
         pid: String,
     },
-    /// The folder holds something else than a run.
+    /// The folder holds something other than a run.
     #[error("{} is no study directory, and not empty: it holds `{file}`; choose a new or an empty folder with --out", path.display())]
     Foreign { path: PathBuf, file: String },
     /// The folder holds study directories, which would no longer be found through it.
@@ -228,7 +225,7 @@ pub enum Error {
     #[error("{} is damaged: {source}; {}", path.display(), remedy(path))]
     Damaged { path: PathBuf, source: serde_json::Error },
     /// A finished run cannot be read.
-    #[error("{} is damaged at byte {at}: {why}; run again with --resume, which runs again what is missing", path.display())]
+    #[error("{} is damaged at byte {at}: {why}; run again with --resume, which repeats the missing runs", path.display())]
     DamagedRun { path: PathBuf, at: u64, why: String },
     /// The file is no log of runs.
     #[error("{} is no log of runs; restore it, or run again with --resume, which begins another one", path.display())]
@@ -236,18 +233,18 @@ pub enum Error {
     /// The log of runs was written by another version.
     #[error("{} is of another format than this volary reads; run again into another folder, or use the volary that wrote it", path.display())]
     LogVersion { path: PathBuf },
-    /// Written by another version.
+    /// The folder was written by another version.
     #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
     Schema { path: PathBuf, found: u32 },
     /// A table could not be written.
     #[error("cannot make {}: {source}; check the folder's permissions and space", path.display())]
     Rows { path: PathBuf, source: ParquetError },
-    /// Several directories do not make one experiment.
+    /// Several directories do not form one experiment.
     #[error("{0}")]
     Merge(String),
 }
 
-/// What to do about a folder in which a file operation failed.
+/// The remedy for a folder in which a file operation failed.
 fn io_remedy(source: &io::Error) -> &'static str {
     let kind = source.kind();
     if kind == ErrorKind::FileTooLarge {
@@ -259,7 +256,7 @@ fn io_remedy(source: &io::Error) -> &'static str {
     }
 }
 
-/// What to do about a damaged file. Without a manifest there is nothing to resume.
+/// The remedy for a damaged file. Without a manifest there is nothing to resume.
 fn remedy(path: &Path) -> &'static str {
     if path.file_name().is_some_and(|name| name == MANIFEST) {
         "restore it, or run again into another folder"
@@ -293,7 +290,7 @@ pub const SUMMARY: &str = "summary.jsonl";
 pub const CLAIMS: &str = "claims.jsonl";
 /// Name of the report.
 pub const REPORT: &str = "report.html";
-/// Name of the folder beside the report with the cells that it has no room for.
+/// Name of the folder beside the report for the cells that do not fit into the page.
 pub const REPORT_CELLS: &str = "report";
 /// Name of the timeline.
 pub const TIMELINE: &str = "timeline.perfetto-trace";
@@ -314,7 +311,7 @@ mod tests {
     use crate::storage::fixture::manifest;
 
     #[test]
-    fn a_folder_of_runs_stands_for_them() {
+    fn a_folder_of_study_directories_stands_for_all_of_them() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         assert!(matches!(run_dirs(root, None), Err(Error::NotARun { .. })));

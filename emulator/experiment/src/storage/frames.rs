@@ -19,14 +19,14 @@ pub(super) const HEADER: u64 = 12;
 /// The place of the section in a frame.
 pub(super) const SECTION: u64 = 8;
 
-/// What is next in a file.
+/// The next part of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NextFrame {
     /// A whole frame of this section.
     Whole(u32),
     /// The file ends within a frame.
     Cut,
-    /// The checksum is of something else.
+    /// The checksum does not match.
     Damaged,
 }
 

@@ -1,4 +1,4 @@
-//! Studies as they are read: from one study directory, or from those of the slices of one experiment.
+//! Loading of studies: from one study directory, or from those of the slices of one experiment.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +18,8 @@ use super::study::{Study, cell_key};
 use super::tables::TableRow;
 use crate::number::plural;
 
-/// Number of the first runs of an experiment that keep their timelines in memory: one more than the file of timelines
-/// shows, so that it knows that it is cut.
+/// Number of runs of an experiment, from its first, whose timelines are kept in memory: one more than the timeline file
+/// shows, so that its writer sees that runs are left out.
 const TIMELINES: usize = RUNS + 1;
 
 /// The study of one study directory, finished or not.
@@ -59,7 +59,7 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
 fn load_records(root: &Path, manifest: &Manifest, timelines: usize) -> Result<Vec<RunRecord>, Error> {
     let store = RunStore::open(root)?;
     if let Some(damage) = store.damage(manifest.state == RunState::Running) {
-        tracing::warn!("{damage}: runs that are missing are run again with --resume");
+        tracing::warn!("{damage}: the missing runs are repeated with --resume");
     }
     let early: BTreeSet<&String> = manifest.runs.iter().take(timelines).collect();
     let mut found = RecordList::default();
@@ -71,10 +71,9 @@ fn load_records(root: &Path, manifest: &Manifest, timelines: usize) -> Result<Ve
     Ok(found.records)
 }
 
-/// The records of those of the runs `ids` that have finished, in this order.
+/// The records of the finished ones of the runs `ids`, in this order.
 ///
-/// # Errors
-/// A record is damaged.
+/// # Errors A record is damaged.
 pub fn records_of(root: &Path, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
     RunStore::open(root)?.records(distinct(ids)).collect()
 }
@@ -88,7 +87,7 @@ pub fn load_rows<R: TableRow>(root: &Path, id: &str) -> Result<Vec<R>, Error> {
     found.ok_or_else(|| Error::Merge(format!("run {id} has not finished")))?.rows.read()
 }
 
-/// Each id once.
+/// The ids without repetitions.
 fn distinct(ids: &[String]) -> impl Iterator<Item = &String> {
     let mut seen = BTreeSet::new();
     ids.iter().filter(move |id| seen.insert(*id))
@@ -176,7 +175,7 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     Ok(Study::assemble(manifest, folders.to_vec(), records, claims, failures))
 }
 
-/// Refuses slices of different plans: each would leave out other runs than the rest believe.
+/// Refuses slices of different plans: their runs would not add up to the experiment.
 fn check_plan((one, known): (&Path, &Manifest), (folder, other): (&Path, &Manifest)) -> Result<(), Error> {
     let found = differences(known, other, ["there", "here"]);
     if found.is_empty() {
@@ -190,7 +189,7 @@ fn check_plan((one, known): (&Path, &Manifest), (folder, other): (&Path, &Manife
     )))
 }
 
-/// Puts runs into the order of the experiment, in which slices take turns.
+/// Sorts runs in the order of the experiment, where consecutive runs belong to different slices.
 fn sort(manifest: &mut Manifest, records: &mut [RunRecord]) {
     let key = |point: PlannedPoint<'_>| (cell_key(&point.cell()), point.label().to_owned());
     let places: BTreeMap<_, _> = manifest.points().map(key).zip(0..).collect();
@@ -214,7 +213,7 @@ fn absorb(manifest: &mut Manifest, other: Manifest) {
     manifest.ended = manifest.ended.take().max(other.ended);
 }
 
-/// Policy and cell, and seed, of a run.
+/// Policy, cell and seed of a run.
 type RunKey = (PointKey, u64);
 
 /// The runs of several folders, each once.
@@ -274,8 +273,8 @@ fn point_key(Summary { policy, cell, .. }: &Summary) -> PointKey {
     (policy.clone(), cell_key(cell))
 }
 
-/// Records, in the order in which they were added, of which those keep their timelines that are drawn: the first in
-/// each policy and cell by their seeds, and the first few.
+/// Records in the order in which they were added. Timelines are kept only for runs that are drawn: of each policy in a
+/// cell the run with the first seed, and the first few runs.
 #[derive(Debug, Default)]
 struct RecordList {
     records: Vec<RunRecord>,
@@ -313,11 +312,10 @@ impl RecordList {
     }
 }
 
-/// What is missing, a sentence for each cause: slices that are in none of the folders, and each folder in which runs
-/// of its plan are missing. Empty if the study has every run of its experiment.
+/// The missing parts of a study, one sentence per cause: slices that are in none of the folders, and folders with
+/// unfinished runs of their plan. Empty if the study has every run of its experiment.
 ///
-/// # Errors
-/// A manifest cannot be read.
+/// # Errors A manifest cannot be read.
 pub fn gaps(study: &Study) -> Result<Vec<String>, Error> {
     let there: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
     let mut says: Vec<String> = study.manifest.slices.iter().map(Slices::says).collect();
@@ -375,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cause_is_named() {
+    fn gaps_name_every_missing_slice_and_folder() {
         let root = tempfile::tempdir().unwrap();
         let slice = |index, plan: &[&str]| {
             let held = vec![SweepSlice { of: 3, index }];

@@ -1,7 +1,7 @@
 //! The file `manifest.json`: the content of a study directory, and its progress.
 //!
-//! It also has the hosts of a run with the actors they held, and the origin of the results: the program, the machine,
-//! and the files that the experiment was read from.
+//! It also records the hosts of a run with their actors, and the origin of the results: the program, the machine, and
+//! the files that were read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -50,7 +50,7 @@ pub struct Manifest {
     pub origins: Vec<Provenance>,
     /// Ids of the runs of the plan, in display order.
     pub runs: Vec<String>,
-    /// The slices of the experiment that it holds; absent if it has all its runs.
+    /// The slices of the experiment that the folder holds; absent if it has all runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slices: Option<Slices>,
     pub state: RunState,
@@ -77,7 +77,7 @@ pub enum RunState {
     Finished,
     /// Stopped by the user, or killed; finished runs are kept.
     Interrupted,
-    /// In progress, or ended without writing its state.
+    /// In progress, or ended without a final state.
     Running,
     /// Some run failed; its log is in `failed/`.
     Failed,
@@ -194,7 +194,7 @@ impl Failure {
         run_name(&self.policy, &self.cell, self.seed)
     }
 
-    /// What became of it, in one word.
+    /// How it ended, in one word.
     pub const fn fate(&self) -> &'static str {
         if self.interrupted { "interrupted" } else { "failed" }
     }
@@ -255,14 +255,14 @@ pub struct HostShard {
     pub nodes: String,
     /// Numbers of its schedulers, each with its client, in the same form.
     pub schedulers: String,
-    /// What the policy adds and calls so, in the same form after the word, as in `masters 0-3`; empty for none.
+    /// Numbers of the policy's auxiliary actors after their kind, as in `masters 0-3`; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub extras: String,
-    /// Ids of the runs.
+    /// Ids of the runs in which it held these actors.
     pub runs: Vec<String>,
 }
 
-/// Adds hosts and their assignments to the known ones. For a run that was tried before, the later assignment counts.
+/// Adds hosts and their assignments to the known ones. If a run was repeated, its later assignment counts.
 pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
     let again = |run: &String| more.iter().flat_map(|host| &host.held).any(|held| held.runs.contains(run));
     for host in known.iter_mut() {
@@ -298,10 +298,10 @@ pub fn of_shard<'a>(hosts: &'a [HostRecord], run: &str, shard: u16) -> Option<&'
     hosts.iter().find(|host| host.held.iter().any(held_it)).map(|host| host.name.as_str())
 }
 
-/// The commit that the program was built from, stated by this variable of the build's environment.
+/// The commit that the program was built from, which the environment variable states at build time.
 const COMMIT: Option<&str> = option_env!("VOLARY_COMMIT");
 
-/// What one process that filled a study directory was, and read.
+/// The program, the machine and the input files of one process that filled a study directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Provenance {
     /// Version of the program.
@@ -345,7 +345,7 @@ impl Machine {
         }
     }
 
-    /// The machine in a line.
+    /// The machine in one line.
     pub fn says(&self) -> String {
         let cpu = self.cpu.as_deref().unwrap_or("processors of an unknown model");
         let kernel = self.kernel.as_ref().map_or_else(String::new, |release| format!(", kernel {release}"));
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_of_the_hosts_that_ran_it_last() {
+    fn the_last_hosts_of_a_run_are_recorded() {
         let mut known = vec![host("h1", 0, "0-5", &["a"]), host("h2", 1, "6-9", &["a"])];
         add(&mut known, &[host("h1", 0, "0-5", &["b"]), host("h2", 1, "6-9", &["b"])]);
         assert_eq!(known.len(), 2);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_of_the_cell_as_it_ran_last() {
+    fn only_losses_of_the_last_attempt_are_recorded() {
         let lost = |run: &str| HostLoss {
             run: run.to_owned(),
             why: "the peer fell silent".to_owned(),

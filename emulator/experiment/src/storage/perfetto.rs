@@ -27,7 +27,7 @@ mod proto;
 /// Size above which the trace is cut: viewers load traces into memory.
 pub const CAP_BYTES: usize = 50_000_000;
 
-/// Limit on the runs that are shown. The share of more would be a moment of each.
+/// Limit on the runs that are shown: with more, the share of each would be too small to be useful.
 pub(in crate::storage) const RUNS: usize = 500;
 
 /// Writes the timelines of `records`, at most `cap` bytes; returns whether something was cut.
@@ -66,7 +66,7 @@ pub fn write<'a, W: Write>(
     if cut {
         let cap_mb = cap / 1_000_000;
         tracing::warn!(
-            "the file of timelines is not whole: its {cap_mb} MB are shared out among the runs, and the record of a run \
+            "the file of timelines is incomplete: its {cap_mb} MB are shared out among the runs, and the record of a run \
              has a limit; choose fewer runs, shorten run.record.timeline, or leave it out with 0s"
         );
     }
@@ -116,7 +116,7 @@ struct Event {
     what: TrackEvent,
 }
 
-/// All events of a run in order of time; of those at one time, causes before what follows from them.
+/// All events of a run by time; at equal times, causes come before their consequences.
 fn events(record: &RunRecord, tracks: &Tracks, first_flow: u64) -> Vec<Event> {
     let activity = &record.activity;
     let links = Links::of(record, tracks);
@@ -153,15 +153,15 @@ fn flows(record: &RunRecord) -> u64 {
     record.activity.messages.len() as u64 + 2 * record.timeline.len() as u64
 }
 
-/// Which messages concern which executions, by index.
+/// Which messages concern which executions, by their indices.
 struct Links {
-    /// The latest message about its job that the node of an execution had handled when it began.
+    /// For each execution, the latest message about its job that its node had handled when it began.
     brought_by: Vec<Option<usize>>,
-    /// The message about its job that the node sent when it ended.
+    /// For each execution, the message about its job that its node sent when it ended.
     reported_by: Vec<Option<usize>>,
 }
 
-/// How much later than its cause a message may seem to be sent, ns: delays are known to the microsecond.
+/// Rounding error of message times, ns: delays are known to the microsecond.
 const ROUNDING: u64 = 1_000;
 
 impl Links {
@@ -247,7 +247,7 @@ fn degraded(&(core, start, end, factor): &(u32, f64, f64, f64), tracks: &Tracks)
     Some(Event { at: nanoseconds(start), end: Some(nanoseconds(end)), what })
 }
 
-/// What says that later messages were left out.
+/// The event that says that later messages were left out.
 fn left_out(activity: &Activity, tracks: &Tracks) -> Option<Event> {
     let last = activity.messages.last().filter(|_| activity.left_out > 0)?;
     let what = TrackEvent {
@@ -259,7 +259,7 @@ fn left_out(activity: &Activity, tracks: &Tracks) -> Option<Event> {
     Some(Event { at: nanoseconds(last.delivered), end: None, what })
 }
 
-/// A counter takes a value.
+/// An event that sets a counter to a value.
 fn counter(seconds: f64, track: Option<u64>, value: i64) -> Option<Event> {
     let what = TrackEvent {
         r#type: Some(Type::Counter as i32),
@@ -298,12 +298,12 @@ fn note(name: &str, value: Value) -> DebugAnnotation {
     DebugAnnotation { name: Some(name.to_owned()), value: Some(value) }
 }
 
-/// A negative or absent time counts as the start.
+/// Seconds in nanoseconds; a negative or absent time counts as the start.
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// What a track shows, in the order of tracks.
+/// The content of a track, in the order of tracks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum TrackKey {
     /// The number of waiting tasks.
@@ -377,7 +377,7 @@ impl Tracks {
         Self { pid, process: process(pid, name), all, actors, nodes: activity.nodes.clone(), drawn }
     }
 
-    /// The id of a track; `None` if the run has none such.
+    /// The id of a track; `None` if the run does not have this track.
     fn of(&self, key: TrackKey) -> Option<u64> {
         self.all.get(&key).copied()
     }
@@ -426,7 +426,7 @@ impl Tracks {
     }
 }
 
-/// The order of actors: nodes behind all others, equal roles by number.
+/// The sort key of actors: nodes last, actors of one role by number.
 fn rank(name: &str) -> (bool, String, u32) {
     let (role, number) = name.rsplit_once(' ').unwrap_or((name, ""));
     (role == "node", role.to_owned(), number.parse().unwrap_or(u32::MAX))
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_decode_to_what_was_measured() {
+    fn slices_decode_to_the_measured_executions() {
         let records = records(2);
         let mut bytes = Vec::new();
         assert!(!write(&mut bytes, records.iter(), CAP_BYTES).unwrap());
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_of_nothing_is_a_trace() {
+    fn a_trace_without_runs_is_valid() {
         let mut bytes = Vec::new();
         assert!(!write(&mut bytes, std::iter::empty(), CAP_BYTES).unwrap());
         let (tracks, events) = decode(&bytes);
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_runs_the_first_are_shown() {
+    fn only_the_first_of_many_runs_are_shown() {
         let record = records(1).remove(0);
         let short = RunRecord { timeline: record.timeline[..1].to_vec(), ..record };
         let shown = |runs: usize| {
@@ -534,7 +534,7 @@ mod tests {
         assert_eq!([shown(RUNS), shown(RUNS + 1)], [(false, RUNS), (true, RUNS)]);
     }
 
-    /// Every flow begins and ends once, on tracks that exist, and not before its cause.
+    /// Checks that every flow begins and ends once, on tracks that exist, and not before its cause.
     fn check_flows(events: &[(u64, TrackEvent)]) -> usize {
         let begins = events.iter().flat_map(|(at, event)| event.flow_ids.iter().map(move |id| (*id, *at)));
         let begins: BTreeMap<u64, u64> = begins.collect();

@@ -1,4 +1,4 @@
-//! The stored form of one run: its summary, and data for every chart without a rerun.
+//! The stored form of one run: its summary, and the data that its charts need.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct RunRecord {
     pub summary: Summary,
     /// Response times of finished jobs, s.
     pub response: Sketch,
-    /// Response time over the work of the job's longest task, or over that of the job alone, of finished jobs.
+    /// Slowdowns of finished jobs: response time over the work of the longest task, or of the job alone.
     pub slowdown: Sketch,
     /// Response times of finished jobs of each class, by label; empty if there is one class.
     pub classes: BTreeMap<String, Sketch>,
@@ -43,7 +43,7 @@ pub struct RunRecord {
     #[serde(rename = "staleness")]
     pub looks: Vec<Look>,
     pub notes: Vec<String>,
-    /// Its rows, which stay in the log of runs.
+    /// Its rows, which stay in the file.
     #[serde(skip)]
     pub rows: RunRows,
 }
@@ -94,7 +94,7 @@ impl RunRecord {
         self.cut.then(|| rows.into_iter().chain(bursts).reduce(f64::min)).flatten()
     }
 
-    /// Drops what takes most of the memory and only charts of single runs need.
+    /// Drops the timeline, which takes most of the memory and is only needed by charts of single runs.
     pub(super) fn drop_timeline(&mut self) {
         (self.timeline, self.bursts, self.activity) = (Vec::new(), Vec::new(), Activity::default());
     }
@@ -111,7 +111,7 @@ impl RunRecord {
     }
 }
 
-/// What a line of `summary.jsonl` has of the record of a run.
+/// The part of a record that a line of `summary.jsonl` contains.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RunHead {
     #[serde(rename = "run")]
@@ -129,8 +129,8 @@ impl RunHead {
     }
 }
 
-/// A sample of what receivers know, serialized as a short JSON array in this order; NaN, which is null there, where a
-/// policy has no such measure.
+/// A sample of the receivers' knowledge, serialized as a short JSON array in this order. Measures that a policy does
+/// not have are NaN, and null in JSON.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "[Option<f64>; 4]", into = "[Option<f64>; 4]")]
 pub struct Look {
@@ -194,7 +194,7 @@ impl Sketch {
         Self { count: values.len() as u64, rank, value }
     }
 
-    /// The sketch with about `most` of its points: evenly spaced ones of those that it has, and the last.
+    /// The sketch with about `most` of its points, evenly spaced, and the last point.
     pub fn thinned(&self, most: usize) -> Self {
         let step = self.rank.len().div_ceil(most.max(1)).max(1);
         let last = self.rank.len().saturating_sub(1);

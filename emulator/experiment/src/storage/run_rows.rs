@@ -1,4 +1,4 @@
-//! One run in the log of finished runs: where its parts are, and the rows among them.
+//! The place of one run and its parts in the log of finished runs, and access to its rows.
 
 use std::fs::File;
 use std::iter;
@@ -25,7 +25,7 @@ pub(super) struct StoreFile {
 /// The place of a finished run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct RunFrame {
-    /// All of it.
+    /// The range of the whole frame.
     pub(super) bytes: Range<u64>,
     /// The place of the first part.
     pub(super) first: u64,
@@ -53,7 +53,7 @@ impl RunFrame {
     }
 }
 
-/// The rows of a run, which stay in the file. Where they are makes no difference between two records.
+/// The rows of a run, which stay in the file. Two records are equal wherever their rows are.
 #[derive(Clone, Debug, Default)]
 pub struct RunRows(pub(super) Option<(Arc<StoreFile>, RunFrame)>);
 

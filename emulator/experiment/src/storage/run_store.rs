@@ -32,11 +32,11 @@ use crate::{codec, parallel};
 const MAGIC: [u8; 8] = *b"volaryrn";
 /// Version of the format, raised whenever frames change. That of the tables is in the vocabulary.
 const FORMAT: u32 = 1;
-/// The section of every frame.
+/// The section number of every frame, which marks its start when searching behind a damaged one.
 const MARK: u32 = u32::from_le_bytes(*b"\xffrun");
 /// The level of compression: higher ones take longer than a small run.
 const LEVEL: i32 = 3;
-/// Number of records that are read at once, on all processors.
+/// Number of records that are read in parallel.
 const BATCH: usize = 256;
 /// Number of bytes that are searched at once.
 const SEARCHED: usize = 1 << 20;
@@ -59,7 +59,7 @@ pub struct RunStore {
     /// The end of the last whole frame.
     end: u64,
     size: u64,
-    /// What is damaged before the last whole frame.
+    /// Damaged ranges before the last whole frame.
     lost: Vec<Range<u64>>,
 }
 
@@ -132,11 +132,10 @@ impl RunStore {
         Ok(Ok(()))
     }
 
-    /// Opens the file to append to it, and makes it if needed. What is damaged is removed from it; a file that is no
-    /// log of runs is set aside.
+    /// Opens the file to append to it, and creates it if needed. Damaged parts are removed; a file that is no log of
+    /// runs is set aside.
     ///
-    /// # Errors
-    /// The file cannot be read or written, or is of another version.
+    /// # Errors The file cannot be read or written, or is of another version.
     pub(super) fn open_to_write(root: &Path) -> Result<Self, Error> {
         let mut store = match Self::open(root) {
             Err(error @ Error::ForeignLog { .. }) => {
@@ -147,7 +146,7 @@ impl RunStore {
             store => store?,
         };
         if let Some(damage) = store.damage(false) {
-            tracing::warn!("{damage}: it is removed, and runs that are missing are run again");
+            tracing::warn!("{damage}: it is removed, and the missing runs are repeated");
         }
         if store.end < PREFIX || !store.lost.is_empty() {
             let mut frames: Vec<&RunFrame> = store.runs.values().collect();
@@ -165,8 +164,8 @@ impl RunStore {
         Ok(store)
     }
 
-    /// The damage of the file in words, if it has some. What is behind the last whole run is none where the file is
-    /// being written.
+    /// A description of the damage of the file, if any. While the file is being written, bytes after the last whole run
+    /// are not damage.
     pub(super) fn damage(&self, is_written: bool) -> Option<String> {
         let lost: u64 = self.lost.iter().map(|lost| lost.end - lost.start).sum();
         let cut = if self.end < PREFIX || is_written { 0 } else { self.size - self.end };
@@ -176,7 +175,7 @@ impl RunStore {
             .then(|| format!("{} {what} ({} of no whole run)", self.path.display(), plural(bytes, "byte")))
     }
 
-    /// Whether a run is there.
+    /// Whether the store has a run.
     pub fn has(&self, id: &str) -> bool {
         self.runs.contains_key(id)
     }
@@ -191,10 +190,9 @@ impl RunStore {
         Some(RunRows(Some((Arc::clone(self.log.as_ref()?), self.runs.get(id)?.clone()))))
     }
 
-    /// The records of those of the runs `ids` that are there, in this order.
+    /// The records of the stored ones of the runs `ids`, in this order.
     ///
-    /// # Errors
-    /// Of an item: it cannot be read.
+    /// # Errors Of an item: it cannot be read.
     pub fn records<'a>(
         &'a self,
         ids: impl IntoIterator<Item = &'a String> + 'a,
@@ -205,10 +203,9 @@ impl RunStore {
         })
     }
 
-    /// What a type has of the records of those of the runs `ids` that are there, in this order.
+    /// As [`records`](Self::records), but only the fields that a type has.
     ///
-    /// # Errors
-    /// Of an item: it cannot be read.
+    /// # Errors Of an item: it cannot be read.
     pub fn parts_of_records<'a, T: DeserializeOwned + Send>(
         &'a self,
         ids: impl IntoIterator<Item = &'a String> + 'a,
@@ -263,10 +260,9 @@ impl RunStore {
     }
 }
 
-/// Writes the runs of records, in their order, and all others of the file that is there, which it replaces.
+/// Writes the runs of records, in their order, and all other runs of the existing file, which is replaced.
 ///
-/// # Errors
-/// A file cannot be read or written.
+/// # Errors A file cannot be read or written.
 pub(super) fn gather<'a>(root: &Path, records: impl Iterator<Item = &'a RunRecord>) -> Result<(), Error> {
     let own = RunStore::open(root)?;
     let mut others = own.runs.clone();
@@ -279,7 +275,7 @@ pub(super) fn gather<'a>(root: &Path, records: impl Iterator<Item = &'a RunRecor
     write(&own.path, frames.into_iter().chain(others))
 }
 
-/// Replaces a file by frames of others.
+/// Replaces a file by frames of other files.
 fn write<'a>(path: &Path, frames: impl Iterator<Item = (&'a StoreFile, &'a RunFrame)>) -> Result<(), Error> {
     let fill = |mut to: File| {
         let unwritten = failed("write", path);
@@ -305,7 +301,7 @@ fn version() -> (u32, u32) {
     (FORMAT, vocabulary(columns.map(|(name, of, _)| format!("{name} {of:?}"))))
 }
 
-/// The run at `at`, if a whole frame is there; the file is at that place, and behind the frame afterwards.
+/// The run at `at`, if a whole frame is there. The file must be at that position, and is behind the frame afterwards.
 fn whole(
     file: &mut impl Read,
     at: u64,
@@ -369,10 +365,9 @@ impl EncodedRun {
         Self::of(&record.id, iter::once(text).chain(rows))
     }
 
-    /// A run with these parts.
+    /// A run made of these parts.
     ///
-    /// # Errors
-    /// One of them is an error, or they are larger than 4 GiB.
+    /// # Errors One of them is an error, or they are larger than 4 GiB.
     pub fn of(run: &str, parts: impl Iterator<Item = io::Result<Vec<u8>>>) -> io::Result<Self> {
         let (mut lengths, mut all) = ([0; PARTS], Vec::new());
         for (part, length) in parts.zip(&mut lengths) {
@@ -409,7 +404,7 @@ mod tests {
     use crate::storage::fixture::{manifest, measured};
     use crate::storage::{StudyDir, load};
 
-    /// A run of which every table has rows, few of its timeline.
+    /// A run with rows in every table and a short timeline.
     fn run(id: &str) -> Measured {
         let mut run = measured(id, &[], id.len() as u64, 1.0, 3);
         run.timeline.truncate(2);
@@ -426,7 +421,7 @@ mod tests {
         folder
     }
 
-    /// The ids of the runs that are there. What is there is as it was stored.
+    /// The ids of the stored runs, after a check that each run is as it was stored.
     fn whole(root: &Path) -> Vec<String> {
         let store = RunStore::open(root).unwrap();
         let ids: Vec<String> = store.runs().map(|(id, _)| id.to_owned()).collect();
@@ -443,7 +438,7 @@ mod tests {
 
     const IDS: [&str; 3] = ["a", "bb", "ccc"];
 
-    /// As a kill leaves it: only the run that was being written is lost, whatever byte was the last.
+    /// A log as a kill leaves it: only the run that was being written is lost, at whatever byte the file ends.
     #[test]
     fn a_log_that_is_cut_anywhere_has_all_runs_before_the_cut() {
         let folder = filled(&IDS);
@@ -472,7 +467,7 @@ mod tests {
         }
     }
 
-    /// A flipped byte loses the run in whose frame it is and no other. It is said, and a resumed study has it again.
+    /// A flipped byte loses only the run of its frame. The loss is reported, and a resumed study repeats the run.
     #[test]
     fn a_flipped_byte_loses_one_run_and_is_noticed() {
         let folder = filled(&IDS);
@@ -527,7 +522,7 @@ mod tests {
 
     /// A run that is executed again, as after an injection, takes the place of the earlier one.
     #[test]
-    fn of_several_frames_of_a_run_the_last_counts() {
+    fn the_last_of_several_frames_of_a_run_counts() {
         let folder = filled(&["a"]);
         let study = StudyDir::open(folder.path(), manifest(&["a"])).unwrap();
         let before = fs::metadata(folder.path().join(RUNS)).unwrap().len();
@@ -566,8 +561,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// Frames of several logs, one behind the other, are what a merge gives: in a merge the first folder counts,
-        /// in a log the last frame.
+        /// A merge concatenates the frames of several logs: in a merge the first folder counts, in a log the last
+        /// frame.
         #[test]
         fn a_merge_is_a_concatenation(parts in prop::collection::vec(prop::sample::subsequence(vec!["a", "bb", "ccc", "dddd"], 0..=4), 1..4)) {
             let folders: Vec<_> = parts.iter().map(|ids| filled(ids)).collect();

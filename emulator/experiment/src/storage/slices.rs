@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::{count, plural};
 
-/// `--slice I/N`: every N-th run of an experiment, beginning with the I-th; counted from one. I may be a sum, `J+1/N`,
-/// since array jobs that count from zero cannot calculate.
+/// `--slice I/N`: every N-th run of an experiment, beginning with the I-th, counted from one. I may be a sum, `J+1/N`,
+/// for array jobs that count from zero and cannot calculate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct SweepSlice {
     pub of: u32,
@@ -35,7 +35,7 @@ impl FromStr for SweepSlice {
     }
 }
 
-/// The slices that are there, and the number of runs of the whole experiment.
+/// The slices that a study has, and the number of runs of the whole experiment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Slices {
     pub held: Vec<SweepSlice>,
@@ -55,7 +55,7 @@ impl Slices {
         (0..self.runs).filter(|&run| !self.held.iter().any(|slice| slice.has(run))).count() as u64
     }
 
-    /// Adds those of another folder of the same experiment.
+    /// Adds the slices of another folder of the same experiment.
     pub(super) fn unite(mut self, other: Self) -> Self {
         self.held.extend(other.held);
         self.held.sort_unstable();
@@ -64,7 +64,7 @@ impl Slices {
         self
     }
 
-    /// What is missing, as a sentence.
+    /// The missing slices, as a sentence.
     pub fn says(&self) -> String {
         let runs = format!("{} of {}", count(self.left_out()), plural(self.runs, "run"));
         let (what, is) = match self.held.as_slice() {
@@ -83,7 +83,7 @@ impl Slices {
     }
 }
 
-/// The slices that are there, as `1-2 of 50`.
+/// The slices that the study has, as `1-2 of 50`.
 impl fmt::Display for Slices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, slices) in self.held.chunk_by(|a, b| a.of == b.of).enumerate() {

@@ -25,7 +25,7 @@ pub(super) fn another(old: &Manifest, new: &Manifest) -> Option<String> {
     (!found.is_empty()).then(|| summary(&found))
 }
 
-/// The first differences, and how many there are beyond.
+/// The first differences, and the number of further ones.
 pub fn summary(found: &[String]) -> String {
     let named = found.len().min(NAMED);
     let rest =
@@ -86,7 +86,7 @@ fn add_leaves(path: &mut Vec<String>, (old, new): (&Value, &Value), found: &mut 
     }
 }
 
-/// The elements of two lists that correspond: points of one policy and cell, then what is left by its place in lists of
+/// The corresponding elements of two lists: points of one policy and cell, then the rest by position if the lists have
 /// equal length.
 fn pairs(path: &[String], a: &[Value], b: &[Value]) -> Vec<(usize, usize)> {
     let name = |point: &Value| format!("{} {}", point["label"], canonical(&point["cell"]));
@@ -108,7 +108,7 @@ fn pairs(path: &[String], a: &[Value], b: &[Value]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// The key as an experiment file has it, for a path in the resolved experiment.
+/// The key in an experiment file for a path in the resolved experiment.
 fn written(path: &[String], spec: &Value) -> String {
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
     let of_point = |point: &str, key: &str| &spec["points"][point.parse().unwrap_or(0)][key];
@@ -135,7 +135,7 @@ fn written(path: &[String], spec: &Value) -> String {
     }
 }
 
-/// A path as a dotted key, with the names of elements of lists that have some.
+/// A path as a dotted key, with the names of list elements where they have names.
 fn dotted(path: &[&str], mut value: &Value) -> String {
     let mut key = Vec::new();
     for &part in path {

@@ -38,8 +38,8 @@ pub struct CellGroup {
     pub policies: Vec<PolicyRuns>,
     /// Labels of the classes of jobs in the order of the experiment, as far as it has one.
     pub order: Vec<String>,
-    /// Whether it lacks runs, which other slices of the experiment have, or which failed or are missing: its policies
-    /// cannot be ranked.
+    /// Whether it lacks runs, because another slice has them, or they failed or are missing: its policies cannot be
+    /// ranked.
     pub partial: bool,
 }
 
@@ -100,7 +100,7 @@ impl Study {
         listed.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// What `--set` has changed in the experiment, as written there.
+    /// The `--set` texts that change the experiment, as written.
     pub fn changed(&self) -> Vec<&str> {
         let listed = self.manifest.spec.get("changed").and_then(Value::as_array);
         listed.into_iter().flatten().filter_map(Value::as_str).collect()
@@ -172,8 +172,8 @@ fn planned_cells(manifest: &Manifest) -> u64 {
     cells.len() as u64
 }
 
-/// Labels of classes of jobs: those of the mix of an experiment, in its order, then those that deadlines and cutoffs
-/// give.
+/// Labels of classes of jobs: those of the experiment's mix, in its order, then those that result from deadlines and
+/// cutoffs.
 fn order_of_classes(manifest: &Manifest) -> Vec<String> {
     let classes = manifest.points().next().and_then(|point| point.world("/workload/mix/class")?.as_array());
     let named = classes.into_iter().flatten().filter_map(|class| class.get("name")?.as_str());
@@ -189,12 +189,12 @@ impl PolicyRuns {
         self.runs.iter().any(|run| !run.summary.injections.is_empty())
     }
 
-    /// The policy as charts call it.
+    /// The name of the policy in charts.
     pub fn label(&self) -> String {
         format!("{}{}", self.policy, if self.is_injected() { INJECTED } else { "" })
     }
 
-    /// Whether there are several seeds, and all gave the same times: nothing that a seed decides was random.
+    /// Whether there are several seeds and all gave the same times, because nothing random depends on the seed.
     pub fn seeds_change_nothing(&self) -> bool {
         let times = |run: &Summary| {
             (run.times.response_s, run.times.wait_s, run.times.slowdown, run.makespan_s, run.utilization)
@@ -213,7 +213,7 @@ impl PolicyRuns {
         self.interval(metric).map_or(f64::NAN, |interval| interval.mean)
     }
 
-    /// The numbers of two policies under their common seeds, where both have one.
+    /// The numbers of two policies under each seed at which both have one.
     pub fn pairs(&self, other: &Self, metric: impl Fn(&Summary) -> f64) -> Vec<(f64, f64)> {
         let of_seed = |seed| other.runs.iter().find(|run| run.summary.seed == seed);
         let pair = |run: &Summary| Some((metric(run), metric(&of_seed(run.seed)?.summary)));
@@ -243,8 +243,8 @@ impl CellGroup {
         Some(format!("offered load: ρ = {}", number::load(load)))
     }
 
-    /// Why its policies did not meet the same conditions: interference was injected into some of its runs, or
-    /// unequally. `None` if they did.
+    /// The reason why its policies did not meet the same conditions: interference was injected into some of its runs,
+    /// or unequally. `None` if they did.
     pub fn unequal(&self) -> Option<String> {
         unequal_injections(self.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary))
     }
@@ -259,8 +259,8 @@ impl CellGroup {
         self.policies.iter().find(|runs| runs.policy == policy)
     }
 
-    /// Labels of the classes of jobs in the order of the experiment; empty if there is one class. Those that it does
-    /// not name come last, shorter tasks first.
+    /// Labels of the classes of jobs in the order of the experiment; empty if there is one class. Labels that the
+    /// experiment does not name come last, shorter tasks first.
     pub fn classes(&self) -> Vec<&str> {
         let mut classes: BTreeMap<&str, f64> = BTreeMap::new();
         for run in self.policies.iter().flat_map(|runs| &runs.runs) {
@@ -326,7 +326,7 @@ mod tests {
     use crate::storage::fixture::measured;
     use volary_engine::results::{Origin, Verdict};
 
-    /// Two policies under two seeds: a cell without all four runs, or with runs under other seeds, ranks no policy.
+    /// Two policies under two seeds: a cell with a missing run, or other seeds, ranks no policy.
     #[test]
     fn cells_that_lack_runs_are_partial() {
         let partial = |found: &[(&str, u64)]| {

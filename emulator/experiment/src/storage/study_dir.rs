@@ -1,7 +1,7 @@
 //! The study directory: filled by a run, or locked while its final files are written again.
 //!
-//! The report of a study in its folder is the page, and the cells that it loads when they are opened. The default
-//! folder of a run is `runs/<experiment>`, with a number where that is taken.
+//! The report consists of the page and of the cells that it loads when they are opened. The default folder of a run is
+//! `runs/<experiment>`, with a number if that is taken.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -30,11 +30,11 @@ use crate::number::plural;
 #[derive(Debug)]
 pub struct StudyDir {
     root: PathBuf,
-    /// As last written.
+    /// The manifest as last written.
     manifest: Mutex<Manifest>,
     /// The log of finished runs.
     runs: Mutex<RunStore>,
-    /// Lines of finished runs are appended to it.
+    /// The file to which lines of finished runs are appended.
     summary: Mutex<File>,
     /// The finished runs, by id.
     finished: Mutex<BTreeMap<String, Summary>>,
@@ -126,10 +126,9 @@ impl StudyDir {
         guard(&self.finished).get(id).cloned()
     }
 
-    /// The records of those of the runs `ids` that have finished, in this order.
+    /// The records of the finished ones of the runs `ids`, in this order.
     ///
-    /// # Errors
-    /// A record is damaged.
+    /// # Errors A record is damaged.
     pub fn records(&self, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
         guard(&self.runs).records(ids).collect()
     }
@@ -158,8 +157,8 @@ impl StudyDir {
 
     /// Stores a finished run and removes the log of an earlier failure; returns the record.
     ///
-    /// # Errors
-    /// The folder cannot be written. The run counts as missing, unless only its line in the summary is.
+    /// # Errors The folder cannot be written. The run counts as missing, unless only its summary line could not be
+    /// written.
     pub fn store(&self, id: &str, measured: &Measured) -> Result<RunRecord, Error> {
         self.clock_error(&measured.summary)?;
         let load = self.loads.get(&measured.summary.cell).copied().flatten();
@@ -302,7 +301,7 @@ impl LockedDir {
 }
 
 impl LockedDir {
-    /// Refuses a folder that has tables and has lost the runs that they were made from.
+    /// Refuses a folder that has tables but has lost the runs they were made from.
     fn check_runs(&self) -> Result<(), Error> {
         let [log, table] = [RUNS.to_owned(), table_name(TableKind::Jobs)].map(|name| self.root.join(name));
         if log.exists() || !table.exists() {
@@ -315,7 +314,7 @@ impl LockedDir {
         )))
     }
 
-    /// Refuses a folder with files that are none of the study's.
+    /// Refuses a folder with files that do not belong to the study.
     fn check_free(&self, study: &Study) -> Result<(), Error> {
         if !self.root.join(MANIFEST).exists() {
             return Ok(());
@@ -407,7 +406,7 @@ fn say_others(root: &Path, study: &Study) -> Result<(), Error> {
     Ok(())
 }
 
-/// Renders the report of a study. The renderer is in a module that depends on this one.
+/// Renders the report of a study. The renderer is in a crate that depends on this one.
 pub type Render = fn(&Study) -> RenderedReport;
 
 /// A report.
@@ -454,16 +453,15 @@ impl RenderedReport {
 #[derive(Debug)]
 pub struct NewFolder {
     path: PathBuf,
-    /// The folder of runs, if it is new as well.
+    /// The folder of runs, if it was created too.
     runs: Option<PathBuf>,
 }
 
 impl NewFolder {
-    /// Makes the folder of an experiment: the first name that is not taken. Of processes that do this at the same time,
-    /// each gets a folder of its own.
+    /// Creates the folder of an experiment under the first free name. Processes that do this at the same time get
+    /// different folders.
     ///
-    /// # Errors
-    /// The folder cannot be made.
+    /// # Errors The folder cannot be made.
     pub fn make(runs: &Path, experiment: &str) -> Result<Self, Error> {
         let (name, is_new) = (folder_name(experiment), !runs.exists());
         let (mut path, mut number) = (runs.join(&name), 1_u64);
@@ -543,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_run_is_found_and_a_new_one_disturbs_none() {
+    fn the_latest_run_is_found_and_a_new_run_replaces_none() {
         let folder = tempfile::tempdir().unwrap();
         let runs = folder.path();
         let run = |name: &str, experiment: &str, started: &str| {
@@ -568,7 +566,7 @@ mod tests {
 
     /// Threads that begin together stand for processes.
     #[test]
-    fn folders_that_are_made_together_differ() {
+    fn folders_created_concurrently_differ() {
         let folder = tempfile::tempdir().unwrap();
         for round in 0..20 {
             let runs = folder.path().join(format!("runs{round}"));

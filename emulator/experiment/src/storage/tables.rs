@@ -9,7 +9,7 @@ use volary_engine::results::{CacheRow, CopyEnd, CopyRow, CoreRow, DecisionRow, J
 
 use super::columns::{Kind, Values};
 
-/// Number of rows that are stored at once in the log of runs, and with which a row group of Parquet is full.
+/// Number of rows that are stored at once in the log of runs, and of a full row group of Parquet.
 pub(super) const GROUP_ROWS: usize = 1 << 16;
 
 /// A row of a table.
@@ -47,7 +47,7 @@ macro_rules! tables {
                 }
             }
 
-            /// What a row is.
+            /// The meaning of a row.
             pub const fn about(self) -> &'static str {
                 match self {
                     $(Self::$table => concat!($($doc),*),)*
@@ -61,7 +61,7 @@ macro_rules! tables {
                 }
             }
 
-            /// The rows of a run, at most [`GROUP_ROWS`] at once.
+            /// The rows of a run, in chunks of at most [`GROUP_ROWS`].
             pub(super) fn chunks(self, measured: &Measured) -> Vec<Vec<Values>> {
                 match self {
                     $(Self::$table => measured.$rows.chunks(GROUP_ROWS).map($row::columns).collect(),)*
@@ -244,7 +244,7 @@ impl Stored for CopyEnd {
     }
 }
 
-/// The word for how an execution ended, in files and pictures.
+/// The word for the end of an execution, in files and pictures.
 pub const fn end_name(end: CopyEnd) -> &'static str {
     match end {
         CopyEnd::First => "first",
@@ -281,13 +281,13 @@ mod tests {
     use super::*;
     use crate::storage::fixture::measured;
 
-    /// Rows that were stored in columns and read from them.
+    /// The rows after a round trip through columns.
     fn again<R: TableRow>(rows: &[R]) -> Vec<R> {
         R::rows(&R::columns(rows)).unwrap()
     }
 
     #[test]
-    fn rows_come_back_from_columns() {
+    fn rows_round_trip_through_columns() {
         let mut run = measured("a", &[], 1, 1.0, 50);
         run.jobs[8].alone = Some(2.5);
         run.copies[0].attempt = u32::MAX;

@@ -76,7 +76,7 @@ fn a_finished_run_has_every_file() {
     assert!(fs::read_to_string(root.join(REPORT)).unwrap().contains("Latin square"));
 }
 
-/// The tables are made from the log of runs, and without it they are not written over.
+/// The tables are made again from the log of runs; if the log is missing, they are not overwritten.
 #[test]
 fn lost_tables_are_made_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,9 +126,9 @@ fn real_cores_have_a_file_where_there_are_some() {
     assert!(load_rows::<CoreRow>(folder.path(), "none").is_err());
 }
 
-/// A killed run leaves complete runs, perhaps a piece of one, and a summary that may end within a line.
+/// A killed run leaves complete runs, perhaps a partial one, and a summary that may end within a line.
 #[test]
-fn a_killed_run_goes_on_where_it_was() {
+fn a_killed_run_is_resumed_without_loss_of_finished_runs() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let run = StudyDir::create(root, manifest(&["a", "b", "c"])).unwrap();
@@ -153,7 +153,7 @@ fn a_killed_run_goes_on_where_it_was() {
 }
 
 #[test]
-fn an_interrupted_run_is_closed_with_what_it_has() {
+fn an_interrupted_run_is_closed_with_its_finished_runs() {
     let folder = tempfile::tempdir().unwrap();
     let run = StudyDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
     run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
@@ -196,7 +196,7 @@ fn the_end_is_noted_on_a_full_disk() {
 
 /// A reader of a run holds its lock for a moment, which must not prevent a run from starting.
 #[test]
-fn a_reader_keeps_nobody_out() {
+fn a_reader_does_not_prevent_a_run_from_starting() {
     let folder = tempfile::tempdir().unwrap();
     drop(StudyDir::create(folder.path(), manifest(&["a"])).unwrap());
     let lock = File::open(folder.path().join(".lock")).unwrap();
@@ -230,9 +230,9 @@ fn failures_keep_their_log_until_they_succeed() {
     assert!(load_failures(folder.path(), &manifest).unwrap().is_empty());
 }
 
-/// A failure that a merge has copied goes when the run has finished elsewhere and is merged again.
+/// A copied failure is removed when the run has finished elsewhere and is merged again.
 #[test]
-fn a_merge_forgets_failures_of_runs_that_have_finished() {
+fn a_merge_drops_failures_of_runs_that_have_finished() {
     let folder = tempfile::tempdir().unwrap();
     let [part, whole] = ["part", "whole"].map(|name| folder.path().join(name));
     let run = StudyDir::create(&part, manifest(&["a"])).unwrap();
@@ -321,7 +321,7 @@ fn slice(root: &Path, cells: &[(&str, &str, u64)], claims: &[ClaimResult]) {
 }
 
 #[test]
-fn what_is_no_runs_is_not_written_over() {
+fn a_folder_of_other_files_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(RUNS), "mine").unwrap();
     assert!(matches!(StudyDir::create(folder.path(), manifest(&["a"])), Err(Error::Foreign { .. })));
@@ -349,9 +349,9 @@ fn a_file_in_place_of_the_folder_is_named() {
     assert!(error.contains("a file is in the way"), "{error}");
 }
 
-/// A folder that a run was about to begin in, or a new file system, is as good as an empty one.
+/// A folder in which a run was about to begin, or the root of a new file system, counts as empty.
 #[test]
-fn the_beginnings_of_a_run_are_taken_up() {
+fn a_folder_with_only_the_beginnings_of_a_run_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("lost+found")).unwrap();
     for begun in [".lock", ".gitkeep", "manifest.json.partial", "controller.log"] {
@@ -362,7 +362,7 @@ fn the_beginnings_of_a_run_are_taken_up() {
 
 /// A run in a folder of runs would hide them.
 #[test]
-fn a_folder_of_runs_takes_none() {
+fn a_folder_of_study_directories_is_refused_for_a_run() {
     let folder = tempfile::tempdir().unwrap();
     slice(&folder.path().join("part"), &[("1", "p", 1)], &[]);
     let refused =
@@ -439,7 +439,7 @@ fn shares_of_different_plans_are_refused() {
 }
 
 #[test]
-fn ids_depend_on_everything_and_on_no_order() {
+fn ids_depend_on_all_keys_but_not_on_their_order() {
     let id = run_id(&json!({"policy": "a", "seed": 1}));
     assert_eq!(id, run_id(&serde_json::from_str(r#"{"seed":1,"policy":"a"}"#).unwrap()));
     assert_ne!(id, run_id(&json!({"policy": "a", "seed": 2})));
@@ -448,13 +448,13 @@ fn ids_depend_on_everything_and_on_no_order() {
     assert_eq!(run_id(&json!(1)), "aab9e0197150c2fb");
 }
 
-/// Marks the child process of the test below, which has the limit, and says where to write.
+/// Marks the child process of the test below, which runs under the limit, and names the file to write.
 const LIMITED: &str = "VOLARY_TEST_LIMITED";
 
-/// When a file may not grow any more, the system cuts a line in the middle: earlier lines are kept, and no partial
-/// line. The limit applies to the process, so the test starts itself again with a limit.
+/// At the limit on a file's size, the system cuts a line in the middle: earlier lines are kept, and no partial line.
+/// The limit applies to the process, so the test starts itself again with a limit.
 #[test]
-fn a_line_that_does_not_fit_leaves_no_half() {
+fn a_line_that_does_not_fit_leaves_no_partial_line() {
     let line = |i: usize| format!("{{\"line\":{i:091}}}\n");
     if let Some(path) = std::env::var_os(LIMITED) {
         let file = OpenOptions::new().create(true).append(true).open(path).unwrap();
@@ -465,7 +465,7 @@ fn a_line_that_does_not_fit_leaves_no_half() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(SUMMARY);
     // One block of 512 or 1024 bytes, as the shell counts, and a signal that is not to kill.
-    let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact storage::tests::a_line_that_does_not_fit_leaves_no_half";
+    let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact storage::tests::a_line_that_does_not_fit_leaves_no_partial_line";
     let limited = std::process::Command::new("sh")
         .args(["-c", script])
         .arg(std::env::current_exe().unwrap())

@@ -76,7 +76,7 @@ mod tests {
     const TWO_JOBS: &str = "task_x,3,j_1,1,Terminated,200,260,100,0.5\n\
         M1,2,j_2,1,Terminated,100,110,50,0.2\n\
         R2_1,1,j_2,1,Terminated,110,140,200,0.2\n";
-    /// Of R2_1 no instance is known.
+    /// No instance of R2_1 is known.
     const FIVE_INSTANCES: &str = "i1,task_x,j_1,1,Terminated,200,230,m_1,1,1,10,20,0.1,0.1\n\
         i2,M1,j_2,1,Terminated,100,104,m_1,1,1,,,,\n\
         i3,task_x,j_1,1,Terminated,210,260,m_1,1,1,10,20,0.1,0.1\n\
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// They are more than a trace may have with durations of their own.
+    /// These are more tasks than a trace may have with durations of their own.
     #[test]
     fn instances_that_take_the_same_time_are_only_counted() {
         let equal: String =
@@ -328,7 +328,7 @@ mod tests {
 
     /// Published facts do not count each instance as a task.
     #[test]
-    fn it_is_recognised_and_not_compared_with_facts_about_other_counts_of_tasks() {
+    fn alibaba_is_recognised_and_compared_only_with_facts_about_the_same_tasks() {
         let trace = tasks(TWO_JOBS);
         for reference in [None, Some(Reference::Alibaba)] {
             let description = describe(&trace, reference, None);

@@ -90,8 +90,8 @@ fn replace(to: &Path, pack: Pack, content: &Content<'_>) -> Result<(), WorkloadE
     written.map_err(|source| WorkloadError::Io { file: to.to_owned(), source })
 }
 
-/// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days and
-/// to 0.2 µs as dates since 1970, since readers take seconds as 64-bit floats. Durations have their stored precision.
+/// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days, and to 0.2 µs as dates since
+/// 1970, since readers parse seconds as 64-bit floats. Durations have their stored precision.
 fn write_lines(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     for (index, job) in trace.jobs().iter().enumerate() {
         write!(out, "{} {} {}", Seconds(job.arrival.0), job.tasks, Seconds(job.mean.0))?;
@@ -104,7 +104,7 @@ fn write_lines(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The details that a source states about its jobs beside their shape.
+/// The details about its jobs that a source states, apart from their shape.
 struct Stated {
     features: Vec<Feature>,
     outcomes: bool,

@@ -124,7 +124,7 @@ fn load(
 
 /// Ends of the names of files with the features of the jobs of a `.tr` file, in the place of its suffix.
 const BESIDE: [&str; 3] = [FEATURES, "_features.csv", "_meta.csv"];
-/// The one that is written.
+/// The suffix of the file that volary writes.
 pub(super) const FEATURES: &str = ".features.csv";
 
 /// The files beside a `.tr` file that hold features of its jobs.
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_trace_says_where_it_looked() {
+    fn the_error_for_a_missing_trace_lists_the_folders() {
         let (folder, traces) = with_file("a.tr", "");
         let text = traces.open("b.tr.xz".as_ref(), None).unwrap_err().to_string();
         let beside = folder.path().join("b.tr.xz").display().to_string();
@@ -194,7 +194,7 @@ mod tests {
         assert!(error.contains("a_meta.csv: has 1 rows for the 2 jobs"), "{error}");
     }
 
-    /// A few kB that would be gigabytes of zeros.
+    /// A file of a few kB that expands to gigabytes of zeros.
     #[test]
     fn compressed_zeros_are_refused_at_the_first_byte() {
         let zeros = compressed(&vec![0; 64 << 20]);
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// As tapes and block devices leave them; `gzip -t` accepts it.
+    /// Zeros as tapes and block devices append them; `gzip -t` accepts them.
     #[test]
     fn zeros_after_a_gzip_file_are_accepted() {
         let text = "7.527 2 15.9 6.4 25.4\n15.092 1 8.7 8.7\n";

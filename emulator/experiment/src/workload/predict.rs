@@ -23,7 +23,7 @@ pub struct Evaluation {
     pub only_finished: bool,
     /// All jobs.
     pub overall: Accuracy,
-    /// The weeks of the trace, by when jobs were submitted; empty unless asked for.
+    /// The weeks of the trace, by the submission of jobs; empty unless requested.
     pub weeks: Vec<Accuracy>,
     /// The trusted experts, most frequent first.
     pub experts: Vec<ExpertShare>,
@@ -138,7 +138,7 @@ pub fn evaluate(trace: &Trace, question: &Question) -> Evaluation {
     }
 }
 
-/// The remarks of the reader, and one if jobs may be learnt from before they had ended.
+/// The remarks of the reader, and one if jobs may be learnt from before they have ended.
 fn notes(trace: &Trace) -> Vec<String> {
     let mut notes = trace.notes().to_vec();
     let unknown = trace.unknown_waits();
@@ -160,7 +160,7 @@ struct Count {
     by_week: bool,
     all: Tally,
     weeks: Vec<Tally>,
-    /// Estimates by combination, and last those from all jobs, and by estimator.
+    /// Trusted estimates by combination and estimator; the last entry is for estimates from all jobs.
     trusted: Vec<[u64; Estimator::ALL.len()]>,
 }
 
@@ -245,8 +245,8 @@ impl Tally {
         }
     }
 
-    /// Counts where the run time lies in the predicted distribution. One that the distribution gives a probability of
-    /// its own lies in all tenths which that covers, in parts.
+    /// Counts the position of the run time in the predicted distribution. A run time that has a probability of its own
+    /// is spread over all tenths that it covers.
     fn place(&mut self, histogram: &Histogram, run: f64) {
         self.distributions += 1;
         self.above += u64::from(histogram.range().is_some_and(|(_, most)| run > most));
@@ -282,7 +282,7 @@ impl Tally {
     }
 }
 
-/// The part of the interval from `low` to `high` within a window of [0, 1]; of a single point all or nothing, where the
+/// The part of the interval from `low` to `high` within a window of [0, 1]. A single point is within it or not; the
 /// last window includes its end.
 fn part(low: f64, high: f64, from: f64, to: f64) -> f64 {
     if high > low {
@@ -536,7 +536,7 @@ mod tests {
         trace.finish()
     }
 
-    /// Generated jobs can be predicted as far as they recur and are alike.
+    /// Generated jobs are predictable as far as they recur and are similar.
     #[test]
     fn generated_jobs_are_as_predictable_as_their_mix_states() {
         let of = |keys: &str| evaluate(&generated(keys), &question(&[Feature::User, Feature::Name])).overall;

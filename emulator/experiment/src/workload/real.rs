@@ -187,7 +187,7 @@ fn a_real_trace_survives_conversion() {
     assert!((0..10_000).map(JobId).all(|job| again.durations(job) == trace.durations(job)));
 }
 
-/// The trace of that name; without it the error says where it is published.
+/// The trace of that name; if it is missing, the error says where it is published.
 fn open(name: &str) -> std::sync::Arc<Trace> {
     let folders = env::var_os("VOLARY_TRACES").expect("set VOLARY_TRACES to the folders of published traces");
     let traces = Traces::new(env::split_paths(&folders).collect());
@@ -208,7 +208,7 @@ fn predicted(trace: &Trace) -> Accuracy {
     evaluate(trace, &Question { predictor, features, only_finished: false, by_week: false }).overall
 }
 
-/// Within five points: the thesis does not list the features that it used.
+/// Asserts equality within five points: the thesis does not list the features that it used.
 fn near(what: &str, got: f64, published: f64) {
     assert!((got - published).abs() < 0.05, "{what}: {got}, published {published}");
 }

@@ -9,7 +9,7 @@ use super::net::endpoint::{BindError, ConnectError};
 use super::net::identity::FileError;
 use super::protocol::Refusal;
 
-/// The reason for which hosts cannot be used.
+/// The reason why hosts cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
     #[error(transparent)]
@@ -41,7 +41,7 @@ pub enum HostsError {
     Busy {
         host: String,
         controller: String,
-        /// Time that the run waited for the end of that one.
+        /// Time that the run waited for the other run to end.
         waited: Duration,
     },
 }
@@ -54,7 +54,7 @@ fn busy_remedy(waited: Duration) -> String {
 }
 
 impl HostsError {
-    /// The same after a run waited for busy hosts.
+    /// The same error, with the time that a run waited for busy hosts.
     pub(super) fn after(mut self, patience: Duration) -> Self {
         if let Self::Busy { waited, .. } = &mut self {
             *waited = patience;
@@ -62,13 +62,13 @@ impl HostsError {
         self
     }
 
-    /// Whether files of the user are the cause, and not the hosts.
+    /// Whether the user's files are the cause, rather than the hosts.
     pub const fn is_input(&self) -> bool {
         matches!(self, Self::File(_) | Self::Spec(_) | Self::Large { .. })
     }
 }
 
-/// The reason for which nothing was injected, or no more.
+/// The reason why nothing was injected, or why an injection ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
     #[error(transparent)]
@@ -79,7 +79,7 @@ pub enum InjectError {
 }
 
 impl InjectError {
-    /// Whether the user's input is the cause, and not the hosts.
+    /// Whether the user's input is the cause, rather than the hosts.
     pub const fn is_input(&self) -> bool {
         match self {
             Self::Refused(refusal, _) => matches!(refusal, Refusal::Invalid),
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_that_was_too_short_is_not_advised_again() {
+    fn the_remedy_after_a_wait_does_not_suggest_the_same_wait() {
         let [host, controller] = ["h1", "10.0.0.1:1"].map(str::to_owned);
         let busy = HostsError::Busy { host, controller, waited: Duration::ZERO };
         assert!(busy.to_string().ends_with("wait for it: --wait 1h"));

@@ -18,7 +18,7 @@ use super::protocol::{InjectReply, InjectRequest, InjectionPlan, InjectionShare,
 
 /// Maximum time of a study from one run to the next: it may be building or calibrating.
 const NEXT_RUN_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum time of the controller for ending an injection on request.
+/// Maximum time within which the controller must end an injection on request.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The requested injection.
@@ -31,7 +31,7 @@ pub struct InjectOptions {
     pub request: InjectRequest,
 }
 
-/// An injection on one host, and its effect if the time of its end is known.
+/// An injection on one host, with its effect if the time of its end is known.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Injected {
     pub share: InjectionShare,
@@ -55,8 +55,8 @@ pub fn dry_run(options: &InjectOptions) -> Result<(Injection, CoreTable), Inject
 /// Injects until the time is over, the process is interrupted, or the run ends. `begun` is called when all hosts have
 /// begun.
 ///
-/// # Errors
-/// Hosts cannot be reached or run nothing, a target does not exist, or a host cannot begin; then no host goes on.
+/// # Errors Hosts cannot be reached or run nothing, a target does not exist, or a host cannot begin; the injection then
+/// ends on all hosts.
 pub fn inject(
     options: &InjectOptions,
     begun: impl FnOnce(&InjectionPlan, &[InjectionShare]),

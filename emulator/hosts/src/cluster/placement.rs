@@ -14,7 +14,7 @@ pub(crate) fn homes(world: &World, members: &[Host]) -> Vec<u16> {
     place(world.machines(), &weights)
 }
 
-/// The hosts of a run before anything is placed on them.
+/// The hosts of a run before actors are placed on them.
 pub(super) fn nothing_held(members: &[Host]) -> Vec<HostRecord> {
     let record = |member: &Host| HostRecord {
         name: member.name.clone(),
@@ -63,8 +63,8 @@ pub(crate) fn dead_from(world: &World, homes: &[u16], hosts: usize) -> Vec<Optio
     dead
 }
 
-/// The progress of the slowest host that has live actors. A host whose actors are all down for good is left out:
-/// if it is lost as well, the others would otherwise wait until its connection times out.
+/// The progress of the slowest host that has live actors. A host whose actors are all down for good is left out: if it
+/// were lost, the others would wait until its connection times out.
 pub(crate) fn slowest(progress: &[Time], dead: &[Option<Time>]) -> Time {
     let busy = |(at, gone): &(&Time, &Option<Time>)| gone.is_none_or(|gone| **at < gone);
     progress.iter().zip(dead).filter(busy).map(|(at, _)| *at).min().unwrap_or(Time::MAX)

@@ -29,11 +29,11 @@ pub const STATUS_FRAME: usize = 4096;
 /// Maximum size of the first message on a connection in bytes: an [`Opening`] or a [`LinkPurpose`].
 pub const FIRST_FRAME: usize = 64;
 
-/// The reason for the end of an injection that was cut by the end of its run.
+/// The stated reason for the end of an injection that was cut short by the end of its run.
 pub const RUN_OVER: &str = "the run was over";
 
-/// Slots that one second of work may span in an injected profile: the cores evaluate them one by one whenever a copy
-/// begins, on the thread that runs the shard.
+/// Maximum number of slots per second of work in an injected profile: the cores evaluate them one by one whenever a
+/// copy begins, on the thread that runs the shard.
 const MAX_SLOTS_PER_SECOND: f64 = 1e7;
 
 /// The first message of a peer with a controller's certificate.
@@ -41,14 +41,14 @@ const MAX_SLOTS_PER_SECOND: f64 = 1e7;
 pub enum Opening {
     /// Answer with an [`AgentStatus`].
     Status,
-    /// Serve this controller, and no other until it is gone: [`ControllerMessage`]s follow.
+    /// Serve only this controller until it disconnects: [`ControllerMessage`]s follow.
     Claim,
 }
 
 /// The first message of a peer with a host's certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LinkPurpose {
-    /// [`Assignment::run`] that the link is for.
+    /// The [`Assignment::run`] that uses the link.
     pub run: u64,
 }
 
@@ -89,19 +89,19 @@ pub struct RunStatus {
     /// Values of the swept keys, as text; empty if nothing is swept.
     pub cell: String,
     pub seed: u64,
-    /// The emulated time up to which the shard of this host has come, s.
+    /// The emulated time that the shard of this host has reached, s.
     pub at_s: f64,
-    /// Finished jobs, as the controller counted them last.
+    /// Number of finished jobs in the controller's last message.
     pub finished: u64,
     /// All jobs.
     pub jobs: u64,
-    /// Lateness of deliveries on this host; at most a second old, `None` in the first.
+    /// Lateness of deliveries on this host, at most a second old; `None` in the first second.
     pub late: Option<LateSoFar>,
     /// Bound of the error of its clock, s; `None` until it is known.
     pub clock_error_s: Option<f64>,
 }
 
-/// Longest name of a [`RunStatus`], in characters; longer ones are cut.
+/// Maximum length of a name in a [`RunStatus`], in characters; longer ones are cut.
 const NAME: usize = 200;
 
 impl RunStatus {
@@ -132,7 +132,7 @@ pub struct Assignment {
 /// Messages of a controller to an agent that it has claimed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ControllerMessage {
-    /// Plan this experiment: the first message.
+    /// Plan this experiment. Always the first message.
     Load(Box<Bundle>),
     /// Build this host's shard of a run, and links to the others.
     Prepare(Box<Assignment>),
@@ -144,7 +144,7 @@ pub enum ControllerMessage {
     Progress { slowest: Time, finished: u64 },
     /// Begin an injection into cores of this host.
     Inject(Box<InjectOrder>),
-    /// End it at `at`, in emulated time.
+    /// End the injection at `at`, in emulated time.
     Lift { id: u64, at: Time, why: String },
     /// The run is over: send the final report.
     Stop,
@@ -166,7 +166,7 @@ pub enum AgentMessage {
     /// Observations in order of time.
     Notes {
         notes: Vec<Observation>,
-        /// No earlier observation follows.
+        /// The time before which no further observation follows.
         mark: Time,
         /// The progress of this shard.
         progress: Time,
@@ -187,7 +187,7 @@ pub enum AgentMessage {
     Lifted { id: u64, until: Time, why: String },
     /// The shard in the middle of the run, every second.
     Sample(Box<ShardSample>),
-    /// The measurements of a run: its last message.
+    /// The measurements of a run. Always its last message.
     FinalReport(Box<FinalReport>),
 }
 
@@ -271,13 +271,13 @@ pub struct FinalReport {
 /// Real datagrams between two hosts as one of them counted them, in messages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Datagrams {
-    /// Messages for the other.
+    /// Messages sent to the other host.
     pub sent: u64,
-    /// Of these, dropped before they left, because the network did not take them fast enough.
+    /// Those of `sent` that were dropped before they left, because the network did not take them fast enough.
     pub dropped: u64,
-    /// Sent by the other and not received, although later ones were.
+    /// Messages of the other host that were not received, although later ones were.
     pub missing: u64,
-    /// Received from the other.
+    /// Messages received from the other host.
     pub received: u64,
 }
 
@@ -306,20 +306,20 @@ pub enum InjectorMessage {
     End,
 }
 
-/// The requested injection. Targets, cores and hosts add up; without any of them, all cores are selected.
+/// The requested injection. Targets, cores and hosts are combined; without any of them, all cores are selected.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct InjectRequest {
     /// The profile as TOML, without references to files.
     pub profile: String,
     /// Seed of its slots; the run's own if absent.
     pub seed: Option<u64>,
-    /// Nodes in the notation of faults: all their cores.
+    /// Nodes in the notation of faults; all their cores are selected.
     pub targets: Vec<String>,
     /// Cores by number.
     pub cores: CoreSet,
-    /// Hosts: all cores that they hold.
+    /// Hosts; all cores that they hold are selected.
     pub hosts: Vec<String>,
-    /// Emulated time after which it ends; absent: it lasts as long as its injector.
+    /// Emulated time after which it ends; if absent, it ends with its injector.
     pub lasting: Option<Span>,
     /// Only answer with the plan.
     pub dry_run: bool,
@@ -362,7 +362,7 @@ pub struct InjectionPlan {
     pub cores: CoreSet,
     pub from: Time,
     pub until: Time,
-    /// Runs of this point of the sweep that were over before, without the injection.
+    /// Runs of this point of the sweep that had ended before, without the injection.
     pub lacking: Vec<String>,
     /// The cluster's cores, as [`CoreTable::outline`](volary_engine::cores::CoreTable::outline) gives them.
     pub outline: Vec<(u32, u32, u32)>,
@@ -381,15 +381,15 @@ pub struct InjectionShare {
     pub ended: String,
 }
 
-/// Reads a profile that refers to no file and is cheap enough to be evaluated while a run goes on.
+/// Reads a profile that refers to no file and is cheap enough to be evaluated during a run.
 pub(crate) fn load_profile(text: &str) -> Result<Profile, String> {
     let table: Interference = toml::from_str(text).map_err(|error| error.to_string())?;
     let profile = table.resolve().map_err(|error| error.to_string())?;
     let slots = profile.stretches_of_work();
     if slots > MAX_SLOTS_PER_SECOND {
         return Err(format!(
-            "a second of work would take {slots:.0e} slots of this profile, more than can be looked at while a run \
-             goes on: make slots longer or the slowdown less"
+            "a second of work would take {slots:.0e} slots of this profile, more than can be evaluated during a \
+            run: make slots longer or the slowdown less"
         ));
     }
     Ok(profile)
@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_peers_are_on_one_line_and_move_no_cursor() {
+    fn texts_of_peers_are_on_one_line_without_control_characters() {
         let [bad, good] = [
             "at 1\n12:00 all is well \u{1b}[2J\u{202e}",
             "at 1\u{fffd}12:00 all is well \u{fffd}[2J\u{fffd}",

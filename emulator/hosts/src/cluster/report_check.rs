@@ -1,7 +1,7 @@
-//! The check of the reports of hosts in the current run, before they are used.
+//! The validation of the reports of hosts in the current run, before they are used.
 //!
-//! Each host reports about its own actors, in order of time, about what exists, and in finite numbers. Whether the
-//! reports of all hosts together can be true is checked where they are merged
+//! Each host must report about its own actors, in order of time, about existing objects, and in finite numbers. Whether
+//! the reports of all hosts are consistent is checked where they are merged
 //! ([`Aggregator::report`](volary_engine::metrics::Aggregator::report)).
 
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
@@ -23,9 +23,9 @@ use super::protocol::{AgentMessage, Datagrams, FinalReport};
 
 /// The largest count of a host: sums over all hosts fit into 64 bits.
 const MOST: u64 = 1 << 47;
-/// The same of sums of time in a unit that is finer than nanoseconds.
+/// The same for sums of time in a unit that is finer than nanoseconds.
 const MOST_FINE: u128 = 1 << 96;
-/// Maximum reach of a report into the future, s of real time: clocks differ, and so do the delays of messages.
+/// Maximum time of a report in the future, s of real time: clocks differ, and so do delays of messages.
 const AHEAD_S: f64 = 5.0;
 
 /// Checks the messages of all hosts in one run.
@@ -34,7 +34,7 @@ pub struct ReportCheck<'a> {
     world: &'a World,
     /// The host of each endpoint.
     homes: Vec<u16>,
-    /// The time before which each host reports no more.
+    /// The time before which each host reports nothing more.
     marks: Vec<Time>,
     ahead: Span,
 }
@@ -46,10 +46,10 @@ impl<'a> ReportCheck<'a> {
         Self { world, homes: homes(world, members), marks: vec![Time::ZERO; members.len()], ahead }
     }
 
-    /// Checks a message that arrives from a host at `now`, the emulated time, or is about an injection that was ordered
+    /// Checks a message that arrives from a host at `now`, the emulated time, or concerns an injection that was ordered
     /// for `now`.
     ///
-    /// # Errors The error in the message, in words about the host.
+    /// # Errors The error in the message, as a text about the host.
     pub fn check(&mut self, host: usize, message: &AgentMessage, now: Time) -> Result<(), String> {
         let latest = now + self.ahead;
         match message {
@@ -91,8 +91,8 @@ impl<'a> ReportCheck<'a> {
         Ok(())
     }
 
-    /// Checks that the actors, jobs, cores and nodes of an observation exist, which the recorder indexes its tables
-    /// with, and that the host holds whatever observed it.
+    /// Checks that the actors, jobs, cores and nodes of an observation exist, because the recorder uses them as
+    /// indices, and that the host holds the actor or core that the observation is from.
     fn note(&self, host: usize, observation: &Observation) -> Result<(), String> {
         if !self.exists(observation) {
             return Err("its report names an actor, job, core or node that does not exist".to_owned());
@@ -179,7 +179,7 @@ impl<'a> ReportCheck<'a> {
     }
 }
 
-/// Whether actors of a role make a note.
+/// Whether actors of a role produce a note.
 const fn is_of(role: Role, note: &Note) -> bool {
     let of_client = matches!(note, Note::Arrived { .. } | Note::Resubmitted { .. } | Note::Finished { .. });
     let of_worker = matches!(

@@ -17,10 +17,10 @@ use super::net::{Control, Host, Hosts, Identity, Transport};
 use super::protocol::{AgentStatus, FIRST_FRAME, Opening, RunStatus, STATUS_FRAME};
 use super::timing::socket_options;
 
-/// Maximum time of an agent for its answer.
+/// Maximum time within which an agent must answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The state of one host: its agent's answer, or the reason for which there is none.
+/// The state of one host: its agent's answer, or the reason why there is none.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct HostStatus {
     pub name: String,
@@ -34,7 +34,7 @@ pub struct HostStatus {
     pub run: Option<RunStatus>,
     /// Duration of the answer with the handshake, s.
     pub answer_s: Option<f64>,
-    /// The reason for which there is no answer.
+    /// The reason why there is no answer.
     pub error: Option<String>,
 }
 
@@ -83,7 +83,7 @@ pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
     })
 }
 
-/// An agent's answer and its duration, s; or the reason for which there is none.
+/// An agent's answer and its duration, s; or the reason why there is none.
 pub(super) type Answer = Result<(AgentStatus, f64), String>;
 
 /// The answers of all hosts, which are asked at once, so that several silent ones take one `patience`.

@@ -1,8 +1,8 @@
 //! The reference kernels, and their calibrated speed on a CPU.
 //!
 //! Speed is measured in rounds per second of the thread's own CPU time, which does not pass while other threads have
-//! the CPU: a busy machine makes calibration slower and not wrong. The mean over the calibration counts, because copies
-//! meet the mean: a CPU's clock varies by a tenth within milliseconds, and on shared machines within minutes.
+//! the CPU: a busy machine makes calibration slower, but not wrong. The mean over the calibration counts, because it is
+//! also what copies meet: a CPU's clock varies by a tenth within milliseconds, and on shared machines within minutes.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -101,7 +101,7 @@ impl CalibrationOptions {
     };
 }
 
-/// Upper limit of the rounds of a copy, which take days.
+/// Upper limit of the rounds of a copy, which would take days.
 pub(super) const MAX_ROUNDS: u64 = (1 << 48) - 1;
 
 /// The calibrated speed of a core, which converts between work and rounds.
@@ -145,8 +145,7 @@ impl Calibration {
 
 /// Calibrates the CPU of the calling thread.
 ///
-/// # Errors
-/// The CPU time obtained within the limit on real time, if that was not enough.
+/// # Errors The CPU time obtained until the timeout, if it was not enough.
 pub(super) fn calibrate(load: &mut KernelLoad, options: CalibrationOptions) -> Result<Calibration, Duration> {
     let (began, first) = (Instant::now(), thread_cpu_time());
     let mut batch = 64;

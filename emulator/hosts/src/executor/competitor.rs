@@ -1,11 +1,11 @@
 //! The competitor thread of a core: occupies the CPU by a control law while a slot lasts and there is a copy, and
 //! records the readings.
 //!
-//! In a slot of slowdown σ, a copy that has been there for B should have B / σ of its work done. The *lead* is the work
-//! done beyond that. The competitor occupies the CPU until the lead is −h, then leaves it until the lead is h, so that
-//! the copy is neither early nor late on average; h is such that both parts together take a period. The last step of a
-//! slot, up to two periods long, brings the lead to zero at the slot's end. It ends with the burner's part, because
-//! occupying the CPU ends to the microsecond, and sleeping ends when the system decides.
+//! In a slot of slowdown σ, a copy that has been running for time B should have B / σ of its work done. The *lead* is
+//! the work done beyond that. The competitor occupies the CPU until the lead is −h, then leaves it until the lead is h,
+//! so that the copy is neither early nor late on average; h is chosen so that both parts together take one period. The
+//! last step of a slot, up to two periods long, brings the lead to zero at the slot's end. It ends with the burner's
+//! part: occupying the CPU ends to the microsecond, sleeping when the system decides.
 
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -16,7 +16,7 @@ use super::calibration::Calibration;
 use super::cpu::{CpuId, thread_cpu_time};
 use super::shared::{CoreCounters, CoreShared, DegradedSlot};
 
-/// Longest healthy stretch, ns: a longer one is read in parts.
+/// Longest healthy stretch, ns: a longer one is split into several readings.
 const MAX_HEALTHY: u64 = 100_000_000;
 
 /// The result of a competitor.
@@ -35,7 +35,7 @@ pub(super) struct Competitor {
 }
 
 impl Competitor {
-    /// Gives it about 37 times the weight of a burner and a tenth of that of other threads.
+    /// Nice value of the competitor, with about 37 times the weight of a burner and a tenth of that of other threads.
     pub(super) const NICE: i32 = 10;
 
     pub(super) fn new(shared: Arc<CoreShared>, calibration: Calibration) -> Self {
@@ -130,7 +130,7 @@ impl Competitor {
 #[derive(Debug)]
 struct Gain {
     mean: f64,
-    /// Time at which the CPU was last left, and the counters then.
+    /// Time at which the CPU was last left to the burner, and the counters then.
     left: Option<(u64, CoreCounters)>,
 }
 
@@ -143,7 +143,7 @@ impl Default for Gain {
 impl Gain {
     /// Weight of the latest value.
     const WEIGHT: f64 = 0.1;
-    /// Values below are discarded: another thread had the CPU.
+    /// Smaller values are discarded: another thread had the CPU.
     const MIN: f64 = 0.8;
     /// Shorter times are discarded, because they consist of single chunks, ns.
     const MIN_TIME: u64 = 200_000;
@@ -193,7 +193,7 @@ impl Timeline {
         }
     }
 
-    /// Replaces the coming slots. Returns the current stretch if that cut it short.
+    /// Replaces the coming slots. If that cuts the current stretch short, returns it.
     fn replace_slots(&mut self, now: u64, slots: VecDeque<Stretch>) -> Option<Stretch> {
         self.slots = slots;
         while self.slots.front().is_some_and(|slot| slot.until <= now) {
@@ -226,8 +226,8 @@ pub(super) struct SlotState {
     pub(super) done: f64,
     /// The configured slowdown, above 1.
     pub(super) slowdown: f64,
-    /// Recent work done per time in which the CPU was left to the burner: below 1 if a context switch costs it time,
-    /// such as cold caches. The loop corrects for that except at the end of the slot.
+    /// Recent work done per time in which the CPU was left to the burner: below 1 if context switches cost it time, as
+    /// by cold caches. The loop corrects for that except at the end of the slot.
     pub(super) gain: f64,
 }
 
@@ -276,8 +276,8 @@ pub struct SlotReading {
     pub until: Instant,
     /// The configured slowdown, 1 in a healthy stretch.
     pub asked: f64,
-    /// Whether it ended as planned. The competitor brings a copy to its due progress in the last moments of a slot: a
-    /// slot that was cut short says nothing about accuracy.
+    /// Whether it ended as planned. The competitor brings a copy to its due progress only in the last moments of a
+    /// slot, so a slot that was cut short says nothing about accuracy.
     pub whole: bool,
     /// Time with a copy: the work that a healthy core would have done.
     pub busy: Duration,
@@ -304,13 +304,13 @@ struct Stretch {
 /// Readings of past stretches, and the counters at the start of the current one.
 #[derive(Default, Debug)]
 pub(super) struct ReadingLog {
-    /// A stretch, whether it was not cut short, and the counters of it.
+    /// Each stretch, whether it ended as planned, and its counters.
     rows: Vec<(Stretch, bool, CoreCounters)>,
     start: CoreCounters,
 }
 
 impl ReadingLog {
-    /// Ends a stretch with the counters `end`; it is recorded if there was a copy in it. `whole`: it was not cut short.
+    /// Ends a stretch with the counters `end`; records it if it had a copy. `whole`: it ended as planned.
     fn close(&mut self, stretch: Stretch, end: CoreCounters, whole: bool) {
         let counted = self.since_start(end);
         // Without a copy, rounds of a chunk that ended late count for the next stretch.

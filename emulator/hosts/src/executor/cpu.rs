@@ -15,7 +15,7 @@ use thread_priority::{
     thread_native_id, thread_schedule_policy,
 };
 
-/// The reason for which burners cannot be started.
+/// The reason why burners cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum BurnError {
     #[error(
@@ -27,7 +27,7 @@ pub enum BurnError {
     #[error("cannot {doing} for the core on CPU {cpu}: {source}")]
     System { doing: &'static str, cpu: CpuId, source: io::Error },
     #[error(
-        "CPU {cpu} gave {got:?} of CPU time in {wait:?},, too little to calibrate it; stop other programs on it, or name another"
+        "CPU {cpu} gave {got:?} of CPU time in {wait:?}, too little to calibrate it; stop other programs on it, or name another"
     )]
     Busy {
         cpu: CpuId,

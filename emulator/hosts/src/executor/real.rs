@@ -1,13 +1,13 @@
-//! The executor of a shard on real cores: copies run on [`Burners`], the burner and competitor threads of all its cores,
-//! and their ends come back into the event loop.
+//! The executor of a shard on real cores: copies run on [`Burners`], the burner and competitor threads of all its
+//! cores, and their ends come back into the event loop.
 //!
 //! Emulated cores take the highest CPUs that the process may use, one each, in order. The work of an emulated second
 //! takes 1 / `run.speed` seconds on a healthy core, and more or less on a core of another speed. Degraded slots are
 //! those of virtual time under the same seed. Because the common clock is corrected during a run, slots are converted
 //! to real time only a few seconds ahead.
 //!
-//! An eventfd wakes the shard, which costs one system call and takes no lock. Burner threads have the lowest priority and
-//! may lose their CPU at any instruction, so they must not hold a lock that a shard waits for.
+//! An eventfd wakes the shard, which costs one system call and takes no lock. Burner threads have the lowest priority
+//! and may lose their CPU at any instruction, so they must not hold a lock that a shard waits for.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -36,15 +36,15 @@ use crate::real_time::clock::Clock;
 /// Real time for which burners know their slots in advance; they are updated when half of it has passed.
 const HORIZON: Duration = Duration::from_secs(3);
 
-/// Degraded stretches at least this long are accurate to a hundredth even if they were cut short.
+/// Minimum length of degraded stretches that are accurate to a hundredth even if they were cut short.
 const LONG: Duration = Duration::from_millis(200);
 
-/// Share of a degraded stretch for which a core must have had a copy, so that the stretch is evaluated.
+/// Share of a degraded stretch during which a core must have had a copy for the stretch to be evaluated.
 const MIN_BUSY: f64 = 0.75;
-/// Healthy stretches end at every slot; those of this much work together are evaluated as one sample.
+/// Amount of healthy work that is evaluated as one sample: healthy stretches end at every slot and are often short.
 const HEALTHY_SAMPLE: Duration = Duration::from_millis(100);
 
-/// A core that does less than this share of its work, and of what its slots leave it, is starved.
+/// A core is starved if it does less than this share of its work, as reduced by its slots.
 const STARVED: f64 = 0.02;
 
 /// Selects the CPUs of `cores` emulated cores out of the `free` ones of a host.
@@ -80,7 +80,7 @@ struct ExecutorCore {
 }
 
 impl ExecutorCore {
-    /// Warns once if other processes leave next to nothing of the CPU to copies: the run is slow, not hung.
+    /// Warns once if other processes leave almost none of the CPU to copies: the run is slow, not hung.
     fn warn_if_starved(&mut self, (busy, done): (Duration, Duration)) {
         let before = std::mem::replace(&mut self.progress, (busy, done));
         let (busy, done) = (busy.saturating_sub(before.0), done.saturating_sub(before.1));
@@ -100,18 +100,18 @@ impl ExecutorCore {
 pub struct RealExecutor {
     real: RealSection,
     host: String,
-    /// None after the end.
+    /// `None` after the end.
     burners: Option<Burners>,
     cores: Vec<ExecutorCore>,
     /// The index in `cores` of each emulated core on this host.
     indices: Vec<usize>,
     clock: Rc<Clock>,
-    /// The time up to which burners know their slots.
+    /// The time up to which burners have been sent their slots.
     planned: Option<Time>,
 }
 
 impl RealExecutor {
-    /// An executor of these emulated cores, in the order in which `burners` was started with their CPUs.
+    /// An executor of these emulated cores, in the same order as the CPUs that `burners` was started with.
     pub fn new(
         real: RealSection,
         host: &str,
@@ -211,7 +211,7 @@ impl CoreExecutor for RealExecutor {
     }
 }
 
-/// A burst in real time; none if it is shorter than the clock's resolution.
+/// A burst in real time; `None` if it is shorter than the clock's resolution.
 fn real_slot(clock: &Clock, burst: &Burst) -> Option<DegradedSlot> {
     let (from, until) = (clock.instant(burst.start), clock.instant(burst.end));
     (from < until).then_some(DegradedSlot { from, until, slowdown: burst.slowdown })
@@ -247,8 +247,8 @@ fn evaluate(reading: &CoreReading, work: &mut RealWork, speed: f64) -> Samples {
 
 /// A burner and a competitor per core, pinned to its CPU. Dropping it stops and joins the threads.
 ///
-/// Methods take the core's index in the `cpus` of [`start`](Self::start), and panic if there is none. A core has one
-/// caller at a time: two threads must not run and halt copies on the same core concurrently.
+/// Methods take the core's index in the `cpus` of [`start`](Self::start), and panic if there is no such core. A core
+/// has one caller at a time: two threads must not run and halt copies on the same core concurrently.
 pub struct Burners {
     cores: Vec<BurnedCore>,
     origin: Instant,
@@ -348,7 +348,7 @@ impl Burners {
     }
 
     /// Halts the copy and returns the work left, to the chunk. The burner notices within a chunk, and that chunk is
-    /// lost. Zero: there was no copy, or it has finished and is or will be [reported](Self::take_finished).
+    /// lost. Zero if there was no copy, or if it has finished and is or will be [reported](Self::take_finished).
     pub fn halt(&self, core: usize) -> Duration {
         let core = &self.cores[core];
         core.calibration.work(core.shared.halt())
@@ -372,11 +372,10 @@ impl Burners {
         (Duration::from_nanos(busy), core.calibration.work(rounds))
     }
 
-    /// Replaces the coming slots: the core is degraded in them and healthy between and after them. The current slot
-    /// continues if one of them is current as well and has the same slowdown; its end becomes that slot's.
+    /// Replaces the coming slots: the core is degraded in them and healthy between and after them. If a new slot with
+    /// the slowdown of the current slot is current as well, the current slot continues until the new slot's end.
     ///
-    /// # Panics
-    /// When slots are empty, overlap or are out of order, or a slowdown is not above 1.
+    /// # Panics When slots are empty, overlap or are out of order, or a slowdown is not above 1.
     pub fn degrade(&self, core: usize, slots: Vec<DegradedSlot>) {
         let valid =
             |slot: &DegradedSlot| slot.from < slot.until && slot.slowdown > 1.0 && slot.slowdown.is_finite();
@@ -392,8 +391,7 @@ impl Burners {
 
     /// Stops all threads, with or without copies, and returns the measurements of each core.
     ///
-    /// # Panics
-    /// When one of the threads has.
+    /// # Panics When one of the threads has panicked.
     pub fn end(mut self) -> Vec<CoreReading> {
         self.stop();
         let origin = self.origin;
@@ -438,10 +436,10 @@ const IDLE_ROUNDS: u64 = 1000;
 
 /// The burner thread of a core: runs copies in chunks, so that a halt takes effect within a chunk.
 ///
-/// Without a copy the thread spins. A CPU that comes and goes is slower than one that stays busy: its clock has to rise
-/// again, its caches to fill, and a hypervisor delays its return; a core would lose up to a sixth of its speed when
-/// there is little to do. Other threads that wake up on the CPU preempt the burner at once; only threads of the lowest
-/// priority, such as burners of another process, share the CPU with it.
+/// Without a copy the thread spins. A CPU that is idle at times is slower than one that stays busy: its clock has to
+/// rise again, its caches to fill, and a hypervisor delays its return; a core would lose up to a sixth of its speed
+/// when there is little to do. Other threads that wake up on the CPU preempt the burner at once; only threads of the
+/// lowest priority, such as burners of another process, share the CPU with it.
 struct Burner {
     shared: Arc<CoreShared>,
     kernel: Kernel,

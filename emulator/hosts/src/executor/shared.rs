@@ -16,7 +16,7 @@ use super::calibration::{Calibration, MAX_ROUNDS};
 const ROUND_BITS: u32 = MAX_ROUNDS.count_ones();
 /// Set in [`CoreShared::presence`] while there is a copy.
 const PRESENT: u64 = 1 << 63;
-/// No edge, or one that is recorded.
+/// No edge, or one that has been recorded.
 const NO_EDGE: u64 = u64::MAX;
 
 /// A time in which a core is degraded, on the monotonic clock.
@@ -26,8 +26,8 @@ pub struct DegradedSlot {
     pub from: Instant,
     /// End.
     pub until: Instant,
-    /// The configured slowdown σ > 1: work takes σ times as long. Above about 30, the CPU share that the system
-    /// leaves to a burner in any case begins to show.
+    /// The configured slowdown σ > 1: work takes σ times as long. Above about 30, it is limited by the minimum CPU
+    /// share that the system leaves to a burner.
     pub slowdown: f64,
 }
 
@@ -64,25 +64,25 @@ pub(super) struct CoreCounters {
 #[derive(Debug)]
 pub(super) struct CoreShared {
     origin: Instant,
-    /// The current copy: sequence number and rounds left; no rounds, no copy.
+    /// The current copy: sequence number and rounds left. There is no copy if no rounds are left.
     copy: AtomicU64,
     ticket: AtomicU64,
-    /// With [`PRESENT`] there is a copy, and the rest is the total time without one; else the total time with one.
-    /// Both in ns.
+    /// With [`PRESENT`] there is a copy, and the other bits are the total time without one; otherwise they are the
+    /// total time with one. Both in ns.
     presence: AtomicU64,
     /// Rounds done in all, lost chunks included.
     rounds: AtomicU64,
-    /// The time at which the competitor needs the rounds done, and those; see [`record_edge`](Self::record_edge).
+    /// The time for which the rounds done are requested, then those rounds; see [`record_edge`](Self::record_edge).
     edge: AtomicU64,
     rounds_at_edge: AtomicU64,
-    /// The ticket of the last copy that finished, zero if it was taken, and the time of its end in ns since the origin.
-    /// A core has one copy at a time, and the next begins only after the last was taken or halted.
+    /// The ticket of the last finished copy, zero if it was taken, and the time of its end in ns since the origin. A
+    /// core has one copy at a time, and the next begins only after the last was taken or halted.
     finished_ticket: AtomicU64,
     finished_at: AtomicU64,
     /// The competitor waits for a copy.
     wake_competitor: AtomicBool,
     stopped: AtomicBool,
-    /// Coming slots, if they have changed.
+    /// New slots that the competitor has not yet taken.
     slots: Mutex<Option<Vec<DegradedSlot>>>,
     slots_changed: AtomicBool,
     competitor: OnceLock<Thread>,
@@ -239,8 +239,8 @@ impl CoreShared {
         }
     }
 
-    /// Records since `now` whether there is a copy. Called by every thread that changes that; if two do so
-    /// concurrently, the slower one notices that its record is out of date, and tries again.
+    /// Records since `now` whether there is a copy. Called by every thread that changes that; of two concurrent calls,
+    /// the slower one notices that its record is out of date, and tries again.
     fn update_presence(&self, now: u64) {
         loop {
             let present = self.rounds_left() > 0;
@@ -273,7 +273,7 @@ impl CoreShared {
         !self.is_busy()
     }
 
-    /// The coming slots, if they have changed.
+    /// The new slots, if there are any.
     pub(super) fn take_slots(&self) -> Option<Vec<DegradedSlot>> {
         if self.slots_changed.swap(false, Ordering::AcqRel) { guard(&self.slots).take() } else { None }
     }
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!((core.busy(1001), core.is_busy()), (201, true));
     }
 
-    /// Presence is right in the end, however the end of a copy and the start of the next one interleave.
+    /// Presence is correct in the end, however the end of a copy and the start of the next one interleave.
     #[test]
     fn presence_survives_races() {
         let (core, calibration) = (core(), Calibration::new(1.0));

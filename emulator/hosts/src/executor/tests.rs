@@ -30,7 +30,7 @@ fn one() -> Burners {
     burners(&free_cpus()[..1])
 }
 
-/// Waits until `check` returns something.
+/// Waits until `check` returns `Some`.
 fn wait_for<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -173,13 +173,13 @@ fn an_idle_core_can_be_ended_and_dropped() {
     drop(one());
 }
 
-/// Sets slots and waits until the competitor has them.
+/// Sets slots and waits until the competitor has taken them.
 fn degrade(burners: &Burners, slots: Vec<DegradedSlot>) {
     burners.degrade(0, slots);
     wait_for("the competitor takes its slots", || (!burners.shared(0).is_interrupted()).then_some(()));
 }
 
-/// The configured slowdowns in order; healthy time is read in parts.
+/// The configured slowdowns in order; a long healthy time is several readings.
 fn asked(slots: &[SlotReading]) -> Vec<f64> {
     let mut asked: Vec<_> = slots.iter().map(|slot| slot.asked).collect();
     asked.dedup();
@@ -275,9 +275,9 @@ fn steered(length: f64, slowdown: f64, late: &[f64], stolen: &[f64], before: f64
 }
 
 proptest! {
-    /// Each slot achieves its slowdown, for moderate lateness of sleeps and any state left by the slot before.
+    /// Each slot achieves its slowdown, for moderate lateness of sleeps and any final state of the previous slot.
     #[test]
-    fn each_slot_comes_out_right(
+    fn each_slot_achieves_its_slowdown(
         ms in 10u32..200, slowdown in 1.05f64..8.0,
         late in prop::collection::vec(0.0f64..0.2e6, 1..20),
         stolen in prop::collection::vec(0.0f64..0.05, 1..20),
@@ -315,7 +315,7 @@ proptest! {
 
     /// A burner far behind gets all of the CPU and one far ahead none; every step ends within the slot.
     #[test]
-    fn extremes_are_met(rest in 1.0f64..1e8, busy in 0.0f64..1e8, share in 0.0f64..2.0, slowdown in 1.01f64..50.0) {
+    fn a_burner_far_behind_gets_all_of_the_cpu_and_one_far_ahead_none(rest in 1.0f64..1e8, busy in 0.0f64..1e8, share in 0.0f64..2.0, slowdown in 1.01f64..50.0) {
         let state = SlotState { rest, busy, done: busy * share, slowdown, gain: 1.0 };
         let step = next_step(state);
         prop_assert!(step.occupy >= 0.0 && step.leave >= 0.0);

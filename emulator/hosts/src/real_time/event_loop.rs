@@ -2,7 +2,7 @@
 //!
 //! All events that are due wait in the shard's own queue, so one timer serves all of them, and no task sleeps per
 //! message or link. Overload shows as lateness and not as memory: no shard runs further ahead of the slowest than
-//! `MAX_LEAD`, which bounds what accumulates before the slowest.
+//! `MAX_LEAD`, which bounds the events that accumulate for the slowest shard.
 //!
 //! The timer is asynchronous and has a resolution of tens of microseconds; tokio's own resolution is a millisecond.
 
@@ -39,7 +39,7 @@ const REPORT_SIZE: usize = 8192;
 const SLICE: u32 = 256;
 /// Events handled per reading of the clock, while they are due.
 const CLOCK_STRIDE: u32 = 8;
-/// Real time below which the loop spins: to sleep and be woken takes as long.
+/// Real time below which the loop spins, because sleeping and waking take as long.
 const SPIN: Duration = Duration::from_micros(12);
 /// Consecutive spins before other tasks of the thread run.
 const MAX_SPINS: u32 = 8;
@@ -121,13 +121,13 @@ impl Observer for RealTimeObserver {
 
 /// The connection of a shard's event loop to other shards and to the aggregator.
 pub trait ShardIo {
-    /// Sends parcels to another shard; leaves those that cannot be sent yet.
+    /// Sends parcels to another shard; parcels that cannot be sent yet stay in the vector.
     fn send(&mut self, to: u16, class: Class, parcels: &mut Vec<Parcel>);
-    /// Reports observations, in order of time, and the time before which no more will come.
+    /// Reports observations, in order of time, and the time before which no further observation follows.
     fn report(&mut self, notes: Vec<Observation>, mark: Time);
     /// Called after each report, for samples of the shard.
     fn look(&mut self, _shard: &Shard<'_, RealTimeObserver>) {}
-    /// Publishes this shard's progress; returns that of the slowest other shard.
+    /// Publishes this shard's progress; returns the progress of the slowest other shard.
     fn progress(&mut self, mine: Time) -> Time;
     /// Takes incoming parcels that were not put into the [`Inbox`].
     fn collect(&mut self, _parcels: &mut Vec<Parcel>) {}
@@ -137,7 +137,7 @@ pub trait ShardIo {
     }
     /// Announces that the shard is awake.
     fn unpark(&mut self) {}
-    /// Changes the interference profiles of the shard, if that was ordered.
+    /// Changes the interference profiles of the shard, if the controller has ordered it.
     fn change_profiles(&mut self, _now: Time, _shard: &mut Shard<'_, RealTimeObserver>) {}
     /// Whether there may be parcels to [collect](Self::collect).
     fn has_incoming(&self) -> bool {
@@ -170,7 +170,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Waits until there is room. For one waiting task at a time.
+    /// Waits until there is room. At most one task may wait at a time.
     pub async fn room(&self) {
         while self.parcels.borrow().len() >= INBOX_CAPACITY {
             self.emptied.notified().await;

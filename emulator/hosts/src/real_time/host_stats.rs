@@ -1,5 +1,5 @@
-//! Statistics of a process during a run: processor time, memory, the lateness of a bare timer, and the samples of a shard
-//! while it runs, with messages, lateness and the load of its process.
+//! Statistics of a process during a run: processor time, memory, the lateness of a bare timer, and the samples of a
+//! shard while it runs, with messages, lateness and the load of its process.
 
 use std::fs;
 use std::num::NonZero;
@@ -101,7 +101,7 @@ impl VitalsMeter {
         Self { at: Instant::now(), cpu_s: cost::process_cpu_s(), machine: CpuTicks::now() }
     }
 
-    /// The vitals since the sample before.
+    /// The vitals since the last sample.
     pub fn sample(&mut self) -> VitalsSample {
         let before = std::mem::replace(self, Self::start());
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as f64;
@@ -145,7 +145,7 @@ fn probe(late: &SpanHistogram) -> Option<TimerProbe> {
 /// Processor time of the machine since boot, in ticks, from the first line of `/proc/stat`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct CpuTicks {
-    /// User and kernel time and that taken by the hypervisor, without that of niced processes.
+    /// User and kernel time and time taken by the hypervisor, without the time of niced processes.
     busy: u64,
     /// Time taken by the hypervisor.
     steal: u64,
@@ -153,7 +153,7 @@ struct CpuTicks {
 }
 
 impl CpuTicks {
-    /// The current ticks; none where there is no such file.
+    /// The current ticks; `None` where there is no such file.
     fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
@@ -189,7 +189,7 @@ fn switches() -> u64 {
 /// Real time between two samples. A sample takes some tens of microseconds.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The lateness that a histogram holds.
+/// A histogram as lateness so far.
 fn late_so_far(late: &SpanHistogram) -> LateSoFar {
     LateSoFar { p50_s: late.quantile_s(0.5), p99_s: late.quantile_s(0.99), max_s: late.max_s() }
 }
@@ -202,7 +202,7 @@ pub struct ShardSampler {
 }
 
 impl ShardSampler {
-    /// A sampler that reports the vitals of the process, or leaves them to another shard's.
+    /// A sampler that reports the vitals of the process, or leaves this to the sampler of another shard.
     pub fn new(with_vitals: bool) -> Self {
         Self { due: Instant::now() + SAMPLE_INTERVAL, meter: with_vitals.then(VitalsMeter::start) }
     }

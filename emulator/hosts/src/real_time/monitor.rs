@@ -1,4 +1,4 @@
-//! The monitor of a run in real time: its observers, the samples of its shards, and its end when nothing happens.
+//! The monitor of a run in real time: its observers, the samples of its shards, and its end when nothing is pending.
 
 use std::time::{Duration, Instant};
 
@@ -6,17 +6,17 @@ use volary_engine::metrics::{Aggregator, EndReason};
 use volary_engine::world::World;
 use volary_experiment::control::{Counted, RunObserver, ShardSample, StudyControl};
 
-/// Real time without any observation after which a run ends if nothing is pending, and a warning is logged otherwise.
-/// What is on its way between two hosts arrives earlier, or their link ends.
+/// Real time without any observation after which a run ends if nothing is pending, and a warning is logged otherwise. A
+/// message between two hosts arrives within this time, or their link ends.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// The observers and the samples of a run in real time, and what is done when nothing happens.
+/// The observers and the samples of a run in real time, and the detection of a run in which nothing is pending.
 #[derive(Debug)]
 pub struct Monitor<'a> {
-    /// Number of observations when they were last counted, and the real time at which it last grew.
+    /// The last count of observations, and the real time at which it last grew.
     folded: (u64, Instant),
     warned: bool,
-    /// When an event was pending last.
+    /// The last time at which an event was pending.
     pending: Instant,
     observers: Vec<Box<dyn RunObserver + 'a>>,
     /// The latest sample of each shard, with its name.
@@ -50,14 +50,14 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Records that a shard has ended: nothing is pending there.
+    /// Records that a shard has ended: no event is pending there.
     pub fn ended(&mut self, shard: usize) {
         if let Some((_, latest)) = self.samples.get_mut(shard) {
             latest.get_or_insert_default().pending = 0;
         }
     }
 
-    /// Why the run has ended, or `None` while it goes on. Lets the observers look.
+    /// The reason why the run has ended, or `None` while it continues. Also calls the observers.
     pub fn end_reason(&mut self, aggregator: &Aggregator<'_>, control: &StudyControl) -> Option<EndReason> {
         for observer in &mut self.observers {
             let samples = || self.samples.iter().map(|(name, sample)| (name.clone(), sample.as_ref()));
@@ -74,14 +74,14 @@ impl<'a> Monitor<'a> {
         if quiet && !self.warned {
             self.warned = true;
             tracing::warn!(
-                "nothing has happened for {} s; Ctrl-C ends the run, and keeps what was measured",
+                "nothing has happened for {} s; Ctrl-C ends the run, and keeps its measurements",
                 QUIET.as_secs()
             );
         }
         reason
     }
 
-    /// Whether no shard has had an event pending for long, so that nothing will happen any more.
+    /// Whether no shard has had a pending event for so long that nothing will happen any more.
     fn is_idle(&self) -> bool {
         let is_empty = |(_, sample): &(String, Option<ShardSample>)| {
             sample.as_ref().is_some_and(|sample| sample.pending == 0)
@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// A job waits, and no shard has anything to do: in virtual time such a run ends at once.
+    /// A job waits, and no shard has a pending event: in virtual time such a run ends at once.
     #[test]
     fn a_quiet_run_ends_if_nothing_is_pending() {
         let text = "title = \"t\"\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 1\ntasks = 1\n\

@@ -54,13 +54,13 @@ fn shares(weights: &[f64]) -> Vec<Range<f64>> {
     ends.collect()
 }
 
-/// The shard of the `i`-th of `of` actors without a place.
+/// The shard of number `i` of `of` actors that have no place.
 fn by_weight(shares: &[Range<f64>], i: u32, of: u32) -> u16 {
     let ends: Vec<f64> = shares.iter().map(|share| share.end).collect();
     below(&ends, (f64::from(i) + 0.5) / f64::from(of))
 }
 
-/// The index of the first of `ends` above `at`; the last index if, by rounding, none is.
+/// The index of the first of `ends` above `at`; the last index if none is, because of rounding.
 fn below(ends: &[f64], at: f64) -> u16 {
     ends.partition_point(|&end| end <= at).min(ends.len() - 1) as u16
 }
@@ -83,7 +83,7 @@ fn cuts(layout: &Layout, links: &Links, shares: &[Range<f64>]) -> Vec<f64> {
     cuts
 }
 
-/// Indices of nodes that are in another area than the node before.
+/// Indices of nodes whose area differs from that of the node before.
 fn borders(layout: &Layout, links: &Links, area: fn(&Place) -> u32) -> Vec<f64> {
     let of = |node: u32| links.place(Endpoint(layout.node(node).0)).map(area);
     (1..layout.nodes()).filter(|&node| of(node) != of(node - 1)).map(f64::from).collect()

@@ -9,7 +9,7 @@ use super::theme::Hue;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bar {
     pub label: String,
-    /// The colour of its parts that have none of their own.
+    /// The colour of parts without a colour of their own.
     pub hue: Hue,
     /// From left to right.
     pub parts: Vec<BarPart>,
@@ -22,7 +22,7 @@ pub struct Bar {
 pub struct BarPart {
     /// Class of the style sheet of charts: `fill`, `progress`, `waste` or `idle`.
     pub class: &'static str,
-    /// Its colour, unless it is that of the bar.
+    /// Its colour, if it differs from the colour of the bar.
     pub hue: Option<Hue>,
     pub size: f64,
     /// Tooltip.
@@ -36,7 +36,7 @@ const ROW: f64 = 26.0;
 const TOP: f64 = 28.0;
 const BOTTOM: f64 = 26.0;
 
-/// Bars over a common axis from 0 to the largest bar, or to the whole for shares, with a legend of kinds.
+/// Bars over a common axis, with a legend of kinds. The axis ends at the largest bar, or at 100 % for shares.
 pub fn stacked(title: &str, unit: TickUnit, bars: &[Bar], legend: &[(Hue, &str)]) -> Picture {
     let bottom = TOP + ROW * bars.len() as f64;
     let frame = Frame { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom, edge: WIDTH };

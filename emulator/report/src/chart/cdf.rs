@@ -57,7 +57,7 @@ pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>], si
     Plot { title: title.into(), x, y, series, size }.picture()
 }
 
-/// The drawn quantity for a share of finished jobs, and its band for a number of jobs.
+/// The drawn quantity as a function of the share of finished jobs, and its band as a function of the number of jobs.
 struct Shape {
     drawn: fn(f64) -> f64,
     band: fn(f64, u64) -> (f64, f64),
@@ -104,7 +104,7 @@ fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
     series
 }
 
-/// (value, share of finished jobs at or below it) of a sketch, thinned to the points drawn.
+/// Points (value, share of finished jobs at or below it) of a sketch, thinned for drawing.
 fn sampled(sketch: &Sketch) -> impl Iterator<Item = (f64, f64)> {
     let every = sketch.rank.len().div_ceil(POINTS).max(1);
     let last = sketch.rank.len().saturating_sub(1);
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_run_is_drawn_as_it_is() {
+    fn a_single_run_is_drawn_without_averaging() {
         let sketch = Sketch::new((1..=10).map(f64::from).collect());
         let series = trace(&Curve { label: "a".into(), colour: 0, runs: vec![(&sketch, 20)] }, &BODY);
         assert!(series.steps);

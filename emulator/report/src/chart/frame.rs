@@ -22,7 +22,7 @@ pub(super) struct Frame {
 
 /// An entry of a legend.
 pub(super) struct LegendEntry<'a> {
-    /// Its colour, if its mark has none of its own.
+    /// Its colour, if its mark has none.
     pub(super) hue: Option<Hue>,
     /// Class of its mark: `curve` for a line, `arrow` for an arrow, any other for a box.
     pub(super) mark: &'static str,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_legend_goes_on_below() {
+    fn a_long_legend_is_broken_into_rows() {
         let names: Vec<String> = (0..5)
             .map(|i| format!("policy number {i} with a label{}", " and more".repeat(20 * (i % 2))))
             .collect();

@@ -46,14 +46,14 @@ pub struct Shade {
 }
 
 impl Shade {
-    /// The text with the small one.
+    /// The text followed by the small text.
     fn whole(&self) -> String {
         if self.small.is_empty() { self.text.clone() } else { format!("{} {}", self.text, self.small) }
     }
 }
 
 impl Heat {
-    /// The table as HTML: one, or one a group where they are too wide to stand beside each other.
+    /// The table as HTML: one table, or one per group if the groups are too wide side by side.
     ///
     /// Shades are limited to half the depth, so that text keeps its contrast on light and dark backgrounds.
     pub fn html(&self) -> Markup {
@@ -104,7 +104,7 @@ impl Heat {
     }
 }
 
-/// Columns that fit beside each other.
+/// Number of columns that fit side by side.
 const SIDE_BY_SIDE: usize = 6;
 
 /// Height of a row of a picture.
@@ -115,7 +115,7 @@ const INDENT: f64 = 3.0;
 const PAD: f64 = 6.0;
 
 impl Heat {
-    /// Whether all numbers fit their cells in a picture `wide` px wide. A number that is cut is another number.
+    /// Whether all numbers fit their cells in a picture `wide` px wide; a number that is cut would be misread.
     pub fn fits(&self, wide: f64) -> bool {
         let columns: usize = self.groups.iter().map(|group| group.1.len()).sum();
         let each = (wide - self.key_widths(wide).iter().sum::<f64>()) / columns.max(1) as f64;
@@ -213,7 +213,7 @@ impl HeatRow {
     }
 }
 
-/// A text that leads to the element `id`, unless that is empty.
+/// A text that links to the element `id`, unless that is empty.
 fn linked(text: &str, id: &str) -> Markup {
     html! { @if id.is_empty() { (text) } @else { a href={ "#" (id) } { (text) } } }
 }

@@ -17,7 +17,7 @@ pub struct PlotAxis {
     pub spread: AxisScale,
     /// Format of ticks.
     pub unit: TickUnit,
-    /// Smallest and largest value, on a logarithmic axis of those above zero; `None` to fit the data.
+    /// Smallest and largest value, on a logarithmic axis of the values above zero; `None` to fit the data.
     pub range: Option<(f64, f64)>,
     /// Whether a logarithmic axis has a place for zero even if no point of the chart is there.
     pub zero: bool,
@@ -249,7 +249,7 @@ impl Plot {
 }
 
 impl Plot {
-    /// The intervals of single points: areas between them would hide each other.
+    /// The intervals of points, drawn one by one: bands would hide each other.
     fn whiskers(&self, series: &Series, x: &Scale, y: &Scale) -> Vec<Mark> {
         // An edge at or below zero has no place on a logarithmic axis: it is drawn at the far end, with an arrow.
         let is_log = self.y.spread == AxisScale::Log;
@@ -268,7 +268,7 @@ impl Plot {
     }
 }
 
-/// Half the width of the arrow head of an interval that goes on beyond the axis.
+/// Half the width of the arrow head at the end of an interval that continues beyond the axis.
 const HEAD: f64 = 4.0;
 
 /// The two strokes of an arrow head whose tip is at a point; it opens downwards if `size` is positive.
@@ -276,8 +276,8 @@ fn arrow_head((x, y): Point, size: f64) -> [Mark; 2] {
     [-size, size].map(|side| line("whisker", (x + side, y + size), (x, y)))
 }
 
-/// Names that fit `most` px each: whole; by their last word if they differ only by that and it is a number, such as the
-/// means of one distribution; or cut in the middle.
+/// Names that fit `most` px each: whole; by their last words if only these differ and are numbers, such as the means of
+/// one distribution; or cut in the middle.
 fn abridged(names: &[String], most: f64) -> Vec<String> {
     let parts: Option<Vec<_>> = names.iter().map(|name| name.rsplit_once(' ')).collect();
     let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
@@ -302,7 +302,7 @@ fn abridged(names: &[String], most: f64) -> Vec<String> {
     }
 }
 
-/// The end of a text that is at most `most` px wide, behind an ellipsis where it is cut.
+/// The end of a text in at most `most` px, after an ellipsis if it is cut.
 fn end_of(text: &str, most: f64) -> String {
     let ends = text.char_indices().skip(1).map(|(at, _)| format!("…{}", &text[at..]));
     iter::once(text.to_owned()).chain(ends).find(|end| width(end) <= most).unwrap_or_else(|| "…".to_owned())
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_dots_where_they_belong() {
+    fn dots_are_at_their_values() {
         let svg = plot(vec![(0.0, 0.0), (5.0, 2.0), (10.0, f64::NAN), (10.0, 4.0)])
             .picture()
             .in_page()

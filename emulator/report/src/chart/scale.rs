@@ -43,7 +43,7 @@ impl TickUnit {
         }
     }
 
-    /// The base of which ticks of an axis up to `high` are round multiples.
+    /// The unit in which ticks of an axis up to `high` are round.
     fn base(self, high: f64) -> f64 {
         if self == Self::Seconds { number::time_unit(high).max(1.0) } else { 1.0 }
     }
@@ -140,7 +140,7 @@ impl Scale {
         self.pixels.0 + share.clamp(0.0, 1.0) * (self.pixels.1 - self.pixels.0)
     }
 
-    /// About `about` ticks with values round in their unit, after that of zero where it has a place of its own.
+    /// About `about` ticks at values that are round in their unit, after a tick at zero if zero has a place of its own.
     pub fn ticks(&self, unit: TickUnit, about: usize) -> Vec<f64> {
         let ticks = match self.spread {
             AxisScale::Linear => {
@@ -153,7 +153,7 @@ impl Scale {
         self.zero.map(|_| 0.0).into_iter().chain(ticks).collect()
     }
 
-    /// A tick's label: on a linear axis of times in the unit of its end.
+    /// The label of a tick: times on a linear axis have the unit that suits the end of the axis.
     pub fn tick(&self, unit: TickUnit, value: f64) -> String {
         let base = unit.base(self.values.1);
         match base as u32 {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn decades_ask_for_a_logarithm() {
+    fn a_wide_range_gives_a_logarithmic_axis() {
         assert_eq!(AxisScale::suited([0.0, 0.001, 3.0]), AxisScale::Log);
         assert_eq!(AxisScale::suited([0.0, 1.0, 3.0, f64::NAN]), AxisScale::Linear);
         assert_eq!(AxisScale::suited([]), AxisScale::Linear);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn values_land_on_pixels() {
+    fn values_are_mapped_to_pixels() {
         let log = Scale::new(AxisScale::Log, (1.0, 100.0), (0.0, 200.0));
         assert!((log.at(10.0) - 100.0).abs() < 1e-9);
         assert_eq!((log.at(0.0), log.at(1e9)), (0.0, 200.0), "the edges hold what lies outside");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_read_well() {
+    fn tick_labels_have_units_and_thin_spaces() {
         assert_eq!(TickUnit::Seconds.tick(0.01), "10\u{202f}ms");
         assert_eq!(TickUnit::Share.tick(0.999), "99.9\u{202f}%");
         assert_eq!(TickUnit::Number.tick(2.0), "2");

@@ -3,8 +3,8 @@
 //! In a page, classes and CSS variables give marks their colours, so that a chart follows the page's dark mode. A file
 //! has the same marks with attributes.
 //!
-//! The width of text is from the advance widths of the font that figures are set in. In formats that are read where
-//! that font is not installed, text is drawn as outlines, so that a figure is the same on every machine.
+//! The width of text is computed from the advance widths of the font that figures are set in. In formats for machines
+//! without that font, text is drawn as outlines, so that a figure is the same on every machine.
 
 use std::fmt::Write;
 
@@ -100,8 +100,8 @@ impl Picture {
         }
     }
 
-    /// The picture as a file of its own on white, `inches` wide; its text is 8 points high if it was laid out as wide
-    /// as [`px_of`] says.
+    /// The picture as a file of its own on white, `inches` wide; its text is 8 points high if the picture is [`px_of`]
+    /// px wide.
     pub fn file(&self, inches: f64, letters: Letters) -> String {
         let (width, height) = self.size;
         let high = inches * height / width;
@@ -118,7 +118,7 @@ impl Picture {
         sanitize::document(page.into_string())
     }
 
-    /// Pictures in rows of `columns`, each as wide as its own widest, under a common name.
+    /// Pictures in rows of `columns` under a common name. A column is as wide as its widest picture.
     pub fn beside(label: &str, pictures: Vec<Self>, columns: usize) -> Self {
         let columns = columns.max(1);
         let wide = pictures.iter().map(|picture| picture.size.0).fold(0.0, f64::max);
@@ -154,11 +154,11 @@ pub enum Letters {
     Outlines,
 }
 
-/// The way in which marks get their colours.
+/// The source of the colours of marks.
 enum Styling {
     /// By classes.
     Page,
-    /// By attributes, of marks in a group of a hue.
+    /// By attributes, for marks in a group with a hue.
     File(Letters, Option<Hue>),
 }
 
@@ -358,7 +358,7 @@ const ADVANCES: [u16; 95] = [
     278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 ];
 
-/// Thousandths of a character that the table lacks: a wide Latin letter, or a square sign.
+/// Width of a character that the table lacks, in thousandths: that of a wide Latin letter, or of a square sign.
 const fn other(c: char) -> u16 {
     match c {
         '\u{202f}' => 200,
@@ -376,7 +376,7 @@ pub(super) fn width(text: &str) -> f64 {
     text.chars().map(advance).sum::<f64>() * SIZE / 1_000.0
 }
 
-/// Maximum factor between the widths of bold and regular text, for text of words.
+/// Upper bound of the ratio of widths of bold and regular text, for ordinary words.
 pub(super) const BOLD: f64 = 1.12;
 
 /// The text cut in the middle, so that it is at most `most` px wide.
@@ -410,7 +410,7 @@ fn outline(text: &str, size: f64, bold: bool) -> (String, f64) {
     (pen.data, pen.x)
 }
 
-/// Writes the outlines of glyphs one behind the other.
+/// Writes the outlines of consecutive glyphs.
 #[derive(Default)]
 struct Pen {
     data: String,
@@ -450,10 +450,10 @@ impl OutlineBuilder for Pen {
     }
 }
 
-/// The reason for which a picture could not be converted.
+/// The reason why a picture could not be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The picture is not understood.
+    /// The picture cannot be parsed.
     #[error("the figure cannot be read: {0}")]
     Parse(#[from] usvg::Error),
     /// The PDF cannot be made.
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_needs_no_page() {
+    fn a_file_has_its_colours_without_a_page() {
         let file = picture("a").file(3.5, Letters::Text);
         assert!(file.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{file}");
         assert!(file.contains("width=\"3.5in\" height=\"2.333in\" viewBox=\"0 0 30 20\""), "{file}");
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_text() {
+    fn names_are_escaped() {
         let evil = "\"><script>alert(1)</script>'&\u{1b}]]>";
         let file = picture(evil).file(1.0, Letters::Text);
         assert_eq!(file.matches("&lt;script&gt;").count(), 4, "label, title, tooltip, text: {file}");
@@ -627,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_drawn() {
+    fn letters_are_drawn_as_outlines() {
         let of = |words: &str| Picture {
             size: (96.0, 24.0),
             label: "t".into(),

@@ -6,10 +6,10 @@
 
 use std::fmt::Write;
 
-/// Number of colours of policies, and of kinds; further ones repeat them, policies with other dashes.
+/// Number of colours of policies, and of kinds. Further ones repeat the colours; policies then have other dashes.
 pub const COLOURS: usize = 8;
 
-/// The colour of a mark, where its class gives none.
+/// The colour of a mark whose class has none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hue {
     /// The n-th policy.
@@ -68,12 +68,12 @@ fn light(name: &str) -> &'static str {
 /// Dashes of the lines of policies, which tell them apart in black and white.
 const DASHES: [&str; 4] = ["", "7 4", "2 4", "10 3 2 3"];
 
-/// The dash of the n-th policy: that of the one before it is another, and so is that of the one with the same colour.
+/// The dash of the n-th policy: it differs from the dash of the previous policy, and of policies with the same colour.
 const fn dash(i: usize) -> usize {
     (i + i / COLOURS) % DASHES.len()
 }
 
-/// Classes of the n-th policy: one to hide it by, colour and dash.
+/// Classes of the n-th policy: colour, dash, and a class by which the policy is hidden.
 pub fn policy(i: usize) -> String {
     format!("p{i} {}", series(i))
 }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn no_colour_means_two_things() {
+    fn every_colour_has_one_meaning() {
         let mut seen: Vec<&str> = Vec::new();
         let meanings = PALETTE.iter().filter(|(name, ..)| {
             let rest = name.trim_start_matches(['c', 'k']);

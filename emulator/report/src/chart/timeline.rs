@@ -126,12 +126,12 @@ pub struct Extent {
     pub last: f64,
     /// Start of the last execution, s.
     pub begun: f64,
-    /// Time after which there would be more than the allowed number of blocks, s; infinite if there are fewer.
+    /// Time at which the number of blocks exceeds the limit, s; infinite if it never does.
     pub fits: f64,
 }
 
 impl Extent {
-    /// The extent of a timeline of which at most `blocks` blocks are to be drawn.
+    /// The extent of a timeline of which at most `blocks` blocks are drawn.
     pub fn of(slices: &[Slice], bursts: &[(u32, f64, f64, f64)], blocks: usize) -> Self {
         let cores = cores(slices);
         let drawn = |core: u32| cores.binary_search(&core).is_ok();
@@ -144,7 +144,7 @@ impl Extent {
         Self { last, begun, fits: starts.get(blocks).copied().unwrap_or(f64::INFINITY) }
     }
 
-    /// The window that several timelines share: to the end of the last execution of any, unless that is far beyond the
+    /// The common window of several timelines: to the end of the last execution of any, unless that is far beyond the
     /// start of the last one, or there would be too many blocks.
     pub fn common(extents: impl Iterator<Item = Self>) -> f64 {
         let none = Self { last: 0.0, begun: 0.0, fits: f64::INFINITY };

@@ -1,7 +1,6 @@
-//! Snapshots of a study directory, whether its run has ended or goes on in another process.
+//! Snapshots of a study directory, whether its run has ended or is in progress in another process.
 //!
-//! A folder says which runs have ended, and how; what a run does between its start and its end is known to its process
-//! alone.
+//! A folder states which runs have ended, and how; the progress of a run before its end is known only to its process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,9 +23,9 @@ use volary_netem::FaultSpec;
 use super::snapshot;
 use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, Snapshot};
 
-/// Least real time between two readings, in multiples of what the last one took.
+/// Minimum real time between two readings, as a multiple of the duration of the last one.
 const READING: u32 = 20;
-/// Least real time between two readings.
+/// Minimum real time between two readings.
 const LEAST: Duration = Duration::from_millis(900);
 
 /// A study directory.
@@ -41,12 +40,12 @@ pub struct RunFolder {
 struct FolderReading {
     stamp: Stamp,
     store: RunStore,
-    /// What is shown of the runs that have ended, by id.
+    /// Data about the runs that have ended, by id.
     ended: BTreeMap<String, FolderRun>,
     snapshot: Snapshot,
-    /// When the run started and, unless it goes on, ended.
+    /// Start of the run, and its end unless it is in progress.
     times: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
-    /// Before this there is no other.
+    /// Earliest time of the next reading.
     next: Instant,
 }
 
@@ -62,7 +61,7 @@ impl RunFolder {
         Ok(Self { root: root.to_owned(), latest: Mutex::new(FolderReading::of(root)?) })
     }
 
-    /// What the folder holds now; or what it held at the last reading that succeeded, and why later ones failed.
+    /// The current content of the folder; or its content at the last successful reading, and why later ones failed.
     pub fn snapshot(&self) -> Snapshot {
         let mut latest = guard(&self.latest);
         if Instant::now() >= latest.next {
@@ -131,7 +130,7 @@ impl FolderReading {
     }
 }
 
-/// When the folder may be read again after a reading that began then and has just ended.
+/// The earliest time of the next reading, if the last reading began then and has just ended.
 fn next_reading(began: Instant) -> Instant {
     Instant::now() + (began.elapsed() * READING).max(LEAST)
 }
@@ -152,7 +151,7 @@ struct FolderRun {
     summary: EndedSummary,
 }
 
-/// What is used of the record of a run.
+/// The part of a run's record that the page uses.
 #[derive(Deserialize)]
 struct EndedRecord {
     run: String,
@@ -204,8 +203,8 @@ impl FolderReading {
     }
 }
 
-/// The planned runs with what is known of those that have ended. The policy and cell of a run that has not ended follow
-/// from its place in the plan, if the folder has every run of the plan and all points have the same number of runs.
+/// The planned runs with the data of those that have ended. The policy and cell of a run that has not ended follow from
+/// its position in the plan, if the folder has every run of the plan and all points have the same number of runs.
 fn entries(manifest: &Manifest, ended: &BTreeMap<String, FolderRun>) -> Vec<RunEntry> {
     let points: Vec<_> = manifest.points().collect();
     let each = manifest.runs.len().checked_div(points.len()).unwrap_or(0);

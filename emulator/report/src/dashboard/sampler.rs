@@ -1,8 +1,8 @@
-//! Samples of a run while it goes on: the one source of the live page, in virtual time, in one process and on hosts.
+//! Samples of a run in progress: the only source of the live page, in virtual time, in one process and on hosts.
 //!
-//! A sample reads what the recorder has; the order of events does not depend on it. Counts are sampled all the time,
-//! details only while there are viewers. The interval between two samples grows with what a sample takes, so that
-//! samples take at most half a per cent of the time of a run without viewers, and at most a fortieth otherwise.
+//! A sample reads what the recorder has; the order of events does not depend on it. Counts are sampled always, details
+//! only while there are viewers. The interval between two samples grows with the duration of a sample, so that samples
+//! take at most half a per cent of the time of a run without viewers, and at most a fortieth otherwise.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ use super::snapshot;
 use super::snapshot::{CoreState, CoresView, Counts, CurveView, HistoryPoint, RunView, ShardView};
 use super::state::Dashboard;
 
-/// Least real time between two samples.
+/// Minimum real time between two samples.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Least real time between two samples of a page without viewers, in multiples of the time that the last one took.
+/// Minimum real time between two samples of a page without viewers, as a multiple of the duration of the last one.
 const UNSEEN: u32 = 200;
-/// The same of a page with viewers.
+/// The same for a page with viewers.
 const SEEN: u32 = 40;
-/// Jobs whose response times are in a sample at most.
+/// Maximum number of jobs whose response times are in a sample.
 const JOBS: u32 = 20_000;
-/// Cores in a sample at most.
+/// Maximum number of cores in a sample.
 const CORES: u32 = 600;
-/// Points of a history at most.
+/// Maximum number of points of a history.
 const HISTORY: usize = 400;
 
 /// Samples one run.
@@ -54,7 +54,7 @@ impl<'a> Sampler<'a> {
         Self { dashboard, run, world, cores: None, history, due: Instant::now() }
     }
 
-    /// Takes a sample of what was recorded by `now`, if one is due.
+    /// Takes a sample of the records until `now`, if one is due.
     fn sample(&mut self, now: Time, recorder: &Recorder<'_>, counted: &dyn Fn() -> Counted) {
         let began = Instant::now();
         if began < self.due {
@@ -183,11 +183,11 @@ fn shards(counted: &Counted) -> Vec<ShardView> {
     counted.shards.iter().map(view).collect()
 }
 
-/// A history of bounded length: of a long run every second, fourth, eighth … sample is kept.
+/// A history of bounded length: in a long run, only every second, fourth, eighth … sample is kept.
 #[derive(Debug)]
 struct History {
     points: Vec<HistoryPoint>,
-    /// Samples taken, and how many of them there are for each that is kept.
+    /// Number of samples taken, and number of samples per kept one.
     taken: usize,
     stride: usize,
 }

@@ -43,12 +43,12 @@ const CHART: Point = (520.0, 310.0);
 const SMALL: Point = (520.0, 220.0);
 /// Width of the tiles.
 const TILES: f64 = 520.0;
-/// Kinds of messages that are drawn at most.
+/// Maximum number of message kinds that are drawn.
 const KINDS: usize = 8;
-/// Failures that are listed at most.
+/// Maximum number of failures that are listed.
 const FAILURES: usize = 50;
 
-/// The HTML of every section, in the order of [`SECTIONS`]; empty where there is nothing to show.
+/// The HTML of every section, in the order of [`SECTIONS`]; empty if there is nothing to show.
 pub(super) fn render(snapshot: &Snapshot) -> Vec<String> {
     let Snapshot { header, cell, .. } = snapshot;
     let run = cell.as_ref().and_then(|cell| cell.run.as_ref());
@@ -87,7 +87,7 @@ fn progress(snapshot: &Snapshot) -> Markup {
     }
 }
 
-/// The share that is done of all runs, if they have equally many jobs.
+/// The share of all jobs that is done, if all runs have equally many jobs.
 fn share(runs: &[RunEntry]) -> f64 {
     let done = |run: &RunEntry| match run.stage {
         RunStage::Finished | RunStage::Failed => 1.0,
@@ -97,7 +97,7 @@ fn share(runs: &[RunEntry]) -> f64 {
     runs.iter().map(done).sum::<f64>() / runs.len().max(1) as f64
 }
 
-/// The clock and the counts of the run that is looked at.
+/// The clock and the counts of the displayed run.
 fn counts(cell: &Cell, run: &RunView) -> Markup {
     let counts = &run.counts;
     html! {
@@ -151,7 +151,7 @@ fn responses(header: &PageHeader, cell: &CellView) -> Markup {
             }
             @if cell.curves.iter().any(|curve| curve.running) {
                 p.hint {
-                    "Dashed: a run that goes on. Its curve ends at the share of jobs that have finished; short jobs \
+                    "Dashed: a run in progress. Its curve ends at the share of jobs that have finished; short jobs \
                      finish first, so it moves to the right as it grows."
                 }
             }
@@ -168,7 +168,7 @@ fn label(view: &CurveView) -> String {
     if view.running { format!("{} (running)", view.policy) } else { view.policy.clone() }
 }
 
-/// A running run has the colour of its policy, with another dash.
+/// The colour of a curve. A run in progress has the colour of its policy, with another dash.
 fn colour_of(header: &PageHeader, view: &CurveView) -> usize {
     header.colour(&view.policy) + if view.running { COLOURS } else { 0 }
 }
@@ -392,8 +392,8 @@ pub(super) fn html(header: &PageHeader, nonce: &str) -> String {
     sanitize::document(page.into_string())
 }
 
-/// What an answer may load and do. A page: its own style and script, which carry its nonce, and events of this server.
-/// Other answers: nothing.
+/// The content security policy of an answer. A page may load its own style and script, which carry its nonce, and
+/// events of this server; other answers may load nothing.
 pub(super) fn policy(nonce: Option<&str>) -> String {
     let page = nonce.map_or_else(String::new, |nonce| {
         format!("script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; ")
@@ -401,7 +401,7 @@ pub(super) fn policy(nonce: Option<&str>) -> String {
     format!("default-src 'none'; {page}base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 }
 
-/// Cells that are shown at most: those around the one that is looked at.
+/// Maximum number of cells that are shown, around the displayed one.
 const ROWS: usize = 60;
 
 /// The runs of the plan by cell and policy.
@@ -474,7 +474,7 @@ fn section(snapshot: &Snapshot) -> Markup {
                 }
             } }
             @if shown.len() < grid.cells.len() {
-                p.hint { (shown.len()) " of " (grid.cells.len()) " cells, around the one that is looked at" }
+                p.hint { (shown.len()) " of " (grid.cells.len()) " cells, around the displayed one" }
             }
         }
         @if grid.unknown > 0 {

@@ -2,8 +2,9 @@
 //!
 //! While there is no viewer the thread sleeps. Sections are rendered once a second for all viewers together.
 //!
-//! The requests that are answered are `GET`, addressed to this host, with the token. A page of another site that a browser has open can send requests to this machine as well, and a name of its own can
-//! resolve to `127.0.0.1`. It knows neither the token nor can it forge the `Host` header of its requests.
+//! The requests that are answered are `GET`, addressed to this host, with the token. A page of another site that a
+//! browser has open can send requests to this machine as well, and a name of its own can resolve to `127.0.0.1`. It
+//! knows neither the token nor can it forge the `Host` header of its requests.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -36,26 +37,26 @@ use super::streams::{Reply, ViewerStreams};
 
 /// Real time between two renderings.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a request and its answer may take, other than a stream of events.
+/// Time limit of a request and its answer, except for a stream of events.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long a client may take to send the head of its request.
+/// Time limit for a client to send the head of its request.
 const HEAD: Duration = Duration::from_secs(5);
-/// How long viewers may take to read the last events.
+/// Time limit for viewers to read the last events.
 const LAST: Duration = Duration::from_secs(1);
-/// Bytes of the head of a request at most.
+/// Maximum size of the head of a request, bytes.
 const HEAD_BYTES: usize = 16 << 10;
-/// Connections at a time; beyond them the oldest without an answer is cut.
+/// Maximum number of connections; beyond it the oldest one without an answer is closed.
 const CONNECTIONS: usize = 64;
-/// Bytes that the system keeps for a client that does not read.
+/// Bytes that the system buffers for a client that does not read.
 const SEND_BUFFER: usize = 256 << 10;
 
-/// Why there is no live page.
+/// The reason why there is no live page.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// Another process has the port.
     #[error("port {0} is in use by another process: give another one, or none for any that is free")]
     InUse(u16),
-    /// The port is not for this user.
+    /// The user has no permission for the port.
     #[error("port {0} is for root only: give one from 1024 on, or none for any that is free")]
     Privileged(u16),
     /// The system refuses a socket, a thread or randomness.
@@ -85,10 +86,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves a source on a port of 127.0.0.1, or on any that is free if `port` is 0.
+    /// Serves a source on a port of 127.0.0.1, or on any free port if `port` is 0.
     ///
-    /// # Errors
-    /// The port cannot be had.
+    /// # Errors The port cannot be used.
     pub fn start(port: u16, source: Arc<dyn SnapshotSource>) -> Result<Self, LiveError> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| LiveError::of(error, port))?;
@@ -110,7 +110,7 @@ impl Server {
         &self.url
     }
 
-    /// Shows viewers the last state, tells them that it is the last, and ends.
+    /// Shows viewers the last state, marked as the last, and ends.
     pub fn end(mut self, says: &str) {
         self.stop(says);
     }
@@ -131,13 +131,13 @@ impl Drop for Server {
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Site {
     source: Arc<dyn SnapshotSource>,
     token: Token,
     address: SocketAddr,
     streams: Mutex<ViewerStreams>,
-    /// Wakes the rendering: there is a viewer.
+    /// Wakes the rendering when there is a viewer.
     arrived: Notify,
 }
 
@@ -180,7 +180,7 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut stopped: oneshot::Rec
     let _ = timeout(LAST, async { while connections.join_next().await.is_some() {} }).await;
 }
 
-/// Cuts the oldest connection that is no stream of events: whoever opens many without a request keeps nobody else out.
+/// Closes the oldest connection that is no stream of events, so that connections without requests do not block others.
 fn cut_oldest(waiting: &mut VecDeque<Weak<Connected>>) {
     let is_answered = |connected: &Arc<Connected>| connected.streams.load(Ordering::Relaxed);
     while let Some(oldest) = waiting.pop_front() {
@@ -202,7 +202,7 @@ async fn render(site: Arc<Site>) {
     }
 }
 
-/// What ends a connection.
+/// The handle that ends a connection.
 #[derive(Debug, Default)]
 struct Connected {
     cut: Arc<Notify>,
@@ -240,7 +240,7 @@ async fn connect(stream: TcpStream, site: Arc<Site>, connected: Arc<Connected>) 
 struct Content {
     kind: &'static str,
     body: Reply,
-    /// Of a page, whose style and script bear it; other answers have none.
+    /// The nonce of a page's style and script; other answers have none.
     nonce: Option<Token>,
 }
 
@@ -303,14 +303,14 @@ impl Site {
         }
     }
 
-    /// The source now. It measures details from the first request on.
+    /// The current snapshot. From the first request on, the source also measures details.
     fn snapshot(&self) -> Snapshot {
         self.source.request_details();
         self.source.snapshot()
     }
 }
 
-/// Something that the page can show.
+/// A source of snapshots for the page.
 pub trait SnapshotSource: Send + Sync {
     /// Takes a snapshot.
     fn snapshot(&self) -> Snapshot;
@@ -333,7 +333,7 @@ impl SnapshotSource for RunFolder {
         Self::snapshot(self)
     }
 
-    /// Nothing is requested: files hold all that is shown.
+    /// Does nothing, because the files contain all details.
     fn request_details(&self) {}
 }
 
@@ -362,14 +362,14 @@ impl Token {
         &self.0
     }
 
-    /// Whether a text is the token. How long that takes does not depend on where they differ.
+    /// Whether a text is the token. The duration does not depend on the position of the first difference.
     fn is(&self, text: &str) -> bool {
         let pairs = self.0.bytes().zip(text.bytes());
         text.len() == self.0.len() && pairs.fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
     }
 }
 
-/// What the server has.
+/// A resource of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Resource {
     Page,
@@ -413,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_those_who_know_the_token_are_answered() {
+    fn only_requests_with_the_token_are_answered() {
         let token = Token::random().unwrap();
         assert_ne!(Some(&token), Token::random().as_ref());
         let address = ([127, 0, 0, 1], 8080).into();

@@ -1,9 +1,10 @@
-//! The snapshot of an experiment: what the live page shows at one moment, in one form for all runtimes and for folders.
+//! The snapshot of an experiment: the content of the live page at one moment, in one form for all runtimes and for
+//! folders.
 //!
-//! Times are emulated seconds unless a name says `real`. `volary run --live` serves it as `snapshot.json`.
+//! Times are emulated seconds unless a name contains `real`. `volary run --live` serves it as `snapshot.json`.
 //!
-//! Disturbances of a run are the faults of its experiment, and what was injected into it. The view of a run that has
-//! ended is made from its record.
+//! Disturbances of a run are the faults of its experiment, and the injections into it. The view of a run that has ended
+//! is made from its record.
 
 use std::collections::BTreeMap;
 
@@ -23,21 +24,21 @@ pub struct Snapshot {
     pub header: PageHeader,
     /// Whether runs are still to come; `false` once the experiment has ended.
     pub running: bool,
-    /// How the experiment ended, or that it goes on, as the manifest says it.
+    /// The state of the experiment, as in the manifest.
     pub state: String,
     /// Real time since the experiment began, s; `None` if that is not known.
     pub real_s: Option<f64>,
     /// Estimate of the real time left, s; `None` before a job has finished, and at the end.
     pub real_left_s: Option<f64>,
-    /// Why a folder cannot be read now, where this is what it held before.
+    /// The reason why a folder cannot be read now; the snapshot is then its earlier content.
     pub outdated: Option<String>,
     /// Every planned run, in the order of the experiment.
     pub runs: Vec<RunEntry>,
-    /// The cell that is looked at: the one whose run began last, or in a folder ended last.
+    /// The displayed cell: the one whose run began last, or in a folder ended last.
     pub cell: Option<CellView>,
 }
 
-/// What does not change while an experiment runs.
+/// The data that does not change during an experiment.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct PageHeader {
     /// Name of the experiment.
@@ -66,7 +67,7 @@ pub struct RunEntry {
     pub policy: String,
     /// Values of the swept keys.
     pub cell: Cell,
-    /// `None` where a folder does not say it yet.
+    /// `None` if a folder does not state it yet.
     pub seed: Option<u64>,
     pub stage: RunStage,
     /// Jobs of the workload; 0 until it has been built.
@@ -99,7 +100,7 @@ impl RunEntry {
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunStage {
@@ -110,32 +111,31 @@ pub enum RunStage {
     Failed,
 }
 
-/// The cell that is looked at.
+/// The displayed cell.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct CellView {
     /// Values of the swept keys.
     pub cell: Cell,
-    /// Distributions of response times, of ended and of running runs.
+    /// Distributions of response times, of runs that have ended or are in progress.
     pub curves: Vec<CurveView>,
     /// The run that began last, or in a folder ended last.
     pub run: Option<RunView>,
 }
 
-/// Response times of a policy: of its runs that have ended, or of one that goes on.
+/// Response times of a policy: of its runs that have ended, or of one in progress.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CurveView {
     pub policy: String,
-    /// Whether the run goes on: then the curve ends at the share of jobs that have finished.
+    /// Whether the run is in progress; the curve then ends at the share of jobs that have finished.
     pub running: bool,
-    /// Jobs that each value of a distribution represents: more than one if a sample of the jobs of a running cell is
-    /// enough.
+    /// Number of jobs per value of a distribution: more than one if the jobs of a run in progress are sampled.
     pub each: u32,
     /// The distribution of each run, with its number of jobs over `each`.
     pub runs: Vec<(Sketch, u64)>,
 }
 
 impl CurveView {
-    /// A curve for each policy, in the order in which they appear, from the distributions and numbers of jobs of runs
+    /// A curve for each policy, in the order of first appearance, from the distributions and numbers of jobs of runs
     /// that have ended.
     pub(super) fn of_ended(runs: impl Iterator<Item = (String, Sketch, u64)>) -> Vec<Self> {
         let mut curves: Vec<Self> = Vec::new();
@@ -198,7 +198,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The counts so far of a run with a workload of `jobs` jobs.
+    /// The current counts of a run with a workload of `jobs` jobs.
     pub fn new(jobs: u64, so_far: SoFar) -> Self {
         let SoFar { jobs: job_counts, tasks, copies, running, waiting } = so_far;
         Self {
@@ -264,7 +264,7 @@ pub struct Disturbance {
     pub at_s: f64,
     /// `None` if it lasts until the end, or until it is lifted.
     pub until_s: Option<f64>,
-    /// Whom it concerns, and what it does.
+    /// Its targets and its effect.
     pub says: String,
 }
 
@@ -307,12 +307,12 @@ const INJECTION: &str = "injection";
 /// The kind of an injection that the experiment schedules.
 const SCHEDULED: &str = "scheduled injection";
 
-/// Whether it was injected, and is no fault of the experiment.
+/// Whether it was injected, rather than a fault of the experiment.
 pub(super) fn is_injection(disturbance: &Disturbance) -> bool {
     disturbance.kind == INJECTION
 }
 
-/// What is injected into a run that goes on; `says` names its cores.
+/// An injection into a run in progress; `says` names its cores.
 pub(super) fn injection(injection: &Injection, says: &str) -> Disturbance {
     Disturbance {
         kind: INJECTION.to_owned(),
@@ -331,7 +331,7 @@ pub(super) fn scheduled(injections: &[Injection], now: Time) -> impl Iterator<It
     })
 }
 
-/// What was injected into a run that has ended.
+/// An injection into a run that has ended.
 fn injected(injected: &Injected) -> Disturbance {
     let hosts = || injected.hosts.iter();
     let cores = hosts().map(|applied| format!("cores {} on {}", applied.cores, applied.host));
@@ -343,7 +343,7 @@ fn injected(injected: &Injected) -> Disturbance {
     }
 }
 
-/// The view of an ended run. It has neither cores nor a history; the faults are left to the caller.
+/// The view of an ended run. It has neither cores nor a history; the caller adds the faults.
 pub(super) fn view(record: &RunRecord) -> RunView {
     let summary = &record.summary;
     RunView {

@@ -1,6 +1,6 @@
-//! The state of an experiment while it runs, as its runs report it and viewers read it.
+//! The state of a running experiment, which its runs report and viewers read.
 //!
-//! Runs report little while there is no viewer. What costs more is reported for a few seconds after
+//! Runs report little while there is no viewer. Data that is more costly is reported for a few seconds after
 //! [`Dashboard::request_details`].
 
 use std::collections::BTreeMap;
@@ -17,14 +17,14 @@ use volary_experiment::storage::run_record::{RunRecord, Sketch};
 use super::snapshot;
 use super::snapshot::{CellView, CurveView, Disturbance, PageHeader, RunEntry, RunStage, RunView, Snapshot};
 
-/// How long a request for details holds.
+/// Duration of a request for details.
 const REQUEST: Duration = Duration::from_secs(3);
-/// Points kept of the distributions of all runs that have ended.
+/// Maximum number of stored points of the distributions of all runs that have ended.
 const POINTS: usize = 1 << 20;
-/// Points kept of the distribution of one run, at least.
+/// Minimum number of stored points of the distribution of one run.
 const FEWEST: usize = 128;
 
-/// An experiment while it runs.
+/// An experiment in progress.
 #[derive(Debug)]
 pub struct Dashboard {
     origin: Instant,
@@ -42,31 +42,31 @@ struct Plan {
     entries: Vec<RunEntry>,
     /// Place of each run among the entries, by id.
     places: BTreeMap<String, usize>,
-    /// When each run began in this process.
+    /// Start of each run in this process.
     began: BTreeMap<usize, Instant>,
     /// Jobs that had finished in runs that this process did not execute.
     kept: u64,
     /// Response times of the runs that have ended, with their jobs.
     ended: BTreeMap<usize, (Sketch, u64)>,
-    /// Those of the runs that go on.
+    /// Response times of the runs in progress.
     growing: BTreeMap<usize, CurveView>,
-    /// Details of the runs that go on, and of the one that began last.
+    /// Details of the runs in progress, and of the one that began last.
     views: BTreeMap<usize, RunView>,
     /// The run that began last.
     latest: Option<usize>,
-    /// Injections into that run, with what they are, by the number that they were given.
+    /// Injections into that run, with their descriptions, by the number that they were given.
     injections: BTreeMap<String, (Injection, String)>,
 }
 
 impl Dashboard {
-    /// What is going to be run.
+    /// The state before the first run.
     pub fn new(header: PageHeader, runs: &[ExpectedRun<'_>]) -> Self {
         let mut plan = Plan { header, running: true, state: "running".to_owned(), ..Plan::default() };
         plan.add(waiting(runs));
         Self { origin: Instant::now(), requested_until: AtomicU64::new(0), state: Mutex::new(plan) }
     }
 
-    /// A run goes on: `finished` of its jobs have. `details` are its details and response times, if requested.
+    /// Reports that `finished` jobs of a run have finished; `details` and response times, if requested.
     pub(super) fn look(&self, run: &str, finished: u64, details: Option<(RunView, CurveView)>) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(run) else { return };
@@ -95,12 +95,12 @@ impl Dashboard {
         self.requested_until.store(until.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Whether runs are to report details.
+    /// Whether runs must report details.
     pub(super) fn details_requested(&self) -> bool {
         (self.origin.elapsed().as_millis() as u64) < self.requested_until.load(Ordering::Relaxed)
     }
 
-    /// The experiment now.
+    /// The current snapshot of the experiment.
     pub fn snapshot(&self) -> Snapshot {
         guard(&self.state).snapshot(self.origin.elapsed().as_secs_f64())
     }
@@ -124,13 +124,13 @@ impl Dashboard {
         plan.forget(before);
     }
 
-    /// Something was injected into the run that began last, or what was injected under this number has another end.
+    /// An injection into the latest run began, or the injection with this number has a new end.
     pub(super) fn inject(&self, number: &str, injection: &Injection, says: &str) {
         let injected = (injection.clone(), says.to_owned());
         guard(&self.state).injections.insert(number.to_owned(), injected);
     }
 
-    /// A run has ended; or had ended before this process began.
+    /// A run has ended, or had ended before this process began.
     pub(super) fn finished(&self, record: &RunRecord) {
         let mut plan = guard(&self.state);
         let Some(&at) = plan.places.get(&record.id) else { return };
@@ -187,7 +187,7 @@ impl Dashboard {
     }
 }
 
-/// Runs as the page shows them before they begin.
+/// Runs as shown before they begin.
 fn waiting(runs: &[ExpectedRun<'_>]) -> Vec<RunEntry> {
     runs.iter().map(|run| RunEntry::waiting(run.run, run.policy, run.cell, Some(run.seed))).collect()
 }
@@ -200,7 +200,7 @@ impl Plan {
         }
     }
 
-    /// Forgets the details of a run that has ended and is no longer the latest.
+    /// Removes the details of a run that has ended and is no longer the latest.
     fn forget(&mut self, at: Option<usize>) {
         if let Some(at) = at.filter(|at| self.entries[*at].stage != RunStage::Running) {
             self.views.remove(&at);

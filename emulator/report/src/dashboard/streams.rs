@@ -1,7 +1,7 @@
-//! The viewers of the page, and the server-sent events that they get.
+//! The viewers of the page, and the server-sent events that they receive.
 //!
-//! A viewer gets every section once, and then those that have changed. Its queue is short: a viewer that does not read
-//! is cut off, so that it neither holds up the others nor takes memory.
+//! A viewer receives every section once, and then those that have changed. Its queue is short: a viewer that does not
+//! read is disconnected, so that it neither blocks the others nor takes memory.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,9 +15,9 @@ use tokio::sync::{Notify, mpsc};
 use super::sections::{SECTIONS, render};
 use super::snapshot::Snapshot;
 
-/// Viewers at a time.
+/// Maximum number of viewers.
 const VIEWERS: usize = 16;
-/// Batches of events that may wait for a viewer.
+/// Number of batches of events that may wait for a viewer.
 const QUEUE: usize = 4;
 
 /// The body of an answer.
@@ -61,11 +61,11 @@ struct Viewer {
     queue: mpsc::Sender<Bytes>,
     /// Ends its connection.
     cut: Arc<Notify>,
-    /// Whether it has got nothing yet.
+    /// Whether nothing has been sent to it yet.
     fresh: bool,
 }
 
-/// All viewers, and what they have got.
+/// All viewers, and the sections that were sent to them.
 #[derive(Debug, Default)]
 pub(super) struct ViewerStreams {
     viewers: Vec<Viewer>,
@@ -91,12 +91,12 @@ impl ViewerStreams {
         self.viewers.is_empty()
     }
 
-    /// Forgets viewers that have gone.
+    /// Removes viewers that have disconnected.
     fn prune(&mut self) {
         self.viewers.retain(|viewer| !viewer.queue.is_closed());
     }
 
-    /// Sends what a snapshot has changed, and everything to new viewers.
+    /// Sends the changed sections of a snapshot, and all sections to new viewers.
     pub(super) fn show(&mut self, snapshot: &Snapshot) {
         let sections = render(snapshot);
         let before = std::mem::replace(&mut self.sections, sections);
@@ -121,7 +121,7 @@ impl ViewerStreams {
         Bytes::from(sections.map(section).collect::<String>())
     }
 
-    /// Queues a batch for every viewer, and cuts off those whose queue is full.
+    /// Queues a batch for every viewer, and disconnects those whose queue is full.
     fn send(&mut self, mut batch: impl FnMut(&mut Viewer) -> Bytes) {
         self.viewers.retain_mut(|viewer| {
             let batch = batch(viewer);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_viewer_gets_all_and_then_changes() {
+    fn a_viewer_receives_all_sections_and_then_changes() {
         let mut streams = ViewerStreams::default();
         let mut one = queue(streams.open(Arc::default()).unwrap());
         streams.show(&snapshot("a"));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_not_too_many() {
+    fn the_number_of_viewers_is_limited() {
         let mut streams = ViewerStreams::default();
         let kept: Vec<_> = (0..VIEWERS).map(|_| streams.open(Arc::default()).unwrap()).collect();
         assert!(streams.open(Arc::default()).is_none());

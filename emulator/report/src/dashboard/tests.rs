@@ -7,7 +7,7 @@ use volary_experiment::storage::run_record::{Look, Sketch};
 use super::*;
 use crate::dashboard::snapshot::{CoreState, CoresView, Counts, Disturbance, HistoryPoint};
 
-/// A snapshot of a run that goes on, in which every name is `name`.
+/// A snapshot of a run in progress, in which every name is `name`.
 fn snapshot(name: &str) -> Snapshot {
     let cell = [(name.to_owned(), json!(name))].into();
     let entry = RunEntry::waiting(name, name, &cell, Some(1));
@@ -89,7 +89,7 @@ fn every_section_shows_its_part() {
 }
 
 #[test]
-fn names_stay_text() {
+fn names_are_escaped() {
     let hostile = "\"'><img src=x onerror=alert(1)>\u{202e}\u{0}</script><!--";
     for section in render(&snapshot(hostile)) {
         let markup = ["<img", "</script", "<!--"].iter().any(|part| section.contains(part));
@@ -99,14 +99,14 @@ fn names_stay_text() {
 }
 
 #[test]
-fn nothing_known_is_nothing_shown() {
+fn sections_without_data_are_empty() {
     let sections = render(&Snapshot::default());
     assert_eq!(sections.len(), SECTIONS.len());
     assert!(sections[1..].iter().all(String::is_empty), "{sections:?}");
     assert!(!sections[0].contains("NaN"), "{}", sections[0]);
 }
 
-/// Other hosts report the counts: more of them than kinds, and such that their sum overflows.
+/// Other hosts report the counts: here for more kinds than there are, and so large that their sum overflows.
 #[test]
 fn counts_of_hosts_are_bounded() {
     let kinds = volary_actors::message::KINDS.len();

@@ -14,7 +14,7 @@ pub(crate) fn colour(policies: &[&str], policy: &str) -> usize {
     policies.iter().position(|known| *known == policy).unwrap_or(0)
 }
 
-/// One curve a policy, of the sketches of its replications.
+/// One curve per policy, from the sketches of its replications.
 pub(crate) fn curves<'a>(
     group: &'a CellGroup,
     policies: &[&str],
@@ -28,12 +28,12 @@ pub(crate) fn curves<'a>(
     group.policies.iter().map(curve).collect()
 }
 
-/// The response times of all jobs of a run, and how many were submitted.
+/// The response times of all jobs of a run, and the number of submitted jobs.
 pub(crate) const fn responses(record: &RunRecord) -> Option<(&Sketch, u64)> {
     Some((&record.response, record.summary.jobs.submitted))
 }
 
-/// Percentiles of the response time side by side, a line a policy, with intervals over replications.
+/// Percentiles of the response time side by side, one line per policy, with intervals over replications.
 pub(super) fn percentiles(title: &str, group: &CellGroup, policies: &[&str], size: Point) -> Picture {
     let columns: Vec<SummaryColumn> = percentiles_of_response().collect();
     let names = columns.iter().map(|column| column.heading.to_owned()).collect();

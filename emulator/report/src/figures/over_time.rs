@@ -23,15 +23,15 @@ const MEASURES: [LookMeasure; 3] = [
     ("Updates in flight", "updates that a scheduler lacks", TickUnit::Number, |look| look.in_flight),
 ];
 
-/// The name of figures of caches, which is the id of their section of the live page, and the heading of that.
+/// The name of figures of caches: id and heading of their section of the live page.
 pub(crate) const CACHES: (&str, &str) = ("staleness", "Staleness");
 
-/// The reason for which a study has no figure of caches.
-pub(super) const NO_CACHES: &str = "no policy of the run has caches that were looked at; `run.record.staleness` says how \
-    often, and `volary policies` which policies have caches";
+/// The reason why a study has no figure of caches.
+pub(super) const NO_CACHES: &str = "no policy of the run has observed caches; `run.record.staleness` sets how \
+    often they are observed, and `volary policies` which policies have caches";
 
-/// The charts of a cell about its caches, of the first replication of each policy, with `at` behind their titles; empty
-/// if no policy has caches.
+/// The charts of a cell about its caches, from the first replication of each policy, with `at` after their titles;
+/// empty if no policy has caches.
 pub(crate) fn cell_caches(group: &CellGroup, at: &str, policies: &[&str], size: Point) -> Vec<Picture> {
     let first = group.policies.iter().filter_map(|runs| runs.runs.first());
     let looks: Vec<CacheLooks<'_>> = first
@@ -43,7 +43,7 @@ pub(crate) fn cell_caches(group: &CellGroup, at: &str, policies: &[&str], size: 
 /// The observations of the caches of a policy, with its colour and label.
 pub(crate) type CacheLooks<'a> = (usize, &'a str, &'a [Look]);
 
-/// The charts of the caches of policies; empty if none has any.
+/// The charts of the caches of policies; empty if no policy has caches.
 pub(crate) fn caches(policies: &[CacheLooks<'_>], size: Point) -> Vec<Picture> {
     titled_caches(policies, "", size)
 }
@@ -74,11 +74,11 @@ fn of_caches(
     (!plot.series.is_empty()).then(|| plot.picture())
 }
 
-/// Points of a curve over time. Caches are in sync now and then, so that a curve of all observations would go up and
-/// down between 0 and its mean, and its strokes would cover the curves of other policies.
+/// Maximum number of points of a curve over time. The error of a cache drops to zero at each synchronisation, so a
+/// curve of all observations would alternate between 0 and its mean, and hide the curves of other policies.
 const POINTS: usize = 100;
 
-/// Means over windows of as many points, so that there are at most [`POINTS`].
+/// Means over windows of equal numbers of points, at most [`POINTS`] of them.
 fn averaged(points: &[Point]) -> Vec<Point> {
     let windows = points.chunks(points.len().div_ceil(POINTS).max(1));
     let mean = |window: &[Point]| {

@@ -43,14 +43,14 @@ impl FigureKind {
     ];
 }
 
-/// A figure that is asked for.
+/// A requested figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FigureOptions {
-    /// `None` for a sweep where there is one, and distributions otherwise.
+    /// `None` for a sweep if the study has one, and distributions otherwise.
     pub what: Option<FigureKind>,
-    /// The number of sweeps and shaded tables; `None` for the 99th percentile of response times.
+    /// The number shown in sweeps and shaded tables; `None` for the 99th percentile of response times.
     pub number: Option<PickedColumn>,
-    /// The swept key along the axis of a sweep; `None` for the one with the most values.
+    /// The swept key along the axis of a sweep; `None` for the key with the most values.
     pub over: Option<String>,
     /// The cells and policies that are shown.
     pub selection: Selection,
@@ -58,11 +58,11 @@ pub struct FigureOptions {
     pub inches: f64,
 }
 
-/// The reason for which a study has no such figure.
+/// The reason why a study has no such figure.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
     /// Nothing was measured.
-    #[error("the run has no results yet; `volary run --resume` makes the rest")]
+    #[error("the run has no results yet; `volary run --resume` runs the rest")]
     Empty,
     /// The selected cells have no run of the selected policies.
     #[error("no run matches --policy and --at")]
@@ -90,8 +90,7 @@ const WIDE: f64 = 5.0;
 
 /// The figure of a study.
 ///
-/// # Errors
-/// When the study has no such data, or an option names what it lacks.
+/// # Errors The study has no such data, or an option names something that it lacks.
 pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, FigureError> {
     // Colours are those of the report, whatever is shown.
     let all: Vec<String> = study.policies().into_iter().map(str::to_owned).collect();
@@ -137,7 +136,7 @@ fn refuse_unused(options: &FigureOptions, kind: FigureKind, what: &'static str) 
     }
 }
 
-/// A figure of the cells and policies that are left.
+/// A figure of the selected cells and policies.
 struct Request<'a> {
     study: &'a Study,
     /// All policies of the study, for their colours.
@@ -149,7 +148,7 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Number of columns of this many panels.
+    /// Number of columns for this many panels.
     const fn columns(&self, panels: usize) -> usize {
         if panels > 1 && self.options.inches > WIDE { 2 } else { 1 }
     }
@@ -208,7 +207,9 @@ impl Request<'_> {
             None => longest(),
         };
         let key = key.ok_or_else(|| {
-            self.lacks("the run has one cell; a section [sweep] of the experiment, or no --at, gives it more")
+            self.lacks(
+                "the run has one cell; for more, add a section [sweep] to the experiment, or leave out --at",
+            )
         })?;
         let shown = self.study.policies();
         let number = &self.number;
@@ -273,8 +274,8 @@ impl Request<'_> {
             self.study.cells.iter().flat_map(of_cell).map(|(_, picture)| picture).collect();
         if charts.is_empty() {
             return Err(self.lacks(
-                "no copy started on the first cores within `run.record.timeline`: a longer one, or more \
-                 `run.record.timeline_cores`, shows what they did",
+                "no copy started on the first cores within `run.record.timeline`: lengthen it, or raise \
+                `run.record.timeline_cores`",
             ));
         }
         self.room(charts.len())?;

@@ -32,7 +32,7 @@ impl SweptAxis {
         }
     }
 
-    /// The place of a value.
+    /// The position of a value.
     fn at(&self, value: &Value) -> Option<f64> {
         match self {
             Self::Numbers(TickUnit::Number | TickUnit::Share) => value.as_f64(),
@@ -41,7 +41,7 @@ impl SweptAxis {
         }
     }
 
-    /// The axis over values at these places, with a margin so that the outermost dots are not cut.
+    /// The axis over values at these positions, with a margin so that the outermost dots are not cut.
     fn axis(&self, label: &str, places: &[f64]) -> PlotAxis {
         let unit = match self {
             Self::Names(names) => return PlotAxis::of_names(label, names.clone()),
@@ -64,10 +64,10 @@ impl SweptAxis {
     }
 }
 
-/// Swept values up to which each has a tick; of more, round values have.
+/// Maximum number of swept values that each have a tick; with more values, ticks are at round values.
 const MOST_TICKS: usize = 12;
 
-/// The cells that differ only in one key, with the values that they share.
+/// The cells that differ only in one key, with their common values of the other keys.
 pub(super) type Panel<'a> = (Cell, Vec<&'a CellGroup>);
 
 /// The cells of a study, by the values of all keys but `key`.
@@ -92,7 +92,7 @@ pub(crate) struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// A chart for each combination of the values of the other keys, a line a policy. All have the same axes.
+    /// A chart for each combination of the values of the other keys, with a line per policy. All have the same axes.
     pub(crate) fn by_policy(&self, study: &Study, policies: &[&str]) -> Vec<Picture> {
         let (panels, axis) = (panels(study, self.key), self.axis(study));
         let lines = |(_, cells): &Panel<'_>| {
@@ -104,7 +104,7 @@ impl Sweep<'_> {
         self.pictures(&axis, charts, titles)
     }
 
-    /// One chart of a policy, a line for each combination of the values of the other keys.
+    /// One chart of a policy, with a line for each combination of the values of the other keys.
     pub(super) fn by_value(&self, study: &Study, policy: &str) -> Vec<Picture> {
         let axis = self.axis(study);
         let line = |(i, (rest, cells)): (usize, Panel<'_>)| {
@@ -119,7 +119,7 @@ impl Sweep<'_> {
         if at.is_empty() { self.number.title() } else { format!("{}: {}", self.number.title(), named(at)) }
     }
 
-    /// The mean of a policy over the key, with intervals over replications.
+    /// The line of a policy: its means over the key, with intervals over replications.
     fn line(
         &self,
         axis: &SweptAxis,
@@ -183,7 +183,7 @@ fn value_axis(label: &str, unit: TickUnit, values: &[f64], bands: &[&Band]) -> P
     PlotAxis { range: Some(range), zero: low == 0.0, ..PlotAxis::new(label, spread, unit) }
 }
 
-/// Swept values in words, by the last part of their keys.
+/// Swept values as text, with the last part of each key.
 pub(crate) fn named(cell: &Cell) -> String {
     let keys: Vec<&str> = cell.keys().map(String::as_str).collect();
     let words = cell.iter().map(|(key, value)| format!("{} = {}", short_key(key, &keys), in_words(value)));
@@ -198,8 +198,8 @@ const fn unit(number: &PickedColumn) -> TickUnit {
     }
 }
 
-/// Numbers of every cell, shaded by how much larger they are than the least of a policy; with a dagger instead where
-/// interference was injected into some of its runs only.
+/// Numbers of every cell, shaded by their ratio to the smallest one of a policy. A cell whose runs met unequal
+/// injections has daggers instead of shades.
 pub(crate) fn heat(
     study: &Study,
     policies: &[&str],
@@ -240,8 +240,8 @@ fn shades(group: &CellGroup, policies: &[&str], number: &PickedColumn) -> Vec<Op
     means.iter().zip(policies).map(shade).collect()
 }
 
-/// The shade of a value between the best and the most; five times the best or more is the strongest, or the most where
-/// the best is zero.
+/// The shade of a value between the best and the largest. The strongest shade is at five times the best, or at the
+/// largest if the best is zero.
 fn shade(mean: f64, [best, most]: [f64; 2], policy: &str, number: &PickedColumn) -> Shade {
     let factor = mean / best;
     let known = factor.is_finite() && best > 0.0;

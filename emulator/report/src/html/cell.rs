@@ -1,4 +1,4 @@
-//! The body of a cell's section: its tables and charts, also about shared nodes.
+//! The body of a cell's section: its tables and charts, including those about shared nodes.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ fn class_of<'a>(record: &'a RunRecord, label: &str) -> Option<(&'a Sketch, u64)>
     Some((record.classes.get(label)?, record.summary.classes.get(label)?.jobs))
 }
 
-/// The meaning of the pale bands of the distributions.
+/// The explanation of the pale bands of the distributions.
 fn bands(group: &CellGroup) -> Markup {
     let (single, repeated): (Vec<_>, Vec<_>) = group.policies.iter().partition(|runs| runs.runs.len() < 2);
     let of_single = if repeated.is_empty() { "Bands: " } else { " Of policies with one replication: " };
@@ -133,7 +133,7 @@ fn has_deadlines(group: &CellGroup) -> bool {
     group.policies.iter().flat_map(|runs| &runs.runs).any(|run| run.summary.deadlines.is_some())
 }
 
-/// Shares of missed deadlines; without the policies none of whose deadlines was due.
+/// Shares of missed deadlines, without the policies under which no deadline was due.
 fn misses(group: &CellGroup, view: &View<'_>) -> Markup {
     let bar = |runs: &PolicyRuns| {
         let missed = Some(runs.mean(Summary::miss_rate)).filter(|missed| missed.is_finite())?;
@@ -210,16 +210,16 @@ fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
     })
 }
 
-/// The timelines of the first cores, a chart per policy. That of the first policy of the first cell is open.
+/// The timelines of the first cores, a chart per policy. The chart of the first policy of the first cell is open.
 fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
     let (charts, window) = over_time::timelines(group, view.policies, view.blocks, 1_060.0);
     html! {
         @if !charts.is_empty() {
-            h3 { "What the cores did, and how they were slowed down" }
+            h3 { "Activity and slowdown of cores" }
             p.hint {
                 "The first " (number::seconds(window)) " on the first cores, seed by seed the same interference. A block \
-                 is a copy of a task, and its colour says how it ended; what is shaded behind it is interference, the \
-                 stronger the slower. Copies that began after " code { "run.record.timeline" } " are not recorded; → \
+                 is a copy of a task; its colour shows how it ended. Shading behind it is interference, darker for a \
+                 larger slowdown. Copies that began after " code { "run.record.timeline" } " are not recorded; → \
                  marks those that go on beyond the edge. " code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
             }
             @for (at, (policy, chart)) in charts.iter().enumerate() {

@@ -64,7 +64,8 @@ pub(super) fn warnings(study: &Study) -> Markup {
     let degraded: Vec<String> = summaries().filter(|run| run.is_degraded()).map(Summary::name).collect();
     if !degraded.is_empty() {
         lines.push(html! {
-            (plural(degraded.len() as u64, "run")) " departed from what was asked by more than the limits of a faithful run; their fidelity says by how much: "
+            (plural(degraded.len() as u64, "run")) " departed from the configuration by more than the limits of a \
+            faithful run; their certificates state by how much: "
             (named(&degraded)) "."
         });
     }
@@ -172,8 +173,8 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
         section id="sweep" {
             h2 { "The sweep at a glance" }
             p.hint {
-                "Response times in every cell. The stronger the colour, the slower the policy is than the fastest of the \
-                 cell, by the factor behind the number; five times as slow or more has the strongest."
+                "Response times in every cell. A stronger colour marks a policy that is slower than the fastest \
+                of the cell, by the factor after the number; the strongest marks a factor of five or more."
                 @if study.cells.iter().any(|group| group.unequal().is_some()) {
                     " † marks the cells whose policies did not meet the same conditions, which are not shaded."
                 }
@@ -232,7 +233,7 @@ const TIES_NAMED: usize = 2;
 /// The factor with the strongest colour: the worst policy is this many times as slow as the best.
 const HIGH: f64 = 10.0;
 
-/// The section; empty if there is no choice.
+/// The section of the best policies; empty if there is no choice.
 pub(super) fn best_policies(study: &Study, policies: &[&str]) -> Markup {
     if !is_worthwhile(study, policies) {
         return Markup::default();
@@ -243,16 +244,18 @@ pub(super) fn best_policies(study: &Study, policies: &[&str]) -> Markup {
         section id="choice" {
             h2 { "Which policy when" }
             p.hint {
-                "The policy with the shortest response times in each cell, and a link to it; behind ≈ those that the seeds cannot tell \
-                 from it. The factor is what there is to lose: how much slower the worst policy is. Policies that left \
+                "The policy with the shortest response times in each cell, and a link to it; after ≈, policies \
+                that do not differ significantly from it. The factor is the possible loss: how much slower the \
+                worst policy is. Policies that left \
                  jobs unfinished are not considered."
             }
             div.card.scroll tabindex="0" role="group" aria-label="Which policy when" { (map(study, policies)) }
             h3 { "If the cell is not known in advance" }
             p.hint {
-                "Over all cells: how often each policy is best or cannot be told from the best, how often within "
-                (close) " of it, its core time relative to the policy that takes least, and the worst it does against \
-                the best. The safest comes first."
+                "Over all cells: how often each policy is best or does not differ significantly from the best, \
+                how often it is within "
+                (close) " of it, its core time relative to the smallest, and its largest factor relative to the \
+                best. The safest comes first."
             }
             div.grid {
                 @for (aim, metric) in AIMS {
@@ -271,7 +274,7 @@ pub(super) fn best_policies(study: &Study, policies: &[&str]) -> Markup {
     }
 }
 
-/// Whether there are several policies, and more than one cell to compare them in, of which one at least is complete.
+/// Whether there are several policies, and several cells of which at least one is complete.
 pub(super) fn is_worthwhile(study: &Study, policies: &[&str]) -> bool {
     study.cells.len() > 1 && policies.len() > 1 && study.cells.iter().any(|group| !group.partial)
 }

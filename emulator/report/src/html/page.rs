@@ -1,7 +1,8 @@
-//! The page: contents, header, cells, the policies with their parameters, to which their names in tables lead, and
+//! The page: contents, header, cells, the policies with their parameters, to which their names in tables link, and
 //! footer.
 //!
-//! Bodies of cells are in the page as they are; where that is too much, compressed, and shown when a cell is opened.
+//! Bodies of cells are in the page uncompressed; if that is too much, they are compressed, and shown when a cell is
+//! opened.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -27,7 +28,7 @@ use crate::shell::command_line;
 const BLOCKS_OF_PAGE: usize = 12_000;
 /// Number of blocks that every timeline may have, however many there are.
 const LEAST_BLOCKS: usize = 60;
-/// Limit on the cells that the contents list, and above which a page is wide: what is out of sight is not laid out.
+/// Limit on the cells in the contents. A page with more is wide: parts outside the view are not laid out.
 const LISTED: usize = 100;
 /// Limit on the points of an experiment that its resolved form shows.
 const POINTS: usize = 24;
@@ -92,8 +93,8 @@ fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
 /// The script of every page.
 const SCRIPT: &str = include_str!("script.js");
 
-/// The security policy of a page. It may load its own script, the files with cells that this loads, and its styles,
-/// which are also attributes. Names in results that a browser took for a script would not run.
+/// The content security policy of a page: it may load its own script, the files with cells that the script loads, and
+/// its styles, which include attributes. Names in results that a browser took for a script would not run.
 fn policy() -> String {
     let sum = base64(digest(&SHA256, SCRIPT.as_bytes()).as_ref());
     format!(
@@ -102,13 +103,13 @@ fn policy() -> String {
     )
 }
 
-/// Whether the page has all cells as they are.
+/// Whether all cells are in the page uncompressed.
 fn at_once(study: &Study, bodies: &Bodies) -> bool {
     let last = study.cells.len().saturating_sub(1);
     matches!(bodies.place(last), BodyPlace::Plain(_)) || study.cells.is_empty()
 }
 
-/// The section of a cell. Where its body is not in the page as it is, the script puts it in the place of a line.
+/// The section of a cell. If its body is not in the page uncompressed, the script replaces a placeholder by it.
 fn section(group: &CellGroup, number: usize, open: bool, body: &BodyPlace<'_>) -> Markup {
     let file = match body {
         BodyPlace::Plain(_) => None,
@@ -286,25 +287,25 @@ fn placed(hosts: &[HostRecord]) -> Markup {
     )
 }
 
-/// Limit on the bytes of the bodies in a page as they are: the page is readable without its script then.
+/// Limit on the bytes of uncompressed bodies in a page; such a page is readable without its script.
 const PLAIN: usize = 3_500_000;
 /// Limit on the bytes of compressed bodies in a page; more are in files beside it.
 const PACKED: usize = 3_500_000;
 /// Limit on the files beside a page.
 const FILES: usize = 100;
-/// Least number of cells in a file beside a page, if it has that many.
+/// Minimum number of cells in a file beside a page, if there are so many.
 const CELLS_OF_FILE: usize = 16;
 
 /// The bodies of the cells of a page.
 struct Bodies {
-    /// Bodies in the page as they are: of all cells, or of the first alone.
+    /// Uncompressed bodies in the page: of all cells, or only of the first.
     plain: Vec<String>,
     /// The compressed bodies in the page, as a JSON object from the id of a section to its body in base64; empty if
     /// there are none.
     packed: String,
-    /// The same of cells for each file beside the page.
+    /// The same for the cells of each file beside the page.
     files: Vec<String>,
-    /// Number of cells of each file; 0 if there is none.
+    /// Number of cells per file; 0 if there are no files.
     of_file: usize,
 }
 
@@ -319,7 +320,7 @@ enum BodyPlace<'a> {
 }
 
 impl Bodies {
-    /// The bodies of `count` cells, and that of another section which is compressed in any case, with its id.
+    /// The bodies of `count` cells, and the body of another section, given with its id, which is always compressed.
     fn new(count: usize, body: impl Fn(usize) -> String + Sync, other: Option<(&str, String)>) -> Self {
         let (mut plain, mut bytes): (Vec<String>, usize) = Default::default();
         while plain.len() < count && bytes <= PLAIN {
@@ -357,7 +358,7 @@ impl Bodies {
         Some(self.packed.as_str()).filter(|packed| !packed.is_empty())
     }
 
-    /// The files beside the page, by their numbers: scripts, since a page that is a file itself may read nothing else.
+    /// The files beside the page, by number. They are scripts, because a page opened from disk may read nothing else.
     fn files(&self) -> Vec<String> {
         self.files.iter().map(|cells| format!("packed({cells})\n")).collect()
     }
@@ -397,7 +398,7 @@ fn object(bodies: &[(String, String)]) -> String {
     out + "}"
 }
 
-/// The section; empty if nothing was run.
+/// The section of parameters; empty if nothing was run.
 fn parameters(study: &Study, policies: &[&str]) -> Markup {
     let rows = html! {
         @for (i, label) in policies.iter().enumerate() {
@@ -479,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn few_bodies_are_in_the_page_as_they_are() {
+    fn few_bodies_are_in_the_page_uncompressed() {
         let bodies = Bodies::new(4, |number| body(number, 1_000), None);
         assert!(bodies.in_page().is_none() && bodies.files().is_empty());
         assert!(matches!(bodies.place(3), BodyPlace::Plain(text) if text == body(3, 1_000)));

@@ -113,7 +113,7 @@ const PLACEMENTS: [PlacementTime; 9] = [
     ("deviation within the job, ended", |p| &p.ended_s.deviation),
 ];
 
-/// Times at which tasks were bound, policies beside one another; empty if no policy records placements.
+/// Times at which tasks were bound, policies side by side; empty if no policy records placements.
 fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
     let noted = |runs: &&PolicyRuns| runs.runs.iter().any(|run| run.summary.sections.placements.is_some());
     let policies: Vec<&PolicyRuns> = group.policies.iter().filter(noted).collect();
@@ -134,7 +134,7 @@ fn placements(group: &CellGroup, view: &View<'_>) -> Markup {
     html! {
         @if !policies.is_empty() {
             details.more {
-                summary { "When tasks got their nodes" }
+                summary { "Times at which tasks were placed" }
                 p.hint {
                     "Since the job's arrival, over jobs all of whose tasks ended: until its tasks were bound to a node \
                      for the last time, until they began to run, and until they ended. Means over replications."
@@ -197,7 +197,7 @@ const CACHES: [CacheMeasure; 9] = [
     ("in flight", "updates that a scheduler lacks, about all nodes", |s| &s.in_flight, number::short),
 ];
 
-/// Columns of one number a policy, beside those of [`CACHES`].
+/// Further columns, with one number per policy, beside those of [`CACHES`].
 type CacheNumber = (&'static str, &'static str, fn(&Staleness) -> f64, fn(f64) -> String);
 
 const SHARES: [CacheNumber; 4] = [
@@ -248,7 +248,8 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
                     div.card { (chart.in_page()) }
                 }
             }
-            p.hint { "Charts: the first replication; means over the receivers; of more than a hundred observations, means of as many in a row." }
+            p.hint { "Charts show the first replication, as means over the receivers; more than a hundred \
+            observations are averaged over equal windows." }
         }
     }
 }
@@ -259,7 +260,7 @@ fn of_caches(runs: &PolicyRuns, number: impl Fn(&Staleness) -> f64) -> f64 {
     runs.mean(of)
 }
 
-/// A row a policy, a column a measure: means.
+/// A table of means, with a row per policy and a column per measure.
 fn cache_table(policies: &[&PolicyRuns], view: &View<'_>) -> Markup {
     let shown = |mean: &dyn Fn(&PolicyRuns) -> f64| policies.iter().any(|runs| mean(runs).is_finite());
     let measures: Vec<_> =

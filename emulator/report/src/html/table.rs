@@ -13,8 +13,8 @@ use crate::chart::theme;
 use crate::columns::{SummaryColumn, percentiles_of_response};
 use crate::figures::distribution::colour;
 
-/// A table with a name: headings, further ones with their meanings, and rows. Where it is wider than the page, it
-/// scrolls sideways by itself, also by the keyboard.
+/// A table with a name: headings, further headings with their meanings, and rows. If it is wider than the page, it
+/// scrolls sideways, also with the keyboard.
 pub(super) fn table(name: &str, headings: &[&str], explained: &[(&str, &str)], rows: &Markup) -> Markup {
     html! {
         div.scroll tabindex="0" role="group" aria-label=(name) {
@@ -36,7 +36,7 @@ pub(super) fn policy_row(policies: &[&str], policy: &str, cells: &Markup) -> Mar
     class_row(policies, policy, None, cells)
 }
 
-/// The row of a class of a policy's jobs, below that of all its jobs, or of one of its runs.
+/// The row of a class of a policy's jobs, below the row of all its jobs or of one of its runs.
 pub(super) fn class_row(policies: &[&str], policy: &str, class: Option<&str>, cells: &Markup) -> Markup {
     let i = colour(policies, policy);
     html! {
@@ -86,16 +86,16 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
     }
 }
 
-/// The rest of the sentence that explains the best of a column.
+/// The end of the sentence that explains the mark of the best.
 fn told(group: &CellGroup) -> &'static str {
     if group.policies.iter().any(|runs| runs.runs.len() > 1) {
-        ", where the seeds can tell it from the others; behind ± is the 95 % half-width over replications"
+        ", where it differs significantly from the others; behind ± is the 95 % half-width over replications"
     } else {
         ""
     }
 }
 
-/// Definitions of the columns of all cells, for those who cannot hover over headings.
+/// Definitions of the columns of all cells, for readers who cannot hover over headings.
 pub(super) fn meanings(study: &Study) -> Markup {
     let runs = || study.records().map(|record| &record.summary);
     html! {
@@ -143,7 +143,7 @@ fn columns_table(name: &str, shown: &[SummaryColumn], group: &CellGroup, policie
     table(name, &["policy"], &explained, &rows)
 }
 
-/// A mean with its unit, and the half-width below it, which takes half the room of one beside it.
+/// A mean with its unit, and the half-width below it, which saves half the width.
 fn of_interval(interval: &Interval, in_unit: Unit) -> Markup {
     let Interval { mean, half_width, .. } = *interval;
     let Some((mean, half, unit)) = in_unit.interval_parts(mean, half_width) else {
@@ -216,7 +216,7 @@ pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> Markup {
         p.hint {
             @if reference.runs.len() > 1 {
                 "Policies meet the same world under the same seed. The interval is Student's t over the differences, \
-                 95 %; bold where it excludes no difference."
+                 95 %; bold where it excludes zero."
             } @else {
                 "One replication: the differences have no interval. " code { "--repeat" } " adds some."
             }
@@ -367,7 +367,7 @@ const COLUMNS: [CertificateColumn; 12] = [
 /// Number of columns about lateness, which come first.
 const TIMES: usize = 5;
 
-/// The columns that are shown unasked, which fit a page of 1280 px: late deliveries and their share, mean delay,
+/// The columns that are shown by default and fit a page of 1280 px: late deliveries and their share, mean delay,
 /// datagram loss, core time.
 const BRIEF_CERTIFICATE: [usize; 5] = [0, 1, 5, 8, 11];
 

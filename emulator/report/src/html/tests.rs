@@ -15,7 +15,7 @@ use volary_experiment::storage::run_record::RunRecord;
 
 use super::render;
 
-/// The page of a report that is no more than a page.
+/// The page of a report without files beside it.
 fn html(study: &Study) -> String {
     let report = render(study);
     assert!(report.cells.is_empty());
@@ -277,7 +277,7 @@ fn failures_and_warnings_come_first() {
         table.split("</thead>").next().unwrap().matches("<th ").count()
     };
     assert_eq!((heads("Fidelity"), heads("Lateness"), heads("Network and cores")), (8, 8, 10));
-    assert!(page.contains("1 run departed from what was asked") && page.contains("✗ do not"));
+    assert!(page.contains("1 run departed from the configuration") && page.contains("✗ do not"));
     assert!(page.find("Before you read on") < page.find("id=\"claims\""));
     assert!(page.contains("✗ degraded") && page.contains("Remedy: --set run.speed="));
     assert!(page.contains("&lt;local&gt;: processors"), "names of hosts are text");
@@ -289,12 +289,12 @@ fn failures_and_warnings_come_first() {
 #[test]
 fn placements_are_shown_where_there_are_some() {
     let mut study = study(&[0.5], 1, 100);
-    assert!(!html(&study).contains("When tasks got their nodes"));
+    assert!(!html(&study).contains("Times at which tasks were placed"));
     let mut placements = Placements { count: 1_000, peak_per_s: 77, last_s: 9.0, ..Placements::default() };
     placements.scheduled_s.tail.p99 = 3.25;
     study.cells[0].policies[2].runs[0].summary.sections.placements = Some(placements);
     let page = html(&study);
-    assert_eq!(page.matches("When tasks got their nodes").count(), 1);
+    assert_eq!(page.matches("Times at which tasks were placed").count(), 1);
     assert!(page.contains("1\u{202f}000 placements, at most 77 in a second; the last after 9.00\u{202f}s"));
     assert!(page.contains(", last task scheduled</small></th>") && page.contains("<td>3.25\u{202f}s</td>"));
     assert_balanced(&page);

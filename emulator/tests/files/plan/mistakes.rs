@@ -12,7 +12,7 @@ fn message(text: &str) -> String {
     }
 }
 
-/// The change (from => to), the position of the error, and words that it must hold.
+/// The change (from => to), the position of the error, and words that the message must contain.
 const MISTAKES: &str = r#"
 seed = 7 => sede = 7 | e.toml:2:1 | unknown key `sede` | did you mean `seed`?
 cores = 2 => core = 2 | e.toml:6:1 | unknown key `core` | did you mean `cores`?
@@ -116,7 +116,7 @@ fn every_mistake_is_located_and_has_a_remedy() {
     }
 }
 
-/// Masters exist under Pigeon alone: the faults of an experiment may name them where it runs Pigeon among others.
+/// Only Pigeon has masters: the faults of an experiment may name them if Pigeon is one of its policies.
 #[test]
 fn faults_at_masters_need_a_policy_that_has_them() {
     let with = |who: &str, policy: &str| {
@@ -167,7 +167,7 @@ fn a_task_that_fits_nowhere_is_refused() {
 }
 
 #[test]
-fn no_policy_is_refused() {
+fn an_experiment_without_a_policy_is_refused() {
     let without = GOOD.split("[[policy]]").next().unwrap();
     let said = message(without);
     assert!(said.contains("the file lacks `policy`"), "{said}");
@@ -176,7 +176,7 @@ fn no_policy_is_refused() {
 }
 
 #[test]
-fn overrides_are_located_in_themselves() {
+fn errors_in_overrides_point_into_the_override() {
     for (set, words) in [
         ("service.corelated=true", &["--set:1:1", "did you mean `correlated`?"][..]),
         ("network.loss=2", &["--set:1:14"][..]),

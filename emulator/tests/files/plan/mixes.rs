@@ -80,7 +80,7 @@ fn doubtful_mixes_are_warned_about() {
     }
 }
 
-/// The change (from => to), the position of the error, and words that it must hold.
+/// The change (from => to), the position of the error, and words that the message must contain.
 const MISTAKES: &str = r#"
 [[policy]] => [service]\ndemand = "1s"\n[[policy]] | e.toml:27:10 | `service.demand`: the stages of a mix | leave it out
 stages = [{ tasks = { uniform = { low = 1, high = 9 } }, demand = "5s" }] => stages = [] | e.toml:23:10 | class[1].stages`: 0 stages | write for example
@@ -137,7 +137,7 @@ fn distributions_of_stages_read_their_files() {
     assert!((found.offered - 0.55).abs() < 1e-9, "{found:?}");
 }
 
-/// Classes in a file of their own are those of the mix; errors in them are shown in it.
+/// Classes in a file of their own are those of the mix; errors in the file are shown there.
 #[test]
 fn classes_can_be_in_a_file() {
     let folder = tempfile::tempdir().unwrap();

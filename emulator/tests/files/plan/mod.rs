@@ -63,7 +63,7 @@ fn plan(text: &str) -> Result<Experiment, ConfigError> {
 }
 
 #[test]
-fn cells_times_policies_in_written_order() {
+fn points_are_cells_times_policies_in_written_order() {
     let experiment = plan(GOOD).unwrap();
     let points: Vec<_> = experiment
         .points
@@ -139,7 +139,7 @@ fn slices_partition_the_runs() {
 }
 
 #[test]
-fn overrides_reach_everything() {
+fn overrides_change_keys_policies_seed_and_repetition() {
     let overrides = Overrides {
         set: ["network.loss=0.01", "policy.sparrow.probe_ratio=3", "cluster.nodes=20", "run.until=5s"]
             .map(String::from)

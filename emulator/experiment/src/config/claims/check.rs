@@ -1,5 +1,5 @@
-//! Claims and their checks: the names in them, which are policies, numbers of the results and swept keys, and the units
-//! of their numbers.
+//! Claims and their checks. Names in checks (policies, numbers of the results, swept keys) and the units of numbers are
+//! verified.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub struct Claim {
     pub origin: Origin,
     /// Restricts the claim to cells with these values; a list means any of its values.
     pub when: BTreeMap<String, Value>,
-    /// The claim fails if one of these fails.
+    /// The claim fails if one of these checks fails.
     pub checks: Vec<Check>,
     /// Comparisons with the published numbers: if one of these fails and all checks hold, the verdict is `other-size`.
     #[serde(default)]
@@ -246,7 +246,7 @@ fn unknown<'a>(
     ParseError::new(at, format!("unknown {what} `{name}`"), help)
 }
 
-/// A line of results with every possible number, for these classes of jobs.
+/// A line of results that contains every number a line can have, for these classes of jobs.
 fn template(classes: &BTreeSet<String>) -> Value {
     let mut fidelity = Certificate::default();
     let network = &mut fidelity.network;
@@ -285,7 +285,7 @@ fn template(classes: &BTreeSet<String>) -> Value {
 /// The dimension of a side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Dimension {
-    /// A number as written, which takes the unit of what it is compared with.
+    /// A number as written, which takes the unit of the number it is compared with.
     Any,
     Seconds,
     /// Work of nodes or cores, hours.
@@ -299,7 +299,7 @@ enum Dimension {
 }
 
 impl Dimension {
-    /// The dimension of a number of the results: that of its metric, or else by the names on its path.
+    /// The dimension of a number of the results: the one of its metric, or else one derived from the names on its path.
     fn of(metric: &MetricName) -> Self {
         let of_class = metric.path.first().is_some_and(|first| first == "classes");
         let path = metric.path.get(if of_class { 2 } else { 0 }..).unwrap_or_default();
@@ -332,7 +332,7 @@ impl Dimension {
         }
     }
 
-    /// The unit of a sum; `None` if these have no sum.
+    /// The unit of a sum of both; `None` if they cannot be added.
     fn plus(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Any, unit) | (unit, Self::Any) => Some(unit),
@@ -388,7 +388,7 @@ fn refuse_mixed(form: &Form, text: &str) -> Result<(), ParseError> {
     common(form).map(drop).map_err(mixed)
 }
 
-/// The unit of what is compared, or two units that are not comparable.
+/// The unit of the compared sides, or two units that are not comparable.
 fn common(form: &Form) -> Result<Dimension, (Dimension, Dimension)> {
     match form {
         Form::Compare { left, right, .. } => join(unit(left)?, unit(right)?),
@@ -401,7 +401,7 @@ fn join(left: Dimension, right: Dimension) -> Result<Dimension, (Dimension, Dime
     left.plus(right).ok_or((left, right))
 }
 
-/// The unit of a side, or the units of two parts that have no sum.
+/// The unit of a side, or the units of two parts that cannot be added.
 fn unit(side: &Side) -> Result<Dimension, (Dimension, Dimension)> {
     match side {
         Side::Number(_) => Ok(Dimension::Any),

@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
         ParseError::new(self.at..self.at + width, message, EXAMPLE)
     }
 
-    /// The first of these signs that comes next.
+    /// Reads the one of these signs that comes next.
     fn sign(&mut self, signs: &[&'static str]) -> Option<&'static str> {
         self.skip();
         let sign = signs.iter().find(|sign| self.rest().starts_with(**sign))?;
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn precedence_and_names() {
+    fn operators_have_precedence_and_names_are_parsed() {
         let Form::Compare { left, op, right } =
             check("latin-square.response_s.p50 <= 0.8*(b.wait_s.mean - 250ms) / 2 + 1").unwrap()
         else {
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms() {
+    fn tolerances_trends_and_brackets_are_parsed() {
         assert!(matches!(
             check("a.x within 5 % of 1e-3").unwrap(),
             Form::Compare { op: Op::Within(5.0), .. }

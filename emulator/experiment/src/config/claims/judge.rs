@@ -142,8 +142,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The comparison at the percentile where the left one is largest relative to the right one. If it holds, the noise
-    /// of every percentile counts; if it fails, that of the failing ones.
+    /// The comparison at the percentile where the left distribution is largest relative to the right one. If it holds,
+    /// the noise of every percentile counts; if it fails, the noise of the failing ones.
     fn below(&self, check: &Check, cell: Cell, left: &MetricName, right: &MetricName) -> (Cell, Finding) {
         let whole =
             self.lines(left, &cell).and_then(|lines| at_path(&lines.values().next()?.numbers, &left.path));
@@ -207,7 +207,7 @@ impl<'a> Table<'a> {
         (cell, Finding { holds, numbers })
     }
 
-    /// The reasons for which a comparison has no numbers: the first one of each metric without a number.
+    /// The reasons why a comparison has no numbers: the first reason of each metric without a number.
     fn why(&self, check: &Check, cell: &Cell, seeds: &BTreeSet<u64>) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for metric in check.metrics() {
@@ -350,7 +350,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The reason for which the runs that the check compares met different conditions: unequal injections.
+    /// The error for compared runs with different injections; `None` if they are equal.
     fn unequal(&self, check: &Check, cells: &[&Cell]) -> Option<String> {
         unequal_injections(self.runs(check, cells))
     }
@@ -376,7 +376,7 @@ fn at_path<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
     }
 }
 
-/// Whether the claim is about this cell.
+/// Whether the claim applies to this cell.
 fn applies(claim: &Claim, cell: &Cell) -> bool {
     claim.when.iter().all(|(key, wanted)| match (cell.get(key), wanted) {
         (Some(value), Value::Array(any)) => any.iter().any(|one| same(one, value)),

@@ -88,7 +88,7 @@ impl<R: Read + Seek> InputLog<R> {
         Ok(log)
     }
 
-    /// Processes the next frame, and says whether the file ends there.
+    /// Processes the next frame; returns whether the file ends there.
     fn scan(
         &mut self,
         size: u64,
@@ -195,7 +195,7 @@ impl<R: Read + Seek> InputLog<R> {
 pub struct LogCursor {
     /// Unread frames; the next one is the last element.
     frames: Vec<Place>,
-    /// Number of the next frame.
+    /// Number of the next frame of the section.
     number: u32,
     /// Position of the payload in the file.
     at: u64,

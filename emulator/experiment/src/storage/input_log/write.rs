@@ -21,9 +21,9 @@ use crate::storage::frames::{self, frame};
 
 /// Bytes after which a frame is sent.
 const FULL: usize = 1 << 16;
-/// Emulated time after which a frame is sent even if it is small: the loss when a run is killed.
+/// Emulated time after which a frame is sent even if it is small; a killed run loses at most this much.
 const OLD: Span = Span::from_secs(1);
-/// Limit on the frames that wait for the disk; a shard with more waits.
+/// Limit on the frames that are queued for the disk; a shard with more of them waits.
 const WAITING: usize = 64;
 
 /// Limit on the bytes of a frame: a frame that is not yet full, and one entry.
@@ -32,7 +32,7 @@ const LARGEST: usize = FULL + (1 << 12);
 /// A section, and a payload to append to it.
 type Frame = (u32, Vec<u8>);
 
-/// The section of a frame that is not written: it asks whether all before it was.
+/// The section of a frame that is not written, but asks for an answer once all frames before it are written.
 const FLUSH: u32 = u32::MAX;
 
 /// A log opened for writing.
@@ -41,7 +41,7 @@ pub struct Sink {
     frames: Sender<Frame>,
     /// The number of the next section or attempt.
     next: Arc<AtomicU32>,
-    /// An answer for each [`FLUSH`]. One thread at a time asks.
+    /// Receives an answer for each [`FLUSH`]. One thread at a time asks.
     flushed: Mutex<Receiver<()>>,
     thread: JoinHandle<io::Result<()>>,
 }
@@ -115,7 +115,7 @@ impl Sink {
         RunLog { header, frames: self.frames.clone(), next: Arc::clone(&self.next) }
     }
 
-    /// Waits until what was logged is in the file; whether it is. If not, what is logged from then on is lost too, and
+    /// Waits until all logged steps are in the file; returns whether they are. If not, later steps are lost too, and
     /// `close` returns the error.
     pub fn is_whole(&self) -> bool {
         let flushed = guard(&self.flushed);
@@ -191,8 +191,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Adds a frame of entries; waits while the disk is behind. Returns whether its size is valid; its content is
-    /// checked by the reader.
+    /// Adds a frame of entries; blocks while the queue for the disk is full. Returns whether its size is valid; its
+    /// content is checked by the reader.
     pub fn put(&self, payload: Vec<u8>) -> bool {
         let fits = payload.len() <= LARGEST;
         if fits {
@@ -251,7 +251,7 @@ impl Section {
         }
     }
 
-    /// The section of a shard whose log is on another machine. It never waits: the sender of its frames must limit the
+    /// The section of a shard whose log is on another machine. It never blocks: the sender of its frames must limit the
     /// number of [waiting](Carried::waiting) ones.
     pub fn carried() -> (Self, Carried) {
         let (frames, carried) = unbounded();
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_log_is_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         sample(&path);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_log_is_read_up_to_the_cut_and_can_go_on() {
+    fn a_cut_log_is_read_up_to_the_cut_and_can_be_continued() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         sample(&path);
@@ -476,7 +476,7 @@ mod tests {
         assert_eq!(entries(&mut log, last).len(), 1);
     }
 
-    /// A log that is damaged, or of another version, does not keep a run from going on.
+    /// A log that is damaged, or of another version, does not prevent a run from continuing.
     #[test]
     fn a_log_that_cannot_be_continued_is_set_aside() {
         let folder = tempfile::tempdir().unwrap();
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_not_there_is_missed() {
+    fn a_missing_frame_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         let frames = || {
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_byte_is_found() {
+    fn every_flipped_byte_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         sample(&path);

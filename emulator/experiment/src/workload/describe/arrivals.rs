@@ -1,9 +1,9 @@
 //! Arrivals of jobs: gaps, a test for a Poisson process, and the hours of the day (Park's thesis, sections 3.3 and
 //! 3.4).
 //!
-//! The test for a Poisson process is whether the gaps between arrivals can be exponential. The mean of the exponential distribution is that of the gaps, so that Kolmogorov's distribution would reject too
-//! rarely: Lilliefors' test takes that into account (Journal of the American Statistical Association 64, 1969, pp.
-//! 387-389).
+//! The test for a Poisson process is whether the gaps between arrivals can be exponential. The mean of the exponential
+//! distribution is that of the gaps, so that Kolmogorov's distribution would reject too rarely: Lilliefors' test takes
+//! that into account (Journal of the American Statistical Association 64, 1969, pp. 387-389).
 //!
 //! Times that are rounded, such as to whole seconds, have gaps that no continuous distribution has. Under a Poisson
 //! process the times within a second are independent and uniform, given their number. So each arrival is moved to a
@@ -142,7 +142,7 @@ pub struct Poisson {
     pub not_tested: Option<String>,
 }
 
-/// The fewest gaps, and the fewest different times, that are tested.
+/// The fewest gaps, and the fewest distinct times, that the test needs.
 const FEWEST: usize = 10;
 
 /// Units that times may be rounded to, ns and name, the largest first.
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_in_whole_seconds_is_tested_like_an_exact_one() {
+    fn a_poisson_process_rounded_to_seconds_is_tested_like_an_exact_one() {
         let exact = poisson(1, 5000, 7.0);
         for (unit, name) in [(1_000_000_000, "whole seconds"), (60_000_000_000, "whole minutes")] {
             let test = Poisson::of(&rounded(&exact, unit));
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_that_cannot_be_tested_say_why() {
+    fn untestable_arrivals_state_the_reason() {
         let mixed: Vec<Time> = {
             let mut some = rounded(&poisson(3, 500, 7.0), 1_000_000_000);
             some.extend(poisson(4, 500, 7.0));

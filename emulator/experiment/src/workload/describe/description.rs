@@ -165,16 +165,16 @@ pub struct PublishedValue {
 pub struct Outcomes {
     /// Share of each outcome (Fig. 3.7).
     pub shares: Vec<OutcomeShare>,
-    /// Share of the jobs that were successful: that finished, or exceeded their time, as jobs do that have done useful
+    /// Share of the jobs that were successful: finished, or ended at their time limit, since such jobs have done useful
     /// work (section 3.5).
     pub successful: f64,
-    /// Share of the CPU time of these.
+    /// Share of the CPU time that successful jobs took.
     pub successful_time: f64,
     /// Cores of successful jobs, or their tasks if the trace has no cores (Fig. 3.8).
     pub successful_size: Quantiles,
-    /// The same of all others.
+    /// The same of all other jobs.
     pub unsuccessful_size: Quantiles,
-    /// Share of the tenth of the jobs that took most CPU time that were successful.
+    /// Of the tenth of the jobs that took the most CPU time, the share that were successful.
     pub successful_of_longest: f64,
     /// Successful jobs by the CPU time that they took (Fig. 3.9).
     pub by_cpu_hours: Vec<SuccessByHours>,
@@ -293,11 +293,11 @@ pub struct Period {
 }
 
 const DAY: u64 = Span::from_secs(86_400).0;
-/// Limit on parts: a single wrong arrival must not make millions.
+/// Limit on the number of parts, so that a single wrong arrival does not make millions.
 const MOST: usize = 5_000;
 
-/// The complete parts of `days` days of a trace that has two at least, from the first arrival on. `durations` are those
-/// of its jobs, s.
+/// The complete parts of `days` days of a trace that has at least two such parts, from the first arrival on.
+/// `durations` are those of its jobs, s.
 pub(super) fn periods(trace: &Trace, durations: &[f64], days: u64) -> Vec<Period> {
     let (jobs, durations) = (&trace.jobs()[trace.early()..], &durations[trace.early()..]);
     let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { return Vec::new() };

@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_described_trace_can_be_empty_of_gaps() {
+    fn a_trace_without_gaps_is_described() {
         let d = describe(&parse("a.tr", "5 1 1 1\n"), Some(Reference::Google), None);
         assert_eq!(
             (d.offered_cores, d.arrivals.poisson.ks_p, d.arrivals.gap_s),
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn generators_are_taken_for_the_traces_they_are_like() {
+    fn generators_are_recognised_as_the_traces_they_resemble() {
         let like = Like {
             jobs: Some(24_262),
             speedup: 1.0,

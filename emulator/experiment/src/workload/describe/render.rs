@@ -259,7 +259,7 @@ fn comparison(d: &Description) -> String {
     table.trim_fmt()
 }
 
-/// Whether traces have the characteristics of Table 3.1.
+/// A comparison of traces by the characteristics of Table 3.1.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TraceComparison {
     /// The files.
@@ -285,7 +285,7 @@ pub struct Characteristic {
 pub struct TraceFinding {
     /// `None` if the trace lacks the data.
     pub holds: Option<bool>,
-    /// The value that decides.
+    /// The value that the criterion tests.
     pub value: Option<f64>,
     /// The value with its meaning.
     pub text: String,

@@ -96,9 +96,9 @@ impl Agent {
     }
 }
 
-/// Maximum time of a peer for its first message.
+/// Maximum time within which a peer must send its first message.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum time of a peer for closing the connection after the last message.
+/// Maximum time within which a peer must close the connection after the last message.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves every peer that connects with a valid certificate.
@@ -171,7 +171,7 @@ async fn accept_link(state: &AgentState, peer: Peer) {
     }
 }
 
-/// The first message of a peer. A peer that sends none in time is disconnected.
+/// The first message of a peer. A peer that does not send one in time is disconnected.
 async fn first<S: Serialize, R: DeserializeOwned>(
     who: &PeerInfo,
     connection: &Connection,

@@ -37,7 +37,7 @@ impl ShardInjections {
         Self { held, active: BTreeMap::new() }
     }
 
-    /// Carries out an order; returns the report of that, if there is one to make.
+    /// Carries out an order; returns the report about it, if any.
     pub(super) fn carry_out(
         &mut self,
         order: InjectionOrder,
@@ -76,13 +76,13 @@ impl ShardInjections {
         AgentMessage::Injected { id, from }
     }
 
-    /// The end of an injection whose time has passed.
+    /// An order to end an injection whose time is over, if there is one.
     pub(super) fn expired(&self, now: Time) -> Option<InjectionOrder> {
         let (&id, active) = self.active.iter().find(|(_, active)| active.until <= now)?;
         Some(InjectionOrder::Lift { id, at: active.until, why: "its time was over".to_owned() })
     }
 
-    /// Ends all injections with the run, at `at`; returns the reports of that.
+    /// Ends all injections with the run, at `at`; returns the reports about their ends.
     pub(super) fn close(&mut self, at: Time) -> Vec<AgentMessage> {
         let lifted = |(id, active): (u64, Active)| {
             let until = active.until.min(at);

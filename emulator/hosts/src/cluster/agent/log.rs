@@ -64,7 +64,7 @@ impl AgentLog {
 }
 
 impl io::Write for AgentLog {
-    /// Takes one line: the formatter writes each with one call, and texts of peers in it may have line breaks.
+    /// Takes one line: the formatter calls this once per line, whose texts from peers may contain line breaks.
     fn write(&mut self, written: &[u8]) -> io::Result<usize> {
         let line = sanitize::one_line(written);
         let line = line.as_bytes();
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_kept_while_a_controller_is_there_and_bounded() {
+    fn log_lines_are_kept_during_a_session_up_to_a_bound() {
         let log = AgentLog::default();
         let say = |line: &str| log.clone().write_all(line.as_bytes()).unwrap();
         say("before\n");

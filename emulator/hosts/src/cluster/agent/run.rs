@@ -39,10 +39,9 @@ use crate::real_time::host_stats::{HostStats, ShardSampler};
 /// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.
 const SETUP: Duration = Duration::from_secs(30);
 const SETUP_PER_HOST: Duration = Duration::from_millis(250);
-/// Time before that timeout at which a link is tried for the last time. The attempt names the host that does not
-/// answer.
+/// Time before that timeout at which a link is tried for the last time. The error names the host that does not answer.
 const LAST_ATTEMPT: Duration = Duration::from_secs(10);
-/// Maximum number of nodes and cores of a cluster. Every host has the tables of all of them, which then take 2 GB.
+/// Maximum number of nodes and cores of a cluster. Every host has tables for all of them, 2 GB at this size.
 const MOST_MACHINES: u64 = 4_000_000;
 /// Pings before a run, and the interval between them.
 const PINGS: u32 = 40;
@@ -230,7 +229,7 @@ impl HostRun<'_> {
         }
     }
 
-    /// Connections to all other hosts: this host opens those to later members, and earlier members open theirs to it.
+    /// Connections to all other hosts: this host opens those to members after it, and members before it open theirs.
     async fn connections(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
         let mut making: JoinSet<Result<_, String>> = JoinSet::new();
         let patience = setup_timeout(task).saturating_sub(LAST_ATTEMPT);
@@ -313,7 +312,8 @@ async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignme
     let id = id_under(&experiment.points[point], seed, &experiment.run);
     if id != task.id {
         return Err(format!(
-            "this host has {id} for what the controller calls {}: other versions of volary?",
+            "this host computes the id {id} for the run that the controller calls {}: do the versions of volary \
+            differ?",
             task.id
         ));
     }
@@ -381,7 +381,7 @@ async fn receive(
 }
 
 /// Whether a parcel goes from an actor of `host` to one of `me`, and its message refers to existing jobs and nodes.
-/// Delays are computed as `due - sent`, so these must be in order.
+/// Delays are computed as `due - sent`, so `due` must not be earlier.
 fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {
     let layout = world.layout();
     let Parcel { from, to, msg, .. } = parcel;
@@ -395,7 +395,7 @@ fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Pa
 
 /// Messages to the controller that may wait; a shard with more to report waits.
 pub(super) const SEND_QUEUE: usize = 64;
-/// Bytes that may wait for one other host; with half of it the shard waits.
+/// Bytes that may wait for one other host; from half of it the shard waits.
 const LINK_QUEUE: usize = 8 << 20;
 /// Frames of logged inputs that may wait; with more the shard waits.
 const INPUT_QUEUE: usize = 64;
@@ -406,7 +406,7 @@ struct QuicIo {
     /// Links to the other hosts, by shard; none to itself.
     links: Vec<Option<Link>>,
     messages: mpsc::Sender<AgentMessage>,
-    /// Observations that `messages` had no room for.
+    /// Observations that have not yet been queued as messages.
     waiting: Vec<Observation>,
     /// Logged inputs on their way to the controller, if they are logged.
     inputs: Option<Carried>,
@@ -431,7 +431,7 @@ impl QuicIo {
         Self { context, links, messages, waiting, inputs, progress, max_events, sampler, injections }
     }
 
-    /// The next message that had to wait for room.
+    /// The next message of those that wait for room in the queue.
     fn next_waiting(&mut self) -> Option<AgentMessage> {
         let notes = std::mem::take(&mut self.waiting);
         match notes.last() {
@@ -452,7 +452,7 @@ impl QuicIo {
         self.links.iter().flatten().for_each(|link| link.close("the run is over"));
     }
 
-    /// Sends logged inputs while the queue is half empty: reports and pings have the other half.
+    /// Sends logged inputs until the queue is half full: the other half is for reports and pings.
     fn send_inputs(&self) {
         let Some(inputs) = &self.inputs else { return };
         while self.messages.capacity() > SEND_QUEUE / 2

@@ -21,9 +21,9 @@ use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESS
 
 /// Runs that may wait for the one before them to end.
 const RUN_QUEUE: usize = 4;
-/// Maximum time of a controller for sending its experiment, which can hold traces.
+/// Maximum time within which a controller must send its experiment, which can hold traces.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum time of a controller for closing the connection when its experiment was refused.
+/// Maximum time within which a controller must close the connection after its experiment was refused.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which log lines are sent.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
@@ -54,7 +54,7 @@ pub(super) async fn serve(
         // The thread that plans ends by itself; the session need not wait for it.
         run = runs.recv() => return Err(match run {
             Some(_) => "it did not wait until the experiment was planned".to_owned(),
-            None => "it went before the experiment was planned".to_owned(),
+            None => "it disconnected before the experiment was planned".to_owned(),
         }),
     };
     match planned {

@@ -27,8 +27,8 @@ use crate::executor::CpuId;
 use crate::real_time::clock::{Clock, MonotonicClock};
 use crate::real_time::event_loop::Inbox;
 
-/// Time that an agent with `--once` waits for its controller, or for the next request for its state. A controller that
-/// waits for another host asks.
+/// Time that an agent with `--once` waits for its controller, or for the next status request. A controller that waits
+/// for another host sends such requests.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The settings of an agent.
@@ -38,7 +38,7 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The folder of its identity.
     pub identity: PathBuf,
-    /// Silence after which a peer is given up.
+    /// Duration of silence after which a peer is given up.
     pub lease: Span,
     /// Whether to end after one controller.
     pub once: bool,
@@ -46,7 +46,7 @@ pub struct Settings {
     pub events: usize,
     /// CPUs that copies may burn.
     pub cpus: Vec<CpuId>,
-    /// Its clock.
+    /// The clock of the agent.
     pub ticks: MonotonicClock,
     /// The store of log lines for the controller.
     pub log: AgentLog,
@@ -62,12 +62,12 @@ pub(super) struct AgentState {
     current: RefCell<Option<Rc<RunContext>>>,
     /// The smallest run number that links are accepted for.
     run: Cell<u64>,
-    /// The latest link that each other host has opened, until the run that it is for takes it.
+    /// The latest link that each other host has opened, until its run takes it.
     links: RefCell<BTreeMap<String, (u64, Connection)>>,
     link_added: Notify,
-    /// Time of the last request for its state, or of its start.
+    /// Time of the last status request, or of the start.
     asked: Cell<Instant>,
-    /// Sessions so far.
+    /// Number of sessions so far.
     served: Cell<u32>,
     session_ended: Notify,
 }
@@ -116,7 +116,7 @@ impl AgentState {
         AgentStatus::new(engine(), self.controller(), run)
     }
 
-    /// A run of the session begins.
+    /// Sets the current run of the session.
     pub(super) fn enter(&self, run: &Rc<RunContext>) {
         *self.current.borrow_mut() = Some(Rc::clone(run));
     }
@@ -186,7 +186,7 @@ impl Drop for SessionGuard {
 
 /// Samples of the controller's clock that the offset is estimated from.
 const CLOCK_SAMPLES: usize = 64;
-/// Maximum drift of one machine's clock against another's, in parts per million: time services slew each by up to 500.
+/// Maximum drift between the clocks of two machines, in parts per million: time services slew each by up to 500.
 const MAX_DRIFT_PPM: f64 = 1000.0;
 
 /// State shared by the tasks of a run.
@@ -203,7 +203,7 @@ pub(super) struct RunContext {
     pub(super) reached: Cell<Time>,
     /// Finished jobs, as the controller counts them.
     pub(super) finished: Cell<u64>,
-    /// The status that `volary status` reports; `None` before its world is built and when it is over.
+    /// The status for `volary status`; `None` before the world is built and after the run.
     about: RefCell<Option<RunStatus>>,
     ticks: MonotonicClock,
     estimator: RefCell<OffsetEstimator>,

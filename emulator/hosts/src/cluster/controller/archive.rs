@@ -72,7 +72,7 @@ impl Archive {
         tokio::task::block_in_place(|| guard(&self.logs).get_mut(host).map(|log| log.write(&text)));
     }
 
-    /// Begins a run, whose inputs go to `log`. `slots` are those of its hosts, by shard.
+    /// Begins a run whose inputs go to `log`. `slots` are the connections of its hosts, by shard.
     pub(crate) fn begin(&self, log: Option<&input_log::RunLog>, slots: &[usize]) {
         let relay = |log: &input_log::RunLog| {
             let relay = |(i, slot): (usize, &usize)| (*slot, log.relay(i as u16, slots.len() as u16));

@@ -2,8 +2,8 @@
 //!
 //! The hosts are those of a hosts file, or agents on this machine that are started for one run.
 //!
-//! Real datagrams that were lost are counted by sender and path. The sender counts what it sent, the receiver the gaps in
-//! the sequence numbers; a loss is known from both. Datagrams lost at the very end of a run leave no gap and are not
+//! Real datagrams that were lost are counted by sender and path. The sender counts what it sent, the receiver the gaps
+//! in the sequence numbers; a loss is known from both. Datagrams lost at the very end of a run leave no gap and are not
 //! counted, unless the run was idle: then nothing is on its way, and all datagrams that were not received are lost.
 
 use std::fs::Permissions;
@@ -48,7 +48,7 @@ use crate::executor::{CpuId, free_cpus};
 pub struct Controller {
     pool: HostPool,
     injectors: Injectors,
-    /// Injections into the latest run.
+    /// The injections into the latest run.
     injected: Vec<Injected>,
     runtime: Runtime,
     _spawned: Option<Spawned>,
@@ -66,8 +66,7 @@ impl Drop for Controller {
 impl Controller {
     /// Claims every host of a fleet and has it plan the experiment.
     ///
-    /// # Errors
-    /// The host that cannot be reached, is busy, or has another version; [`HostsError::Interrupted`] if `control` is
+    /// # Errors A host cannot be reached, is busy, or has another version; [`HostsError::Interrupted`] if `control` is
     /// stopped.
     pub fn open(fleet: &Fleet, experiment: &Experiment, control: &StudyControl) -> Result<Self, HostsError> {
         let (spawned, file, wait) = match fleet {
@@ -90,7 +89,7 @@ impl Controller {
         Ok(Self { pool, injectors, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
-    /// Removes the hosts that were lost, so that the next run is laid out over those that are left.
+    /// Removes the lost hosts, so that the next run is placed on the remaining ones.
     pub fn remove_lost_hosts(&mut self) {
         let lost = self.pool.remove_lost_hosts();
         if !lost.is_empty() {
@@ -136,8 +135,7 @@ impl Controller {
     /// [`RunError::Broken`] if a host was lost during the run, or if it stood still after datagrams had been lost. The
     /// first and the last hold the measurements so far.
     ///
-    /// # Panics
-    /// On a bug in a policy: a job that finishes twice, counts that do not add up.
+    /// # Panics On a bug in a policy: a job that finishes twice, counts that do not add up.
     pub fn measure(
         &mut self,
         name: &str,
@@ -160,7 +158,7 @@ impl Controller {
         let broken = broken.or_else(|| {
             (lost > 0).then(|| {
                 let lost = plural(lost, "datagram");
-                format!("nothing happened any more, and the network between the hosts had lost {lost}")
+                format!("the run stalled after the network between the hosts had lost {lost}")
             })
         });
         let hosts = vitals(&pool.members, &reports);
@@ -246,7 +244,7 @@ fn vitals(members: &[Host], reports: &[Option<Box<FinalReport>>]) -> Vec<HostVit
     reports.iter().enumerate().filter_map(of).collect()
 }
 
-/// Datagrams that were sent and not received, those on their way included.
+/// Number of datagrams that were sent and not received, including those on their way.
 fn unaccounted(reports: &[Option<Box<FinalReport>>]) -> u64 {
     let between = |from: usize, to: usize| {
         let one = |of: usize, with: usize| reports[of].as_ref()?.datagrams.get(with).copied();
@@ -268,14 +266,13 @@ struct Spawned {
     agents: Vec<Child>,
 }
 
-/// Days for which identities are valid: longer than any sweep. They are removed with their folder at its end.
+/// Validity of identities in days: longer than any sweep. They are removed with their folder at its end.
 const DAYS: u32 = 3650;
 
 /// The folders of identities in use.
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes all identities. The agents then end as when this process dies. Must be called before an exit that drops
-/// nothing.
+/// Removes all identities; the agents then end, as when this process dies. Must be called before an exit without drops.
 pub fn remove_identities() {
     for folder in guard(&FOLDERS).drain(..) {
         // Nothing more can be done about a failure.
@@ -398,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_from_the_members_and_losses_are_bounded() {
+    fn vitals_have_the_names_of_hosts_and_losses_are_bounded() {
         let address = ([127, 0, 0, 1], 1).into();
         let members = ["h1", "h2"].map(|name| Host::new(name.to_owned(), address));
         let reports = [report("h2", &[(0, 0, 0), (7, 1, 0)]), report("h2", &[(0, 0, u64::MAX), (0, 0, 0)])];
@@ -407,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_sent_and_not_received_are_unaccounted_for() {
+    fn datagrams_sent_but_not_received_are_counted() {
         let counts =
             |sent, received| vec![Datagrams::default(), Datagrams { sent, received, ..Datagrams::default() }];
         let mut reports = [report("h1", &[]), report("h2", &[])];
@@ -459,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_shared_out() {
+    fn cpus_are_divided_equally() {
         let cpus: Vec<CpuId> = [0, 2, 3, 7, 8].map(CpuId).into();
         assert_eq!(shares(&cpus, 2), ["0,2", "3,7,8"]);
         assert_eq!(shares(&cpus[..1], 2), ["", "0"]);

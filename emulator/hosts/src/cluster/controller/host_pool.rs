@@ -27,13 +27,13 @@ use crate::cluster::status::{Answer, answers};
 use crate::cluster::timing::{CLAIM_PATIENCE, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::real_time::clock::MonotonicClock;
 
-/// Maximum time of hosts for planning an experiment and for building a run.
+/// Maximum time within which hosts must plan an experiment or build a run.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
-/// Interval at which hosts that are busy are asked again.
+/// Interval at which busy hosts are asked again.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
-/// Interval at which hosts learn the progress of the slowest one.
+/// Interval at which hosts are sent the progress of the slowest one.
 pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
-/// Events of all hosts that may wait.
+/// Number of events of all hosts that may wait.
 const EVENT_QUEUE: usize = 256;
 
 type Opened = JoinHandle<Result<HostConnection, ConnectError>>;
@@ -55,7 +55,7 @@ pub(super) struct HostPool {
     pub(super) run_id: String,
     /// Injections that are repeated in each later run.
     pub(super) repeated: Vec<RepeatedInjection>,
-    /// The runs that are over: their points of the sweep, and their names.
+    /// The finished runs: their points of the sweep, and their names.
     pub(super) over: Vec<(Cell, String)>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct RunClock {
 }
 
 impl RunClock {
-    /// The emulated time when this much real time will have passed.
+    /// The emulated time after this much more real time.
     pub(super) fn after(&self, wait: Duration) -> Time {
         let real = (self.ticks.now() - self.start).max(0) as f64;
         Time((real * self.speed) as u64) + Span::from_secs_f64(wait.as_secs_f64() * self.speed)
@@ -86,9 +86,9 @@ impl RunClock {
 }
 
 impl HostPool {
-    /// Claims the hosts of a file and has them plan an experiment. If one fails, all others are released at once. Hosts
-    /// that are busy are waited for until `patience` has passed, and none is claimed before all are free: an agent that
-    /// serves one controller only ends with its session, also if there was no run.
+    /// Claims the hosts of a file and has them plan an experiment. If one fails, all others are released at once. Busy
+    /// hosts are waited for until `patience` has passed, and none is claimed before all are free: an agent that serves
+    /// only one controller ends with its session, even without a run.
     pub(super) async fn open(
         file: &Hosts,
         bundle: Bundle,
@@ -237,8 +237,7 @@ impl HostPool {
         self.hosts[host].lost.get_or_insert(lost);
     }
 
-    /// The next event, with the index of its host; `None` if no connection is left. Nothing is lost if this is dropped
-    /// while it waits.
+    /// The next event, with the index of its host; `None` if no connection is left. Cancel-safe.
     pub(super) async fn next_event(&mut self) -> Option<(usize, HostEvent)> {
         loop {
             let (slot, event) = self.events.recv().await?;
@@ -249,8 +248,8 @@ impl HostPool {
         }
     }
 
-    /// Removes the hosts that were lost, so that the next run is laid out over the others, and returns their names. If
-    /// no other is left, none is removed.
+    /// Removes the lost hosts, so that the next run is placed on the others, and returns their names. If no host would
+    /// remain, none is removed.
     pub(super) fn remove_lost_hosts(&mut self) -> Vec<String> {
         let kept: Vec<bool> = self.hosts.iter().map(|host| host.lost.is_none()).collect();
         if !kept.contains(&true) {
@@ -314,7 +313,7 @@ fn run_number() -> u64 {
 }
 
 /// Asks hosts for their state until all are free. Fails if one does not answer the first time, or is not free at
-/// `until`. Once all have `answered`, one may miss a request for its state.
+/// `until`. After all hosts have `answered` once, a host may miss one request.
 async fn wait_until_free(
     file: &Hosts,
     until: Instant,
@@ -370,7 +369,7 @@ async fn pause(until: Instant, control: &StudyControl) -> Result<(), HostsError>
     }
 }
 
-/// The first host that serves a controller, and the controller's address.
+/// The first busy host, and the address of the controller that it serves.
 fn first_busy(hosts: &[Host], answers: &[Answer]) -> Result<Option<(String, String)>, HostsError> {
     let mut busy = None;
     for (host, answer) in hosts.iter().zip(answers) {
@@ -397,7 +396,7 @@ async fn stopped(control: &StudyControl) {
     }
 }
 
-/// Messages to one host that may wait.
+/// Number of messages to one host that may wait.
 const SEND_QUEUE: usize = 64;
 
 /// The connection to a host that this controller has claimed.
@@ -406,10 +405,10 @@ pub(super) struct HostConnection {
     messages: mpsc::Sender<ControllerMessage>,
     connection: Connection,
     tasks: [JoinHandle<()>; 2],
-    /// Its number among the connections of the run, by which events, logs and inputs name it. Hosts have the same
-    /// indices until one is lost.
+    /// The number of the connection in the run, which identifies its events, logs and inputs. It equals the index of
+    /// the host until a host is lost.
     slot: usize,
-    /// The loss of the host, once it has happened.
+    /// The loss of the host, if it was lost.
     pub(super) lost: Option<HostLoss>,
 }
 
@@ -476,8 +475,8 @@ impl HostConnection {
     }
 }
 
-/// Queues a message that may be left out. Half of the queue is left to orders, so that a host that does not read is
-/// stopped without a wait.
+/// Queues a message that may be dropped: at most half of the queue is used, and the other half is for orders, so that a
+/// host that does not read can be stopped without a wait.
 fn offer(queue: &mpsc::Sender<ControllerMessage>, message: ControllerMessage) {
     if queue.capacity() > SEND_QUEUE / 2 {
         let _ = queue.try_send(message);

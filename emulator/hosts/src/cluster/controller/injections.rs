@@ -24,15 +24,15 @@ use crate::cluster::timing::at_least;
 /// Maximum number of injections into one run: cores evaluate each of them whenever a copy begins, and some profiles
 /// keep state per core.
 const MAX_INJECTIONS: usize = 100;
-/// Maximum number of targets of an injection, and of bytes of each: reports of hosts wait while they are resolved.
+/// Maximum number of targets of an injection, and of bytes of each: resolving them delays the reports of hosts.
 const MAX_TARGETS: usize = 1000;
 const MAX_TARGET_BYTES: usize = 200;
-/// Maximum number of runs named to an injector as lacking its injection.
+/// Maximum number of runs that an injector is told to lack its injection.
 const MAX_LACKING: usize = 100;
-/// From a request until the injection begins, and from an order to end it until it ends: at least this long, and this
-/// many round trips to the furthest host. All hosts begin and end at the same emulated time.
+/// Time from a request to the start of the injection, and from an order to end it to its end: at least this long, and
+/// this many round trips to the furthest host. All hosts begin and end at the same emulated time.
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
-/// Maximum time of injectors, at the end of a run, for acknowledging the last reply by disconnecting.
+/// Maximum time within which injectors must disconnect after the last reply, at the end of a run.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The injections into a run, in the order in which they were ordered.
@@ -50,7 +50,7 @@ struct RunInjection {
     request: InjectRequest,
     /// `None` if the controller repeats an injection into an earlier run.
     injector: Option<Injector>,
-    /// The state of the injection as known to the injector.
+    /// The state of the injection as last reported to the injector.
     phase: Phase,
     /// Whether the hosts have been ordered to end it.
     lifted: bool,
@@ -81,16 +81,16 @@ pub(super) struct Share {
 }
 
 impl RunInjection {
-    /// The injection as one host carried it out. Where the host was lost, or the order to end it was for a later time,
-    /// it ended with the run, at `end`.
+    /// The injection as one host carried it out. If the host was lost, or the ordered end was after the run, the
+    /// injection ended with the run, at `end`.
     fn of_share(&self, share: &Share, end: Time) -> Injection {
         let from = share.from.unwrap_or(self.injection.from);
         let until = share.until.unwrap_or(self.injection.until).min(end).max(from);
         Injection { cores: share.cores.clone(), from, until, ..self.injection.clone() }
     }
 
-    /// Its repetition in later runs, with the ordered length unless its injector ended it earlier. `None` if it is only
-    /// for this run, or did not begin on all hosts.
+    /// The injection to repeat in later runs, with the ordered length unless the injector ended it earlier. `None` if
+    /// it is only for this run, or did not begin on all hosts.
     fn repetition(&self) -> Option<RepeatedInjection> {
         if !self.request.all_policies
             || self.injector.is_none()
@@ -109,7 +109,7 @@ impl RunInjection {
         self.shares.iter().filter(|share| share.from.is_some())
     }
 
-    /// Whether it applied to some of the cores of another injection during a part of that one's time.
+    /// Whether the two injections applied to a common core at the same time.
     fn overlaps(&self, other: &Injection, end: Time) -> bool {
         self.begun().map(|share| self.of_share(share, end)).any(|mine| {
             let cores = mine.cores.intersection(&other.cores);
@@ -169,7 +169,7 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// The time at which an injection was ordered to begin; zero if there is none of that number.
+    /// The ordered start of an injection; zero if no injection has this number.
     pub(super) fn begin_of(&self, id: u64) -> Time {
         self.entries.iter().find(|entry| entry.id == id).map_or(Time::ZERO, |entry| entry.injection.from)
     }
@@ -197,7 +197,7 @@ impl<'a> Injections<'a> {
         self.update_all(pool).await;
     }
 
-    /// Sends the last replies at the end of a run, and waits until they have arrived: the process may end right after.
+    /// Sends the last replies at the end of a run, and waits for their arrival: the process may end right after.
     pub(super) async fn finish(&mut self, pool: &mut HostPool) {
         for share in self.entries.iter_mut().flat_map(|entry| &mut entry.shares) {
             share.ended.get_or_insert_with(|| RUN_OVER.to_owned());
@@ -211,7 +211,7 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// Reports to the observers what hosts have confirmed.
+    /// Reports to the observers the injections that hosts have confirmed.
     pub(super) fn show(&self, pool: &HostPool, control: &StudyControl) {
         for entry in &self.entries {
             for share in entry.begun() {
@@ -260,7 +260,7 @@ impl<'a> Injections<'a> {
         disturbed
     }
 
-    /// Checks a request and orders the injection, or answers at once: a refusal, or the plan of a dry run.
+    /// Checks a request and orders the injection, or answers at once with a refusal or with the plan of a dry run.
     async fn request(&mut self, pool: &HostPool, injector: Injector, request: &InjectRequest) {
         let from = self.clock.after(at_least(LEAD, pool.round_trip()));
         let until = request.lasting.map_or(Time::MAX, |lasting| from + lasting);
@@ -278,7 +278,7 @@ impl<'a> Injections<'a> {
         run_name(&point.label, &point.cell, self.world.seed())
     }
 
-    /// The injection that a request asks for, if it began at `from` and ended at `until`.
+    /// The injection that a request describes, if it began at `from` and ended at `until`.
     fn plan(
         &self,
         pool: &HostPool,
@@ -408,7 +408,7 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// Orders the hosts to end the injection of entry `i` at a time, or at once if that has passed.
+    /// Orders the hosts to end the injection of entry `i` at a time, or at once if that time has passed.
     async fn lift_entry(&mut self, pool: &HostPool, i: usize, at: Time, why: &str) {
         let entry = &mut self.entries[i];
         entry.lifted = true;
@@ -424,7 +424,7 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// Sends the injector of entry `i` the changes that it does not know yet.
+    /// Sends the injector of entry `i` the changes since the last report.
     async fn update(&mut self, pool: &HostPool, i: usize) {
         let entry = &mut self.entries[i];
         let injector = entry.injector.clone();
@@ -450,7 +450,7 @@ impl<'a> Injections<'a> {
     }
 }
 
-/// Answers an injector; a repeated injection has none.
+/// Answers an injector, if the injection has one: a repeated injection does not.
 fn answer(to: Option<&Injector>, reply: InjectReply) {
     match to {
         Some(injector) => injector.reply(reply),

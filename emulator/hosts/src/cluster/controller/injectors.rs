@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::cluster::protocol::{InjectReply, InjectRequest, InjectorMessage, Refusal};
 
-/// Messages of injectors that may wait for the next run.
+/// Number of messages of injectors that may wait for the next run.
 const WAITING: usize = 64;
 /// Time after which the next injector is taken, if one could not be.
 const RETRY: Duration = Duration::from_millis(100);
@@ -54,14 +54,14 @@ impl Injector {
         self.replies.is_closed()
     }
 
-    /// Waits until it has disconnected.
+    /// Waits until the injector has disconnected.
     pub(super) async fn gone(&self) {
         self.replies.closed().await;
     }
 }
 
 impl Injectors {
-    /// Listens for injectors. If that is impossible a warning says why, and nothing can be injected.
+    /// Listens for injectors. If that is impossible, a warning says why, and injections are impossible.
     pub(super) fn listen(socket: PathBuf) -> Self {
         let (sender, events) = mpsc::channel(WAITING);
         let socket = match bind(&socket) {
@@ -77,7 +77,7 @@ impl Injectors {
         Self { events, socket }
     }
 
-    /// The next event. Nothing is lost if this is dropped while it waits.
+    /// The next event. Cancel-safe.
     pub(super) async fn next(&mut self) -> InjectorEvent {
         match self.events.recv().await {
             Some(event) => event,

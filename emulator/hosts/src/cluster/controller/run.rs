@@ -1,7 +1,8 @@
 //! The execution of one run on the hosts: reports merged, hosts lost, and the end.
 //!
-//! The silence of a host is the time that it has been connected without a report. A host in a run reports twenty times a second, whether or not anything happens. One that is stopped or cut off is
-//! given up by its lease; one whose machine answers and that does not report would hold the run for ever.
+//! The silence of a host is the time that it has been connected without a report. A host in a run reports twenty times
+//! a second, whether or not anything happens. A host that is stopped or cut off is given up after its lease; one whose
+//! machine answers but that does not report would hold up the run for ever.
 
 use std::time::{Duration, Instant};
 
@@ -23,10 +24,10 @@ use crate::cluster::report_check::ReportCheck;
 use crate::cluster::timing::at_least;
 use crate::real_time::monitor::Monitor;
 
-/// From the decision to start until the start: at least this long, and this many round trips. Half a round trip takes
-/// the message there, the rest is for one that is lost and sent again.
+/// Time from the decision to start to the start: at least this long, and this many round trips. The message takes half
+/// a round trip; the rest allows for its loss and retransmission.
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
-/// The same for the final report of a host: it can be several megabytes on a path that was idle.
+/// The same for the final report of a host, which can be several megabytes on a path that was idle.
 const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
 /// The same where the user waits for the end of an interrupted run.
 const INTERRUPTED: (Duration, u32) = (Duration::from_millis(1500), 20);
@@ -44,9 +45,9 @@ pub(super) struct ControlledRun<'a> {
     done: Vec<bool>,
     /// The final reports, by shard, of the hosts that sent one.
     pub(super) reports: Vec<Option<Box<FinalReport>>>,
-    /// The reason for which the run could not go on.
+    /// The reason why the run could not continue.
     pub(super) broken: Option<String>,
-    /// The host that `broken` names, if only other hosts reported its loss.
+    /// The host that `broken` names, if its loss was reported only by other hosts.
     accused: Option<usize>,
     pub(super) injections: Injections<'a>,
     /// Time at which the experiment's own faults have crashed everything on a host for good, by shard.
@@ -61,7 +62,7 @@ pub(super) struct ControlledRun<'a> {
     clock: RunClock,
 }
 
-/// A host without which the run cannot go on, and the reason.
+/// A host without which the run cannot continue, and the reason.
 type Lost = (usize, String);
 
 impl<'a> ControlledRun<'a> {
@@ -168,13 +169,13 @@ impl<'a> ControlledRun<'a> {
         }
     }
 
-    /// Records the reason for which the run cannot go on.
+    /// Records the reason why the run cannot continue.
     fn break_off(&mut self, (host, why): Lost) {
         let name = &self.pool.members[host].name;
-        self.broken = Some(format!("host {name} was lost in mid-run: {why}"));
+        self.broken = Some(format!("host {name} was lost during the run: {why}"));
     }
 
-    /// Gives a host up that is connected and has not reported for too long.
+    /// Gives up a host that is connected but has not reported for too long.
     async fn give_up_silent(&mut self) -> Result<(), Lost> {
         let received = self.pool.hosts.iter().map(|host| host.lost.is_none().then(|| host.received()));
         let Some(host) = self.silence.look(Instant::now(), received) else { return Ok(()) };
@@ -206,7 +207,7 @@ impl<'a> ControlledRun<'a> {
                     self.injections.on_lost(self.pool, host).await;
                 }
                 let name = &self.pool.members[host].name;
-                self.broken.get_or_insert_with(|| format!("host {name} was lost in the end: {why}"));
+                self.broken.get_or_insert_with(|| format!("host {name} was lost at the end: {why}"));
             }
         }
     }
@@ -301,7 +302,7 @@ impl<'a> ControlledRun<'a> {
         Ok(())
     }
 
-    /// Records the reason for which a host cannot go on. Its own reason replaces those reported by other hosts.
+    /// Records the reason why a host cannot continue. Its own reason replaces those reported by other hosts.
     fn on_refusal(&mut self, host: usize, why: &str) {
         (self.done[host], self.reports[host]) = (true, None);
         if self.broken.is_none() || self.accused == Some(host) {
@@ -318,11 +319,11 @@ impl<'a> ControlledRun<'a> {
                 self.accused = Some(peer);
                 Err((peer, format!("{} lost it: {why}", self.pool.members[host].name)))
             }
-            None => Err((host, format!("it says that it lost {peer}, which is no host of this run"))),
+            None => Err((host, format!("it reports the loss of {peer}, which is no host of this run"))),
         }
     }
 
-    /// Records the loss of a host. Fails unless the run can go on: nothing on the host was alive, or its loss is
+    /// Records the loss of a host. Fails unless the run can continue: no actor on the host was alive, or its loss is
     /// known.
     async fn on_gone(&mut self, host: usize, why: &str) -> Result<(), Lost> {
         if self.pool.hosts[host].lost.is_some() {
@@ -405,7 +406,7 @@ struct Silence {
 
 #[derive(Clone, Default, Debug)]
 struct SilentHost {
-    /// UDP datagrams received from it by the last check.
+    /// UDP datagrams received from it at the last check.
     received: u64,
     /// The emulated time up to which it has reported.
     mark: Time,
@@ -425,8 +426,8 @@ impl Silence {
         }
     }
 
-    /// A host that has been silent for too long, if a check is due; its silence begins again. `received` is the number
-    /// of UDP datagrams that came from each host, `None` for a lost host.
+    /// The host that has been silent for too long, if a check is due; its silence then starts anew. `received` is the
+    /// number of UDP datagrams that came from each host, `None` for a lost host.
     fn look(&mut self, now: Instant, received: impl Iterator<Item = Option<u64>>) -> Option<usize> {
         if now.saturating_duration_since(self.looked) < LOOK {
             return None;

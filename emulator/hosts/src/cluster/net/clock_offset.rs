@@ -20,7 +20,7 @@ pub struct RoundTrip {
 /// An estimate of the remote clock's offset at some moment.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Offset {
-    /// Remote clock less local clock, nanoseconds.
+    /// Remote clock minus local clock, nanoseconds.
     pub offset: i64,
     /// The true offset is within this of `offset`, nanoseconds.
     pub bound: u64,
@@ -70,8 +70,8 @@ impl OffsetEstimator {
         Some(Offset { offset: best.middle(), bound: self.bound(best, now) })
     }
 
-    /// The drift between the best samples of the window's older and newer half; `None` if there are none or they are
-    /// of one moment.
+    /// The drift between the best samples of the window's older and newer half; `None` if a half has no sample, or both
+    /// are of one moment.
     pub fn drift(&self) -> Option<Drift> {
         let half = self.window.len() / 2;
         let best =
@@ -107,7 +107,7 @@ impl RoundTrip {
         self.sent + self.round_trip() / 2
     }
 
-    /// Remote less local clock there.
+    /// Remote clock minus local clock, in the middle of the round trip.
     fn middle(&self) -> i64 {
         self.remote.wrapping_sub(self.local()).cast_signed()
     }
@@ -122,7 +122,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     #[test]
-    fn knows_nothing_before_the_first_sample() {
+    fn there_is_no_estimate_before_the_first_sample() {
         let mut clock = OffsetEstimator::new(8, 200.0);
         assert_eq!((clock.at(5), clock.drift()), (None, None));
         assert!(clock.add(RoundTrip { sent: 1000, remote: 51_100, received: 1200 }));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_samples_out_of_time() {
+    fn samples_with_inconsistent_times_are_refused() {
         let mut clock = OffsetEstimator::new(8, 200.0);
         assert!(!clock.add(RoundTrip { sent: 10, remote: 0, received: 9 }));
         assert!(clock.add(RoundTrip { sent: 10, remote: 0, received: 20 }));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn one_slow_answer_does_not_move_it() {
+    fn one_slow_answer_does_not_change_the_estimate() {
         let mut clock = OffsetEstimator::new(8, 100.0);
         for i in 0..4 {
             clock.add(RoundTrip { sent: i * S, remote: 7 * S + i * S + 50_000, received: i * S + 100_000 });

@@ -50,7 +50,7 @@ pub enum Close {
     Done = 1,
     /// The certificate names no host.
     Certificate = 2,
-    /// The hello did not fit.
+    /// The hello did not match.
     Hello = 3,
     /// A frame broke the protocol.
     Protocol = 4,
@@ -69,13 +69,13 @@ pub enum End {
     /// The peer closed it with [`Close::Done`].
     #[error("the peer is done")]
     Done,
-    /// The peer closed it without a reason: it ended, or it gave the handshake up for another.
+    /// The peer closed it without a reason: it ended, or it cancelled the handshake in favour of another.
     #[error("the peer closed the connection without a reason")]
     Dropped,
     /// The peer closed it with another code; its text, without control characters.
     #[error("the peer closed: {0}")]
     Peer(String),
-    /// The peer gave the handshake up for another, or is ending.
+    /// The peer cancelled the handshake in favour of another, or is ending.
     #[error("it accepts no connection now: it is ending, or too many connect at once")]
     Full,
     /// Nothing arrived for the idle timeout.
@@ -117,7 +117,7 @@ impl From<ConnectionError> for End {
     }
 }
 
-/// The rejected certificate: ours by the other side, or theirs by this side.
+/// The side whose certificate was rejected: ours by the peer, or the peer's by this side.
 #[derive(Clone, Copy)]
 enum Rejected {
     Own,
@@ -125,7 +125,7 @@ enum Rejected {
 }
 
 impl Rejected {
-    /// The certificate, and the clock by which it was judged.
+    /// The certificate, and the clock that was used to check its validity.
     const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Own => ("cert.pem of this side's identity", "the other side's clock"),

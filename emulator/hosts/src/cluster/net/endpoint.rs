@@ -5,11 +5,11 @@
 //!
 //! [`Options`] has the limits and timeouts of an endpoint, from which the TLS and QUIC configuration is made.
 //!
-//! A listening socket has a limited number of places for handshakes under way (`Handshakes`), and a rule by which
-//! they are replaced. Anyone who can send a datagram can begin a handshake without ending it, so places are limited. A peer whose address
-//! is not proved has one only while few are taken; otherwise it is asked to come again with a token that only the true
-//! holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with the most of them
-//! loses its oldest handshake, so that a flood from one address displaces its own handshakes first.
+//! A listening socket has a limited number of places for handshakes under way (`Handshakes`), and a rule by which they
+//! are replaced. Anyone who can send a datagram can begin a handshake without ending it, so places are limited. A peer
+//! whose address is not proved has one only while few are taken; otherwise it is asked to come again with a token that
+//! only the true holder of the address receives (RFC 9000, section 8.1). When all places are taken, the peer with the
+//! most of them loses its oldest handshake, so that a flood from one address displaces its own handshakes first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -39,12 +39,12 @@ pub struct Buffers {
     pub send: usize,
 }
 
-/// The reason for which no socket could be opened.
+/// The reason why no socket could be opened.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct BindError(String);
 
-/// The reason for which a host cannot be connected to.
+/// The reason why a host cannot be connected to.
 #[derive(Debug, Error)]
 #[error("host {name} at {address}: {why}")]
 pub struct ConnectError {
@@ -112,7 +112,7 @@ impl Transport {
         Ok((transport, Accepted(peers)))
     }
 
-    /// Connects from `address` (port 0: any) and accepts no peers. Needs a tokio runtime.
+    /// Makes connections from `address` (port 0: any) and accepts no peers. Needs a tokio runtime.
     pub fn connector(identity: &Identity, address: SocketAddr, options: &Options) -> Result<Self, BindError> {
         Self::open(identity, address, options, None)
     }
@@ -137,14 +137,14 @@ impl Transport {
         Ok(Self { quic, hello_exchange, buffers, subject, accept_task: None })
     }
 
-    /// Connects to the host of that name; fails if another one is at that address. A host that has too many handshakes
-    /// is tried again until the handshake's timeout is over.
+    /// Connects to the host of that name; fails if another host is at that address. A host that refuses because it has
+    /// too many handshakes is tried again within the handshake's timeout.
     pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
         self.connect_within(name, address, self.hello_exchange.timeout).await
     }
 
-    /// The same, but a host that has too many handshakes or does not answer is tried again for as long as `patience`.
-    /// The last attempt may end later by the handshake's timeout.
+    /// As [`connect`](Self::connect), but a host that has too many handshakes or does not answer is tried again for as
+    /// long as `patience`. The last attempt may exceed it by the handshake's timeout.
     pub async fn connect_within(
         &self,
         name: &str,
@@ -220,8 +220,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Minimum interval of log lines that say that peers must prove their addresses.
 const LOAD_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Starts a task for each incoming handshake that is admitted. A peer that has not shown a certificate has its place
-/// for no longer than the handshake's timeout.
+/// Starts a task for each incoming handshake that is admitted. A peer that has not shown a certificate loses its place
+/// after the handshake's timeout.
 async fn accept(
     quic: quinn::Endpoint,
     hello_exchange: Arc<HelloExchange>,
@@ -380,9 +380,9 @@ pub struct Options {
     pub max_incoming: usize,
     /// Maximum number of these from one address, or from one /64 of IPv6 addresses.
     pub max_per_address: usize,
-    /// Handshakes under way from which on peers must prove their addresses.
+    /// Number of handshakes in progress from which peers must prove their addresses.
     pub max_unproved: usize,
-    /// Timeout of the TLS handshake, and again of the hellos.
+    /// Timeout of the TLS handshake, and separately of the hellos.
     pub handshake_timeout: Duration,
     /// A connection on which nothing arrives for this long is lost.
     pub idle_timeout: Duration,
@@ -412,18 +412,17 @@ impl Default for Options {
     }
 }
 
-/// The round trip that both sides assume until they have measured one: packets of a handshake that are lost are sent
-/// again after three of it. A connection that ends before is kept for three times its timeout of retransmission,
-/// [`DRAINING`].
+/// The round trip that both sides assume until they have measured one: lost packets of a handshake are sent again after
+/// three of it. A connection that ends earlier is kept for three times its retransmission timeout, [`DRAINING`].
 const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(50);
-/// Nine times that round trip: the timeout is the round trip and four times its deviation, which is half of it at first
-/// (RFC 9002, section 6.2).
+/// Nine times that round trip: the retransmission timeout is the round trip plus four times its deviation, which is
+/// initially half the round trip (RFC 9002, section 6.2).
 const DRAINING: Duration = Duration::from_millis(450);
 
 /// The application protocol (ALPN) of both sides.
 const ALPN: &[u8] = b"volary/1";
 
-/// The reason for which an identity or the options cannot be used for connections.
+/// The reason why an identity or the options cannot be used for connections.
 type ConfigError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The configuration of the accepting side.
@@ -478,10 +477,10 @@ fn transport(options: &Options) -> Result<TransportConfig, ConfigError> {
     Ok(config)
 }
 
-/// The decision about a handshake that begins.
+/// The decision about a new handshake.
 #[derive(Debug)]
 enum Admission {
-    /// It has a place until the receiver is dropped. A message or an error there takes the place back.
+    /// The handshake has a place until the receiver is dropped. A message or an error on the receiver revokes it.
     Place(oneshot::Receiver<()>),
     /// The peer must prove its address first.
     Prove,
@@ -499,7 +498,7 @@ struct Handshakes {
 #[derive(Debug)]
 struct Handshake {
     source: IpAddr,
-    /// Dropped to take the place back; closed once the handshake is over.
+    /// Dropped to revoke the place; closed once the handshake is over.
     place: oneshot::Sender<()>,
 }
 
@@ -513,7 +512,7 @@ impl Handshakes {
         }
     }
 
-    /// Decides about a handshake that begins, from this address, which may be `proved`.
+    /// Decides about a new handshake from this address, which may be `proved`.
     fn admit(&mut self, address: IpAddr, proved: bool) -> Admission {
         self.under_way.retain(|handshake| !handshake.place.is_closed());
         if !proved && self.under_way.len() >= self.unproved {
@@ -539,7 +538,7 @@ impl Handshakes {
     }
 }
 
-/// The addresses of one holder: of IPv6, the 64 bits that providers give to one customer.
+/// The range of addresses of one holder: for IPv6, the 64 bits that providers give to one customer.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -586,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_handshake_of_the_busiest_address_gives_way() {
+    fn the_oldest_handshake_of_the_busiest_address_loses_its_place() {
         let mut handshakes = handshakes(4, 3, 0);
         let [mut a, mut b, mut c] = ["10.0.0.1", "10.0.0.2", "10.0.0.2"].map(|at| place(&mut handshakes, at));
         let mut d = place(&mut handshakes, "10.0.0.3");

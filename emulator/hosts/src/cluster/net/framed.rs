@@ -1,8 +1,8 @@
-//! Length-prefixed frames on streams: the reader, and the typed control stream between controller and agent,
-//! and the first frames on a connection.
+//! Length-prefixed frames on streams: their reader, the typed control stream, and the first frames on a connection.
 //!
-//! The first frames are the hellos: name, role and version of each side. The connecting side opens the control stream and sends its hello first. The protocol version is the frame's own
-//! (see [`codec`](mod@volary_experiment::codec)); name and role must be those of the certificate.
+//! The first frames are the hellos: name, role and version of each side. The connecting side opens the control stream
+//! and sends its hello first. The protocol version is the frame's own (see [`codec`](mod@volary_experiment::codec));
+//! name and role must be those of the certificate.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -212,7 +212,7 @@ pub(super) struct Hello {
     name: String,
 }
 
-/// The reason for which a hello was not accepted.
+/// The reason why a hello was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub(super) enum HelloError {
     #[error("{0}")]
@@ -227,8 +227,8 @@ pub(super) enum HelloError {
 const HELLO_FRAME: usize = 1024;
 
 /// The version of this volary with a digest of its vocabulary, written like the build of a semantic version. Two builds
-/// of one version connect only if their message kinds and their added policies are equal. The digest
-/// does not cover the fields of a message: a change there needs a new version.
+/// of one version connect only if their message kinds and their added policies are equal. The digest does not cover the
+/// fields of a message: changing them needs a new version.
 pub fn engine() -> String {
     format!("{}+{}", env!("CARGO_PKG_VERSION"), digest(&vocabulary()))
 }
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_messages_are_another_build() {
+    fn builds_with_other_messages_differ_in_version() {
         use Class::{Datagram, Stream};
         let digest = |words: &[(&str, Option<Class>)]| {
             digest(&words.iter().map(|(word, class)| ((*word).to_owned(), *class)).collect::<Vec<_>>())

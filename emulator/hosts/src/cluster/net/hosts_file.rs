@@ -102,7 +102,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// The local address of a socket that reaches all of them: one of IPv6 also reaches IPv4 addresses.
+    /// The local address of a socket that reaches all hosts; an IPv6 socket also reaches IPv4 addresses.
     pub fn local(&self) -> SocketAddr {
         if self.hosts.iter().any(|host| host.address.is_ipv6()) {
             (Ipv6Addr::UNSPECIFIED, 0).into()

@@ -58,7 +58,7 @@ pub struct Subject {
     pub until: SystemTime,
 }
 
-/// The reason for which an identity or a hosts file cannot be used or made, with the path and the remedy.
+/// The reason why an identity or a hosts file cannot be used or made, with the path and the remedy.
 #[derive(Debug, Error)]
 #[error("{text}")]
 pub struct FileError {
@@ -116,12 +116,12 @@ impl Identity {
         Ok(Self { subject, chain, key, roots })
     }
 
-    /// The same for an agent, which may not be the controller.
+    /// As [`load`](Self::load), for an agent, which may not be the controller.
     pub fn load_host(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
         Self::load_for(Role::Host, folder, now)
     }
 
-    /// The same for the controller, which may not be a host.
+    /// As [`load`](Self::load), for the controller, which may not be a host.
     pub fn load_controller(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
         Self::load_for(Role::Controller, folder, now)
     }

@@ -143,7 +143,7 @@ fn exists(path: &Path, remedy: &str) -> FileError {
     FileError::new(format!("{} exists and is not overwritten: {remedy}", path.display()))
 }
 
-/// A name unique to this authority: a certificate of another one then fails as unknown issuer, not as bad signature.
+/// A name unique to this authority, so that a certificate of another one fails as unknown issuer, not as bad signature.
 fn authority_name(key: &KeyPair) -> String {
     let id: String = key.public_key_raw().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     format!("volary run {id}")
@@ -214,7 +214,7 @@ fn validity(mut params: CertificateParams, now: SystemTime, until: SystemTime) -
     params
 }
 
-/// Makes a folder that only its owner can enter, or makes an existing one such.
+/// Makes a folder that only its owner can enter, or restricts an existing one to its owner.
 fn make_folder(path: &Path) -> Result<(), FileError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io_error(path))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io_error(path))
@@ -241,7 +241,7 @@ mod tests {
 
     /// The exit status depends on the source of an error: 3 for a full disk, 2 for wrong input.
     #[test]
-    fn an_error_of_the_disk_is_the_source() {
+    fn a_disk_error_is_the_source_of_the_error() {
         let error = io_error(Path::new("ids/key.pem"))(io::ErrorKind::StorageFull.into());
         assert!(error.to_string().starts_with("ids/key.pem: "), "{error}");
         let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());

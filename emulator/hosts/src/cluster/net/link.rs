@@ -1,9 +1,9 @@
 //! A link: batches of parcels in both directions over one connection.
 //!
-//! Stream parcels use one long-lived stream per direction; all that are queued go in one write. Datagram parcels are
-//! packed into datagrams that carry the number of their first parcel, so that the receiver counts lost parcels and
-//! drops duplicates. The send queue is bounded: with a slow reader [`Link::waiting`] grows, then [`Link::send`] returns
-//! [`SendError::Full`].
+//! Stream parcels use one long-lived stream per direction; all that are queued are sent in one write. Datagram parcels
+//! are packed into datagrams that carry the number of their first parcel, so that the receiver counts lost parcels and
+//! drops duplicates. The send queue is bounded: if the reader is slow, [`Link::waiting`] grows until [`Link::send`]
+//! returns [`SendError::Full`].
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ use volary_experiment::guard::guard;
 use super::connection::{Close, Connection, End};
 use super::framed::FrameReader;
 
-/// An event of one of an owner's links; all of them share one bounded channel.
+/// An event of one of an owner's links. All links of an owner share one bounded channel.
 #[derive(Debug)]
 pub struct Arrival {
     /// The number that the owner gave the link.
@@ -40,7 +40,7 @@ pub enum LinkEvent {
     Ended(End),
 }
 
-/// The reason for which parcels were not queued for sending.
+/// The reason why parcels were not queued for sending.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SendError {
     /// The queue is full, none were queued; retry after [`Link::room`].
@@ -62,7 +62,7 @@ pub struct LinkStats {
     pub datagram_dropped: u64,
     /// Parcels received, on the stream and as datagrams, without duplicates.
     pub received: u64,
-    /// Of these, as datagrams.
+    /// Those of `received` that arrived as datagrams.
     pub datagram_received: u64,
     /// Datagram parcels of the peer that have not arrived, although later ones have.
     pub datagram_missing: u64,
@@ -105,9 +105,9 @@ struct SendQueue {
 impl Link {
     /// Starts sending and receiving parcels over `connection`, at most once for each connection and side.
     ///
-    /// Events go to `inbox` with the number `link`. While that is full nothing is read: flow control then holds up the
-    /// peer's stream, and its datagrams are lost once [`Options::datagrams`](super::Options::datagrams) bytes wait. A
-    /// parcel that `check` rejects ends the connection. `queue` bounds the send queue in bytes, to within one call of
+    /// Events go to `inbox` with the number `link`. While the inbox is full nothing is read: flow control then holds up
+    /// the peer's stream, and its datagrams are lost once [`Options::datagrams`](super::Options::datagrams) bytes wait.
+    /// A parcel that `check` rejects ends the connection. `queue` bounds the send queue in bytes, to within one call of
     /// [`send`](Self::send).
     pub fn start(
         connection: &Connection,
@@ -131,9 +131,8 @@ impl Link {
 
     /// Queues parcels for sending, without waiting.
     ///
-    /// Of [`Class::Stream`] all parcels are queued or, on an error, none; they are not lost while the link lasts. Of
-    /// [`Class::Datagram`] those that the network does not take at once are dropped, which is counted and is not an
-    /// error.
+    /// Parcels of [`Class::Stream`] are all queued or, on an error, none; they are not lost while the link lasts.
+    /// Parcels of [`Class::Datagram`] that the network does not take at once are dropped and counted, without an error.
     pub fn send(&self, parcels: &[Parcel], class: Class) -> Result<(), SendError> {
         let mut queue = guard(&self.state.queue);
         if let Some(end) = &queue.end {
@@ -248,7 +247,7 @@ impl LinkState {
         Ok(())
     }
 
-    /// Writes the queue to a stream, all of it at once.
+    /// Writes the whole queue to a stream at once.
     async fn write(self: Arc<Self>) -> Result<Infallible, End> {
         let mut stream = self.connection.quic.open_uni().await?;
         let mut bytes = Vec::new();
@@ -400,7 +399,7 @@ impl Sequence {
         true
     }
 
-    /// Parcels before the latest that have not been received so far.
+    /// Parcels before the latest one that have not been received so far.
     fn missing(&self) -> u64 {
         // Numbers of a faulty peer may overlap.
         self.end.saturating_sub(self.received)
@@ -438,7 +437,7 @@ mod tests {
     proptest! {
         /// Agrees with an unbounded set on every datagram within the window. The n-th datagram holds n % 7 + 1 parcels.
         #[test]
-        fn agrees_with_a_set(datagrams in proptest::collection::vec(0_usize..300, 0..400)) {
+        fn duplicate_detection_agrees_with_an_unbounded_set(datagrams in proptest::collection::vec(0_usize..300, 0..400)) {
             let firsts: Vec<u64> = (0..=300).scan(0, |sum, n| {
                 let first = *sum;
                 *sum += n % 7 + 1;

@@ -297,7 +297,7 @@ fn a_difference_smaller_than_its_spread_is_within_noise() {
 }
 
 #[test]
-fn a_trend_is_as_sure_as_its_least_sure_step() {
+fn a_trend_is_within_noise_if_any_step_is() {
     let found = |check: &str, gap| {
         let (cells, lines) = noisy(gap, 1.0);
         judge(&[claim(&json!({}), check)], &cells, &lines)[0].clone()
@@ -335,7 +335,7 @@ fn comparisons_of_degraded_runs_are_marked() {
     assert!(!judged("c.response_s.p50 < b.response_s.p50").is_degraded(), "it was not tested");
 }
 
-/// A claim compares policies only if they met the same interference; what `claims.jsonl` says names the run that did.
+/// A claim compares policies only if they met the same interference; the text in `claims.jsonl` names the run that did.
 #[test]
 fn runs_with_unequal_injections_are_not_compared() {
     let (cells, mut lines) = world();
