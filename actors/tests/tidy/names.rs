@@ -140,10 +140,10 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_actors", 18_030),
     ("volary_netem", 2_969),
     ("volary_engine", 14_502),
-    ("volary_experiment", 12_005),
-    ("volary_hosts", 7_671),
-    ("volary_report", 6_875),
-    ("volary", 4_654),
+    ("volary_experiment", 12_008),
+    ("volary_hosts", 7_700),
+    ("volary_report", 6_882),
+    ("volary", 4_663),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
 const SLACK: usize = 200;

@@ -21,7 +21,7 @@ pub(crate) fn replace<T, E>(
     replace_as(path, PARTIAL, fill)
 }
 
-/// Replaces a file as [`replace`] does, but several processes may write it: each writes under a name of its own.
+/// Replaces a file as `replace` does, but several processes may write it: each writes under a name of its own.
 pub fn replace_shared<T, E>(
     path: &Path,
     fill: impl FnOnce(File) -> Result<T, E>,

@@ -111,7 +111,7 @@ mod tests {
         work.cores.push(RealCore { healthy: Samples::one(0.99), ..RealCore::default() });
         let real = Certificate { cores: Some(work), ..fixture::faithful() };
         let real = lines(&group(&[Some(real), None]));
-        let says = "real cores burn hash, healthy ones within 1.00 % of their pace, slowdowns of 2 slots within 3.85 % of what was asked";
+        let says = "real cores burn hash, healthy ones within 1.00 % of their pace, slowdowns of 2 slots within 3.85 % of the request";
         assert!(real[0].replace('\u{202f}', " ").contains(says), "{real:?}");
         let mixed = lines(&group(&[Some(fixture::faithful()), Some(fixture::degraded())]));
         assert_eq!(mixed.len(), 3);

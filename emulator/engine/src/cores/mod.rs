@@ -11,7 +11,6 @@
 //! | [`table`] | node, rack and speed of every core |
 //! | [`show`] | pictures of a profile, without a run |
 //! | [`injection`] | another profile for some cores and a limited time, during a run or scheduled; its effect |
-//! | [`set`] | sets of cores |
 //! | `trace` | files of observed bursts, and their mismatches with a run |
 //! | `profile` | x_i(t) of each kind, stretch by stretch; a profile under a seed |
 //! | `integral` | exact arithmetic of work |
