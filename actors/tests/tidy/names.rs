@@ -143,7 +143,7 @@ const BUDGETS: [(&str, usize); 8] = [
     ("volary_experiment", 12_008),
     ("volary_hosts", 7_700),
     ("volary_report", 6_882),
-    ("volary", 4_663),
+    ("volary", 4_666),
 ];
 /// Lines that a crate may have less before its budget must be lowered, so that what was deleted is not filled again.
 const SLACK: usize = 200;
