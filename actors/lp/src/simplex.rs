@@ -184,7 +184,7 @@ struct Method<'s, 'p> {
     prices: Prices,
     /// Pivots that remain.
     left: u32,
-    /// Pivots since the working basis was last inverted anew.
+    /// Pivots since the working basis was last inverted from scratch.
     age: u32,
     /// Pivots in a row without progress.
     stalled: u32,
@@ -276,7 +276,7 @@ impl<'s, 'p> Method<'s, 'p> {
         }
     }
 
-    /// Inverts the working basis anew.
+    /// Inverts the working basis from scratch.
     fn refresh(&mut self) {
         self.state.reinvert();
         self.prices.compute(self.state);
@@ -392,7 +392,7 @@ impl Prices {
         }
     }
 
-    /// Determines the phase and computes the duals of a basis anew.
+    /// Determines the phase of a basis and computes its duals from scratch.
     fn compute(&mut self, state: &State<'_>) {
         self.phase = if state.is_feasible() { Phase::Optimality } else { Phase::Feasibility };
         let phase = self.phase;

@@ -24,7 +24,8 @@ pub struct Awake {
 impl Awake {
     /// Keeps the processors of this machine awake.
     ///
-    /// # Errors The reason why they cannot be kept awake, and the remedy.
+    /// # Errors
+    /// The reason why they cannot be kept awake, and the remedy.
     pub fn hold() -> Result<Self, String> {
         Self::hold_by(Path::new(LATENCY))
     }

@@ -166,10 +166,12 @@ impl ShardIo for LocalIo {
 
 /// Runs one point under one seed in real time on `threads` shards; `id` identifies the run.
 ///
-/// # Errors [`RunError::Interrupted`] when stopped, with the measurements so far; [`RunError::Refused`] for errors that
+/// # Errors
+/// [`RunError::Interrupted`] when stopped, with the measurements so far; [`RunError::Refused`] for errors that
 /// appear only under this seed, and for resources that the system refuses.
 ///
-/// # Panics On a bug in a policy: a job that finishes twice, counters that do not add up.
+/// # Panics
+/// On a bug in a policy: a job that finishes twice, counters that do not add up.
 pub fn measure(
     name: &str,
     id: &str,

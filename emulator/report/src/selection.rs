@@ -27,7 +27,8 @@ pub struct SelectionError {
 impl Selection {
     /// Keeps only the selected policies and cells of a study; keys with a selected value no longer count as swept.
     ///
-    /// # Errors An option names a policy, key or value that the study lacks.
+    /// # Errors
+    /// An option names a policy, key or value that the study lacks.
     pub fn keep(&self, study: &mut Study) -> Result<(), SelectionError> {
         keep_policies(study, &self.policies)?;
         self.at.iter().try_for_each(|(key, value)| keep_cells(study, key, value))

@@ -284,7 +284,8 @@ impl FromStr for FileColumns {
 impl ColumnArgs {
     /// The columns of each of the files.
     ///
-    /// # Errors It is not clear which file some columns belong to, or a file has two lists.
+    /// # Errors
+    /// It is not clear which file some columns belong to, or a file has two lists.
     fn of_files(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Option<&ColumnNames>>> {
         let mut found = vec![None; files.len()];
         for list in &self.lists {

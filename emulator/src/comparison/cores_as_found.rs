@@ -28,7 +28,8 @@ const BEYOND: Span = Span::from_secs(60);
 /// Runs the point of number `point` of a virtual `experiment` with cores as the `run` found them. `None` if that run
 /// burnt none, or if interference was injected: the record holds only the part of it that copies met.
 ///
-/// # Errors When the run's record cannot be read, or the reference is interrupted or refused.
+/// # Errors
+/// When the run's record cannot be read, or the reference is interrupted or refused.
 pub(super) fn as_found(
     experiment: &Experiment,
     point: usize,

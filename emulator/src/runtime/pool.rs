@@ -228,10 +228,12 @@ fn finished(summary: &Summary) {
 
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///
-/// # Errors [`RunError::Interrupted`] when stopped, with the measurements so far; [`RunError::Refused`] for errors that
+/// # Errors
+/// [`RunError::Interrupted`] when stopped, with the measurements so far; [`RunError::Refused`] for errors that
 /// appear only under this seed.
 ///
-/// # Panics On a bug in a policy: a job that finishes twice, counters that do not add up.
+/// # Panics
+/// On a bug in a policy: a job that finishes twice, counters that do not add up.
 pub fn measure(
     name: &str,
     world: &World,

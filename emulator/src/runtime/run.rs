@@ -56,7 +56,8 @@ pub struct Outcome {
 
 /// Executes every run of `experiment` and stores each in the study directory as it finishes.
 ///
-/// # Errors When the run cannot begin or its results cannot be written; a run that fails is in [`Outcome::failures`].
+/// # Errors
+/// When the run cannot begin or its results cannot be written; a run that fails is in [`Outcome::failures`].
 pub fn run(
     experiment: &Experiment,
     options: &RunOptions,
@@ -140,7 +141,8 @@ pub fn run(
 
 /// Checks whether an experiment can be run with these options on this machine.
 ///
-/// # Errors [`StudyError::Unsupported`], with the remedy.
+/// # Errors
+/// [`StudyError::Unsupported`], with the remedy.
 pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), StudyError> {
     let unsupported = |text: &str| Err(StudyError::Unsupported(text.to_owned()));
     if cfg!(not(feature = "hosts")) && experiment.run.runtime != RuntimeKind::Virtual {

@@ -197,8 +197,8 @@ impl<'a> State<'a> {
         Some(position)
     }
 
-    /// Inverts the working basis anew and computes the solution. Variables that depend on others are dropped, and the
-    /// slacks of the rows that remain take their place.
+    /// Inverts the working basis from scratch and computes the solution. Variables that depend on others are dropped,
+    /// and the slacks of the rows that remain take their place.
     pub(super) fn reinvert(&mut self) {
         let wanted = std::mem::take(&mut self.working);
         let (rows, first) = (self.capacity.len(), self.columns.len() + self.keys.len());

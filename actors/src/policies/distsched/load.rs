@@ -582,8 +582,8 @@ mod sum_tests {
         }
     }
 
-    /// Amounts off the grid: the result lies between enumerations whose limits are lower and higher by half a grid step
-    /// for each amount, and half a step more.
+    /// Rounding an amount to the grid moves it by at most half a step, so the sum of n amounts lies between those of
+    /// enumerations with limits (n + 1) / 2 steps lower and higher.
     #[test]
     fn sums_off_the_grid_are_close() {
         for seed in 0..300 {

@@ -198,8 +198,8 @@ pub(super) fn expected(
 /// The expected utility if each task demands `cpu` cores: the tasks of a job have the same use, and the other loads of
 /// different nodes are independent.
 ///
-/// The part of its CPU that a task gets lies between its share of the node and all. It is rounded down to one of a few
-/// levels from the least share on any of the nodes up to 1; both ends are exact.
+/// A task gets a fraction of the CPU that it demands: at least its share of the node, at most 1. The fraction is
+/// rounded down to one of a few levels between the smallest share on any of the nodes and 1; both ends are exact.
 fn given_cpu(shares: &[NodeShare<'_>], cpu: f64, tasks: &TaskUse, utility: &impl Fn(f64) -> f64) -> f64 {
     let cpu = cpu.max(LEAST_CPU);
     let least = shares.iter().map(|share| share.entitled(cpu, tasks.request)).fold(1.0, f64::min);

@@ -73,7 +73,7 @@ fn a_gang_does_not_wait_for_nodes_that_it_avoids() {
     );
 }
 
-/// Greedy choice without caching: computes the options of all jobs anew before each launch.
+/// Greedy choice without caching: recomputes the options of all jobs before each launch.
 fn exhaustive(pending: &[PendingJob], loads: &mut NodeLoads, options: GreedyOptions) -> Vec<LaunchOrder> {
     let mut launches = Vec::new();
     let mut left: Vec<_> = pending.iter().collect();

@@ -85,7 +85,8 @@ pub struct ScheduledInjection {
 impl ScheduledInjection {
     /// Checks the profile of an injection and reads its trace, relative to `folder`, with `read`.
     ///
-    /// # Errors Those of [`Interference::load`](super::Interference::load).
+    /// # Errors
+    /// Those of [`Interference::load`](super::Interference::load).
     pub fn load(
         mut spec: InjectionSpec,
         folder: &Path,

@@ -179,7 +179,8 @@ impl Cluster {
 
     /// Checks that the actors of a run, with those that a policy adds, are not too many.
     ///
-    /// # Errors The reason and a remedy; `name` is the policy's name for an actor that it adds.
+    /// # Errors
+    /// The reason and a remedy; `name` is the policy's name for an actor that it adds.
     pub fn check_size(layout: &Layout, name: &str) -> Result<(), String> {
         let (actors, added) = (layout.actors(), layout.auxiliaries());
         if u64::from(actors) <= MOST_ACTORS {
@@ -332,7 +333,8 @@ const MOST: usize = 100;
 impl Machines {
     /// The cores of the nodes that a target names.
     ///
-    /// # Errors When the target names no node; the message names valid targets.
+    /// # Errors
+    /// When the target names no node; the message names valid targets.
     pub fn cores_at(&self, target: &Target) -> Result<CoreSet, String> {
         let wrong = |why: String| format!("`{target}` names no node of this cluster: {why}");
         let layout = &self.layout;
@@ -353,7 +355,8 @@ impl Machines {
 
     /// The scheduled injections under `seed`, in the order of the experiment.
     ///
-    /// # Errors A target or core that does not exist, a duration of zero, or two injections into one core at a time.
+    /// # Errors
+    /// A target or core that does not exist, a duration of zero, or two injections into one core at a time.
     pub fn scheduled(
         &self,
         injections: &[ScheduledInjection],

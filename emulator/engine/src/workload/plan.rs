@@ -79,7 +79,8 @@ impl Workload {
     /// Checks that the gangs of further seeds fit the cluster; [`build`](Self::build) checks those of its own. Only
     /// numbers of tasks are drawn.
     ///
-    /// # Errors When the gangs of a seed do not fit; the message names the first such seed.
+    /// # Errors
+    /// When the gangs of a seed do not fit; the message names the first such seed.
     pub fn check_gangs(
         spec: &WorkloadSpec,
         service: &Service,

@@ -206,7 +206,8 @@ fn scale_arrivals(
 
 /// The offered load, if it is known and positive, or the reason why it is not.
 ///
-/// # Errors When the jobs cannot be drawn.
+/// # Errors
+/// When the jobs cannot be drawn.
 fn known(
     document: &Document<'_>,
     world: &Resolved,

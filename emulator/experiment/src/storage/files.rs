@@ -68,7 +68,8 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
 /// hide. The beginnings of a run, hidden files, logs except those of runs and inputs, and what a file system puts into
 /// its root folder are accepted.
 ///
-/// # Errors [`Error::Foreign`], [`Error::Collection`], or the folder cannot be read.
+/// # Errors
+/// [`Error::Foreign`], [`Error::Collection`], or the folder cannot be read.
 pub fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
     if root.join(MANIFEST).exists() {
         return Ok(());
@@ -175,7 +176,8 @@ pub(super) fn remove(path: &Path) -> Result<(), Error> {
 /// The study directories at `path`: itself, or, if it is a folder of study directories, those in it, by name. In a
 /// folder, `except` is left out.
 ///
-/// # Errors [`Error::NotARun`], or the folder cannot be read.
+/// # Errors
+/// [`Error::NotARun`], or the folder cannot be read.
 pub fn run_dirs(path: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
     if path.join(MANIFEST).exists() || !path.is_dir() {
         return Ok(vec![path.to_owned()]);

@@ -73,7 +73,8 @@ fn load_records(root: &Path, manifest: &Manifest, timelines: usize) -> Result<Ve
 
 /// The records of the finished ones of the runs `ids`, in this order.
 ///
-/// # Errors A record is damaged.
+/// # Errors
+/// A record is damaged.
 pub fn records_of(root: &Path, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
     RunStore::open(root)?.records(distinct(ids)).collect()
 }
@@ -315,7 +316,8 @@ impl RecordList {
 /// The missing parts of a study, one sentence per cause: slices that are in none of the folders, and folders with
 /// unfinished runs of their plan. Empty if the study has every run of its experiment.
 ///
-/// # Errors A manifest cannot be read.
+/// # Errors
+/// A manifest cannot be read.
 pub fn gaps(study: &Study) -> Result<Vec<String>, Error> {
     let there: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
     let mut says: Vec<String> = study.manifest.slices.iter().map(Slices::says).collect();

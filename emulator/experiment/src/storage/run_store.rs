@@ -135,7 +135,8 @@ impl RunStore {
     /// Opens the file to append to it, and creates it if needed. Damaged parts are removed; a file that is no log of
     /// runs is set aside.
     ///
-    /// # Errors The file cannot be read or written, or is of another version.
+    /// # Errors
+    /// The file cannot be read or written, or is of another version.
     pub(super) fn open_to_write(root: &Path) -> Result<Self, Error> {
         let mut store = match Self::open(root) {
             Err(error @ Error::ForeignLog { .. }) => {
@@ -175,11 +176,6 @@ impl RunStore {
             .then(|| format!("{} {what} ({} of no whole run)", self.path.display(), plural(bytes, "byte")))
     }
 
-    /// Whether the store has a run.
-    pub fn has(&self, id: &str) -> bool {
-        self.runs.contains_key(id)
-    }
-
     /// The runs, each with the bytes of its frame.
     pub fn runs(&self) -> impl Iterator<Item = (&str, Range<u64>)> {
         self.runs.iter().map(|(id, frame)| (id.as_str(), frame.bytes.clone()))
@@ -192,7 +188,8 @@ impl RunStore {
 
     /// The records of the stored ones of the runs `ids`, in this order.
     ///
-    /// # Errors Of an item: it cannot be read.
+    /// # Errors
+    /// Of an item: it cannot be read.
     pub fn records<'a>(
         &'a self,
         ids: impl IntoIterator<Item = &'a String> + 'a,
@@ -205,7 +202,8 @@ impl RunStore {
 
     /// As [`records`](Self::records), but only the fields that a type has.
     ///
-    /// # Errors Of an item: it cannot be read.
+    /// # Errors
+    /// Of an item: it cannot be read.
     pub fn parts_of_records<'a, T: DeserializeOwned + Send>(
         &'a self,
         ids: impl IntoIterator<Item = &'a String> + 'a,
@@ -262,7 +260,8 @@ impl RunStore {
 
 /// Writes the runs of records, in their order, and all other runs of the existing file, which is replaced.
 ///
-/// # Errors A file cannot be read or written.
+/// # Errors
+/// A file cannot be read or written.
 pub(super) fn gather<'a>(root: &Path, records: impl Iterator<Item = &'a RunRecord>) -> Result<(), Error> {
     let own = RunStore::open(root)?;
     let mut others = own.runs.clone();
@@ -367,7 +366,8 @@ impl EncodedRun {
 
     /// A run made of these parts.
     ///
-    /// # Errors One of them is an error, or they are larger than 4 GiB.
+    /// # Errors
+    /// One of them is an error, or they are larger than 4 GiB.
     pub fn of(run: &str, parts: impl Iterator<Item = io::Result<Vec<u8>>>) -> io::Result<Self> {
         let (mut lengths, mut all) = ([0; PARTS], Vec::new());
         for (part, length) in parts.zip(&mut lengths) {
@@ -543,7 +543,7 @@ mod tests {
         let read = store.end;
         study.store("bb", &run("bb")).unwrap();
         store.refresh().unwrap();
-        assert!(store.has("bb") && store.end > read);
+        assert!(store.runs.contains_key("bb") && store.end > read);
         let mut log = OpenOptions::new().append(true).open(folder.path().join(RUNS)).unwrap();
         log.write_all(&[0; 30]).unwrap();
         store.refresh().unwrap();
@@ -555,7 +555,7 @@ mod tests {
         assert_eq!(store.runs().map(|(id, _)| id).collect::<Vec<_>>(), ["ccc"]);
         fs::remove_file(folder.path().join(RUNS)).unwrap();
         store.refresh().unwrap();
-        assert!(!store.has("ccc"));
+        assert!(!store.runs.contains_key("ccc"));
     }
 
     proptest! {

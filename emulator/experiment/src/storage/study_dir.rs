@@ -128,7 +128,8 @@ impl StudyDir {
 
     /// The records of the finished ones of the runs `ids`, in this order.
     ///
-    /// # Errors A record is damaged.
+    /// # Errors
+    /// A record is damaged.
     pub fn records(&self, ids: &[String]) -> Result<Vec<RunRecord>, Error> {
         guard(&self.runs).records(ids).collect()
     }
@@ -157,7 +158,8 @@ impl StudyDir {
 
     /// Stores a finished run and removes the log of an earlier failure; returns the record.
     ///
-    /// # Errors The folder cannot be written. The run counts as missing, unless only its summary line could not be
+    /// # Errors
+    /// The folder cannot be written. The run counts as missing, unless only its summary line could not be
     /// written.
     pub fn store(&self, id: &str, measured: &Measured) -> Result<RunRecord, Error> {
         self.clock_error(&measured.summary)?;
@@ -461,7 +463,8 @@ impl NewFolder {
     /// Creates the folder of an experiment under the first free name. Processes that do this at the same time get
     /// different folders.
     ///
-    /// # Errors The folder cannot be made.
+    /// # Errors
+    /// The folder cannot be made.
     pub fn make(runs: &Path, experiment: &str) -> Result<Self, Error> {
         let (name, is_new) = (folder_name(experiment), !runs.exists());
         let (mut path, mut number) = (runs.join(&name), 1_u64);

@@ -55,7 +55,8 @@ pub fn dry_run(options: &InjectOptions) -> Result<(Injection, CoreTable), Inject
 /// Injects until the time is over, the process is interrupted, or the run ends. `begun` is called when all hosts have
 /// begun.
 ///
-/// # Errors Hosts cannot be reached or run nothing, a target does not exist, or a host cannot begin; the injection then
+/// # Errors
+/// Hosts cannot be reached or run nothing, a target does not exist, or a host cannot begin; the injection then
 /// ends on all hosts.
 pub fn inject(
     options: &InjectOptions,

@@ -49,7 +49,8 @@ impl<'a> ReportCheck<'a> {
     /// Checks a message that arrives from a host at `now`, the emulated time, or concerns an injection that was ordered
     /// for `now`.
     ///
-    /// # Errors The error in the message, as a text about the host.
+    /// # Errors
+    /// The error in the message, as a text about the host.
     pub fn check(&mut self, host: usize, message: &AgentMessage, now: Time) -> Result<(), String> {
         let latest = now + self.ahead;
         match message {

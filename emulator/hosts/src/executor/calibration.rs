@@ -145,7 +145,8 @@ impl Calibration {
 
 /// Calibrates the CPU of the calling thread.
 ///
-/// # Errors The CPU time obtained until the timeout, if it was not enough.
+/// # Errors
+/// The CPU time obtained until the timeout, if it was not enough.
 pub(super) fn calibrate(load: &mut KernelLoad, options: CalibrationOptions) -> Result<Calibration, Duration> {
     let (began, first) = (Instant::now(), thread_cpu_time());
     let mut batch = 64;

@@ -49,7 +49,8 @@ const STARVED: f64 = 0.02;
 
 /// Selects the CPUs of `cores` emulated cores out of the `free` ones of a host.
 ///
-/// # Errors When there are too few, with the remedy.
+/// # Errors
+/// When there are too few, with the remedy.
 pub fn assign_cpus(real: &RealSection, cores: usize, free: &[CpuId]) -> Result<Vec<CpuId>, String> {
     let spare = (real.spare as usize).min(free.len());
     let available = free.len() - spare;
@@ -375,7 +376,8 @@ impl Burners {
     /// Replaces the coming slots: the core is degraded in them and healthy between and after them. If a new slot with
     /// the slowdown of the current slot is current as well, the current slot continues until the new slot's end.
     ///
-    /// # Panics When slots are empty, overlap or are out of order, or a slowdown is not above 1.
+    /// # Panics
+    /// When slots are empty, overlap or are out of order, or a slowdown is not above 1.
     pub fn degrade(&self, core: usize, slots: Vec<DegradedSlot>) {
         let valid =
             |slot: &DegradedSlot| slot.from < slot.until && slot.slowdown > 1.0 && slot.slowdown.is_finite();
@@ -391,7 +393,8 @@ impl Burners {
 
     /// Stops all threads, with or without copies, and returns the measurements of each core.
     ///
-    /// # Panics When one of the threads has panicked.
+    /// # Panics
+    /// When one of the threads has panicked.
     pub fn end(mut self) -> Vec<CoreReading> {
         self.stop();
         let origin = self.origin;

@@ -88,7 +88,8 @@ pub struct Server {
 impl Server {
     /// Serves a source on a port of 127.0.0.1, or on any free port if `port` is 0.
     ///
-    /// # Errors The port cannot be used.
+    /// # Errors
+    /// The port cannot be used.
     pub fn start(port: u16, source: Arc<dyn SnapshotSource>) -> Result<Self, LiveError> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| LiveError::of(error, port))?;

@@ -90,7 +90,8 @@ const WIDE: f64 = 5.0;
 
 /// The figure of a study.
 ///
-/// # Errors The study has no such data, or an option names something that it lacks.
+/// # Errors
+/// The study has no such data, or an option names something that it lacks.
 pub fn figure(mut study: Study, options: &FigureOptions) -> Result<Picture, FigureError> {
     // Colours are those of the report, whatever is shown.
     let all: Vec<String> = study.policies().into_iter().map(str::to_owned).collect();

@@ -7,7 +7,8 @@ const DAY: i64 = 86_400;
 /// A date and time, such as `2016-02-02 06:53:00-07:00`, as the Unix time in nanoseconds and its zone in seconds east
 /// of Greenwich; `T` may separate date and time, `Z` and `UTC` are zone zero.
 ///
-/// # Errors The reason for which it is invalid, and the remedy.
+/// # Errors
+/// The reason for which it is invalid, and the remedy.
 pub(super) fn instant(text: &str) -> Result<(u64, i64), String> {
     const FORM: &str = "write times such as 2016-02-02 06:53:00-07:00";
     let wrong = || format!("is not a time; {FORM}");
@@ -146,7 +147,8 @@ impl TimeUnit {
     /// The unit that the last word of a column's name states, such as `run_ms`, `run (min)` or `runHours`; seconds if
     /// it is a name of one word, or ends in one that states no unit.
     ///
-    /// # Errors The last word, if it may be an unknown unit.
+    /// # Errors
+    /// The last word, if it may be an unknown unit.
     pub(super) fn of(name: &str) -> Result<&'static Self, String> {
         let mut words: Vec<String> = Vec::new();
         let mut is_inside = false;

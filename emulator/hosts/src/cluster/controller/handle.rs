@@ -66,7 +66,8 @@ impl Drop for Controller {
 impl Controller {
     /// Claims every host of a fleet and has it plan the experiment.
     ///
-    /// # Errors A host cannot be reached, is busy, or has another version; [`HostsError::Interrupted`] if `control` is
+    /// # Errors
+    /// A host cannot be reached, is busy, or has another version; [`HostsError::Interrupted`] if `control` is
     /// stopped.
     pub fn open(fleet: &Fleet, experiment: &Experiment, control: &StudyControl) -> Result<Self, HostsError> {
         let (spawned, file, wait) = match fleet {
@@ -135,7 +136,8 @@ impl Controller {
     /// [`RunError::Broken`] if a host was lost during the run, or if it stood still after datagrams had been lost. The
     /// first and the last hold the measurements so far.
     ///
-    /// # Panics On a bug in a policy: a job that finishes twice, counts that do not add up.
+    /// # Panics
+    /// On a bug in a policy: a job that finishes twice, counts that do not add up.
     pub fn measure(
         &mut self,
         name: &str,
