@@ -18,6 +18,22 @@ fn volary(args: &str) -> String {
     expect(&root(), args, 0).0
 }
 
+/// The README and the first page of the book show the table that the README's first command prints, and its verdicts.
+#[test]
+fn the_first_command_prints_what_its_pages_show() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = volary(&format!(
+        "run experiments/quickstart.toml --no-report --out {}",
+        folder.path().join("r").display()
+    ));
+    // The last lines state the CPU time and the folder.
+    let lasting = printed.split("\n4 runs, ").next().unwrap();
+    assert!(lasting.contains("holds"), "{printed}");
+    for page in ["README.md", "docs/src/getting-started.md"] {
+        assert!(read(page).contains(lasting), "{page} does not show this:\n{lasting}");
+    }
+}
+
 /// All Markdown files for readers, relative to the root.
 fn pages() -> Vec<String> {
     let mut pages = ["README.md", "CHANGELOG.md", "experiments/README.md", "ansible/README.md"]
