@@ -439,7 +439,7 @@ mod tests {
         }
     }
 
-    /// The view of staleness learns when a heartbeat begins to contain a copy, in observed runs only.
+    /// The notes say since when a heartbeat contains a copy, in observed runs only.
     #[test]
     fn a_node_of_an_observed_run_notes_the_copies_that_reach_it() {
         let layout = Layout::new(1, 0, [1]);

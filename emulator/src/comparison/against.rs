@@ -271,8 +271,9 @@ mod tests {
     use volary_experiment::config::RuntimeKind;
     use volary_experiment::fidelity::fixture;
     use volary_experiment::storage::fixture::{manifest, measured};
+    use volary_experiment::storage::manifest::RunState;
     use volary_experiment::storage::run_record::RunRecord;
-    use volary_experiment::storage::{Study, StudyDir};
+    use volary_experiment::storage::{RenderedReport, Study, StudyDir};
 
     use super::*;
     use crate::comparison::divergence::MetricDivergence;
@@ -288,8 +289,7 @@ mod tests {
             change(&mut measured);
             let dir = StudyDir::create(&root, manifest(&[&id])).unwrap();
             dir.store(&id, &measured).unwrap();
-            dir.finish(volary_experiment::storage::manifest::RunState::Finished, &[], volary_report::render)
-                .unwrap()
+            dir.finish(RunState::Finished, &[], |_| RenderedReport::default()).unwrap()
         };
         VariantRuns {
             variant: RunVariant { runtime, real: None },

@@ -46,9 +46,10 @@ fn a_crate_builds_against_a_clone_that_is_named_or_found() {
     let built = Path::new(env!("CARGO_BIN_EXE_volary"));
     new(folder.path(), built, &format!("named --source {}", root.display()), 0);
     new(&root.join("emulator/src"), built, "around", 0);
-    // As `cargo install` puts it.
+    // As `cargo install` puts it. A program of its own writes it: a file that this process has open for writing is also
+    // open, for a moment, in what other tests start, and then nobody can execute it.
     let installed = folder.path().join("volary");
-    fs::copy(built, &installed).unwrap();
+    assert!(Command::new("cp").args([built, &installed]).status().unwrap().success());
     let said = new(folder.path(), &installed, "nowhere", 2);
     assert!(said.contains("not published") && said.contains("--source"), "{said}");
     let wrong = expect(folder.path(), "policies new other --source .", 2).1;

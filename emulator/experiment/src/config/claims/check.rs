@@ -438,7 +438,6 @@ mod tests {
             "sparrow.response_s.p50 < 1",
             "sparrow.messages.by_kind.probe.reserve < 1",
             "sparrow.fidelity.network.link_wait_s.asked < 1",
-            "sparrow.staleness.version_age.p50 < 1",
             "sparrow.planning.gap.mean < 1",
             "sparrow.shared.throttled < 1",
             "sparrow.engine.planning_cpu_s < 1",
