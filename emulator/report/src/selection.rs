@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_named_by_number_and_length_of_time() {
+    fn swept_values_are_matched_as_numbers_and_durations() {
         let distribution = |name: &str, mean: &str| serde_json::json!({ name: { "mean": mean } });
         let values =
             [2.0.into(), 12.into(), "10ms".into(), distribution("exponential", "62.5ms"), "1min".into()];

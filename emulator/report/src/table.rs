@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn unqueued_jobs_have_a_column_where_they_are_counted() {
+    fn unqueued_jobs_have_a_column_if_they_are_counted() {
         let mut counted = measured("fast", &[], 1, 1.0, 100);
         counted.summary.times.unqueued = Some(0.875);
         let records = vec![RunRecord::new("fast1", &counted)];
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn work_in_progress_has_a_column_where_there_is_some() {
+    fn work_in_progress_has_a_column_unless_it_is_zero() {
         let mut cut = measured("fast", &[], 1, 1.0, 100);
         cut.summary.copies.wasted_work_s = 0.0;
         cut.summary.copies.in_progress_s = 0.25 * cut.summary.copies.busy_s;
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_jobs_are_those_of_the_class() {
+    fn unfinished_jobs_are_counted_by_class() {
         let mut study = study(1);
         for (i, run) in
             study.cells[0].policies.iter_mut().map(|policy| &mut policy.runs[0].summary).enumerate()

@@ -267,7 +267,7 @@ mod tests {
 
     /// Words that contain the name of the example would be changed too.
     #[test]
-    fn the_name_of_the_example_stands_alone() {
+    fn no_word_contains_the_name_of_the_example() {
         for (path, text) in FILES.into_iter() {
             let renamed = renamed(text, "x", "X").replace("@VOLARY@", "").replace("@VOLARY_ACTORS@", "");
             assert!(!renamed.contains('@'), "{path}");

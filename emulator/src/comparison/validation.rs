@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_validation_of_degraded_runs_alone_judges_nothing() {
+    fn a_validation_of_degraded_runs_alone_is_void() {
         let run = |degraded: &[&str]| against("local", vec![row("response_s.p50", 9.0)], degraded);
         for (runs, void) in [
             (vec![run(&["late"]), run(&["late"])], true),

@@ -81,7 +81,7 @@ fn merged_slices_equal_the_whole_study() {
 }
 
 #[test]
-fn a_comparison_shows_the_policies_and_cells_it_is_asked_for() {
+fn a_comparison_shows_the_requested_policies_and_cells() {
     let folder = folder();
     let here = folder.path();
     let text = changed(
@@ -110,7 +110,7 @@ fn a_comparison_shows_the_policies_and_cells_it_is_asked_for() {
 }
 
 #[test]
-fn exports_are_flat() {
+fn an_export_has_a_row_per_run_and_the_tables_of_the_study() {
     let folder = folder();
     let here = folder.path();
     let swept = "[sweep]\n\"cluster.nodes\" = [20, 30]\n";

@@ -48,12 +48,12 @@ fn breaks_off_and_goes_on(args: &str) {
 }
 
 #[test]
-fn a_full_disk_breaks_a_run_off() {
+fn a_full_disk_stops_a_run() {
     breaks_off_and_goes_on("");
 }
 
 #[test]
-fn a_full_disk_breaks_a_run_on_hosts_off() {
+fn a_full_disk_stops_a_run_on_hosts() {
     breaks_off_and_goes_on("--runtime hosts --spawn 2");
 }
 
@@ -112,7 +112,7 @@ fn a_limit_on_files_is_an_error_that_names_the_file() {
 }
 
 #[test]
-fn a_folder_for_temporary_files_that_is_not_there_is_named() {
+fn a_missing_folder_for_temporary_files_is_named() {
     let folder = folder();
     let here = folder.path();
     let args = "run e.toml --runtime hosts --spawn 1 --out h";

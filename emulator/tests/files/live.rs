@@ -80,7 +80,7 @@ fn a_run_in_real_time_is_followed_to_its_end() {
 
 /// A short run ends before anyone opens its page.
 #[test]
-fn the_end_of_a_run_says_how_to_see_its_page_again() {
+fn the_end_of_a_run_names_the_command_that_shows_its_page_again() {
     let folder = folder();
     let (_, err) = expect(folder.path(), "run e.toml --quiet --out r --live", 0);
     assert!(

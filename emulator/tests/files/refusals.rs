@@ -9,7 +9,7 @@ const LINKS: &str = "one_way = \"1ms\"";
 const STAR: &str = "title = \"s\"\nshape = { star = { nodes = 3 } }\n[link.rack]\none_way = \"1ms\"\n";
 
 #[test]
-fn nothing_is_left_behind() {
+fn refused_commands_leave_no_files() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("bad.tr"), "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 x\n").unwrap();
@@ -296,7 +296,7 @@ fn unusual_settings_are_run() {
 }
 
 #[test]
-fn an_output_folder_that_cannot_be_one_is_refused() {
+fn an_unusable_output_folder_is_refused() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("busy"), "a file where a folder should be").unwrap();

@@ -202,7 +202,7 @@ async fn a_host_that_refuses_a_run_takes_part_in_the_next() {
 
 /// A silent host does not prevent the others from being asked, and the error names the silent one.
 #[tokio::test]
-async fn hosts_are_asked_all_at_once() {
+async fn all_hosts_are_asked_at_the_same_time() {
     let mut fixture = Fixture::new(&["h2"]);
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let (h1, h2) = (silent.local_addr().unwrap(), fixture.listeners[0].0.address().unwrap());
@@ -369,7 +369,7 @@ async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
 
 /// A bug in a policy has the same effect, so the host takes part in later runs.
 #[tokio::test]
-async fn reports_that_contradict_each_other_end_their_run_alone() {
+async fn contradictory_reports_end_only_their_run() {
     let mut fixture = Fixture::new(&["h1"]);
     let experiment = Experiment::load(&fixture.net.folder("e.toml"), &Overrides::default()).unwrap();
     let worker = worlds(&experiment).next().unwrap().layout().worker(0, 0);
@@ -483,7 +483,7 @@ async fn a_run_that_stalls_after_losses_ends_with_its_measurements() {
 
 /// A host that is lost before a run begins is also named in the manifest.
 #[tokio::test]
-async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
+async fn a_host_lost_before_its_run_begins_is_in_the_manifest() {
     let mut fixture = Fixture::new(&["h1"]);
     let run = fixture.run();
     let mut host = Agent::taken(&mut fixture.listeners[0].1).await;

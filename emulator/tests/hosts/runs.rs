@@ -29,7 +29,7 @@ fn assert_near(there: &Value, here: &Value, what: impl Fn(&Value) -> f64) {
 
 /// Every host knows which jobs have a deadline, which nodes they prefer and which jobs are history.
 #[test]
-fn deadlines_on_hosts_are_those_of_virtual_time() {
+fn deadlines_on_hosts_equal_those_in_virtual_time() {
     let cluster = Cluster::start("");
     let slo = "{share=0.5,slack=[0.5,20],preference={kinds=4,of=2,slowdown=3}}";
     let jobs = "jobs=80,tasks=4,interarrival=\"50ms\",gang=true,pretrain=20";
@@ -52,7 +52,7 @@ fn deadlines_on_hosts_are_those_of_virtual_time() {
 }
 
 #[test]
-fn the_same_experiment_on_hosts_and_in_virtual_time() {
+fn an_experiment_has_the_same_jobs_on_hosts_and_in_virtual_time() {
     let cluster = Cluster::start("");
     let run =
         |args: &str| lines(&expect(cluster.path(), &format!("run e.toml --json --quiet --out {args}"), 0).0);
@@ -129,7 +129,7 @@ fn nodes_are_shared_on_hosts() {
 
 /// Masters of groups and their standbys are on the hosts of their groups' nodes; one crashes and recovers.
 #[test]
-fn masters_live_on_the_hosts_of_their_nodes() {
+fn masters_are_placed_on_the_hosts_of_their_nodes() {
     let cluster = Cluster::start("");
     let crash = "network.fault=[{crash={who=[\"master:1\"],at=\"1s\",for=\"1500ms\"}}]";
     let pigeon = "policy=[{pigeon={group=4,standby=true}},{random={}}]";

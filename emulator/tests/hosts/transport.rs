@@ -62,7 +62,7 @@ async fn datagrams_arrive_once_each_or_are_counted() {
 }
 
 #[tokio::test]
-async fn roles_and_names_are_those_of_the_certificates() {
+async fn roles_and_names_must_match_the_certificates() {
     let net = Net::new();
     let (server, mut accepted) = net.listen("h1", &Options::default());
     let (controller, address) = (net.connector("controller"), server.address().unwrap());

@@ -120,7 +120,7 @@ fn an_interrupted_run_is_reported_to_end_early() {
 }
 
 #[test]
-fn other_parameters_give_other_effects() {
+fn a_replay_with_other_parameters_reports_other_effects() {
     let _machine = crate::shared_machine();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);

@@ -288,7 +288,7 @@ random = {}
 "#;
 
     #[test]
-    fn capacity_under_many_short_bursts_is_that_of_a_sample_of_cores() {
+    fn capacity_under_many_short_bursts_is_estimated_from_a_sample_of_cores() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.toml");
         std::fs::write(dir.path().join("b.txt"), "0 0 0.0001 2\n0 0.0001 0.0002 1").unwrap();
@@ -346,7 +346,7 @@ random = {}
 
     /// A column of minutes that is read as seconds makes an idle cluster of a busy one.
     #[test]
-    fn a_load_that_changes_the_pace_of_a_trace_much_is_warned_of() {
+    fn a_load_that_changes_the_pace_of_a_trace_much_gives_a_warning() {
         // A core-second every ten seconds on two cores: ρ = 0.0505.
         let trace: String = (0..100).map(|k| format!("{} 1 1 1\n", 10 * k)).collect();
         for (load, words) in [

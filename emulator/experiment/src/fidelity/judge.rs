@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn every_departure_is_found_by_itself() {
+    fn each_departure_is_detected_alone() {
         let ms = Span::from_millis;
         let late = |run: &mut Run, count, by| (0..count).for_each(|_| run.deliver(ms(10), by));
         assert_eq!(reasons(|run| late(run, 60, ms(2))), [LateDeliveries]);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn real_cores_must_be_as_slow_as_asked() {
+    fn real_cores_must_reach_the_requested_slowdown() {
         let with = |spoil: &dyn Fn(&mut RealWork)| {
             reasons(|run| {
                 let mut work = RealWork::default();
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn real_loss_is_measured_against_the_loss_that_was_asked() {
+    fn real_loss_is_compared_with_the_requested_loss() {
         let lost = |run: &mut Run, lost| (run.host.datagrams_sent, run.host.datagrams_lost) = (100_000, lost);
         assert_eq!(reasons(|run| lost(run, 0)), []);
         assert_eq!(reasons(|run| lost(run, 1)), [LostDatagrams], "policies do without repairs");
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distribution_of_delays_must_be_the_one_asked() {
+    fn the_distribution_of_delays_must_match_the_request() {
         // From 10 µs to 100 ms, with equal decades: the median is 1 ms, and 0.1 ms is late.
         let decades = |k: u32| Span((1e4 * 10f64.powf(f64::from(k) / 500.0)) as u64);
         // On two kinds of links.

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_is_that_of_kolmogorov_and_smirnov() {
+    fn the_distance_is_the_kolmogorov_smirnov_statistic() {
         let (mut a, mut b) = (SpanHistogram::default(), SpanHistogram::default());
         (0..1000).for_each(|k| a.add(Span(k * 1000)));
         (0..1000).for_each(|k| b.add(Span((k + 250) * 1000)));

@@ -357,7 +357,7 @@ mod tests {
     use crate::storage::{RenderedReport, StudyDir};
 
     #[test]
-    fn drawn_runs_keep_their_timelines() {
+    fn runs_with_a_chart_keep_their_timelines() {
         let mut list = RecordList::default();
         let record = |policy, seed| RunRecord::new("r", &measured(policy, &[], seed, 1.0, 2));
         for (policy, seed, is_early) in [

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_that_of_the_first_processor() {
+    fn the_model_of_the_first_processor_is_recorded() {
         let text = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Fast CPU @ 2.00GHz\n\nmodel name\t: other\n";
         assert_eq!(model(text).as_deref(), Some("Fast CPU @ 2.00GHz"));
         assert_eq!(model("processor\t: 0\nCPU part\t: 0xd0c\n"), None);

@@ -491,7 +491,7 @@ mod tests {
 
     /// The first bytes by hand, from the field numbers of the published protocol.
     #[test]
-    fn bytes_are_those_of_the_protocol() {
+    fn encoded_bytes_follow_the_published_protocol() {
         let event = TrackEvent { r#type: Some(2), track_uuid: Some(5), ..TrackEvent::default() };
         let mut bytes = Vec::new();
         append(&mut bytes, 7, 300, Data::TrackEvent(event));

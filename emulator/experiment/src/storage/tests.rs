@@ -111,7 +111,7 @@ fn the_end_is_noted_after_the_final_files() {
 
 /// Measurements of real cores are stored for runs whose copies burned some.
 #[test]
-fn real_cores_have_a_file_where_there_are_some() {
+fn measurements_of_real_cores_have_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let run = StudyDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
     let [mut timed, mut burnt] = ["timed", "burnt"].map(|policy| measured(policy, &[], 1, 1.0, 50));
@@ -373,7 +373,7 @@ fn a_folder_of_study_directories_is_refused_for_a_run() {
 }
 
 #[test]
-fn shards_merge_into_one_study() {
+fn slices_merge_into_one_study() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b, out] = ["a", "b", "out"].map(|name| folder.path().join(name));
     let claim = |says: &str, verdict| ClaimResult {
@@ -422,7 +422,7 @@ fn shards_merge_into_one_study() {
 
 /// Two slices of two runs each, of which the second was run with another seed.
 #[test]
-fn shares_of_different_plans_are_refused() {
+fn slices_of_different_plans_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let slice = |index, seed| {
         let root = folder.path().join(format!("{index}-{seed}"));

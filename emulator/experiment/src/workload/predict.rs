@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn each_job_is_predicted_from_those_that_ended_before_it() {
+    fn each_job_is_predicted_from_jobs_that_ended_before_it() {
         // The job of 100 s is submitted at 0 and ends at 110 s, after a wait of 10 s.
         let trace = parse("0,10000,100000,F,1,1\n109999,0,1000,F,1,1\n110000,0,100000,F,1,1\n");
         let all = evaluate(&trace, &question(&[Feature::User])).overall;

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn auxiliaries_go_with_the_nodes_that_they_are_beside() {
+    fn auxiliary_actors_are_placed_with_their_nodes() {
         let beside = vec![Some(9), Some(0), None, None];
         let all = machines(Layout::new(1, 4, [1; 10]), Links::uniform(), beside);
         let homes = place(&all, &[1.0, 1.0]);

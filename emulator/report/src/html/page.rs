@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_that_of_its_rfc() {
+    fn base64_agrees_with_the_examples_of_its_rfc() {
         let texts = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
         let expected = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
         assert_eq!(texts.map(|text| base64(text.as_bytes())), expected);

@@ -93,7 +93,7 @@ fn nodes_run_as_many_tasks_at_once_as_they_have_room_for() {
 }
 
 #[test]
-fn ids_change_only_with_what_a_result_depends_on() {
+fn ids_change_only_with_keys_that_results_depend_on() {
     let ids = |experiment: Experiment| -> Vec<String> {
         experiment.runs(None).into_iter().map(|unit| unit.id).collect()
     };
@@ -158,7 +158,7 @@ fn overrides_change_keys_policies_seed_and_repetition() {
 }
 
 #[test]
-fn the_offered_load_is_that_of_the_distributions() {
+fn the_offered_load_follows_from_the_distributions() {
     use volary_experiment::config::load::{CapacityBasis, load};
     use volary_experiment::workload::Traces;
 

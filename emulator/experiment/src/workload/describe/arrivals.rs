@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn percentage_points_are_those_that_stephens_gives() {
+    fn percentage_points_agree_with_the_table_of_stephens() {
         for (point, p) in [(0.926, 0.15), (0.990, 0.10), (1.094, 0.05), (1.190, 0.025), (1.308, 0.01)] {
             assert!((probability(point) / p - 1.0).abs() < 0.15, "{point}: {} for {p}", probability(point));
         }

@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_that_ends_within_a_week_is_warned_of() {
+    fn a_certificate_that_ends_within_a_week_gives_a_warning() {
         let (now, day) =
             (SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000), Duration::from_secs(86_400));
         let subject = |days: u32| Subject {
