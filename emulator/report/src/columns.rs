@@ -144,7 +144,7 @@ impl FromStr for PickedColumn {
             let class = wanted.strip_suffix(column.name().as_str())?.strip_suffix('.')?;
             Some((column, text.get(..class.len())?)) // as it was written
         });
-        // `p99.9` is a name and has a suffix that is none, so the longest name counts.
+        // A column name may contain a dot, as `p99.9` does, so the longest name that matches counts.
         match of_class.max_by_key(|(column, _)| column.name().len()) {
             Some((column, class)) if column.metric.by_class => {
                 Ok(Self { class: Some(class.to_owned()), column })

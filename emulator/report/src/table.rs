@@ -182,7 +182,7 @@ fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> Strin
     let asked = !how.columns.is_empty();
     let picked = if asked { how.columns.clone() } else { unasked(group) };
     let mut classes: Vec<Option<&str>> = vec![None];
-    // A class with columns of its own needs no row.
+    // Classes have rows only if no column is of a class.
     if picked.iter().all(|picked| picked.class.is_none()) {
         classes.extend(group.classes().into_iter().map(Some));
     }
@@ -353,7 +353,7 @@ mod tests {
         {
             let class = |not_finished| ClassResults { jobs: 50, not_finished, ..ClassResults::default() };
             run.jobs.unfinished = 9;
-            // The second is of a commit that did not count them.
+            // The second record is of an older version, which did not count them by class.
             run.classes = [("batch".to_owned(), class([Some(3), None][i]))].into();
         }
         let columns = ["unfinished", "batch.unfinished"].map(|name| name.parse().unwrap()).to_vec();

@@ -45,7 +45,7 @@ pub(super) fn against(
         moved.extend(placement(&copies, &run.rows.read().map_err(read)?));
     }
     let accounts = accounts(&base.summary, &summaries(&runs));
-    // Degraded or injected runs say nothing about the others.
+    // Degraded or injected runs are left out, unless all runs are.
     let (bad, good): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|run| run.summary.has_departed());
     let left_out = if good.is_empty() { 0 } else { bad.len() };
     let compared = if good.is_empty() { bad } else { good };

@@ -421,7 +421,7 @@ fn overload_is_reported_before_the_run_and_in_its_reports() {
     assert!(again.contains(&format!("warning: {warning}")), "{again}");
     let page = fs::read_to_string(here.join("r/report.html")).unwrap();
     assert!(page.contains(warning), "the page has its warning");
-    // One job has no rate, and half the load is none.
+    // No warning: one job has no rate, and a load of one half is no overload.
     for set in ["workload.synthetic.jobs=1", "workload.synthetic.interarrival=50ms"] {
         let (_, err) = expect(here, &format!("run e.toml --out {set} --set {set}"), 0);
         assert_eq!(err, "", "{set}");

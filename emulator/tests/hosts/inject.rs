@@ -77,12 +77,12 @@ fn an_injection_slows_cores_down_and_is_recorded() {
     let manifest = cluster.manifest("r");
     assert_eq!(manifest["injections"][manifest["runs"][0].as_str().unwrap()][0], run);
     assert_copies_were_slow(&cluster, &manifest, hosts);
-    // People see it wherever they look.
+    // The report and a comparison show the injection.
     let report = fs::read_to_string(cluster.path().join("r/report.html")).unwrap();
     assert!(report.contains("Interference was injected into 1 run") && report.contains("class=\"injected\""));
     let (compared, _) = expect(cluster.path(), "compare r r", 0);
     assert!(compared.contains("INJECTED: interference was injected into the first"), "{compared}");
-    // All that it did is in the inputs.
+    // The log of inputs contains the injection, so the replay agrees with the record.
     let replayed = lines(&expect(cluster.path(), "replay r --json", 0).0).remove(0);
     assert_eq!((&replayed["cut"], &replayed["divergence"]), (&false.into(), &Value::Null));
     assert!(replayed["measured"].as_array().unwrap().iter().all(|line| line["replayed"] == line["recorded"]));
@@ -263,7 +263,7 @@ fn real_cores_are_slowed_down_by_an_injection() {
     let summary = summary(&cluster);
     assert_eq!(summary["injections"][0]["profile"]["bernoulli"]["slowdown"], 4.0);
     let cores = &summary["fidelity"]["cores"];
-    // More than one, if the clock was set meanwhile.
+    // Several, if the clock was set meanwhile.
     let slots = cores["slots"].as_array().unwrap();
     assert!(!slots.is_empty() && slots.iter().all(|slots| slots["asked"] == 4.0), "{cores}");
     let there = &summary["injections"][0]["hosts"][0];

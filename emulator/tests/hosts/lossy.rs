@@ -116,7 +116,7 @@ impl Pair {
             let settings = Settings {
                 listen: anywhere(),
                 identity: net.folder(name),
-                // A busy machine is not lost, and an agent that misses the end of a controller is free soon.
+                // Long enough for a busy machine, and short enough for an agent that missed the end of its controller.
                 lease: Span::from_secs(20),
                 once: false,
                 events: 1 << 24,

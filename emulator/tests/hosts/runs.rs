@@ -283,7 +283,7 @@ fn free_hosts_are_not_claimed_before_all_are_free() {
     let mut line = String::new();
     assert!(said.read_line(&mut line).unwrap() > 0);
     assert!(line.contains("host h1 is busy with a run of the controller at "), "{line}");
-    // It asks once a second.
+    // The waiting run asks the hosts once a second.
     let asked = Instant::now();
     while asked.elapsed() < Duration::from_millis(2_500) {
         assert_eq!(cluster.states()[1..], ["idle", "idle"]);
@@ -327,18 +327,18 @@ fn a_lease_is_as_long_as_its_agent_states() {
 
 #[test]
 fn a_scheduled_crash_of_a_host_does_not_fail_the_run() {
-    // All that lives on the third host: a third of the nodes. They crash for good, and then the host does.
+    // All actors of the third host, a third of the nodes, crash for good; then the host is killed.
     let crash = "network.fault=[{crash={who=[\"nodes:8-11\"],at=\"500ms\"}}]";
     let mut cluster = Cluster::start("");
     let run = cluster.run("r", &format!("{LONG} --set {crash} --set workload.synthetic.jobs=200"));
     cluster.until_running();
-    // The others have gone beyond the crash, which they cannot without it.
+    // The others have passed the time of the crash, which they can only together with the third.
     cluster.reached("r", &[0, 1], 2);
     cluster.agents[2].kill().unwrap();
     let said = finish(run, 0);
     let summary = cluster.summary("r");
     assert_eq!(summary[0]["jobs"]["finished"], 200, "{summary:?}");
-    // Nothing went wrong, and the crash is reported all the same.
+    // The run does not fail, and the loss of the host is still reported.
     let words = "host h3 was lost, after all that it held had crashed for good";
     assert!(said.contains(words), "{said}");
     let hosts = &cluster.manifest("r")["hosts"];

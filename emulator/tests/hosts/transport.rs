@@ -70,7 +70,7 @@ async fn roles_and_names_must_match_the_certificates() {
     let (called, came) = (called.unwrap(), came.unwrap());
     assert_eq!((came.who.name.as_str(), came.who.role), ("controller", Role::Controller));
     assert_eq!((called.who.name.as_str(), called.who.role), ("h1", Role::Host));
-    // Another host than expected is at that address.
+    // The address belongs to another host than expected.
     let error = within(controller.connect("h2", address)).await.unwrap_err().to_string();
     assert!(error.contains("host h2 at 127.0.0.1") && error.contains("certificate"), "{error}");
 }

@@ -46,7 +46,7 @@ fn a_crate_builds_against_a_clone_that_is_named_or_found() {
     let built = Path::new(env!("CARGO_BIN_EXE_volary"));
     new(folder.path(), built, &format!("named --source {}", root.display()), 0);
     new(&root.join("emulator/src"), built, "around", 0);
-    // As `cargo install` puts it.
+    // A copy of the program elsewhere, as `cargo install` makes it.
     let installed = folder.path().join("volary");
     fs::copy(built, &installed).unwrap();
     let said = new(folder.path(), &installed, "nowhere", 2);

@@ -224,7 +224,7 @@ fn known(
         });
     }
     let built = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces);
-    // The reason may be that there are no such jobs.
+    // The load may be unknown because the jobs cannot be built.
     let jobs = built.map_err(|error| explain::workload(document, &error))?;
     let arrival = |job| jobs.job(JobId(job)).arrival;
     let last = jobs.jobs().saturating_sub(1);
@@ -248,7 +248,7 @@ fn share_work(
     traces: &Traces,
 ) -> Result<(), ConfigError> {
     let section = world.workload.section();
-    // Stated beside another key, or not positive, it is refused where the jobs are drawn.
+    // A load beside another key, or one that is not positive, is refused when the jobs are drawn.
     let alone = |slo: &Slo| slo.load.filter(|load| *load > 0.0 && slo.share.is_none() && slo.work.is_none());
     let Some(asked) = world.workload.slo().and_then(alone) else { return Ok(()) };
     let refused = |why: String| {
@@ -258,7 +258,7 @@ fn share_work(
     let offered = known(document, world, seed, traces)?.map_err(|why| {
         refused(format!("{why}; so it has no part")).help("write slo.share, the share of the jobs")
     })?;
-    // A load that was scaled to what SLO jobs offer may differ from it by rounding.
+    // If the total load was scaled to the same value, rounding may leave it slightly smaller.
     if asked > offered * (1.0 + 1e-9) {
         return Err(refused(format!(
             "all jobs together offer {}, and SLO jobs are some of them",

@@ -365,7 +365,7 @@ mod tests {
                 let healthy = Samples { count: 50, mean: 0.99, std: 0.02 };
                 work.cores.push(RealCore { host: "h1".into(), healthy, ..RealCore::default() });
                 spoil(&mut work);
-                // Processors are busy, because they are to be.
+                // Processors are busy, as copies on real cores keep them.
                 (run.cores, run.host.cpu_share) = (Some(work), 0.99);
             })
         };

@@ -89,7 +89,7 @@ pub fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
     let is_log = |name: &String| name.ends_with(".log") && ![input_log::FILE, RUNS].contains(&name.as_str());
     let is_ours = |name: &String| name.starts_with('.') || is_log(name) || begun.contains(name);
     let foreign = names.into_iter().filter(|name| !is_ours(name));
-    // The first of the alphabet, so that the message is the same each time.
+    // The first in alphabetical order, so that the message is always the same.
     foreign.min().map_or(Ok(()), |file| Err(Error::Foreign { path: root.to_owned(), file }))
 }
 
@@ -145,7 +145,7 @@ pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Err
     text.insert_str(text.len() - 1, &" ".repeat(if running { ROOM } else { 0 }));
     let fill = |mut file: File| {
         file.write_all(text.as_bytes())?;
-        // After a run all its files are on the disk: a reader needs this one first.
+        // At the end of a run the manifest is synced like its other files: readers open it first.
         if running { Ok(()) } else { file.sync_all() }
     };
     match replace(&path, fill, io("write", &path)) {

@@ -324,7 +324,7 @@ pub fn gaps(study: &Study) -> Result<Vec<String>, Error> {
     for folder in &study.folders {
         let mut manifest = load_manifest(folder)?;
         if study.folders.len() == 1 {
-            // Whether its process is at work was found out before the folder was locked.
+            // The state of the study was determined before the folder was locked, when its process could be seen.
             manifest.state = study.manifest.state;
         }
         let missing: Vec<&String> = manifest.runs.iter().filter(|id| !there.contains(id.as_str())).collect();

@@ -129,7 +129,7 @@ fn events(record: &RunRecord, tracks: &Tracks, first_flow: u64) -> Vec<Event> {
         let [brought, reported] = [2 * number as u64, 2 * number as u64 + 1].map(|flow| first_link + flow);
         let Some(track) = tracks.of(TrackKey::Copies(slice.0.core)) else { continue };
         let mut copy = copy(slice.0, track);
-        // Of a message there are two events, sent and delivered.
+        // Each message has two events, sent and delivered.
         if let Some(by) = links.brought_by[number] {
             copy.what.terminating_flow_ids.push(brought);
             events[2 * by + 1].what.flow_ids.push(brought);
@@ -186,7 +186,7 @@ impl Links {
             });
             let sent = of.and_then(|of| from.get_mut(&of)).and_then(|sent| {
                 let first = sent.partition_point(|(at, _)| *at < end);
-                // Each message is about one of the copies that end at once.
+                // A message reports one copy: copies that end at the same time take different messages.
                 sent.get(first).filter(|(at, _)| *at <= end + ROUNDING)?;
                 Some(sent.remove(first).1)
             });

@@ -104,7 +104,7 @@ impl RunStore {
 
     fn scan(&mut self, file: &mut (impl Read + Seek)) -> io::Result<Result<(), Error>> {
         if self.end == 0 {
-            // A file that is shorter is being made, or its process was killed.
+            // A shorter file is still being created, or its process was killed.
             if self.size < PREFIX {
                 return Ok(Ok(()));
             }
@@ -333,7 +333,7 @@ fn next_whole(file: &mut (impl Read + Seek), mut from: u64, size: u64) -> io::Re
                 return Ok(Some(at));
             }
         }
-        // A mark may lie across the border.
+        // A mark may lie across the boundary of two searched blocks.
         from += (SEARCHED - (mark.len() - 1)) as u64;
     }
     Ok(None)

@@ -137,7 +137,7 @@ impl CoreShared {
     /// Halts the copy; returns the rounds left.
     pub(super) fn halt(&self) -> u64 {
         let left = self.copy.fetch_and(!MAX_ROUNDS, Ordering::SeqCst) & MAX_ROUNDS;
-        // Here and not in the burner, which may notice much later.
+        // Updated here because the burner may notice the halt much later.
         self.update_presence(self.now());
         left
     }
@@ -291,7 +291,7 @@ impl CoreShared {
     /// The counters at the requested edge, which has passed.
     pub(super) fn counters_at_edge(&self, edge: u64) -> CoreCounters {
         let recorded = self.edge.load(Ordering::Acquire) == NO_EDGE;
-        // Otherwise no chunk has ended since.
+        // Without a record no chunk has ended since the edge, so the current count is the count at the edge.
         let rounds = if recorded { &self.rounds_at_edge } else { &self.rounds };
         CoreCounters { busy: self.busy(edge), rounds: rounds.load(Ordering::Acquire) }
     }

@@ -80,7 +80,7 @@ fn copies_finish_under_their_tickets() {
     assert!((0..cpus.len()).all(|core| burners.take_finished(core).is_none()), "each is reported once");
     for (reading, cpu) in burners.end().iter().zip(cpus) {
         assert_eq!(reading.cpu, cpu);
-        // Rounded to rounds 20 times, and in each stretch.
+        // Work is rounded to whole rounds 20 times, and in each stretch.
         let (work, rounding) =
             (Duration::from_micros(20 * 150), Duration::from_micros(20 + reading.slots.len() as u64));
         let done: Duration = reading.slots.iter().map(|slot| slot.done).sum();
@@ -152,7 +152,7 @@ fn threads_are_pinned_and_end() {
             assert!(found.contains(&expected), "{expected:?} is not among {found:?}");
         }
     }
-    // In the middle of copies and slots.
+    // The burners end during copies and slots.
     let now = Instant::now();
     for core in 0..cpus.len() {
         burners.run(core, 1, FOREVER);

@@ -91,7 +91,7 @@ fn bands(group: &CellGroup) -> Markup {
 fn core_time(group: &CellGroup, view: &View<'_>) -> Picture {
     let bar = |runs: &PolicyRuns| {
         let busy = runs.mean(|summary| summary.utilization);
-        // The share of a run without busy time is not a number, and its part none.
+        // Without busy time the share is not a number, and its part is zero.
         let part_of = |summary: &Summary, share: Reading| {
             Some(summary.utilization * share(summary)).filter(|size| size.is_finite()).unwrap_or(0.0)
         };
@@ -192,7 +192,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
         };
         let other = rest.iter().map(|kind| per_task(runs, kind)).sum();
         let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind)));
-        // The rest comes last, in the colour after those of the kinds.
+        // All other kinds are one part at the end, in the next colour.
         let sizes = sizes.enumerate().chain([(KINDS, ("other", other))]);
         bar(runs, view, sizes.map(part).collect(), number::short(runs.mean(Summary::messages_per_task)))
     };

@@ -82,7 +82,7 @@ fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
                 @if let Some(packed) = bodies.in_page() {
                     script type="application/json" id="packed" { (PreEscaped(packed)) }
                 }
-                // But for compressed cells, the page is readable without it.
+                // Without the script the page is readable, except for compressed cells.
                 script { (PreEscaped(SCRIPT)) }
             }
         }

@@ -355,7 +355,7 @@ fn bars_of_deadlines_are_drawn_if_jobs_have_deadlines() {
     );
     assert!(!page.contains("NaN"));
     assert_balanced(&page);
-    // A run that was cut before the first deadline: work was done, and nothing can be missed yet.
+    // Runs cut off before the first deadline: work was done, but no deadline was missed.
     for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
         run.summary.deadlines = Some(Deadlines { miss_rate: f64::NAN, met: 0, missed: 0, open: 8, ..found });
     }

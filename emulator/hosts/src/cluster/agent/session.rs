@@ -164,7 +164,7 @@ async fn receive_all(
                     return;
                 }
             }
-            // Has a meaning as the first message only.
+            // Valid only as the first message, and ignored later.
             Ok(ControllerMessage::Load(_)) => {}
             Err(error) => return tracing::info!("the controller has gone: {error}"),
         }

@@ -81,7 +81,7 @@ impl Injectors {
     pub(super) async fn next(&mut self) -> InjectorEvent {
         match self.events.recv().await {
             Some(event) => event,
-            // Without a socket there is none.
+            // Without a socket there are no events.
             None => std::future::pending().await,
         }
     }
@@ -124,7 +124,7 @@ async fn accept(listener: UnixListener, events: mpsc::Sender<InjectorEvent>) {
                 number += 1;
                 tokio::spawn(serve(number, stream, events.clone()));
             }
-            // Such as too many open files.
+            // For example, too many files are open.
             Err(error) => {
                 tracing::warn!("an injector was not heard: {error}");
                 sleep(RETRY).await;

@@ -290,7 +290,7 @@ fn a_difference_smaller_than_its_spread_is_within_noise() {
     let near = "b.response_s.p50 within 2% of a.response_s.p50";
     assert_eq!(noise(near, &noisy(1.0, 1.0)).0, json!(true));
     assert_eq!(noise(near, &noisy(20.0, 1.0)).0, json!(false));
-    // One seed says nothing about noise.
+    // A single seed gives no estimate of noise.
     let (cells, mut lines) = noisy(1.0, 1.0);
     lines.retain(|line| line.seed == 0);
     assert_eq!(noise(less, &(cells, lines)), (Value::Null, Value::Null));
