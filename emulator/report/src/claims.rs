@@ -93,7 +93,7 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     }
     let more: usize = groups.map(<[_]>::len).sum();
     if more > 0 {
-        finding_line(&format!("and {more} more, which claims.jsonl has"));
+        finding_line(&format!("and {more} more, listed in claims.jsonl"));
     }
 }
 
@@ -242,9 +242,7 @@ fn verdict(claim: &ClaimResult) -> String {
         Verdict::Holds => "holds".to_owned(),
         Verdict::OtherSize => format!("right direction, **other size** in {} numbers", failed(true)),
         Verdict::Fails => format!("**fails** in {} checks", failed(false)),
-        Verdict::NotTested if claim.has_stand_in() => {
-            "not tested: a generator stands in for the trace".to_owned()
-        }
+        Verdict::NotTested if claim.has_stand_in() => "not tested: a generator replaces the trace".to_owned(),
         Verdict::NotTested => "not tested".to_owned(),
     };
     if claim.is_within_noise() {

@@ -53,7 +53,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
     out
 }
 
-/// A line for each run that failed, and one for those that are missing.
+/// A line for each failed run, and one for all missing runs.
 fn unfinished(study: &Study) -> Vec<String> {
     let mut lines = Vec::new();
     for failure in &study.failures {
@@ -206,7 +206,7 @@ fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> Strin
     text_table(header, rows).to_string()
 }
 
-/// The default columns in order: those that are informative.
+/// The default columns in order: those with information about the cell.
 fn unasked(group: &CellGroup) -> Vec<PickedColumn> {
     let runs = || group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     let shown = SummaryColumn::all().filter(|column| column.rank.is_some() && column.is_worth(runs()));
@@ -401,14 +401,14 @@ mod tests {
     #[test]
     fn seeds_that_change_nothing_are_reported() {
         let mut study = study(3);
-        assert!(!text(&study, &TableStyle::default()).contains("seeds change nothing"));
+        assert!(!text(&study, &TableStyle::default()).contains("seeds make no difference"));
         let slow = &mut study.cells[0].policies[0];
         let first = slow.runs[0].summary.clone();
         for run in &mut slow.runs {
             run.summary = Summary { seed: run.summary.seed, ..first.clone() };
         }
         let text = text(&study, &TableStyle::default());
-        assert!(text.contains("seeds change nothing here to slow: 3 replications"), "{text}");
+        assert!(text.contains("seeds make no difference to slow: 3 replications"), "{text}");
         assert!(!line(&text, "│ slow").contains('±') && line(&text, "│ fast").contains('±'), "{text}");
     }
 

@@ -80,8 +80,8 @@ fn explain(card: &Card) -> String {
 
 /// Write a crate with a policy of one's own: an example that works, to be changed piece by piece.
 ///
-/// Its program is `volary` with one more policy: every command knows it, agents on hosts too. The README of the crate
-/// says what is in which file.
+/// Its program is `volary` with one more policy, which every command and every agent accepts. The README of the crate
+/// explains its files.
 #[derive(Debug, Args)]
 struct NewOptions {
     /// The name of the policy in experiment files, and of the crate: lower-case letters, digits and hyphens.
@@ -191,7 +191,7 @@ fn dependency(clone: &Path, folder: &str) -> anyhow::Result<String> {
     let found = clone.join(folder).canonicalize().ok().filter(|place| place.join("Cargo.toml").is_file());
     let place = found.ok_or_else(|| {
         let path = clone.display();
-        anyhow!("--source {path}: no clone of volary, it has no {folder}/Cargo.toml\n  = help: name the root of a clone")
+        anyhow!("--source {path}: not a clone of volary, because it has no {folder}/Cargo.toml\n  = help: name the root of a clone")
     })?;
     Ok(format!("{{ path = {:?} }}", place.display().to_string()))
 }

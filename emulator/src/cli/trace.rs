@@ -214,7 +214,7 @@ fn of_trace(question: &Question, trace: &Trace) -> anyhow::Result<Question> {
     }
     anyhow::ensure!(
         !question.only_finished || has_finished(trace),
-        "--only finished: {file} does not say of any job that it finished; leave it out"
+        "--only finished: {file} marks no job as finished; leave it out"
     );
     Ok(question)
 }

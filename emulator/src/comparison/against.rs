@@ -374,7 +374,7 @@ mod tests {
         assert!(cause.contains("degraded") && cause.contains("busy processor"), "{cause}");
     }
 
-    /// A degraded repetition neither excuses the others nor counts among them.
+    /// A degraded repetition is left out, and the others are judged without it.
     #[test]
     fn faithful_repetitions_are_judged_without_degraded_ones() {
         let late = |run: &mut Measured| {

@@ -305,7 +305,7 @@ fn an_unreadable_folder_is_shown_as_last_read() {
     fs::rename(&log, here.join("r/whole")).unwrap();
     fs::write(&log, "something else that is long enough").unwrap();
     let shown = until(&|shown| shown["outdated"].is_string());
-    assert!(shown["outdated"].as_str().unwrap().contains("runs.log is no log of runs"), "{shown}");
+    assert!(shown["outdated"].as_str().unwrap().contains("runs.log is not a log of runs"), "{shown}");
     assert!(shown["runs"].as_array().unwrap().iter().all(|run| run["stage"] == "finished"), "{shown}");
     let manifest = here.join("r/manifest.json");
     fs::rename(&manifest, here.join("r/away")).unwrap();

@@ -314,7 +314,7 @@ fn an_unusable_output_folder_is_refused() {
     {
         let (_, err) = expect(here, &format!("{command} --out mine"), 2);
         assert_eq!(
-            lacks(&err, "mine is no study directory | not empty | notes.txt | --out", 0),
+            lacks(&err, "mine is not a study directory | not empty | notes.txt | --out", 0),
             Vec::<&str>::new(),
             "{err}"
         );

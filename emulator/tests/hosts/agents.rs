@@ -289,7 +289,7 @@ async fn a_second_controller_is_refused_and_a_long_first_message_is_not_read() {
     let mut vague = fixture.claim().await;
     vague.send(ControllerMessage::Stop).await;
     let end = within(vague.connection.ended()).await.to_string();
-    assert!(end.contains("brings no experiment"), "{end}");
+    assert!(end.contains("sends no experiment"), "{end}");
     fixture.controller().await.run(&fixture, 2).await;
 }
 

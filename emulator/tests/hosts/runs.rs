@@ -27,7 +27,7 @@ fn assert_near(there: &Value, here: &Value, what: impl Fn(&Value) -> f64) {
     );
 }
 
-/// Every host knows which jobs have a deadline, which nodes they prefer and which jobs are history.
+/// Jobs have the same deadlines, preferred nodes and history on every host as in virtual time.
 #[test]
 fn deadlines_on_hosts_equal_those_in_virtual_time() {
     let cluster = Cluster::start("");

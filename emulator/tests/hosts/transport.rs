@@ -105,7 +105,7 @@ async fn peers_connect_during_handshakes_that_do_not_end() {
     rig.exchange(100).await;
 }
 
-/// The timeout of the handshake is not that of the hello.
+/// The handshake and the hello have separate timeouts.
 #[tokio::test]
 async fn a_host_without_a_hello_is_given_up() {
     let net = Net::new();
@@ -165,7 +165,7 @@ async fn a_wrong_hello_is_refused() {
         (other_version, &*speaks),
         (hello_of("0.0.0-elsewhere", "h3"), "runs volary 0.0.0-elsewhere"),
         (hello_of(&build, "h3"), &both),
-        (hello("h2"), "h3 says it is h2"),
+        (hello("h2"), "h3 claims to be h2"),
         (vec![255; 64], "where 1024 are the most"),
         (frame(&[VERSION, 200, 3, 4]), "ends early"),
         (Vec::new(), "no hello within"),

@@ -52,7 +52,7 @@ fn a_crate_builds_against_a_clone_that_is_named_or_found() {
     let said = new(folder.path(), &installed, "nowhere", 2);
     assert!(said.contains("not published") && said.contains("--source"), "{said}");
     let wrong = expect(folder.path(), "policies new other --source .", 2).1;
-    assert!(wrong.contains("--source .: no clone of volary"), "{wrong}");
+    assert!(wrong.contains("--source .: not a clone of volary"), "{wrong}");
 }
 
 /// Builds the crate, and runs its tests and its experiment. This also builds volary from scratch: several minutes.

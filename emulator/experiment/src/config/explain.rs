@@ -183,7 +183,7 @@ fn in_trace(message: &str) -> String {
     format!("{what}, or name another trace; `volary trace describe {file}` checks it alone")
 }
 
-/// A trace, or a file of values, that was not found.
+/// The error for a trace, or a file of values, that was not found.
 fn missing(document: &Document<'_>, file: &Path, looked: &[PathBuf]) -> ConfigError {
     let error = |what| {
         let message = format!("trace `{}` {what}", file.display());

@@ -184,7 +184,7 @@ fn scale_arrivals(
         return Err(refused(&format!("must be a positive number, not {asked}")).help("write for example 0.8"));
     }
     if *speedup != 1.0 {
-        return Err(refused("`speedup` states how fast jobs arrive as well").help("keep one of the two"));
+        return Err(refused("`speedup` also sets how fast jobs arrive").help("keep one of the two"));
     }
     let offered = known(document, world, seed, traces)?.map_err(|why| {
         refused(&format!("{why}; so arrivals cannot be scaled to it"))
@@ -261,7 +261,7 @@ fn share_work(
     // If the total load was scaled to the same value, rounding may leave it slightly smaller.
     if asked > offered * (1.0 + 1e-9) {
         return Err(refused(format!(
-            "all jobs together offer {}, and SLO jobs are some of them",
+            "all jobs together offer {}, so SLO jobs cannot offer more",
             number::load(offered)
         ))
         .help("lower it, or raise the load of the workload"));

@@ -145,7 +145,7 @@ struct Planner<'a> {
     /// The first mismatch of each kind between traces of interference and worlds, and the number of worlds with one.
     gaps: Vec<(TraceGap, usize)>,
     warnings: Vec<String>,
-    /// The warnings of `gaps`, for lookups.
+    /// The warnings given so far; each is given once.
     warned: BTreeSet<String>,
 }
 

@@ -10,8 +10,7 @@
 //! | timers, and ends of copies, later than a twentieth of the median copy | 1 % of each | the bar for response times |
 //! | core time of copies above their work | 1 % | in a loaded cluster queues multiply it by ten |
 //! | the same of real cores, where copies that ended by themselves are known one by one | 5 % | the bar for response times: timed work is more exact than executed work |
-//! | slowdown of real cores away from the requested one: mean of the stretches of one slowdown and length | 5 % | the
-//! same |
+//! | slowdown of real cores away from the requested one: mean of the stretches of one slowdown and length | 5 % | the same |
 //! | slowdown of a real core that should be healthy | 5 % | it is the reference for degraded ones |
 //! | busy processors of a host, unless copies are to keep them busy | 90 % | above it a burst finds no idle processor |
 //! | processor time that the hypervisor kept | 5 % | it comes in pieces of milliseconds |
@@ -79,7 +78,7 @@ enum Remedy {
 pub struct JobsMet {
     /// Jobs whose arrival was due.
     pub due: u64,
-    /// Of these, those that did not arrive.
+    /// Due jobs that did not arrive.
     pub missing: u64,
     /// Jobs that arrived and stay open, although no limit of time cut the run off and no node is lost for good.
     pub open: u64,

@@ -54,9 +54,9 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slices: Option<Slices>,
     pub state: RunState,
-    /// When it started, UTC, RFC 3339.
+    /// Start time, UTC, RFC 3339.
     pub started: String,
-    /// When it ended.
+    /// End time, in the same form.
     pub ended: Option<String>,
 }
 

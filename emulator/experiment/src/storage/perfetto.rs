@@ -153,7 +153,7 @@ fn flows(record: &RunRecord) -> u64 {
     record.activity.messages.len() as u64 + 2 * record.timeline.len() as u64
 }
 
-/// Which messages concern which executions, by their indices.
+/// The messages that brought and reported each execution, by index.
 struct Links {
     /// For each execution, the latest message about its job that its node had handled when it began.
     brought_by: Vec<Option<usize>>,
@@ -247,7 +247,7 @@ fn degraded(&(core, start, end, factor): &(u32, f64, f64, f64), tracks: &Tracks)
     Some(Event { at: nanoseconds(start), end: Some(nanoseconds(end)), what })
 }
 
-/// The event that says that later messages were left out.
+/// The event that states that later messages were left out.
 fn left_out(activity: &Activity, tracks: &Tracks) -> Option<Event> {
     let last = activity.messages.last().filter(|_| activity.left_out > 0)?;
     let what = TrackEvent {

@@ -310,7 +310,7 @@ impl LockedDir {
             return Ok(());
         }
         Err(Error::Merge(format!(
-            "{} is missing, and {} would be written over: restore it, or run again with --resume",
+            "{} is missing, and {} would be overwritten: restore it, or run again with --resume",
             log.display(),
             table.display()
         )))
@@ -326,7 +326,7 @@ impl LockedDir {
             return Ok(());
         }
         Err(Error::Merge(format!(
-            "{} holds a run of `{}` that is none of those named; choose another folder with --out",
+            "{} holds a run of `{}` that is not among those named; choose another folder with --out",
             self.root.display(),
             old.experiment
         )))
@@ -392,7 +392,7 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
     render(study).write(root)
 }
 
-/// Says how many finished runs of the folder belong to an earlier plan.
+/// Logs the number of finished runs of the folder that belong to an earlier plan.
 fn say_others(root: &Path, study: &Study) -> Result<(), Error> {
     let kept: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
     let store = RunStore::open(root)?;

@@ -138,13 +138,13 @@ pub fn evaluate(trace: &Trace, question: &Question) -> Evaluation {
     }
 }
 
-/// The remarks of the reader, and one if jobs may be learnt from before they have ended.
+/// The notes of the reader, and one if jobs may count as ended before they have ended.
 fn notes(trace: &Trace) -> Vec<String> {
     let mut notes = trace.notes().to_vec();
     let unknown = trace.unknown_waits();
     if unknown > 0 {
         notes.push(format!(
-            "{} not say how long they waited: they count as ended when they would have ended without a wait",
+            "{} not state how long they waited: their ends are computed as without a wait",
             if unknown == 1 { "1 job does".to_owned() } else { format!("{unknown} jobs do") }
         ));
     }

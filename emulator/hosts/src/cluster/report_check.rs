@@ -65,7 +65,7 @@ impl<'a> ReportCheck<'a> {
             AgentMessage::Injected { from: at, .. } | AgentMessage::Lifted { until: at, .. } => (*at
                 <= latest)
                 .then_some(())
-                .ok_or_else(|| format!("it reports an injection at {at}, and it is {now}")),
+                .ok_or_else(|| format!("it reports an injection at {at}, but the time is {now}")),
             // These messages name no actor and contain no number.
             AgentMessage::Loaded
             | AgentMessage::Ready { .. }

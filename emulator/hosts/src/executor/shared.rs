@@ -46,7 +46,7 @@ impl CurrentCopy {
 pub(super) enum ChunkEnd {
     /// The copy goes on.
     More(CurrentCopy),
-    /// That was the last chunk.
+    /// The copy has finished.
     Finished,
     /// The copy was halted in the meantime, and the chunk is lost.
     Halted,
@@ -67,8 +67,8 @@ pub(super) struct CoreShared {
     /// The current copy: sequence number and rounds left. There is no copy if no rounds are left.
     copy: AtomicU64,
     ticket: AtomicU64,
-    /// With [`PRESENT`] there is a copy, and the other bits are the total time without one; otherwise they are the
-    /// total time with one. Both in ns.
+    /// If [`PRESENT`] is set, there is a copy, and the other bits are the total time without one; if not, they are the
+    /// total time with one (ns).
     presence: AtomicU64,
     /// Rounds done in all, lost chunks included.
     rounds: AtomicU64,

@@ -293,7 +293,7 @@ const PLAIN: usize = 3_500_000;
 const PACKED: usize = 3_500_000;
 /// Limit on the files beside a page.
 const FILES: usize = 100;
-/// Minimum number of cells in a file beside a page, if there are so many.
+/// Minimum number of cells in a file beside a page, except for the last file.
 const CELLS_OF_FILE: usize = 16;
 
 /// The bodies of the cells of a page.
@@ -415,7 +415,7 @@ fn parameters(study: &Study, policies: &[&str]) -> Markup {
             section id="policies" {
                 h2 { "Policies" }
                 p.hint {
-                    "Parameters in the first cell, the defaults among them; " code { "volary policies NAME" }
+                    "Parameters in the first cell, including defaults; " code { "volary policies NAME" }
                     " explains them."
                 }
                 (table("Policies", &["policy", "kind", "parameters"], &[], &rows))

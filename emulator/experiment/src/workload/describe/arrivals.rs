@@ -205,8 +205,8 @@ fn within(arrivals: &[Time], unit: u64) -> Vec<Time> {
     moved
 }
 
-/// The distance of at least ten gaps, not all zero, to the exponential distribution with their mean, and its
-/// probability.
+/// Lilliefors' test of at least ten gaps, not all zero: their distance to the exponential distribution with their mean,
+/// and the p-value.
 fn lilliefors(mut gaps: Vec<f64>) -> (f64, f64) {
     gaps.sort_by(f64::total_cmp);
     let n = gaps.len() as f64;

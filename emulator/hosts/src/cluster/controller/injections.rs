@@ -27,7 +27,7 @@ const MAX_INJECTIONS: usize = 100;
 /// Maximum number of targets of an injection, and of bytes of each: resolving them delays the reports of hosts.
 const MAX_TARGETS: usize = 1000;
 const MAX_TARGET_BYTES: usize = 200;
-/// Maximum number of runs that an injector is told to lack its injection.
+/// Maximum number of runs without the injection that are reported to an injector.
 const MAX_LACKING: usize = 100;
 /// Time from a request to the start of the injection, and from an order to end it to its end: at least this long, and
 /// this many round trips to the furthest host. All hosts begin and end at the same emulated time.

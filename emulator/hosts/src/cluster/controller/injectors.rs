@@ -70,7 +70,10 @@ impl Injectors {
                 Some(socket)
             }
             Err(error) => {
-                tracing::warn!("nothing can be injected into this run: {}: {error}", socket.display());
+                tracing::warn!(
+                    "no interference can be injected into this run: {}: {error}",
+                    socket.display()
+                );
                 None
             }
         };
@@ -126,7 +129,7 @@ async fn accept(listener: UnixListener, events: mpsc::Sender<InjectorEvent>) {
             }
             // For example, too many files are open.
             Err(error) => {
-                tracing::warn!("an injector was not heard: {error}");
+                tracing::warn!("an injector cannot connect: {error}");
                 sleep(RETRY).await;
             }
         }

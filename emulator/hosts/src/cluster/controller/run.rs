@@ -321,7 +321,7 @@ impl<'a> ControlledRun<'a> {
                 self.accused = Some(peer);
                 Err((peer, format!("{} lost it: {why}", self.pool.members[host].name)))
             }
-            None => Err((host, format!("it reports the loss of {peer}, which is no host of this run"))),
+            None => Err((host, format!("it reports the loss of {peer}, which is not a host of this run"))),
         }
     }
 

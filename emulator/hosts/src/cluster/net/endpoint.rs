@@ -217,7 +217,7 @@ impl Accepted {
 /// Pauses between attempts to connect: each is twice the one before it.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Minimum interval of log lines that say that peers must prove their addresses.
+/// Minimum interval between warnings that peers must prove their addresses.
 const LOAD_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Starts a task for each incoming handshake that is admitted. A peer that has not shown a certificate loses its place

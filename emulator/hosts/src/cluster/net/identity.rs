@@ -155,7 +155,7 @@ impl Subject {
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
         let names = parsed.subject_alternative_name().map_err(|error| error.to_string())?;
         let Some([GeneralName::DNSName(name)]) = names.map(|names| &names.value.general_names[..]) else {
-            return Err("it does not name one host".to_owned());
+            return Err("it must name exactly one host".to_owned());
         };
         let (name, role) = match *name {
             CONTROLLER_NAME => (CONTROLLER, Role::Controller),
