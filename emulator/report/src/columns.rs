@@ -71,11 +71,11 @@ impl SummaryColumn {
         let means: Vec<(&PolicyRuns, f64)> = means.collect();
         let Some(&(best, least)) = means.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
         let (equal, others): (Vec<_>, Vec<_>) = means.iter().partition(|(_, mean)| *mean == least);
-        let told = |runs: &PolicyRuns| {
+        let is_worse = |runs: &PolicyRuns| {
             let difference = Interval::paired(&runs.pairs(best, self.of(class)));
             difference.is_none_or(|found| found.half_width.is_none() || found.excludes_zero())
         };
-        if others.is_empty() || !others.iter().all(|(runs, _)| told(runs)) {
+        if others.is_empty() || !others.iter().all(|(runs, _)| is_worse(runs)) {
             return Vec::new();
         }
         equal.into_iter().map(|(runs, _)| runs.policy.as_str()).collect()

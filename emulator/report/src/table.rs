@@ -118,12 +118,12 @@ impl Legend {
             ));
         }
         if self.starred {
-            let told = if study.replications() > 1 {
+            let condition = if study.replications() > 1 {
                 ", where it differs significantly from the others"
             } else {
                 ""
             };
-            says.push(format!("* marks the best of a column{told}"));
+            says.push(format!("* marks the best of a column{condition}"));
         }
         if !self.left_out.is_empty() {
             says.push(format!(

@@ -19,7 +19,7 @@ use volary_hosts::real_time::clock::MonotonicClock;
 use super::log::start_with;
 use super::output::print;
 
-/// Wait for a controller, and run a share of its runs on this machine.
+/// Wait for a controller, and execute this host's part of its runs.
 ///
 /// An agent accepts only peers whose certificates the run's authority has signed. It runs experiments, never commands,
 /// and ends on SIGTERM or Ctrl-C.

@@ -86,7 +86,7 @@ fn explain(card: &Card) -> String {
 struct NewOptions {
     /// The name of the policy in experiment files, and of the crate: lower-case letters, digits and hyphens.
     name: String,
-    /// The folder to write; it must not exist. By default the name, here.
+    /// The folder to write, which must not exist; by default a new one with the policy's name in the current folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// The root of a clone of volary, against whose crates the crate is built. If absent, the clone that holds this
@@ -113,7 +113,7 @@ const FILES: [(&str, &str); 11] = [
 /// The longest name of a policy: file names of a build contain it.
 const LONGEST: usize = 64;
 
-/// Words of Rust that name no crate and no type.
+/// Keywords of Rust, which cannot be names of crates or types.
 const KEYWORDS: [&str; 51] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
     "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",

@@ -55,7 +55,8 @@ impl Bar {
         self.bar.set_message(running.text());
     }
 
-    /// A run is under way no more. Runs that an earlier process has finished never were: the bar is not drawn for them.
+    /// Removes a run from those in progress. A run that an earlier process has finished is not among them, and the bar
+    /// is not drawn for it.
     fn ended(&self, run: &str) {
         if guard(&self.running).oldest_first.iter().any(|(_, id, _)| id == run) {
             self.change(|running| running.oldest_first.retain(|(_, id, _)| id != run));

@@ -129,7 +129,7 @@ fn a_policy_is_not_compared_if_only_it_was_injected_into() {
 #[test]
 fn an_injection_into_all_policies_is_repeated_in_later_runs() {
     let cluster = cluster();
-    // Later than a host may report of the future.
+    // Further ahead than the report of a host may lie in the future.
     let args = "--host h1 --for 500ms --all-policies";
     let (told, runs, claim) = injected_into_one_of_two(&cluster, 5.5, args);
     assert!(told.contains("repeated at the same emulated time in every later run"), "{told}");
@@ -211,7 +211,7 @@ fn an_injection_appears_on_the_live_page() {
         assert!(Instant::now() < late, "{now}");
         std::thread::sleep(Duration::from_millis(100));
     };
-    // The nodes are those of two hosts.
+    // One entry per host: the nodes are on two hosts.
     assert_eq!((told(&now), &now["cell"]["run"]["disturbances"][0]["kind"]), (2, &"injection".into()));
     assert_eq!(now["cell"]["run"]["shards"][1]["name"], "h2");
     kill(injecting);

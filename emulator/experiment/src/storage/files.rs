@@ -229,7 +229,7 @@ pub enum Error {
     /// A finished run cannot be read.
     #[error("{} is damaged at byte {at}: {why}; run again with --resume, which repeats the missing runs", path.display())]
     DamagedRun { path: PathBuf, at: u64, why: String },
-    /// The file is no log of runs.
+    /// The file is not a log of runs.
     #[error("{} is not a log of runs; restore it, or run again with --resume, which begins another one", path.display())]
     ForeignLog { path: PathBuf },
     /// The log of runs was written by another version.

@@ -145,7 +145,7 @@ impl<'a> PlannedPoint<'a> {
         self.0["label"].as_str().unwrap_or_default()
     }
 
-    /// The kind of the policy and its parameters, the defaults among them.
+    /// The kind of the policy and its parameters, including defaults.
     pub fn policy(self) -> Option<(&'a str, &'a Value)> {
         let (kind, parameters) = self.0["policy"].as_object()?.iter().next()?;
         Some((kind, parameters))
@@ -162,7 +162,7 @@ impl<'a> PlannedPoint<'a> {
         self.0["resolved"].pointer(pointer)
     }
 
-    /// Whether a generator stands in for a trace that was not found.
+    /// Whether a generator replaces a trace that was not found.
     pub fn has_stand_in(self) -> bool {
         self.world("/workload/trace").is_some() && self.world("/trace").is_none_or(Value::is_null)
     }

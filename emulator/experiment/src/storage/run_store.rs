@@ -67,7 +67,7 @@ impl RunStore {
     /// The runs of a study directory; none if there is no file yet.
     ///
     /// # Errors
-    /// The file cannot be read, is no log of runs, or is one of another version.
+    /// The file cannot be read, is not a log of runs, or is one of another version.
     pub fn open(root: &Path) -> Result<Self, Error> {
         let path = root.join(RUNS);
         let mut store = Self { log: None, path, runs: BTreeMap::new(), end: 0, size: 0, lost: Vec::new() };
@@ -132,7 +132,7 @@ impl RunStore {
         Ok(Ok(()))
     }
 
-    /// Opens the file to append to it, and creates it if needed. Damaged parts are removed; a file that is no log of
+    /// Opens the file to append to it, and creates it if needed. Damaged parts are removed; a file that is not a log of
     /// runs is set aside.
     ///
     /// # Errors

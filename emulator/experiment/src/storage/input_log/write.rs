@@ -57,8 +57,8 @@ impl Sink {
         Self::start(file, 1, experiment)
     }
 
-    /// Continues a log after its last whole frame, or [`create`](Self::create)s it. A file that is damaged, or no log
-    /// of this version, is set aside.
+    /// Continues a log after its last whole frame, or [`create`](Self::create)s it. A damaged file, or one that is not
+    /// a log of this version, is set aside.
     ///
     /// # Errors
     /// When the file cannot be read or written.

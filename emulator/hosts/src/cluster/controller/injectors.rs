@@ -16,7 +16,7 @@ use crate::cluster::protocol::{InjectReply, InjectRequest, InjectorMessage, Refu
 
 /// Number of messages of injectors that may wait for the next run.
 const WAITING: usize = 64;
-/// Time after which the next injector is taken, if one could not be.
+/// Time until the next attempt, after an injector could not connect.
 const RETRY: Duration = Duration::from_millis(100);
 /// Replies to one injector that may wait: there are two.
 const REPLIES: usize = 4;

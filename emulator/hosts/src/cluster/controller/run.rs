@@ -360,7 +360,7 @@ async fn prepare(
     run: &RunSection,
     control: &StudyControl,
 ) -> Result<(), RunError> {
-    // Hosts that were lost have been released, unless none was left.
+    // Lost hosts have been removed before, unless no host would have remained.
     for (host, member) in pool.hosts.iter().zip(&pool.members) {
         if let Some(lost) = &host.lost {
             let why = format!("host {} is gone since an earlier run: {}", member.name, lost.why);

@@ -4,7 +4,7 @@ use volary_engine::results::{ClassResults, Distribution, JobTimes, Messages};
 
 use super::*;
 
-/// Judges claims on runs without stand-ins.
+/// Judges claims on runs without generated jobs in place of a trace.
 fn judge(claims: &[Claim], cells: &[Cell], summaries: &[Summary]) -> Vec<ClaimResult> {
     super::judge(claims, cells, &[], summaries)
 }
@@ -133,7 +133,7 @@ fn a_cell_without_results_is_not_tested() {
     lines.retain(|line| line.cell != cells[2] || line.policy != "b");
     let claims = [claim(&json!({}), "a.response_s.p50 < b.response_s.p50")];
     assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::NotTested);
-    // A failure elsewhere is still a failure.
+    // A failure in another cell counts.
     let claims = [claim(&json!({}), "a.response_s.p50 > b.response_s.p50")];
     assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::Fails);
 }
