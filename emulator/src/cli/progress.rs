@@ -313,7 +313,7 @@ mod tests {
         let experiment = Experiment::plan("bar.toml", text, &Overrides::default()).unwrap();
         let (bar, spy) = (Bar::new(None), Spy::default());
         bar.bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(spy.clone())));
-        // As after a large plan, or a wait for hosts.
+        // A delay, as after a large plan or a wait for hosts.
         std::thread::sleep(Duration::from_millis(250));
         let folder = tempfile::tempdir().unwrap();
         let options = RunOptions { out: folder.path().join("r"), threads: Some(1), ..RunOptions::default() };

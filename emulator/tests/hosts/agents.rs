@@ -51,7 +51,7 @@ impl Fixture {
         };
         let agent = Agent::new(&settings).unwrap();
         let address = agent.address().unwrap();
-        // It ends with the test.
+        // The thread ends with the test.
         thread::spawn(move || agent.run());
         Self { net, experiment, agent: address }
     }

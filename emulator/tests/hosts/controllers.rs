@@ -397,7 +397,7 @@ async fn contradictory_reports_end_only_their_run() {
 
 /// The host stays connected, and its machine answers. The sweep continues without it.
 #[tokio::test]
-async fn a_host_that_reports_nothing_is_given_up_by_name() {
+async fn a_host_that_reports_nothing_is_given_up_and_named() {
     let mut fixture = Fixture::new(&["h1", "h2"]);
     let run = fixture.run();
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };

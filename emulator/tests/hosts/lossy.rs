@@ -127,7 +127,7 @@ impl Pair {
             let agent = Agent::new(&settings).unwrap();
             let address = proxies.block_on(proxy(agent.address().unwrap(), weather, seed));
             file.push_str(&format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n"));
-            // It ends with the tests.
+            // The thread ends with the tests.
             thread::spawn(move || agent.run());
         }
         fs::write(net.folder("lab.toml"), file).unwrap();

@@ -182,7 +182,7 @@ fn a_host_that_dies_ends_the_run_with_its_measurements() {
     let failed: Value = serde_json::from_slice(&fs::read(failed).unwrap()).unwrap();
     assert!(failed["summary"]["jobs"]["submitted"].as_u64().unwrap() > 0, "{failed}");
     cluster.until(|states| states[0] == "idle" && states[2] == "idle");
-    // Its log and its inputs until then are kept.
+    // The log and the inputs of the lost host until then are kept.
     assert!(cluster.log("r", "h2").contains("shard 1 of 3") && cluster.log("r", "h3").contains("over after"));
     let (replayed, _) = expect(cluster.path(), "replay r", 3);
     assert!(replayed.contains("effects identical") && !replayed.contains("shard 0"), "{replayed}");
@@ -348,7 +348,7 @@ fn a_scheduled_crash_of_a_host_does_not_fail_the_run() {
 }
 
 #[test]
-fn hosts_are_free_after_their_controller_dies_and_busy_for_a_second_one_before() {
+fn hosts_are_busy_while_their_controller_lives_and_free_after_it_dies() {
     let cluster = Cluster::start("");
     let run = cluster.run("r", LONG);
     cluster.until_running();

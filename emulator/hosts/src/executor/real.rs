@@ -549,7 +549,7 @@ mod tests {
     use crate::real_time::event_loop::Inbox;
 
     #[tokio::test]
-    async fn every_notification_wakes() {
+    async fn every_notification_wakes_its_receiver() {
         let (event, inbox) = (EventFd::new().unwrap(), Rc::new(Inbox::default()));
         let local = tokio::task::LocalSet::new();
         local

@@ -193,7 +193,7 @@ impl CoreShared {
                 return None;
             }
             let ticket = self.ticket.load(Ordering::Acquire);
-            // Otherwise the ticket may be that of the next copy.
+            // If the copy has changed, the ticket may be that of the next one.
             if self.copy.load(Ordering::SeqCst) == copy {
                 return Some((CurrentCopy(copy), ticket));
             }

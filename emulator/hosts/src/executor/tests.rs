@@ -103,7 +103,7 @@ fn a_halted_copy_keeps_the_work_that_is_left() {
     let left = burners.halt(0);
     assert!(left < work && left > Duration::from_secs(1), "{left:?}");
     assert_eq!((burners.left(0), burners.halt(0)), (Duration::ZERO, Duration::ZERO));
-    // It continues as another copy from exactly there.
+    // The work continues as another copy from exactly that point.
     burners.run(0, 8, left);
     let again = burners.halt(0);
     assert!(again <= left, "{left:?} became {again:?}");
@@ -188,7 +188,7 @@ fn asked(slots: &[SlotReading]) -> Vec<f64> {
 
 /// Readings come in order, with the configured slowdowns, and their work adds up.
 #[test]
-fn slots_are_read_back() {
+fn readings_of_slots_are_in_order_and_add_up() {
     let burners = one();
     burners.run(0, 1, FOREVER);
     let ms = Duration::from_millis;

@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(users.users, 2);
         assert!((users.duration_cov.max - 0.5).abs() < 1e-9 && (users.fan_out_cov.max - 0.5).abs() < 1e-9);
         assert_eq!(users.highly_variable, 0.0);
-        // Of processors 4, 4 and 1, 3, the 1 is half of its user's mean.
+        // The users have jobs of 4 and 4, and of 1 and 3 processors: the 1 is half of its user's mean.
         assert_eq!(users.near_mean_size, 1.0);
         let d = describe(&parse("a.swf", &text), None, None);
         let sizes = d.sizes.unwrap();

@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_stand_side_by_side() {
+    fn traces_are_compared_by_their_characteristics() {
         // Two days of a busy cluster of small jobs, half of them killed; and three large jobs.
         let row = |k: u32| {
             format!("{},60000,{},1\n", u64::from(k) * 900, if k.is_multiple_of(2) { "F" } else { "K" })

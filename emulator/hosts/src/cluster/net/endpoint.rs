@@ -525,8 +525,8 @@ impl Handshakes {
         let most = if counts.get(&source).is_some_and(|&count| count >= self.per_address) {
             Some(source)
         } else if self.under_way.len() >= self.most {
-            // Of sources with equally many, the one with the oldest handshake loses; otherwise the same address would
-            // always lose.
+            // Of sources with equally many handshakes, the one with the oldest is chosen; otherwise the same address
+            // would always lose.
             let sources = self.under_way.iter().rev().map(|handshake| handshake.source);
             sources.max_by_key(|source| counts[source])
         } else {
