@@ -43,7 +43,7 @@ mod without {
     #[derive(Debug)]
     pub enum Controller {}
 
-    /// A controller lets its hosts go where it is dropped.
+    /// Dropping the real controller releases its hosts.
     impl Drop for Controller {
         fn drop(&mut self) {}
     }

@@ -34,7 +34,7 @@ const _: () = assert!(VERSION as u32 == PROTOCOL);
 const SMALL_LIMIT: usize = 8 * PARCEL_FRAME;
 const LARGE_LIMIT: usize = 8 * LARGEST_FRAME;
 
-/// Why bytes could not be decoded, or a value not encoded.
+/// The reason why bytes could not be decoded, or a value could not be encoded.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum CodecError {
     #[error("a frame of {bytes} bytes where {limit} are the most")]

@@ -99,13 +99,13 @@ impl Progress for ObservedRun<'_> {
 /// The reason why a run of one point has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It was stopped; with the measurements until then, if it had started.
+    /// The run was stopped; with the measurements until then, if it had started.
     #[error("interrupted")]
     Interrupted(Option<Box<Measured>>),
     /// The experiment cannot be run with this seed or on this machine.
     #[error("{0}")]
     Refused(String),
-    /// It started and could not continue.
+    /// The run started and could not continue.
     #[error("{why}")]
     Broken {
         why: String,

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// What is shown in place of such a character.
+/// The character shown in place of a hidden one.
 const REPLACEMENT: char = '\u{fffd}';
 const ESCAPE: char = '\u{1b}';
 

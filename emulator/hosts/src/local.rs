@@ -406,8 +406,8 @@ fn aggregate(
     Ok(ended)
 }
 
-/// Parcels for one shard. A sender learns whether it must wake the shard: not if the shard is awake, or if its own
-/// timer wakes it before the first of the parcels is due.
+/// Parcels for one shard. A sender must wake the shard unless it is awake, or its own timer wakes it before the first
+/// of the parcels is due.
 #[derive(Debug, Default)]
 pub struct Mailbox {
     parcels: Mutex<Vec<Parcel>>,

@@ -93,7 +93,7 @@ fn lines(out: &mut String, claim: &ClaimResult, how: &TableStyle) {
     }
     let more: usize = groups.map(<[_]>::len).sum();
     if more > 0 {
-        finding_line(&format!("and {more} more, which claims.jsonl has"));
+        finding_line(&format!("and {more} more, listed in claims.jsonl"));
     }
 }
 
@@ -242,9 +242,7 @@ fn verdict(claim: &ClaimResult) -> String {
         Verdict::Holds => "holds".to_owned(),
         Verdict::OtherSize => format!("right direction, **other size** in {} numbers", failed(true)),
         Verdict::Fails => format!("**fails** in {} checks", failed(false)),
-        Verdict::NotTested if claim.has_stand_in() => {
-            "not tested: a generator stands in for the trace".to_owned()
-        }
+        Verdict::NotTested if claim.has_stand_in() => "not tested: a generator replaces the trace".to_owned(),
         Verdict::NotTested => "not tested".to_owned(),
     };
     if claim.is_within_noise() {
@@ -278,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_says_that_interference_was_injected() {
+    fn a_verdict_states_that_interference_was_injected() {
         let equal = json!({"left": 1.0, "right": 2.0, "holds": true, "injected": true});
         let said = text(&[claim(Verdict::Holds, [("a < b".to_owned(), equal)])], "", &TableStyle::default());
         assert!(said.contains("✓ holds       s (measured with injected interference)"), "{said}");
@@ -359,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_within_noise_says_so() {
+    fn a_verdict_within_noise_is_marked() {
         let measured =
             |holds: bool, within: bool| json!({"left": 2.0, "holds": holds, "within_noise": within});
         let says = |verdict, numbers: &[(bool, bool)]| {
@@ -381,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_on_a_degraded_run_says_so() {
+    fn a_verdict_on_a_degraded_run_is_marked() {
         let measured = || [("check".to_owned(), json!({"left": 2.0, "holds": true, "degraded": true}))];
         let says = |verdict| text(&[claim(verdict, measured())], "", &TableStyle::default());
         assert!(says(Verdict::Holds).ends_with("✓ holds       s (measured on a degraded run)\n"));
@@ -389,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_on_another_workload_or_experiment_says_so() {
+    fn a_verdict_on_another_workload_or_experiment_is_marked() {
         let measured = || [("check".to_owned(), json!({"left": 2.0, "holds": true, "stand_in": true}))];
         let ours = |verdict| ClaimResult { origin: Origin::Ours, ..claim(verdict, measured()) };
         let said = text(&[ours(Verdict::Holds)], &changed(&["service.demand=1s"]), &TableStyle::default());

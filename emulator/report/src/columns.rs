@@ -71,11 +71,11 @@ impl SummaryColumn {
         let means: Vec<(&PolicyRuns, f64)> = means.collect();
         let Some(&(best, least)) = means.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
         let (equal, others): (Vec<_>, Vec<_>) = means.iter().partition(|(_, mean)| *mean == least);
-        let told = |runs: &PolicyRuns| {
+        let is_worse = |runs: &PolicyRuns| {
             let difference = Interval::paired(&runs.pairs(best, self.of(class)));
             difference.is_none_or(|found| found.half_width.is_none() || found.excludes_zero())
         };
-        if others.is_empty() || !others.iter().all(|(runs, _)| told(runs)) {
+        if others.is_empty() || !others.iter().all(|(runs, _)| is_worse(runs)) {
             return Vec::new();
         }
         equal.into_iter().map(|(runs, _)| runs.policy.as_str()).collect()
@@ -144,7 +144,7 @@ impl FromStr for PickedColumn {
             let class = wanted.strip_suffix(column.name().as_str())?.strip_suffix('.')?;
             Some((column, text.get(..class.len())?)) // as it was written
         });
-        // `p99.9` is a name and has a suffix that is none, so the longest name counts.
+        // A column name may contain a dot, as `p99.9` does, so the longest name that matches counts.
         match of_class.max_by_key(|(column, _)| column.name().len()) {
             Some((column, class)) if column.metric.by_class => {
                 Ok(Self { class: Some(class.to_owned()), column })

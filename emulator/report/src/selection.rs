@@ -15,7 +15,7 @@ pub struct Selection {
     pub at: Vec<(String, String)>,
 }
 
-/// An option names what the study lacks.
+/// An option names a policy, key or value that the study lacks.
 #[derive(Debug, thiserror::Error)]
 #[error("{option} {text}: {why}")]
 pub struct SelectionError {
@@ -40,7 +40,7 @@ fn keep_policies(study: &mut Study, wanted: &[String]) -> Result<(), SelectionEr
     let known = study.policies();
     if let Some(label) = wanted.iter().find(|label| !known.contains(&label.as_str())) {
         let why = match nearest(label, known.iter().copied()) {
-            _ if known.is_empty() => "no run yet; `volary report` says what is missing".to_owned(),
+            _ if known.is_empty() => "no run yet; `volary report` shows what is missing".to_owned(),
             Some(near) => format!("the run has no such policy; did you mean `{near}`?"),
             None => format!("the run has no such policy, but {}", listed(known.iter().copied())),
         };
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_named_by_number_and_length_of_time() {
+    fn swept_values_are_matched_as_numbers_and_durations() {
         let distribution = |name: &str, mean: &str| serde_json::json!({ name: { "mean": mean } });
         let values =
             [2.0.into(), 12.into(), "10ms".into(), distribution("exponential", "62.5ms"), "1min".into()];

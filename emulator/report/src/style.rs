@@ -72,8 +72,8 @@ pub fn folded(text: &str, width: Option<usize>) -> String {
     text.lines().map(fold).collect::<Vec<_>>().join("\n")
 }
 
-/// The column at which continuation lines begin: that of the line's second column, unless that is far to the right, or
-/// two more than the line's own.
+/// The column at which continuation lines begin: the line's second column, or two more than the line's indent if that
+/// column is in the right half or missing.
 fn hang(line: &str, width: usize) -> usize {
     let indent = line.chars().take_while(|c| *c == ' ').count();
     let own = &line[indent..];

@@ -53,7 +53,7 @@ pub fn text(study: &Study, how: &TableStyle) -> String {
     out
 }
 
-/// A line for each run that failed, and one for those that are missing.
+/// A line for each failed run, and one for all missing runs.
 fn unfinished(study: &Study) -> Vec<String> {
     let mut lines = Vec::new();
     for failure in &study.failures {
@@ -118,12 +118,12 @@ impl Legend {
             ));
         }
         if self.starred {
-            let told = if study.replications() > 1 {
+            let condition = if study.replications() > 1 {
                 ", where it differs significantly from the others"
             } else {
                 ""
             };
-            says.push(format!("* marks the best of a column{told}"));
+            says.push(format!("* marks the best of a column{condition}"));
         }
         if !self.left_out.is_empty() {
             says.push(format!(
@@ -182,7 +182,7 @@ fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> Strin
     let asked = !how.columns.is_empty();
     let picked = if asked { how.columns.clone() } else { unasked(group) };
     let mut classes: Vec<Option<&str>> = vec![None];
-    // A class with columns of its own needs no row.
+    // Classes have rows only if no column is of a class.
     if picked.iter().all(|picked| picked.class.is_none()) {
         classes.extend(group.classes().into_iter().map(Some));
     }
@@ -206,7 +206,7 @@ fn cell_table(group: &CellGroup, how: &TableStyle, legend: &mut Legend) -> Strin
     text_table(header, rows).to_string()
 }
 
-/// The default columns in order: those that are informative.
+/// The default columns in order: those with information about the cell.
 fn unasked(group: &CellGroup) -> Vec<PickedColumn> {
     let runs = || group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     let shown = SummaryColumn::all().filter(|column| column.rank.is_some() && column.is_worth(runs()));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn unqueued_jobs_have_a_column_where_they_are_counted() {
+    fn unqueued_jobs_have_a_column_if_they_are_counted() {
         let mut counted = measured("fast", &[], 1, 1.0, 100);
         counted.summary.times.unqueued = Some(0.875);
         let records = vec![RunRecord::new("fast1", &counted)];
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn work_in_progress_has_a_column_where_there_is_some() {
+    fn work_in_progress_has_a_column_unless_it_is_zero() {
         let mut cut = measured("fast", &[], 1, 1.0, 100);
         cut.summary.copies.wasted_work_s = 0.0;
         cut.summary.copies.in_progress_s = 0.25 * cut.summary.copies.busy_s;
@@ -346,14 +346,14 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_jobs_are_those_of_the_class() {
+    fn unfinished_jobs_are_counted_by_class() {
         let mut study = study(1);
         for (i, run) in
             study.cells[0].policies.iter_mut().map(|policy| &mut policy.runs[0].summary).enumerate()
         {
             let class = |not_finished| ClassResults { jobs: 50, not_finished, ..ClassResults::default() };
             run.jobs.unfinished = 9;
-            // The second is of a commit that did not count them.
+            // The second record is of an older version, which did not count them by class.
             run.classes = [("batch".to_owned(), class([Some(3), None][i]))].into();
         }
         let columns = ["unfinished", "batch.unfinished"].map(|name| name.parse().unwrap()).to_vec();
@@ -401,14 +401,14 @@ mod tests {
     #[test]
     fn seeds_that_change_nothing_are_reported() {
         let mut study = study(3);
-        assert!(!text(&study, &TableStyle::default()).contains("seeds change nothing"));
+        assert!(!text(&study, &TableStyle::default()).contains("seeds make no difference"));
         let slow = &mut study.cells[0].policies[0];
         let first = slow.runs[0].summary.clone();
         for run in &mut slow.runs {
             run.summary = Summary { seed: run.summary.seed, ..first.clone() };
         }
         let text = text(&study, &TableStyle::default());
-        assert!(text.contains("seeds change nothing here to slow: 3 replications"), "{text}");
+        assert!(text.contains("seeds make no difference to slow: 3 replications"), "{text}");
         assert!(!line(&text, "│ slow").contains('±') && line(&text, "│ fast").contains('±'), "{text}");
     }
 

@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_a_chart_for_everything_that_is_known() {
+    fn a_page_has_a_chart_for_every_known_property() {
         let described = |name: &str, text: String| {
             let trace = Trace::parse(Path::new(name), std::io::Cursor::new(text), None).unwrap();
             describe(&trace, None, None)

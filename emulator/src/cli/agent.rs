@@ -19,7 +19,7 @@ use volary_hosts::real_time::clock::MonotonicClock;
 use super::log::start_with;
 use super::output::print;
 
-/// Wait for a controller, and run a share of its runs on this machine.
+/// Wait for a controller, and execute this host's part of its runs.
 ///
 /// An agent accepts only peers whose certificates the run's authority has signed. It runs experiments, never commands,
 /// and ends on SIGTERM or Ctrl-C.
@@ -41,7 +41,7 @@ pub(super) struct Options {
     /// same time; between two hosts the shorter lease counts.
     #[arg(long, value_name = "SPAN", default_value = "10s")]
     lease: Span,
-    /// End after one controller has disconnected, or after a minute in which none came or asked for the state.
+    /// End after one controller has disconnected, or after a minute without a controller or a request for the state.
     #[arg(long)]
     once: bool,
     /// Waiting events beyond which a run is given up; each takes about 100 bytes.
@@ -99,7 +99,7 @@ fn cpus(text: &str) -> Result<Box<[CpuId]>, String> {
     let cpus: Box<[_]> = numbers.iter().map(of).collect::<Result<_, _>>()?;
     let free = free_cpus();
     if cpus.is_empty() {
-        return Err("an agent without CPUs burns nothing: write numbers and ranges, such as 0,2-5".to_owned());
+        return Err("an agent needs at least one CPU: write numbers and ranges, such as 0,2-5".to_owned());
     }
     if let Some(other) = cpus.iter().find(|cpu| !free.contains(cpu)) {
         let free: Vec<_> = free.iter().map(ToString::to_string).collect();

@@ -59,7 +59,7 @@ pub(super) struct Options {
     /// running.
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON: every slot with --dry-run, otherwise what was in effect.
+    /// Print JSON: every slot with --dry-run, otherwise the injection as each host applied it.
     #[arg(long)]
     json: bool,
 }
@@ -176,7 +176,7 @@ impl Options {
             let named = lacking[..lacking.len().min(NAMED)].join("; ");
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             text.push_str(&format!(
-                "\nover without it, and not compared with the runs that have it: {named}{more}"
+                "\nended without it, and not compared with the runs that have it: {named}{more}"
             ));
         }
         // A closed stdout does not end the injection.

@@ -122,7 +122,7 @@ pub(super) fn show<S: serde::Serialize>(
 
 /// Writes a file that an option names. An existing file is kept if the new one cannot be completed.
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    // A pipe or a terminal, such as /dev/stdout, cannot be replaced; a link stays one.
+    // A pipe or a terminal, such as /dev/stdout, cannot be replaced; a link is kept, and its target replaced.
     let replaced = match (fs::symlink_metadata(path), fs::canonicalize(path)) {
         (Err(_), _) => replace(path, bytes, None),
         (Ok(_), Ok(target)) if target.is_file() => {
@@ -132,7 +132,7 @@ pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         _ => fs::write(path, bytes),
     };
     let written = match replaced {
-        // A file can be writable in a folder that is not, or be a mount point.
+        // The file may be writable although its folder is not, or it may be a mount point.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ResourceBusy) => {
             fs::write(path, bytes)
         }

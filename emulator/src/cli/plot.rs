@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_suffix_is_the_format() {
+    fn the_suffix_selects_the_format() {
         let of = |name: &str| Format::of(Path::new(name)).ok();
         assert_eq!(
             (of("a.svg"), of("b/c.PDF"), of("d.x.png")),

@@ -80,13 +80,13 @@ fn explain(card: &Card) -> String {
 
 /// Write a crate with a policy of one's own: an example that works, to be changed piece by piece.
 ///
-/// Its program is `volary` with one more policy: every command knows it, agents on hosts too. The README of the crate
-/// says what is in which file.
+/// Its program is `volary` with one more policy, which every command and every agent accepts. The README of the crate
+/// explains its files.
 #[derive(Debug, Args)]
 struct NewOptions {
     /// The name of the policy in experiment files, and of the crate: lower-case letters, digits and hyphens.
     name: String,
-    /// The folder to write; it must not exist. By default the name, here.
+    /// The folder to write, which must not exist; by default a new one with the policy's name in the current folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// The root of a clone of volary, against whose crates the crate is built. If absent, the clone that holds this
@@ -113,7 +113,7 @@ const FILES: [(&str, &str); 11] = [
 /// The longest name of a policy: file names of a build contain it.
 const LONGEST: usize = 64;
 
-/// Words of Rust that name no crate and no type.
+/// Keywords of Rust, which cannot be names of crates or types.
 const KEYWORDS: [&str; 51] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
     "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
@@ -191,7 +191,7 @@ fn dependency(clone: &Path, folder: &str) -> anyhow::Result<String> {
     let found = clone.join(folder).canonicalize().ok().filter(|place| place.join("Cargo.toml").is_file());
     let place = found.ok_or_else(|| {
         let path = clone.display();
-        anyhow!("--source {path}: no clone of volary, it has no {folder}/Cargo.toml\n  = help: name the root of a clone")
+        anyhow!("--source {path}: not a clone of volary, because it has no {folder}/Cargo.toml\n  = help: name the root of a clone")
     })?;
     Ok(format!("{{ path = {:?} }}", place.display().to_string()))
 }
@@ -267,7 +267,7 @@ mod tests {
 
     /// Words that contain the name of the example would be changed too.
     #[test]
-    fn the_name_of_the_example_stands_alone() {
+    fn no_word_contains_the_name_of_the_example() {
         for (path, text) in FILES.into_iter() {
             let renamed = renamed(text, "x", "X").replace("@VOLARY@", "").replace("@VOLARY_ACTORS@", "");
             assert!(!renamed.contains('@'), "{path}");

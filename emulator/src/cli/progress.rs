@@ -55,7 +55,8 @@ impl Bar {
         self.bar.set_message(running.text());
     }
 
-    /// A run is under way no more. Runs that an earlier process has finished never were: the bar is not drawn for them.
+    /// Removes a run from those in progress. A run that an earlier process has finished is not among them, and the bar
+    /// is not drawn for it.
     fn ended(&self, run: &str) {
         if guard(&self.running).oldest_first.iter().any(|(_, id, _)| id == run) {
             self.change(|running| running.oldest_first.retain(|(_, id, _)| id != run));
@@ -312,7 +313,7 @@ mod tests {
         let experiment = Experiment::plan("bar.toml", text, &Overrides::default()).unwrap();
         let (bar, spy) = (Bar::new(None), Spy::default());
         bar.bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(spy.clone())));
-        // As after a large plan, or a wait for hosts.
+        // A delay, as after a large plan or a wait for hosts.
         std::thread::sleep(Duration::from_millis(250));
         let folder = tempfile::tempdir().unwrap();
         let options = RunOptions { out: folder.path().join("r"), threads: Some(1), ..RunOptions::default() };

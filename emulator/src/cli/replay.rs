@@ -43,7 +43,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         }
     }
     if let Some(damage) = source.damage() {
-        tracing::error!("{damage}; what comes before that was replayed");
+        tracing::error!("{damage}; everything before that was replayed");
         status = 3;
     } else if source.is_cut() {
         tracing::error!("the log ends within a frame: the run was killed, or the file was cut");

@@ -79,7 +79,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if runs.len() > 1 {
         judge_again(&mut study);
     }
-    // The table of a single folder says it otherwise.
+    // For a single folder, the table names the missing runs.
     if runs.len() > 1 || options.quiet {
         gaps.iter().for_each(|gap| tracing::warn!("{gap}"));
     }
@@ -89,7 +89,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     judge_lost(&mut study);
     let folder = held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out, &study.folders)));
     let written = write(folder, own, &study);
-    // Results are shown although there is no room for their files.
+    // Results are shown even if their files cannot be written.
     let unwritten = matches!(written, Err(Error::Io { .. } | Error::Rows { .. }));
     if !unwritten && let Err(refused) = written {
         return Err(refused.into());
@@ -118,7 +118,7 @@ fn write(
 ) -> Result<Option<String>, Error> {
     let folder = match folder {
         None => return Ok(Some("name a folder with --out to write a report".to_owned())),
-        // The report of a run that goes on is written at its end; another folder was asked for.
+        // A run in progress writes its report at its end; for another folder, a lock is an error.
         Some(Err(Error::Locked { pid, .. })) if own.is_some() => {
             tracing::warn!(
                 "process {pid} is at work there, so no report was written; name another folder with --out"

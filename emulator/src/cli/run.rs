@@ -31,7 +31,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Keep the results in the study directory and run only what is missing; without --out, in the study directory of
-    /// the latest run of the experiment. With --resume=auto, begin a run where there is none: for jobs that are
+    /// the latest run of the experiment. With --resume=auto, begin a new run if there is none, for jobs that are
     /// repeated.
     #[arg(long, value_name = "WHEN", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "there", hide_possible_values = true)]
@@ -52,7 +52,7 @@ pub(super) struct Options {
     /// No progress bar and no table.
     #[arg(long)]
     quiet: bool,
-    /// Write no report.html. `volary report` writes it later, such as that of all slices of a sweep.
+    /// Write no report.html. `volary report` writes it later, for example for all slices of a sweep.
     #[arg(long)]
     no_report: bool,
     /// Exit with status 1 if a claim fails.
@@ -67,7 +67,7 @@ pub(super) struct Options {
 enum Resume {
     /// Always: there must be one.
     There,
-    /// If there is one.
+    /// Continue it if there is one, and begin one otherwise.
     Auto,
 }
 

@@ -80,7 +80,7 @@ enum Command {
         /// The predictor: jvupredict gives a point, 3sigma also a distribution.
         #[arg(long, value_name = "NAME", value_parser = predictor, default_value = "jvupredict")]
         predictor: PredictorKind,
-        /// Count only jobs that finished; the others are still learnt from.
+        /// Count only jobs that finished; predictions use all jobs.
         #[arg(long, value_name = "OUTCOME", value_parser = ["finished"])]
         only: Option<String>,
         /// Also count parts of the trace by themselves.
@@ -214,7 +214,7 @@ fn of_trace(question: &Question, trace: &Trace) -> anyhow::Result<Question> {
     }
     anyhow::ensure!(
         !question.only_finished || has_finished(trace),
-        "--only finished: {file} does not say of any job that it finished; leave it out"
+        "--only finished: {file} marks no job as finished; leave it out"
     );
     Ok(question)
 }

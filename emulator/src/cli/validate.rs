@@ -64,7 +64,7 @@ impl Options {
     fn load(&self, variant: RunVariant) -> Result<Experiment, ConfigError> {
         let mut overrides = Overrides { runtime: Some(variant.runtime), ..self.experiment.overrides() };
         overrides.set.extend(variant.set().map(str::to_owned));
-        // Actors on hosts are, and the runs are to differ by their runtime alone.
+        // Actors on hosts expect losses; runs that are compared must differ only in their runtime.
         if self.runtimes.contains(&RuntimeKind::Hosts) {
             overrides.set.push("network.expect_loss=true".to_owned());
         }
@@ -90,7 +90,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     {
         return Err(foreign.into());
     }
-    // It is removed again if no run can start.
+    // A new folder is removed again if no run can start.
     let name = format!("validate-{}", experiment.name);
     let made = out.is_none().then(|| NewFolder::make(Path::new("runs"), &name)).transpose()?;
     let plan = ValidateOptions {

@@ -45,7 +45,7 @@ pub(super) fn against(
         moved.extend(placement(&copies, &run.rows.read().map_err(read)?));
     }
     let accounts = accounts(&base.summary, &summaries(&runs));
-    // Degraded or injected runs say nothing about the others.
+    // Degraded or injected runs are left out, unless all runs are.
     let (bad, good): (Vec<_>, Vec<_>) = runs.iter().copied().partition(|run| run.summary.has_departed());
     let left_out = if good.is_empty() { 0 } else { bad.len() };
     let compared = if good.is_empty() { bad } else { good };
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_run_agrees_in_everything() {
+    fn a_run_agrees_with_itself_in_every_metric() {
         let found = compared(&[&|run| run.summary.fidelity = Some(fixture::faithful())]);
         assert_eq!((found.accounts.len(), found.draws), (0, DrawsCompared { jobs: 400, different: 0 }));
         assert_eq!(found.placement.map(|p| p.moved), Some(0));
@@ -374,7 +374,7 @@ mod tests {
         assert!(cause.contains("degraded") && cause.contains("busy processor"), "{cause}");
     }
 
-    /// A degraded repetition neither excuses the others nor counts among them.
+    /// A degraded repetition is left out, and the others are judged without it.
     #[test]
     fn faithful_repetitions_are_judged_without_degraded_ones() {
         let late = |run: &mut Measured| {
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_degraded_reference_judges_nothing() {
+    fn runs_are_not_judged_against_a_degraded_reference() {
         let late = |run: &mut Measured| run.summary.fidelity = Some(fixture::degraded());
         let found = compared_with(&late, &[&slower(0.06)]);
         assert!(!found.is_judged && found.holds());
@@ -403,7 +403,7 @@ mod tests {
     /// If copies take 4 % longer on real cores, medians may differ by 5 % from the reference, or from the reference
     /// with such cores, which is 8 % above it; other quantiles have their usual limits.
     #[test]
-    fn cores_as_they_were_found_widen_the_bar() {
+    fn slower_real_cores_widen_the_limit_of_medians() {
         let burnt = |by: f64| {
             let found = compared(&[&|run: &mut Measured| {
                 slower(by)(run);
@@ -519,7 +519,7 @@ mod tests {
 
     /// A single job that moved does not change a median.
     #[test]
-    fn a_few_moved_jobs_explain_nothing() {
+    fn a_few_moved_jobs_are_not_named_as_the_cause() {
         let cause = |degraded: bool| {
             let found = compared(&[&|run: &mut Measured| {
                 slower(0.5)(run);

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_table_names_what_it_leaves_out() {
+    fn a_narrow_table_names_the_columns_it_leaves_out() {
         let difference = MetricDifference {
             metric: "shared.utilization_of_all_memory_s.mean".to_owned(),
             a: Some(1.0),

@@ -72,7 +72,7 @@ mod tests {
     use super::super::divergence::of_policy;
     use super::*;
 
-    /// Jobs of ten tasks for a day, updates of 10 ms in flight at each sample.
+    /// A run of a day with jobs of ten tasks, and updates of 10 ms in flight at each sample.
     fn run(age: f64) -> Summary {
         let mut run = measured("a", &[], 1, 1.0, 400).summary;
         let spread = |mean| Spread { mean, ..Spread::default() };

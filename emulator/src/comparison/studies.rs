@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_was_injected_into_is_marked() {
+    fn a_side_with_injections_is_marked() {
         let (good, mut bad) = (study(&[1, 2], 1.0, &["a"]), study(&[1, 2], 1.0, &["a"]));
         bad.cells[0].policies[0].runs[1].summary.injections =
             vec![volary_experiment::storage::fixture::injected()];
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_with_unequal_injections_do_not_differ() {
+    fn sides_with_unequal_injections_are_not_compared() {
         let seeds = [1, 2, 3, 4];
         let (mut one, mut other) = (study(&seeds, 1.0, &["a"]), study(&seeds, 0.5, &["a"]));
         let differs = |a: &Study, b: &Study| metric(&compare(a, b).points[0], "response_s.p50").differs;

@@ -95,7 +95,7 @@ pub struct DrawsCompared {
 pub struct JobPlacement {
     /// Jobs whose executions were sampled in both.
     pub jobs: u64,
-    /// Of these, jobs with a task whose first finished copy ran on another core.
+    /// Jobs of these with a task whose first finished copy ran on another core.
     pub moved: u64,
 }
 
@@ -198,7 +198,7 @@ impl Validation {
             let within = judged.iter().filter(|&&within| within).count();
             let _ = writeln!(
                 out,
-                "{within} of {} figures of {section} are within what lateness and chance explain",
+                "{within} of {} figures of {section} are within the differences that lateness and chance explain",
                 judged.len()
             );
         }
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_validation_of_degraded_runs_alone_judges_nothing() {
+    fn a_validation_of_degraded_runs_alone_is_void() {
         let run = |degraded: &[&str]| against("local", vec![row("response_s.p50", 9.0)], degraded);
         for (runs, void) in [
             (vec![run(&["late"]), run(&["late"])], true),

@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(state(&stopped, true), RunState::Finished, "no run was left");
     }
 
-    /// Stopped after the first job, in virtual time and in real time; another call runs it to its end.
+    /// A run is stopped after its first job, in virtual and in real time; another call runs it to its end.
     #[test]
     fn an_interrupted_run_keeps_its_measurements_until_it_is_repeated() {
         for (runtime, jobs, set) in [("virtual", 2_000_000, "run.speed=1"), ("local", 40, "run.speed=20")] {

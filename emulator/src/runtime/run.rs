@@ -68,7 +68,7 @@ pub fn run(
     let bundle = logged.then(|| experiment.bundle()).transpose().map_err(StudyError::Bundle)?;
     let mut runs = experiment.runs(options.slice);
     let mut manifest = manifest(experiment, options, &runs);
-    // Before the folder, so that a run that cannot start leaves none.
+    // Opened before the folder is made, so that a run that cannot start leaves none.
     let fleet = options.fleet.as_ref();
     let controller = fleet.map(|fleet| Controller::open(fleet, experiment, control)).transpose()?;
     manifest.hosts = controller.as_ref().map(|controller| controller.unused());
@@ -125,8 +125,7 @@ pub fn run(
     drop(controller);
     let summaries: Vec<_> = runs.iter().filter_map(|run| folder.summary(&run.id)).collect();
     let claims = experiment.judge(&summaries);
-    // A stop that came with the last of the runs has interrupted nothing; whether more replications are needed, it has
-    // left open.
+    // A stop after the last planned run interrupts nothing, unless a stopping rule could have added replications.
     let left = experiment.repeat == Repeat::Auto || runs.len() > summaries.len() + failures.len();
     let state = match (control.stopped() && left, failures.is_empty()) {
         (true, _) => RunState::Interrupted,

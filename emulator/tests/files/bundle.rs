@@ -136,7 +136,7 @@ fn a_bundle_reads_nothing_but_itself() {
     lacking.files.files.remove(&secret).unwrap();
     let error = Experiment::from_bundle(&lacking).unwrap_err().to_string();
     assert!(error.contains("cannot read") && error.contains("secret.toml"), "{error}");
-    // Nor does it say what is in the folder.
+    // The error does not reveal what is in the folder.
     assert!(!error.contains("similar") && error.contains("no folder"), "{error}");
     lacking.files.files.clear();
     assert!(Experiment::from_bundle(&lacking).is_err());

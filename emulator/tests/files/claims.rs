@@ -76,7 +76,7 @@ fn verdicts_on_generated_jobs_are_marked() {
     let (table, _) = expect(here, "report r --markdown", 0);
     for row in [
         "| paper's text | 1 | 0 | 0 | 0 | 0 | 0 | 1 | 0 |",
-        "| paper's text | time | not tested: a generator stands in for the trace |",
+        "| paper's text | time | not tested: a generator replaces the trace |",
         "| ours | time | holds, on the jobs of a generator |",
     ] {
         assert!(table.contains(row), "{table}");

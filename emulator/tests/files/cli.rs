@@ -81,7 +81,7 @@ fn merged_slices_equal_the_whole_study() {
 }
 
 #[test]
-fn a_comparison_shows_the_policies_and_cells_it_is_asked_for() {
+fn a_comparison_shows_the_requested_policies_and_cells() {
     let folder = folder();
     let here = folder.path();
     let text = changed(
@@ -110,7 +110,7 @@ fn a_comparison_shows_the_policies_and_cells_it_is_asked_for() {
 }
 
 #[test]
-fn exports_are_flat() {
+fn an_export_has_a_row_per_run_and_the_tables_of_the_study() {
     let folder = folder();
     let here = folder.path();
     let swept = "[sweep]\n\"cluster.nodes\" = [20, 30]\n";
@@ -421,7 +421,7 @@ fn overload_is_reported_before_the_run_and_in_its_reports() {
     assert!(again.contains(&format!("warning: {warning}")), "{again}");
     let page = fs::read_to_string(here.join("r/report.html")).unwrap();
     assert!(page.contains(warning), "the page has its warning");
-    // One job has no rate, and half the load is none.
+    // No warning: one job has no rate, and a load of one half is no overload.
     for set in ["workload.synthetic.jobs=1", "workload.synthetic.interarrival=50ms"] {
         let (_, err) = expect(here, &format!("run e.toml --out {set} --set {set}"), 0);
         assert_eq!(err, "", "{set}");

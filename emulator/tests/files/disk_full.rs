@@ -48,12 +48,12 @@ fn breaks_off_and_goes_on(args: &str) {
 }
 
 #[test]
-fn a_full_disk_breaks_a_run_off() {
+fn a_full_disk_stops_a_run() {
     breaks_off_and_goes_on("");
 }
 
 #[test]
-fn a_full_disk_breaks_a_run_on_hosts_off() {
+fn a_full_disk_stops_a_run_on_hosts() {
     breaks_off_and_goes_on("--runtime hosts --spawn 2");
 }
 
@@ -69,7 +69,7 @@ fn results_that_cannot_be_printed_are_kept() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("standard output") && said.contains("No space left on device"), "{said}");
     expect(here, "report r", 0);
-    // A log that takes no more is no reason to end.
+    // A log that cannot be written does not end the run.
     let mut run = command(here);
     let run = run.args(["-vv", "run", "e.toml", "--out", "noisy"]);
     assert!(run.stdout(Stdio::null()).stderr(full()).status().unwrap().success());
@@ -112,7 +112,7 @@ fn a_limit_on_files_is_an_error_that_names_the_file() {
 }
 
 #[test]
-fn a_folder_for_temporary_files_that_is_not_there_is_named() {
+fn a_missing_folder_for_temporary_files_is_named() {
     let folder = folder();
     let here = folder.path();
     let args = "run e.toml --runtime hosts --spawn 1 --out h";
@@ -151,7 +151,7 @@ fn a_full_log_does_not_end_an_agent() {
     let hosts = format!("[[host]]\nname = \"h1\"\naddress = \"{address}\"\n");
     fs::write(here.join("ids/hosts.toml"), hosts).unwrap();
     let args = format!("run e.toml --runtime hosts --hosts ids/hosts.toml --set {FAST} --quiet --out");
-    // One after the other: the first leaves it as it was.
+    // Two runs in sequence: the agent also serves the second.
     let runs = ["first", "second"].map(|out| volary(here, &format!("{args} {out}")));
     agent.kill().unwrap();
     let said = text(&agent.wait_with_output().unwrap().stderr);

@@ -113,7 +113,7 @@ fn classes_of_another_file_are_not_set_from_the_experiment() {
 /// Predictions of jobs from classes fitted to the Google trace, each from the jobs that had ended before: at least as
 /// many as for the trace (86 %), or somewhat more, are within a factor of two of the run time.
 #[test]
-fn jobs_like_those_of_google_are_as_predictable() {
+fn jobs_of_the_google_mix_are_as_predictable_as_the_trace() {
     let text = "title = \"classes\"\nseed = 1\ncluster.nodes = 256\n[workload.mix]\njobs = 3600\npretrain = 3000\n\
                 interarrival = \"12s\"\nclasses = \"mixes/google.toml\"\n[[policy]]\nrandom = {}\n";
     let file = folder().join("classes.toml");

@@ -66,7 +66,7 @@ fn a_run_in_real_time_is_followed_to_its_end() {
         detailed["cell"]["run"]["messages"].as_object().is_some_and(|kinds| !kinds.is_empty()),
         "{detailed}"
     );
-    // A viewer who stays gets the end.
+    // A viewer that stays connected receives the last event.
     let events = answer(get(&url, "events"));
     assert!(events.contains("\r\ncontent-type: text/event-stream\r\n"), "{events}");
     assert!(
@@ -80,7 +80,7 @@ fn a_run_in_real_time_is_followed_to_its_end() {
 
 /// A short run ends before anyone opens its page.
 #[test]
-fn the_end_of_a_run_says_how_to_see_its_page_again() {
+fn the_end_of_a_run_names_the_command_that_shows_its_page_again() {
     let folder = folder();
     let (_, err) = expect(folder.path(), "run e.toml --quiet --out r --live", 0);
     assert!(
@@ -96,7 +96,7 @@ fn half_open_requests_do_not_block_others() {
     let server = Server::start(0, dashboard).unwrap();
     let host = server.url().trim_start_matches("http://").split('/').next().unwrap();
     let viewer = get(server.url(), "events");
-    // Its request has been read once it is answered; until then it is half open as well.
+    // The request has been read once it is answered; until then it counts as half open.
     viewer.peek(&mut [0]).unwrap();
     for _ in 0..4 {
         let open = |_| {
@@ -190,7 +190,7 @@ fn only_a_viewer_that_stops_reading_is_dropped() {
     }
     server.end("over");
     assert!(reading.join().unwrap(), "the other viewer is told of the end");
-    // What the system had taken for it, or an error: not the end.
+    // It receives what the system had buffered for it, or an error, but not the last event.
     let mut rest = Vec::new();
     let _ = stalled.read_to_end(&mut rest);
     assert!(!text(&rest[rest.len().saturating_sub(100)..]).contains("event: end"), "it was not dropped");
@@ -305,7 +305,7 @@ fn an_unreadable_folder_is_shown_as_last_read() {
     fs::rename(&log, here.join("r/whole")).unwrap();
     fs::write(&log, "something else that is long enough").unwrap();
     let shown = until(&|shown| shown["outdated"].is_string());
-    assert!(shown["outdated"].as_str().unwrap().contains("runs.log is no log of runs"), "{shown}");
+    assert!(shown["outdated"].as_str().unwrap().contains("runs.log is not a log of runs"), "{shown}");
     assert!(shown["runs"].as_array().unwrap().iter().all(|run| run["stage"] == "finished"), "{shown}");
     let manifest = here.join("r/manifest.json");
     fs::rename(&manifest, here.join("r/away")).unwrap();
@@ -318,7 +318,7 @@ fn an_unreadable_folder_is_shown_as_last_read() {
     watching.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(said.matches("the page shows an earlier state").count(), 1, "{said}");
     assert!(watching.wait().unwrap().success());
-    // A viewer who stayed has seen all of it.
+    // A viewer that stayed connected has received both events.
     let seen = answer(events);
     assert!(seen.contains("An earlier state is shown: "), "{seen}");
     assert!(seen.contains("event: end\ndata: `volary watch` has ended"), "{seen}");

@@ -9,11 +9,11 @@ const LINKS: &str = "one_way = \"1ms\"";
 const STAR: &str = "title = \"s\"\nshape = { star = { nodes = 3 } }\n[link.rack]\none_way = \"1ms\"\n";
 
 #[test]
-fn nothing_is_left_behind() {
+fn refused_commands_leave_no_files() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("bad.tr"), "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 x\n").unwrap();
-    // The magic of xz and no more.
+    // The header of an xz file without content.
     fs::write(here.join("cut.tr.xz"), [0xfd, b'7', b'z', b'X', b'Z', 0, 0, 4]).unwrap();
     let islands = "title = \"t\"\n[[shape.graph.switch]]\nname = \"a\"\nnodes = 2\n\
                    [[shape.graph.switch]]\nname = \"b\"\nnodes = 2\n";
@@ -296,7 +296,7 @@ fn unusual_settings_are_run() {
 }
 
 #[test]
-fn an_output_folder_that_cannot_be_one_is_refused() {
+fn an_unusable_output_folder_is_refused() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("busy"), "a file where a folder should be").unwrap();
@@ -305,7 +305,7 @@ fn an_output_folder_that_cannot_be_one_is_refused() {
         assert!(err.contains(out) && err.contains("--out"), "{err}");
     }
     assert_eq!(fs::read_to_string(here.join("busy")).unwrap(), "a file where a folder should be");
-    // Neither is a folder with something else in it, which results would be mixed with.
+    // A folder with other files is refused as well, since results would be mixed with them.
     fs::create_dir(here.join("mine")).unwrap();
     fs::write(here.join("mine/notes.txt"), "mine").unwrap();
     expect(here, "run e.toml --quiet --out r", 0);
@@ -314,7 +314,7 @@ fn an_output_folder_that_cannot_be_one_is_refused() {
     {
         let (_, err) = expect(here, &format!("{command} --out mine"), 2);
         assert_eq!(
-            lacks(&err, "mine is no study directory | not empty | notes.txt | --out", 0),
+            lacks(&err, "mine is not a study directory | not empty | notes.txt | --out", 0),
             Vec::<&str>::new(),
             "{err}"
         );

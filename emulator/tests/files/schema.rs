@@ -106,7 +106,7 @@ fn every_line_of_results_fits_the_schema() {
     for line in &all {
         assert_eq!(faults(&schema, &schema, line, ""), Vec::<String>::new(), "{line}");
     }
-    // The check can fail: a wrong type, a missing key, a verdict that is none, a key that is not there.
+    // The check can fail: a wrong type, a missing key, an invalid verdict, an unknown key.
     let claims = all.iter().find(|line| line.get("claims").is_some()).unwrap();
     type Damage = fn(&mut Value);
     let damages: [(&Value, Damage); 4] = [

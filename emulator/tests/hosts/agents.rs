@@ -51,7 +51,7 @@ impl Fixture {
         };
         let agent = Agent::new(&settings).unwrap();
         let address = agent.address().unwrap();
-        // It ends with the test.
+        // The thread ends with the test.
         thread::spawn(move || agent.run());
         Self { net, experiment, agent: address }
     }
@@ -186,7 +186,7 @@ impl Controller {
         self.prepare(fixture.assignment(run, &[("h1", fixture.agent)])).await;
         assert!(matches!(self.receive().await, AgentMessage::Ready { run: ready } if ready == run));
         self.start().await;
-        // Until something was seen.
+        // Waits for a report with an observation.
         while !matches!(&within(self.control.receive()).await.unwrap(), AgentMessage::Notes { notes, .. } if !notes.is_empty())
         {
         }
@@ -285,11 +285,11 @@ async fn a_second_controller_is_refused_and_a_long_first_message_is_not_read() {
     assert!(matches!(second.receive().await, AgentMessage::Busy { controller } if controller.contains(':')));
     first.run(&fixture, 1).await;
     first.leave().await;
-    // A controller that sends something else than an experiment is disconnected, and the next is served.
+    // A controller that sends anything but an experiment first is disconnected, and the next one is served.
     let mut vague = fixture.claim().await;
     vague.send(ControllerMessage::Stop).await;
     let end = within(vague.connection.ended()).await.to_string();
-    assert!(end.contains("brings no experiment"), "{end}");
+    assert!(end.contains("sends no experiment"), "{end}");
     fixture.controller().await.run(&fixture, 2).await;
 }
 
@@ -297,12 +297,12 @@ async fn a_second_controller_is_refused_and_a_long_first_message_is_not_read() {
 async fn a_run_that_is_over_ends_its_links() {
     let fixture = Fixture::new();
     let mut controller = fixture.controller().await;
-    // Called by the test.
+    // The test's host opens the link.
     let (_h2, connection) = fixture.two(&mut controller).await;
     controller.send(ControllerMessage::Stop).await;
     assert!(matches!(controller.receive().await, AgentMessage::FinalReport(_)));
     assert_eq!(within(connection.ended()).await, End::Done);
-    // Calling the test.
+    // The agent opens the link to the test's host.
     let (h2, mut accepted) = fixture.net.listen("h2", &Options::default());
     controller.prepare(fixture.assignment(2, &[("h1", fixture.agent), ("h2", h2.address().unwrap())])).await;
     let peer = within(accepted.next()).await.unwrap();
@@ -319,7 +319,7 @@ async fn links_for_earlier_runs_are_dropped() {
     let mut controller = fixture.controller().await;
     let h2 = fixture.net.connector("h2");
     let (first, second) = (fixture.call(&h2, 5).await, fixture.call(&h2, 6).await);
-    // A host has one link that waits: it has given up what it called for before.
+    // A host has at most one waiting link: the link for run 6 replaces the one for run 5.
     within(first.ended()).await;
     controller.run(&fixture, 7).await;
     within(second.ended()).await;

@@ -200,7 +200,7 @@ pub fn inject(folder: &Path, args: &str) -> Child {
     while !said.contains(": cores ") {
         assert!(out.read_line(&mut said).unwrap() > 0, "it ends: {said}");
     }
-    // So that it can say more.
+    // The caller can read further output.
     child.stdout = Some(out.into_inner());
     child
 }

@@ -178,7 +178,7 @@ async fn a_host_that_refuses_a_run_takes_part_in_the_next() {
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
     let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
     let (id, _) = tokio::join!(h1.begun(), h2.begun());
-    // The other one notices first. What the host itself says is worth more.
+    // h1 reports the loss first; the reason that h2 itself reports takes precedence.
     h1.send(AgentMessage::Lost { peer: "h2".to_owned(), why: "it hung up".to_owned() }).await;
     h1.stopped().await;
     h2.stopped().await;
@@ -186,7 +186,7 @@ async fn a_host_that_refuses_a_run_takes_part_in_the_next() {
     h1.end().await;
     let (next, _) = tokio::join!(h1.begun(), h2.begun());
     assert!(next > id);
-    // Messages about a run that is over change nothing.
+    // Messages about a run that has ended are ignored.
     h2.send(AgentMessage::Refused { run: id, why: "again".to_owned() }).await;
     tokio::join!(h1.report_nothing(), h2.report_nothing());
     for host in [&mut h1, &mut h2] {
@@ -202,7 +202,7 @@ async fn a_host_that_refuses_a_run_takes_part_in_the_next() {
 
 /// A silent host does not prevent the others from being asked, and the error names the silent one.
 #[tokio::test]
-async fn hosts_are_asked_all_at_once() {
+async fn all_hosts_are_asked_at_the_same_time() {
     let mut fixture = Fixture::new(&["h2"]);
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let (h1, h2) = (silent.local_addr().unwrap(), fixture.listeners[0].0.address().unwrap());
@@ -224,11 +224,11 @@ async fn ctrl_c_takes_effect_while_hosts_plan() {
     let run = fixture.run();
     let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
     assert!(matches!(host.receive().await, ControllerMessage::Load(_)));
-    // It plans and plans.
+    // The host does not answer, as if it still planned.
     cluster::interrupt(&run);
     let said = finish(run, 3).await;
     assert!(said.contains("interrupted before the hosts were ready"), "{said}");
-    // It learns of the end, without waiting for its lease.
+    // The host is disconnected at once, not when its lease expires.
     let end = within(host.connection.ended()).await;
     assert_eq!(end, volary_hosts::cluster::net::End::Done);
     assert!(!fixture.out().exists(), "nothing is left of a run that never began");
@@ -255,7 +255,7 @@ async fn a_far_host_receives_the_order_to_start_in_time() {
     let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
     host.ready().await;
     let ControllerMessage::Start { at } = host.receive().await else { panic!("no start") };
-    // Asked when the order has come, and answered later.
+    // The time is requested after the order has arrived.
     let now = host.time().await;
     assert!(at > now, "the start was {} ms ago", (now - at) / 1_000_000);
     cluster::kill(run);
@@ -282,12 +282,12 @@ async fn a_lost_host_is_in_the_counts_and_in_the_manifest() {
     };
     h1.report(vec![seen(2, started(0, 0))], Time(10)).await;
     h2.report(vec![seen(1, arrived), seen(2, started(1, 3))], Time(10)).await;
-    // Both reports have been heard when what follows them is answered.
+    // Both reports have been handled once a later message is answered.
     tokio::join!(h1.time(), h2.time());
     h2.connection.close(Close::Failed, "the power is off");
     h1.stopped().await;
     h1.end().await;
-    // The other run is for the host that is left.
+    // The second run uses only the host that is left.
     h1.begun().await;
     h1.report_nothing().await;
     h1.stopped().await;
@@ -369,7 +369,7 @@ async fn a_false_report_names_its_host_and_the_sweep_goes_on_without_it() {
 
 /// A bug in a policy has the same effect, so the host takes part in later runs.
 #[tokio::test]
-async fn reports_that_contradict_each_other_end_their_run_alone() {
+async fn contradictory_reports_end_only_their_run() {
     let mut fixture = Fixture::new(&["h1"]);
     let experiment = Experiment::load(&fixture.net.folder("e.toml"), &Overrides::default()).unwrap();
     let worker = worlds(&experiment).next().unwrap().layout().worker(0, 0);
@@ -397,7 +397,7 @@ async fn reports_that_contradict_each_other_end_their_run_alone() {
 
 /// The host stays connected, and its machine answers. The sweep continues without it.
 #[tokio::test]
-async fn a_host_that_reports_nothing_is_given_up_by_name() {
+async fn a_host_that_reports_nothing_is_given_up_and_named() {
     let mut fixture = Fixture::new(&["h1", "h2"]);
     let run = fixture.run();
     let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
@@ -461,7 +461,7 @@ async fn a_run_that_stalls_after_losses_ends_with_its_measurements() {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    // Of nine datagrams of h1, h2 has received all but the last, which leaves no gap.
+    // h2 has received eight of nine datagrams of h1; the loss of the last leaves no gap in the numbers.
     let [sent, received] =
         [(9, 0), (0, 8)].map(|(sent, received)| Datagrams { sent, received, ..Datagrams::default() });
     for (host, of) in
@@ -483,7 +483,7 @@ async fn a_run_that_stalls_after_losses_ends_with_its_measurements() {
 
 /// A host that is lost before a run begins is also named in the manifest.
 #[tokio::test]
-async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
+async fn a_host_lost_before_its_run_begins_is_in_the_manifest() {
     let mut fixture = Fixture::new(&["h1"]);
     let run = fixture.run();
     let mut host = Agent::taken(&mut fixture.listeners[0].1).await;

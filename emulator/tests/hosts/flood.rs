@@ -84,7 +84,7 @@ fn peak_mib(cluster: &Cluster) -> u64 {
 fn a_sweep_goes_on_beside_handshakes_that_do_not_end() {
     let cluster = Cluster::start("");
     let flood = flood(&cluster, 4_000, 500);
-    // More than there are places.
+    // More handshakes than there are places.
     flood.until(2_000);
     finish(cluster.run("r", "--set workload.synthetic.jobs=40"), 0);
     assert_eq!(cluster.summary("r").len(), 2);
@@ -104,7 +104,7 @@ fn ten_runs_end_beside_two_thousand_handshakes_a_second() {
     let runs = format!("--set policy=[{{random={{}}}}] --set sweep={{\"network.one_way\"=[{values}]}}");
     finish(cluster.run("r", &runs), 0);
     assert_eq!(cluster.summary("r").len(), 10);
-    // A minute at least.
+    // The flood lasts at least a minute.
     flood.until(120_000);
     let (sent, peak) = (flood.sent(), peak_mib(&cluster));
     eprintln!(

@@ -77,12 +77,12 @@ fn an_injection_slows_cores_down_and_is_recorded() {
     let manifest = cluster.manifest("r");
     assert_eq!(manifest["injections"][manifest["runs"][0].as_str().unwrap()][0], run);
     assert_copies_were_slow(&cluster, &manifest, hosts);
-    // People see it wherever they look.
+    // The report and a comparison show the injection.
     let report = fs::read_to_string(cluster.path().join("r/report.html")).unwrap();
     assert!(report.contains("Interference was injected into 1 run") && report.contains("class=\"injected\""));
     let (compared, _) = expect(cluster.path(), "compare r r", 0);
     assert!(compared.contains("INJECTED: interference was injected into the first"), "{compared}");
-    // All that it did is in the inputs.
+    // The log of inputs contains the injection, so the replay agrees with the record.
     let replayed = lines(&expect(cluster.path(), "replay r --json", 0).0).remove(0);
     assert_eq!((&replayed["cut"], &replayed["divergence"]), (&false.into(), &Value::Null));
     assert!(replayed["measured"].as_array().unwrap().iter().all(|line| line["replayed"] == line["recorded"]));
@@ -129,7 +129,7 @@ fn a_policy_is_not_compared_if_only_it_was_injected_into() {
 #[test]
 fn an_injection_into_all_policies_is_repeated_in_later_runs() {
     let cluster = cluster();
-    // Later than a host may report of the future.
+    // Further ahead than the report of a host may lie in the future.
     let args = "--host h1 --for 500ms --all-policies";
     let (told, runs, claim) = injected_into_one_of_two(&cluster, 5.5, args);
     assert!(told.contains("repeated at the same emulated time in every later run"), "{told}");
@@ -157,7 +157,7 @@ fn an_injection_into_all_policies_names_the_runs_that_lack_it() {
     let (_, told) = expect(cluster.path(), args, 0);
     finish(run, 0);
     assert!(
-        told.contains("over without it, and not compared with the runs that have it: random, seed 5"),
+        told.contains("ended without it, and not compared with the runs that have it: random, seed 5"),
         "{told}"
     );
     let claims = lines(&fs::read_to_string(cluster.path().join("r/claims.jsonl")).unwrap());
@@ -211,7 +211,7 @@ fn an_injection_appears_on_the_live_page() {
         assert!(Instant::now() < late, "{now}");
         std::thread::sleep(Duration::from_millis(100));
     };
-    // The nodes are those of two hosts.
+    // One entry per host: the nodes are on two hosts.
     assert_eq!((told(&now), &now["cell"]["run"]["disturbances"][0]["kind"]), (2, &"injection".into()));
     assert_eq!(now["cell"]["run"]["shards"][1]["name"], "h2");
     kill(injecting);
@@ -263,7 +263,7 @@ fn real_cores_are_slowed_down_by_an_injection() {
     let summary = summary(&cluster);
     assert_eq!(summary["injections"][0]["profile"]["bernoulli"]["slowdown"], 4.0);
     let cores = &summary["fidelity"]["cores"];
-    // More than one, if the clock was set meanwhile.
+    // Several, if the clock was set meanwhile.
     let slots = cores["slots"].as_array().unwrap();
     assert!(!slots.is_empty() && slots.iter().all(|slots| slots["asked"] == 4.0), "{cores}");
     let there = &summary["injections"][0]["hosts"][0];

@@ -116,7 +116,7 @@ impl Pair {
             let settings = Settings {
                 listen: anywhere(),
                 identity: net.folder(name),
-                // A busy machine is not lost, and an agent that misses the end of a controller is free soon.
+                // Long enough for a busy machine, and short enough for an agent that missed the end of its controller.
                 lease: Span::from_secs(20),
                 once: false,
                 events: 1 << 24,
@@ -127,7 +127,7 @@ impl Pair {
             let agent = Agent::new(&settings).unwrap();
             let address = proxies.block_on(proxy(agent.address().unwrap(), weather, seed));
             file.push_str(&format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n"));
-            // It ends with the tests.
+            // The thread ends with the tests.
             thread::spawn(move || agent.run());
         }
         fs::write(net.folder("lab.toml"), file).unwrap();

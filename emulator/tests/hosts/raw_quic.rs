@@ -87,7 +87,7 @@ impl RawClient {
         let (mut packets, mut bytes) = (BTreeMap::new(), vec![0; 2048]);
         while packets.len() < count {
             let more = packets.len() + 100;
-            // Those that are dropped send a last packet, with an id that is known by then.
+            // Dropped connections send one more packet, whose id is already in the map.
             let _connecting: Vec<_> =
                 (0..100).map(|_| self.endpoint.connect(address, "h1").unwrap()).collect();
             while packets.len() < more {

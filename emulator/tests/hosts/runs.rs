@@ -27,9 +27,9 @@ fn assert_near(there: &Value, here: &Value, what: impl Fn(&Value) -> f64) {
     );
 }
 
-/// Every host knows which jobs have a deadline, which nodes they prefer and which jobs are history.
+/// Jobs have the same deadlines, preferred nodes and history on every host as in virtual time.
 #[test]
-fn deadlines_on_hosts_are_those_of_virtual_time() {
+fn deadlines_on_hosts_equal_those_in_virtual_time() {
     let cluster = Cluster::start("");
     let slo = "{share=0.5,slack=[0.5,20],preference={kinds=4,of=2,slowdown=3}}";
     let jobs = "jobs=80,tasks=4,interarrival=\"50ms\",gang=true,pretrain=20";
@@ -52,7 +52,7 @@ fn deadlines_on_hosts_are_those_of_virtual_time() {
 }
 
 #[test]
-fn the_same_experiment_on_hosts_and_in_virtual_time() {
+fn an_experiment_has_the_same_jobs_on_hosts_and_in_virtual_time() {
     let cluster = Cluster::start("");
     let run =
         |args: &str| lines(&expect(cluster.path(), &format!("run e.toml --json --quiet --out {args}"), 0).0);
@@ -129,7 +129,7 @@ fn nodes_are_shared_on_hosts() {
 
 /// Masters of groups and their standbys are on the hosts of their groups' nodes; one crashes and recovers.
 #[test]
-fn masters_live_on_the_hosts_of_their_nodes() {
+fn masters_are_placed_on_the_hosts_of_their_nodes() {
     let cluster = Cluster::start("");
     let crash = "network.fault=[{crash={who=[\"master:1\"],at=\"1s\",for=\"1500ms\"}}]";
     let pigeon = "policy=[{pigeon={group=4,standby=true}},{random={}}]";
@@ -182,7 +182,7 @@ fn a_host_that_dies_ends_the_run_with_its_measurements() {
     let failed: Value = serde_json::from_slice(&fs::read(failed).unwrap()).unwrap();
     assert!(failed["summary"]["jobs"]["submitted"].as_u64().unwrap() > 0, "{failed}");
     cluster.until(|states| states[0] == "idle" && states[2] == "idle");
-    // Its log and its inputs until then are kept.
+    // The log and the inputs of the lost host until then are kept.
     assert!(cluster.log("r", "h2").contains("shard 1 of 3") && cluster.log("r", "h3").contains("over after"));
     let (replayed, _) = expect(cluster.path(), "replay r", 3);
     assert!(replayed.contains("effects identical") && !replayed.contains("shard 0"), "{replayed}");
@@ -283,7 +283,7 @@ fn free_hosts_are_not_claimed_before_all_are_free() {
     let mut line = String::new();
     assert!(said.read_line(&mut line).unwrap() > 0);
     assert!(line.contains("host h1 is busy with a run of the controller at "), "{line}");
-    // It asks once a second.
+    // The waiting run asks the hosts once a second.
     let asked = Instant::now();
     while asked.elapsed() < Duration::from_millis(2_500) {
         assert_eq!(cluster.states()[1..], ["idle", "idle"]);
@@ -327,18 +327,18 @@ fn a_lease_is_as_long_as_its_agent_states() {
 
 #[test]
 fn a_scheduled_crash_of_a_host_does_not_fail_the_run() {
-    // All that lives on the third host: a third of the nodes. They crash for good, and then the host does.
+    // All actors of the third host, a third of the nodes, crash for good; then the host is killed.
     let crash = "network.fault=[{crash={who=[\"nodes:8-11\"],at=\"500ms\"}}]";
     let mut cluster = Cluster::start("");
     let run = cluster.run("r", &format!("{LONG} --set {crash} --set workload.synthetic.jobs=200"));
     cluster.until_running();
-    // The others have gone beyond the crash, which they cannot without it.
+    // The others have passed the time of the crash, which they can only together with the third.
     cluster.reached("r", &[0, 1], 2);
     cluster.agents[2].kill().unwrap();
     let said = finish(run, 0);
     let summary = cluster.summary("r");
     assert_eq!(summary[0]["jobs"]["finished"], 200, "{summary:?}");
-    // Nothing went wrong, and the crash is reported all the same.
+    // The run does not fail, and the loss of the host is still reported.
     let words = "host h3 was lost, after all that it held had crashed for good";
     assert!(said.contains(words), "{said}");
     let hosts = &cluster.manifest("r")["hosts"];
@@ -348,7 +348,7 @@ fn a_scheduled_crash_of_a_host_does_not_fail_the_run() {
 }
 
 #[test]
-fn hosts_are_free_after_their_controller_dies_and_busy_for_a_second_one_before() {
+fn hosts_are_busy_while_their_controller_lives_and_free_after_it_dies() {
     let cluster = Cluster::start("");
     let run = cluster.run("r", LONG);
     cluster.until_running();

@@ -62,7 +62,7 @@ async fn datagrams_arrive_once_each_or_are_counted() {
 }
 
 #[tokio::test]
-async fn roles_and_names_are_those_of_the_certificates() {
+async fn roles_and_names_must_match_the_certificates() {
     let net = Net::new();
     let (server, mut accepted) = net.listen("h1", &Options::default());
     let (controller, address) = (net.connector("controller"), server.address().unwrap());
@@ -70,7 +70,7 @@ async fn roles_and_names_are_those_of_the_certificates() {
     let (called, came) = (called.unwrap(), came.unwrap());
     assert_eq!((came.who.name.as_str(), came.who.role), ("controller", Role::Controller));
     assert_eq!((called.who.name.as_str(), called.who.role), ("h1", Role::Host));
-    // Another host than expected is at that address.
+    // The address belongs to another host than expected.
     let error = within(controller.connect("h2", address)).await.unwrap_err().to_string();
     assert!(error.contains("host h2 at 127.0.0.1") && error.contains("certificate"), "{error}");
 }
@@ -105,7 +105,7 @@ async fn peers_connect_during_handshakes_that_do_not_end() {
     rig.exchange(100).await;
 }
 
-/// The timeout of the handshake is not that of the hello.
+/// The handshake and the hello have separate timeouts.
 #[tokio::test]
 async fn a_host_without_a_hello_is_given_up() {
     let net = Net::new();
@@ -165,7 +165,7 @@ async fn a_wrong_hello_is_refused() {
         (other_version, &*speaks),
         (hello_of("0.0.0-elsewhere", "h3"), "runs volary 0.0.0-elsewhere"),
         (hello_of(&build, "h3"), &both),
-        (hello("h2"), "h3 says it is h2"),
+        (hello("h2"), "h3 claims to be h2"),
         (vec![255; 64], "where 1024 are the most"),
         (frame(&[VERSION, 200, 3, 4]), "ends early"),
         (Vec::new(), "no hello within"),

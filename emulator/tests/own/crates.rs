@@ -46,14 +46,14 @@ fn a_crate_builds_against_a_clone_that_is_named_or_found() {
     let built = Path::new(env!("CARGO_BIN_EXE_volary"));
     new(folder.path(), built, &format!("named --source {}", root.display()), 0);
     new(&root.join("emulator/src"), built, "around", 0);
-    // As `cargo install` puts it. A program of its own writes it: a file that this process has open for writing is also
-    // open, for a moment, in what other tests start, and then nobody can execute it.
+    // A copy of the program elsewhere, as `cargo install` makes it. Another process writes it: a file that this one has
+    // open for writing is also open, for a moment, in what other tests start, and could not be executed then.
     let installed = folder.path().join("volary");
     assert!(Command::new("cp").args([built, &installed]).status().unwrap().success());
     let said = new(folder.path(), &installed, "nowhere", 2);
     assert!(said.contains("not published") && said.contains("--source"), "{said}");
     let wrong = expect(folder.path(), "policies new other --source .", 2).1;
-    assert!(wrong.contains("--source .: no clone of volary"), "{wrong}");
+    assert!(wrong.contains("--source .: not a clone of volary"), "{wrong}");
 }
 
 /// Builds the crate, and runs its tests and its experiment. This also builds volary from scratch: several minutes.

@@ -37,7 +37,7 @@ fn summaries(args: &str) -> Vec<Value> {
 }
 
 #[test]
-fn commands_know_the_policy() {
+fn commands_accept_and_describe_the_policy() {
     let here = example();
     assert!(reserved(&here, "policies", 0).0.contains("reserved"));
     assert!(reserved(&here, "policies reserved", 0).0.contains("probe_timeout = \"1s\""));
@@ -55,7 +55,7 @@ fn commands_know_the_policy() {
 }
 
 #[test]
-fn volary_itself_does_not_know_the_policy() {
+fn volary_without_the_crate_refuses_the_policy() {
     let output = crate::binary::volary(&example(), "plan experiment.toml");
     assert!(text(&output.stderr).contains("unknown name `reserved`"), "{}", text(&output.stderr));
 }

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 /// Number of jobs that an experiment file is shortened to, if not 40; 0 leaves it unchanged.
 const JOBS: &[(&str, u32)] = &[
-    // All but the last hundred are history.
+    // All jobs but the last hundred are history.
     ("3sigma/bursts", 3100),
     ("3sigma/e2e", 3100),
     ("3sigma/fig4-10", 3100),

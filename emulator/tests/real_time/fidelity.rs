@@ -139,7 +139,7 @@ fn delays_follow_the_distribution_within_the_lateness_budget() {
 }
 
 #[test]
-fn losses_and_duplicates_come_as_often_as_asked_in_each_class() {
+fn losses_and_duplicates_have_the_requested_rates_in_each_class() {
     let _machine = crate::machine();
     let network = "one_way=\"2ms\", loss=0.1, duplicate=0.2, reorder=0.3";
     let experiment = experiment("{sparrow={}}", network, 2.0);

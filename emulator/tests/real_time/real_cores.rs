@@ -105,7 +105,7 @@ fn suspended_copies_lose_no_work() {
     let run = &load_manifest(&root).unwrap().runs[0];
     let cores: Vec<CoreRow> = load_rows(&root, run).unwrap();
     assert!(cores.iter().any(|row| row.core == 0) && cores.iter().any(|row| row.core == 1), "{cores:?}");
-    // By the rounds that the burners counted, whatever time they took.
+    // Measured by the rounds that the burners counted, independent of the time they took.
     let done: f64 = cores.iter().map(|row| row.done).sum();
     let work = 24.0 * 0.04;
     assert!(done > 0.98 * work && done < 1.02 * work, "{done} s of {work} s in {suspensions} suspensions");

@@ -120,7 +120,7 @@ fn an_interrupted_run_is_reported_to_end_early() {
 }
 
 #[test]
-fn other_parameters_give_other_effects() {
+fn a_replay_with_other_parameters_reports_other_effects() {
     let _machine = crate::shared_machine();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);
@@ -149,7 +149,7 @@ fn other_parameters_give_other_effects() {
         divergence.role.starts_with("Scheduler") && divergence.input.contains("Submit"),
         "{divergence:#?}"
     );
-    // 4 tasks: 8 probes against 12, and what else a scheduler does.
+    // 4 tasks: 12 probes instead of 8, besides the scheduler's other effects.
     assert_eq!(divergence.effects.len() as u32 - divergence.effects_logged, 4, "{divergence:#?}");
 }
 
@@ -210,9 +210,9 @@ fn the_command_reports_its_findings() {
     };
     let other_format = format!("format {}", whole[8] ^ 1);
     for (bytes, status, words) in [
-        // The digest of what the first actor answered to its start.
+        // The digest of the first actor's effects at its start.
         (change(&whole, |payload| payload[11] ^= 1), 1, ["step 1 differs, at 0", "Client(0)"]),
-        // The number of the first frame: as if those before it had been lost.
+        // The number of the first frame, as if earlier frames had been lost.
         (change(&whole, |payload| payload[0] = 2), 3, ["frames are missing", ""]),
         (whole[..whole.len() - 3].to_vec(), 3, ["up to where the log ends", "cut"]),
         (damaged(whole.len() / 2, 4), 3, ["damaged at byte", ""]),

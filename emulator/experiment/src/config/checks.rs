@@ -145,9 +145,9 @@ pub(super) fn targets(
     Ok(())
 }
 
-/// The remedy for a target of a kind that no policy of the experiment knows.
+/// The remedy for a target of a kind that no policy of the experiment has.
 fn remedy(kind: &str, known: &BTreeSet<&str>) -> String {
-    nobody_has(kind).or_else(|| did_you_mean(kind, known.iter().copied())).unwrap_or_else(|| {
+    only_elsewhere(kind).or_else(|| did_you_mean(kind, known.iter().copied())).unwrap_or_else(|| {
         let known: Vec<_> = known.iter().copied().collect();
         format!("known kinds are all, {}", known.join(", "))
     })
@@ -162,12 +162,12 @@ fn exceeded(target: &Target, machines: &[Machines]) -> Option<String> {
 }
 
 /// The remedy for a target that only policies outside the experiment have.
-fn nobody_has(kind: &str) -> Option<String> {
+fn only_elsewhere(kind: &str) -> Option<String> {
     let cards = PolicySpec::cards();
     let names: Vec<_> = cards.iter().filter(|card| card.auxiliary == kind).map(|card| card.name).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "no policy of this experiment has {kind}s; add one that has, {}, or leave the fault out",
+            "no policy of this experiment has {kind}s; add {}, or leave the fault out",
             names.join(" or ")
         )
     })

@@ -179,7 +179,7 @@ fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
         let found = world.trace.as_ref().map_or_else(
             || {
                 format!(
-                    "{} not found; a generator stands in, and the load is that of its jobs",
+                    "{} not found; a generator replaces it, and the load is that of the generated jobs",
                     spec.file.display()
                 )
             },

@@ -286,7 +286,7 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
     if point.policy.is_added() {
         depends["program"] = json!(program());
     }
-    // A result that is missing from earlier runs, which a resumed experiment would keep.
+    // Runs without this setting lack its count, so a resumed experiment must not keep them.
     if let Some(unqueued) = run.record.unqueued {
         depends["unqueued"] = json!(unqueued);
     }

@@ -183,7 +183,7 @@ fn in_trace(message: &str) -> String {
     format!("{what}, or name another trace; `volary trace describe {file}` checks it alone")
 }
 
-/// A trace, or a file of values, that was not found.
+/// The error for a trace, or a file of values, that was not found.
 fn missing(document: &Document<'_>, file: &Path, looked: &[PathBuf]) -> ConfigError {
     let error = |what| {
         let message = format!("trace `{}` {what}", file.display());
@@ -196,7 +196,7 @@ fn missing(document: &Document<'_>, file: &Path, looked: &[PathBuf]) -> ConfigEr
     error("was not found")
         .note(format!("looked for {}", places.join(", ")))
         .help("put it beside the experiment, or name the folder that holds it in VOLARY_TRACES (colon-separated)")
-        .help("or set `fallback = \"yahoo-like\"`, a generator that stands in")
+        .help("or set `fallback = \"yahoo-like\"`, a generator that replaces it")
         .help(
             "traces are published with the papers that use them and in the archives of Google (cluster-data), \
              Alibaba (clusterdata), the Parallel Workloads Archive and ATLAS (ftp.pdl.cmu.edu/pub/datasets/ATLAS)",

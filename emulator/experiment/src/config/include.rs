@@ -239,7 +239,7 @@ fn load<'t>(
         let content = line.split('#').next().unwrap_or_default().trim();
         if !content.is_empty() {
             let value = as_toml(content).ok_or_else(|| {
-                text.error(start..start + line.trim_end().len(), "this line is no value of a distribution")
+                text.error(start..start + line.trim_end().len(), "this line is not a value of a distribution")
                     .help("write one number a line, with its unit where the distribution is one of times")
             })?;
             list.push_str(&value);

@@ -184,7 +184,7 @@ fn scale_arrivals(
         return Err(refused(&format!("must be a positive number, not {asked}")).help("write for example 0.8"));
     }
     if *speedup != 1.0 {
-        return Err(refused("`speedup` states how fast jobs arrive as well").help("keep one of the two"));
+        return Err(refused("`speedup` also sets how fast jobs arrive").help("keep one of the two"));
     }
     let offered = known(document, world, seed, traces)?.map_err(|why| {
         refused(&format!("{why}; so arrivals cannot be scaled to it"))
@@ -224,7 +224,7 @@ fn known(
         });
     }
     let built = Workload::build(&world.workload, &world.service, seed, world.cluster.site(), traces);
-    // The reason may be that there are no such jobs.
+    // The load may be unknown because the jobs cannot be built.
     let jobs = built.map_err(|error| explain::workload(document, &error))?;
     let arrival = |job| jobs.job(JobId(job)).arrival;
     let last = jobs.jobs().saturating_sub(1);
@@ -248,7 +248,7 @@ fn share_work(
     traces: &Traces,
 ) -> Result<(), ConfigError> {
     let section = world.workload.section();
-    // Stated beside another key, or not positive, it is refused where the jobs are drawn.
+    // A load beside another key, or one that is not positive, is refused when the jobs are drawn.
     let alone = |slo: &Slo| slo.load.filter(|load| *load > 0.0 && slo.share.is_none() && slo.work.is_none());
     let Some(asked) = world.workload.slo().and_then(alone) else { return Ok(()) };
     let refused = |why: String| {
@@ -258,10 +258,10 @@ fn share_work(
     let offered = known(document, world, seed, traces)?.map_err(|why| {
         refused(format!("{why}; so it has no part")).help("write slo.share, the share of the jobs")
     })?;
-    // A load that was scaled to what SLO jobs offer may differ from it by rounding.
+    // If the total load was scaled to the same value, rounding may leave it slightly smaller.
     if asked > offered * (1.0 + 1e-9) {
         return Err(refused(format!(
-            "all jobs together offer {}, and SLO jobs are some of them",
+            "all jobs together offer {}, so SLO jobs cannot offer more",
             number::load(offered)
         ))
         .help("lower it, or raise the load of the workload"));
@@ -288,7 +288,7 @@ random = {}
 "#;
 
     #[test]
-    fn capacity_under_many_short_bursts_is_that_of_a_sample_of_cores() {
+    fn capacity_under_many_short_bursts_is_estimated_from_a_sample_of_cores() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.toml");
         std::fs::write(dir.path().join("b.txt"), "0 0 0.0001 2\n0 0.0001 0.0002 1").unwrap();
@@ -346,7 +346,7 @@ random = {}
 
     /// A column of minutes that is read as seconds makes an idle cluster of a busy one.
     #[test]
-    fn a_load_that_changes_the_pace_of_a_trace_much_is_warned_of() {
+    fn a_load_that_changes_the_pace_of_a_trace_much_gives_a_warning() {
         // A core-second every ten seconds on two cores: ρ = 0.0505.
         let trace: String = (0..100).map(|k| format!("{} 1 1 1\n", 10 * k)).collect();
         for (load, words) in [

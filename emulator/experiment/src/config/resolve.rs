@@ -145,7 +145,7 @@ struct Planner<'a> {
     /// The first mismatch of each kind between traces of interference and worlds, and the number of worlds with one.
     gaps: Vec<(TraceGap, usize)>,
     warnings: Vec<String>,
-    /// The warnings of `gaps`, for lookups.
+    /// The warnings given so far; each is given once.
     warned: BTreeSet<String>,
 }
 
@@ -328,14 +328,14 @@ impl Planner<'_> {
         }
         let refused = |error| include::refused(&self.files, document, &error);
         world.network.check().map_err(refused)?;
-        // Policies without auxiliary actors have the same machines: one stands for all.
+        // Policies without auxiliary actors have the same machines, so one is checked for all.
         let specs = file.policy.iter().filter(|entry| self.wants(entry)).map(|entry| &entry.spec);
         let (plain, other): (Vec<_>, Vec<_>) = specs.partition(|spec| spec.auxiliary().is_empty());
         let differing = plain.into_iter().take(1).chain(other);
         let machines: Vec<_> = differing.map(|spec| world.cluster.machines(spec, file.seed)).collect();
         let fault = &world.network.fault;
         if self.overrides.policies.is_empty() {
-            // Otherwise a policy that is not run may have them.
+            // With `--policy`, a target may exist only under a policy that is not run.
             checks::targets(document, fault, &machines)?;
         }
         for Machines { layout, links, groups, .. } in machines {

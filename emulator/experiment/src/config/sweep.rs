@@ -303,7 +303,7 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
     Ok(SweepAxis { key: key.to_string(), path, values: heads, with })
 }
 
-/// A text that equal values share, such as 1 and 1.0, or "200ms" and "0.2s".
+/// The canonical text of a value: equal values, such as 1 and 1.0, or "200ms" and "0.2s", have the same one.
 fn meaning(value: &Node<'_>) -> String {
     let value = plain(value).unwrap_or_default();
     let time = value.as_str().and_then(|text| text.parse::<Span>().ok());

@@ -39,7 +39,7 @@ pub(super) fn of_policy(
         "where datagrams can be lost, as between hosts and with network.loss; leave it out",
     );
     let oracle = traits.oracle.filter(|_| runtime != RuntimeKind::Virtual);
-    let oracle = without(oracle, "in real time, where no actor knows what all others do; set another value");
+    let oracle = without(oracle, "in real time, where no actor has a view of all others; set another value");
     named.chain(of_patience(entry, mean_task)).chain(lossless).chain(oracle).collect()
 }
 
@@ -78,7 +78,7 @@ pub(super) fn of_factors(world: &Resolved) -> Option<String> {
         |fault: &FaultSpec| matches!(fault, FaultSpec::Degrade(degrade) if degrade.delay_factor != 1.0);
     let at = world.network.fault.iter().position(idle).filter(|_| !delayed)?;
     Some(format!(
-        "network.fault[{at}].degrade.delay_factor has no effect, because messages have no delay here that it could \
+        "network.fault[{at}].degrade.delay_factor has no effect, because messages have no delay that it could \
          multiply; set network.one_way"
     ))
 }
@@ -111,7 +111,7 @@ pub(super) fn of_snapshots(entry: &PolicyEntry, run: RunLength, until: Option<Sp
         let [every, last] = [every, last].map(|span| number::seconds(span.as_secs_f64()));
         format!(
             "policy `{}`: a node sends a heartbeat every {every}, and all jobs arrive within {last}: schedulers decide \
-             without having heard of some nodes, which the age of information does not count; shorten `heartbeat`",
+             before the first heartbeat of some nodes, which the age of information does not count; shorten `heartbeat`",
             entry.label()
         )
     })
@@ -122,7 +122,7 @@ pub(super) fn of_classes(jobs: &Workload, seed: u64) -> Option<String> {
     let empty = jobs.empty_classes();
     (!empty.is_empty()).then(|| {
         format!(
-            "no job of seed {seed} is of class {}: there are no results of it; see the cutoff, or the weights of classes",
+            "no job of seed {seed} is of class {}, which therefore has no results; see the cutoff, or the weights of classes",
             listed(empty)
         )
     })
@@ -284,7 +284,7 @@ random = {}
     #[test]
     fn parameters_without_effect_in_a_runtime_are_warned_about() {
         let ranked = "murmuration = { order = \"srjf\", rank = \"job-left-oracle\" }";
-        let rank = "policy `murmuration`: rank has no effect in real time, where no actor knows";
+        let rank = "policy `murmuration`: rank has no effect in real time, where no actor has a view of";
         warned(ranked, &[], Some(rank));
         warned(ranked, &["run.runtime=virtual"], None);
         let silent = "yaq-d = { silent = true }";
@@ -427,8 +427,8 @@ random = {}
         std::fs::write(dir.path().join("a.tr"), "0 2 3 2 4\n1 1 20 20\n").unwrap();
         for (cutoff, said) in [
             ("10s", None),
-            ("100s", Some("no job of seed 1 is of class `long`: there are no results of it")),
-            ("1s", Some("no job of seed 1 is of class `short`: there are no results of it")),
+            ("100s", Some("no job of seed 1 is of class `long`, which therefore has no results")),
+            ("1s", Some("no job of seed 1 is of class `short`, which therefore has no results")),
         ] {
             let trace = format!("workload.trace = {{ file = \"a.tr\", cutoff = \"{cutoff}\" }}");
             let text = TEXT.replace(synthetic, &trace).replace("service.demand = \"1s\"\n", "");

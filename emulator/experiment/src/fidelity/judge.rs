@@ -10,8 +10,7 @@
 //! | timers, and ends of copies, later than a twentieth of the median copy | 1 % of each | the bar for response times |
 //! | core time of copies above their work | 1 % | in a loaded cluster queues multiply it by ten |
 //! | the same of real cores, where copies that ended by themselves are known one by one | 5 % | the bar for response times: timed work is more exact than executed work |
-//! | slowdown of real cores away from the requested one: mean of the stretches of one slowdown and length | 5 % | the
-//! same |
+//! | slowdown of real cores away from the requested one: mean of the stretches of one slowdown and length | 5 % | the same |
 //! | slowdown of a real core that should be healthy | 5 % | it is the reference for degraded ones |
 //! | busy processors of a host, unless copies are to keep them busy | 90 % | above it a burst finds no idle processor |
 //! | processor time that the hypervisor kept | 5 % | it comes in pieces of milliseconds |
@@ -79,7 +78,7 @@ enum Remedy {
 pub struct JobsMet {
     /// Jobs whose arrival was due.
     pub due: u64,
-    /// Of these, those that did not arrive.
+    /// Due jobs that did not arrive.
     pub missing: u64,
     /// Jobs that arrived and stay open, although no limit of time cut the run off and no node is lost for good.
     pub open: u64,
@@ -328,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn every_departure_is_found_by_itself() {
+    fn each_departure_is_detected_alone() {
         let ms = Span::from_millis;
         let late = |run: &mut Run, count, by| (0..count).for_each(|_| run.deliver(ms(10), by));
         assert_eq!(reasons(|run| late(run, 60, ms(2))), [LateDeliveries]);
@@ -352,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn real_cores_must_be_as_slow_as_asked() {
+    fn real_cores_must_reach_the_requested_slowdown() {
         let with = |spoil: &dyn Fn(&mut RealWork)| {
             reasons(|run| {
                 let mut work = RealWork::default();
@@ -365,7 +364,7 @@ mod tests {
                 let healthy = Samples { count: 50, mean: 0.99, std: 0.02 };
                 work.cores.push(RealCore { host: "h1".into(), healthy, ..RealCore::default() });
                 spoil(&mut work);
-                // Processors are busy, because they are to be.
+                // Processors are busy, as copies on real cores keep them.
                 (run.cores, run.host.cpu_share) = (Some(work), 0.99);
             })
         };
@@ -382,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn real_loss_is_measured_against_the_loss_that_was_asked() {
+    fn real_loss_is_compared_with_the_requested_loss() {
         let lost = |run: &mut Run, lost| (run.host.datagrams_sent, run.host.datagrams_lost) = (100_000, lost);
         assert_eq!(reasons(|run| lost(run, 0)), []);
         assert_eq!(reasons(|run| lost(run, 1)), [LostDatagrams], "policies do without repairs");
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distribution_of_delays_must_be_the_one_asked() {
+    fn the_distribution_of_delays_must_match_the_request() {
         // From 10 µs to 100 ms, with equal decades: the median is 1 ms, and 0.1 ms is late.
         let decades = |k: u32| Span((1e4 * 10f64.powf(f64::from(k) / 500.0)) as u64);
         // On two kinds of links.

@@ -88,7 +88,7 @@ impl Evidence<'_> {
             ZERO_DELAY_PART * self.median_copy_s
         };
         let of_copy = TASK_PART * self.median_copy_s;
-        // Known to a thousandth, so even copies that were only late have some asked time.
+        // At least a thousandth of the busy time counts as asked, which is the precision of lateness.
         let late_work_s = (gauge.work.mean_s() * gauge.work.len() as f64).min(0.999 * self.busy_s);
         // For real cores, the time of each copy follows from its slots.
         let core_s = match &self.cores {
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_is_that_of_kolmogorov_and_smirnov() {
+    fn the_distance_is_the_kolmogorov_smirnov_statistic() {
         let (mut a, mut b) = (SpanHistogram::default(), SpanHistogram::default());
         (0..1000).for_each(|k| a.add(Span(k * 1000)));
         (0..1000).for_each(|k| b.add(Span((k + 250) * 1000)));

@@ -63,7 +63,7 @@ pub fn export(
     }
     if out.join(MANIFEST).exists() {
         return Err(Error::Merge(format!(
-            "{} is a study directory, whose files would be written over; name another folder with --out",
+            "{} is a study directory, whose files would be overwritten; name another folder with --out",
             out.display()
         )));
     }

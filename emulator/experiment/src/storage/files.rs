@@ -89,7 +89,7 @@ pub fn check_own(root: &Path, kept: &[PathBuf]) -> Result<(), Error> {
     let is_log = |name: &String| name.ends_with(".log") && ![input_log::FILE, RUNS].contains(&name.as_str());
     let is_ours = |name: &String| name.starts_with('.') || is_log(name) || begun.contains(name);
     let foreign = names.into_iter().filter(|name| !is_ours(name));
-    // The first of the alphabet, so that the message is the same each time.
+    // The first in alphabetical order, so that the message is always the same.
     foreign.min().map_or(Ok(()), |file| Err(Error::Foreign { path: root.to_owned(), file }))
 }
 
@@ -145,7 +145,7 @@ pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Err
     text.insert_str(text.len() - 1, &" ".repeat(if running { ROOM } else { 0 }));
     let fill = |mut file: File| {
         file.write_all(text.as_bytes())?;
-        // After a run all its files are on the disk: a reader needs this one first.
+        // At the end of a run the manifest is synced like its other files: readers open it first.
         if running { Ok(()) } else { file.sync_all() }
     };
     match replace(&path, fill, io("write", &path)) {
@@ -205,7 +205,7 @@ pub enum Error {
     #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its runs and run what is missing, or choose another folder with --out", path.display())]
     Occupied { path: PathBuf, experiment: String, state: RunState },
     /// The folder holds a run of another experiment, so there is nothing to resume.
-    #[error("{} holds a run of another experiment, none of whose cells is wanted here ({differs}); name its folder with --out, or leave out --resume", path.display())]
+    #[error("{} holds a run of another experiment, which has none of the requested cells ({differs}); name its folder with --out, or leave out --resume", path.display())]
     Another { path: PathBuf, differs: String },
     /// Another process is running in the folder.
     #[error("{} is in use by process {pid}; wait for it, stop it, or choose another folder with --out", path.display())]
@@ -215,7 +215,7 @@ pub enum Error {
         pid: String,
     },
     /// The folder holds something other than a run.
-    #[error("{} is no study directory, and not empty: it holds `{file}`; choose a new or an empty folder with --out", path.display())]
+    #[error("{} is not a study directory, and not empty: it holds `{file}`; choose a new or an empty folder with --out", path.display())]
     Foreign { path: PathBuf, file: String },
     /// The folder holds study directories, which would no longer be found through it.
     #[error("{} holds study directories, such as `{run}`, which a run there would hide; choose another folder with --out", path.display())]
@@ -229,8 +229,8 @@ pub enum Error {
     /// A finished run cannot be read.
     #[error("{} is damaged at byte {at}: {why}; run again with --resume, which repeats the missing runs", path.display())]
     DamagedRun { path: PathBuf, at: u64, why: String },
-    /// The file is no log of runs.
-    #[error("{} is no log of runs; restore it, or run again with --resume, which begins another one", path.display())]
+    /// The file is not a log of runs.
+    #[error("{} is not a log of runs; restore it, or run again with --resume, which begins another one", path.display())]
     ForeignLog { path: PathBuf },
     /// The log of runs was written by another version.
     #[error("{} is of another format than this volary reads; run again into another folder, or use the volary that wrote it", path.display())]

@@ -5,8 +5,8 @@
 //! frame*     length u32, crc32 u32, section u32, payload        the checksum covers section and payload
 //! ```
 //!
-//! Integers are little endian. The vocabulary is a fingerprint of what payloads consist of. What a section is, each
-//! file defines for itself.
+//! Integers are little endian. The vocabulary is a fingerprint of the form of payloads. Each file defines the
+//! meaning of its sections.
 
 use std::io::{self, Read, Write};
 

@@ -324,7 +324,7 @@ pub fn gaps(study: &Study) -> Result<Vec<String>, Error> {
     for folder in &study.folders {
         let mut manifest = load_manifest(folder)?;
         if study.folders.len() == 1 {
-            // Whether its process is at work was found out before the folder was locked.
+            // The state of the study was determined before the folder was locked, when its process could be seen.
             manifest.state = study.manifest.state;
         }
         let missing: Vec<&String> = manifest.runs.iter().filter(|id| !there.contains(id.as_str())).collect();
@@ -357,7 +357,7 @@ mod tests {
     use crate::storage::{RenderedReport, StudyDir};
 
     #[test]
-    fn drawn_runs_keep_their_timelines() {
+    fn runs_with_a_chart_keep_their_timelines() {
         let mut list = RecordList::default();
         let record = |policy, seed| RunRecord::new("r", &measured(policy, &[], seed, 1.0, 2));
         for (policy, seed, is_early) in [

@@ -54,9 +54,9 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slices: Option<Slices>,
     pub state: RunState,
-    /// When it started, UTC, RFC 3339.
+    /// Start time, UTC, RFC 3339.
     pub started: String,
-    /// When it ended.
+    /// End time, in the same form.
     pub ended: Option<String>,
 }
 
@@ -145,7 +145,7 @@ impl<'a> PlannedPoint<'a> {
         self.0["label"].as_str().unwrap_or_default()
     }
 
-    /// The kind of the policy and its parameters, the defaults among them.
+    /// The kind of the policy and its parameters, including defaults.
     pub fn policy(self) -> Option<(&'a str, &'a Value)> {
         let (kind, parameters) = self.0["policy"].as_object()?.iter().next()?;
         Some((kind, parameters))
@@ -162,7 +162,7 @@ impl<'a> PlannedPoint<'a> {
         self.0["resolved"].pointer(pointer)
     }
 
-    /// Whether a generator stands in for a trace that was not found.
+    /// Whether a generator replaces a trace that was not found.
     pub fn has_stand_in(self) -> bool {
         self.world("/workload/trace").is_some() && self.world("/trace").is_none_or(Value::is_null)
     }
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_that_of_the_first_processor() {
+    fn the_model_of_the_first_processor_is_recorded() {
         let text = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Fast CPU @ 2.00GHz\n\nmodel name\t: other\n";
         assert_eq!(model(text).as_deref(), Some("Fast CPU @ 2.00GHz"));
         assert_eq!(model("processor\t: 0\nCPU part\t: 0xd0c\n"), None);

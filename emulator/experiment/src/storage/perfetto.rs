@@ -129,7 +129,7 @@ fn events(record: &RunRecord, tracks: &Tracks, first_flow: u64) -> Vec<Event> {
         let [brought, reported] = [2 * number as u64, 2 * number as u64 + 1].map(|flow| first_link + flow);
         let Some(track) = tracks.of(TrackKey::Copies(slice.0.core)) else { continue };
         let mut copy = copy(slice.0, track);
-        // Of a message there are two events, sent and delivered.
+        // Each message has two events, sent and delivered.
         if let Some(by) = links.brought_by[number] {
             copy.what.terminating_flow_ids.push(brought);
             events[2 * by + 1].what.flow_ids.push(brought);
@@ -153,7 +153,7 @@ fn flows(record: &RunRecord) -> u64 {
     record.activity.messages.len() as u64 + 2 * record.timeline.len() as u64
 }
 
-/// Which messages concern which executions, by their indices.
+/// The messages that brought and reported each execution, by index.
 struct Links {
     /// For each execution, the latest message about its job that its node had handled when it began.
     brought_by: Vec<Option<usize>>,
@@ -186,7 +186,7 @@ impl Links {
             });
             let sent = of.and_then(|of| from.get_mut(&of)).and_then(|sent| {
                 let first = sent.partition_point(|(at, _)| *at < end);
-                // Each message is about one of the copies that end at once.
+                // A message reports one copy: copies that end at the same time take different messages.
                 sent.get(first).filter(|(at, _)| *at <= end + ROUNDING)?;
                 Some(sent.remove(first).1)
             });
@@ -247,7 +247,7 @@ fn degraded(&(core, start, end, factor): &(u32, f64, f64, f64), tracks: &Tracks)
     Some(Event { at: nanoseconds(start), end: Some(nanoseconds(end)), what })
 }
 
-/// The event that says that later messages were left out.
+/// The event that states that later messages were left out.
 fn left_out(activity: &Activity, tracks: &Tracks) -> Option<Event> {
     let last = activity.messages.last().filter(|_| activity.left_out > 0)?;
     let what = TrackEvent {
@@ -491,7 +491,7 @@ mod tests {
 
     /// The first bytes by hand, from the field numbers of the published protocol.
     #[test]
-    fn bytes_are_those_of_the_protocol() {
+    fn encoded_bytes_follow_the_published_protocol() {
         let event = TrackEvent { r#type: Some(2), track_uuid: Some(5), ..TrackEvent::default() };
         let mut bytes = Vec::new();
         append(&mut bytes, 7, 300, Data::TrackEvent(event));

@@ -129,7 +129,7 @@ impl RunHead {
     }
 }
 
-/// A sample of the receivers' knowledge, serialized as a short JSON array in this order. Measures that a policy does
+/// A sample of the receivers' caches, serialized as a short JSON array in this order. Measures that a policy does
 /// not have are NaN, and null in JSON.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "[Option<f64>; 4]", into = "[Option<f64>; 4]")]

@@ -30,7 +30,7 @@ use crate::{codec, parallel};
 
 /// The first bytes of the file.
 const MAGIC: [u8; 8] = *b"volaryrn";
-/// Version of the format, raised whenever frames change. That of the tables is in the vocabulary.
+/// Version of the format, raised whenever frames change. The version of the tables is in the vocabulary.
 const FORMAT: u32 = 1;
 /// The section number of every frame, which marks its start when searching behind a damaged one.
 const MARK: u32 = u32::from_le_bytes(*b"\xffrun");
@@ -67,7 +67,7 @@ impl RunStore {
     /// The runs of a study directory; none if there is no file yet.
     ///
     /// # Errors
-    /// The file cannot be read, is no log of runs, or is one of another version.
+    /// The file cannot be read, is not a log of runs, or is one of another version.
     pub fn open(root: &Path) -> Result<Self, Error> {
         let path = root.join(RUNS);
         let mut store = Self { log: None, path, runs: BTreeMap::new(), end: 0, size: 0, lost: Vec::new() };
@@ -104,7 +104,7 @@ impl RunStore {
 
     fn scan(&mut self, file: &mut (impl Read + Seek)) -> io::Result<Result<(), Error>> {
         if self.end == 0 {
-            // A file that is shorter is being made, or its process was killed.
+            // A shorter file is still being created, or its process was killed.
             if self.size < PREFIX {
                 return Ok(Ok(()));
             }
@@ -132,7 +132,7 @@ impl RunStore {
         Ok(Ok(()))
     }
 
-    /// Opens the file to append to it, and creates it if needed. Damaged parts are removed; a file that is no log of
+    /// Opens the file to append to it, and creates it if needed. Damaged parts are removed; a file that is not a log of
     /// runs is set aside.
     ///
     /// # Errors
@@ -189,7 +189,7 @@ impl RunStore {
     /// The records of the stored ones of the runs `ids`, in this order.
     ///
     /// # Errors
-    /// Of an item: it cannot be read.
+    /// An item is an error if it cannot be read.
     pub fn records<'a>(
         &'a self,
         ids: impl IntoIterator<Item = &'a String> + 'a,
@@ -203,7 +203,7 @@ impl RunStore {
     /// As [`records`](Self::records), but only the fields that a type has.
     ///
     /// # Errors
-    /// Of an item: it cannot be read.
+    /// An item is an error if it cannot be read.
     pub fn parts_of_records<'a, T: DeserializeOwned + Send>(
         &'a self,
         ids: impl IntoIterator<Item = &'a String> + 'a,
@@ -230,7 +230,7 @@ impl RunStore {
         batches.flatten()
     }
 
-    /// Appends a finished run, all of it or nothing; from then on it counts, and its record knows its rows.
+    /// Appends a finished run, all of it or nothing. Afterwards it counts as finished, and `record` refers to its rows.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -333,7 +333,7 @@ fn next_whole(file: &mut (impl Read + Seek), mut from: u64, size: u64) -> io::Re
                 return Ok(Some(at));
             }
         }
-        // A mark may lie across the border.
+        // A mark may lie across the boundary of two searched blocks.
         from += (SEARCHED - (mark.len() - 1)) as u64;
     }
     Ok(None)
@@ -509,7 +509,7 @@ mod tests {
         let content = fs::read(&path).unwrap();
         fs::write(&path, [&b"volary??"[..], &content[8..]].concat()).unwrap();
         let error = load(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("is no log of runs") && error.contains("--resume"), "{error}");
+        assert!(error.contains("is not a log of runs") && error.contains("--resume"), "{error}");
         let study = StudyDir::open(folder.path(), manifest(&IDS)).unwrap();
         assert!(!study.has("a") && folder.path().join("runs.log.damaged").exists());
         drop(study);

@@ -231,7 +231,7 @@ impl CellGroup {
         let names: Vec<&str> = constant.iter().map(|runs| runs.policy.as_str()).collect();
         let of = if all { String::new() } else { format!(" to {}", names.join(", ")) };
         Some(format!(
-            "seeds change nothing here{of}: {seeds} replications with the same results, so there is no interval, and \
+            "seeds make no difference{of}: {seeds} replications have the same results, so there is no interval, and \
              further ones would add nothing"
         ))
     }
@@ -299,7 +299,7 @@ pub(super) fn summary_lines(study: &Study) -> String {
     out
 }
 
-/// What `--json` prints: a line per run, then the claims if there are any.
+/// The output of `--json`: a line per run, then the claims if there are any.
 pub fn json_lines(study: &Study) -> String {
     let mut out = summary_lines(study);
     if !study.claims.is_empty() {

@@ -83,8 +83,8 @@ impl StudyDir {
     }
 
     fn take(root: &Path, mut manifest: Manifest, lock: File) -> Result<Self, Error> {
-        // A log that cannot be used leaves the folder as it is. Where there is none, the manifest comes first: it says
-        // whose the folder is.
+        // If the log cannot be opened, the folder is left unchanged. Without a log, the manifest is written first,
+        // because it identifies the experiment.
         let there = root.join(RUNS).exists().then(|| RunStore::open_to_write(root)).transpose()?;
         manifest.state = RunState::Running;
         manifest.ended = None;
@@ -294,7 +294,7 @@ impl LockedDir {
         }
         gather(&self.root, study.records())?;
         self.gather_failures(study)?;
-        // It has ended when all its files are there.
+        // The run has ended only when all its files are written.
         let unfinished = Manifest { state: RunState::Interrupted, ended: None, ..study.manifest.clone() };
         write_manifest(&self.root, &unfinished)?;
         write_final_files(&self.root, study, render)?;
@@ -310,7 +310,7 @@ impl LockedDir {
             return Ok(());
         }
         Err(Error::Merge(format!(
-            "{} is missing, and {} would be written over: restore it, or run again with --resume",
+            "{} is missing, and {} would be overwritten: restore it, or run again with --resume",
             log.display(),
             table.display()
         )))
@@ -326,7 +326,7 @@ impl LockedDir {
             return Ok(());
         }
         Err(Error::Merge(format!(
-            "{} holds a run of `{}` that is none of those named; choose another folder with --out",
+            "{} holds a run of `{}` that is not among those named; choose another folder with --out",
             self.root.display(),
             old.experiment
         )))
@@ -385,14 +385,14 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
         let lines = study.claims.iter().map(|claim| json_line(&path, claim));
         write(&path, lines.collect::<Result<String, _>>()?.as_bytes())?;
     }
-    // Failures that were copied here, of runs that have finished since.
+    // Removes copied failures of runs that have finished since.
     study.records().try_for_each(|record| remove(&failure_path(root, &record.id)))?;
-    // It stays if there is something in it.
+    // Fails if the folder is not empty.
     let _ = fs::remove_dir(root.join(FAILED));
     render(study).write(root)
 }
 
-/// Says how many finished runs of the folder belong to an earlier plan.
+/// Logs the number of finished runs of the folder that belong to an earlier plan.
 fn say_others(root: &Path, study: &Study) -> Result<(), Error> {
     let kept: BTreeSet<&str> = study.records().map(|record| record.id.as_str()).collect();
     let store = RunStore::open(root)?;
@@ -443,7 +443,7 @@ impl RenderedReport {
             remove(&old)?;
         }
         if self.cells.is_empty() {
-            // It stays if there is something else in it.
+            // Fails if the folder holds anything else.
             let _ = fs::remove_dir(&folder);
         }
         Ok(())
@@ -490,7 +490,7 @@ impl NewFolder {
 
 impl Drop for NewFolder {
     fn drop(&mut self) {
-        // Fails if there is something in them.
+        // Fails for folders that are not empty.
         let _ = fs::remove_dir(&self.path);
         self.runs.iter().for_each(|runs| drop(fs::remove_dir(runs)));
     }

@@ -111,16 +111,16 @@ tables! {
         "job": INTEGER = job, "number of the job";
         "arrival_s": NUMBER = arrival, "arrival at its client, s";
         "response_s": OPTIONAL = response, "response time, s; null if it did not finish";
-        "longest_s": NUMBER = longest, "work of its longest task on a healthy core, s; of a job with stages the sum of that of each";
+        "longest_s": NUMBER = longest, "work of its longest task on a healthy core, s; for a job with stages, the sum over its stages";
         "alone_s": OPTIONAL = alone, "response time alone in the cluster, s; null if the workload does not state it";
         "tasks": INTEGER = tasks, "number of tasks, of all its stages";
         "class": TEXT = class, "label of its class; `short` if the workload has no classes";
     }
 
-    /// A stretch of a copy of a task on a core; of a sample of the jobs, one in `sampled_one_in` of summary.jsonl.
+    /// A stretch of a copy of a task on a core, for a sample of the jobs: one in `sampled_one_in` (summary.jsonl).
     Tasks "tasks", copies: CopyRow {
         "job": INTEGER = job, "number of the job";
-        "task": INTEGER = task, "number of the task in the job; those of later stages follow those of earlier ones";
+        "task": INTEGER = task, "number of the task in the job; tasks of earlier stages come first";
         "attempt": INTEGER = attempt, "number of the copy in the task";
         "core": INTEGER = core, "core, among all cores of the cluster";
         "start_s": NUMBER = start, "start of the stretch, s";
@@ -128,34 +128,34 @@ tables! {
         "end": TEXT = end_kind, "how it ended: first (of its task to finish), second, preempted, suspended, lost, in-progress";
     }
 
-    /// A sample of what a receiver knows; means and maxima are over sources.
+    /// A sample of the cache of a receiver; means and maxima are over sources.
     Staleness "staleness", looks: CacheRow {
-        "time_s": NUMBER = time, "when the sample was taken, s";
-        "receiver": INTEGER = receiver, "number of the scheduler or node that knows";
+        "time_s": NUMBER = time, "time of the sample, s";
+        "receiver": INTEGER = receiver, "number of the scheduler or node that keeps the cache";
         "age_of_synchronisation_s": NUMBER = age, "mean age of the oldest update that it lacks, s; 0 in sync";
-        "age_of_synchronisation_max_s": NUMBER = age_max, "the largest, s";
+        "age_of_synchronisation_max_s": NUMBER = age_max, "largest age of synchronisation, s";
         "out_of_sync": NUMBER = out_of_sync, "share of the sources about which it lacks an update";
         "version_age": NUMBER = versions, "mean number of updates that it lacks about a source";
-        "age_of_information_s": OPTIONAL = information, "mean time since the newest snapshot that arrived was made, s; null without snapshots";
-        "error_s": OPTIONAL = error, "mean absolute difference between known and true work, s; null where it is not measured";
-        "bias_s": OPTIONAL = bias, "mean of known less true work, s; null where it is not measured";
+        "age_of_information_s": OPTIONAL = information, "mean age of the newest snapshot that arrived, s; null without snapshots";
+        "error_s": OPTIONAL = error, "mean absolute difference between cached and true work, s; null where it is not measured";
+        "bias_s": OPTIONAL = bias, "mean of cached less true work, s; null where it is not measured";
         "error_max_s": OPTIONAL = error_max, "the largest error, s; null where it is not measured";
         "in_flight": INTEGER = in_flight, "number of updates about all sources that it lacks";
     }
 
     /// A sampled decision by a cache.
     Decisions "decisions", decisions: DecisionRow {
-        "time_s": NUMBER = time, "when it was taken, s";
+        "time_s": NUMBER = time, "time of the decision, s";
         "scheduler": INTEGER = scheduler, "number of the scheduler";
         "node": INTEGER = node, "number of the node that was chosen";
         "best_node": INTEGER = best, "number of the node where the task would have waited least";
         "age_of_synchronisation_s": NUMBER = age, "age of the oldest update about the node that the scheduler lacked, s; 0 in sync";
-        "best_age_of_synchronisation_s": NUMBER = age_best, "the same of the best node, s";
-        "age_of_information_s": OPTIONAL = information, "time since the newest snapshot of the node that arrived was made, s; null without snapshots";
-        "best_age_of_information_s": OPTIONAL = information_best, "the same of the best node, s";
+        "best_age_of_synchronisation_s": NUMBER = age_best, "the same for the best node, s";
+        "age_of_information_s": OPTIONAL = information, "age of the newest snapshot of the node that arrived, s; null without snapshots";
+        "best_age_of_information_s": OPTIONAL = information_best, "the same for the best node, s";
         "version_age": INTEGER = versions, "number of updates about the node that the scheduler lacked";
-        "best_version_age": INTEGER = versions_best, "the same of the best node";
-        "believed_wait_s": NUMBER = believed, "wait at the node by the cache, s";
+        "best_version_age": INTEGER = versions_best, "the same for the best node";
+        "believed_wait_s": NUMBER = believed, "wait at the node according to the cache, s";
         "true_wait_s": NUMBER = wait, "true wait at the node, s";
         "regret_s": NUMBER = regret, "true wait at the node less that at the best node, s";
     }
@@ -165,9 +165,9 @@ tables! {
         "core": INTEGER = core, "core, among all cores of the cluster";
         "start_s": NUMBER = start, "start of the stretch, s";
         "end_s": NUMBER = end, "end of the stretch, s";
-        "asked": NUMBER = asked, "slowdown that was asked for";
+        "asked": NUMBER = asked, "requested slowdown";
         "had_s": NUMBER = had, "time with a copy, s";
-        "done_s": NUMBER = done, "work done, s of a healthy core; the slowdown achieved is the sum of had_s over that of done_s";
+        "done_s": NUMBER = done, "work done, s of a healthy core; the achieved slowdown is the sum of had_s divided by the sum of done_s";
     }
 }
 

@@ -111,7 +111,7 @@ fn the_end_is_noted_after_the_final_files() {
 
 /// Measurements of real cores are stored for runs whose copies burned some.
 #[test]
-fn real_cores_have_a_file_where_there_are_some() {
+fn measurements_of_real_cores_have_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let run = StudyDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
     let [mut timed, mut burnt] = ["timed", "burnt"].map(|policy| measured(policy, &[], 1, 1.0, 50));
@@ -160,14 +160,14 @@ fn an_interrupted_run_is_closed_with_its_finished_runs() {
     let study = run.finish(RunState::Interrupted, &[], render).unwrap();
     assert_eq!((study.missing, jobs(folder.path())), (1, 30));
     assert!(fs::read_to_string(folder.path().join(REPORT)).unwrap().contains("second"));
-    // A later plan adds runs and drops some: only the plan's runs are shown.
+    // A later plan adds and drops runs: only runs of the latest plan are shown.
     drop(run);
     let run = StudyDir::open(folder.path(), manifest(&["b"])).unwrap();
     run.expect(vec!["c".to_owned(), "b".to_owned()]).unwrap();
     run.store("c", &measured("third", &[], 1, 1.0, 5)).unwrap();
     let study = run.finish(RunState::Finished, &[], render).unwrap();
     assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
-    // A plan without a finished run keeps it for the next one.
+    // A finished run that the plan lacks is kept for the next plan.
     drop(run);
     let run = StudyDir::open(folder.path(), manifest(&["c"])).unwrap();
     run.finish(RunState::Finished, &[], render).unwrap();
@@ -337,7 +337,7 @@ fn a_folder_of_other_files_is_not_overwritten() {
     let error = LockedDir::take(folder.path(), &[]).unwrap_err();
     assert!(matches!(&error, Error::Foreign { .. }), "{error}");
     assert_eq!(names(folder.path()), ["notes.txt"], "and nothing is added");
-    // Of all logs this one is written over.
+    // The input log is the only log that a new run would overwrite.
     fs::rename(folder.path().join("notes.txt"), folder.path().join(input_log::FILE)).unwrap();
     assert!(matches!(StudyDir::create(folder.path(), manifest(&["a"])), Err(Error::Foreign { .. })));
 }
@@ -373,7 +373,7 @@ fn a_folder_of_study_directories_is_refused_for_a_run() {
 }
 
 #[test]
-fn shards_merge_into_one_study() {
+fn slices_merge_into_one_study() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b, out] = ["a", "b", "out"].map(|name| folder.path().join(name));
     let claim = |says: &str, verdict| ClaimResult {
@@ -422,7 +422,7 @@ fn shards_merge_into_one_study() {
 
 /// Two slices of two runs each, of which the second was run with another seed.
 #[test]
-fn shares_of_different_plans_are_refused() {
+fn slices_of_different_plans_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let slice = |index, seed| {
         let root = folder.path().join(format!("{index}-{seed}"));
@@ -464,7 +464,7 @@ fn a_line_that_does_not_fit_leaves_no_partial_line() {
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(SUMMARY);
-    // One block of 512 or 1024 bytes, as the shell counts, and a signal that is not to kill.
+    // A limit of one block, 512 or 1024 bytes depending on the shell; the signal is ignored.
     let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact storage::tests::a_line_that_does_not_fit_leaves_no_partial_line";
     let limited = std::process::Command::new("sh")
         .args(["-c", script])

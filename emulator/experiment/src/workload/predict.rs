@@ -138,13 +138,13 @@ pub fn evaluate(trace: &Trace, question: &Question) -> Evaluation {
     }
 }
 
-/// The remarks of the reader, and one if jobs may be learnt from before they have ended.
+/// The notes of the reader, and one if jobs may count as ended before they have ended.
 fn notes(trace: &Trace) -> Vec<String> {
     let mut notes = trace.notes().to_vec();
     let unknown = trace.unknown_waits();
     if unknown > 0 {
         notes.push(format!(
-            "{} not say how long they waited: they count as ended when they would have ended without a wait",
+            "{} not state how long they waited: their ends are computed as without a wait",
             if unknown == 1 { "1 job does".to_owned() } else { format!("{unknown} jobs do") }
         ));
     }
@@ -297,7 +297,7 @@ fn bucket(estimate: f64, run: f64) -> usize {
     if estimate == run {
         return 10;
     }
-    // Infinite for a job that took no time, which is the tail.
+    // Infinite for a job that took no time, which counts in the last bucket.
     let error = 100.0 * (estimate - run) / run;
     if error >= 95.0 { BUCKETS - 1 } else { ((error + 100.0) / 10.0).round().min(19.0) as usize }
 }
@@ -427,13 +427,13 @@ mod tests {
     }
 
     #[test]
-    fn each_job_is_predicted_from_those_that_ended_before_it() {
+    fn each_job_is_predicted_from_jobs_that_ended_before_it() {
         // The job of 100 s is submitted at 0 and ends at 110 s, after a wait of 10 s.
         let trace = parse("0,10000,100000,F,1,1\n109999,0,1000,F,1,1\n110000,0,100000,F,1,1\n");
         let all = evaluate(&trace, &question(&[Feature::User])).overall;
         assert_eq!((all.jobs, all.without_estimate), (1, 2), "the second began before the first had ended");
         assert_eq!((all.within_factor_two, all.within_5_percent), (1.0, 1.0));
-        // Without the wait it had ended.
+        // Without the wait, the first job ends before the second begins.
         let trace = parse("0,0,100000,F,1,1\n109999,0,1000,F,1,1\n110000,0,100000,F,1,1\n");
         assert_eq!(evaluate(&trace, &question(&[Feature::User])).overall.without_estimate, 1);
     }
@@ -455,7 +455,7 @@ mod tests {
             question.by_week = true;
             evaluate(&parse(&rows), &question)
         };
-        // The second jobs are those that finished.
+        // The second job of each pair is the one that finished.
         let second = of_names(true).overall;
         assert_eq!((second.jobs, second.without_estimate), (9, 0));
         let ninths = |share: f64| (9.0 * share).round() as u32;
@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn a_bucket_is_the_nearest_decile() {
-        // Estimate 100 for run times that make the error a little less and more than the edges.
+        // The estimate is 100, and the run times give errors just below and above the edges of buckets.
         for (run, percent) in
             [(100.0, Some(0)), (96.0, Some(0)), (94.0, Some(10)), (110.0, Some(-10)), (51.5, Some(90))]
         {
@@ -540,8 +540,8 @@ mod tests {
     #[test]
     fn generated_jobs_are_as_predictable_as_their_mix_states() {
         let of = |keys: &str| evaluate(&generated(keys), &question(&[Feature::User, Feature::Name])).overall;
-        // Some 1,600 jobs have one of 20 names. The first of a name is not known, and the second is not entrusted to a name
-        // that was never right; of the jobs that do not recur a few are hit by chance.
+        // Some 1,600 jobs have one of 20 names. The first job of a name has no history, and the second is predicted
+        // without its name, which has no record yet; a few of the other jobs are hit by chance.
         let exact = of("names = 20\nusers = 4\nrecurrence = 0.8").within_5_percent;
         assert!((0.74..0.84).contains(&exact), "{exact}");
         let unique = of("names = 20\nusers = 4\nrecurrence = 0");

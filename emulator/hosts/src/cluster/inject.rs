@@ -208,7 +208,7 @@ fn failed(why: &impl std::fmt::Display) -> InjectError {
 }
 
 fn not_running() -> InjectError {
-    let why = "the hosts run nothing from here: start a run with `volary run … --runtime hosts --hosts FILE`, and inject \
+    let why = "the hosts run nothing that was started here: start a run with `volary run … --runtime hosts --hosts FILE`, and inject \
                on the same machine while it goes on";
     InjectError::Refused(Refusal::NotRunning, why.to_owned())
 }

@@ -273,7 +273,7 @@ pub struct FinalReport {
 pub struct Datagrams {
     /// Messages sent to the other host.
     pub sent: u64,
-    /// Those of `sent` that were dropped before they left, because the network did not take them fast enough.
+    /// Messages of `sent` that were dropped before they left, because the network did not take them fast enough.
     pub dropped: u64,
     /// Messages of the other host that were not received, although later ones were.
     pub missing: u64,

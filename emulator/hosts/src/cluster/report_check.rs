@@ -65,8 +65,8 @@ impl<'a> ReportCheck<'a> {
             AgentMessage::Injected { from: at, .. } | AgentMessage::Lifted { until: at, .. } => (*at
                 <= latest)
                 .then_some(())
-                .ok_or_else(|| format!("it reports an injection at {at}, and it is {now}")),
-            // About no actor, and without a number.
+                .ok_or_else(|| format!("it reports an injection at {at}, but the time is {now}")),
+            // These messages name no actor and contain no number.
             AgentMessage::Loaded
             | AgentMessage::Ready { .. }
             | AgentMessage::Busy { .. }
@@ -227,7 +227,7 @@ fn counted(counters: &Counters) -> bool {
             retransmissions,
             held,
             degraded,
-            // Sums of them saturate, and are taken as real numbers.
+            // Not checked: their sums saturate, and are converted to floating point.
             propagation_ns: _,
             queueing_ns: _,
             retransmission_ns: _,

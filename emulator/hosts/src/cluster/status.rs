@@ -103,7 +103,7 @@ pub(super) async fn answers(
 
 async fn answer(transport: Arc<Transport>, host: Host, patience: Duration) -> Answer {
     let began = Instant::now();
-    // The last attempt to connect may end later than that.
+    // The last attempt to connect may end after `patience`.
     let answer = timeout(patience + ANSWER_TIMEOUT, ask(&transport, &host, patience)).await;
     let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {} s", patience.as_secs())));
     answer.map(|status| (status, began.elapsed().as_secs_f64()))

@@ -218,7 +218,7 @@ mod tests {
             let options = CalibrationOptions { warm_up, measure, timeout: Duration::from_secs(600) };
             calibrate(&mut KernelLoad::new(Kernel::Hash), options).unwrap().rounds_per_s()
         };
-        // A CPU's clock may change in between; rounds counted twice would show nevertheless.
+        // The CPU's clock may change in between, but not by the factor of two of rounds counted twice.
         let apart: Vec<f64> = (0..9).map(|_| pace(0, 1) / pace(5, 20)).collect();
         let near = apart.iter().filter(|apart| (0.6..1.6).contains(*apart)).count();
         assert!(near >= 5, "{apart:?}");

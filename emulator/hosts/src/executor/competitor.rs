@@ -152,7 +152,7 @@ impl Gain {
     fn update(&mut self, now: u64, counters: CoreCounters, calibration: Calibration) {
         let Some((then, before)) = self.left.take() else { return };
         let busy = counters.busy.saturating_sub(before.busy);
-        // Only if there was a copy all the time.
+        // Counts only if the core had a copy all the time.
         if busy > Self::MIN_TIME && busy + 1000 > now - then {
             let gain = calibration.ns(counters.rounds - before.rounds) / busy as f64;
             if gain > Self::MIN {

@@ -108,7 +108,7 @@ fn pin(cpu: CpuId, nice: Option<i32>) -> io::Result<()> {
     set.set(usize::from(cpu.0));
     sched_setaffinity(None, &set)?;
     if let Some(nice) = nice {
-        // On Linux a thread id names that thread alone. A higher nice value stays.
+        // On Linux a thread id addresses only that thread. A higher nice value is kept.
         let mine = rustix::process::getpriority_process(Some(gettid()))?;
         setpriority_process(Some(gettid()), nice.max(mine))?;
     }

@@ -471,7 +471,7 @@ impl Burner {
         let wait = self.calibration.timeout;
         let calibration = calibrate(load, self.calibration);
         let calibration = calibration.map_err(|got| BurnError::Busy { cpu: self.cpu, got, wait })?;
-        // Not before: calibration would wait for every other thread on this CPU.
+        // After the calibration, which would otherwise wait for every other thread on this CPU.
         set_idle_priority().map_err(failed("lower the priority of a thread", self.cpu))?;
         Ok(calibration)
     }
@@ -524,7 +524,7 @@ impl EventFd {
     /// Calls `wake` after every notification, forever.
     pub async fn relay(self, wake: impl Fn()) {
         if let Err(error) = self.try_relay(wake).await {
-            // The shard polls now and then in any case.
+            // The shard also polls at intervals, without notifications.
             tracing::warn!("ends of copies are noticed late: {error}");
         }
     }
@@ -549,7 +549,7 @@ mod tests {
     use crate::real_time::event_loop::Inbox;
 
     #[tokio::test]
-    async fn every_notification_wakes() {
+    async fn every_notification_wakes_its_receiver() {
         let (event, inbox) = (EventFd::new().unwrap(), Rc::new(Inbox::default()));
         let local = tokio::task::LocalSet::new();
         local

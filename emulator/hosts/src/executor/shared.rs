@@ -46,7 +46,7 @@ impl CurrentCopy {
 pub(super) enum ChunkEnd {
     /// The copy goes on.
     More(CurrentCopy),
-    /// That was the last chunk.
+    /// The copy has finished.
     Finished,
     /// The copy was halted in the meantime, and the chunk is lost.
     Halted,
@@ -67,8 +67,8 @@ pub(super) struct CoreShared {
     /// The current copy: sequence number and rounds left. There is no copy if no rounds are left.
     copy: AtomicU64,
     ticket: AtomicU64,
-    /// With [`PRESENT`] there is a copy, and the other bits are the total time without one; otherwise they are the
-    /// total time with one. Both in ns.
+    /// If [`PRESENT`] is set, there is a copy, and the other bits are the total time without one; if not, they are the
+    /// total time with one (ns).
     presence: AtomicU64,
     /// Rounds done in all, lost chunks included.
     rounds: AtomicU64,
@@ -137,7 +137,7 @@ impl CoreShared {
     /// Halts the copy; returns the rounds left.
     pub(super) fn halt(&self) -> u64 {
         let left = self.copy.fetch_and(!MAX_ROUNDS, Ordering::SeqCst) & MAX_ROUNDS;
-        // Here and not in the burner, which may notice much later.
+        // Updated here because the burner may notice the halt much later.
         self.update_presence(self.now());
         left
     }
@@ -193,7 +193,7 @@ impl CoreShared {
                 return None;
             }
             let ticket = self.ticket.load(Ordering::Acquire);
-            // Otherwise the ticket may be that of the next copy.
+            // If the copy has changed, the ticket may be that of the next one.
             if self.copy.load(Ordering::SeqCst) == copy {
                 return Some((CurrentCopy(copy), ticket));
             }
@@ -291,7 +291,7 @@ impl CoreShared {
     /// The counters at the requested edge, which has passed.
     pub(super) fn counters_at_edge(&self, edge: u64) -> CoreCounters {
         let recorded = self.edge.load(Ordering::Acquire) == NO_EDGE;
-        // Otherwise no chunk has ended since.
+        // Without a record no chunk has ended since the edge, so the current count is the count at the edge.
         let rounds = if recorded { &self.rounds_at_edge } else { &self.rounds };
         CoreCounters { busy: self.busy(edge), rounds: rounds.load(Ordering::Acquire) }
     }

@@ -80,7 +80,7 @@ fn copies_finish_under_their_tickets() {
     assert!((0..cpus.len()).all(|core| burners.take_finished(core).is_none()), "each is reported once");
     for (reading, cpu) in burners.end().iter().zip(cpus) {
         assert_eq!(reading.cpu, cpu);
-        // Rounded to rounds 20 times, and in each stretch.
+        // Work is rounded to whole rounds 20 times, and in each stretch.
         let (work, rounding) =
             (Duration::from_micros(20 * 150), Duration::from_micros(20 + reading.slots.len() as u64));
         let done: Duration = reading.slots.iter().map(|slot| slot.done).sum();
@@ -103,7 +103,7 @@ fn a_halted_copy_keeps_the_work_that_is_left() {
     let left = burners.halt(0);
     assert!(left < work && left > Duration::from_secs(1), "{left:?}");
     assert_eq!((burners.left(0), burners.halt(0)), (Duration::ZERO, Duration::ZERO));
-    // It continues as another copy from exactly there.
+    // The work continues as another copy from exactly that point.
     burners.run(0, 8, left);
     let again = burners.halt(0);
     assert!(again <= left, "{left:?} became {again:?}");
@@ -152,7 +152,7 @@ fn threads_are_pinned_and_end() {
             assert!(found.contains(&expected), "{expected:?} is not among {found:?}");
         }
     }
-    // In the middle of copies and slots.
+    // The burners end during copies and slots.
     let now = Instant::now();
     for core in 0..cpus.len() {
         burners.run(core, 1, FOREVER);
@@ -188,7 +188,7 @@ fn asked(slots: &[SlotReading]) -> Vec<f64> {
 
 /// Readings come in order, with the configured slowdowns, and their work adds up.
 #[test]
-fn slots_are_read_back() {
+fn readings_of_slots_are_in_order_and_add_up() {
     let burners = one();
     burners.run(0, 1, FOREVER);
     let ms = Duration::from_millis;

@@ -128,7 +128,7 @@ mod tests {
             assert!(again.0.abs_diff(at.0) < 1_000, "{ahead} {drift}: {again}");
             let before = Instant::now();
             let wait = clock.until(at);
-            // Up to the drift of six seconds.
+            // The slack covers the drift of six seconds.
             let slack = Duration::from_millis(3);
             assert!(wait <= instant - before + slack && wait + slack >= instant - Instant::now(), "{wait:?}");
         }

@@ -68,7 +68,7 @@ fn below(ends: &[f64], at: f64) -> u16 {
 /// The end of each shard's range of nodes.
 fn cuts(layout: &Layout, links: &Links, shares: &[Range<f64>]) -> Vec<f64> {
     let nodes = f64::from(layout.nodes());
-    // Not of machines, because each node is one.
+    // Borders of zones, pods and racks; each node is a host of its own.
     let borders = [AREAS[3], AREAS[2], AREAS[1]].map(|area| borders(layout, links, area));
     let beside = shares.iter().zip(shares.iter().skip(1));
     let mut cuts: Vec<f64> = beside
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn auxiliaries_go_with_the_nodes_that_they_are_beside() {
+    fn auxiliary_actors_are_placed_with_their_nodes() {
         let beside = vec![Some(9), Some(0), None, None];
         let all = machines(Layout::new(1, 4, [1; 10]), Links::uniform(), beside);
         let homes = place(&all, &[1.0, 1.0]);
@@ -194,7 +194,7 @@ mod tests {
         // Thirds would be 33.3 nodes: four racks of eight each and one more.
         assert_eq!(sizes(&homes(&racks(50, 2), 1, &[1.0; 3]).1), [34, 32, 34]);
         assert_eq!(sizes(&homes(&racks(8, 10), 1, &[3.0, 1.0]).1), [60, 20]);
-        // A rack is too large a part of a share.
+        // The borders of racks are further from the cuts than an eighth of a share.
         assert_eq!(sizes(&homes(&racks(4, 10), 1, &[1.0; 3]).1), [13, 14, 13]);
     }
 

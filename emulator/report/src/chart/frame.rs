@@ -82,7 +82,7 @@ pub(super) fn framed(
                 title: String::new(),
             }
         } else {
-            // As pale as most bursts are.
+            // The opacity of a typical burst.
             let opacity = (entry.mark == "burst").then_some(0.4);
             let title = String::new();
             Mark::Rect { class: entry.mark, hue: None, at: (x, y), size: (mark, mark), opacity, title }

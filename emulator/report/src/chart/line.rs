@@ -296,7 +296,7 @@ fn abridged(names: &[String], most: f64) -> Vec<String> {
                     .zip(cut)
                     .all(|(a, short)| names.iter().zip(cut).all(|(b, other)| a == b || short != other))
             };
-            // Of names that are alike at either end, those that fit are shown whole.
+            // If no cut keeps the names distinct, whole names are used.
             cuts.into_iter().find(is_clear).unwrap_or_else(|| names.to_vec())
         }
     }

@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn outlines_are_as_wide_as_texts_are_taken_to_be() {
+    fn outlines_have_the_computed_width_of_their_text() {
         let ascii: String = (' '..='~').collect();
         for text in [ascii.as_str(), "31.9\u{202f}ms"] {
             assert!((outline(text, SIZE, false).1 - width(text)).abs() < 0.05, "{text}");

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_legend_has_what_is_drawn() {
+    fn the_legend_lists_only_marks_that_are_drawn() {
         let slices = [slice(3, 0.0, 1.0), slice(3, 5.0, 6.0)];
         let shades = Shades { bursts: &[(3, 4.0, 6.0, 2.0), (9, 0.0, 6.0, 2.0)], injected: &[(3, 1.0, 2.0)] };
         let marks =

@@ -103,7 +103,7 @@ impl FolderReading {
     }
 
     fn read(&mut self, root: &Path) -> Result<(), Error> {
-        // The stamp first: what changes while the files are read is noticed at the next reading.
+        // The stamp is taken first: changes during the reading are noticed at the next one.
         let stamp = stamp(root);
         let manifest = load_manifest(root)?;
         self.read_ended()?;

@@ -478,7 +478,7 @@ fn section(snapshot: &Snapshot) -> Markup {
             }
         }
         @if grid.unknown > 0 {
-            p.hint { "and " (plural(grid.unknown as u64, "run")) " of which nothing is stored yet" }
+            p.hint { "and " (plural(grid.unknown as u64, "run")) " about which nothing is stored yet" }
         }
     }
 }

@@ -159,7 +159,7 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut stopped: oneshot::Rec
                 Ok((stream, _)) => {
                     if connections.len() >= CONNECTIONS {
                         cut_oldest(&mut waiting);
-                        // It ends now.
+                        // Lets the connection that was cut end.
                         yield_now().await;
                         while connections.try_join_next().is_some() {}
                     }
@@ -169,7 +169,7 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut stopped: oneshot::Rec
                         connections.spawn(connect(stream, Arc::clone(&site), connected));
                     }
                 }
-                // Too many open files, which may pass.
+                // The error may pass, as for too many open files.
                 Err(_) => sleep(Duration::from_millis(100)).await,
             }
         }
@@ -230,7 +230,7 @@ async fn connect(stream: TcpStream, site: Arc<Site>, connected: Arc<Connected>) 
         }
     };
     tokio::select! {
-        // A client that sends nonsense or goes away is no error of ours.
+        // Invalid requests and disconnects of clients are not errors of the server.
         _ = connection => {}
         () = connected.cut.notified() => {}
         () = late => {}

@@ -78,7 +78,7 @@ pub struct RunEntry {
     pub response_s: Option<(f64, f64)>,
     /// Estimate of the real time left, s; `None` unless it is running and a job has finished.
     pub real_left_s: Option<f64>,
-    /// Why it failed.
+    /// The reason why it failed.
     pub why: Option<String>,
 }
 
@@ -274,7 +274,7 @@ pub(super) fn faults(specs: &[FaultSpec], now: Time) -> Vec<Disturbance> {
     begun.map(fault).collect()
 }
 
-/// When a fault begins, and how long it lasts; `None` if it has no end.
+/// The begin of a fault and its duration; `None` if it has no end.
 const fn window(fault: &FaultSpec) -> (Span, Option<Span>) {
     match fault {
         FaultSpec::Partition(fault) => (fault.at, Some(fault.lasting)),

@@ -138,7 +138,7 @@ impl Dashboard {
         let entry = &mut plan.entries[at];
         (entry.stage, entry.why) = (RunStage::Finished, None);
         (entry.jobs, entry.finished) = (summary.jobs.submitted, summary.jobs.finished);
-        // Not a number where no job finished.
+        // The quantiles are not numbers if no job finished.
         entry.response_s = Some((summary.times.response_s.p50, summary.times.response_s.p99))
             .filter(|(p50, _)| p50.is_finite());
         plan.kept += if here { 0 } else { summary.jobs.submitted };

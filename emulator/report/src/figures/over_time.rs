@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeline_says_where_its_record_was_cut() {
+    fn the_title_of_a_timeline_states_where_its_record_was_cut() {
         let mut cell = measured("a", &[("load", json!(1))], 1, 1.0, 10);
         let first = cell.timeline[0];
         let titles = |rows: usize, cell: &mut Measured| {

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_has_a_place_for_every_value() {
+    fn every_value_of_an_axis_has_a_place() {
         for (values, spread) in [
             (vec![0.0, 238e-9, 428e-9, 0.5], AxisScale::Log),
             (vec![-0.02, 10e-6, 0.08, 1.0], AxisScale::Linear),

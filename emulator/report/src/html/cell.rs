@@ -91,7 +91,7 @@ fn bands(group: &CellGroup) -> Markup {
 fn core_time(group: &CellGroup, view: &View<'_>) -> Picture {
     let bar = |runs: &PolicyRuns| {
         let busy = runs.mean(|summary| summary.utilization);
-        // The share of a run without busy time is not a number, and its part none.
+        // Without busy time the share is not a number, and its part is zero.
         let part_of = |summary: &Summary, share: Reading| {
             Some(summary.utilization * share(summary)).filter(|size| size.is_finite()).unwrap_or(0.0)
         };
@@ -192,7 +192,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> Picture {
         };
         let other = rest.iter().map(|kind| per_task(runs, kind)).sum();
         let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind)));
-        // The rest comes last, in the colour after those of the kinds.
+        // All other kinds are one part at the end, in the next colour.
         let sizes = sizes.enumerate().chain([(KINDS, ("other", other))]);
         bar(runs, view, sizes.map(part).collect(), number::short(runs.mean(Summary::messages_per_task)))
     };
@@ -220,7 +220,7 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
                 "The first " (number::seconds(window)) " on the first cores, seed by seed the same interference. A block \
                  is a copy of a task; its colour shows how it ended. Shading behind it is interference, darker for a \
                  larger slowdown. Copies that began after " code { "run.record.timeline" } " are not recorded; → \
-                 marks those that go on beyond the edge. " code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
+                 marks copies that continue beyond the edge. " code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
             }
             @for (at, (policy, chart)) in charts.iter().enumerate() {
                 details class={ "more p" (policy) } open[view.number == 0 && at == 0] {
@@ -291,12 +291,7 @@ const MEASURES: [SharedMeasure; 6] = [
         number::short,
     ),
     ("CPU-time", "core-hours that all copies used", |s| s.used_core_h, number::short),
-    (
-        "lost",
-        "core-hours that copies used which did not run to their end",
-        |s| s.wasted_core_h,
-        number::short,
-    ),
+    ("lost", "core-hours used by copies that did not run to their end", |s| s.wasted_core_h, number::short),
 ];
 
 /// Use of shared nodes by copies, policies side by side; empty if nodes are not shared.

@@ -80,8 +80,8 @@ pub(super) fn warnings(study: &Study) -> Markup {
     let unequal: Vec<String> = study.cells.iter().filter_map(CellGroup::unequal).collect();
     if !unequal.is_empty() {
         lines.push(html! {
-            "Policies did not meet the same conditions in " (plural(unequal.len() as u64, "cell")) ", which name no best policy, and \
-            whose policies no claim compares: " (named(&unequal)) "."
+            "Policies did not meet the same conditions in " (plural(unequal.len() as u64, "cell")) ", so no best policy is named there, and \
+            no claim compares their policies: " (named(&unequal)) "."
         });
     }
     html! {
@@ -176,7 +176,7 @@ pub(super) fn sweep(study: &Study, policies: &[&str], wide: bool) -> Markup {
                 "Response times in every cell. A stronger colour marks a policy that is slower than the fastest \
                 of the cell, by the factor after the number; the strongest marks a factor of five or more."
                 @if study.cells.iter().any(|group| group.unequal().is_some()) {
-                    " † marks the cells whose policies did not meet the same conditions, which are not shaded."
+                    " † marks cells that are not shaded, because their policies did not meet the same conditions."
                 }
             }
             @if wide {

@@ -82,7 +82,7 @@ fn page(study: &Study, policies: &[&str], bodies: &Bodies) -> String {
                 @if let Some(packed) = bodies.in_page() {
                     script type="application/json" id="packed" { (PreEscaped(packed)) }
                 }
-                // But for compressed cells, the page is readable without it.
+                // Without the script the page is readable, except for compressed cells.
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -293,7 +293,7 @@ const PLAIN: usize = 3_500_000;
 const PACKED: usize = 3_500_000;
 /// Limit on the files beside a page.
 const FILES: usize = 100;
-/// Minimum number of cells in a file beside a page, if there are so many.
+/// Minimum number of cells in a file beside a page, except for the last file.
 const CELLS_OF_FILE: usize = 16;
 
 /// The bodies of the cells of a page.
@@ -415,7 +415,7 @@ fn parameters(study: &Study, policies: &[&str]) -> Markup {
             section id="policies" {
                 h2 { "Policies" }
                 p.hint {
-                    "Parameters in the first cell, the defaults among them; " code { "volary policies NAME" }
+                    "Parameters in the first cell, including defaults; " code { "volary policies NAME" }
                     " explains them."
                 }
                 (table("Policies", &["policy", "kind", "parameters"], &[], &rows))
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_that_of_its_rfc() {
+    fn base64_agrees_with_the_examples_of_its_rfc() {
         let texts = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
         let expected = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
         assert_eq!(texts.map(|text| base64(text.as_bytes())), expected);

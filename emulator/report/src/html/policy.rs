@@ -91,7 +91,7 @@ fn error_table(errors: &[(&&RunRecord, PredictionErrors)], policies: &[&str]) ->
     };
     html! {
         p.hint {
-            "Run times expected when jobs were submitted, against those that were learnt; the mean error is relative \
+            "Run times expected when jobs were submitted, against the observed run times; the mean error is relative \
              to the mean run time."
         }
         (table("Errors of estimates", &headings, &[], &rows))
@@ -171,7 +171,7 @@ const CACHES: [CacheMeasure; 9] = [
     ),
     (
         "age of information",
-        "time since the newest snapshot that a receiver has of a source was made",
+        "age of the newest snapshot that a receiver has of a source",
         |s| &s.age_of_information_s,
         number::seconds,
     ),
@@ -183,7 +183,7 @@ const CACHES: [CacheMeasure; 9] = [
     ),
     (
         "error",
-        "absolute difference between the cached and the true load, the work placed at the node that has not ended",
+        "absolute difference between the cached and the true load; the load is the unfinished work placed at the node",
         |s| &s.error_s,
         number::seconds,
     ),
@@ -216,7 +216,7 @@ const SHARES: [CacheNumber; 4] = [
     ),
     (
         "conflicts",
-        "share of decisions for a node to which another scheduler had sent a task that this one did not know of",
+        "share of decisions for a node to which another scheduler had sent a task that the deciding scheduler's cache lacked",
         |s| s.conflicts,
         number::percent,
     ),
@@ -235,7 +235,7 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
             summary { "Staleness of caches" }
             p.hint {
                 "A cache keeps the work expected at every node. Means over time, over the receivers and sources that are \
-                 looked at, and over replications; regret and error at decisions are over a sample of decisions. "
+                 observed, and over replications; regret and error at decisions are over a sample of decisions. "
                 code { "staleness.parquet" } " has each receiver, " code { "decisions.parquet" } " the decisions."
             }
             (cache_table(&policies, view))

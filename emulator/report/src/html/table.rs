@@ -72,7 +72,7 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
     });
     html! {
         (columns_table("Results", &brief, group, policies))
-        p.hint { "p50, p99 and mean are response times of jobs; bold and green is the best of a column" (told(group)) "." }
+        p.hint { "p50, p99 and mean are response times of jobs; bold and green is the best of a column" (note_on_best(group)) "." }
         @if let Some(why) = group.unequal() {
             p.hint { strong { "No best policy: " } (why) ", so these runs did not meet the same conditions." }
         }
@@ -87,7 +87,7 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
 }
 
 /// The end of the sentence that explains the mark of the best.
-fn told(group: &CellGroup) -> &'static str {
+fn note_on_best(group: &CellGroup) -> &'static str {
     if group.policies.iter().any(|runs| runs.runs.len() > 1) {
         ", where it differs significantly from the others; behind ± is the 95 % half-width over replications"
     } else {
@@ -100,7 +100,7 @@ pub(super) fn meanings(study: &Study) -> Markup {
     let runs = || study.records().map(|record| &record.summary);
     html! {
         details.more {
-            summary { "What the columns mean" }
+            summary { "Meaning of the columns" }
             dl.numbers {
                 @for column in SummaryColumn::all().filter(|column| column.is_worth(runs())) {
                     dt { (column.heading) } dd { (prose(column.metric.meaning)) }
@@ -345,7 +345,7 @@ const COLUMNS: [CertificateColumn; 12] = [
     }),
     ("timers late", "lateness of timers: p50, p99, max", |c| lateness(&c.lateness.timers)),
     ("work late", "lateness of the notice of ends of copies: p50, p99, max", |c| lateness(&c.lateness.work)),
-    ("mean delay", "asked and achieved, of messages over the network", |c| {
+    ("mean delay", "of messages over the network, asked and achieved", |c| {
         let delay = &c.network.delay;
         against(delay.asked.mean_s, delay.achieved.mean_s)
     }),
@@ -405,7 +405,7 @@ pub(super) fn fidelity(group: &CellGroup, policies: &[&str]) -> Markup {
             }
             (cores(&certified, policies))
             (hosts(&certified, policies))
-            p.hint { "Emulated time; a bare timer's too. Asked → achieved." }
+            p.hint { "Emulated time, also for the bare timer. Asked → achieved." }
         }
     }
 }

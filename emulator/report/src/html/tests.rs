@@ -287,7 +287,7 @@ fn failures_and_warnings_come_first() {
 }
 
 #[test]
-fn placements_are_shown_where_there_are_some() {
+fn placements_are_shown_if_they_were_recorded() {
     let mut study = study(&[0.5], 1, 100);
     assert!(!html(&study).contains("Times at which tasks were placed"));
     let mut placements = Placements { count: 1_000, peak_per_s: 77, last_s: 9.0, ..Placements::default() };
@@ -301,7 +301,7 @@ fn placements_are_shown_where_there_are_some() {
 }
 
 #[test]
-fn core_time_in_progress_is_drawn_where_there_is_some() {
+fn core_time_in_progress_is_drawn_unless_it_is_zero() {
     let mut study = study(&[0.5], 1, 100);
     assert!(html(&study).contains("Core time: useful, wasted (pale)"));
     for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
@@ -336,7 +336,7 @@ fn replications_that_differ_are_averaged() {
 }
 
 #[test]
-fn deadlines_have_bars_where_there_are_some() {
+fn bars_of_deadlines_are_drawn_if_jobs_have_deadlines() {
     let mut study = study(&[0.5], 1, 100);
     assert!(!html(&study).contains("Deadlines missed"));
     let goodput_h = GoodputHours { slo: 3.0, late: 1.0, be: 4.0, total: 8.0 };
@@ -355,7 +355,7 @@ fn deadlines_have_bars_where_there_are_some() {
     );
     assert!(!page.contains("NaN"));
     assert_balanced(&page);
-    // A run that was cut before the first deadline: work was done, and nothing can be missed yet.
+    // Runs cut off before the first deadline: work was done, but no deadline was missed.
     for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
         run.summary.deadlines = Some(Deadlines { miss_rate: f64::NAN, met: 0, missed: 0, open: 8, ..found });
     }
@@ -366,7 +366,7 @@ fn deadlines_have_bars_where_there_are_some() {
 }
 
 #[test]
-fn plans_and_estimates_have_tables_where_there_are_some() {
+fn tables_of_plans_and_estimates_are_shown_if_they_were_recorded() {
     let mut study = study(&[0.5], 1, 100);
     assert!(!html(&study).contains("<summary>Plans</summary>"));
     let gap = PlanGap { mean: 0.01, p99: 0.02, max: 0.03 };
@@ -448,7 +448,7 @@ fn a_study_without_measurements_has_a_page() {
 }
 
 #[test]
-fn policies_with_caches_stand_beside_one_another() {
+fn one_table_compares_the_caches_of_all_policies() {
     let mut study = study(&[0.5], 2, 100);
     assert!(!html(&study).contains("Staleness of caches"));
     for (at, age) in [(0, 0.25), (2, 4.0)] {
@@ -478,7 +478,7 @@ fn policies_with_caches_stand_beside_one_another() {
 }
 
 #[test]
-fn a_cell_begins_with_few_columns_and_has_all_below() {
+fn a_cell_shows_few_columns_first_and_all_columns_below() {
     let page = html(&study(&[0.5], 2, 100));
     let tables: Vec<&str> = page.split("<table class=\"stack\">").skip(1).collect();
     let columns = |table: &str| table.split("</thead>").next().unwrap().matches("<th ").count();

@@ -162,7 +162,7 @@ fn a_profile_is_read_by_itself() {
 }
 
 #[test]
-fn the_profiles_that_come_with_volary_degrade_as_they_state() {
+fn shipped_profiles_degrade_cores_as_stated() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/profiles");
     let mut expected = vec![
         ("bursts", Some(0.925)),

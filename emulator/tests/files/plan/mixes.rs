@@ -50,7 +50,7 @@ fn message(text: &str) -> String {
 }
 
 #[test]
-fn the_load_of_a_mix_is_known_from_its_distributions() {
+fn the_load_of_a_mix_follows_from_its_distributions() {
     let experiment = plan(MIX).unwrap();
     assert_eq!(experiment.warnings, [] as [&str; 0]);
     let found = load(&experiment.points[0].resolved, 7, &experiment.traces()).unwrap();
@@ -59,7 +59,7 @@ fn the_load_of_a_mix_is_known_from_its_distributions() {
 }
 
 #[test]
-fn doubtful_mixes_are_warned_about() {
+fn doubtful_mixes_give_warnings() {
     for (from, to, words) in [
         ("{ exponential = { mean = \"4s\" } }", "\"0s\"", "workload.mix.interarrival is always 0"),
         (

@@ -93,7 +93,7 @@ fn nodes_run_as_many_tasks_at_once_as_they_have_room_for() {
 }
 
 #[test]
-fn ids_change_only_with_what_a_result_depends_on() {
+fn ids_change_only_with_keys_that_results_depend_on() {
     let ids = |experiment: Experiment| -> Vec<String> {
         experiment.runs(None).into_iter().map(|unit| unit.id).collect()
     };
@@ -102,10 +102,10 @@ fn ids_change_only_with_what_a_result_depends_on() {
     distinct.sort();
     distinct.dedup();
     assert_eq!(distinct.len(), base.len());
-    // Words and comments don't matter.
+    // Titles and comments do not change ids.
     let words = changed(GOOD, &[("two policies", "the same"), ("seed = 7", "# more\nseed = 7")]);
     assert_eq!(ids(plan(&words).unwrap()), base);
-    // A parameter of one policy touches that policy alone.
+    // A parameter of a policy changes only the ids of that policy.
     let other = ids(good(&["policy.sparrow.probe_ratio=3"]));
     assert!(base.iter().zip(&other).enumerate().all(|(i, (a, b))| (a == b) == (i % 2 == 0)));
     for set in ["interference.bernoulli.slowdown=5", "cluster.nodes=11", "seed=8"] {
@@ -158,7 +158,7 @@ fn overrides_change_keys_policies_seed_and_repetition() {
 }
 
 #[test]
-fn the_offered_load_is_that_of_the_distributions() {
+fn the_offered_load_follows_from_the_distributions() {
     use volary_experiment::config::load::{CapacityBasis, load};
     use volary_experiment::workload::Traces;
 
@@ -173,7 +173,7 @@ fn the_offered_load_is_that_of_the_distributions() {
         ["workload={yahoo-like={}}", "service={}", "cluster={nodes=4_500}", "service.correlated=true"];
     let found = of(&yahoo).unwrap();
     assert!((0.5..1.2).contains(&found.offered), "{found:?}");
-    // Under slowdowns without a closed form the capacity is that under the seed, or a bound.
+    // Without a closed form for the slowdowns, the capacity is computed under the seed, or is a bound.
     let lognormal = "interference.bernoulli.slowdown={lognormal={median=4, sigma=1}}";
     let found = of(&[lognormal]).unwrap();
     assert!((found.offered / (40.0 / (20.0 * 0.93)) - 1.0).abs() < 0.02, "{found:?}");
@@ -181,7 +181,7 @@ fn the_offered_load_is_that_of_the_distributions() {
     let found = of(&[lognormal, "interference.bernoulli.slot=1us"]).unwrap();
     assert_eq!((found.offered, found.basis), (2.0, CapacityBasis::Healthy));
     assert!(found.says().starts_with("ρ ≥ 2.000 (of healthy cores"), "{}", found.says());
-    // Arrivals are scaled to a load that is asked for, under interference too.
+    // Arrivals are scaled to the requested load, under interference too.
     for workload in ["workload.synthetic.load=0.625", "workload={yahoo-like={load=0.625}}"] {
         let set = [workload, "service.correlated=true", "service.homogeneous=true"];
         let found = of(&set).unwrap();

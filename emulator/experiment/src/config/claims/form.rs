@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_point_at_their_place() {
+    fn errors_point_at_the_position_of_the_mistake() {
         for (text, at, words) in [
             ("a.x", 3, "a comparison is missing"),
             ("a < 1", 0, "needs the name"),

@@ -245,7 +245,7 @@ pub struct Header {
     pub shards: u16,
 }
 
-/// Why a log cannot be written or read.
+/// The reason why a log cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file operation failed.
@@ -262,7 +262,7 @@ pub enum Error {
     },
     /// The file is not an input log.
     #[error(
-        "{FILE} is no input log of volary; to have one, run with run.record.inputs = true into another folder"
+        "{FILE} is not an input log of volary; to have one, run with run.record.inputs = true into another folder"
     )]
     Foreign,
     /// The file was written by another version.

@@ -57,13 +57,13 @@ impl Sink {
         Self::start(file, 1, experiment)
     }
 
-    /// Continues a log after its last whole frame, or [`create`](Self::create)s it. A file that is damaged, or no log
-    /// of this version, is set aside.
+    /// Continues a log after its last whole frame, or [`create`](Self::create)s it. A damaged file, or one that is not
+    /// a log of this version, is set aside.
     ///
     /// # Errors
     /// When the file cannot be read or written.
     pub fn append(path: &Path, experiment: &impl Serialize) -> Result<Self, Error> {
-        // A shorter file has lost its start to a full disk.
+        // A file shorter than its prefix was cut by a full disk.
         if path.metadata().is_ok_and(|file| file.len() < prefix().len() as u64) || !path.exists() {
             return Self::create(path, experiment);
         }
@@ -139,7 +139,7 @@ fn write(file: File, frames: &Receiver<Frame>, flushed: &Sender<()>) -> io::Resu
     for (section, payload) in frames {
         if section == FLUSH {
             file.flush()?;
-            // The one that asked may have gone.
+            // The requester may have gone.
             let _ = flushed.send(());
             continue;
         }

@@ -171,7 +171,7 @@ impl Poisson {
         if different < FEWEST {
             return not_tested(format!("the jobs arrive at {different} different times, 10 are needed"));
         }
-        // Rounded to: what all gaps are multiples of.
+        // The unit to which times are rounded: all gaps are multiples of it.
         let unit = UNITS.into_iter().find(|(unit, _)| gaps.iter().all(|gap| gap % unit == 0));
         let positive = || gaps.iter().filter(|gap| **gap > 0);
         let larger =
@@ -205,8 +205,8 @@ fn within(arrivals: &[Time], unit: u64) -> Vec<Time> {
     moved
 }
 
-/// The distance of at least ten gaps, not all zero, to the exponential distribution with their mean, and its
-/// probability.
+/// Lilliefors' test of at least ten gaps, not all zero: their distance to the exponential distribution with their mean,
+/// and the p-value.
 fn lilliefors(mut gaps: Vec<f64>) -> (f64, f64) {
     gaps.sort_by(f64::total_cmp);
     let n = gaps.len() as f64;
@@ -300,7 +300,7 @@ mod tests {
         let early = of(rows("0,,9,0\n0,,9,0\n"));
         assert_eq!((early.early, early.span_s, early.sub_second), (2, 5.0, 0.5));
         assert_eq!(Arrivals { early: 0, ..early }, of(rows("")));
-        // All of them: nothing arrives.
+        // If all jobs are early, nothing arrives.
         assert_eq!(of("submit_ms,delay_ms,run_ms,class\n0,,9,0\n".to_owned()).span_s, 0.0);
     }
 
@@ -347,7 +347,8 @@ mod tests {
             let all: Vec<f64> = (0..SAMPLES).map(p).collect();
             for level in [0.01, 0.05, 0.1] {
                 let size = all.iter().filter(|p| **p < level).count() as f64 / SAMPLES as f64;
-                // Points are interpolated and the same for all n: within a tenth of the level, besides chance.
+                // Percentage points are interpolated and the same for all n: a tenth of the level is allowed besides
+                // chance.
                 let chance = 4.0 * (level * (1.0 - level) / SAMPLES as f64).sqrt();
                 assert!(
                     (size - level).abs() < 0.1 * level + chance,
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn percentage_points_are_those_that_stephens_gives() {
+    fn percentage_points_agree_with_the_table_of_stephens() {
         for (point, p) in [(0.926, 0.15), (0.990, 0.10), (1.094, 0.05), (1.190, 0.025), (1.308, 0.01)] {
             assert!((probability(point) / p - 1.0).abs() < 0.15, "{point}: {} for {p}", probability(point));
         }
@@ -373,7 +374,7 @@ mod tests {
             let test = Poisson::of(&rounded(&exact, unit));
             assert!(test.ks_p.unwrap() > 0.01 && test.unit() == Some(name), "{test:?}");
         }
-        // The process was never one: two a time, or periodic.
+        // Not Poisson processes: arrivals in pairs, and periodic arrivals.
         let twice: Vec<Time> = poisson(2, 2000, 7.0).iter().flat_map(|at| [*at; 2]).collect();
         let periodic: Vec<Time> = (0..2000).map(|k| Time(k * 7_000_000_000)).collect();
         for other in [&twice, &rounded(&twice, 1_000_000_000), &periodic] {
@@ -390,7 +391,7 @@ mod tests {
             some
         };
         let seconds = |k: u64| Time(k * 1_000_000_000);
-        // Half of the times have a fraction, and after them others are whole again.
+        // The first half of the times are whole seconds; most of the second half are not.
         let half: Vec<Time> =
             (0..1000u64).map(|k| Time(seconds(7 * k).0 + if k < 500 { 0 } else { k * 12_345_678 })).collect();
         for (arrivals, why) in [
@@ -404,7 +405,7 @@ mod tests {
             let said = test.not_tested.unwrap();
             assert!(said.contains(why), "{said}");
         }
-        // Where both kinds alternate, a quarter of the gaps lies between whole seconds.
+        // If both kinds alternate, a quarter of the gaps lies between whole seconds.
         let said = Poisson::of(&mixed).not_tested.unwrap();
         assert!(said.contains("of the gaps are whole seconds"), "{said}");
     }

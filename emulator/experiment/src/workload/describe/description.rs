@@ -174,7 +174,7 @@ pub struct Outcomes {
     pub successful_size: Quantiles,
     /// The same of all other jobs.
     pub unsuccessful_size: Quantiles,
-    /// Of the tenth of the jobs that took the most CPU time, the share that were successful.
+    /// Share of successful jobs among the tenth of the jobs with the most CPU time.
     pub successful_of_longest: f64,
     /// Successful jobs by the CPU time that they took (Fig. 3.9).
     pub by_cpu_hours: Vec<SuccessByHours>,

@@ -253,7 +253,7 @@ const FAN_OUT_P50: Measure = Measure::shared("fan-out, p50", |d| d.counts_tasks.
 const FAN_OUT_P90: Measure = Measure::shared("fan-out, p90", |d| d.counts_tasks.then_some(d.fan_out.p90));
 const FAN_OUT_P99: Measure = Measure::shared("fan-out, p99", |d| d.counts_tasks.then_some(d.fan_out.p99));
 const FAN_OUT_MAX: Measure = Measure::whole("fan-out, max", |d| d.counts_tasks.then_some(d.fan_out.max));
-// Without tasks, the duration of a job is all that is known, which is no mean of tasks.
+// Without tasks only the duration of a job is known, which is not a mean over tasks.
 const MEAN_MEAN: Measure =
     Measure::shared("mean duration, mean, s", |d| d.counts_tasks.then_some(d.mean_s.mean));
 const MEAN_P50: Measure =
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(users.users, 2);
         assert!((users.duration_cov.max - 0.5).abs() < 1e-9 && (users.fan_out_cov.max - 0.5).abs() < 1e-9);
         assert_eq!(users.highly_variable, 0.0);
-        // Of processors 4, 4 and 1, 3, the 1 is half of its user's mean.
+        // The users have jobs of 4 and 4, and of 1 and 3 processors: the 1 is half of its user's mean.
         assert_eq!(users.near_mean_size, 1.0);
         let d = describe(&parse("a.swf", &text), None, None);
         let sizes = d.sizes.unwrap();
@@ -463,7 +463,7 @@ mod tests {
         let groups: Vec<_> = outcomes.by_cpu_hours.iter().map(|g| (g.from_h, g.jobs, g.successful)).collect();
         assert_eq!(groups, [(0.0, 1, 0.0), (1.0, 3, 1.0), (10.0, 1, 0.0)]);
         assert_eq!((outcomes.successful, outcomes.successful_of_longest), (0.6, 0.0));
-        // Nothing is said about tasks: no fan-outs, and no core-seconds.
+        // The text has no numbers about tasks: no fan-outs, and no core-seconds.
         let text = d.to_string();
         assert!(!d.counts_tasks && !text.contains("jobs of one task") && !text.contains("core-s"), "{text}");
         assert!(text.contains("run time of all jobs"), "{text}");
@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(yahoo.reference, Some(Reference::Yahoo));
         for row in &yahoo.comparison {
             let ratio = row.measured / row.published;
-            // The maximum of a heavy-tailed sample says little about its distribution.
+            // The maximum of a heavy-tailed sample varies widely.
             let tolerance = if row.what == "fan-out, max" { 1.0 } else { 0.15 };
             assert!((ratio - 1.0).abs() < tolerance, "{row:?}");
         }

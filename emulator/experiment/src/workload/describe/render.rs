@@ -13,7 +13,7 @@ use super::quantiles::Quantiles;
 use crate::number::seconds;
 use crate::workload::text::{number, percent, plain, to_the_right, unsigned_zero};
 
-/// With a width, as of `{:80}`, the distributions stand in as many tables as fit it.
+/// With a width, as in `{:80}`, the distributions are split into as many tables as needed to fit.
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.file.display())?;
@@ -25,7 +25,7 @@ impl fmt::Display for Description {
             writeln!(f, "\n{hours}")?;
         }
         match self.reference {
-            None => writeln!(f, "\nresembles none of the traces of which facts are published"),
+            None => writeln!(f, "\nresembles none of the traces with published facts"),
             Some(known) if self.comparison.is_empty() => {
                 let why = "count tasks in another way, and are not compared";
                 writeln!(f, "\nfacts published about the {known:?} trace {why}")
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_stand_side_by_side() {
+    fn traces_are_compared_by_their_characteristics() {
         // Two days of a busy cluster of small jobs, half of them killed; and three large jobs.
         let row = |k: u32| {
             format!("{},60000,{},1\n", u64::from(k) * 900, if k.is_multiple_of(2) { "F" } else { "K" })

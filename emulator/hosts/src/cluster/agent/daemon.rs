@@ -3,7 +3,7 @@
 //! Network and shard share one thread, so that a message needs no switch of threads. An agent serves one controller
 //! at a time, and a run ends with the connection of its controller.
 //!
-//! The first message of a connection says who the peer is: a controller, or another host.
+//! The first message of a connection identifies the peer as a controller or another host.
 
 use std::io;
 use std::net::SocketAddr;
@@ -82,8 +82,8 @@ impl Agent {
                 // A session that ends at the idle timeout counts as served.
                 biased;
                 () = accept(Rc::clone(&state), accepted) => {}
-                _ = term.recv() => tracing::info!("told to end"),
-                _ = tokio::signal::ctrl_c() => tracing::info!("told to end"),
+                _ = term.recv() => tracing::info!("ending on a signal"),
+                _ = tokio::signal::ctrl_c() => tracing::info!("ending on a signal"),
                 () = state.served_one(), if once => {}
                 () = state.idle_too_long(), if once => tracing::warn!("no controller came"),
             }

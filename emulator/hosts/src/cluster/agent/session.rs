@@ -39,7 +39,7 @@ pub(super) async fn serve(
     let mut control = control.receive_limit(LARGEST_FRAME);
     let bundle = match timeout(LOAD_TIMEOUT, control.receive()).await {
         Ok(Ok(ControllerMessage::Load(bundle))) => *bundle,
-        Ok(Ok(_)) => return Err("it claims this host and brings no experiment".to_owned()),
+        Ok(Ok(_)) => return Err("it claims this host but sends no experiment".to_owned()),
         Ok(Err(why)) => return Err(why.to_string()),
         Err(_) => return Err(format!("no experiment within {} s", LOAD_TIMEOUT.as_secs())),
     };
@@ -164,7 +164,7 @@ async fn receive_all(
                     return;
                 }
             }
-            // Has a meaning as the first message only.
+            // Valid only as the first message, and ignored later.
             Ok(ControllerMessage::Load(_)) => {}
             Err(error) => return tracing::info!("the controller has gone: {error}"),
         }

@@ -41,7 +41,7 @@ enum LogState {
         file: File,
         bytes: u64,
     },
-    /// It could not be written; the user was warned.
+    /// The log could not be written; the user was warned.
     Failed,
 }
 

@@ -103,7 +103,7 @@ impl HostPool {
                 free.map_err(|error| error.after(patience))?;
             }
             match Self::claim(file, opening.clone(), control).await {
-                // Another controller was faster, or has claimed some of them at the same time.
+                // Another controller has claimed some of the hosts in the meantime.
                 Err(HostsError::Busy { .. }) if Instant::now() < until => pause(until, control).await?,
                 other => return other.map_err(|error| error.after(patience)),
             }
@@ -213,7 +213,7 @@ impl HostPool {
                     self.lose(i, &why, false);
                     return error;
                 }
-                // It belongs to a run that was cancelled.
+                // The message belongs to a run that was cancelled.
                 Ok(Some((_, HostEvent::Message(_)))) => {}
             }
         }
@@ -348,7 +348,7 @@ async fn wait_until_free(
         if !*answered || Instant::now() >= until {
             return Err(missing);
         }
-        // Repeated if another host or another controller is in the way.
+        // Logged again if the reason is another host or another controller.
         if reason != said {
             tracing::warn!("{reason}");
             said = reason;
@@ -384,7 +384,7 @@ fn first_busy(hosts: &[Host], answers: &[Answer]) -> Result<Option<(String, Stri
 /// A transport with the identity of a hosts file's controller. It opens connections and accepts none.
 fn connector(file: &Hosts) -> Result<Transport, HostsError> {
     let identity = Identity::load_controller(&file.controller(), SystemTime::now())?;
-    // The shorter limit of silence of two peers applies, and this one leaves it to the host's lease.
+    // QUIC applies the shorter idle timeout of two peers; the longest one here leaves the choice to the host's lease.
     let timing =
         Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
     Ok(Transport::connector(&identity, file.local(), &timing)?)

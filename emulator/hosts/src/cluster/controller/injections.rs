@@ -27,7 +27,7 @@ const MAX_INJECTIONS: usize = 100;
 /// Maximum number of targets of an injection, and of bytes of each: resolving them delays the reports of hosts.
 const MAX_TARGETS: usize = 1000;
 const MAX_TARGET_BYTES: usize = 200;
-/// Maximum number of runs that an injector is told to lack its injection.
+/// Maximum number of runs without the injection that are reported to an injector.
 const MAX_LACKING: usize = 100;
 /// Time from a request to the start of the injection, and from an order to end it to its end: at least this long, and
 /// this many round trips to the furthest host. All hosts begin and end at the same emulated time.
@@ -98,7 +98,7 @@ impl RunInjection {
         {
             return None;
         }
-        // An order may have come too late for a host to begin or end on time.
+        // The latest begin and end of all hosts: an order may have reached a host too late.
         let from = self.shares.iter().filter_map(|share| share.from).max()?;
         let ended = self.shares.iter().filter_map(|share| share.until).max().filter(|_| self.lifted);
         let until = ended.map_or(self.injection.until, |ended| ended.min(self.injection.until));
@@ -161,7 +161,7 @@ impl<'a> Injections<'a> {
     /// Handles a message of an injector.
     pub(super) async fn on_injector(&mut self, pool: &HostPool, event: InjectorEvent) {
         match event {
-            // It may have asked between two runs, and not have waited.
+            // The injector sent its request between two runs and has disconnected since.
             InjectorEvent::Request(injector, _) if injector.is_gone() => {}
             InjectorEvent::Request(injector, request) => self.request(pool, injector, &request).await,
             InjectorEvent::End(number) => self.lift(pool, number, "ended by the injector").await,

@@ -16,7 +16,7 @@ use crate::cluster::protocol::{InjectReply, InjectRequest, InjectorMessage, Refu
 
 /// Number of messages of injectors that may wait for the next run.
 const WAITING: usize = 64;
-/// Time after which the next injector is taken, if one could not be.
+/// Time until the next attempt, after an injector could not connect.
 const RETRY: Duration = Duration::from_millis(100);
 /// Replies to one injector that may wait: there are two.
 const REPLIES: usize = 4;
@@ -70,7 +70,10 @@ impl Injectors {
                 Some(socket)
             }
             Err(error) => {
-                tracing::warn!("nothing can be injected into this run: {}: {error}", socket.display());
+                tracing::warn!(
+                    "no interference can be injected into this run: {}: {error}",
+                    socket.display()
+                );
                 None
             }
         };
@@ -81,7 +84,7 @@ impl Injectors {
     pub(super) async fn next(&mut self) -> InjectorEvent {
         match self.events.recv().await {
             Some(event) => event,
-            // Without a socket there is none.
+            // Without a socket there are no events.
             None => std::future::pending().await,
         }
     }
@@ -124,9 +127,9 @@ async fn accept(listener: UnixListener, events: mpsc::Sender<InjectorEvent>) {
                 number += 1;
                 tokio::spawn(serve(number, stream, events.clone()));
             }
-            // Such as too many open files.
+            // For example, too many files are open.
             Err(error) => {
-                tracing::warn!("an injector was not heard: {error}");
+                tracing::warn!("an injector cannot connect: {error}");
                 sleep(RETRY).await;
             }
         }

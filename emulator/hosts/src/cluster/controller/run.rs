@@ -194,7 +194,8 @@ impl<'a> ControlledRun<'a> {
             };
             let handled = match event {
                 Some((host, event)) => self.on_event(host, event).await,
-                // No run follows, and the user waits: the host notices that the controller is gone.
+                // No run follows and the user waits, so the host is not waited for; it notices when the controller
+                // disconnects.
                 None if self.over == EndReason::Interrupted => {
                     let name = &self.pool.members[slowest].name;
                     return tracing::warn!("host {name} has not stopped in time: its counts are missing");
@@ -313,13 +314,14 @@ impl<'a> ControlledRun<'a> {
 
     fn on_broken_link(&mut self, host: usize, peer: &str, why: &str) -> Result<(), Lost> {
         match self.pool.index(peer) {
-            // The controller's own connection shows whether it is lost.
+            // Faults have crashed all actors of the peer, so the run continues; the controller's own connection shows
+            // whether the peer is lost.
             Some(peer) if self.is_dead(peer) => Ok(()),
             Some(peer) => {
                 self.accused = Some(peer);
                 Err((peer, format!("{} lost it: {why}", self.pool.members[host].name)))
             }
-            None => Err((host, format!("it reports the loss of {peer}, which is no host of this run"))),
+            None => Err((host, format!("it reports the loss of {peer}, which is not a host of this run"))),
         }
     }
 
@@ -358,7 +360,7 @@ async fn prepare(
     run: &RunSection,
     control: &StudyControl,
 ) -> Result<(), RunError> {
-    // Hosts that were lost have been released, unless none was left.
+    // Lost hosts have been removed before, unless no host would have remained.
     for (host, member) in pool.hosts.iter().zip(&pool.members) {
         if let Some(lost) = &host.lost {
             let why = format!("host {} is gone since an earlier run: {}", member.name, lost.why);
@@ -456,7 +458,7 @@ mod tests {
             silence.reported(0, Time(i.into()));
             silence.reported(3, Time(7));
             let packets = u64::from(i);
-            // The second has stopped, the third was lost, and the last one reports the same again and again.
+            // The second host has stopped, the third was lost, and the last one repeats the same report.
             silence.look(begin + LOOK * i, [Some(packets), Some(1), None, Some(packets)].into_iter())
         };
         for i in 1..looks {

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_offset_is_negative() {
+    fn the_offset_of_a_clock_that_is_behind_is_negative() {
         let mut clock = OffsetEstimator::new(2, 0.0);
         clock.add(RoundTrip { sent: 5 * S, remote: 10, received: 5 * S + 20 });
         assert_eq!(clock.at(5 * S).unwrap().offset, -(5 * S).cast_signed());
@@ -173,7 +173,7 @@ mod tests {
         /// The true offset and drift are within their bounds at every moment, with ways of unequal length, outliers of
         /// up to a second and drifting clocks.
         #[test]
-        fn the_truth_is_always_within_the_bound(
+        fn the_true_offset_is_always_within_the_bound(
             offset in -1_000_000_000_000_i64..1_000_000_000_000,
             ppm in -200.0..200.0_f64,
             size in 2_usize..20,

@@ -103,7 +103,7 @@ impl From<ConnectionError> for End {
                 _ => Self::Peer(sanitize::line(&String::from_utf8_lossy(&close.reason)).into_owned()),
             },
             ConnectionError::ConnectionClosed(ref close) => match close.error_code {
-                // The second is what a close without a reason becomes while there are no keys for its text.
+                // During the handshake QUIC sends a close by the application as APPLICATION_ERROR, without its reason.
                 TransportErrorCode::CONNECTION_REFUSED | TransportErrorCode::APPLICATION_ERROR => Self::Full,
                 code => Self::Broken(explain(code, &error, Rejected::Own)),
             },

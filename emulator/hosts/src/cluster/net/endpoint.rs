@@ -217,7 +217,7 @@ impl Accepted {
 /// Pauses between attempts to connect: each is twice the one before it.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Minimum interval of log lines that say that peers must prove their addresses.
+/// Minimum interval between warnings that peers must prove their addresses.
 const LOAD_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Starts a task for each incoming handshake that is admitted. A peer that has not shown a certificate loses its place
@@ -255,7 +255,8 @@ async fn accept(
                 }
                 Err(error) => {
                     tracing::debug!("refused {address}: {error}");
-                    // Its memory is not free yet. Otherwise handshakes that fail at once could take any amount.
+                    // The place is kept until the memory of the failed handshake is free; otherwise handshakes that
+                    // fail at once could take any amount.
                     let _ = timeout(DRAINING, place).await;
                 }
             }
@@ -524,7 +525,8 @@ impl Handshakes {
         let most = if counts.get(&source).is_some_and(|&count| count >= self.per_address) {
             Some(source)
         } else if self.under_way.len() >= self.most {
-            // Ties: the source with the oldest handshake, or some addresses would give way every time.
+            // Of sources with equally many handshakes, the one with the oldest is chosen; otherwise the same address
+            // would always lose.
             let sources = self.under_way.iter().rev().map(|handshake| handshake.source);
             sources.max_by_key(|source| counts[source])
         } else {
@@ -577,7 +579,7 @@ mod tests {
             .filter(|admission| matches!(admission, Admission::Place(_)))
             .collect();
         assert_eq!(admitted.len(), 2);
-        // A peer with a proved address comes through, and what is over takes no place.
+        // A peer with a proved address gets a place, and handshakes that have ended free theirs.
         let mut proved = place(&mut handshakes, "10.0.0.9");
         assert_eq!(kept([&mut proved]), [true]);
         drop((admitted, proved));
@@ -597,7 +599,7 @@ mod tests {
     #[test]
     fn an_address_competes_with_itself_beyond_its_share() {
         let mut handshakes = handshakes(100, 2, 0);
-        // The addresses of one customer, and the two forms of one address.
+        // Addresses of one IPv6 network, and both forms of an IPv4 address, count as one source.
         for (addresses, other) in [
             (["2001:db8::1", "2001:db8::2", "2001:db8::3"], "2001:db8:0:1::1"),
             (["10.0.0.1", "::ffff:10.0.0.1", "10.0.0.1"], "10.0.0.2"),

@@ -251,7 +251,7 @@ impl Hello {
     /// Checks a peer's hello against ours and the subject of its certificate.
     pub(super) fn check(&self, ours: &Self, subject: &Subject) -> Result<(), HelloError> {
         if (&self.name, self.role) != (&subject.name, subject.role) {
-            let why = format!("{} says it is {} ({:?})", subject.name, self.name, self.role);
+            let why = format!("{} claims to be {} ({:?})", subject.name, self.name, self.role);
             return Err(HelloError::Refused(why));
         }
         if self.engine != ours.engine {

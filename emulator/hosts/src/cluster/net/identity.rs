@@ -155,7 +155,7 @@ impl Subject {
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
         let names = parsed.subject_alternative_name().map_err(|error| error.to_string())?;
         let Some([GeneralName::DNSName(name)]) = names.map(|names| &names.value.general_names[..]) else {
-            return Err("it does not name one host".to_owned());
+            return Err("it must name exactly one host".to_owned());
         };
         let (name, role) = match *name {
             CONTROLLER_NAME => (CONTROLLER, Role::Controller),
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_that_ends_within_a_week_is_warned_of() {
+    fn a_certificate_that_ends_within_a_week_gives_a_warning() {
         let (now, day) =
             (SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000), Duration::from_secs(86_400));
         let subject = |days: u32| Subject {

@@ -62,7 +62,7 @@ pub struct LinkStats {
     pub datagram_dropped: u64,
     /// Parcels received, on the stream and as datagrams, without duplicates.
     pub received: u64,
-    /// Those of `received` that arrived as datagrams.
+    /// Parcels of `received` that arrived as datagrams.
     pub datagram_received: u64,
     /// Datagram parcels of the peer that have not arrived, although later ones have.
     pub datagram_missing: u64,

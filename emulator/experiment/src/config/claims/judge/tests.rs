@@ -4,7 +4,7 @@ use volary_engine::results::{ClassResults, Distribution, JobTimes, Messages};
 
 use super::*;
 
-/// Judges claims on runs without stand-ins.
+/// Judges claims on runs without generated jobs in place of a trace.
 fn judge(claims: &[Claim], cells: &[Cell], summaries: &[Summary]) -> Vec<ClaimResult> {
     super::judge(claims, cells, &[], summaries)
 }
@@ -133,7 +133,7 @@ fn a_cell_without_results_is_not_tested() {
     lines.retain(|line| line.cell != cells[2] || line.policy != "b");
     let claims = [claim(&json!({}), "a.response_s.p50 < b.response_s.p50")];
     assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::NotTested);
-    // A failure elsewhere is still a failure.
+    // A failure in another cell counts.
     let claims = [claim(&json!({}), "a.response_s.p50 > b.response_s.p50")];
     assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::Fails);
 }
@@ -290,7 +290,7 @@ fn a_difference_smaller_than_its_spread_is_within_noise() {
     let near = "b.response_s.p50 within 2% of a.response_s.p50";
     assert_eq!(noise(near, &noisy(1.0, 1.0)).0, json!(true));
     assert_eq!(noise(near, &noisy(20.0, 1.0)).0, json!(false));
-    // One seed says nothing about noise.
+    // A single seed gives no estimate of noise.
     let (cells, mut lines) = noisy(1.0, 1.0);
     lines.retain(|line| line.seed == 0);
     assert_eq!(noise(less, &(cells, lines)), (Value::Null, Value::Null));
