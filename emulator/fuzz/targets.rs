@@ -102,7 +102,7 @@ pub(crate) fn wire(data: &[u8]) {
     let _ = codec::decode::<(String, Vec<(u32, Option<f64>)>, Vec<u8>)>(data).map_err(|e| e.to_string());
     let _ = serde_json::from_slice::<InjectorMessage>(data).map_err(|e| e.to_string());
     if let Ok(InjectReply::Planned(plan)) = serde_json::from_slice(data) {
-        let _ = CoreTable::of_outline(&plan.outline).map(|table| table.outline());
+        let _ = CoreTable::from_outline(&plan.outline).map(|table| table.outline());
     }
     let mut parcels: Vec<Parcel> = Vec::new();
     let Ok(batch) = Batch::open(data) else { return };

@@ -194,7 +194,7 @@ impl Columns {
     }
 
     /// Columns of a group.
-    pub(crate) fn of_group(&self, group: usize) -> Range<usize> {
+    pub(crate) fn group_columns(&self, group: usize) -> Range<usize> {
         self.first_column[group] as usize..self.first_column[group + 1] as usize
     }
 
@@ -204,7 +204,7 @@ impl Columns {
     }
 
     /// Places of a job's options.
-    pub(crate) fn of_job(&self, job: usize) -> Range<usize> {
+    pub(crate) fn job_options(&self, job: usize) -> Range<usize> {
         self.first_option[job] as usize..self.first_option[job + 1] as usize
     }
 
@@ -224,7 +224,7 @@ impl Columns {
 
     /// Profits c − y·a of a group's columns at duals y of the rows.
     pub(crate) fn profits(&self, group: usize, duals: &[f64], profits: &mut Vec<f64>) {
-        let columns = self.of_group(group);
+        let columns = self.group_columns(group);
         profits.clear();
         profits.extend_from_slice(&self.cost[columns.clone()]);
         let strips = self.first_strip[group] as usize..self.first_strip[group + 1] as usize;
@@ -275,7 +275,7 @@ impl Columns {
                 let at = self.find_group(job).filter(|at| *at < jobs.len())?;
                 let number = jobs[at].blocks.iter().position(|known| known.name == block)?;
                 let place = jobs[at].blocks[number].sets.binary_search(&set).ok()?;
-                let options = &self.options[self.of_job(at)];
+                let options = &self.options[self.job_options(at)];
                 let key = (number as u32, slot);
                 let option = options.binary_search_by_key(&key, |option| (option.block, option.slot)).ok()?;
                 Some(options[option].column(place))

@@ -44,11 +44,11 @@ impl Problem {
         jobs.iter().try_for_each(|job| check_job(job, sets, slots))?;
         running.iter().try_for_each(|job| check_running(job, sets))?;
         check_names(&jobs, &running)?;
-        Ok(Self::of_checked(slots, capacity, jobs, running))
+        Ok(Self::from_checked(slots, capacity, jobs, running))
     }
 
     /// A problem whose parts come from a checked one.
-    pub(crate) fn of_checked(
+    pub(crate) fn from_checked(
         slots: usize,
         capacity: Vec<f64>,
         jobs: Vec<Job>,

@@ -225,7 +225,7 @@ impl<'a> Draft<'a> {
 
     /// Plans a job by the first of its preferred options, from place `from` on and `tries` at most, that fits.
     fn plan(&mut self, job: usize, preferences: &Preferences<'_>, from: usize, tries: usize) {
-        let mut options = preferences.of_job(job).iter().skip(from).take(tries);
+        let mut options = preferences.job_options(job).iter().skip(from).take(tries);
         if let Some(&option) = options.find(|option| self.fits(**option as usize)) {
             self.divide(option as usize, preferences);
             self.choose(job, option);
@@ -239,7 +239,7 @@ impl<'a> Draft<'a> {
         let utility = |option: u32| options[option as usize].utility;
         self.drop(job);
         let mut best = own;
-        for &option in preferences.of_job(job) {
+        for &option in preferences.job_options(job) {
             if utility(option) > utility(best) && self.fits(option as usize) {
                 best = option;
             }
@@ -459,7 +459,7 @@ impl<'a> Preferences<'a> {
         let mut options: Vec<u32> = (0..share.len() as u32).collect();
         let mut first = Vec::with_capacity(problem.jobs().len() + 1);
         for job in 0..problem.jobs().len() {
-            let range = columns.of_job(job);
+            let range = columns.job_options(job);
             first.push(range.start as u32);
             options[range].sort_by(|&a, &b| {
                 let (a, b) = (a as usize, b as usize);
@@ -467,15 +467,15 @@ impl<'a> Preferences<'a> {
             });
         }
         first.push(options.len() as u32);
-        let of_jobs = || (0..problem.jobs().len()).map(|job| columns.of_job(job));
-        let shares = of_jobs().map(|range| share[range].iter().sum()).collect();
+        let ranges = || (0..problem.jobs().len()).map(|job| columns.job_options(job));
+        let shares = ranges().map(|range| share[range].iter().sum()).collect();
         let profits =
-            of_jobs().map(|range| profit[range].iter().fold(0.0, |most, value| value.max(most))).collect();
+            ranges().map(|range| profit[range].iter().fold(0.0, |most, value| value.max(most))).collect();
         Self { relaxed, rents, options, first, shares, profits }
     }
 
     /// Options of a job, the best first.
-    fn of_job(&self, job: usize) -> &[u32] {
+    fn job_options(&self, job: usize) -> &[u32] {
         &self.options[self.first[job] as usize..self.first[job + 1] as usize]
     }
 }

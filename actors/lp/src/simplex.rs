@@ -72,13 +72,13 @@ fn make_feasible(columns: &Columns, jobs: usize, capacity: &[f64], x: &mut [f64]
     excess.iter_mut().zip(capacity).for_each(|(excess, nodes)| *excess = -nodes);
     let mut load = vec![0.0; capacity.len()];
     for group in 0..columns.groups() {
-        let shares = &mut x[columns.of_group(group)];
+        let shares = &mut x[columns.group_columns(group)];
         shares.iter_mut().for_each(|share| *share = share.max(0.0));
         let total: f64 = shares.iter().sum();
         if total > 1.0 {
             shares.iter_mut().for_each(|share| *share /= total);
         }
-        for column in columns.of_group(group).filter(|column| x[*column] > 0.0) {
+        for column in columns.group_columns(group).filter(|column| x[*column] > 0.0) {
             let rows = if group < jobs { &mut load } else { &mut excess };
             columns.add_to(column, x[column], rows);
         }
@@ -89,7 +89,7 @@ fn make_feasible(columns: &Columns, jobs: usize, capacity: &[f64], x: &mut [f64]
         .zip(&excess)
         .map(|(load, excess)| if *load > -excess { (-excess / load).max(0.0) } else { 1.0 })
         .collect();
-    for column in (0..jobs).flat_map(|job| columns.of_group(job)) {
+    for column in (0..jobs).flat_map(|job| columns.group_columns(job)) {
         if x[column] <= 0.0 {
             continue;
         }
@@ -463,7 +463,7 @@ impl Prices {
             let dual = self.group_dual(state, group);
             let mut best = Entering { variable: columns.len() + group, reduced: 0.0 };
             columns.profits(group, &self.duals, &mut self.profits);
-            for (column, &profit) in columns.of_group(group).zip(&self.profits) {
+            for (column, &profit) in columns.group_columns(group).zip(&self.profits) {
                 let value = if feasible { profit } else { profit - columns.cost(column) };
                 if value > best.reduced {
                     best = Entering { variable: column, reduced: value };

@@ -351,7 +351,7 @@ fn option(job: &PendingJob, loads: &NodeLoads, options: GreedyOptions) -> Option
             return None;
         }
     }
-    let of_time = |per_work: f64| utility.of_run(options.now, work * per_work, options.horizon);
+    let of_time = |per_work: f64| utility.for_run_time(options.now, work * per_work, options.horizon);
     let worth = expected(&view, &nodes, tasks, of_time);
     (worth > 0.0).then_some(SchedulingOption { worth, nodes })
 }

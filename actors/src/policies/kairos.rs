@@ -478,7 +478,7 @@ impl KairosNode {
             }
             Message::Core(Core::Suspended { copy, left }) => self.las.suspended(from, copy, left, fx),
             Message::Core(Core::Score { copy, done_ms, .. }) => {
-                self.las.told(from, copy, done_ms, fx);
+                self.las.on_progress(from, copy, done_ms, fx);
             }
             _ => fx.unexpected(&msg),
         }

@@ -130,7 +130,7 @@ impl Auxiliaries for Pigeon {
 
     fn beside(&self, number: u32, layout: &Layout) -> Option<u32> {
         let groups = WorkerGroups::new(self, layout);
-        let (group, is_standby) = groups.of_master(number);
+        let (group, is_standby) = groups.group_of_master(number);
         let nodes = groups.nodes(group, layout);
         Some(if is_standby { nodes.end - 1 } else { nodes.start })
     }

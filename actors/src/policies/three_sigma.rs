@@ -564,7 +564,7 @@ impl Formulation<'_> {
             let start = self.now.as_secs_f64() + wait;
             let utility = match utility {
                 Utility::Slo { deadline, .. } if start + way.longest <= deadline => 1.0,
-                _ => utility.of_start(start, (wait, window), &way.run),
+                _ => utility.expected_for_start(start, (wait, window), &way.run),
             };
             Start { slot, utility }
         };

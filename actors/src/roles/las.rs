@@ -200,7 +200,7 @@ impl Las {
     }
 
     /// Handles a worker's answer: the work that its copy has done, in milliseconds.
-    pub fn told(&mut self, worker: ActorId, copy: CopyId, done_ms: u32, fx: &mut Effects<'_>) {
+    pub fn on_progress(&mut self, worker: ActorId, copy: CopyId, done_ms: u32, fx: &mut Effects<'_>) {
         let (core, now, done) = (core_of(worker, fx), fx.now(), Span::from_millis(u64::from(done_ms)));
         let CoreUse::Running { served, due, .. } = &mut self.cores[core].usage else { return };
         if served.copy != copy {

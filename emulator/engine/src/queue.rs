@@ -53,15 +53,15 @@ pub struct Queue<T> {
     buckets: Box<[Bucket; 64]>,
     /// Bit b is set when bucket b is not empty.
     occupied: u64,
-    /// Slots of upcoming events that `foresee` has not visited yet.
+    /// Slots of upcoming events that `visit_upcoming` has not visited yet.
     soon: Vec<u32>,
     /// Due time up to which all events have been in `soon`, except those pushed later; `u64::MAX` without lookahead.
     known: u64,
     slab: Slab<T>,
 }
 
-/// Maximum size of a bucket that is announced to `foresee` as a whole: few enough events for what they need to stay in
-/// the cache until it is used, enough for their misses to overlap.
+/// Maximum size of a bucket that is announced to `visit_upcoming` as a whole: few enough events for what they need to
+/// stay in the cache until it is used, enough for their misses to overlap.
 const SOON: usize = 128;
 
 impl<T> Default for Queue<T> {
@@ -85,7 +85,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Enables [`foresee`](Self::foresee), at a small cost.
+    /// Enables [`visit_upcoming`](Self::visit_upcoming), at a small cost.
     pub const fn look_ahead(&mut self) {
         self.known = 0;
     }
@@ -145,7 +145,7 @@ impl<T> Queue<T> {
     /// Calls `look` with upcoming events, each once and in no particular order, often none and at most `SOON`, so that
     /// the state they touch can be prefetched.
     #[inline]
-    pub fn foresee(&mut self, mut look: impl FnMut(&T)) {
+    pub fn visit_upcoming(&mut self, mut look: impl FnMut(&T)) {
         for &slot in &self.soon {
             self.slab.fetch(slot);
         }
@@ -536,14 +536,14 @@ mod tests {
         assert_eq!(queue.slab.capacity(), 10, "10 events pend at most");
     }
 
-    /// Popped events are not foreseen, even if `foresee` is not called after each pop.
+    /// Popped events are not visited, even if `visit_upcoming` is not called after each pop.
     #[test]
     fn popped_events_are_not_prefetched() {
         let mut queue = Queue::new();
         queue.look_ahead();
         (0..4).for_each(|count| queue.push(key(5, 0, count), count));
         assert_eq!([queue.pop(), queue.pop()].map(|event| event.unwrap().1), [0, 1]);
-        queue.foresee(|value| assert!(*value > 1, "{value} has gone"));
+        queue.visit_upcoming(|value| assert!(*value > 1, "{value} has gone"));
         assert_eq!(queue.len(), 2);
     }
 }

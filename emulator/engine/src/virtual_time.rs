@@ -130,7 +130,7 @@ fn drive<O: Observer>(
             let how = match end.filter(|&end| due > end) {
                 Some(end) => DriveEnd::Until(end),
                 None if is_over || next.is_none() => DriveEnd::Over(shard.now()),
-                None if due < Time::MAX && shard.observer.0.is_quiet_for_good(due) => DriveEnd::GivenUp(due),
+                None if due < Time::MAX && shard.observer.0.is_idle_forever(due) => DriveEnd::GivenUp(due),
                 None => {
                     limit = shard.observer.0.quiet_until().max(due).min(end.unwrap_or(Time::MAX));
                     continue;

@@ -15,7 +15,7 @@ use crate::style::{Style, TableStyle, wrapped};
 pub(super) fn text(claims: &[ClaimResult], changed: &str, how: &TableStyle) -> String {
     let mut out = String::new();
     for (origin, tally) in Tally::by_origin(claims) {
-        let heading = format!("claims, {}: {tally}{changed}", origin.whose());
+        let heading = format!("claims, {}: {tally}{changed}", origin.label());
         let _ = writeln!(out, "{}", wrapped(&heading, how.width, 2));
         for claim in claims.iter().filter(|claim| claim.origin == origin) {
             lines(&mut out, claim, how);
@@ -195,7 +195,7 @@ pub fn claims_table(studies: &[Study]) -> String {
         let counts =
             [tally.claims(), holds, our_tolerance, other_size, fails, within_noise, not_tested, one_seed];
         let counts = counts.map(|count| count.to_string()).join(" | ");
-        let _ = writeln!(out, "| {} | {counts} |", origin.whose());
+        let _ = writeln!(out, "| {} | {counts} |", origin.label());
     }
     out.push_str("\n| experiment | runs | origin | claim | verdict |\n|---|--:|---|---|---|\n");
     for study in studies {
@@ -211,7 +211,7 @@ pub fn claims_table(studies: &[Study]) -> String {
             let _ = writeln!(
                 out,
                 "| {experiment} | {runs} | {} | {says} | {} |",
-                claim.origin.whose(),
+                claim.origin.label(),
                 verdict(claim) + &cell(&changed(&study.changed()))
             );
         }

@@ -49,7 +49,7 @@ impl SummaryColumn {
         let Metric { value, by_class, .. } = *self.metric;
         move |summary| match class {
             None => value(summary),
-            Some(label) if by_class => summary.of_class(label).map_or(f64::NAN, |of_class| value(&of_class)),
+            Some(label) if by_class => summary.for_class(label).map_or(f64::NAN, |of_class| value(&of_class)),
             Some(_) => f64::NAN,
         }
     }

@@ -83,7 +83,7 @@ fn injections(group: &CellGroup) -> impl Iterator<Item = String> {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     runs.flat_map(|run| {
         let whose = run.name();
-        run.injections.iter().map(move |injected| format!("INJECTED: {whose}: {}", injected.says()))
+        run.injections.iter().map(move |injected| format!("INJECTED: {whose}: {}", injected.describe()))
     })
 }
 

@@ -78,7 +78,7 @@ fn text(replayed: &Replayed) -> String {
         replayed.cuts.iter().for_each(|cut| text.push_str(&ends(cut, *shards)));
     }
     for injected in &replayed.injections {
-        let _ = write!(text, "\n  {}", injected.says());
+        let _ = write!(text, "\n  {}", injected.describe());
     }
     if !replayed.measured.is_empty() {
         results(&replayed.measured, &mut text);

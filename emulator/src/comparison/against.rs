@@ -125,7 +125,7 @@ fn summaries<'a>(records: &[&'a RunRecord]) -> Vec<&'a Summary> {
 fn reasons(runs: &[&RunRecord]) -> Vec<String> {
     let certificates = runs.iter().filter_map(|run| run.summary.fidelity.as_ref());
     let says: BTreeSet<_> = certificates.flat_map(|c| &c.reasons).map(|reason| reason.says.clone()).collect();
-    let injected = runs.iter().flat_map(|run| &run.summary.injections).map(Injected::says);
+    let injected = runs.iter().flat_map(|run| &run.summary.injections).map(Injected::describe);
     says.into_iter().chain(injected.collect::<BTreeSet<_>>()).collect()
 }
 

@@ -90,9 +90,9 @@ impl MetricDivergence {
 pub(super) fn all((reference, again): (&Summary, &[Summary]), runs: &[&Summary]) -> Vec<MetricDivergence> {
     let mut rows = shown(&SHOWN, (reference, again), runs);
     for label in reference.classes.keys() {
-        let Some(reference) = reference.of_class(label) else { continue };
-        let again: Vec<_> = again.iter().filter_map(|run| run.of_class(label)).collect();
-        let runs: Vec<_> = runs.iter().filter_map(|run| run.of_class(label)).collect();
+        let Some(reference) = reference.for_class(label) else { continue };
+        let again: Vec<_> = again.iter().filter_map(|run| run.for_class(label)).collect();
+        let runs: Vec<_> = runs.iter().filter_map(|run| run.for_class(label)).collect();
         let of_class = shown(&SHOWN[..OF_CLASSES], (&reference, &again), &runs.iter().collect::<Vec<_>>());
         let named =
             |row: MetricDivergence| MetricDivergence { metric: class_metric(label, &row.metric), ..row };

@@ -160,7 +160,7 @@ fn differences(pairs: &[(&Summary, &Summary)], a: &[RunRecord], b: &[RunRecord])
     let mut all: Vec<_> = compared.clone().map(|metric| difference(metric, pairs, &a, &b)).collect();
     let labels = b.first().map_or_else(Vec::new, |run| run.classes.keys().collect());
     for label in labels {
-        let of = |run: &Summary| run.of_class(label);
+        let of = |run: &Summary| run.for_class(label);
         let of_class = |runs: &[Summary]| runs.iter().filter_map(of).collect::<Vec<_>>();
         let (a, b) = (of_class(&a), of_class(&b));
         if a.is_empty() {

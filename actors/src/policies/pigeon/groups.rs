@@ -130,7 +130,7 @@ impl WorkerGroups {
     }
 
     /// The group of a master or standby, and whether it is a standby.
-    pub(super) const fn of_master(&self, number: u32) -> (u32, bool) {
+    pub(super) const fn group_of_master(&self, number: u32) -> (u32, bool) {
         if number < self.count { (number, false) } else { (number - self.count, true) }
     }
 

@@ -493,7 +493,7 @@ pub(super) struct MasterSeat {
 impl MasterSeat {
     pub(super) fn new(config: &Pigeon, number: u32, layout: &Layout) -> Self {
         let groups = WorkerGroups::new(config, layout);
-        let (group, is_standby) = groups.of_master(number);
+        let (group, is_standby) = groups.group_of_master(number);
         let mirror = TaskQueues::new(config);
         Self {
             config: config.clone(),

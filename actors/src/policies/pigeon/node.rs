@@ -157,7 +157,7 @@ impl PigeonNode {
 
     /// Whether an actor is the master of another group.
     fn is_foreign(&self, actor: ActorId, layout: &Layout) -> bool {
-        matches!(layout.role(actor), Role::Auxiliary(master) if self.groups.of_master(master).0 != self.group)
+        matches!(layout.role(actor), Role::Auxiliary(master) if self.groups.group_of_master(master).0 != self.group)
     }
 
     /// The state of a core as reported to its master.

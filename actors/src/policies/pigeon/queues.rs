@@ -19,7 +19,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// Whether both belong to the same submission of a job to one scheduler.
-    pub(super) fn is_of_same_submission(self, other: Self) -> bool {
+    pub(super) fn has_same_submission(self, other: Self) -> bool {
         self.batch.job == other.batch.job
             && self.scheduler == other.scheduler
             && is_same_submission(self.batch.attempt, other.batch.attempt)
@@ -128,7 +128,7 @@ impl TaskQueues {
     /// Appends the indices of the waiting tasks of the same submission as `of`.
     pub(super) fn tasks_of(&self, of: Waiting, out: &mut Vec<u32>) {
         let all = self.short.iter().chain(&self.long);
-        let same = all.filter(|waiting| waiting.is_of_same_submission(of));
+        let same = all.filter(|waiting| waiting.has_same_submission(of));
         out.extend(same.flat_map(|waiting| waiting.batch.indices()));
     }
 
@@ -450,7 +450,7 @@ impl Workers {
     pub(super) fn tasks_of(&self, of: Waiting, out: &mut Vec<u32>) {
         let running =
             self.running().map(|(_, (copy, scheduler))| Waiting { scheduler, batch: Batch::single(copy) });
-        out.extend(running.filter(|task| task.is_of_same_submission(of)).map(|task| task.batch.base));
+        out.extend(running.filter(|task| task.has_same_submission(of)).map(|task| task.batch.base));
     }
 }
 

@@ -132,7 +132,7 @@ impl PigeonScheduler {
     /// The group of a master; `None` if it is none.
     fn group_of(&self, actor: ActorId, layout: &Layout) -> Option<u32> {
         match layout.role(actor) {
-            Role::Auxiliary(master) => Some(self.groups.of_master(master).0),
+            Role::Auxiliary(master) => Some(self.groups.group_of_master(master).0),
             Role::Node(node) => Some(self.groups.of(node, layout)),
             _ => None,
         }

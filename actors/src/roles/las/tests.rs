@@ -26,7 +26,7 @@ impl Machine for Node {
                 self.0.suspended(from, copy, left, fx);
             }
             Input::Deliver { from, msg: Message::Core(Core::Score { copy, done_ms, .. }) } => {
-                self.0.told(from, copy, done_ms, fx);
+                self.0.on_progress(from, copy, done_ms, fx);
             }
             Input::Fire(Timer::Tick(tick)) => self.0.fire(tick, fx),
             Input::Down { actor } => self.0.forget(actor, fx),

@@ -105,7 +105,7 @@ impl Utility {
     /// Expected utility of a start at `start` seconds, which is `wait` seconds from now, if `run` is expected and the
     /// window has a length of `window` (thesis, equation 4.1). That of a best-effort job falls to zero at the end of
     /// the window, or with its completion to a hundredth of that.
-    pub fn of_start(self, start: f64, (wait, window): (f64, f64), run: &Distribution) -> f64 {
+    pub fn expected_for_start(self, start: f64, (wait, window): (f64, f64), run: &Distribution) -> f64 {
         let soon = 1.0 - wait / window;
         match self {
             Self::BestEffort { top, completion: None } => top * soon,
@@ -123,7 +123,7 @@ impl Utility {
 
     /// Utility of a job that starts at `start` seconds and runs for `run` seconds. That of a best-effort job falls to
     /// near zero for run times of `horizon` seconds (thesis, Fig. 4.3), or with its completion.
-    pub fn of_run(self, start: f64, run: f64, horizon: f64) -> f64 {
+    pub fn for_run_time(self, start: f64, run: f64, horizon: f64) -> f64 {
         match self {
             Self::BestEffort { top, completion } => {
                 let age = completion.map_or(0.0, |response| start - response.arrival);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     fn starts(utility: Utility, run: &Distribution) -> [f64; 8] {
-        [0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5].map(|at| utility.of_start(at, (at, 20.0), run))
+        [0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5].map(|at| utility.expected_for_start(at, (at, 20.0), run))
     }
 
     /// The thesis's example (O-T1): a deadline of 15 and a window of 20.
@@ -191,8 +191,8 @@ mod tests {
         let of = |over, decay, start| {
             let valuation = Valuation { over, decay, ..VALUATION };
             let utility = Utility::of(&job(Some(10)), &run, &valuation);
-            let expected = utility.of_start(start, (0.0, 60.0), &run);
-            assert_eq!(utility.of_run(start, 12.0, 60.0), expected, "a run time that is known");
+            let expected = utility.expected_for_start(start, (0.0, 60.0), &run);
+            assert_eq!(utility.for_run_time(start, 12.0, 60.0), expected, "a run time that is known");
             expected
         };
         assert_eq!(of(OverEstimates::Never, 1.0, 0.0), 0.0);
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn short_best_effort_jobs_are_worth_more() {
         let effort = Utility::BestEffort { top: 0.2, completion: None };
-        let of = |run| effort.of_run(1000.0, run, 100.0);
+        let of = |run| effort.for_run_time(1000.0, run, 100.0);
         let expected = [0.2, 0.15, 0.1, 0.002, 0.002];
         let found = [0.0, 25.0, 50.0, 100.0, 1e9].map(of);
         assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
@@ -222,17 +222,17 @@ mod tests {
         let effort = Utility::of(&job(None), &Distribution::point(1.0), &valuation);
         let close =
             |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} {expected}");
-        close(effort.of_run(30.0, 20.0, 100.0), 0.1);
-        close(effort.of_start(30.0, (0.0, 60.0), &Distribution::point(20.0)), 0.1);
-        close(effort.of_start(45.0, (15.0, 60.0), &Distribution::point(20.0)), 0.07);
-        close(effort.of_start(30.0, (0.0, 60.0), &Distribution::uniform(0.0, 40.0)), 0.1);
+        close(effort.for_run_time(30.0, 20.0, 100.0), 0.1);
+        close(effort.expected_for_start(30.0, (0.0, 60.0), &Distribution::point(20.0)), 0.1);
+        close(effort.expected_for_start(45.0, (15.0, 60.0), &Distribution::point(20.0)), 0.07);
+        close(effort.expected_for_start(30.0, (0.0, 60.0), &Distribution::uniform(0.0, 40.0)), 0.1);
         // A job that completes too late is still worth more if it starts early.
-        close(effort.of_run(30.0, 70.0, 100.0), 0.002);
-        close(effort.of_start(30.0, (0.0, 60.0), &Distribution::point(80.0)), 0.002);
-        close(effort.of_start(45.0, (15.0, 60.0), &Distribution::point(80.0)), 0.0015);
+        close(effort.for_run_time(30.0, 70.0, 100.0), 0.002);
+        close(effort.expected_for_start(30.0, (0.0, 60.0), &Distribution::point(80.0)), 0.002);
+        close(effort.expected_for_start(45.0, (15.0, 60.0), &Distribution::point(80.0)), 0.0015);
         // Three quarters of the run times, from 20 to 100 s, complete in time, to within a hundredth of the horizon.
         let unsure = Distribution::uniform(20.0, 100.0);
         let area = (0.5 * 0.5 * 50.0 - 0.5 * 0.01 * 1.0 + 0.01 * (80.0 - 49.0)) / 80.0;
-        close(effort.of_start(30.0, (0.0, 60.0), &unsure), 0.2 * area);
+        close(effort.expected_for_start(30.0, (0.0, 60.0), &unsure), 0.2 * area);
     }
 }

@@ -130,7 +130,7 @@ impl CoreTable {
     }
 
     /// Creates cores of speed 1 from an [`outline`](Self::outline); `None` if there are more than a run can have.
-    pub fn of_outline(outline: &[(u32, u32, u32)]) -> Option<Self> {
+    pub fn from_outline(outline: &[(u32, u32, u32)]) -> Option<Self> {
         let (nodes, cores) = outline.iter().fold((0u64, 0u64), |(nodes, cores), &(count, of, _)| {
             (nodes + u64::from(count), cores.saturating_add(u64::from(count) * u64::from(of)))
         });
@@ -173,13 +173,13 @@ mod tests {
         let layout = Layout::new(1, 0, [2, 2, 1, 0, 1]);
         let table = CoreTable::of(&layout).with_racks(vec![0, 0, 0, 3, 1]);
         assert_eq!(table.outline(), [(2, 2, 0), (1, 1, 0), (1, 0, 3), (1, 1, 1)]);
-        let again = CoreTable::of_outline(&table.outline()).unwrap();
+        let again = CoreTable::from_outline(&table.outline()).unwrap();
         assert_eq!((again.nodes(), again.cores()), (5, 6));
         assert!(
             (0..6).all(|core| (again.node(core), again.rack(core)) == (table.node(core), table.rack(core)))
         );
-        assert_eq!(CoreTable::of_outline(&[(u32::MAX, u32::MAX, 0)]), None);
-        assert_eq!(CoreTable::of_outline(&[(u32::MAX, 0, 0)]), None);
+        assert_eq!(CoreTable::from_outline(&[(u32::MAX, u32::MAX, 0)]), None);
+        assert_eq!(CoreTable::from_outline(&[(u32::MAX, 0, 0)]), None);
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Profile {
 
 impl BurstTrace {
     /// The size of the trace in words, once it is loaded: `32 units, 253 bursts, 0s to 120s`.
-    pub fn says(&self) -> String {
+    pub fn describe(&self) -> String {
         let units: BTreeSet<u32> = self.rows.iter().map(|row| row.unit).collect();
         let bursts = self.rows.iter().filter(|row| row.slowdown > 1.0).count();
         let first = self.rows.iter().map(|row| row.start).min().unwrap_or(Span::ZERO);
@@ -481,7 +481,7 @@ mod tests {
         let samples = load(text, BurstTrace::default()).unwrap();
         let lasting = [(0, 0.0, 2.0, 3.0), (0, 2.0, 3.0, 1.0), (1, 0.0, 0.5, 1.0), (1, 0.5, 1.5, 2.0)];
         assert_eq!(rows(&samples), lasting);
-        assert_eq!(samples.table.trace.unwrap().says(), "2 units, 2 bursts, 0s to 3s");
+        assert_eq!(samples.table.trace.unwrap().describe(), "2 units, 2 bursts, 0s to 3s");
     }
 
     /// Inventories have cells that are empty, and names with blanks.

@@ -49,7 +49,7 @@ use volary_netem::Faults;
 use self::ages::Ages;
 use self::copies::CopyTracker;
 use self::decisions::{Decision, Decisions};
-use self::instants::{Instants, Looks};
+use self::instants::{CacheSamples, Instants};
 use self::view::{Received, View, seconds, step};
 use super::PolicyMetric;
 use super::gauge::Gauge;
@@ -68,7 +68,7 @@ struct TrackerState {
     /// Node of each task of a job while it is placed.
     places: Vec<Vec<u32>>,
     views: Vec<View>,
-    looks: Looks,
+    samples: CacheSamples,
     ages: Ages,
     /// Whether entries are snapshots of nodes, which have no error by this measure.
     snapshots: bool,
@@ -118,7 +118,7 @@ impl<'a> CacheTracker<'a> {
     #[inline]
     fn at(&mut self, now: Time) -> Option<&mut TrackerState> {
         let state = self.state.as_deref_mut()?;
-        if state.looks.due(now).is_some() {
+        if state.samples.due(now).is_some() {
             let (layout, faults) = (self.layout, self.faults);
             state.look(now, |view, at| {
                 let scheduler = layout.endpoint(layout.scheduler(view.scheduler));
@@ -130,8 +130,8 @@ impl<'a> CacheTracker<'a> {
 
     fn open(&mut self, now: Time) {
         if self.state.is_none() {
-            let (jobs, looks) = (self.workload.jobs(), Looks::new(Instants::new(self.seed, now, self.every)));
-            let state = TrackerState::new(self.layout, self.cached, jobs, looks, self.seed);
+            let samples = CacheSamples::new(Instants::new(self.seed, now, self.every));
+            let state = TrackerState::new(self.layout, self.cached, self.workload.jobs(), samples, self.seed);
             self.state = Some(Box::new(TrackerState { snapshots: self.snapshots, ..state }));
         }
     }
@@ -312,8 +312,8 @@ impl<'a> CacheTracker<'a> {
     }
 
     /// The observations so far, of caches or of copies of a shared state.
-    pub fn looks(&self) -> &[CacheRow] {
-        self.state.as_ref().map_or_else(|| self.copies.looks(), |state| &state.looks.rows)
+    pub fn cache_samples(&self) -> &[CacheRow] {
+        self.state.as_ref().map_or_else(|| self.copies.cache_samples(), |state| &state.samples.rows)
     }
 
     /// Cached load, true load and the sum of the updates between them, ns of work, of every watched scheduler and node.
@@ -382,25 +382,25 @@ impl PolicyMetric for CacheTracker<'_> {
             conflicts,
             decision_error_s: error(&state.decision_errors),
             regret_s,
-            every_s: state.looks.every_s(),
+            every_s: state.samples.every_s(),
             receivers: state.views.len() as u32,
             sources: (0..nodes).step_by(step(nodes)).len() as u32,
             ..state.ages.summary()
         });
-        results.looks = state.looks.rows;
+        results.looks = state.samples.rows;
         results.decisions = state.decisions.rows;
     }
 }
 
 impl TrackerState {
-    fn new(layout: &Layout, cached: u32, jobs: u32, looks: Looks, seed: u64) -> Self {
+    fn new(layout: &Layout, cached: u32, jobs: u32, samples: CacheSamples, seed: u64) -> Self {
         let (schedulers, nodes) = (layout.schedulers(), layout.nodes());
         let watched = (0..schedulers).filter(|&scheduler| is_watched(scheduler, schedulers));
         Self {
             truth: vec![0; nodes as usize],
             places: vec![Vec::new(); jobs as usize],
             views: watched.map(|scheduler| View::new(scheduler, schedulers, nodes, cached)).collect(),
-            looks,
+            samples,
             ages: Ages::new(),
             snapshots: false,
             errors: Gauge::new(),
@@ -446,8 +446,8 @@ impl TrackerState {
 
     /// Observes the caches that are `there`, as often as is due before `now`.
     fn look(&mut self, now: Time, there: impl Fn(&View, Time) -> bool) {
-        while let Some(at) = self.looks.due(now) {
-            let weight = self.looks.weight();
+        while let Some(at) = self.samples.due(now) {
+            let weight = self.samples.weight();
             for view in self.views.iter().filter(|view| there(view, at)) {
                 let mut row = view.row(at, &self.truth, |lack, error| {
                     self.ages.add(lack, weight);
@@ -458,9 +458,9 @@ impl TrackerState {
                     (row.error, row.bias, row.error_max) = (f64::NAN, f64::NAN, f64::NAN);
                 }
                 self.in_flight.add(view.in_flight() as f64, weight);
-                self.looks.rows.push(row);
+                self.samples.rows.push(row);
             }
-            self.looks.advance(self.views.len());
+            self.samples.advance(self.views.len());
         }
     }
 }

@@ -28,7 +28,7 @@ pub enum Origin {
 
 impl Origin {
     /// Short name of the origin, for tables.
-    pub const fn whose(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Paper => "paper's text",
             Self::OtherPaper => "other papers' text",
@@ -105,7 +105,7 @@ impl ClaimResult {
     }
 
     /// Whether the verdict rests on one seed, so that its noise is unknown.
-    pub fn is_of_one_seed(&self) -> bool {
+    pub fn has_one_seed(&self) -> bool {
         let judged = |numbers: &Value| numbers["holds"].is_boolean() && numbers.get("within_noise").is_none();
         self.verdict != Verdict::NotTested && self.measured.values().any(judged)
     }
@@ -169,7 +169,7 @@ impl Tally {
         let mut tallies: BTreeMap<Origin, Self> = BTreeMap::new();
         for claim in claims {
             let tally = tallies.entry(claim.origin).or_default();
-            tally.one_seed += usize::from(claim.is_of_one_seed());
+            tally.one_seed += usize::from(claim.has_one_seed());
             match claim.verdict {
                 _ if claim.is_within_noise() => tally.within_noise += 1,
                 Verdict::Holds => {

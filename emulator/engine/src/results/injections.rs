@@ -56,7 +56,7 @@ pub struct ScheduledSpan {
 
 impl Injected {
     /// Describes the injection in words.
-    pub fn says(&self) -> String {
+    pub fn describe(&self) -> String {
         let (from, until) = self.hosts.iter().fold((f64::INFINITY, 0.0_f64), |(from, until), applied| {
             (from.min(applied.from_s), until.max(applied.until_s))
         });

@@ -433,7 +433,7 @@ mod tests {
             let expected = at(&value, metric.key).and_then(serde_json::Value::as_f64);
             assert_eq!(Some((metric.value)(summary)), expected, "{}", metric.key);
             if metric.by_class {
-                let of_class = (metric.value)(&summary.of_class("a").unwrap());
+                let of_class = (metric.value)(&summary.for_class("a").unwrap());
                 let expected = at(&value["classes"]["a"], metric.key).and_then(serde_json::Value::as_f64);
                 assert_eq!(Some(of_class), expected, "{} of a class", metric.key);
             }

@@ -216,7 +216,7 @@ impl Summary {
 
     /// The summary with the jobs of one class in place of all jobs; job counts are zero if unfinished ones were not
     /// counted by class. `None` if there is no such class.
-    pub fn of_class(&self, label: &str) -> Option<Self> {
+    pub fn for_class(&self, label: &str) -> Option<Self> {
         let ClassResults { jobs, not_finished, times } = *self.classes.get(label)?;
         let jobs = not_finished.map_or_else(JobCounts::default, |unfinished| JobCounts {
             submitted: jobs,

@@ -175,13 +175,13 @@ impl Room {
         let layout = layout.with_room(nodes.collect(), self.task.amount());
         match self.sharing {
             None => layout,
-            Some(sharing) => layout.with_sharing(sharing.told()),
+            Some(sharing) => layout.with_sharing(sharing.for_actors()),
         }
     }
 
     /// Capacity of the largest shared node.
     pub(super) fn largest(&self) -> Option<LargestNode> {
-        let sharing = self.sharing?.told();
+        let sharing = self.sharing?.for_actors();
         let amounts = || self.nodes.iter().map(|(_, has)| has.amount());
         Some(LargestNode {
             cpu: amounts().map(|has| has.cpu).max().unwrap_or(0),
@@ -326,7 +326,7 @@ fn shared_nodes(section: &ClusterSection, service: &Service) -> Result<NodeRuns,
 
 impl NodeSharing {
     /// The parameters as actors get them.
-    fn told(self) -> Sharing {
+    fn for_actors(self) -> Sharing {
         Sharing { threshold: (self.threshold * 1e6).round() as u32, report: self.report }
     }
 

@@ -477,7 +477,7 @@ impl<O: Observer> Shard<'_, O> {
     #[inline]
     pub(super) fn prefetch_upcoming(&mut self) {
         let Self { parts, queue, actors, upcoming, .. } = self;
-        queue.foresee(|event| {
+        queue.visit_upcoming(|event| {
             upcoming.push(event.to);
             // A node and its first worker mostly step each other.
             match parts.layout.role(event.to) {

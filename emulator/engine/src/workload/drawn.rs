@@ -68,7 +68,7 @@ impl Shapes {
 
     /// Ids of the jobs of a chain, in order of submission.
     pub(super) fn jobs_of(&self, chain: u32) -> Range<u32> {
-        if let Self::Staged(stages) = self { stages.of_chain(chain) } else { chain..chain + 1 }
+        if let Self::Staged(stages) = self { stages.stages_of(chain) } else { chain..chain + 1 }
     }
 
     /// Number of tasks of a job.
@@ -129,7 +129,7 @@ impl Drawn {
     fn demand(&self, job: JobId) -> Option<JobDemand<'_>> {
         match (&self.shapes, &self.demand) {
             (Shapes::Staged(stages), _) => Some(stages.demand(job)),
-            (_, Some(demand)) => Some(demand.of_job(job, None)),
+            (_, Some(demand)) => Some(demand.for_job(job, None)),
             (_, None) => None,
         }
     }

@@ -166,7 +166,7 @@ impl Mix {
 
     fn kinds(&self, service: &Service, seed: u64) -> Vec<ClassRow> {
         let demand = |(s, stage): (usize, &MixStage)| {
-            Demand::of_stage(s, stage.demand.clone(), service.homogeneous, service.correlated, seed)
+            Demand::for_stage(s, stage.demand.clone(), service.homogeneous, service.correlated, seed)
         };
         let kind = |class: &MixClass| ClassRow {
             label: class.name.as_str().into(),
@@ -220,12 +220,12 @@ impl Stages {
 
     /// Keeps some of the chains, given their numbers in order. They are numbered anew.
     pub(super) fn keep(&mut self, chains: &[u32]) {
-        let kept: Vec<u32> = chains.iter().flat_map(|&chain| self.of_chain(chain)).collect();
+        let kept: Vec<u32> = chains.iter().flat_map(|&chain| self.stages_of(chain)).collect();
         self.names.keep(chains, &kept);
         let mut rows = Vec::with_capacity(kept.len());
         let mut first = vec![JobId(0)];
         for (number, &chain) in chains.iter().enumerate() {
-            let stages = self.of_chain(chain).map(|job| self.rows[job as usize]);
+            let stages = self.stages_of(chain).map(|job| self.rows[job as usize]);
             rows.extend(stages.map(|row| StageRow { chain: number as u32, ..row }));
             first.push(JobId(rows.len() as u32));
         }
@@ -238,7 +238,7 @@ impl Stages {
     }
 
     /// Ids of the stages of a chain.
-    pub(super) fn of_chain(&self, chain: u32) -> Range<u32> {
+    pub(super) fn stages_of(&self, chain: u32) -> Range<u32> {
         self.first[chain as usize].0..self.first[chain as usize + 1].0
     }
 
@@ -276,7 +276,7 @@ impl Stages {
     pub(super) fn demand(&self, job: JobId) -> JobDemand<'_> {
         let StageRow { chain, stage, class, .. } = self.rows[job.index()];
         let demand = &self.classes[usize::from(class)].demands[usize::from(stage)];
-        demand.of_job(JobId(chain), self.names.mean(job))
+        demand.for_job(JobId(chain), self.names.mean(job))
     }
 
     /// The value of a job's feature, zero if it is unknown. Users and names are numbered through all classes.

@@ -44,11 +44,11 @@ impl Demand {
         correlated: Share,
         seed: u64,
     ) -> Self {
-        Self::of_stage(0, distribution, homogeneous, correlated, seed)
+        Self::for_stage(0, distribution, homogeneous, correlated, seed)
     }
 
     /// The work of the stages with this number in their chains, which has draws of its own. Jobs are numbered by chain.
-    pub(super) fn of_stage(
+    pub(super) fn for_stage(
         stage: usize,
         distribution: DistributionSpec<Span>,
         homogeneous: Share,
@@ -60,7 +60,7 @@ impl Demand {
     }
 
     /// The work of a job, by the number under which it is drawn; `mean` is the mean of its name, if it has one.
-    pub(super) const fn of_job(&self, job: JobId, mean: Option<Span>) -> JobDemand<'_> {
+    pub(super) const fn for_job(&self, job: JobId, mean: Option<Span>) -> JobDemand<'_> {
         JobDemand { demand: self, job, mean }
     }
 }

@@ -152,7 +152,7 @@ impl FinishedRun<'_> {
         let scheduled = self.scheduled(now);
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
         let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.unmet(now)).collect();
-        notes.extend(injections.iter().map(Injected::says).chain(self.trace_notes(now)));
+        notes.extend(injections.iter().map(Injected::describe).chain(self.trace_notes(now)));
         let real = self.real.map(|RealTime { certificate, cores, notes: more }| {
             notes.extend(more);
             (Some(certificate), cores)

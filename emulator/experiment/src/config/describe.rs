@@ -65,7 +65,7 @@ pub fn text(experiment: &Experiment, slice: Option<SweepSlice>) -> String {
     rows.extend(first_world(experiment));
     loads(&mut rows, experiment, &held);
     for claim in &experiment.claims {
-        rows.push(("claims", format!("{} ({})", claim.says, claim.origin.whose())));
+        rows.push(("claims", format!("{} ({})", claim.says, claim.origin.label())));
         rows.extend(claim.checks.iter().map(|check| ("claims", format!("  {}", check.text()))));
         rows.extend(claim.sizes.iter().map(|check| ("claims", format!("  size: {}", check.text()))));
     }
@@ -205,7 +205,7 @@ fn interference(table: &Interference) -> String {
     let Some(trace) = &table.trace else { return line(table) };
     let rest = Interference { trace: None, ..table.clone() };
     let rest = if rest == Interference::default() { String::new() } else { format!(", {}", line(&rest)) };
-    format!("trace of {}{rest}", trace.says())
+    format!("trace of {}{rest}", trace.describe())
 }
 
 /// The offered load of every cell that is run, with a warning where queues grow without bound.

@@ -196,7 +196,7 @@ impl InjectorConnection<'_> {
     /// The injection that the controller has planned, and the cluster's cores.
     fn injection(&self, plan: &InjectionPlan) -> Result<(Injection, CoreTable), InjectError> {
         let InjectionPlan { seed, cores, from, until, outline, .. } = plan;
-        let table = CoreTable::of_outline(outline).ok_or_else(unexpected)?;
+        let table = CoreTable::from_outline(outline).ok_or_else(unexpected)?;
         let profile = self.options.profile.clone();
         let injection = Injection { profile, seed: *seed, cores: cores.clone(), from: *from, until: *until };
         Ok((injection, table))

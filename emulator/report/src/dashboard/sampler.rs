@@ -95,7 +95,7 @@ impl<'a> Sampler<'a> {
             history: self.history.points.clone(),
             messages: messages(counted),
             dropped: counted.dropped,
-            looks: looks(recorder.looks()),
+            looks: looks(recorder.cache_samples()),
             cores: self.cores(now, recorder),
             shards: shards(counted),
             disturbances,

@@ -109,7 +109,7 @@ pub(super) fn claims(study: &Study) -> Markup {
             section id="claims" {
                 h2 { "Claims" }
                 @for (origin, tally) in Tally::by_origin(claims) {
-                    p.hint { (origin.whose()) ": " (tally) (changed(&study.changed())) }
+                    p.hint { (origin.label()) ": " (tally) (changed(&study.changed())) }
                     div.box { @for one in claims.iter().filter(|claim| claim.origin == origin) { (claim(one)) } }
                 }
             }

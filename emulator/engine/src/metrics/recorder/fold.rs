@@ -469,7 +469,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Whether, at `now`, no copy has run for so long that none will run any more.
-    pub fn is_quiet_for_good(&self, now: Time) -> bool {
+    pub fn is_idle_forever(&self, now: Time) -> bool {
         self.busy == 0
             && now > self.quiet_until()
             && self.counts.submitted == u64::from(self.workload.chains())

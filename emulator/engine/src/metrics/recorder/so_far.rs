@@ -68,8 +68,8 @@ impl Recorder<'_> {
     }
 
     /// The samples of caches, or of copies of a shared state, so far; empty if the policy has neither.
-    pub fn looks(&self) -> &[CacheRow] {
+    pub fn cache_samples(&self) -> &[CacheRow] {
         let (caches, _) = &self.metrics;
-        caches.looks()
+        caches.cache_samples()
     }
 }

@@ -252,7 +252,7 @@ fn a_run_is_given_up_when_nothing_has_run_for_long_since_all_faults_have_healed(
         recorder.note(at(3), layout.worker(0, 0), Note::Started { copy, resumed: false });
         assert!(!recorder.is_stalled(at(90_000)), "a copy runs");
         recorder.note(at(60), layout.worker(0, 0), Note::Completed { copy });
-        let stalled = |s| recorder.is_stalled(at(s)) && recorder.is_quiet_for_good(at(s));
+        let stalled = |s| recorder.is_stalled(at(s)) && recorder.is_idle_forever(at(s));
         assert_eq!((stalled(from + 1000), stalled(from + 1001)), (false, true));
         let accounts = recorder.close(at(from + 1001));
         assert_eq!(accounts.jobs.unfinished, 2);

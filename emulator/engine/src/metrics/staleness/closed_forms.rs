@@ -50,8 +50,8 @@ fn simulate(
     mut react: impl FnMut(u64, AgeEvent, &mut Agenda),
 ) -> Staleness {
     let layout = Layout::new(receivers, 0, vec![1; sources as usize]);
-    let looks = Looks::new(Instants::new(3, Time(nanos(20.0)), Span::from_secs_f64(every)));
-    let mut state = TrackerState::new(&layout, layout.nodes(), 1, looks, 1);
+    let samples = CacheSamples::new(Instants::new(3, Time(nanos(20.0)), Span::from_secs_f64(every)));
+    let mut state = TrackerState::new(&layout, layout.nodes(), 1, samples, 1);
     let mut agenda: Agenda = (0..sources).map(|source| Reverse((1, AgeEvent::Made { source }))).collect();
     let mut newest = vec![0; (receivers * sources) as usize];
     while let Some(Reverse((at, event))) = agenda.pop().filter(|Reverse((at, _))| *at < nanos(until)) {

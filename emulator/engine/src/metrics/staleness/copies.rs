@@ -10,7 +10,7 @@ use volary_actors::layout::{Layout, Role};
 use volary_netem::Faults;
 
 use super::ages::Ages;
-use super::instants::{Instants, Looks};
+use super::instants::{CacheSamples, Instants};
 use super::view::Lack;
 use crate::results::{CacheRow, PolicyResults, Staleness};
 
@@ -31,7 +31,7 @@ struct SharedState {
     changes: Vec<Time>,
     /// Copies of watched actors: the times at which each was made and received.
     copies: BTreeMap<ActorId, (Time, Time)>,
-    looks: Looks,
+    samples: CacheSamples,
     ages: Ages,
 }
 
@@ -42,22 +42,22 @@ impl<'a> CopyTracker<'a> {
     }
 
     /// The observations so far.
-    pub(super) fn looks(&self) -> &[CacheRow] {
-        self.state.as_ref().map_or(&[], |state| &state.looks.rows)
+    pub(super) fn cache_samples(&self) -> &[CacheRow] {
+        self.state.as_ref().map_or(&[], |state| &state.samples.rows)
     }
 
     /// Observes the copies, as often as is due before `now`.
     fn look(&mut self, now: Time) {
         let Some(state) = self.state.as_deref_mut() else { return };
-        while let Some(at) = state.looks.due(now) {
+        while let Some(at) = state.samples.due(now) {
             for (&who, &(made, received)) in &state.copies {
                 if self.faults.crash_between(self.layout.endpoint(who), received, at).is_none() {
                     let lack = lack(&state.changes, made, at);
-                    state.ages.add(lack, state.looks.weight());
-                    state.looks.rows.push(row(self.layout, who, lack, at));
+                    state.ages.add(lack, state.samples.weight());
+                    state.samples.rows.push(row(self.layout, who, lack, at));
                 }
             }
-            state.looks.advance(state.copies.len());
+            state.samples.advance(state.copies.len());
         }
     }
 
@@ -66,8 +66,8 @@ impl<'a> CopyTracker<'a> {
         self.look(now);
         let (seed, every) = (self.seed, self.every);
         let fresh = || {
-            let looks = Looks::new(Instants::new(seed, now, every));
-            Box::new(SharedState { changes: Vec::new(), copies: BTreeMap::new(), looks, ages: Ages::new() })
+            let samples = CacheSamples::new(Instants::new(seed, now, every));
+            Box::new(SharedState { changes: Vec::new(), copies: BTreeMap::new(), samples, ages: Ages::new() })
         };
         self.state.get_or_insert_with(fresh).changes.push(now);
     }
@@ -87,12 +87,12 @@ impl<'a> CopyTracker<'a> {
         self.look(end);
         let Some(state) = self.state else { return };
         results.sections.staleness = Some(Staleness {
-            every_s: state.looks.every_s(),
+            every_s: state.samples.every_s(),
             receivers: state.copies.len() as u32,
             sources: 1,
             ..state.ages.summary()
         });
-        results.looks = state.looks.rows;
+        results.looks = state.samples.rows;
     }
 }
 

@@ -7,7 +7,7 @@ use volary_actors::base::{Address, Purpose, Span, Time};
 use crate::results::CacheRow;
 
 /// Maximum number of observations of a receiver that are kept.
-const LOOKS: usize = 1024;
+const MOST_SAMPLES: usize = 1024;
 
 /// The instants at which caches are observed. In a long run the intervals are doubled again and again.
 #[derive(Debug)]
@@ -70,12 +70,12 @@ impl Instants {
 
 /// The observations of a run, and the time of the next one.
 #[derive(Debug)]
-pub(super) struct Looks {
+pub(super) struct CacheSamples {
     instants: Instants,
     pub(super) rows: Vec<CacheRow>,
 }
 
-impl Looks {
+impl CacheSamples {
     /// Creates the observations at these instants.
     pub(super) const fn new(instants: Instants) -> Self {
         Self { instants, rows: Vec::new() }
@@ -99,7 +99,7 @@ impl Looks {
 
     /// Goes on to the next interval; thins out the observations if there are too many for this number of receivers.
     pub(super) fn advance(&mut self, receivers: usize) {
-        if self.instants.completes_pair() && self.rows.len() >= LOOKS * receivers.max(1) {
+        if self.instants.completes_pair() && self.rows.len() >= MOST_SAMPLES * receivers.max(1) {
             let stays = self.instants.double();
             self.rows.retain(|row| stays(Time::ZERO + Span::from_secs_f64(row.time)));
         }

@@ -16,8 +16,8 @@ fn one_job() -> Workload {
 /// The state of `nodes` nodes and schedulers that are observed every second.
 fn state(schedulers: u32, nodes: usize) -> TrackerState {
     let layout = Layout::new(schedulers, 0, vec![1; nodes]);
-    let looks = Looks::new(Instants::new(1, Time::ZERO, Span::from_secs(1)));
-    TrackerState::new(&layout, layout.nodes(), 1, looks, 1)
+    let samples = CacheSamples::new(Instants::new(1, Time::ZERO, Span::from_secs(1)));
+    TrackerState::new(&layout, layout.nodes(), 1, samples, 1)
 }
 
 #[test]
@@ -25,11 +25,11 @@ fn long_runs_are_observed_less_often() {
     let mut state = state(20, 1000);
     state.made(Time::ZERO, 0, 8, 5_000_000_000);
     state.look(Time(3_000_000_000_000), |_, _| true);
-    let looks = state.looks.rows.chunk_by(|a, b| a.time == b.time);
-    let intervals: Vec<u32> = looks.map(|look| look[0].time as u32 / 4).collect();
-    assert_eq!((state.looks.weight(), state.views.len()), (4, 10));
+    let samples = state.samples.rows.chunk_by(|a, b| a.time == b.time);
+    let intervals: Vec<u32> = samples.map(|look| look[0].time as u32 / 4).collect();
+    assert_eq!((state.samples.weight(), state.views.len()), (4, 10));
     assert!((0..749).all(|interval| intervals.get(interval) == Some(&(interval as u32))), "{intervals:?}");
-    let last = state.looks.rows.last().unwrap();
+    let last = state.samples.rows.last().unwrap();
     assert_eq!((last.in_flight, last.age_max.round()), (1, last.time.round()), "it is never taken in");
     assert_eq!((last.versions, last.out_of_sync), (0.004, 0.004), "one node of 250");
     // Each observation is weighted by the interval it represents, so the mean age of that node is half the time.
@@ -62,13 +62,13 @@ fn actors_that_are_down_are_not_sampled() {
     let mut results = PolicyResults::default();
     tracker.close(Time::ZERO, Time(30_000_000_000), &mut results);
     let rows = results.looks;
-    let looks = |scheduler| -> Vec<f64> {
+    let samples = |scheduler| -> Vec<f64> {
         rows.iter().filter(|row| row.receiver == scheduler).map(|row| row.time).collect()
     };
-    let seconds: Vec<u32> = looks(0).into_iter().map(|time| time as u32).collect();
+    let seconds: Vec<u32> = samples(0).into_iter().map(|time| time as u32).collect();
     assert_eq!(seconds, (0..30).collect::<Vec<_>>());
-    let there: Vec<f64> = looks(0).into_iter().filter(|time| !(10.0..21.5).contains(time)).collect();
-    assert_eq!(looks(1), there);
+    let there: Vec<f64> = samples(0).into_iter().filter(|time| !(10.0..21.5).contains(time)).collect();
+    assert_eq!(samples(1), there);
 }
 
 /// Two updates of equal size about node 0, of which the later one arrives first.

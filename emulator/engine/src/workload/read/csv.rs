@@ -199,7 +199,7 @@ pub(super) fn read_features(
 ) -> Result<(), WorkloadError> {
     let jobs = trace.jobs().len();
     let mut is_marked = false;
-    let marked = lines.next_row_noting('#', |said| is_marked |= mark(trace, said))?;
+    let marked = lines.next_row_with_comments('#', |said| is_marked |= mark(trace, said))?;
     let Some(line) = marked else {
         if is_marked {
             return Ok(());

@@ -55,11 +55,11 @@ impl<'a> Lines<'a> {
 
     /// The next line that is neither blank nor a comment.
     pub(super) fn next_row(&mut self, comment: char) -> Result<Option<TraceLine<'_>>, WorkloadError> {
-        self.next_row_noting(comment, |_| ())
+        self.next_row_with_comments(comment, |_| ())
     }
 
     /// The next line that is neither blank nor a comment; `note` is given the comments before it.
-    pub(super) fn next_row_noting(
+    pub(super) fn next_row_with_comments(
         &mut self,
         comment: char,
         mut note: impl FnMut(&str),

@@ -53,7 +53,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
     let mut clock = HeaderClock::default();
     let mut start = None;
     while trace.jobs().len() < limit {
-        let Some(line) = lines.next_row_noting(';', |said| clock.note(said))? else { break };
+        let Some(line) = lines.next_row_with_comments(';', |said| clock.note(said))? else { break };
         let start = *start.get_or_insert_with(|| clock.start());
         let row = row(line, &mut words)?;
         let reason = match row.status {
