@@ -36,9 +36,10 @@ fn the_first_command_prints_what_its_pages_show() {
 
 /// All Markdown files for readers, relative to the root.
 fn pages() -> Vec<String> {
-    let mut pages = ["README.md", "CHANGELOG.md", "experiments/README.md", "ansible/README.md"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut pages =
+        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "experiments/README.md", "ansible/README.md"]
+            .map(str::to_owned)
+            .to_vec();
     for folder in ["docs/src", "docs/src/findings", "docs/src/reference"] {
         let entries = fs::read_dir(root().join(folder)).unwrap();
         let names = entries.map(|entry| format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap()));
@@ -97,6 +98,14 @@ fn the_reference_is_what_the_program_prints() {
             "docs/src/reference/{name}.md is out of date at {line:?}: VOLARY_UPDATE_DOCS=1 cargo test -p volary --test files docs"
         );
     }
+}
+
+/// The guide quotes the smallest policy in full, without its imports.
+#[test]
+fn the_guide_quotes_the_smallest_policy() {
+    let source = read("actors/src/policies/random.rs");
+    let code = &source[source.find("parameters! {").unwrap()..];
+    assert!(read("docs/src/adding-a-policy.md").contains(code), "{code}");
 }
 
 #[test]
