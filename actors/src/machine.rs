@@ -1,7 +1,9 @@
 //! The contract between machines and runtimes.
 
 use std::any::Any;
+use std::fmt::Debug;
 
+use dyn_clone::DynClone;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{ActorId, CopyId, JobId, Rng, Score, Span, TaskId, Time};
@@ -11,7 +13,10 @@ use crate::message::Message;
 
 /// An actor: a state machine that reacts to one input at a time. It measures nothing itself; it asks for work, timers
 /// and progress, and the answers are inputs.
-pub trait Machine: Send {
+///
+/// A machine is a value: it can be copied, and its `Debug` text shows all of its state, by which the explorer of small
+/// worlds recognises a state that it has seen.
+pub trait Machine: DynClone + Debug + Send {
     /// Reacts to `input` and pushes its effects into `fx`. It cannot fail: faults of the world are inputs, faults of
     /// the program are assertions.
     fn step(&mut self, input: Input, fx: &mut Effects<'_>);
@@ -25,6 +30,8 @@ pub trait Machine: Send {
     /// Restores the state that the machine before the crash has stored.
     fn restore(&mut self, _stored: Stored) {}
 }
+
+dyn_clone::clone_trait_object!(Machine);
 
 /// State that a machine leaves to its successor; machines of one actor know its type.
 pub type Stored = Box<dyn Any + Send>;
@@ -369,7 +376,7 @@ impl From<CacheNote> for Note {
 /// The number of copies of each job that have begun anywhere in the run. No actor of a real system knows it at the
 /// time. It reproduces simulators whose actors read shared state without messages. The shard counts in virtual time,
 /// for policies with an [oracle](crate::policies::Traits::oracle).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Oracle {
     begun: Box<[u32]>,
 }

@@ -57,6 +57,7 @@ fn cluster(nodes: u32, one_way: &str) -> Experiment {
 // Bare mailboxes.
 
 /// As large as a parcel.
+#[derive(Clone, Debug)]
 struct Ball([u64; 8]);
 
 impl actix::Message for Ball {
@@ -154,6 +155,7 @@ fn mailboxes(arbiters: usize) -> f64 {
 // Shards.
 
 /// A node that sends a message on to its neighbour: of another shard, if there are several.
+#[derive(Clone, Debug)]
 struct Thrower {
     nodes: u32,
 }

@@ -97,7 +97,7 @@ impl Address {
 pub struct Draw(SplitMix64);
 
 /// An actor's own stream, seeded by (seed, actor).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rng(SplitMix64);
 
 impl Rng {

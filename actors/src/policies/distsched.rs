@@ -98,6 +98,7 @@ impl Policy for DistSched {
 }
 
 /// The planner.
+#[derive(Clone, Debug)]
 struct UsagePlanner {
     config: DistSched,
     source: UsageSource,

@@ -158,6 +158,7 @@ impl Eagle {
 // the node with the least wait within the big partition.
 
 /// The nodes and the work sent there.
+#[derive(Clone, Debug)]
 pub(in crate::policies) struct LeastWait {
     backlogs: Backlogs,
     partitions: Partitions,
@@ -229,6 +230,7 @@ impl PlacementRule for LeastWait {
 }
 
 /// Both schedulers in one machine, because any scheduler can become the central one.
+#[derive(Clone, Debug)]
 pub(in crate::policies) struct Hybrid {
     short: LateBinding,
     long: EarlyBinding<LeastWait>,
@@ -276,6 +278,7 @@ impl Machine for Hybrid {
 // Eagle's node manager: rejects probes while it has long work, and shares its bitmap.
 
 /// A node manager that shares state.
+#[derive(Clone, Debug)]
 pub(super) struct SharingNode {
     manager: NodeManager,
     bits: NodeBitmap,

@@ -52,6 +52,7 @@ impl Policy for Gang {
     }
 }
 
+#[derive(Clone, Debug)]
 struct GangJob {
     open: OpenJob,
     /// Core of each task in the matrix, numbered across the run; `None` if the task has no cell.
@@ -61,6 +62,7 @@ struct GangJob {
 }
 
 /// The one scheduler of a run.
+#[derive(Clone, Debug)]
 struct GangScheduler {
     quantum: Span,
     matrix: Matrix,
@@ -273,6 +275,7 @@ impl Machine for GangScheduler {
 // The Ousterhout matrix: a row for each time slice, a column for each core of the run.
 
 /// The copies by slice and core. Cells lie on cores believed alive.
+#[derive(Clone, Debug)]
 struct Matrix {
     /// Rows in the order of their turns: copies by core, at least one each.
     slices: Vec<BTreeMap<u32, CopyId>>,
@@ -420,6 +423,7 @@ impl GangCore {
 }
 
 /// The node manager of gang scheduling.
+#[derive(Clone, Debug)]
 struct GangNode {
     slots: Box<[GangCore]>,
     /// Whether it has crashed before, so that it may have run copies that it does not know.

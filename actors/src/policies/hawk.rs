@@ -81,6 +81,7 @@ impl Hawk {
 }
 
 /// A node manager that steals.
+#[derive(Clone, Debug)]
 struct StealingNode {
     manager: NodeManager,
     index: u32,

@@ -58,7 +58,7 @@ impl Policy for Hedged {
 const LEAST: u32 = 20;
 
 /// Recent task times of a class.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 struct RecentTimes {
     took: VecDeque<Span>,
     /// Tasks that finished since the quantile was taken.
@@ -68,6 +68,7 @@ struct RecentTimes {
 }
 
 /// The rule, with recent task times by class.
+#[derive(Clone, Debug)]
 struct Recent {
     terms: Hedged,
     classes: Vec<RecentTimes>,

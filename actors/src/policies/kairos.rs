@@ -125,6 +125,7 @@ const DEAL: u32 = 0;
 const NODES: u32 = 1;
 
 /// The one scheduler of a run.
+#[derive(Clone, Debug)]
 struct KairosScheduler {
     interval: Span,
     eager: bool,
@@ -312,6 +313,7 @@ impl DealtNode {
 }
 
 /// All nodes.
+#[derive(Clone, Debug)]
 struct DealtNodes {
     pick: KairosPick,
     queue: u32,
@@ -434,6 +436,7 @@ impl DealtNodes {
 }
 
 /// A node manager.
+#[derive(Clone, Debug)]
 struct KairosNode {
     las: Las,
     beats: Heartbeats,

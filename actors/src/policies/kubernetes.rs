@@ -76,6 +76,7 @@ const WAKE: u32 = 1;
 /// Tick of node 0. The tick of a node ends the time in which it is avoided.
 const NODES: u32 = 2;
 
+#[derive(Clone, Debug)]
 struct KubernetesScheduler {
     attempt: Span,
     pending: Pending,
@@ -285,6 +286,7 @@ impl Host {
 }
 
 /// All nodes, as known to the scheduler.
+#[derive(Clone, Debug)]
 struct Nodes {
     hosts: Vec<Host>,
     /// Feasible nodes by negated score.
@@ -407,6 +409,7 @@ impl Pod {
 type Heap = BinaryHeap<Reverse<(Time, u64, Pod)>>;
 
 /// Tasks without a node.
+#[derive(Clone, Debug)]
 struct Pending {
     retry: Retry,
     after: Span,

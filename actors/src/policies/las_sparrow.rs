@@ -77,6 +77,7 @@ impl LasSparrow {
 }
 
 /// A node that asks the schedulers of its reservations for tasks while it has room, oldest reservation first.
+#[derive(Clone, Debug)]
 struct ClaimingLas {
     las: Las,
     cores: u32,

@@ -61,6 +61,7 @@ impl Policy for LatePolicy {
     }
 }
 
+#[derive(Clone, Debug)]
 struct Longest {
     terms: LatePolicy,
     running: Span,

@@ -145,6 +145,7 @@ const NODES: u32 = 4;
 const NOWHERE: u32 = PlacementUpdate::NO_NODE;
 
 /// An open job.
+#[derive(Clone, Debug)]
 struct PlacedJob {
     open: OpenJob,
     /// Node of each task, and the attempt that went there.
@@ -157,6 +158,7 @@ struct PlacedJob {
 type Queued = Reverse<(u64, Time, JobId)>;
 
 /// The state for placements, apart from the jobs.
+#[derive(Clone, Debug)]
 struct Placer {
     index: u32,
     /// The order in which nodes serve waiting tasks; `None` if they have no queue.
@@ -169,6 +171,7 @@ struct Placer {
 }
 
 /// A scheduler of Murmuration.
+#[derive(Clone, Debug)]
 struct MurmurationScheduler {
     order: MurmurationOrder,
     preemptive: bool,

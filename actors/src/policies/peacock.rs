@@ -59,6 +59,7 @@ struct Load {
     work: u128,
 }
 
+#[derive(Clone, Debug)]
 struct PeacockJob {
     open: OpenJob,
     /// Node a task was granted to; `None` while its probe is on the ring.
@@ -81,6 +82,7 @@ impl PeacockJob {
     }
 }
 
+#[derive(Clone, Debug)]
 struct PeacockScheduler {
     form: PeacockForm,
     threshold: Span,

@@ -43,6 +43,7 @@ impl Policy for Prio {
     }
 }
 
+#[derive(Clone, Debug)]
 struct PriorityOrder {
     preempt: bool,
 }

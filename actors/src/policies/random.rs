@@ -29,6 +29,7 @@ impl Policy for Random {
     }
 }
 
+#[derive(Clone, Debug)]
 struct Uniform;
 
 impl PlacementRule for Uniform {

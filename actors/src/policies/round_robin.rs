@@ -31,6 +31,7 @@ impl Policy for RoundRobin {
     }
 }
 
+#[derive(Clone, Debug)]
 struct Cycle {
     pointer: u32,
 }

@@ -151,6 +151,7 @@ impl Policy for ThreeSigma {
 }
 
 /// The planner.
+#[derive(Clone, Debug)]
 struct SigmaPlanner {
     config: ThreeSigma,
     source: RunTimeSource,
@@ -286,6 +287,7 @@ impl Forecast {
 }
 
 /// Estimates run times, and learns them.
+#[derive(Clone, Debug)]
 struct RunTimeSource {
     config: ThreeSigma,
     predictor: Predictor,
@@ -375,6 +377,7 @@ fn normal_deviate(rng: &mut Rng) -> f64 {
 }
 
 /// The scheduler's knowledge of an open job.
+#[derive(Clone, Debug)]
 struct KnownJob {
     forecast: Forecast,
     preference: Preference,
@@ -383,6 +386,7 @@ struct KnownJob {
 }
 
 /// A way to run a job: on the kinds of nodes that it prefers, or on any.
+#[derive(Clone, Debug)]
 struct Way {
     sets: Vec<u32>,
     run: Distribution,

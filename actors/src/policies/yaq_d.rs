@@ -83,6 +83,7 @@ impl Policy for YaqD {
 }
 
 /// A node manager with heartbeats.
+#[derive(Clone, Debug)]
 struct HeartbeatNode {
     manager: NodeManager,
     beats: Heartbeats,
@@ -167,6 +168,7 @@ impl Belief {
 }
 
 /// The last heartbeats, and the tasks placed since.
+#[derive(Clone, Debug)]
 struct Snapshot {
     beliefs: Vec<Belief>,
     /// By [key](Belief::key).

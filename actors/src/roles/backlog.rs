@@ -50,6 +50,7 @@ impl NodeBacklog {
 /// The key of a node is the time at which it will have finished its work, which stays the same while all goes as
 /// estimated. If a task overruns, the key is too low until the node comes first; it is then recomputed before the node
 /// is chosen.
+#[derive(Clone, Debug)]
 pub struct Backlogs {
     nodes: Vec<NodeBacklog>,
     cores: Vec<u32>,

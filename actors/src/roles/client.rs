@@ -51,6 +51,7 @@ pub enum CentralJobs {
 }
 
 /// A job source.
+#[derive(Clone, Debug)]
 pub struct Client {
     index: u32,
     central: CentralJobs,
@@ -233,6 +234,7 @@ struct Created {
 }
 
 /// The work queue of a client.
+#[derive(Clone, Debug)]
 pub(super) struct JobController {
     /// Time of a request.
     request: Span,

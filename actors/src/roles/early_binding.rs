@@ -1,5 +1,7 @@
 //! Early binding: each task goes to a node as soon as its job arrives.
 
+use std::fmt::Debug;
+
 use super::job_table::{JobTable, OpenJob};
 use super::membership::Membership;
 use super::{RETRY_AFTER, back_off, resend};
@@ -9,7 +11,7 @@ use crate::machine::{CacheNote, Effects, Input, Machine, ServiceOrder, Timer};
 use crate::message::{Contention, Job, Launch, Message, Row};
 
 /// A policy's choice of nodes. A policy without knowledge of nodes implements `place` only.
-pub trait PlacementRule: Send {
+pub trait PlacementRule: Clone + Debug + Send + 'static {
     /// The node of the next task; `None` if no node is alive.
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId>;
 
@@ -42,6 +44,7 @@ pub trait PlacementRule: Send {
 /// Node of a task, and the attempt that went there; `None` while no node is alive.
 type Place = Option<(ActorId, u32)>;
 
+#[derive(Clone, Debug)]
 struct EarlyJob {
     open: OpenJob,
     nodes: Vec<Place>,
@@ -64,6 +67,7 @@ impl EarlyJob {
 }
 
 /// A scheduler that binds early.
+#[derive(Clone, Debug)]
 pub struct EarlyBinding<P> {
     place: P,
     members: Membership,

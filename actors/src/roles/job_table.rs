@@ -10,6 +10,7 @@ use crate::message::Job;
 /// Open jobs by id. Jobs open and close roughly in order, so the table is a window that slides over the ids. It holds a
 /// pointer for every id between the first open job and the last, including jobs of other schedulers, so entries are
 /// boxed.
+#[derive(Clone, Debug)]
 pub struct JobTable<T> {
     first: u32,
     window: VecDeque<Option<Box<T>>>,
@@ -134,6 +135,7 @@ pub enum Completion {
 }
 
 /// An open job: its description and its finished tasks.
+#[derive(Clone, Debug)]
 pub struct OpenJob {
     /// Its description.
     pub spec: JobSpec,

@@ -130,6 +130,7 @@ pub struct AttainedService {
 }
 
 /// The cores of a node and the copies that wait for them.
+#[derive(Clone, Debug)]
 pub struct Las {
     options: LasOptions,
     cores: Box<[LasCore]>,

@@ -14,6 +14,7 @@ use crate::roles::partitions::Partitions;
 use crate::roles::partitions::{NodeBitmap, nth_bit};
 use crate::roles::resend::{back_off, resend};
 
+#[derive(Clone, Debug)]
 struct LateJob {
     open: OpenJob,
     groups: Vec<TaskGroup>,
@@ -53,6 +54,7 @@ impl Offer {
 }
 
 /// A scheduler that binds late.
+#[derive(Clone, Debug)]
 pub struct LateBinding {
     options: ProbeOptions,
     /// State for probes that can be rejected, if the policy has them.
@@ -365,6 +367,7 @@ impl Machine for LateBinding {
 // A group of tasks that share reservations.
 
 /// Tasks that are bound together.
+#[derive(Clone, Debug)]
 struct TaskGroup {
     /// First task.
     pub base: u32,
@@ -410,6 +413,7 @@ impl TaskGroup {
 // Sampled queue lengths for each task of a job.
 
 /// Open requests and the best answer, for every task of a job.
+#[derive(Clone, Debug)]
 struct Samples {
     /// Most nodes asked for a task.
     each: usize,
@@ -509,7 +513,7 @@ impl ProbeOptions {
 }
 
 /// Nodes with unclaimed reservations, and how many each has left.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Places(Vec<(ActorId, u32)>);
 
 impl Places {
@@ -584,6 +588,7 @@ pub(crate) fn portion(places: usize, found: usize, index: usize) -> u32 {
 const DRAWS: u32 = 16;
 
 /// A scheduler's view of the nodes with long work.
+#[derive(Clone, Debug)]
 pub struct StateSharing {
     /// Rounds of probes sent to nodes without long work by the bitmap.
     rounds: u16,

@@ -9,6 +9,7 @@ use crate::layout::{Layout, Role};
 ///
 /// While every node lives and samples are small nothing is stored; the table (4 bytes a node) is made by the
 /// first crash or the first large sample.
+#[derive(Clone, Debug)]
 pub struct Membership {
     first: ActorId,
     nodes: u32,

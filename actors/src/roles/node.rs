@@ -43,6 +43,7 @@ pub struct NodeOptions {
 }
 
 /// The state of a core.
+#[derive(Clone, Debug)]
 enum CoreState {
     Idle,
     /// Held for a scheduler that was asked for a task.
@@ -63,6 +64,7 @@ const EARLY_DROPS: usize = 16;
 /// A policy changes its behaviour by a machine of its own that contains one: it answers some inputs itself, with
 /// [`length`](Self::length) and [`idle_cores`](Self::idle_cores), and passes the others to [`step`](Machine::step). All
 /// inputs that it does not answer must be passed on, the reports of workers and the loss of coordinators too.
+#[derive(Clone, Debug)]
 pub struct NodeManager {
     slots: Box<[CoreState]>,
     options: NodeOptions,

@@ -47,6 +47,7 @@ struct RankedEntry {
 
 const _: () = assert!(size_of::<RankedEntry>() == 32, "two entries share a cache line");
 
+#[derive(Clone, Debug)]
 struct Ranked {
     bypass: f64,
     waiting: VecDeque<RankedEntry>,
@@ -116,6 +117,7 @@ pub struct Place {
 }
 
 /// A queue in either order.
+#[derive(Clone, Debug)]
 pub struct NodeQueue<E> {
     /// Entries with their numbers, which ascend.
     entries: VecDeque<(u64, E)>,

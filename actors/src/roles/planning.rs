@@ -26,6 +26,7 @@ const NODES: u32 = 2;
 
 /// A central scheduler. At the end of each cycle in which something has changed its planner decides which of the
 /// waiting jobs to launch, on free cores alone, so that nothing queues at nodes.
+#[derive(Clone, Debug)]
 pub struct PlanningScheduler<P> {
     cycle: Span,
     planner: P,

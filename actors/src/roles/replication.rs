@@ -59,6 +59,7 @@ impl Design {
     }
 }
 
+#[derive(Clone, Debug)]
 struct ReplicatedJob {
     open: OpenJob,
     /// Server and attempt of row i of the group that starts at task b, at b + i; `None` while no node is alive.
@@ -72,6 +73,7 @@ struct ReplicatedJob {
 }
 
 /// A scheduler of redundant groups.
+#[derive(Clone, Debug)]
 pub struct Replication {
     design: Design,
     /// Whether the network can lose datagrams.
@@ -403,6 +405,7 @@ impl ReplicatedJob {
 }
 
 /// Nodes asked for their queue length, or for a place, for the group that starts at `base`.
+#[derive(Clone, Debug)]
 struct Choice {
     pub base: u32,
     /// The nodes asked, and their answers.

@@ -18,6 +18,7 @@ use crate::message::{Job, Launch, Message, Probe, Progress, TaskRange};
 use crate::roles::job_table::{Completion, JobTable, OpenJob};
 use crate::roles::resend::resend;
 
+#[derive(Clone, Debug)]
 struct SpeculatedJob {
     open: OpenJob,
     attempts: Attempts,
@@ -30,6 +31,7 @@ struct SpeculatedJob {
 }
 
 /// A scheduler that speculates.
+#[derive(Clone, Debug)]
 pub struct SpeculatingScheduler<R, B> {
     rule: R,
     binding: B,
@@ -360,6 +362,7 @@ mod tests {
     const JOB: JobId = JobId(0);
 
     /// Backs up every task with one copy; checks every second.
+    #[derive(Clone, Debug)]
     struct Everything;
 
     impl Rule for Everything {
@@ -453,6 +456,7 @@ mod tests {
     }
 
     /// Restarts everything once; without cores to spare.
+    #[derive(Clone, Debug)]
     struct Anew;
 
     impl Rule for Anew {
@@ -479,6 +483,7 @@ mod tests {
     /// The newest report counts; older ones and those of ended copies are ignored.
     #[test]
     fn reports_can_come_late_or_twice() {
+        #[derive(Clone, Debug)]
         struct Far;
         impl Rule for Far {
             fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
@@ -589,6 +594,7 @@ mod tests {
     /// The report of a start was lost: the next one says for how long the copy has run, so that it does not look fast.
     #[test]
     fn a_lost_start_report_does_not_make_a_copy_fast() {
+        #[derive(Clone, Debug)]
         struct Slow;
         impl Rule for Slow {
             fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {

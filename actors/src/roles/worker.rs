@@ -13,6 +13,7 @@ enum Halting {
 }
 
 /// A core of a node.
+#[derive(Clone, Debug)]
 pub struct Worker {
     node: ActorId,
     running: Option<CopyId>,

@@ -53,6 +53,7 @@ const MONITOR: u32 = 0;
 const NODES: u32 = 1;
 
 /// The one scheduler of a run.
+#[derive(Clone, Debug)]
 pub struct ResourceManager {
     options: YarnOptions,
     jobs: JobTable<OpenJob>,
@@ -440,6 +441,7 @@ impl ContainerHost {
 }
 
 /// All nodes.
+#[derive(Clone, Debug)]
 struct ContainerHosts {
     hosts: Vec<ContainerHost>,
     /// The node of the application master of each job that has one.

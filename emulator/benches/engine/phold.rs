@@ -33,7 +33,7 @@ const MEAN_S: f64 = 1e-3;
 const EVENTS: u64 = 1_000_000;
 
 /// What an event does next.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Next {
     /// Arms a timer, exponential.
     Timer,
@@ -46,6 +46,7 @@ enum Next {
 }
 
 /// A node that holds one event.
+#[derive(Clone, Debug)]
 struct Ball {
     me: u32,
     nodes: u32,
@@ -118,6 +119,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
 }
 
 /// Order by key alone.
+#[derive(Clone, Debug)]
 struct Entry(Key, Payload);
 
 impl PartialEq for Entry {

@@ -10,6 +10,7 @@ use volary_actors::roles::NodeManager;
 use crate::messages::Reservation;
 
 /// A node that counts what it was asked about, for a while.
+#[derive(Clone, Debug)]
 pub(crate) struct ReservingNode {
     node: NodeManager,
     /// Tasks with a place here and when it ends, oldest first.

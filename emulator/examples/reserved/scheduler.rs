@@ -16,7 +16,7 @@ use volary_actors::roles::resend;
 use crate::messages::Reservation;
 
 /// What is known about a task.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Debug)]
 struct Choice {
     /// How often nodes were asked; answers to earlier questions are ignored.
     round: u32,
@@ -30,6 +30,7 @@ struct Choice {
     launched: bool,
 }
 
+#[derive(Clone, Debug)]
 struct PlacedJob {
     open: OpenJob,
     tasks: Vec<Choice>,
@@ -57,6 +58,7 @@ impl PlacedJob {
 }
 
 /// A scheduler that asks before it binds.
+#[derive(Clone, Debug)]
 pub(crate) struct Reserving {
     probes: usize,
     timeout: Span,

@@ -15,6 +15,7 @@ use crate::predict::{Combination, Distribution, Histogram, Prediction, Predictor
 use crate::roles::planning::Utility;
 
 /// The scheduler's knowledge of an open job.
+#[derive(Clone, Debug)]
 pub(super) struct ExpectedJob {
     pub(super) forecast: UsageForecast,
     /// Current expected use of each task.
@@ -32,6 +33,7 @@ pub(super) struct ExpectedJob {
 }
 
 /// A node that has evicted tasks of a job.
+#[derive(Clone, Debug)]
 struct EvictedFrom {
     node: u32,
     /// Number of evictions.
@@ -332,6 +334,7 @@ struct MeasuredUse {
 }
 
 /// Estimates the use of jobs, and learns it.
+#[derive(Clone, Debug)]
 pub(super) struct UsageSource {
     estimates: UsageEstimates,
     of: UsageStatistic,

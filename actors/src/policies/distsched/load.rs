@@ -159,6 +159,7 @@ struct NodeClass {
 }
 
 /// All nodes.
+#[derive(Clone, Debug)]
 pub(super) struct NodeLoads {
     nodes: Vec<NodeLoad>,
     /// Whether each node can be used.

@@ -17,6 +17,7 @@ use crate::policies::policy::BuildContext;
 use crate::roles::min_wait_index::MinWaitIndex;
 
 /// The resource cache of a scheduler.
+#[derive(Clone, Debug)]
 pub(super) struct Cache {
     waits: MinWaitIndex,
     ties: MurmurationTies,
@@ -316,6 +317,7 @@ pub(super) const ANSWER: u32 = 3;
 const AT_ONCE: usize = 2;
 
 /// A partly received answer.
+#[derive(Clone, Debug)]
 pub(super) struct CacheCopy {
     from: ActorId,
     /// Parts announced and parts received.
@@ -328,6 +330,7 @@ pub(super) struct CacheCopy {
 }
 
 /// A scheduler without a cache.
+#[derive(Clone, Debug)]
 pub(super) struct Boot {
     /// The epoch of this scheduler; answers to an earlier one are ignored.
     round: u32,
@@ -395,6 +398,7 @@ impl Boot {
 }
 
 /// Answers to other schedulers, with their artificial delay.
+#[derive(Clone, Debug)]
 pub(super) struct Answers {
     /// Upper bound of the artificial delay before an answer is sent.
     most: Span,

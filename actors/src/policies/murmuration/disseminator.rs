@@ -17,6 +17,7 @@ const KEPT: usize = 1024;
 pub(super) const SPREAD: u32 = 1;
 
 /// The updates of one actor, and their receivers.
+#[derive(Clone, Debug)]
 pub(super) struct Disseminator {
     pub(super) spread: MurmurationSpread,
     fan_out: u32,
@@ -205,6 +206,7 @@ const fn epoch_of(number: u32) -> u32 {
 }
 
 /// Applied updates by origin: schedulers first, then nodes.
+#[derive(Clone, Debug)]
 pub(super) struct SeenWindow {
     /// Number of the first missing update of each origin's current epoch.
     next: Vec<u32>,

@@ -14,6 +14,7 @@ use crate::roles::node_queue::{NodeQueue, QueueOrder, Rank};
 const REPORT: u32 = 3;
 
 /// A node manager.
+#[derive(Clone, Debug)]
 pub(super) struct MurmurationNode {
     repair: Span,
     index: u32,
@@ -159,6 +160,7 @@ impl HeldTask {
 }
 
 /// The tasks and cores of a node.
+#[derive(Clone, Debug)]
 pub(super) enum TaskService {
     Queue(QueueService),
     Las(LasService),
@@ -242,6 +244,7 @@ impl TaskService {
 }
 
 /// Least attained service, without a bound on the number of copies.
+#[derive(Clone, Debug)]
 pub(super) struct LasService {
     las: Las,
     /// The tasks of its copies, which the discipline does not keep.
@@ -300,6 +303,7 @@ impl TaskOrder {
 }
 
 /// A queue without a bound, and cores that run each task to its end.
+#[derive(Clone, Debug)]
 pub(super) struct QueueService {
     order: TaskOrder,
     wait: MurmurationWait,

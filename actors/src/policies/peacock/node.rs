@@ -35,6 +35,7 @@ struct Global {
 }
 
 /// A node manager on the ring.
+#[derive(Clone, Debug)]
 pub(super) struct PeacockNode {
     form: PeacockForm,
     wait: PeacockWait,
@@ -354,7 +355,7 @@ impl WaitingProbe {
 }
 
 /// Waiting probes, the next to be served first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ElasticQueue {
     waiting: Vec<WaitingProbe>,
     total: Span,

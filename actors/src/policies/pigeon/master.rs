@@ -51,7 +51,7 @@ impl Tick {
 }
 
 /// A new master that waits for its workers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Recovery {
     /// Tasks that schedulers reported as open.
     open: Vec<(bool, Waiting)>,
@@ -71,7 +71,7 @@ pub(super) struct Takeover {
 }
 
 /// The master of a group.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Master {
     group: u32,
     groups: WorkerGroups,
@@ -475,6 +475,7 @@ fn cores(node: u32, layout: &Layout) -> std::ops::Range<u32> {
 // does not act is passed on.
 
 /// A master or a standby.
+#[derive(Clone, Debug)]
 pub(super) struct MasterSeat {
     config: Pigeon,
     groups: WorkerGroups,

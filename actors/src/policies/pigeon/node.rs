@@ -33,6 +33,7 @@ struct GroupCore {
 }
 
 /// A node manager of Pigeon.
+#[derive(Clone, Debug)]
 pub(super) struct PigeonNode {
     config: Pigeon,
     groups: WorkerGroups,

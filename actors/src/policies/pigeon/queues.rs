@@ -30,7 +30,7 @@ impl Waiting {
 pub(super) type Next = (CopyId, u32);
 
 /// Queues of short and of long tasks, each in the order of arrival.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TaskQueues {
     short: VecDeque<Waiting>,
     long: VecDeque<Waiting>,
@@ -235,7 +235,7 @@ enum WorkerState {
 }
 
 /// The workers of a group.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Workers {
     /// The cores of the group.
     range: Range<u32>,

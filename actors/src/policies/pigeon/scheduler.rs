@@ -16,12 +16,14 @@ use crate::roles::{RETRY_AFTER, resend};
 /// Destination of the last copy of a task: the group and the attempt; `None` while no group can be used.
 type SentTo = Option<(u32, u32)>;
 
+#[derive(Clone, Debug)]
 struct PigeonJob {
     open: OpenJob,
     tasks: Box<[SentTo]>,
 }
 
 /// A group as a scheduler sees it.
+#[derive(Clone, Debug)]
 struct GroupView {
     masters: GroupMasters,
     workers: u32,
@@ -30,6 +32,7 @@ struct GroupView {
 }
 
 /// A distributed scheduler.
+#[derive(Clone, Debug)]
 pub(super) struct PigeonScheduler {
     groups: WorkerGroups,
     /// Period at which masters report their lengths; zero: never.
@@ -324,7 +327,7 @@ pub(super) struct GroupShare {
 }
 
 /// Splits tasks among groups.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Splitter {
     split: TaskSplit,
     /// The groups in use; draws shuffle it in place.
@@ -452,7 +455,7 @@ fn shuffle(list: &mut [u32], count: u32, rng: &mut Rng) {
 const SILENT: u64 = 3;
 
 /// Tasks of a group by the newest report, and those sent to it since.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct GroupLoad {
     reported: u32,
     /// Time of the newest report.

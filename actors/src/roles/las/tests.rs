@@ -8,6 +8,7 @@ use crate::machine::{Effect, Input, Machine};
 use crate::message::{Launch, Message, Row};
 
 /// The discipline as a machine.
+#[derive(Clone, Debug)]
 struct Node(Las);
 
 impl Machine for Node {

@@ -57,6 +57,7 @@ pub struct ReportOptions {
 }
 
 /// The state of a node's reports.
+#[derive(Clone, Debug)]
 pub(super) struct Reporter {
     options: ReportOptions,
     /// Whether the next reports are armed.

@@ -21,6 +21,7 @@ pub struct Reservation {
 }
 
 /// An entry of a node's queue.
+#[derive(Clone, Debug)]
 pub(super) enum Entry {
     Row(RowState),
     Reservation(Reservation),
@@ -47,6 +48,7 @@ impl Entry {
 }
 
 /// A row and its position.
+#[derive(Clone, Debug)]
 pub(super) struct RowState {
     /// The actor that sent it.
     pub from: ActorId,

@@ -36,7 +36,7 @@ impl UsageOptions {
 }
 
 /// The use of a running copy.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct CurrentUse {
     /// CPU that it is given, thousandths of a core.
     given: u32,
@@ -53,6 +53,7 @@ impl CurrentUse {
 }
 
 /// The use of the copies of a node, by core.
+#[derive(Clone, Debug)]
 pub(super) struct UsageTable {
     options: UsageOptions,
     used: Box<[CurrentUse]>,

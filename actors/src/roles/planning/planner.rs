@@ -1,5 +1,7 @@
 //! The interface of planners: their input, which has the free cores of a cluster by kind of node, and their decisions.
 
+use std::fmt::Debug;
+
 use std::collections::VecDeque;
 
 use crate::base::{CopyId, JobId, Span, Time};
@@ -72,7 +74,7 @@ pub struct JobRun {
 }
 
 /// A rule that decides which jobs run.
-pub trait Planner: Send {
+pub trait Planner: Clone + Debug + Send + 'static {
     /// Called when the scheduler starts, after [`restore`](Self::restore) if it has crashed.
     fn started(&mut self, _fx: &mut Effects<'_>) {}
 
@@ -129,6 +131,7 @@ pub struct HeldCore {
 }
 
 /// An open job.
+#[derive(Clone, Debug)]
 pub struct PlannedJob {
     /// Its description and finished tasks.
     pub open: OpenJob,
@@ -203,6 +206,7 @@ impl PoolNode {
 }
 
 /// All cores.
+#[derive(Clone, Debug)]
 pub struct CorePool {
     nodes: Vec<PoolNode>,
     /// A node's number for each of its free cores, by kind of node; the one that was freed first comes first.

@@ -4,6 +4,8 @@
 //! several random nodes that has a free core, as in Sparrow's batch sampling: the first copies of a job are a group,
 //! every later copy is one of its own, and the job stays known until it is finished.
 
+use std::fmt::Debug;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use super::rule::Cluster;
@@ -59,7 +61,7 @@ pub enum BackupPlace {
 }
 
 /// A binding of copies to nodes.
-pub trait NodeBinding: Send {
+pub trait NodeBinding: Clone + Debug + Send + 'static {
     /// Queues the first copies of a job's tasks.
     fn open(&mut self, job: JobId, tasks: u32, attempt: u32, fx: &mut Effects<'_>);
 
@@ -122,7 +124,7 @@ pub trait NodeBinding: Send {
 }
 
 /// Copies in the order in which they get nodes.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 struct CopyQueue(VecDeque<WantedCopy>);
 
 impl CopyQueue {
@@ -147,6 +149,7 @@ impl CopyQueue {
 }
 
 /// All cores of the cluster. One counts as free as soon as its copy is known to have ended or is ordered to stop.
+#[derive(Clone, Debug)]
 pub struct FreeCores {
     slots: u32,
     queue: CopyQueue,
@@ -225,6 +228,7 @@ pub(super) fn share(layout: &Layout) -> u32 {
 }
 
 /// Random live nodes. Copies are queued only while there is none.
+#[derive(Clone, Debug)]
 pub struct RandomNodes {
     slots: u32,
     queue: CopyQueue,
@@ -287,7 +291,7 @@ impl NodeBinding for RandomNodes {
 }
 
 /// Copies for which places are reserved together.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 struct CopyGroup {
     copies: VecDeque<WantedCopy>,
     places: Places,
@@ -334,6 +338,7 @@ impl CopyGroup {
 }
 
 /// The groups of a job with copies that wait.
+#[derive(Clone, Debug)]
 struct ReservedJob {
     groups: BTreeMap<u32, CopyGroup>,
     /// The number of the next group.
@@ -341,6 +346,7 @@ struct ReservedJob {
 }
 
 /// Reservations on random nodes.
+#[derive(Clone, Debug)]
 pub struct Reservations {
     options: ProbeOptions,
     /// Time after which requests are first repeated; `None` where they cannot be lost.
@@ -566,6 +572,7 @@ mod tests {
     }
 
     /// One more copy of the only task at each check, every 1000 s.
+    #[derive(Clone, Debug)]
     struct Later;
 
     impl Rule for Later {

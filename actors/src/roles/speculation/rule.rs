@@ -1,5 +1,7 @@
 //! Rules of speculative execution: which attempts are backed up, and when.
 
+use std::fmt::Debug;
+
 use crate::base::{ActorId, Score, Span, Time};
 
 /// A job as a rule sees it.
@@ -64,7 +66,7 @@ pub enum Action {
 }
 
 /// A decision rule. Only [`look`](Self::look) is required.
-pub trait Rule: Send {
+pub trait Rule: Clone + Debug + Send + 'static {
     /// Decides on actions for a job, the most urgent first; actions without a node to carry them out are dropped.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>);
 

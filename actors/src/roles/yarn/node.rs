@@ -28,6 +28,7 @@ enum Held {
 }
 
 /// A node manager.
+#[derive(Clone, Debug)]
 pub struct ContainerNode {
     cores: Box<[Held]>,
     /// Copies that came, or are to resume, while all cores were busy, because the manager did not know of some.

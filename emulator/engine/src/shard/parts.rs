@@ -127,6 +127,7 @@ impl Stopwatch {
 }
 
 /// A machine with the stopwatch that times it.
+#[derive(Clone, Debug)]
 struct TimedMachine {
     machine: Box<dyn Machine>,
     stopwatch: Arc<Stopwatch>,

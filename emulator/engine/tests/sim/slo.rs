@@ -50,6 +50,7 @@ fn copies_take_longer_on_nodes_that_their_job_does_not_prefer() {
 }
 
 /// A scheduler that starts each job on the first nodes at once, and says so if the job does not prefer all of them.
+#[derive(Clone, Debug)]
 struct FirstNodes(JobTable<OpenJob>);
 
 impl Machine for FirstNodes {

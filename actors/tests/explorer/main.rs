@@ -1,0 +1,158 @@
+//! All histories of small worlds: every order of deliveries, timers and completions, with a budget of faults.
+//!
+//! From each state that a policy can reach, every job must finish once no further faults happen, exactly once and with
+//! all its tasks, also while a node stays down that others can replace. No message may be unexpected without a fault, no
+//! core may get two copies, no copy may begin twice or without end, and no machine may panic. A last job finds what the
+//! others left behind.
+//!
+//! `VOLARY_STATES` sets the number of states of each world. A failure is printed as a table of the shortest history, and
+//! as lines for `HISTORIES`, which repeat it.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod search;
+mod world;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use common::policies;
+use search::{Explored, Step, explore, replay};
+use volary_actors::base::ActorId;
+use volary_actors::policies::PolicySpec;
+use world::{Budget, Failure, Setting, World, keep_panics};
+
+const NONE: Budget = Budget { losses: 0, duplicates: 0, crashes: 0, partitions: 0, overtakes: 0 };
+
+/// A kind of world: its name, schedulers, cores of each node, jobs, tasks of each job, faults.
+type Shape = (&'static str, u32, &'static [u32], u32, u32, Budget);
+
+/// The worlds in which every policy is explored.
+const WORLDS: &[Shape] = &[
+    ("no fault, one scheduler", 1, &[1, 1], 2, 2, NONE),
+    ("no fault, two schedulers", 2, &[1, 1], 2, 1, NONE),
+    ("no fault, two cores", 1, &[2, 1], 1, 3, NONE),
+    ("no fault, messages overtaken", 1, &[1, 1], 2, 1, Budget { overtakes: 3, ..NONE }),
+    ("one loss", 1, &[1, 1], 1, 2, Budget { losses: 1, overtakes: 1, ..NONE }),
+    ("one duplicate", 1, &[1, 1], 1, 2, Budget { duplicates: 1, overtakes: 1, ..NONE }),
+    ("one crash", 1, &[1, 1], 1, 2, Budget { crashes: 1, overtakes: 1, ..NONE }),
+    ("one crash, three nodes", 1, &[1, 1, 1], 2, 3, Budget { crashes: 1, ..NONE }),
+    ("one crash, two schedulers", 2, &[1, 1], 2, 1, Budget { crashes: 1, ..NONE }),
+    ("one partition", 1, &[1, 1], 1, 2, Budget { partitions: 1, overtakes: 1, ..NONE }),
+];
+
+/// Histories that failed once, as the explorer prints them: the policy, the world, then the moves.
+const HISTORIES: &str = include_str!("histories.txt");
+
+fn setting(policy: &PolicySpec, world: &Shape) -> Option<Setting> {
+    let (_, schedulers, cores, jobs, tasks, budget) = world;
+    Setting::new(policy, *schedulers, cores, *jobs, *tasks, *budget)
+}
+
+/// The number of states of each world.
+fn limit() -> usize {
+    std::env::var("VOLARY_STATES").map_or(1_000, |text| text.parse().unwrap())
+}
+
+fn table(policy: &PolicySpec) -> String {
+    serde_json::to_string(policy).unwrap()
+}
+
+/// A row of the table of results: policy, world, states, whether these are all, seconds, the failure.
+fn row(policy: &PolicySpec, world: &str, explored: &Explored, seconds: f64) -> String {
+    let how = if explored.complete { "complete" } else { "cut" };
+    let failure = explored.failure.as_ref().map_or(String::new(), |(failure, _)| format!("{failure:?}"));
+    format!("| {} | {world} | {} | {how} | {seconds:.1} | {failure} |", policy.name(), explored.states)
+}
+
+/// A history as a table of time, actor, input and effects, and as lines for `HISTORIES`.
+fn shown(setting: &Setting, world: &str, path: &[Step]) -> String {
+    let mut out = String::new();
+    let mut lines = format!("{}\n{world}\n", table(&setting.policy));
+    let mut at = World::new(setting).unwrap();
+    at.history = Some(Vec::new());
+    for &(step, stream) in path {
+        lines += &format!("{stream} {}\n", at.describe(step));
+        let failed = at.make(step, stream).is_err();
+        for row in at.history.iter_mut().flat_map(std::mem::take) {
+            let name =
+                if row.actor == ActorId(u32::MAX) { "fault".to_owned() } else { setting.name(row.actor) };
+            out += &format!("{:>9.4} s {name:<14} {}\n", row.at.as_secs_f64(), row.input);
+            row.effects.iter().for_each(|effect| out += &format!("{:>28} {effect}\n", ""));
+        }
+        if failed {
+            break;
+        }
+    }
+    out + "\n" + &lines
+}
+
+#[test]
+fn every_job_finishes_from_every_state_under_every_policy() {
+    keep_panics();
+    let policies = policies(2);
+    let cases: Vec<_> =
+        policies.iter().flat_map(|policy| WORLDS.iter().map(move |world| (policy, world))).collect();
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(0));
+    let work = || {
+        while let Some((policy, world)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Some(setting) = setting(policy, world) else { continue };
+            let clock = Instant::now();
+            let explored = explore(&setting, limit());
+            println!("{}", row(policy, world.0, &explored, clock.elapsed().as_secs_f64()));
+            if let Some((failure, path)) = explored.failure {
+                println!("{policy:?}, {}: {failure:?}\n{}", world.0, shown(&setting, world.0, &path));
+                *failures.lock().unwrap() += 1;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    assert_eq!(failures, 0, "worlds fail");
+}
+
+/// The explorer finds what is broken: Sparrow without its repairs loses a job in a crash.
+#[test]
+fn a_policy_without_repairs_is_caught_with_a_short_history() {
+    keep_panics();
+    let policy = toml::from_str("sparrow = { form = \"per-task\" }").unwrap();
+    let world = WORLDS.iter().find(|world| world.0 == "one crash").unwrap();
+    let unrepaired = Setting { repairs: false, ..setting(&policy, world).unwrap() };
+    let (failure, path) = explore(&unrepaired, 10_000).failure.unwrap();
+    assert!(matches!(failure, Failure::Stuck(_)), "{failure:?}");
+    assert!(path.len() < 16, "{path:?}");
+    let lines = shown(&unrepaired, world.0, &path);
+    assert!(lines.contains("crash node:"), "{lines}");
+    // With its repairs the same history ends well.
+    let repaired = setting(&policy, world).unwrap();
+    let start: Vec<_> =
+        path.iter().take_while(|(step, _)| !matches!(step, world::Move::Last)).copied().collect();
+    assert_eq!(replay(&repaired, &start).1, None);
+    assert!(explore(&repaired, 10_000).failure.is_none());
+}
+
+#[test]
+fn histories_that_failed_once_end_well() {
+    keep_panics();
+    for history in HISTORIES.split("\n\n").map(str::trim).filter(|history| !history.is_empty()) {
+        let mut lines = history.lines().filter(|line| !line.starts_with('#'));
+        let (Some(policy), Some(name)) = (lines.next(), lines.next()) else { continue };
+        let world = WORLDS.iter().find(|world| world.0 == name).unwrap_or_else(|| panic!("no world {name}"));
+        let setting = setting(&serde_json::from_str(policy).unwrap(), world).unwrap();
+        let mut state = World::new(&setting).unwrap();
+        for line in lines {
+            let (stream, text) = line.split_once(' ').unwrap();
+            // A history that is no longer possible has been mended.
+            let Some(step) = state.moves().into_iter().find(|step| state.describe(*step) == text) else {
+                break;
+            };
+            state.make(step, stream.parse().unwrap()).unwrap();
+        }
+        search::finish(&state, &mut Default::default()).unwrap();
+    }
+}

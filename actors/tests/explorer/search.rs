@@ -1,0 +1,154 @@
+//! The search through all histories of a small world, shortest first.
+
+use std::collections::{HashSet, VecDeque};
+
+use super::world::{Failure, Move, Setting, World};
+
+/// Number of random streams that are tried for a move that draws.
+const STREAMS: u64 = 6;
+/// Number of events within which a kind world must end.
+const KIND: usize = 20_000;
+/// Number of events after the end of all jobs within which the world must become quiet.
+const QUIET: usize = 2_000;
+/// Largest number of states of the frontier that are kept whole; others are made again from their history.
+const KEPT: usize = 4_000;
+
+/// A move and the stream that it drew from.
+pub(crate) type Step = (Move, u64);
+
+/// The result of a search.
+#[derive(Debug)]
+pub(crate) struct Explored {
+    /// Number of different states.
+    pub(crate) states: usize,
+    /// Whether these are all states.
+    pub(crate) complete: bool,
+    /// The failure with the shortest history.
+    pub(crate) failure: Option<(Failure, Vec<Step>)>,
+}
+
+/// States by their history.
+struct Tree(Vec<(u32, Step)>);
+
+impl Tree {
+    fn path(&self, mut at: u32) -> Vec<Step> {
+        let mut path = Vec::new();
+        while at > 0 {
+            let (parent, step) = self.0[at as usize];
+            path.push(step);
+            at = parent;
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// Explores at most `limit` states.
+pub(crate) fn explore(setting: &Setting, limit: usize) -> Explored {
+    let failed = |failure, path, states| Explored { states, complete: false, failure: Some((failure, path)) };
+    let root = match World::new(setting) {
+        Ok(root) => root,
+        Err(failure) => return failed(failure, Vec::new(), 1),
+    };
+    let (mut seen, mut good) = (HashSet::from([root.key()]), HashSet::new());
+    let mut tree = Tree(vec![(0, (Move::Heal, 0))]);
+    if let Err((failure, path)) = finish(&root, &mut good) {
+        return failed(failure, path, 1);
+    }
+    let mut frontier = VecDeque::from([(0u32, Some(root))]);
+    while let Some((at, world)) = frontier.pop_front() {
+        let world = world.unwrap_or_else(|| replay(setting, &tree.path(at)).0);
+        for step in world.moves() {
+            for stream in 0..STREAMS {
+                let mut next = world.clone();
+                let made = next.make(step, stream);
+                if made.is_ok() && seen.contains(&next.key()) {
+                    if !next.drew() {
+                        break;
+                    }
+                    continue;
+                }
+                let mut path = tree.path(at);
+                path.push((step, stream));
+                if let Err(failure) = made {
+                    return failed(failure, path, seen.len());
+                }
+                if let Err((failure, rest)) = finish(&next, &mut good) {
+                    path.extend(rest);
+                    return failed(failure, path, seen.len());
+                }
+                let drew = next.drew();
+                seen.insert(next.key());
+                if seen.len() >= limit {
+                    return Explored { states: seen.len(), complete: false, failure: None };
+                }
+                tree.0.push((at, (step, stream)));
+                frontier.push_back((tree.0.len() as u32 - 1, (frontier.len() < KEPT).then_some(next)));
+                if !drew {
+                    break;
+                }
+            }
+        }
+    }
+    Explored { states: seen.len(), complete: true, failure: None }
+}
+
+/// Whether a node stays down, and the identity of a state.
+pub(crate) type Good = HashSet<(bool, u64)>;
+
+/// Runs a copy of a state without further faults: every job must finish, then one more, and no copy may be left. A node
+/// that is down comes back at once, and in a second run only when all jobs have finished. States from which all that
+/// holds are in `good`.
+pub(crate) fn finish(from: &World<'_>, good: &mut Good) -> Result<(), (Failure, Vec<Step>)> {
+    if from.lacks_node() {
+        finish_with(from, true, good)?;
+    }
+    finish_with(from, false, good)
+}
+
+fn finish_with(from: &World<'_>, down: bool, good: &mut Good) -> Result<(), (Failure, Vec<Step>)> {
+    let mut world = from.clone();
+    let (mut path, mut passed, mut after) = (Vec::new(), Vec::new(), 0);
+    for at in 0.. {
+        let identity = (down, world.identity());
+        if good.contains(&identity) {
+            break;
+        }
+        passed.push(identity);
+        if at == KIND {
+            return Err((Failure::Endless(world.open_jobs()), path));
+        }
+        let open = world.open_jobs();
+        after += usize::from(open.is_empty());
+        let quiet = world.is_quiet();
+        let mut step = world.kind_move(down && !open.is_empty());
+        if open.is_empty() && (quiet || after > QUIET) {
+            if let (true, Some(failure)) = (quiet, world.lost_copy()) {
+                return Err((failure, path));
+            }
+            if quiet && world.last_has_finished() {
+                break;
+            }
+            step = world.last_move().or(step);
+        }
+        let Some(step) = step else { return Err((Failure::Stuck(open), path)) };
+        let step = (step, at as u64 % 97);
+        path.push(step);
+        if let Err(failure) = world.make(step.0, step.1) {
+            return Err((failure, path));
+        }
+    }
+    good.extend(passed);
+    Ok(())
+}
+
+/// Makes the moves of a history.
+pub(crate) fn replay<'a>(setting: &'a Setting, path: &[Step]) -> (World<'a>, Option<Failure>) {
+    let mut world = World::new(setting).unwrap_or_else(|failure| panic!("{failure:?}"));
+    for &(step, stream) in path {
+        if let Err(failure) = world.make(step, stream) {
+            return (world, Some(failure));
+        }
+    }
+    (world, None)
+}

@@ -1,0 +1,832 @@
+//! A small world whose every next event is a choice: the machines of a policy, messages in flight, timers, cores, and a
+//! budget of faults.
+
+use std::cell::RefCell;
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::{self, Debug, Write};
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Score, Span, TaskId, Time};
+use volary_actors::catalog::{Catalog, JobSpec};
+use volary_actors::layout::{Layout, Role};
+use volary_actors::machine::{Effect, Effects, Input, Machine, Note, Oracle, Timer};
+use volary_actors::message::{KINDS, Message};
+use volary_actors::policies::PolicySpec;
+
+/// Jobs that all arrive at the start, and a last one that arrives when all others have finished: it finds what they
+/// left behind. Every second job is long and takes twice the time. No two tasks take the same time.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    pub(crate) jobs: u32,
+    pub(crate) tasks: u32,
+    pub(crate) clients: u32,
+}
+
+/// The arrival of the last job, which no other event reaches.
+const LAST: Time = Time(1 << 60);
+
+impl Jobs {
+    pub(crate) fn last(&self) -> JobId {
+        JobId(self.jobs)
+    }
+
+    fn work(&self, copy: CopyId) -> Span {
+        let CopyId { task: TaskId { job, index }, .. } = copy;
+        self.job_estimate(job) + Span::from_millis(100 * u64::from(index) + 10 * u64::from(job.0))
+    }
+}
+
+impl Catalog for Jobs {
+    fn jobs(&self) -> u32 {
+        self.jobs + 1
+    }
+    fn job(&self, job: JobId) -> JobSpec {
+        let arrival = if job == self.last() { LAST } else { Time::ZERO };
+        let client = job.0 % self.clients;
+        JobSpec { arrival, tasks: self.tasks, client, class: (job.0 % 2) as u8, deadline: None }
+    }
+    fn estimate(&self, task: TaskId) -> Span {
+        self.job_estimate(task.job)
+    }
+    fn job_estimate(&self, job: JobId) -> Span {
+        Span::from_secs(1 + u64::from(job.0 % 2))
+    }
+}
+
+/// The number of faults of each kind that may still happen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) struct Budget {
+    /// Datagrams that are lost.
+    pub(crate) losses: u8,
+    /// Datagrams that arrive twice.
+    pub(crate) duplicates: u8,
+    /// Crashes of schedulers, nodes and auxiliary actors.
+    pub(crate) crashes: u8,
+    /// Links that are cut: datagrams on them are lost, and stream messages return to their senders.
+    pub(crate) partitions: u8,
+    /// Events of timers and cores that overtake messages in flight. Without any, messages arrive before time goes on.
+    pub(crate) overtakes: u8,
+}
+
+/// What does not change while a world is explored.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    pub(crate) policy: PolicySpec,
+    pub(crate) layout: Layout,
+    pub(crate) jobs: Jobs,
+    pub(crate) budget: Budget,
+    /// Whether policies repair what faults destroy: they need not where no datagram can be lost.
+    pub(crate) repairs: bool,
+}
+
+impl Setting {
+    /// The world of a policy; `None` if it does not run on such a cluster.
+    pub(crate) fn new(
+        policy: &PolicySpec,
+        schedulers: u32,
+        nodes: &[u32],
+        jobs: u32,
+        tasks: u32,
+        budget: Budget,
+    ) -> Option<Self> {
+        let layout = Layout::new(schedulers, 0, nodes.iter().copied());
+        policy.check(&layout).ok()?;
+        let layout = policy.layout(layout);
+        Some(Self {
+            policy: policy.clone(),
+            layout,
+            jobs: Jobs { jobs, tasks, clients: schedulers },
+            budget,
+            // As the engine tells policies.
+            repairs: budget.losses + budget.crashes + budget.partitions > 0,
+        })
+    }
+
+    fn build(&self, actor: ActorId) -> Box<dyn Machine> {
+        self.policy.machine(actor, &self.layout, self.repairs, false)
+    }
+
+    /// Whether tasks can run while one node is down. A master on a worker takes that one.
+    fn has_spare_node(&self) -> bool {
+        let taken = u32::from(format!("{:?}", self.policy).contains("master_on_worker: true"));
+        self.layout.nodes() > 1 + taken
+    }
+
+    /// The name of an actor, as experiment files have it.
+    pub(crate) fn name(&self, actor: ActorId) -> String {
+        match self.layout.role(actor) {
+            Role::Client(i) => format!("client:{i}"),
+            Role::Scheduler(i) => format!("scheduler:{i}"),
+            Role::Node(i) => format!("node:{i}"),
+            Role::Auxiliary(i) => format!("{}:{i}", self.policy.auxiliary()),
+            Role::Worker { node, core } => format!("core:{node}.{core}"),
+        }
+    }
+}
+
+/// A message in flight, or one that returns to its sender.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Flying {
+    from: ActorId,
+    to: ActorId,
+    msg: Message,
+    /// When it returns to its sender, if it does not arrive.
+    returned: Option<Time>,
+    passive: bool,
+}
+
+/// Time after which an undelivered message returns in a kind world.
+const PEER_TIMEOUT: Span = Span::from_secs(10);
+
+impl Flying {
+    const fn receiver(&self) -> ActorId {
+        if self.returned.is_some() { self.from } else { self.to }
+    }
+
+    fn is_datagram(&self) -> bool {
+        KINDS[self.msg.kind() as usize].1 == Class::Datagram
+    }
+}
+
+/// One possible next event.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Move {
+    /// The message in flight with this number arrives.
+    Deliver(usize),
+    /// It returns to its sender after the peer timeout.
+    Return(usize),
+    /// It is lost.
+    Lose(usize),
+    /// It arrives, and remains in flight.
+    Duplicate(usize),
+    /// A timer goes off.
+    Fire(ActorId, Timer),
+    /// A core ends its copy.
+    End(u32),
+    /// An actor crashes.
+    Crash(ActorId),
+    /// The failure detector reports the crash.
+    Report(ActorId),
+    /// The actor comes back; the crash is reported before, if it was not.
+    Restart(ActorId),
+    /// The link between two actors is cut.
+    Cut(ActorId, ActorId),
+    /// The link works again.
+    Heal,
+    /// The last job arrives.
+    Last,
+}
+
+/// What a policy did wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Failure {
+    Panicked(String),
+    Unexpected(&'static str),
+    FinishedTwice(JobId),
+    FinishedWithout(TaskId),
+    BusyCore(CopyId),
+    StartedTwice(CopyId),
+    IdleCore(CopyId),
+    NotChecked(String),
+    /// Nothing is left to happen, and jobs are open.
+    Stuck(Vec<JobId>),
+    /// Jobs stay open although everything happens, over many events.
+    Endless(Vec<JobId>),
+    /// A copy that began and neither ended nor was stopped, when nothing is left to happen.
+    NoEnd(CopyId),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Health {
+    Up,
+    Crashed { reported: bool },
+}
+
+/// One row of a history: an actor's input and the effects.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) at: Time,
+    pub(crate) actor: ActorId,
+    pub(crate) input: String,
+    pub(crate) effects: Vec<String>,
+}
+
+/// A state of the world.
+#[derive(Clone)]
+pub(crate) struct World<'a> {
+    setting: &'a Setting,
+    /// `None` while the actor is down.
+    machines: Vec<Option<Box<dyn Machine>>>,
+    /// Machines with stored state that wait for the restart of their actor.
+    successors: Vec<(ActorId, Box<dyn Machine>)>,
+    /// Hash of each machine's text; 0 while it is down.
+    texts: Vec<u64>,
+    epochs: Vec<u32>,
+    health: Vec<Health>,
+    now: Time,
+    flying: Vec<Flying>,
+    timers: Vec<(Time, ActorId, Timer)>,
+    /// The copy on each core, and when it ends.
+    cores: Vec<Option<(CopyId, Time)>>,
+    cut: Option<(ActorId, ActorId)>,
+    budget: Budget,
+    /// Whether any fault has happened.
+    faulty: bool,
+    oracle: Option<Oracle>,
+    /// Copies that began and have not ended, with their nodes.
+    open: BTreeMap<CopyId, u32>,
+    started: BTreeSet<CopyId>,
+    completed: BTreeSet<TaskId>,
+    finished: BTreeSet<JobId>,
+    /// Number of the random stream that the next move draws from.
+    stream: u64,
+    /// Whether the last move drew.
+    drew: bool,
+    /// The rows of the history, if it is recorded.
+    pub(crate) history: Option<Vec<Row>>,
+}
+
+thread_local! {
+    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Keeps the texts of panics instead of printing them.
+pub(crate) fn keep_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let text = info.payload();
+        let text = text.downcast_ref::<String>().map(String::as_str).or(text.downcast_ref::<&str>().copied());
+        let at = info.location().map(ToString::to_string).unwrap_or_default();
+        PANIC.with_borrow_mut(|panic| *panic = format!("{} at {at}", text.unwrap_or_default()));
+    }));
+}
+
+/// Feeds text to a hasher.
+struct Text(DefaultHasher);
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+fn hash_of(value: &impl Debug) -> u64 {
+    let mut text = Text(DefaultHasher::new());
+    let _ = write!(text, "{value:?}");
+    text.0.finish() | 1
+}
+
+impl<'a> World<'a> {
+    /// The world after the start of all actors.
+    pub(crate) fn new(setting: &'a Setting) -> Result<Self, Failure> {
+        let actors = setting.layout.actors();
+        let mut world = Self {
+            setting,
+            machines: (0..actors).map(|id| Some(setting.build(ActorId(id)))).collect(),
+            successors: Vec::new(),
+            texts: vec![0; actors as usize],
+            epochs: vec![0; actors as usize],
+            health: vec![Health::Up; actors as usize],
+            now: Time::ZERO,
+            flying: Vec::new(),
+            timers: Vec::new(),
+            cores: vec![None; setting.layout.workers() as usize],
+            cut: None,
+            budget: setting.budget,
+            faulty: false,
+            oracle: setting.policy.traits().oracle.map(|_| Oracle::new(setting.jobs.jobs())),
+            open: BTreeMap::new(),
+            started: BTreeSet::new(),
+            completed: BTreeSet::new(),
+            finished: BTreeSet::new(),
+            stream: 0,
+            drew: false,
+            history: None,
+        };
+        for id in 0..actors {
+            world.dispatch(ActorId(id), Input::Start { epoch: 0 }, false)?;
+        }
+        Ok(world)
+    }
+
+    /// Jobs that have not finished, apart from the last.
+    pub(crate) fn open_jobs(&self) -> Vec<JobId> {
+        (0..self.setting.jobs.jobs).map(JobId).filter(|job| !self.finished.contains(job)).collect()
+    }
+
+    /// The identity of the state, without the budget.
+    pub(crate) fn identity(&self) -> u64 {
+        let mut all = DefaultHasher::new();
+        self.texts.hash(&mut all);
+        // In any order.
+        let flying = self.flying.iter().map(hash_of).fold(0, u64::wrapping_add);
+        let timers = self.timers.iter().map(hash_of).fold(0, u64::wrapping_add);
+        (flying, timers, self.now, self.cut).hash(&mut all);
+        hash_of(&(&self.cores, &self.health, &self.epochs, &self.oracle)).hash(&mut all);
+        hash_of(&(&self.open, &self.completed, &self.finished, &self.faulty)).hash(&mut all);
+        self.successors.iter().for_each(|successor| hash_of(successor).hash(&mut all));
+        all.finish()
+    }
+
+    /// The identity of the state with its budget.
+    pub(crate) fn key(&self) -> u64 {
+        let mut all = DefaultHasher::new();
+        (self.identity(), self.budget).hash(&mut all);
+        all.finish()
+    }
+
+    /// Whether the last move drew at random, so that another stream may have another outcome.
+    pub(crate) const fn drew(&self) -> bool {
+        self.drew
+    }
+
+    fn up(&self, actor: ActorId) -> bool {
+        self.health[actor.index()] == Health::Up
+    }
+
+    fn is_cut(&self, a: ActorId, b: ActorId) -> bool {
+        self.cut == Some((a, b)) || self.cut == Some((b, a))
+    }
+
+    /// When the next timer goes off or copy ends.
+    fn due(&self) -> Option<Time> {
+        let timers = self.timers.iter().map(|timer| timer.0).filter(|due| *due < LAST);
+        timers.chain(self.cores.iter().flatten().map(|&(_, end)| end)).min()
+    }
+
+    /// Timers and ends of copies that are next, by time.
+    fn next(&self) -> Vec<Move> {
+        let Some(due) = self.due() else { return Vec::new() };
+        let timers = self.timers.iter();
+        let mut next = Vec::new();
+        for &(_, actor, timer) in timers.filter(|timer| timer.0 == due) {
+            // Timers of one actor go off in the order in which they were armed.
+            if !next.iter().any(|other| matches!(other, Move::Fire(of, _) if *of == actor)) {
+                next.push(Move::Fire(actor, timer));
+            }
+        }
+        let ending = |core: &u32| self.cores[*core as usize].is_some_and(|(_, end)| end == due);
+        next.extend((0..self.cores.len() as u32).filter(ending).map(Move::End));
+        next
+    }
+
+    /// All events that may come next.
+    pub(crate) fn moves(&self) -> Vec<Move> {
+        let busy = self.cores.iter().any(Option::is_some);
+        if self.open_jobs().is_empty() && self.flying.is_empty() && !busy {
+            return Vec::new();
+        }
+        let mut moves = Vec::new();
+        for (at, message) in self.flying.iter().enumerate() {
+            if self.flying[..at].contains(message) {
+                continue;
+            }
+            moves.push(Move::Deliver(at));
+            if message.returned.is_none() && message.is_datagram() {
+                if self.budget.losses > 0 {
+                    moves.push(Move::Lose(at));
+                }
+                if self.budget.duplicates > 0 {
+                    moves.push(Move::Duplicate(at));
+                }
+            }
+            let pair = Move::Cut(message.from, message.to);
+            if self.budget.partitions > 0
+                && self.cut.is_none()
+                && message.returned.is_none()
+                && !moves.contains(&pair)
+            {
+                moves.push(pair);
+            }
+        }
+        if self.flying.is_empty() || self.budget.overtakes > 0 {
+            moves.extend(self.next());
+        }
+        let layout = &self.setting.layout;
+        for actor in (layout.schedulers()..layout.endpoints()).map(ActorId) {
+            match self.health[actor.index()] {
+                Health::Up if self.budget.crashes > 0 => moves.push(Move::Crash(actor)),
+                Health::Up => {}
+                Health::Crashed { reported } => {
+                    if !reported {
+                        moves.push(Move::Report(actor));
+                    }
+                    moves.push(Move::Restart(actor));
+                }
+            }
+        }
+        moves.extend(self.cut.map(|_| Move::Heal));
+        moves
+    }
+
+    /// The next event if the world is kind: faults end, messages arrive in order, then time goes on. If `down`, nodes
+    /// that crashed stay down while others are up.
+    pub(crate) fn kind_move(&self, down: bool) -> Option<Move> {
+        if self.cut.is_some() {
+            return Some(Move::Heal);
+        }
+        let layout = &self.setting.layout;
+        let up = (0..layout.nodes()).any(|node| self.up(layout.node(node)));
+        let stays = |actor: &ActorId| down && up && matches!(layout.role(*actor), Role::Node(_));
+        let crashed = (0..layout.endpoints()).map(ActorId).filter(|actor| !self.up(*actor));
+        if let Some(actor) = crashed.clone().find(|actor| !stays(actor)) {
+            return Some(Move::Restart(actor));
+        }
+        let unreported = |actor: &ActorId| self.health[actor.index()] == Health::Crashed { reported: false };
+        if let Some(actor) = { crashed }.find(unreported) {
+            return Some(Move::Report(actor));
+        }
+        if let Some(at) = self.flying.iter().position(|message| message.returned.is_none()) {
+            return Some(Move::Deliver(at));
+        }
+        let returns =
+            self.flying.iter().enumerate().filter_map(|(at, message)| Some((message.returned?, at)));
+        let back = returns.min();
+        let next = self.next();
+        match (back, self.due()) {
+            (Some((due, at)), other) if other.is_none_or(|other| due <= other) => Some(Move::Return(at)),
+            _ => next.first().copied(),
+        }
+    }
+
+    /// Whether a node is down that others can replace.
+    pub(crate) fn lacks_node(&self) -> bool {
+        let layout = &self.setting.layout;
+        self.setting.has_spare_node() && (0..layout.nodes()).any(|node| !self.up(layout.node(node)))
+    }
+
+    /// What happens after all jobs have finished: the last one arrives, once.
+    pub(crate) fn last_move(&self) -> Option<Move> {
+        let waits = self.timers.iter().any(|timer| timer.0 == LAST);
+        waits.then_some(Move::Last)
+    }
+
+    pub(crate) fn last_has_finished(&self) -> bool {
+        self.finished.contains(&self.setting.jobs.last())
+    }
+
+    /// Whether nothing runs and no message is in flight.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.flying.is_empty() && self.cores.iter().all(Option::is_none)
+    }
+
+    /// A copy that has no end, in a quiet world.
+    pub(crate) fn lost_copy(&self) -> Option<Failure> {
+        self.open.keys().next().map(|copy| Failure::NoEnd(*copy))
+    }
+
+    /// A description of a move in this state.
+    pub(crate) fn describe(&self, step: Move) -> String {
+        let name = |actor| self.setting.name(actor);
+        let message = |at: usize| {
+            let Flying { from, to, msg, returned, .. } = self.flying[at];
+            let kind = KINDS[msg.kind() as usize].0;
+            let what = if returned.is_some() { "returned " } else { "" };
+            format!("{what}{kind} {} to {}", name(from), name(to))
+        };
+        match step {
+            Move::Deliver(at) | Move::Return(at) => format!("deliver {}", message(at)),
+            Move::Lose(at) => format!("lose {}", message(at)),
+            Move::Duplicate(at) => format!("duplicate {}", message(at)),
+            Move::Fire(actor, timer) => format!("fire {} {timer:?}", name(actor)),
+            Move::End(core) => format!("end core {core}"),
+            Move::Crash(actor) => format!("crash {}", name(actor)),
+            Move::Report(actor) => format!("report {}", name(actor)),
+            Move::Restart(actor) => format!("restart {}", name(actor)),
+            Move::Cut(a, b) => format!("cut {} and {}", name(a), name(b)),
+            Move::Heal => "heal".to_owned(),
+            Move::Last => "last job".to_owned(),
+        }
+    }
+
+    /// Makes a move; random draws come from this stream.
+    pub(crate) fn make(&mut self, step: Move, stream: u64) -> Result<(), Failure> {
+        (self.stream, self.drew) = (stream, false);
+        if let (Some(history), true) =
+            (&mut self.history, matches!(step, Move::Lose(_) | Move::Crash(_) | Move::Cut(..) | Move::Heal))
+        {
+            let (at, actor) = (self.now, ActorId(u32::MAX));
+            history.push(Row { at, actor, input: String::new(), effects: Vec::new() });
+            let text = self.describe(step);
+            if let Some(row) = self.history.as_mut().and_then(|history| history.last_mut()) {
+                row.input = text;
+            }
+        }
+        match step {
+            Move::Deliver(at) => {
+                let message = self.flying.remove(at);
+                self.deliver(message)
+            }
+            Move::Return(at) => {
+                let message = self.flying.remove(at);
+                self.now = self.now.max(message.returned.unwrap_or_default());
+                self.deliver(message)
+            }
+            Move::Lose(at) => {
+                self.budget.losses -= 1;
+                self.faulty = true;
+                self.flying.remove(at);
+                Ok(())
+            }
+            Move::Duplicate(at) => {
+                self.budget.duplicates -= 1;
+                self.faulty = true;
+                self.deliver(self.flying[at])
+            }
+            Move::Fire(actor, timer) => {
+                self.overtake();
+                let first =
+                    self.timers.iter().enumerate().filter(|(_, armed)| (armed.1, armed.2) == (actor, timer));
+                let Some(at) = first.min_by_key(|(at, armed)| (armed.0, *at)).map(|(at, _)| at) else {
+                    return Ok(());
+                };
+                self.now = self.now.max(self.timers.remove(at).0);
+                self.dispatch(actor, Input::Fire(timer), false)
+            }
+            Move::End(core) => {
+                self.overtake();
+                let Some((copy, end)) = self.cores[core as usize].take() else { return Ok(()) };
+                self.now = self.now.max(end);
+                self.dispatch(self.setting.layout.worker_of_core(core), Input::Done { copy }, false)
+            }
+            Move::Crash(actor) => {
+                self.budget.crashes -= 1;
+                self.faulty = true;
+                self.crash(actor);
+                Ok(())
+            }
+            Move::Report(actor) => self.report(actor),
+            Move::Restart(actor) => self.restart(actor),
+            Move::Cut(a, b) => {
+                self.budget.partitions -= 1;
+                self.faulty = true;
+                self.cut = Some((a, b));
+                for message in std::mem::take(&mut self.flying) {
+                    if message.returned.is_some() || !self.is_cut(message.from, message.to) {
+                        self.flying.push(message);
+                    } else {
+                        self.fail(message);
+                    }
+                }
+                Ok(())
+            }
+            Move::Heal => {
+                self.cut = None;
+                Ok(())
+            }
+            Move::Last => {
+                let Some(at) = self.timers.iter().position(|timer| timer.0 == LAST) else { return Ok(()) };
+                let (_, actor, timer) = self.timers.remove(at);
+                self.dispatch(actor, Input::Fire(timer), false)
+            }
+        }
+    }
+
+    fn overtake(&mut self) {
+        if !self.flying.is_empty() {
+            self.budget.overtakes = self.budget.overtakes.saturating_sub(1);
+        }
+    }
+
+    fn deliver(&mut self, message: Flying) -> Result<(), Failure> {
+        let Flying { from, to, msg, returned, passive } = message;
+        if returned.is_some() {
+            self.dispatch(from, Input::Undelivered { to, msg }, false)
+        } else {
+            self.dispatch(to, Input::Deliver { from, msg }, passive)
+        }
+    }
+
+    /// A message does not arrive: a stream message returns.
+    fn fail(&mut self, message: Flying) {
+        if !message.is_datagram() {
+            self.flying.push(Flying { returned: Some(self.now + PEER_TIMEOUT), ..message });
+        }
+    }
+
+    fn crash(&mut self, actor: ActorId) {
+        let layout = &self.setting.layout;
+        let stored = self.machines[actor.index()].take().and_then(|mut machine| machine.stored());
+        if let Some(stored) = stored {
+            let mut next = self.setting.build(actor);
+            next.restore(stored);
+            self.successors.push((actor, next));
+        }
+        self.texts[actor.index()] = 0;
+        self.epochs[actor.index()] += 1;
+        self.health[actor.index()] = Health::Crashed { reported: false };
+        if let Role::Node(node) = layout.role(actor) {
+            for core in 0..layout.cores(node) {
+                let worker = layout.worker(node, core);
+                self.machines[worker.index()] = None;
+                self.texts[worker.index()] = 0;
+                self.cores[layout.core_index(worker) as usize] = None;
+            }
+            self.open.retain(|_, at| *at != node);
+        }
+        let layout = &self.setting.layout;
+        self.timers.retain(|(_, of, _)| layout.endpoint(*of) != layout.endpoint(actor));
+        for message in std::mem::take(&mut self.flying) {
+            if message.receiver() != actor {
+                self.flying.push(message);
+            } else if message.returned.is_none() {
+                self.fail(message);
+            }
+        }
+    }
+
+    /// Whether the failure detector reports `other` to `who`.
+    fn is_notified_of(&self, who: ActorId, other: ActorId) -> bool {
+        let layout = &self.setting.layout;
+        who != other && (layout.coordinates(who) || layout.coordinates(other))
+    }
+
+    fn notify_all(&mut self, about: ActorId, input: Input) -> Result<(), Failure> {
+        for who in (0..self.setting.layout.endpoints()).map(ActorId) {
+            if self.up(who) && self.is_notified_of(who, about) {
+                self.dispatch(who, input, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, actor: ActorId) -> Result<(), Failure> {
+        self.health[actor.index()] = Health::Crashed { reported: true };
+        self.notify_all(actor, Input::Down { actor })
+    }
+
+    fn restart(&mut self, actor: ActorId) -> Result<(), Failure> {
+        if self.health[actor.index()] == (Health::Crashed { reported: false }) {
+            self.report(actor)?;
+        }
+        let layout = &self.setting.layout;
+        self.health[actor.index()] = Health::Up;
+        let stored = self.successors.iter().position(|(of, _)| *of == actor);
+        let next = stored.map(|at| self.successors.swap_remove(at).1);
+        self.machines[actor.index()] = Some(next.unwrap_or_else(|| self.setting.build(actor)));
+        if let Role::Node(node) = layout.role(actor) {
+            for worker in (0..layout.cores(node)).map(|core| layout.worker(node, core)) {
+                self.machines[worker.index()] = Some(self.setting.build(worker));
+                self.texts[worker.index()] = hash_of(&self.machines[worker.index()]);
+            }
+        }
+        self.dispatch(actor, Input::Start { epoch: self.epochs[actor.index()] }, false)?;
+        for other in (0..self.setting.layout.endpoints()).map(ActorId) {
+            let reported = self.health[other.index()] == (Health::Crashed { reported: true });
+            if reported && self.is_notified_of(actor, other) {
+                self.dispatch(actor, Input::Down { actor: other }, false)?;
+            }
+        }
+        self.notify_all(actor, Input::Up { actor })
+    }
+
+    /// Steps an actor, and then those of its node that it talks to.
+    fn dispatch(&mut self, to: ActorId, input: Input, passive: bool) -> Result<(), Failure> {
+        let mut local = VecDeque::from([(to, input)]);
+        let mut steps = 0;
+        while let Some((me, input)) = local.pop_front() {
+            steps += 1;
+            if steps > 10_000 {
+                return Err(Failure::Endless(self.open_jobs()));
+            }
+            let Some(machine) = &mut self.machines[me.index()] else { continue };
+            let before = Rng::new(self.stream, me.0, self.epochs[me.index()]);
+            let mut rng = before.clone();
+            let mut out = Vec::new();
+            let mut fx =
+                Effects::new(self.now, me, &mut rng, &mut out, &self.setting.jobs, &self.setting.layout)
+                    .with_oracle(self.oracle.as_ref());
+            if passive {
+                fx = fx.passive();
+            }
+            if catch_unwind(AssertUnwindSafe(|| machine.step(input, &mut fx))).is_err() {
+                return Err(Failure::Panicked(PANIC.take()));
+            }
+            self.drew |= rng != before;
+            self.texts[me.index()] = hash_of(machine);
+            if let Some(history) = &mut self.history {
+                let effects = out.iter().map(|effect| format!("{effect:?}")).collect();
+                history.push(Row { at: self.now, actor: me, input: format!("{input:?}"), effects });
+            }
+            for effect in out {
+                self.carry_out(me, effect, &mut local)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, message: Flying) -> Result<(), Failure> {
+        let Flying { from, to, msg, .. } = message;
+        if !msg.check(from, to, &self.setting.layout, &self.setting.jobs) {
+            return Err(Failure::NotChecked(format!(
+                "{msg:?} from {} to {}",
+                self.setting.name(from),
+                self.setting.name(to)
+            )));
+        }
+        if self.up(to) && !self.is_cut(from, to) {
+            self.flying.push(message);
+        } else {
+            self.fail(message);
+        }
+        Ok(())
+    }
+
+    fn carry_out(
+        &mut self,
+        me: ActorId,
+        effect: Effect,
+        local: &mut VecDeque<(ActorId, Input)>,
+    ) -> Result<(), Failure> {
+        let layout = &self.setting.layout;
+        match effect {
+            Effect::Send { to, msg, .. } if layout.local(me, to) => {
+                if self.machines[to.index()].is_some() {
+                    local.push_back((to, Input::Deliver { from: me, msg }));
+                } else {
+                    local.push_back((me, Input::Undelivered { to, msg }));
+                }
+            }
+            Effect::Send { to, msg, .. } => {
+                self.send(Flying { from: me, to, msg, returned: None, passive: false })?;
+            }
+            Effect::Broadcast { msg } => {
+                for to in
+                    (0..layout.schedulers()).map(|i| self.setting.layout.scheduler(i)).filter(|to| *to != me)
+                {
+                    self.send(Flying { from: me, to, msg, returned: None, passive: true })?;
+                }
+            }
+            Effect::Arm { timer, after } => {
+                let arrival = matches!(timer, Timer::Arrival(job) if job == self.setting.jobs.last());
+                let due = if arrival { LAST } else { self.now + after };
+                self.timers.push((due, me, timer));
+            }
+            Effect::Run { copy, left, .. } => {
+                if let (Some(oracle), None) = (&mut self.oracle, left) {
+                    oracle.begin(copy.task.job);
+                }
+                let core = &mut self.cores[layout.core_index(me) as usize];
+                if core.is_some() {
+                    return Err(Failure::BusyCore(copy));
+                }
+                *core = Some((copy, self.now + left.unwrap_or_else(|| self.setting.jobs.work(copy))));
+            }
+            Effect::Halt { copy } => {
+                let core = &mut self.cores[layout.core_index(me) as usize];
+                let Some((_, end)) = core.take_if(|(running, _)| *running == copy) else {
+                    return Err(Failure::IdleCore(copy));
+                };
+                local.push_front((me, Input::Halted { copy, left: end.since(self.now) }));
+            }
+            Effect::QueryProgress { copy } => {
+                let core = self.cores[layout.core_index(me) as usize];
+                let Some((_, end)) = core.filter(|(running, _)| *running == copy) else {
+                    return Err(Failure::IdleCore(copy));
+                };
+                let (left, work) = (end.since(self.now), self.setting.jobs.work(copy));
+                let (score, done) = (Score::of(work, left), work.saturating_sub(left));
+                local.push_front((me, Input::Progress { copy, score, done }));
+            }
+            Effect::Note(note) => self.note(me, note)?,
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, me: ActorId, note: Note) -> Result<(), Failure> {
+        match note {
+            Note::Finished { job } => {
+                if !self.finished.insert(job) {
+                    return Err(Failure::FinishedTwice(job));
+                }
+                let tasks = (0..self.setting.jobs.tasks).map(|task| job.task(task));
+                if let Some(task) = tasks.into_iter().find(|task| !self.completed.contains(task)) {
+                    return Err(Failure::FinishedWithout(task));
+                }
+            }
+            Note::Started { copy, resumed } => {
+                let layout = &self.setting.layout;
+                let node = layout.node_of_core(layout.core_index(me));
+                if !resumed && !self.started.insert(copy) {
+                    return Err(Failure::StartedTwice(copy));
+                }
+                self.open.insert(copy, node);
+            }
+            Note::Completed { copy } => {
+                self.completed.insert(copy.task);
+                self.open.remove(&copy);
+            }
+            // A suspended copy may be forgotten: the results count it as stopped.
+            Note::Preempted { copy } | Note::Suspended { copy } => {
+                self.open.remove(&copy);
+            }
+            Note::Unexpected { kind } if !self.faulty => {
+                return Err(Failure::Unexpected(KINDS[kind as usize].0));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
