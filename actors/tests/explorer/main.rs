@@ -52,11 +52,11 @@ fn setting(policy: &PolicySpec, world: &Shape) -> Option<Setting> {
 
 /// The number of states of each world.
 fn limit() -> usize {
-    std::env::var("VOLARY_STATES").map_or(500, |text| text.parse().unwrap())
+    std::env::var("VOLARY_STATES").map_or(500, |text| text.parse().expect("a number"))
 }
 
 fn table(policy: &PolicySpec) -> String {
-    serde_json::to_string(policy).unwrap()
+    serde_json::to_string(policy).expect("parameters are plain values")
 }
 
 /// A row of the table of results: policy, world, states, whether these are all, seconds, the failure.
@@ -70,7 +70,7 @@ fn row(policy: &PolicySpec, world: &str, explored: &Explored, seconds: f64) -> S
 fn shown(setting: &Setting, world: &str, path: &[Step]) -> String {
     let mut out = String::new();
     let mut lines = format!("{}\n{world}\n", table(&setting.policy));
-    let mut at = World::new(setting).unwrap();
+    let mut at = World::new(setting).expect("it started before");
     at.history = Some(Vec::new());
     for &(step, stream) in path {
         lines += &format!("{stream} {}\n", at.describe(step));
@@ -98,11 +98,12 @@ fn every_job_finishes_from_every_state_under_every_policy() {
     let work = || {
         while let Some((policy, world)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
             let Some(setting) = setting(policy, world) else { continue };
+            #[expect(clippy::disallowed_methods, reason = "the table states the time of each search")]
             let clock = Instant::now();
             let explored = explore(&setting, limit());
-            println!("{}", row(policy, world.0, &explored, clock.elapsed().as_secs_f64()));
+            eprintln!("{}", row(policy, world.0, &explored, clock.elapsed().as_secs_f64()));
             if let Some((failure, path)) = explored.failure {
-                println!("{policy:?}, {}: {failure:?}\n{}", world.0, shown(&setting, world.0, &path));
+                eprintln!("{policy:?}, {}: {failure:?}\n{}", world.0, shown(&setting, world.0, &path));
                 *failures.lock().unwrap() += 1;
             }
         }

@@ -1,6 +1,6 @@
 //! The search through all histories of a small world, shortest first.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::world::{Failure, Move, Setting, World};
 
@@ -50,7 +50,7 @@ pub(crate) fn explore(setting: &Setting, limit: usize) -> Explored {
         Ok(root) => root,
         Err(failure) => return failed(failure, Vec::new(), 1),
     };
-    let (mut seen, mut good) = (HashSet::from([root.key()]), HashSet::new());
+    let (mut seen, mut good) = (BTreeSet::from([root.key()]), BTreeSet::new());
     let mut tree = Tree(vec![(0, (Move::Heal, 0))]);
     if let Err((failure, path)) = finish(&root, &mut good) {
         return failed(failure, path, 1);
@@ -94,7 +94,7 @@ pub(crate) fn explore(setting: &Setting, limit: usize) -> Explored {
 }
 
 /// Whether a node stays down, and the identity of a state.
-pub(crate) type Good = HashSet<(bool, u64)>;
+pub(crate) type Good = BTreeSet<(bool, u64)>;
 
 /// Runs a copy of a state without further faults: every job must finish, then one more, and no copy may be left. A node
 /// that is down comes back at once, and in a second run only when all jobs have finished. States from which all that
